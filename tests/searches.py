@@ -6,11 +6,11 @@ from typing import Any
 
 from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results
 from sweepledger.commands.generate import generate
-from sweepledger.commands.next_ import SearchStep, next_
 from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
+from sweepledger.verbs.cluster.next_ import SearchStep, write_next
 from tests.commands.test_collect import leave as leave_one
 from tests.repository import Sandbox
 
@@ -96,5 +96,5 @@ def record(sandbox: Sandbox, results: Path, target: Target | None = None) -> tup
 
 def followed(workspace: Workspace, name: str = "hill", *, base: str | None = "HEAD") -> SearchStep:
     """Say what follows in a search at the commit that is checked out, and write nothing."""
-    (step,) = next_(workspace, [name], check=True, base=base)
+    (step,) = write_next(workspace, [name], check=True, base=base)
     return step

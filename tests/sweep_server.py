@@ -30,7 +30,7 @@ from typing import Any, NoReturn
 import typer.main
 
 import sweepledger
-from sweepledger.cli.app import app
+from sweepledger.cli.app import all_commands, app
 from sweepledger.cli.app import main as sweep
 from sweepledger.results import readme
 from tests import builds
@@ -169,7 +169,7 @@ def import_sweep() -> None:
     environment = readme._template().environment  # noqa: SLF001 - compiled once per process, as are its parts
     for name in environment.list_templates(extensions=["j2"]):
         environment.get_template(name)
-    command = typer.main.get_command(app)
+    command = all_commands()
     # Typer makes all commands from their signatures whenever it runs.
     typer.main.get_command = lambda typer_instance: command  # noqa: ARG005
     read_options(command)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import venv
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.command_line import ROOT, run_sweep
 
@@ -122,6 +124,24 @@ def test_two_commands_sweep_a_repository_of_any_layout(tmp_path: Path, layout: s
     assert run.returncode == 0, run.stderr
     (trial,) = json.loads(run.stdout)["data"]["sweeps"][0]["trials"]
     assert (trial["status"], trial["metrics"]) == ("ok", {"val_loss": pytest.approx(0.16)})
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--epochs 1 --lr 1e-3 -1",
+        "--flag true --on yes --none null ~",
+        "--mask 0x10 012 1_000 .inf",
+        "--date 2026-01-01 --at 12:30",
+        "--empty '' --pair 'a: b' '#c' '[1, 2]' '{x}'",
+    ],
+)
+def test_a_new_spec_has_the_words_of_its_command_whatever_yaml_reads_in_them(lab: Path, words: str) -> None:
+    run_sweep("new", "fit", "--command", f"python train.py {words}", "--param", "x=1", cwd=lab)
+
+    assert run_sweep("validate", "fit", cwd=lab).returncode == 0
+    command = yaml.safe_load((lab / "sweeps/fit.yaml").read_text())["command"]
+    assert command == ["python", "train.py", *shlex.split(words), "${args}"]
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,8 @@ def test_the_whole_story_as_json(sandbox: Sandbox) -> None:
         return data
 
     sandbox.spec()
-    assert ask("validate")["sweeps"] == [{"name": "peak", "path": "sweeps/peak.yaml", "trials": 3}]
+    size = {"trials": 3, "rounds": None, "round_size": None}
+    assert ask("validate")["sweeps"] == [{"name": "peak", "path": "sweeps/peak.yaml", **size}]
     assert ask("try", "peak", "--trial", "1")["metrics"] == {"score": 0.5}
     assert ask("generate", "--check", code=5)["sweeps"][0]["new"] == 3
     batch = ask("generate")["sweeps"][0]["batch"]
@@ -93,7 +94,8 @@ def test_the_whole_story_as_json(sandbox: Sandbox) -> None:
         ("batch", None, None),
         ("results", 0.5, None),
     ]
-    assert ask("cluster", "collect") == {"collected": [], "requested": []}
+    lists = ("collected", "waiting", "stalled", "requested", "remarks")
+    assert ask("cluster", "collect") == {name: [] for name in lists}
     assert ask("generate", "peak", "--update")["sweeps"][0]["batch"] is None
     assert ask("new", "other")["paths"] == ["sweeps/other.yaml", ".gitattributes"]
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from sweepledger.cli.text.results import logs_text, status_text
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.reports.outputs import AttemptOutput, Logs
 from sweepledger.commands.reports.recorded_status import BestValue
@@ -17,6 +16,8 @@ from sweepledger.commands.reports.status import SweepStatus, TrialState
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.repo import batches
 from sweepledger.structs.names import MAX_SWEEP_NAME_LENGTH
+from sweepledger.verbs.logs import logs_text
+from sweepledger.verbs.status import status_table
 from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox
@@ -198,7 +199,7 @@ def a_tally(name: str, counts: dict[TrialState, int] = MANY) -> SweepStatus:
 
 def at(width: int, *statuses: SweepStatus) -> list[str]:
     console = Console(width=width, file=io.StringIO(), soft_wrap=True)
-    for renderable in status_text(statuses):
+    for renderable in status_table(statuses):
         console.print(renderable)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue().splitlines()

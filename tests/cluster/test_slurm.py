@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.exchange import export_batch
 from sweepledger.repo import batches
+from sweepledger.verbs.export import export_batch
 from tests.cluster.children import until
 from tests.cluster.slurm import NODES, NoSlurmError, Slurm, running
 from tests.command_line import run_sweep

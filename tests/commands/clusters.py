@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sweepledger.commands.collect import Collection
+from sweepledger.commands.collection.collector import Collection
 from sweepledger.formats.launch_json import LAUNCHER_PATH
 from tests.cluster.apiserver import Server
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.collect import Collection, collect_from_cluster
+from sweepledger.commands.collection.collector import Collection, collect_from_cluster
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.engine.cluster.kubectl import Kubectl
 from tests.cluster.apiserver import Server, kubectl

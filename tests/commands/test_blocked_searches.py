@@ -6,9 +6,9 @@ import pytest
 
 from sweepledger.commands.check import check
 from sweepledger.commands.generate import generate
-from sweepledger.commands.validate import validate
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
+from sweepledger.verbs.validate import check_specs
 from tests.command_line import run_sweep, run_sweep_process
 from tests.repository import Sandbox
 from tests.searches import begun, hill, leave
@@ -86,7 +86,7 @@ def test_a_replaced_round_is_proposed_checked_and_shown_like_any_other(sandbox: 
 def test_validate_says_that_a_model_does_not_take_a_space(sandbox: Sandbox) -> None:
     with_many_words(sandbox)
 
-    (problem,) = validate(sandbox.workspace).problems
+    (problem,) = check_specs(sandbox.workspace)[1]
 
     assert (problem.code, problem.path) == ("model-size", "method")
     assert "153" in problem.message

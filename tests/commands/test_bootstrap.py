@@ -49,7 +49,7 @@ def test_it_writes_the_platform_and_says_so_in_the_settings_where_comments_stay(
 
 @pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX], ids=str)
 def test_objects_that_no_file_declares_any_more_are_named(sandbox: Sandbox, controller: Controller) -> None:
-    volume = "results: {nfs: {server: nfs.example.org, path: /export}}\n"
+    volume = "results: {nfs: nfs.example.org:/export}\n"
     sandbox.write("sweepledger.yaml", "version: 1\nresults: {store: api}\n")
     assert run_bootstrap(sandbox, controller).undeclared == ()
     sandbox.write("sweepledger.yaml", f"version: 1\ncontroller: {controller}\n{volume}")
@@ -227,7 +227,7 @@ images:
 image_pull_secret: registry
 code: {url: "https://git.example.org/team/sweeps.git", image: git, secret: code-read}
 secrets: {hub: {secret: hub-token, key: token, variable: HF_TOKEN}}
-results: {nfs: {server: nfs.example.org, path: /export/results}}
+results: {nfs: nfs.example.org:/export/results}
 """.replace("DIGEST", "1" * 64)
 
 

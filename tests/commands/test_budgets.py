@@ -11,12 +11,12 @@ from sweepledger.commands.cancel import pause, resume, scale
 from sweepledger.commands.check import check
 from sweepledger.commands.generate import generate
 from sweepledger.commands.plan import plan
-from sweepledger.commands.reports.budget import MonthBudget
-from sweepledger.commands.reports.budget import budget as report
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import SpecError, UsageError
 from sweepledger.plan import BudgetUnit
 from sweepledger.problems import Problem
+from sweepledger.verbs.cluster.budget import MonthBudget
+from sweepledger.verbs.cluster.budget import month_budget as report
 from tests.command_line import run_sweep
 from tests.commands.recording import record_batch
 from tests.repository import IMAGE, Sandbox

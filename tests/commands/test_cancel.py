@@ -120,7 +120,7 @@ def test_status_tells_of_cancelled_trials(sandbox: Sandbox, tmp_path: Path) -> N
 
     cancel(sandbox.workspace, "peak")
 
-    (tally,) = status.status(sandbox.workspace, "peak", state=tmp_path)
+    (tally,) = status.sweep_statuses(sandbox.workspace, "peak", state=tmp_path)
     assert (tally.counts["cancelled"], tally.trials, tally.active) == (3, 3, ())
 
 

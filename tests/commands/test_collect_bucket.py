@@ -12,7 +12,7 @@ import pytest
 from sweepledger.bucket.objects import Bucket
 from sweepledger.bucket.results import BucketResults
 from sweepledger.bucket.transfer import Uploader
-from sweepledger.commands.collect import Collection, collect_from_cluster, watch_cluster
+from sweepledger.commands.collection.collector import Collection, collect_from_cluster, watch_cluster
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.formats import pack_message

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from sweepledger.commands.cancel import cancel
-from sweepledger.commands.collect import collect_from_cluster
+from sweepledger.commands.collection.collector import collect_from_cluster
 from sweepledger.commands.collection.results_commit import ResultsCommit
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.collect import Collection
 from sweepledger.commands.collection.cluster_evidence import FRESH_SECONDS
+from sweepledger.commands.collection.collector import Collection
 from sweepledger.commands.repository.workspace import Workspace
 from tests.command_line import run_sweep
 from tests.commands.clusters import Cluster, Look

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.digests import folder_digest
 from sweepledger.engine import datasets
 from sweepledger.errors import StorageError, UsageError
 from sweepledger.structs.settings import Dataset
+from sweepledger.verbs.cluster.data import folder_digest
 from tests.command_line import run_sweep
 
 

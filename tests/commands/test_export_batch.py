@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.collect import collect_from_state
-from sweepledger.commands.exchange import export_batch
+from sweepledger.commands.collection.collector import collect_from_state
 from sweepledger.commands.repository.workspace import results_target
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.repo import batches
+from sweepledger.verbs.export import export_batch
 from tests.command_line import run_sweep
 from tests.repository import Sandbox
 

@@ -66,7 +66,7 @@ def test_a_new_repository_is_whole_and_clean(tmp_path: Path, controller: str) ->
     assert (f"sweep cluster bootstrap {controller}" in page) is (controller in {"argocd", "flux"})
     assert ("## First: an image" in page) is (controller != "none")
     if controller == "none":
-        assert Workspace.find(root).sweeps()[0].name == made.example
+        assert Workspace.find(root).sweeps()[0].name == templates.EXAMPLE
 
 
 def test_nothing_is_pinned_linked_or_promised_that_does_not_exist(tmp_path: Path) -> None:

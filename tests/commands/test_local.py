@@ -1,4 +1,4 @@
-"""The main job on a real repository: real git, real kustomize, the rendered Jobs as real processes."""
+"""The main job on a real repository: real git, real kustomize, trials as real processes."""
 
 import csv
 import json
@@ -254,6 +254,22 @@ def test_a_batch_that_cannot_run_stops_no_other(sandbox: Sandbox) -> None:
     sandbox.pull()
     assert (sandbox.root / "overlays/archive" / good).is_dir()
     assert len(sandbox.active()) == 1
+
+
+def test_a_batch_whose_files_are_not_those_of_its_name_is_refused(sandbox: Sandbox) -> None:
+    launch = sandbox.root / "overlays/active" / sandbox.merged() / "launch.json"
+    text = launch.read_text()
+    launch.write_text(text.replace('"seed_base": 0', '"seed_base": 1'))
+    assert launch.read_text() != text
+    sandbox.commit("Edit a merged batch")
+    sandbox.push()
+
+    with pytest.raises(SpecError) as refused:
+        play(sandbox)
+
+    (problem,) = refused.value.problems
+    assert (problem.code, problem.file.rpartition("/")[2]) == ("batch-edited", "launch.json")
+    assert starts(sandbox) == []
 
 
 def test_two_engines_never_share_a_state(sandbox: Sandbox) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.collect import collect_from_cluster
+from sweepledger.commands.collection.collector import collect_from_cluster
 from sweepledger.commands.collection.results_commit import ResultsCommit, UnrecordedError, commit_results
 from sweepledger.commands.local import Options, local
-from sweepledger.commands.reports.status import SweepStatus, status
+from sweepledger.commands.reports.status import SweepStatus, sweep_statuses
 from sweepledger.commands.repository.catalog import find_trial
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.engine.cluster.kubectl import Kubectl
@@ -186,7 +186,7 @@ def test_in_a_cluster_the_others_are_looked_at_and_recorded(
 
 
 def standing(sandbox: Sandbox, results: Path, kubectl: Kubectl | None = None) -> dict[str, SweepStatus]:
-    found = status(sandbox.workspace, state=results.parent, kubectl=kubectl)
+    found = sweep_statuses(sandbox.workspace, state=results.parent, kubectl=kubectl)
     return {one.sweep: one for one in found}
 
 

@@ -7,12 +7,12 @@ import pytest
 
 from sweepledger.commands.check import check
 from sweepledger.commands.generate import generate
-from sweepledger.commands.next_ import next_
 from sweepledger.commands.plan import plan
 from sweepledger.commands.rounds.next_round import RoundDue, SearchEnded
 from sweepledger.commands.run import RunOptions, SweepRun
 from sweepledger.errors import UsageError
 from sweepledger.repo import batches
+from sweepledger.verbs.cluster.next_ import write_next
 from tests.command_line import run_sweep
 from tests.repository import IMAGE, Sandbox
 from tests.searches import SLOPE, active, record
@@ -123,7 +123,7 @@ def test_without_rounds_in_the_spec_all_trials_are_requested_at_once(sandbox: Sa
     assert sizes(sandbox) == [(24, None)]
     sandbox.publish("Ask")
     with pytest.raises(UsageError, match="hill has no rounds"):
-        next_(sandbox.workspace, ["hill"])
+        write_next(sandbox.workspace, ["hill"])
 
 
 @pytest.mark.full_suite("whole runs")

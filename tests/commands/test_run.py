@@ -16,13 +16,13 @@ from sweepledger.commands import local
 from sweepledger.commands.check import check
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.run import BatchesCommitted, CodeLeftOut, HandedOver, RunEvent, RunOptions, SweepRun
-from sweepledger.commands.verify import verify
 from sweepledger.engine.local.events import PodEnded
-from sweepledger.errors import RepositoryError
+from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.formats import records_jsonl
 from sweepledger.repo import batches
 from sweepledger.repo.state import create_state
 from sweepledger.structs.record import Record, Status
+from sweepledger.verbs.verify import verify_results
 from tests.command_line import run_sweep
 from tests.repository import IMAGE, Sandbox, followed_by
 from tests.searches import hill
@@ -117,6 +117,20 @@ def interrupted(sandbox: Sandbox, saved: str | None = None) -> str:
                 process.send_signal(signal.SIGINT)
     assert process.returncode == 130, lines
     return "".join(lines)
+
+
+def test_manifests_that_break_a_rule_are_refused_before_the_commit(laptop: Sandbox) -> None:
+    list(playing(laptop))
+    job = laptop.root / "base/trial/v1/job.yaml"
+    job.write_text(job.read_text().replace("privileged: false", "privileged: true"))
+    laptop.commit("Let pods be privileged")
+    laptop.spec(xs="7, 8, 9")
+    head = laptop.head()
+
+    with pytest.raises(SpecError, match="privileged"):
+        list(playing(laptop))
+
+    assert laptop.head() == head
 
 
 def test_one_command_commits_runs_and_records_a_sweep_without_a_remote(laptop: Sandbox) -> None:
@@ -314,7 +328,7 @@ def test_a_sweep_whose_pods_would_clone_their_code_runs_here_with_the_locked_tre
     batch = record.name.removesuffix(".jsonl")
     archived = laptop.git("show", f"HEAD:overlays/archive/{batch}/batch.json")
     assert "components/clone/v1" in archived, "the batch that a cluster would have run"
-    assert verify(laptop.workspace).sweeps[0].differences == ()
+    assert verify_results(laptop.workspace).sweeps[0].differences == ()
 
 
 def recorded(sandbox: Sandbox) -> dict[str, str]:
@@ -359,7 +373,7 @@ def test_an_interrupted_sweep_is_handed_over_and_finished_elsewhere_without_its_
     laptop.git("pull", "-q", "origin", "main")
     assert set(recorded(laptop).values()) == {"ok"}
     assert here.isdisjoint((elsewhere / "starts").read_text().split())
-    assert verify(laptop.workspace).is_good
+    assert verify_results(laptop.workspace).is_good
 
 
 def unrecorded(sandbox: Sandbox, commit: str) -> list[str]:

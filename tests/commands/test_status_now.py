@@ -12,8 +12,8 @@ import pytest
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Built, Options, local
-from sweepledger.commands.reports.results import results
-from sweepledger.commands.reports.status import SweepStatus, status
+from sweepledger.commands.reports.results import rank_trials
+from sweepledger.commands.reports.status import SweepStatus, sweep_statuses
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.run import RunOptions, SweepRun
 from sweepledger.engine.local.events import PodEnded, PodStarted
@@ -27,7 +27,7 @@ RunSweep = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def now(sandbox: Sandbox) -> SweepStatus:
-    (shown,) = status(sandbox.workspace, state=sandbox.root / ".sweepledger")
+    (shown,) = sweep_statuses(sandbox.workspace, state=sandbox.root / ".sweepledger")
     return shown
 
 
@@ -70,7 +70,7 @@ def finished_here(sandbox: Sandbox, *scores: float | None) -> None:
 
 
 def listed(sandbox: Sandbox) -> list[tuple[object, bool]]:
-    ranking = results(sandbox.workspace, "peak")
+    ranking = rank_trials(sandbox.workspace, "peak")
     return [(row.metrics.get("score"), (row.batch, row.index) in ranking.unrecorded) for row in ranking.rows]
 
 
@@ -82,7 +82,7 @@ def test_what_has_finished_and_is_not_recorded_is_known_and_marked(sandbox: Sand
     table = run_sweep("results", "peak", cwd=sandbox.root).stdout
 
     assert shown is not None
-    assert (shown.value, shown.is_recorded) == (9.0, False)
+    assert (shown.value, shown.recorded) == (9.0, False)
     assert "not recorded yet)" in run_sweep("status", cwd=sandbox.root).stdout
     assert listed(sandbox) == [(9.0, True), (5.0, True)]
     assert table.count("not recorded yet") == 2
@@ -126,7 +126,7 @@ def test_a_later_batch_competes_with_what_is_recorded(
     shown = now(sandbox).best
 
     assert shown is not None
-    assert (shown.value, shown.is_recorded) == best
+    assert (shown.value, shown.recorded) == best
     assert listed(sandbox) == expected
 
 

@@ -48,7 +48,6 @@ def completed(text: str) -> tuple[str, str]:
             "command": "program:",
             "method": "blocks:",
             "parameters": "method: list",
-            "metric": "metrics:",
         }.get(key, "\0")
         if not has and not re.search(rf"^{instead}", text, re.MULTILINE):
             lines.append(line)

@@ -28,7 +28,7 @@ SETTINGS = """version: 1
 namespace: {namespace}
 controller: none
 defaults: {{image: trainer}}
-results: {{claim: sweep-results, every: 30m, keep: 90d, nfs: {{server: nfs.example, path: /results}}}}
+results: {{claim: sweep-results, every: 30m, keep: 90d, nfs: nfs.example:/results}}
 images:
   trainer: {{repository: registry.example/trainer, digest: 'sha256:{digest}'}}
   collector: {{repository: registry.example/sweep, digest: 'sha256:{digest}'}}

@@ -169,7 +169,7 @@ def test_records_do_not_depend_on_who_executes_the_definitions(tmp_path: Path) -
     for name, launcher in (("forked", None), ("called", packaged_launcher())):
         machine = Machine(tmp_path / name)
         machine.root.mkdir()
-        batch = rendered(Shape.INDEXED, machine.root / "repository")
+        batch = rendered(Shape.INDEXED)
         played(machine, batch, TRAIN, launcher=launcher)
         paths = sorted((machine.state / "results" / batch.name).glob("*/*.json"))
         texts.append([without_times(path.read_text(), str(machine.root)) for path in paths])

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sweepledger import search
-from sweepledger.commands.warm_start import READERS as TRIAL_READERS
+from sweepledger.commands.rounds.warm_start import READERS as TRIAL_READERS
 from sweepledger.errors import ToolError
 from sweepledger.exchange.conversion import Imported
 from sweepledger.exchange.registry import READERS

@@ -3,8 +3,8 @@
 import pytest
 import yaml
 
-from sweepledger.commands.exchange import export
 from sweepledger.errors import SpecError, UsageError
+from sweepledger.verbs.export import export_sweep
 from tests.command_line import run_sweep
 from tests.repository import Sandbox
 
@@ -23,18 +23,18 @@ def test_a_file_is_written_and_never_over_another(sandbox: Sandbox) -> None:
     sandbox.spec()
     output = sandbox.root / "sweep.yaml"
 
-    sent = export(sandbox.workspace, "wandb", "peak", output=output)
+    sent = export_sweep(sandbox.workspace, "wandb", "peak", output=output)
 
     assert output.read_text() == sent.text
     with pytest.raises(UsageError, match="not overwritten"):
-        export(sandbox.workspace, "wandb", "peak", output=output)
+        export_sweep(sandbox.workspace, "wandb", "peak", output=output)
 
 
 def test_a_sweep_that_is_wrong_is_not_exported(sandbox: Sandbox) -> None:
     sandbox.write("sweeps/peak.yaml", "name: peak\n")
 
     with pytest.raises(SpecError):
-        export(sandbox.workspace, "wandb", "peak")
+        export_sweep(sandbox.workspace, "wandb", "peak")
 
 
 @pytest.mark.parametrize("foreign", ["hydra", "csv", "jsonl", "nvidia"])
@@ -46,17 +46,17 @@ def test_a_search_by_rounds_goes_to_tools_that_search_by_themselves_only(
     searched = text.replace("method: grid", "method: tpe\nseed: 1\nrounds: {size: 2, max: 2}")
     sandbox.write("sweeps/peak.yaml", searched)
 
-    assert "bayes" in export(sandbox.workspace, "wandb", "peak").text
-    assert "multivariate-tpe" in export(sandbox.workspace, "katib", "peak").text
+    assert "bayes" in export_sweep(sandbox.workspace, "wandb", "peak").text
+    assert "multivariate-tpe" in export_sweep(sandbox.workspace, "katib", "peak").text
     with pytest.raises(UsageError, match=f"peak is an adaptive search, and {foreign} lists"):
-        export(sandbox.workspace, foreign, "peak")
+        export_sweep(sandbox.workspace, foreign, "peak")
 
 
 @pytest.mark.parametrize("foreign", ["wandb", "hydra"])
 def test_what_went_out_comes_back_as_the_same_trials(foreign: str, sandbox: Sandbox) -> None:
     sandbox.spec()
     output = sandbox.root / "foreign.yaml"
-    export(sandbox.workspace, foreign, "peak", output=output)
+    export_sweep(sandbox.workspace, foreign, "peak", output=output)
     sandbox.write("code/main.py", "")
 
     done = run_sweep("import", foreign, "foreign.yaml", "--name", "peak", cwd=sandbox.root)

@@ -5,7 +5,6 @@ from functools import cache
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 
-from sweepledger.commands.exchange import SEARCH_FORMATS
 from sweepledger.errors import UsageError
 from sweepledger.exchange.conversion import most_trials
 from sweepledger.exchange.registry import EXPORTS, IMPORTS, READERS, WRITERS
@@ -14,6 +13,7 @@ from sweepledger.structs.domain import Choice, Constant, Domain, Quantized, Unif
 from sweepledger.structs.search_block import AdaptiveSearch, RandomSearch
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import canonical_json
+from sweepledger.verbs.export import SEARCH_FORMATS
 from tests.exchange.drawn import searches, sweeps
 from tests.exchange.imported import assignments_of, sweep_of, whats
 from tests.written_specs import good

@@ -203,6 +203,37 @@ def test_no_attempt_sees_what_an_ended_one_left_in_its_folders(
     assert len(list((local_folder.root / "scratch").glob("trial-*"))) == 1
 
 
+@pytest.mark.parametrize(
+    "script",
+    [
+        "ln $SWEEP_TRIAL $HERE/kept",
+        "mv $SWEEP_TRIAL $HERE/kept; ln -s $HERE/kept $SWEEP_TRIAL",
+        "mv $SWEEP_TRIAL $HERE/kept; mkfifo $SWEEP_TRIAL",
+        "mv $SWEEP_TRIAL $HERE/kept; mkdir $SWEEP_TRIAL",
+        "cp $SWEEP_TRIAL $HERE/kept; chmod 0 $SWEEP_TRIAL",
+    ],
+    ids=["other name", "link", "pipe", "folder", "mode"],
+)
+def test_the_values_of_the_next_attempt_are_in_a_file_of_its_own(
+    script: str, local_folder: TrialFolder
+) -> None:
+    said(local_folder, script, SWEEP_COPIES="1")
+    end_attempt(local_folder)
+    (local_folder.root / "kept").write_text("kept")
+
+    lines = said(local_folder, "cat $SWEEP_TRIAL; stat -c %F:%h:%a $SWEEP_TRIAL", SWEEP_COPIES="1")
+
+    assert "".join(lines).endswith("}regular file:1:644")
+    assert (local_folder.root / "kept").read_text() == "kept"
+
+
+def test_a_file_of_values_that_nobody_changed_is_written_again(local_folder: TrialFolder) -> None:
+    first = said(local_folder, "stat -c %i $SWEEP_TRIAL; cat $SWEEP_TRIAL", SWEEP_COPIES="1")
+    end_attempt(local_folder)
+
+    assert said(local_folder, "stat -c %i $SWEEP_TRIAL; cat $SWEEP_TRIAL", SWEEP_COPIES="1") == first
+
+
 def test_a_file_that_another_process_has_open_is_copied_anew(local_folder: TrialFolder) -> None:
     put(local_folder.code, tracked_txt="as locked")
     said(local_folder, "true", SWEEP_COPIES="1")

@@ -323,6 +323,26 @@ def test_checkpoints_outlive_attempts_until_one_is_ok(
     assert (trial_folder.results / "checkpoints" / "a" / "b").exists() == kept
 
 
+@pytest.mark.parametrize("target", ["../other/checkpoints", "$HERE/other/checkpoints", ".."])
+@pytest.mark.parametrize("end", ["exit 0", "exit 1"])
+def test_a_trial_leads_none_that_continues_it_to_the_checkpoints_of_another(
+    end: str, target: str, trial_folder: TrialFolder
+) -> None:
+    other = trial_folder.root / "other/checkpoints"
+    other.mkdir(parents=True)
+    (other / "last").write_text("7")
+    trial_folder.changes = {"keep_checkpoints": True}
+    trial_folder.command = shell(
+        f'rm -r "$SWEEP_CHECKPOINTS"; ln -s "{target}" "$SWEEP_CHECKPOINTS"; {REPORT}; {end}'
+    )
+
+    trial_folder.run()
+
+    assert len(trial_folder.records()) == 1
+    assert not (trial_folder.results / "checkpoints").is_symlink()
+    assert (other / "last").read_text() == "7"
+
+
 def test_an_attempt_finds_the_checkpoints_of_the_last_one_and_keeps_its_own_artifacts(
     trial_folder: TrialFolder,
 ) -> None:

@@ -143,8 +143,7 @@ def test_any_finite_results_have_a_next_round(method: Method, results: str, spac
 @pytest.mark.parametrize("method", [Method.TPE, Method.NSGA2, Method.BAYES])
 @pytest.mark.parametrize("results", ["all equal", "largest and lowest"])
 def test_several_metrics_with_odd_results_have_a_next_round(method: Method, results: str) -> None:
-    metrics = [{"name": "loss"}, {"name": "size"}]
-    sweep = a_sweep(method, a_space("2 categories"), metric=..., metrics=metrics)
+    sweep = a_sweep(method, a_space("2 categories"), other_metrics=[{"name": "size"}])
     value, numbers = RESULTS[results], numbered()
 
     known = history(sweep, lambda _: (value(next(numbers)), 1.0), 12)

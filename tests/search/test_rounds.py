@@ -10,7 +10,7 @@ from sweepledger.search.adaptive import Round, SearchEnd
 from sweepledger.search.adaptive.rounds import next_round
 from sweepledger.structs.record import Status
 from sweepledger.structs.run_config import Resources, RunConfig
-from sweepledger.structs.search_block import AdaptiveSearch, Resource, Rounds
+from sweepledger.structs.search_block import AdaptiveSearch, Resource
 from sweepledger.structs.settings import SweepLimits
 from sweepledger.structs.sweep import Budget
 from sweepledger.structs.values import canonical_json
@@ -143,11 +143,17 @@ def test_rounds_count_redrawn_proposals() -> None:
     assert outcome.redrawn > 0
 
 
-def test_a_search_requires_a_size_and_only_methods_with_parents_a_resource() -> None:
+def test_a_resource_has_rungs_that_end_at_its_maximum() -> None:
+    assert Resource("epochs", 1, 27).rungs == (1, 3, 9, 27)
+    assert Resource("epochs", 2, 27, 4).rungs == (2, 8, 27)
+    assert Resource("epochs", 4, 10).generations == (4, 8, 10)
+    with pytest.raises(ValueError, match="1 <= min < max"):
+        Resource("epochs", 3, 3)
+
+
+def test_only_methods_with_parents_require_a_resource() -> None:
     search = a_search().search
 
     assert search
-    with pytest.raises(ValueError, match="size must be at least 1"):
-        Rounds(0)
     with pytest.raises(ValueError, match="must not have a resource"):
         AdaptiveSearch(search.method, search.space, 1, search.rounds, resource=Resource("epochs", 1, 3))

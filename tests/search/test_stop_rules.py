@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweepledger.search.stop_rules import MAX_THRESHOLDS, LearningCurve, compile_stop_rules
-from sweepledger.spec.sweep_builder import build_early_stop
+from sweepledger.spec.keys import EarlyTerminate
 from sweepledger.structs.early_stopping import (
     HyperbandStop,
     PatienceRule,
@@ -199,8 +199,7 @@ def test_the_best_recorded_trial_would_never_be_pruned(results: list[list[float 
 
 
 def test_patience_is_built_from_its_keys() -> None:
-    written = {"type": "patience", "patience": 4, "min_delta": 0.5, "min_iter": 2, "max_iter": 9}
+    written = EarlyTerminate(type="patience", patience=4, min_delta=0.5, min_iter=2, max_iter=9)
 
-    assert build_early_stop(written) == PatienceStop(4, 0.5, 2, 9)
-    assert build_early_stop({"type": "patience", "patience": 1}) == PatienceStop(1, 0.0, 1, None)
-    assert build_early_stop(None) is None
+    assert written.rule == PatienceStop(4, 0.5, 2, 9)
+    assert EarlyTerminate(type="patience", patience=1).rule == PatienceStop(1, 0.0, 1, None)

@@ -13,7 +13,7 @@ import yaml
 from sweepledger import __version__
 from sweepledger.commands.scaffold import templates
 from sweepledger.commands.scaffold.init import init
-from sweepledger.commands.scaffold.upgrade import upgrade
+from sweepledger.verbs.cluster.upgrade import upgrade_files
 from tests.command_line import install_sweep
 from tests.repository import Sandbox
 from tests.workflows.runner import LEFT_BEHIND, leave_behind
@@ -267,7 +267,7 @@ def test_an_upgrade_pins_the_version_where_gitlab_reads_it(team: Sandbox) -> Non
     team.write(".gitlab/sweep.in", "sweepledger[sampling]==0.0.1\n")
     team.commit("Pin an old version")
 
-    done = upgrade(team.workspace)
+    done = upgrade_files(team.workspace)
 
     assert ".gitlab/sweep.in" in done.written
     assert (team.root / ".gitlab/sweep.in").read_text() == f"sweepledger[sampling]=={__version__}\n"
