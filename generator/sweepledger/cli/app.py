@@ -15,7 +15,6 @@ from typer.core import TyperCommand, TyperGroup
 from typer.models import CommandInfo
 
 from sweepledger import __version__
-from sweepledger.cli.author import generate, new, try_
 from sweepledger.cli.lifecycle import pause, resume, scale
 from sweepledger.cli.options import FormatOption
 from sweepledger.cli.response import (
@@ -27,19 +26,17 @@ from sweepledger.cli.response import (
     respond,
 )
 from sweepledger.cli.results import logs, results, why
-from sweepledger.cli.review import check, plan
-from sweepledger.cli.run import local, run
 from sweepledger.cli.verification import compare, show
 
 VERBS: Mapping[str, Callable[..., None] | None] = {
-    "new": new,
+    "new": None,
     "import": None,
     "validate": None,
-    "plan": plan,
-    "try": try_,
-    "run": run,
-    "generate": generate,
-    "check": check,
+    "plan": None,
+    "try": None,
+    "run": None,
+    "generate": None,
+    "check": None,
     "submit": None,
     "status": None,
     "why": why,
@@ -65,7 +62,7 @@ CLUSTER_VERBS: Mapping[str, Callable[..., None] | None] = {
     "bootstrap": None,
     "doctor": None,
     "upgrade": None,
-    "local": local,
+    "local": None,
     "collect": None,
     "next": None,
     "pause": pause,
