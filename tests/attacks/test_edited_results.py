@@ -9,8 +9,12 @@ import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
-from sweepledger.commands.reports.compare import compare
-from sweepledger.commands.reports.explain import ExplainedComparison, explain_sweeps, write_proposals
+from sweepledger.commands.reports.comparison import compare_sweeps
+from sweepledger.commands.reports.difference_causes import (
+    ExplainedComparison,
+    explain_sweeps,
+    write_proposals,
+)
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import GeneratorError, StorageError
 from sweepledger.repo import batches
@@ -110,7 +114,7 @@ def uses(sandbox: Sandbox, before: str, out: Path) -> dict[str, Callable[[], obj
     every: dict[str, Callable[[], object]] = {
         "explain": lambda: explain_sweeps(workspace, f"peak@{before}", "peak").as_data(),
         "explain batches": lambda: explain_sweeps(workspace, "peak@b1", "peak@b2").as_data(),
-        "compare": lambda: compare(workspace, f"peak@{before}", "peak").as_data(),
+        "compare": lambda: compare_sweeps(workspace, f"peak@{before}", "peak").as_data(),
         "metrics": lambda: metrics_text(git_metrics(workspace)),
     }
     for store in ("tensorboard", "parquet", "wandb", "model-card"):  # all that write files

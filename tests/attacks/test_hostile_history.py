@@ -74,7 +74,7 @@ def use_api(sandbox: Sandbox) -> object:
 
 REPORTS: tuple[Callable[[Sandbox], object], ...] = (
     lambda sandbox: status.sweep_statuses(sandbox.workspace, state=sandbox.root / ".sweepledger"),
-    lambda sandbox: results.results(sandbox.workspace, "peak"),
+    lambda sandbox: results.rank_trials(sandbox.workspace, "peak"),
     lambda _sandbox: completion.trials(""),
 )
 

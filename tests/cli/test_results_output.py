@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from sweepledger.cli.text.results import logs_text
 from sweepledger.cli.text.values import configuration_text, value_text
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.reports.outputs import AttemptOutput, Logs
@@ -19,6 +18,7 @@ from sweepledger.commands.reports.status import SweepStatus, TrialState
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.repo import batches
 from sweepledger.structs.names import MAX_SWEEP_NAME_LENGTH
+from sweepledger.verbs.logs import logs_text
 from sweepledger.verbs.status import status_table
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox

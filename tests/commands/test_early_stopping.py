@@ -10,7 +10,6 @@ from sweepledger.commands.check import check_change
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, local
-from sweepledger.commands.reports.show import show
 from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds.next_round import RoundDue
@@ -19,6 +18,7 @@ from sweepledger.repo import batches
 from sweepledger.structs.run_config import Shape
 from sweepledger.verbs.cluster.next_ import write_next
 from sweepledger.verbs.retry import retry_trials
+from sweepledger.verbs.show import trial_details
 from sweepledger.verbs.verify import verify_results
 from tests.commands.test_collect import leave as leave_one
 from tests.repository import Sandbox
@@ -134,7 +134,7 @@ def test_a_rule_compares_the_curve_of_another_metric_and_the_objective_is_ranked
     curves = (sandbox.root / "results/peak/figures/curves.svg").read_text()
     assert "growth over the steps" in curves
     kept = {
-        row["params.x"]: show(sandbox.workspace, row["trial"]).as_data()["curves"]
+        row["params.x"]: trial_details(sandbox.workspace, row["trial"]).as_data()["curves"]
         for row in rows(sandbox, "peak")
     }
     assert {x: list(each) for x, each in kept.items()} == {x: ["growth"] for x in ends}

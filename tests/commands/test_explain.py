@@ -8,7 +8,7 @@ import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
-from sweepledger.commands.reports.explain import explain_sweeps, write_proposals
+from sweepledger.commands.reports.difference_causes import explain_sweeps, write_proposals
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.repo import batches

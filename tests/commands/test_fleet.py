@@ -15,7 +15,6 @@ from sweepledger.commands.collection.reader_pod import reader_queue
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
 from sweepledger.commands.plan import plan_sweeps
-from sweepledger.commands.reports.why import why
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapRequest, bootstrap
 from sweepledger.engine.cluster.kubectl import Kubectl
@@ -28,6 +27,7 @@ from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.settings import Controller, Settings
 from sweepledger.verbs.cluster.upgrade import upgrade_files
+from sweepledger.verbs.why import explain_waiting
 from tests.commands.clusters import Cluster
 from tests.commands.test_bootstrap import URL, install, push
 from tests.commands.test_collect import leave
@@ -290,7 +290,7 @@ def test_a_command_that_needs_a_cluster_asks_for_it(sandbox: Sandbox) -> None:
 def test_why_and_status_send_to_the_cluster_of_a_batch(sandbox: Sandbox) -> None:
     founded(sandbox)
 
-    explained = why(sandbox.workspace.in_cluster("eu"), "in-us")
+    explained = explain_waiting(sandbox.workspace.in_cluster("eu"), "in-us")
 
     (group,) = explained.batches[0].causes
     assert "runs in cluster us" in group.cause.text

@@ -9,12 +9,14 @@ import pytest
 
 import sweepledger
 from sweepledger.commands.check import check_change
-from sweepledger.commands.reports import compare, results, show, status
+from sweepledger.commands.reports import results, status
+from sweepledger.commands.reports.comparison import compare_sweeps
 from sweepledger.commands.run import RunOptions, SweepRun
 from sweepledger.commands.verification.rebuild import rebuild_results
 from sweepledger.repo.state import create_state
 from sweepledger.results.paths import LAPTOP_WARNING
 from sweepledger.verbs.log import sweep_log
+from sweepledger.verbs.show import trial_details
 from sweepledger.verbs.site import build_site
 from sweepledger.verbs.verify import VerificationState, verify_results
 from tests.repository import Sandbox
@@ -73,21 +75,21 @@ def test_a_marked_batch_is_accepted_and_labelled_wherever_it_is_shown(
 ) -> None:
     workspace = laptop.workspace
     (batch,) = (laptop.root / MARK).read_text().split()
-    best, *_ = results.results(workspace, "peak").rows
+    best, *_ = results.rank_trials(workspace, "peak").rows
 
     assert codes(laptop) == set()
     assert batch in (laptop.root / "results/peak/README.md").read_text()
     provenance = json.loads((laptop.root / "results/peak/provenance.json").read_text())
     assert [each.get("made_on") for each in provenance["batches"].values()] == [None, "laptop"]
-    assert results.results(workspace, "peak").laptop == (batch,)
-    assert show.show(workspace, best.trial).is_laptop
+    assert results.rank_trials(workspace, "peak").laptop == (batch,)
+    assert trial_details(workspace, best.trial).is_laptop
     assert [
         "on a laptop" in entry.text for entry in sweep_log(workspace, "peak") if entry.kind == "results"
     ] == [
         False,
         True,
     ]
-    assert any("laptop" in warning for warning in compare.compare(workspace, "peak@b1", "peak@b2").warnings)
+    assert any("laptop" in warning for warning in compare_sweeps(workspace, "peak@b1", "peak@b2").warnings)
     assert {each.sweep: each.laptop for each in status.sweep_statuses(workspace, state=tmp_path)}["peak"] == (
         batch,
     )
@@ -112,7 +114,7 @@ def test_the_commands_print_the_label(laptop: Sandbox, run_sweep: RunSweep) -> N
 
     for command in (("status",), ("results", "peak"), ("results", "peak", "--columns", "trial")):
         assert label in " ".join(run_sweep(*command, cwd=laptop.root).stdout.split()), command
-    best, *_ = results.results(laptop.workspace, "peak").rows
+    best, *_ = results.rank_trials(laptop.workspace, "peak").rows
     shown = run_sweep("show", best.trial, cwd=laptop.root).stdout
     assert f"made {LAPTOP_WARNING.removeprefix('made ')}" in " ".join(shown.split())
 

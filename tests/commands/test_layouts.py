@@ -7,7 +7,7 @@ import pytest
 from sweepledger.commands.check import check_change
 from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, local
-from sweepledger.commands.reproduce import reproduce
+from sweepledger.commands.reports.rerun import run_again
 from sweepledger.commands.run import SweepRun
 from sweepledger.commands.try_ import try_trial
 from sweepledger.errors import RepositoryError
@@ -73,7 +73,7 @@ def test_a_script_at_the_root_is_swept_checked_and_reproduced(script: Sandbox) -
     assert check_change(script.workspace).problems == ()
     assert run(script) == ("ok", "ok")
     trial = batches.in_work_tree(script.root)[0].trials[0].id
-    assert reproduce(script.workspace, trial).is_equal
+    assert run_again(script.workspace, trial).is_equal
 
 
 def test_a_batch_and_a_note_keep_the_trials_and_a_module_does_not(script: Sandbox) -> None:

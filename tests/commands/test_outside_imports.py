@@ -12,14 +12,14 @@ import pytest
 
 from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, RefusedBatch, local
-from sweepledger.commands.reports.show import show
-from sweepledger.commands.reproduce import reproduce
+from sweepledger.commands.reports.rerun import run_again
 from sweepledger.commands.try_ import try_trial
 from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.repo import batches
 from sweepledger.structs.program import EnvironmentLock
 from sweepledger.structs.record import Environment
 from sweepledger.structs.values import bytes_digest
+from sweepledger.verbs.show import trial_details
 from tests.repository import TRAIN, Sandbox
 
 SPEC = """name: fit
@@ -127,7 +127,7 @@ def test_of_an_editable_install_the_locked_copy_runs(sandbox: Sandbox, python: s
     sandbox.pull()
     assert recorded(sandbox) == ["ok"]
     trial = batches.in_work_tree(sandbox.root)[0].trials[0].id
-    assert reproduce(sandbox.workspace, trial).is_equal
+    assert run_again(sandbox.workspace, trial).is_equal
 
 
 @pytest.mark.full_suite("real editable installs")
@@ -190,14 +190,14 @@ def test_an_upgraded_package_is_named_before_anything_runs_and_by_reproduce(
     sandbox.pull()
     assert recorded(sandbox) == ["ok"]
     trial = batches.in_work_tree(sandbox.root)[0].trials[0].id
-    details = show(sandbox.workspace, trial)
+    details = trial_details(sandbox.workspace, trial)
     assert details.environment == Environment("lock", bytes_digest(lock.encode()))
     assert details.batch.lock.program.environment == EnvironmentLock(
         "requirements.txt", bytes_digest(lock.encode())
     )
-    assert not reproduce(sandbox.workspace, trial).has_other_environment
+    assert not run_again(sandbox.workspace, trial).has_other_environment
     install(python, "solver", "1.5")
-    assert reproduce(sandbox.workspace, trial).environment_differences == (
+    assert run_again(sandbox.workspace, trial).environment_differences == (
         "solver is 1.5, and 1.0 is locked",
     )
 

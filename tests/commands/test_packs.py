@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from sweepledger.commands.check import check_change
-from sweepledger.commands.reports.outputs import fetch, logs
+from sweepledger.commands.reports.outputs import fetch_artifacts, trial_logs
+from sweepledger.commands.reports.rerun import run_again
 from sweepledger.commands.repository import batch_records
-from sweepledger.commands.reproduce import reproduce
 from sweepledger.commands.run import RunOptions, SweepRun
 from sweepledger.commands.try_ import try_trial
 from sweepledger.engine.local.events import PodEnded
@@ -166,12 +166,12 @@ def test_one_trial_of_a_pack_can_be_read_tried_and_reproduced(laptop: Sandbox) -
     state = create_state(workspace.repository)
     row = batch_of(laptop, "packed").rows[4]
 
-    (attempt,) = logs(workspace, row.trial, state=state).attempts
-    fetched = fetch(workspace, row.trial, into=laptop.root / "got", state=state)
-    again = reproduce(workspace, row.trial)
+    (attempt,) = trial_logs(workspace, row.trial, state=state).attempts
+    fetched = fetch_artifacts(workspace, row.trial, into=laptop.root / "got", state=state)
+    again = run_again(workspace, row.trial)
     tried = try_trial(workspace, "packed", 4, quiet=True)
 
-    assert attempt.out.startswith("x is 2.0\n")
+    assert attempt.stdout.startswith("x is 2.0\n")
     assert (fetched.folder / "x.txt").read_text() == "2.0"
     assert again.is_equal
     assert tried.is_ok

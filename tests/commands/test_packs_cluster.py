@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection.cluster_evidence import LAG_SECONDS
-from sweepledger.commands.reports import why
+from sweepledger.commands.reports import wait_causes as why
 from sweepledger.commands.reports.status import sweep_statuses
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.formats import records_jsonl

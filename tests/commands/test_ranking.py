@@ -10,7 +10,7 @@ import pytest
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
 from sweepledger.commands.reports import results
-from sweepledger.commands.reports.compare import compare
+from sweepledger.commands.reports.comparison import compare_sweeps
 from sweepledger.commands.reports.results import Ineligibility
 from sweepledger.commands.reports.status import sweep_statuses
 from sweepledger.commands.repository import catalog
@@ -67,13 +67,13 @@ def test_only_trials_of_the_newest_recorded_program_that_the_spec_asks_for_may_w
 def test_what_may_not_win_is_listed_after_what_may_and_other_programs_last(
     programs: Sandbox, by: str
 ) -> None:
-    ranking = results.results(programs.workspace, "peak", by=by)
+    ranking = results.rank_trials(programs.workspace, "peak", by=by)
 
     listed = [(row.metrics.get("score"), why) for row, why in zip(ranking.rows, ranking.barred, strict=True)]
     best = [(3.0, None), (1.0, None)]
     others = [(9.0, Ineligibility.PROGRAM), (5.0, Ineligibility.PROGRAM), (None, Ineligibility.SPEC)]
     assert listed == [*best, (8.0, Ineligibility.SPEC), (None, None), *others]
-    assert results.results(programs.workspace, "peak", top=3).barred == (None, None, Ineligibility.SPEC)
+    assert results.rank_trials(programs.workspace, "peak", top=3).barred == (None, None, Ineligibility.SPEC)
 
 
 def test_a_place_is_given_only_to_what_may_win(
@@ -97,7 +97,7 @@ Show = Callable[..., CompletedProcess[str]]
 
 
 def listed(sandbox: Sandbox, *, all_programs: bool = False) -> list[tuple[object, str | None]]:
-    ranking = results.results(sandbox.workspace, "peak", all_programs=all_programs)
+    ranking = results.rank_trials(sandbox.workspace, "peak", all_programs=all_programs)
     return [
         (row.metrics.get("score"), why and str(why))
         for row, why in zip(ranking.rows, ranking.barred, strict=True)
@@ -173,7 +173,7 @@ def test_all_programs_are_ranked_together_on_request(reverted: Sandbox, run_swee
 
 def test_status_and_comparisons_know_the_program_of_head(reverted: Sandbox) -> None:
     (shown,) = sweep_statuses(reverted.workspace, state=reverted.root / ".sweepledger")
-    comparison = compare(reverted.workspace, "peak", "peak@HEAD~1")
+    comparison = compare_sweeps(reverted.workspace, "peak", "peak@HEAD~1")
 
     assert shown.best is not None
     assert shown.best.value == 5.0

@@ -11,7 +11,7 @@ import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
-from sweepledger.commands.reports import results, show, status
+from sweepledger.commands.reports import results, status
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import IdleError, RepositoryError, UsageError
@@ -19,6 +19,7 @@ from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Mirror, Repository, commits
 from sweepledger.verbs.log import sweep_log
+from sweepledger.verbs.show import trial_details
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox
 
@@ -177,12 +178,12 @@ def test_a_trial_shows_the_commit_that_asked_for_its_batch(sandbox: Sandbox, tmp
     sandbox.spec(xs="1, 2, 3")
     sandbox.commit("Narrow again")
 
-    shown = dict(show.show(sandbox.workspace, trial_of(second)).commits)
+    shown = dict(trial_details(sandbox.workspace, trial_of(second)).commits)
 
     assert shown["requested"].id == widened
     assert shown["generated"].subject == "Ask for a sweep"
     assert shown["recorded"].subject.startswith("results(peak)")
-    before = dict(show.show(sandbox.workspace, trial_of(first)).commits)
+    before = dict(trial_details(sandbox.workspace, trial_of(first)).commits)
     assert before["requested"].subject == "Ask for a sweep"
     assert before["requested"].id == before["generated"].id
 
@@ -196,7 +197,7 @@ def test_without_the_very_spec_the_last_one_before_the_batch_is_shown(sandbox: S
     sandbox.spec(xs="5")
     sandbox.commit("After")
 
-    shown = dict(show.show(sandbox.workspace, trial_of(newest(sandbox))).commits)
+    shown = dict(trial_details(sandbox.workspace, trial_of(newest(sandbox))).commits)
 
     assert shown["requested"].subject == "Ask for a sweep"
 
@@ -253,7 +254,7 @@ def test_a_summary_that_is_no_text_is_told(sandbox: Sandbox, tmp_path: Path) -> 
     (sandbox.root / "results/peak/summary.csv").write_bytes(b"\xff\xfe")
 
     with pytest.raises(RepositoryError, match=r"results/peak/summary.csv: .*utf-8"):
-        results.results(sandbox.workspace, "peak")
+        results.rank_trials(sandbox.workspace, "peak")
 
 
 def test_results_of_a_sweep_that_nobody_knows_are_refused_with_those_known(
@@ -263,11 +264,11 @@ def test_results_of_a_sweep_that_nobody_knows_are_refused_with_those_known(
     sandbox.spec("tower")
 
     with pytest.raises(UsageError, match="no sweep 'peek'") as caught:
-        results.results(sandbox.workspace, "peek")
+        results.rank_trials(sandbox.workspace, "peek")
 
     assert caught.value.hint == "sweeps: peak, tower"
     with pytest.raises(IdleError, match="nothing is recorded of 'tower' here") as idle:
-        results.results(sandbox.workspace, "tower")
+        results.rank_trials(sandbox.workspace, "tower")
     assert idle.value.hint == "`sweep status tower` says where it stands"
 
 
@@ -300,12 +301,12 @@ def test_results_can_be_sorted_by_seconds_those_that_are_ok_first(sandbox: Sandb
     leave(tmp_path, batch, 2, seconds=3.0)
     assert commit_results(Target(sandbox.workspace.repository, None, "main"), tmp_path, {batch.name})
 
-    ranking = results.results(sandbox.workspace, "peak", by="seconds")
+    ranking = results.rank_trials(sandbox.workspace, "peak", by="seconds")
 
     assert [row.index for row in ranking.rows] == [2, 0, 1]
     assert (ranking.by, ranking.column) == ("seconds", "score")
     with pytest.raises(UsageError) as caught:
-        results.results(sandbox.workspace, "peak", by="nope")
+        results.rank_trials(sandbox.workspace, "peak", by="nope")
     assert caught.value.hint == "metrics: score, seconds"
 
 

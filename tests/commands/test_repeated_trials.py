@@ -13,7 +13,6 @@ from sweepledger.commands.collection.collector import Collection, collect_from_s
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
 from sweepledger.commands.reports.status import sweep_statuses
-from sweepledger.commands.reports.why import why
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds import round_commit
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundBlocked, RoundDue
@@ -32,6 +31,7 @@ from sweepledger.structs.record import Status
 from sweepledger.structs.run_config import Infrastructure
 from sweepledger.verbs.retry import retry_trials
 from sweepledger.verbs.verify import verify_results
+from sweepledger.verbs.why import explain_waiting
 from tests.commands.test_budgets import budget
 from tests.commands.test_collect import leave, target
 from tests.repository import Sandbox
@@ -342,7 +342,7 @@ def test_why_says_what_happens_and_when_the_bound_is_reached(sandbox: Sandbox, t
     name = requested(sandbox, xs="1")
     play(sandbox, tmp_path, name, REFUSED)
 
-    (due,) = why(sandbox.workspace, "peak").batches
+    (due,) = explain_waiting(sandbox.workspace, "peak").batches
     assert "infrastructure ended it once, last by refused-by-node" in due.causes[0].cause.text
     assert "requests it again" in due.causes[0].cause.remedy
     for _ in range(2):
@@ -351,7 +351,7 @@ def test_why_says_what_happens_and_when_the_bound_is_reached(sandbox: Sandbox, t
         play(sandbox, tmp_path, batch.name, REFUSED)
 
     for reference in ("peak", due.ids[0]):
-        (over,) = why(sandbox.workspace, reference).batches
+        (over,) = explain_waiting(sandbox.workspace, reference).batches
         assert "in 3 batches" in over.causes[0].cause.text
         assert "run.infrastructure.retries was 2, so nothing requests it again" in over.causes[0].cause.text
         assert "sweep retry peak" in over.causes[0].cause.remedy

@@ -11,7 +11,7 @@ from sweepledger.commands.check import check_change
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
 from sweepledger.commands.plan import plan_sweeps
-from sweepledger.commands.reports.results import results
+from sweepledger.commands.reports.results import rank_trials
 from sweepledger.errors import IdleError, RepositoryError, SpecError, UsageError
 from sweepledger.repo import batches
 from sweepledger.structs.record import Status
@@ -382,11 +382,11 @@ def test_failed_trials_run_the_current_code_and_no_others_do(sandbox: Sandbox) -
     assert f"`{made.batch}` ran 1 trial that had failed with later code, and is not ranked." in " ".join(
         text.split()
     )
-    shown = results(sandbox.workspace, "peak", state=sandbox.root / ".sweepledger")
+    shown = rank_trials(sandbox.workspace, "peak", state=sandbox.root / ".sweepledger")
     assert shown.ranked_program == first_batch.lock.program.digest
     assert [row.assignment["x"] for row in shown.rows[:2]] == [3, 1]
     assert [row.status for row in shown.rows].count(Status.OK) == 3
-    every = results(sandbox.workspace, "peak", state=sandbox.root / ".sweepledger", all_programs=True)
+    every = rank_trials(sandbox.workspace, "peak", state=sandbox.root / ".sweepledger", all_programs=True)
     assert [row.assignment["x"] for row in every.rows[:3]] == [3, 2, 1]
     assert verify_results(sandbox.workspace).sweeps[0].differences == ()
     assert check_change(sandbox.workspace).problems == ()
@@ -427,5 +427,5 @@ def test_an_update_of_all_trials_ranks_the_repaired_ones_among_them(sandbox: San
 
     last = batches.in_work_tree(sandbox.root)[-1]
     assert requested_values(sandbox, last.name) == [1, 3]
-    shown = results(sandbox.workspace, "peak", state=sandbox.root / ".sweepledger")
+    shown = rank_trials(sandbox.workspace, "peak", state=sandbox.root / ".sweepledger")
     assert [row.assignment["x"] for row in shown.rows[:3]] == [3, 2, 1]

@@ -12,7 +12,7 @@ import pytest
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Built, Options, local
-from sweepledger.commands.reports.results import results
+from sweepledger.commands.reports.results import rank_trials
 from sweepledger.commands.reports.status import SweepStatus, sweep_statuses
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.run import RunOptions, SweepRun
@@ -69,7 +69,7 @@ def finished_here(sandbox: Sandbox, *scores: float | None) -> None:
 
 
 def listed(sandbox: Sandbox) -> list[tuple[object, bool]]:
-    ranking = results(sandbox.workspace, "peak")
+    ranking = rank_trials(sandbox.workspace, "peak")
     return [(row.metrics.get("score"), (row.batch, row.index) in ranking.unrecorded) for row in ranking.rows]
 
 

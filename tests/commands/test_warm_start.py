@@ -12,7 +12,6 @@ from optuna.storages.journal import JournalFileBackend
 
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
-from sweepledger.commands.reports.show import show
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds.next_round import RoundDue
 from sweepledger.commands.rounds.warm_start import warm_start
@@ -22,6 +21,7 @@ from sweepledger.repo import batches
 from sweepledger.search.adaptive import Observation
 from sweepledger.structs.record import Status
 from sweepledger.verbs.cluster.next_ import write_next
+from sweepledger.verbs.show import trial_details
 from sweepledger.verbs.site import build_site
 from sweepledger.verbs.verify import verify_results
 from tests.repository import Sandbox
@@ -156,7 +156,7 @@ def test_recorded_rounds_name_the_foreign_trials_that_they_started_from(
     build_site(search.workspace, tmp_path / "site")
 
     label = "2 foreign trials of mine (csv: old.csv), never verified"
-    assert show(search.workspace, batch.rows[0].trial).foreign == (label,)
+    assert trial_details(search.workspace, batch.rows[0].trial).foreign == (label,)
     readme = (search.root / "results/hill/README.md").read_text()
     assert "The search also started from the trials of `mine`, which are not among these results." in readme
     page = (tmp_path / "site/sweeps/hill/index.html").read_text()

@@ -10,11 +10,12 @@ import pytest
 
 from sweepledger.commands import generate
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.reports import results, show, status
+from sweepledger.commands.reports import results, status
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.repo import batches
 from sweepledger.verbs.log import sweep_log
 from sweepledger.verbs.retry import retry_trials
+from sweepledger.verbs.show import trial_details
 from sweepledger.verbs.verify import verify_results
 from tests.commands.test_collect import leave, stored
 from tests.repository import Sandbox
@@ -81,15 +82,15 @@ def command_results(sandbox: Sandbox, state: Path) -> dict[str, Any]:
     workspace = sandbox.workspace
     trial = stored(sandbox).rows[0].trial
     (verified,) = verify_results(workspace).sweeps
-    listed = results.results(workspace, "peak")
+    listed = results.rank_trials(workspace, "peak")
     answers = {
         "log": [
             (entry.sweep, entry.kind, entry.text, entry.best)
             for entry in sweep_log(workspace, "peak")
             if entry.kind != "spec"
         ],
-        "show": show.show(workspace, trial).as_data(),
-        "recorded": [did for did, _ in show.show(workspace, trial).commits],
+        "show": trial_details(workspace, trial).as_data(),
+        "recorded": [did for did, _ in trial_details(workspace, trial).commits],
         "results": [asdict(row) for row in listed.rows],
         "status": [
             (item.sweep, dict(item.counts), item.best)

@@ -14,8 +14,7 @@ import pytest
 
 from sweepledger.commands.check import check_change
 from sweepledger.commands.generate import generate
-from sweepledger.commands.reports.show import show
-from sweepledger.commands.reproduce import recipe, reproduce
+from sweepledger.commands.reports.rerun import recipe, run_again
 from sweepledger.commands.run import RunOptions, SweepRun
 from sweepledger.commands.try_ import try_trial
 from sweepledger.engine.local.volumes import StateFolders
@@ -25,6 +24,7 @@ from sweepledger.repo import batches
 from sweepledger.repo.state import create_state
 from sweepledger.structs.values import as_data
 from sweepledger.verbs.export import export_batch
+from sweepledger.verbs.show import trial_details
 from sweepledger.verbs.validate import check_specs
 from tests.repository import Sandbox
 
@@ -113,8 +113,8 @@ def test_a_program_runs_in_its_folder_and_what_it_keeps_is_in_the_record(
     assert (program.command[-2], program.workdir) == ("train.py", "mnist")
     assert program.data is not None
     assert program.data.at == {"mnist": "../data"}
-    assert reproduce(sandbox.workspace, trial).is_equal
-    assert show(sandbox.workspace, trial).batch.lock.program == program
+    assert run_again(sandbox.workspace, trial).is_equal
+    assert trial_details(sandbox.workspace, trial).batch.lock.program == program
     assert (
         recipe(sandbox.workspace, trial)
         .lines[-1]

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from sweepledger.commands.cancel import BatchesChange, Cancelled
-from sweepledger.commands.reports.compare import Spent
-from sweepledger.commands.reports.explain import Proposal
+from sweepledger.commands.reports.comparison import Spent
+from sweepledger.commands.reports.difference_causes import Proposal
 from sweepledger.commands.reports.recorded_status import BestValue
 from sweepledger.commands.reports.status import BatchOrigin, Origin, Remark
 from sweepledger.commands.rounds.progress import SearchProgress
@@ -38,8 +38,8 @@ REPLACED = frozenset(
 """Words for which the glossary has another."""
 
 WRITTEN_BY_ASDICT: dict[str, list[Any]] = {
-    "commands/reports/compare.py": [Interval, Spent, Interval],
-    "commands/reports/explain.py": [FactorFinding, Proposal],
+    "commands/reports/comparison.py": [Interval, Spent, Interval],
+    "commands/reports/difference_causes.py": [FactorFinding, Proposal],
     "plan/review_json.py": [
         Quantiles,
         OutdatedPart,
@@ -68,10 +68,14 @@ def is_answer(path: Path, function: ast.FunctionDef | ast.Module) -> bool:
     return folder in {"commands", "engine"} and function.name.endswith("_data")
 
 
+def is_method(node: ast.stmt, name: str) -> bool:
+    return isinstance(node, ast.FunctionDef) and node.name == name
+
+
 def written_keys(node: ast.AST) -> Iterator[str]:
     """Yield the texts that are keys of mappings, or under which a mapping gets a member, and the fields of results."""
     for part in ast.walk(node):
-        if isinstance(part, ast.ClassDef):
+        if isinstance(part, ast.ClassDef) and not any(is_method(item, "as_data") for item in part.body):
             fields = (item.target for item in part.body if isinstance(item, ast.AnnAssign))
             yield from (field.id for field in fields if isinstance(field, ast.Name))
         keys: list[ast.expr | None] = part.keys if isinstance(part, ast.Dict) else []

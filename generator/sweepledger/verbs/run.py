@@ -14,15 +14,14 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from sweepledger.cli import completion, envelopes, response
+from sweepledger.cli import completion, response
 from sweepledger.cli.options import FormatOption, StateOption, WithoutGpuOption
 from sweepledger.cli.response import EXIT_DRIFT, Format, Response
 from sweepledger.cli.text.generation import generated_data, generated_text
 from sweepledger.cli.text.progress import show_events
 from sweepledger.cli.text.results import results_commit_text, results_text
 from sweepledger.cli.text.values import count_text
-from sweepledger.commands.reports import results
-from sweepledger.commands.reports.results import RankedTrials
+from sweepledger.commands.reports.results import RankedTrials, rank_trials
 from sweepledger.commands.repository.programs import left_out_files
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.run import DryRun, RunEvent, RunOptions, SweepRun
@@ -158,7 +157,7 @@ def _run_response(
         **shown.data,
         "branch": run.branch,
         "failed": failed,
-        "sweeps": [envelopes.ranked_data(trials.first(SHOWN_TRIALS)) for trials in ranked],
+        "sweeps": [trials.first(SHOWN_TRIALS) for trials in ranked],
     }
     lines: list[RenderableType] = []
     for trials in ranked:
@@ -200,6 +199,6 @@ def _recorded(workspace: Workspace, names: Iterable[str], state: Path) -> Iterat
     """Yield the results of sweeps, as far as the work tree has them: the user may have switched branches."""
     for name in names:
         try:
-            yield results.results(workspace, name, state=state)
+            yield rank_trials(workspace, name, state=state)
         except (IdleError, UsageError):
             continue

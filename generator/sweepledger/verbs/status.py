@@ -22,7 +22,7 @@ from sweepledger.cli.text.style import FirstFittingTable, batch_line, new_table,
 from sweepledger.cli.text.values import count_text, number_text
 from sweepledger.commands.collection.progress_branch import branch_name
 from sweepledger.commands.reports.status import SweepStatus, TrialState, last_results_commit, sweep_statuses
-from sweepledger.commands.reports.why import readable_collector
+from sweepledger.commands.reports.wait_causes import readable_collector
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.progress import SearchProgress
 from sweepledger.engine.cluster.collector_state import CollectorState

@@ -11,9 +11,8 @@ from rich.text import Text
 
 from sweepledger.cli.response import SHORT_COMMIT, escape_control_characters
 from sweepledger.cli.text import rounds
-from sweepledger.cli.text.style import new_table, status_with_reason, styled_status
+from sweepledger.cli.text.style import new_table, styled_status
 from sweepledger.cli.text.values import (
-    configuration_text,
     count_text,
     number_text,
     value_text,
@@ -27,11 +26,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from sweepledger.commands.collection.results_commit import ResultsCommit
-    from sweepledger.commands.reports.outputs import Logs
     from sweepledger.commands.reports.results import RankedTrials
-    from sweepledger.commands.reports.show import TrialDetails
     from sweepledger.formats.summary_csv import SummaryRow
-    from sweepledger.structs.values import Value
 
 
 NOT_RECORDED = "not recorded yet"
@@ -97,7 +93,7 @@ def results_text(ranked: RankedTrials) -> tuple[RenderableType, ...]:
         )
     # What older programs said concerns nobody who runs the ranked one.
     current = filter(ranked.is_of_ranked_program, ranked.rows)
-    return (table, *_error_lines(current), *_program_lines(ranked), *_laptop_lines(ranked))
+    return (table, *_error_lines(current), *_program_lines(ranked), *laptop_lines(ranked))
 
 
 SHORT_PROGRAM = 8
@@ -136,35 +132,10 @@ def _error_lines(rows: Iterable[SummaryRow]) -> Iterator[RenderableType]:
         yield Text(f"{len(common) - MOST_ERRORS} other errors: `--columns trial,error` lists all", "dim")
 
 
-def _laptop_lines(ranked: RankedTrials) -> Iterator[RenderableType]:
+def laptop_lines(ranked: RankedTrials) -> Iterator[RenderableType]:
+    """Yield which listed batches are made on a laptop."""
     if ranked.laptop:
         yield Text(f"{LAPTOP_WARNING}: {', '.join(ranked.laptop)}", "yellow")
-
-
-def chosen_columns_text(
-    ranked: RankedTrials, columns: Sequence[str], *, digits: int = 6
-) -> tuple[RenderableType, ...]:
-    """Return a table of trials with some columns; numbers have so many significant digits."""
-    from sweepledger.commands.reports.results import cell_value, is_null
-
-    table = new_table(*columns)
-    for row in ranked.rows:
-        values = ((column, cell_value(row, column)) for column in columns)
-        texts = ("null" if is_null(row, column) else _rounded(value, digits) for column, value in values)
-        table.add_row(*map(Text, texts))
-    barred = Counter(filter(None, ranked.barred))
-    at_end = ", ".join(f"{count_text(count, 'trial')} ({why})" for why, count in sorted(barred.items()))
-    return (
-        table,
-        *([Text(f"not ranked, at the end: {at_end}", "dim")] if at_end else []),
-        *_laptop_lines(ranked),
-    )
-
-
-def _rounded(value: Value, digits: int) -> str:
-    if isinstance(value, float):
-        return f"{value:.{digits}g}"
-    return "" if value is None else escape_control_characters(value_text(value))
 
 
 def _short_batch_name(batch: str) -> str:
@@ -186,90 +157,3 @@ def _parameter_cell(row: SummaryRow, name: str) -> str:
 
 def _varies(name: str, rows: Iterable[SummaryRow]) -> bool:
     return len({_parameter_cell(row, name) for row in rows}) > 1
-
-
-def trial_text(details: TrialDetails) -> tuple[RenderableType, ...]:
-    """Return everything that is known of one trial."""
-    lock, result = details.batch.lock, details.result
-    table = new_table("", "")
-    table.show_header = False
-    # Only values such as digests are folded, not the names.
-    table.columns[1].no_wrap = False
-
-    def add(name: str, value: object) -> None:
-        table.add_row(Text(name, "bold"), value if isinstance(value, Text) else Text(str(value)))
-
-    add("trial", f"{details.trial}, row {details.index} of {lock.name}")
-    add("values", configuration_text(details.assignment))
-    if lock.round is not None:
-        add("round", f"{lock.round}, by {lock.method} ({lock.engine})")
-    if details.parent:
-        add("parent", details.parent)
-    add("status", status_with_reason(result.status, result.reason) if result else styled_status("missing"))
-    if details.message:
-        add("error", escape_control_characters(details.message))
-    if result:
-        add("attempts", result.attempts)
-    for name, number in (result.metrics if result else {}).items():
-        add(name, number_text(number))
-    add("spec", f"{lock.spec.path} {lock.spec.digest}")
-    add("code", f"{lock.program.code.path} {lock.program.code.tree}")
-    for name, text in _identified_parts(details):
-        add(name, text)
-    if result and result.ran:
-        seconds = number_text(result.seconds)
-        add("ran", f"{result.ran}, seed {result.seed}, {seconds} s from {result.started}")
-    for action, commit in details.commits:
-        title = escape_control_characters(f"{commit.author}: {commit.subject}")
-        add(action, f"{commit.id[:SHORT_COMMIT]} {commit.date[:10]} {title}")
-    return (table,)
-
-
-def _identified_parts(details: TrialDetails) -> Iterator[tuple[str, str]]:
-    """Yield what else a trial ran with: dataset, locked or else recorded environment, output, and a laptop."""
-    program, recorded = details.batch.lock.program, details.environment
-    if program.workdir is not None:
-        yield "workdir", program.workdir
-    if program.data:
-        yield "data", " ".join([program.data.name, program.data.digest, *program.data.place_texts])
-    if program.environment:
-        yield "environment", f"{program.environment.path} {program.environment.digest}"
-    elif recorded:
-        yield "environment", f"{recorded.kind} {recorded.digest}"
-    if details.logs:
-        yield "output", details.logs
-    for text in details.foreign:
-        yield "started from", escape_control_characters(text)
-    if details.is_laptop:
-        yield "made", LAPTOP_WARNING.removeprefix("made ")
-
-
-def logs_text(logs: Logs) -> tuple[RenderableType, ...]:
-    """Return what each attempt printed."""
-    return tuple(
-        part for attempt in logs.attempts for part in _attempt_log(attempt.uid, attempt.out, attempt.err)
-    )
-
-
-FAILED_LINES = 15
-"""Last lines of stderr that are shown of each failed trial: a traceback ends with its cause."""
-
-
-def failed_logs_text(kept: Sequence[Logs]) -> tuple[RenderableType, ...]:
-    """Return the end of what each failed trial wrote to stderr, in its last attempt that wrote there."""
-    lines: list[RenderableType] = []
-    for logs in kept:
-        lines.append(Text(f"-- {logs.trial} of {logs.batch}", "bold"))
-        text = next((attempt.err for attempt in reversed(logs.attempts) if attempt.err), "")
-        end = "\n".join(text.rstrip("\n").split("\n")[-FAILED_LINES:])
-        lines.append(Text(escape_control_characters(end or logs.error or "nothing on stderr is kept here")))
-    return tuple(lines) or (Text("no trial has failed"),)
-
-
-def _attempt_log(uid: str, out: str, err: str) -> Iterator[RenderableType]:
-    if not (out or err):
-        yield Text(f"-- {uid} printed nothing", "bold")
-    for name, text in (("stdout", out), ("stderr", err)):
-        if text:
-            yield Text(f"-- {uid} {name}", "bold")
-            yield Text(escape_control_characters(text.rstrip("\n")))

@@ -1,4 +1,4 @@
-"""`sweep results`: the summary as a table, best first."""
+"""The trials of a sweep, best first."""
 
 import operator
 import re
@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from sweepledger.commands.collection.unrecorded import finished_here, with_unrecorded
 from sweepledger.commands.repository import catalog, programs
@@ -76,6 +77,34 @@ class RankedTrials:
     def column(self) -> str:
         """The metric to show."""
         return self.metric.name if self.by not in self.table.metrics else self.by
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the JSON data."""
+        return {
+            "sweep": self.sweep,
+            "sorted_by": self.by,
+            "laptop": self.laptop,
+            "head_program": self.head,
+            "trials": [self._row_data(*row) for row in zip(self.rows, self.barred, strict=True)],
+        }
+
+    def _row_data(self, row: SummaryRow, why: Ineligibility | None) -> dict[str, Any]:
+        return {
+            "trial": row.trial,
+            "batch": row.batch,
+            "index": row.index,
+            "status": row.status,
+            "reason": row.reason,
+            "error": row.error,
+            "configuration": row.assignment,
+            "metrics": row.metrics,
+            "seconds": row.seconds,
+            "program": row.program,
+            "recorded": (row.batch, row.index) not in self.unrecorded,
+            "not_ranked": why,
+            # Only for sweeps with several metrics.
+            **({"front": row.trial in self.front and why is None} if self.others else {}),
+        }
 
     def first(self, count: int) -> "RankedTrials":
         """Return the same ranking with so many of its trials."""
@@ -186,7 +215,7 @@ def _number(text: str) -> float | None:
         return None
 
 
-def results(
+def rank_trials(
     workspace: Workspace,
     reference: str,
     *,

@@ -18,7 +18,7 @@ from sweepledger.commands.collection.unrecorded import (
     with_unrecorded,
 )
 from sweepledger.commands.generation.next_batch import EditedError
-from sweepledger.commands.reports import why
+from sweepledger.commands.reports import wait_causes as why
 from sweepledger.commands.reports.recorded_status import BestValue, RecordedStatus, StatusIndex
 from sweepledger.commands.repository import batch_records, catalog, programs
 from sweepledger.commands.repository.workspace import Workspace

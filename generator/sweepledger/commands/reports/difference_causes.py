@@ -1,4 +1,4 @@
-"""`sweep compare --explain`: why the best value of a sweep differs from another, from recorded trials.
+"""Why the best value of a sweep differs from that of another, from recorded trials.
 
 Where these cannot separate factors, the smallest sweeps that would are proposed as specs.
 """
@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from sweepledger import spec, storage
-from sweepledger.commands.reports.compare import Side, side_at
+from sweepledger.commands.reports.comparison import Side, side_at
 from sweepledger.commands.reports.recorded import RecordedResults, recorded_results
 from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.batch_records import records_files

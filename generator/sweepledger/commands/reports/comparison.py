@@ -1,4 +1,4 @@
-"""`sweep compare`: two sweeps, or two versions of one: what each reached, and equal configurations side by side."""
+"""Two sweeps, or two versions of one: what each reached, and equal configurations side by side."""
 
 import re
 from collections import defaultdict
@@ -190,7 +190,7 @@ def _row_data(row: SummaryRow) -> dict[str, Any]:
     return {"trial": row.trial, "configuration": dict(row.assignment), "replicate": row.replicate}
 
 
-def compare(workspace: Workspace, a: str, b: str) -> SweepComparison:
+def compare_sweeps(workspace: Workspace, a: str, b: str) -> SweepComparison:
     """Compare two recorded sweeps, each `NAME`, `NAME@REV` or `NAME@BATCH`.
 
     Raises UsageError for an unknown name or commit, RepositoryError if nothing is recorded there.

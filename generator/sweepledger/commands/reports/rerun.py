@@ -1,4 +1,4 @@
-"""`sweep show --reproduce`: the recipe of a recorded trial, and whether a rerun has the same result."""
+"""The rerun of a recorded trial: its recipe, and whether it has the same result."""
 
 import re
 import shlex
@@ -277,7 +277,7 @@ def recipe(workspace: Workspace, trial: str) -> Recipe:
     return _recipe(workspace, counted_trial(workspace.root, trial))
 
 
-def reproduce(workspace: Workspace, trial: str) -> Reproduction:
+def run_again(workspace: Workspace, trial: str) -> Reproduction:
     """Run a recorded trial here and compare its metrics bit for bit.
 
     Raises UsageError if no attempt is recorded, and as `rerun` does.
