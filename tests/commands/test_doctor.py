@@ -39,7 +39,7 @@ def platform(apiserver: Server, namespace: str, sandbox: Sandbox, needs_kustomiz
 
 
 def looked(sandbox: Sandbox, **options: Any) -> dict[str, HealthFinding]:
-    return {finding.what: finding for finding in diagnose(sandbox.workspace, Kubectl(), **options)}
+    return {finding.check: finding for finding in diagnose(sandbox.workspace, Kubectl(), **options)}
 
 
 def test_what_was_applied_is_in_place(platform: str, sandbox: Sandbox) -> None:
@@ -105,7 +105,7 @@ def test_what_was_changed_in_the_cluster_is_wrong(platform: str, sandbox: Sandbo
     findings = looked(sandbox)
 
     assert findings[f"CronJob {platform}-collector/sweep-collector"].state is HealthStatus.WRONG
-    assert "restricted" in findings[f"Namespace {platform}"].details
+    assert "restricted" in findings[f"Namespace {platform}"].message
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def test_pods_that_nobody_will_release_are_listed_and_released_on_request(
 ) -> None:
     finding = looked(sandbox)["pods that are kept for their records"]
     assert finding.state is HealthStatus.WRONG
-    assert "1 pods of peak-b9-00000000 have ended: no commit of the branch has this batch" in finding.details
+    assert "1 pods of peak-b9-00000000 have ended: no commit of the branch has this batch" in finding.message
 
     released = release_pods(sandbox.workspace, Kubectl(), time.time())
 
@@ -144,7 +144,7 @@ def test_pods_that_nobody_will_release_are_listed_and_released_on_request(
 def test_a_claim_that_no_volume_fits_is_wrong(platform: str, sandbox: Sandbox) -> None:
     findings = looked(sandbox)
 
-    assert "not 'Bound'" in findings[f"PersistentVolumeClaim {platform}/sweep-results"].details
+    assert "not 'Bound'" in findings[f"PersistentVolumeClaim {platform}/sweep-results"].message
 
 
 MORE = f"""images: {{collector: {{repository: registry.example/sweep, digest: 'sha256:{"c" * 64}'}}}}
@@ -290,7 +290,7 @@ def test_each_change_in_the_cluster_is_found_and_nothing_else(
         f"Secret {complete}/tracker": HealthStatus.WRONG,
         f"PersistentVolumeClaim {complete}/digits": HealthStatus.WRONG,
     }
-    assert "4 nodes" in findings[f"PersistentVolumeClaim {complete}/digits"].details
+    assert "4 nodes" in findings[f"PersistentVolumeClaim {complete}/digits"].message
     assert all(finding.hint for finding in findings.values())
 
 
@@ -316,7 +316,7 @@ def test_a_proof_that_no_node_runs_ends_in_time_and_leaves_nothing(
 
     left = apiserver.kubectl("get", "jobs", "--namespace", platform, "--output=name").stdout
     assert finding.state is HealthStatus.NOT_CHECKED
-    assert "no node ran the Job in time" in finding.details
+    assert "no node ran the Job in time" in finding.message
     assert left == ""
 
 
@@ -327,7 +327,7 @@ def test_without_a_cluster_nothing_in_it_passes(
 
     findings = diagnose(sandbox.workspace, Kubectl())
 
-    states = {finding.what: finding.state for finding in findings}
+    states = {finding.check: finding.state for finding in findings}
     assert any(finding.is_fault for finding in findings)
     assert states["server version"] is HealthStatus.MISSING
     assert states["everything in it"] is HealthStatus.NOT_CHECKED

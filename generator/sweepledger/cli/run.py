@@ -105,7 +105,7 @@ def run(
 
 
 def _hand_over_response(run: "SweepRun", state: "Path") -> Response:
-    from sweepledger.cli.text.results import results_commit_text
+    from sweepledger.cli.text.rounds import results_commit_text
 
     handed = run.hand_over(state)
     new = [item.batch for item in handed.batches.generated if item.batch]
