@@ -3,7 +3,7 @@
 import pytest
 
 from sweepledger.commands.generate import generate
-from sweepledger.commands.plan import plan
+from sweepledger.commands.plan import plan_sweeps
 from sweepledger.commands.verification.rebuild import rebuild_results
 from sweepledger.plan import DurationSource, Forecast
 from tests.commands.recording import record_batch
@@ -18,7 +18,7 @@ defaults: {pool: small}
 
 
 def foreseen(sandbox: Sandbox, name: str = "peak") -> Forecast:
-    (review,) = plan(sandbox.workspace, [name]).reviews
+    (review,) = plan_sweeps(sandbox.workspace, [name]).reviews
     assert review.forecast is not None
     return review.forecast
 
@@ -111,7 +111,7 @@ def test_the_best_of_what_is_recorded_is_remarked_on_where_it_lies_at_an_end(san
 
     def notes_at_an_end(xs: str) -> list[str]:
         sandbox.spec(xs=xs)
-        (review,) = plan(sandbox.workspace, ["peak"]).reviews
+        (review,) = plan_sweeps(sandbox.workspace, ["peak"]).reviews
         return [note.text.partition(",")[0] for note in review.notes if note.kind == "best-at-an-end"]
 
     assert notes_at_an_end("0.5, 1, 2, 3") == ["x=3 of the best trial so far"]

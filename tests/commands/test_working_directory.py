@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.generate import generate
 from sweepledger.commands.reports.rerun import recipe, run_again
 from sweepledger.commands.run import RunOptions, SweepRun
-from sweepledger.commands.try_ import try_
+from sweepledger.commands.try_ import try_trial
 from sweepledger.engine.local.volumes import StateFolders
 from sweepledger.errors import SpecError
 from sweepledger.problems import Severity
@@ -181,7 +181,7 @@ def test_trials_that_follow_each_other_share_what_none_has_changed(
 def test_a_dataset_is_where_the_program_looks(sandbox: Sandbox, run_keys: str, data: str) -> None:
     laptop(sandbox, run_keys, data=data)
 
-    tried = try_(sandbox.workspace, "peak", 1, quiet=True)
+    tried = try_trial(sandbox.workspace, "peak", 1, quiet=True)
 
     assert (tried.is_ok, tried.record and tried.record.metrics) == (True, {"score": 2.0})
 
@@ -190,7 +190,7 @@ def test_a_folder_of_the_code_may_be_where_trials_start(sandbox: Sandbox) -> Non
     run_keys = "  workdir: mnist\n  keep: ['*.txt']\n  data: {mnist: {at: ../data}}"
     laptop(sandbox, run_keys, code="mnist")
 
-    tried = try_(sandbox.workspace, "peak", 0, quiet=True)
+    tried = try_trial(sandbox.workspace, "peak", 0, quiet=True)
 
     assert tried.record is not None
     assert [artifact.path for artifact in tried.record.artifacts] == ["mnist/log.txt"]
@@ -204,12 +204,12 @@ def test_the_folder_of_a_tried_trial_is_left_on_request(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tried"))
     laptop(sandbox, ALL.replace("keep: [out/]", "keep: [none]"))
 
-    tried = try_(sandbox.workspace, "peak", 1, quiet=True, keep=True)
+    tried = try_trial(sandbox.workspace, "peak", 1, quiet=True, keep=True)
 
     assert tried.folder is not None
     assert (tried.folder / "out/model.pt").read_text() == "digits 2"
     assert tried.as_data()["folder"] == str(tried.folder)
-    assert try_(sandbox.workspace, "peak", 1, quiet=True).folder is None
+    assert try_trial(sandbox.workspace, "peak", 1, quiet=True).folder is None
     assert [*(tmp_path / "tried").iterdir()] == [tried.folder.parents[4]]
 
 
@@ -293,7 +293,7 @@ def test_what_the_committed_code_does_not_give_is_refused_before_anything_runs(
     assert hint in (problem.hint or "")
     assert problem.line >= 5
     with pytest.raises(SpecError):
-        check(sandbox.workspace)
+        check_change(sandbox.workspace)
 
 
 def test_a_folder_that_is_not_written_yet_is_a_warning(sandbox: Sandbox) -> None:
