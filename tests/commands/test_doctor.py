@@ -39,7 +39,7 @@ def platform(apiserver: Server, namespace: str, sandbox: Sandbox, needs_kustomiz
 
 
 def looked(sandbox: Sandbox, **options: Any) -> dict[str, HealthFinding]:
-    return {finding.what: finding for finding in diagnose(sandbox.workspace, Kubectl(), **options)}
+    return {finding.check: finding for finding in diagnose(sandbox.workspace, Kubectl(), **options)}
 
 
 def test_what_nobody_made_is_missing_with_a_way_out(platform: str, sandbox: Sandbox) -> None:
@@ -105,7 +105,7 @@ def test_pods_that_nobody_will_release_are_listed_and_released_on_request(
 ) -> None:
     finding = looked(sandbox)["pods that are kept for their records"]
     assert finding.state is HealthStatus.WRONG
-    assert "1 pods of peak-b9-00000000 have ended: no commit of the branch has this batch" in finding.details
+    assert "1 pods of peak-b9-00000000 have ended: no commit of the branch has this batch" in finding.message
 
     released = release_pods(sandbox.workspace, Kubectl(), time.time())
 
@@ -118,7 +118,7 @@ def test_pods_that_nobody_will_release_are_listed_and_released_on_request(
 def test_a_claim_that_no_volume_fits_is_wrong(platform: str, sandbox: Sandbox) -> None:
     findings = looked(sandbox)
 
-    assert "not 'Bound'" in findings[f"PersistentVolumeClaim {platform}/sweep-results"].details
+    assert "not 'Bound'" in findings[f"PersistentVolumeClaim {platform}/sweep-results"].message
 
 
 MORE = f"""images: {{collector: registry.example/sweep@sha256:{"c" * 64}}}
@@ -264,8 +264,8 @@ def test_each_change_in_the_cluster_is_found_and_nothing_else(
         f"Secret {complete}/tracker": HealthStatus.WRONG,
         f"PersistentVolumeClaim {complete}/digits": HealthStatus.WRONG,
     }
-    assert "4 nodes" in findings[f"PersistentVolumeClaim {complete}/digits"].details
-    assert "restricted" in findings[f"Namespace {complete}"].details
+    assert "4 nodes" in findings[f"PersistentVolumeClaim {complete}/digits"].message
+    assert "restricted" in findings[f"Namespace {complete}"].message
     assert all(finding.hint for finding in findings.values())
 
 
@@ -291,7 +291,7 @@ def test_a_proof_that_no_node_runs_ends_in_time_and_leaves_nothing(
 
     left = apiserver.kubectl("get", "jobs", "--namespace", platform, "--output=name").stdout
     assert finding.state is HealthStatus.NOT_CHECKED
-    assert "no node ran the Job in time" in finding.details
+    assert "no node ran the Job in time" in finding.message
     assert left == ""
 
 
@@ -302,7 +302,7 @@ def test_without_a_cluster_nothing_in_it_passes(
 
     findings = diagnose(sandbox.workspace, Kubectl())
 
-    states = {finding.what: finding.state for finding in findings}
+    states = {finding.check: finding.state for finding in findings}
     assert any(finding.is_fault for finding in findings)
     assert states["server version"] is HealthStatus.MISSING
     assert states["everything in it"] is HealthStatus.NOT_CHECKED

@@ -53,7 +53,7 @@ def test_better_code_is_named_with_its_files(sandbox: Sandbox, tmp_path: Path) -
 
     assert "why: code" in text
     assert "code/train.py: +1" in text
-    assert (data["named"], data["is_noise"], data["proposals"]) == (["code"], False, [])
+    assert (data["named"], data["is_noise"], data["proposals"]) == (("code",), False, ())
     (code,) = [factor for factor in data["factors"] if factor["factor"] == "code"]
     assert code["interval"]["low"] < code["effect"] < code["interval"]["high"]
     assert code["effect"] == pytest.approx(0.051, abs=0.001)

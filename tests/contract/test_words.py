@@ -13,11 +13,13 @@ import pytest
 from sweepledger.commands.cancel import BatchesChange, Cancelled
 from sweepledger.commands.reports.comparison import Spent
 from sweepledger.commands.reports.difference_causes import Proposal
+from sweepledger.commands.reports.outputs import AttemptOutput, FetchedArtifacts
 from sweepledger.commands.reports.recorded_status import BestValue
 from sweepledger.commands.reports.status import BatchOrigin, Origin, Remark
 from sweepledger.commands.rounds.progress import SearchProgress
 from sweepledger.commands.verification.commit_audit import UnsignedChange
 from sweepledger.commands.verification.file_diff import FileDifference
+from sweepledger.engine.cluster.health import HealthFinding
 from sweepledger.exchange.conversion import Loss
 from sweepledger.plan.budgets import Balance
 from sweepledger.plan.changes import FileChange, OutdatedPart
@@ -42,7 +44,7 @@ REPLACED = frozenset(
 
 WRITTEN_BY_ASDICT: dict[str, list[Any]] = {
     "commands/reports/comparison.py": [Interval, Spent, Interval],
-    "commands/reports/difference_causes.py": [FactorFinding, Proposal],
+    "commands/reports/difference_causes.py": [FactorFinding],
     "plan/review_json.py": [
         OutdatedPart,
         Cost,
@@ -63,18 +65,8 @@ WRITTEN_BY_ASDICT: dict[str, list[Any]] = {
 }
 """The class of each value whose fields become keys, by the module that writes it: `asdict` does not name them."""
 WRITTEN_BY_VERBS = (
-    *(
-        BatchOrigin,
-        BatchesChange,
-        BestValue,
-        Cancelled,
-        Loss,
-        Origin,
-        Quantiles,
-        Rejection,
-        Remark,
-        SearchProgress,
-    ),
+    *(AttemptOutput, BatchOrigin, BatchesChange, BestValue, Cancelled, FetchedArtifacts, HealthFinding, Loss),
+    *(Origin, Proposal, Quantiles, Rejection, Remark, SearchProgress),
 )
 """The classes of other packages that a verb gives as its result, or as a part of it."""
 

@@ -157,6 +157,6 @@ def test_an_object_of_another_repository_is_wrong_and_not_to_be_applied(other: s
     found = check_object(owned(ours), owned(other), nodes=1, apply="kubectl apply")
 
     assert found.state is HealthStatus.WRONG
-    assert found.details == f"it belongs to the repository {other}"
+    assert found.message == f"it belongs to the repository {other}"
     assert "set another `namespace`" in (found.hint or "")
     assert check_object(owned(ours), owned(ours), nodes=1, apply="").state is HealthStatus.OK

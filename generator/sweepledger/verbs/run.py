@@ -19,7 +19,8 @@ from sweepledger.cli.options import FormatOption, StateOption, WithoutGpuOption
 from sweepledger.cli.response import EXIT_DRIFT, Format, Response
 from sweepledger.cli.text.generation import generated_data, generated_text
 from sweepledger.cli.text.progress import show_events
-from sweepledger.cli.text.results import results_commit_text, results_text
+from sweepledger.cli.text.results import results_text
+from sweepledger.cli.text.rounds import results_commit_text
 from sweepledger.cli.text.values import count_text
 from sweepledger.commands.reports.results import RankedTrials, rank_trials
 from sweepledger.commands.repository.programs import left_out_files

@@ -387,6 +387,6 @@ def _fetched_text(artifacts: FetchedArtifacts) -> tuple[RenderableType, ...]:
     for file in artifacts.files:
         table.add_row(untrusted_text(file.path), str(file.bytes), file.sha256[:12])
     summary = f"copied {len(artifacts.files)} files of {artifacts.trial} to {artifacts.folder}"
-    if artifacts.left_out:
-        summary += f"; {artifacts.left_out} further files are not in its record"
+    if artifacts.omitted:
+        summary += f"; {artifacts.omitted} further files are not in its record"
     return (table, untrusted_text(summary))

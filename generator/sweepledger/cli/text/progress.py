@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.text import Text
 
 from sweepledger.cli.response import SHORT_COMMIT, Format, Response, escape_control_characters, open_console
-from sweepledger.cli.text import results, rounds
+from sweepledger.cli.text import rounds
 from sweepledger.cli.text.style import status_with_reason
 from sweepledger.cli.text.values import configuration_text, count_text, number_text, value_text
 from sweepledger.commands.local import (
@@ -254,7 +254,7 @@ def _job_text(event: events.EditRefused | events.JobFinished) -> Text:
 def _pushed_text(event: ResultsPushed | RoundPushed, *, is_remote: bool) -> str:
     if isinstance(event, RoundPushed):
         return rounds.pushed_round_text(event.round)
-    text = results.results_commit_text(event.commit)
+    text = rounds.results_commit_text(event.commit)
     fetched = f"{text}; `git pull` fetches it" if is_remote else text
     return "\n".join((fetched, *map(str, event.commit.problems)))
 

@@ -1,59 +1,30 @@
-"""The output of `results`, `logs`, `log`, `show`, `status` and `collect`."""
-
-from __future__ import annotations
+"""A table of trials, best first, and what is to be said of them."""
 
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
+from rich.console import RenderableType
 from rich.text import Text
 
-from sweepledger.cli.response import SHORT_COMMIT, escape_control_characters
-from sweepledger.cli.text import rounds
+from sweepledger.cli.response import escape_control_characters
 from sweepledger.cli.text.style import new_table, styled_status
-from sweepledger.cli.text.values import (
-    count_text,
-    number_text,
-    value_text,
-)
-from sweepledger.formats.summary_csv import METRIC_PREFIX, PARAMETER_PREFIX
+from sweepledger.cli.text.values import count_text, number_text, value_text
+from sweepledger.commands.reports.results import RankedTrials
+from sweepledger.formats.summary_csv import METRIC_PREFIX, PARAMETER_PREFIX, SummaryRow
 from sweepledger.results.paths import LAPTOP_WARNING
 from sweepledger.structs.names import split_batch_name
 from sweepledger.structs.record import Status
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from sweepledger.commands.collection.results_commit import ResultsCommit
-    from sweepledger.commands.reports.results import RankedTrials
-    from sweepledger.formats.summary_csv import SummaryRow
-
 
 NOT_RECORDED = "not recorded yet"
 
 RESULT_COLUMNS = frozenset(
     {
-        "",
-        "trial",
-        "front",
-        "not ranked",
-        "recorded",
-        "status",
-        "reason",
-        "seed",
-        "seconds",
-        "batch",
-        "program",
+        *("", "trial", "front", "not ranked", "recorded", "status", "reason"),
+        *("seed", "seconds", "batch", "program"),
     }
 )
 """Columns of the table of results besides those of parameters and metrics."""
-
-
-def results_commit_text(commit: ResultsCommit) -> str:
-    """Return the batches of a results commit, and the next step of the search."""
-    text = f"recorded {', '.join(commit.batches)} in {commit.commit[:SHORT_COMMIT]}"
-    return f"{text}{rounds.next_step_text(commit.step)}"
 
 
 def results_text(ranked: RankedTrials) -> tuple[RenderableType, ...]:

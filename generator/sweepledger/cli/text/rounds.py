@@ -1,18 +1,19 @@
-"""The next step of a search as text."""
-
-from typing import TYPE_CHECKING
+"""Commits of results and of rounds, and the next step of a search, as text."""
 
 from sweepledger.cli.response import SHORT_COMMIT
+from sweepledger.commands.collection.results_commit import ResultsCommit
+from sweepledger.commands.rounds.next_round import ResultsPending, RoundBlocked, RoundDue, SearchEnded, Step
+from sweepledger.commands.rounds.round_commit import PushedBatch, PushedRepeat
 
-if TYPE_CHECKING:
-    from sweepledger.commands.rounds.next_round import RoundBlocked, Step
-    from sweepledger.commands.rounds.round_commit import PushedBatch
+
+def results_commit_text(commit: ResultsCommit) -> str:
+    """Return the batches of a results commit, and the next step of the search."""
+    text = f"recorded {', '.join(commit.batches)} in {commit.commit[:SHORT_COMMIT]}"
+    return f"{text}{_next_step_text(commit.step)}"
 
 
-def next_step_text(step: "Step | RoundBlocked | None") -> str:
-    """Return the next step of a search, to follow a results commit; an empty text without one."""
-    from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue, SearchEnded
-
+def _next_step_text(step: Step | RoundBlocked | None) -> str:
+    """Return what follows a results commit; an empty text without a next step."""
     match step:
         case RoundDue(round=due_round, batch=batch):
             return f"; added round {due_round.number}: {batch.name}{_unfitted_text(due_round.unfitted)}"
@@ -26,11 +27,8 @@ def next_step_text(step: "Step | RoundBlocked | None") -> str:
             return f"; the search is blocked: {step.reason}"
 
 
-def pushed_round_text(pushed: "PushedBatch | RoundBlocked") -> str:
+def pushed_round_text(pushed: PushedBatch | RoundBlocked) -> str:
     """Return which round or trials a commit requests, or why none could."""
-    from sweepledger.commands.rounds.next_round import RoundBlocked
-    from sweepledger.commands.rounds.round_commit import PushedRepeat
-
     if isinstance(pushed, RoundBlocked):
         return f"{pushed.sweep}: {blocked_text(pushed)}"
     if isinstance(pushed, PushedRepeat):
@@ -45,6 +43,6 @@ def _unfitted_text(why: str | None) -> str:
     return "" if why is None else f", drawn at random, because {why}"
 
 
-def blocked_text(blocked: "RoundBlocked") -> str:
+def blocked_text(blocked: RoundBlocked) -> str:
     """Return why a search stands still, and the way out."""
     return f"blocked: {blocked.reason}" + (f"\n  hint: {blocked.hint}" if blocked.hint else "")

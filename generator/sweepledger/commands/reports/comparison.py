@@ -235,7 +235,11 @@ def side_at(workspace: Workspace, reference: str) -> Side:
     if is_batch:
         lock = _recorded_batch(results, reference, revision)
         rows = tuple(row for row in rows if row.batch == lock.name)
-    by_key = {_key(row): row for row in rows if row.program == lock.program.digest}
+    by_key = {
+        canonical_json([dict(row.assignment), row.replicate]): row
+        for row in rows
+        if row.program == lock.program.digest
+    }
     spent = _spent(workspace, results, by_key.values())
     marked = catalog.laptop_batches_at(repository, commit, sweep)
     compared = {row.batch for row in by_key.values()}
@@ -273,10 +277,6 @@ def _spent(workspace: Workspace, results: RecordedResults, rows: Iterable[Summar
         gpu_hours += part.gpu_hours
         money = None if money is None or pool is None or pool.price is None else money + part.money
     return Spent(sum(seconds.values()) / SECONDS_PER_HOUR, gpu_hours, money)
-
-
-def _key(row: SummaryRow) -> str:
-    return canonical_json([dict(row.assignment), row.replicate])
 
 
 def _pair(first: Side, second: Side, key: str, *, ranked: bool) -> Pair:

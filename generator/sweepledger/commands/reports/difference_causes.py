@@ -93,23 +93,18 @@ class ExplainedComparison:
             "metric": self.a.lock.metric.name,
             "moved": explanation.moved,
             "verdict": self.verdict,
-            "named": list(explanation.named),
+            "named": explanation.named,
             "is_noise": explanation.is_noise,
             "noise": explanation.noise,
-            "best_configurations": [dict(each) for each in self.best],
+            "best_configurations": self.best,
             "factors": [
                 {
                     **asdict(finding),
-                    "factor": str(finding.factor),
-                    "state": str(finding.state),
-                    "differences": list(self.differences.get(finding.factor, ())),
+                    "differences": self.differences.get(finding.factor, ()),
                 }
                 for finding in explanation.findings
             ],
-            "proposals": [
-                {**asdict(proposal), "separates": list(proposal.separates), "notes": list(proposal.notes)}
-                for proposal in self.proposals
-            ],
+            "proposals": self.proposals,
         }
 
 
@@ -282,7 +277,9 @@ def _differences(
         Factor.VALUES: tuple(
             line
             for name in dict.fromkeys((*best[0], *best[1]))
-            for line in _changed(name, *(_value_text(each, name) for each in best))
+            for line in _changed(
+                name, *(canonical_json(each[name]) if name in each else "absent" for each in best)
+            )
         ),
     }
 
@@ -290,10 +287,6 @@ def _differences(
 def _changed(name: str, before: str, after: str) -> Iterator[str]:
     if before != after:
         yield f"{name}: {before} → {after}"
-
-
-def _value_text(assignment: Mapping[str, Value], name: str) -> str:
-    return canonical_json(assignment[name]) if name in assignment else "absent"
 
 
 def _data_text(data: Data | None) -> str:

@@ -195,18 +195,8 @@ class FetchedArtifacts:
     uid: str
     folder: Path
     files: tuple[Artifact, ...]
-    left_out: int
+    omitted: int
     """Files of the trial that its record does not list: too many, or unreadable."""
-
-    def as_data(self) -> dict[str, Any]:
-        """Return the JSON data."""
-        return {
-            "trial": self.trial,
-            "uid": self.uid,
-            "folder": str(self.folder),
-            "files": [{"path": file.path, "bytes": file.bytes, "sha256": file.sha256} for file in self.files],
-            "omitted": self.left_out,
-        }
 
 
 def fetch_artifacts(

@@ -223,7 +223,9 @@ def rank_trials(
     if wanted in {metric.name, *table.metrics}:
         best = catalog.rank_rows(table.rows, wanted, metric.goal if wanted == metric.name else Goal.MINIMIZE)
     else:
-        best = _fastest(table.rows)
+        # A failed trial was not fast.
+        timed = [row for row in table.rows if row.status is Status.OK and row.seconds is not None]
+        best = tuple(sorted(timed, key=lambda row: (row.seconds, row.trial)))
     with_value = frozenset(map(id, best))
     listed = sorted(
         (*best, *(row for row in table.rows if id(row) not in with_value)),
@@ -299,12 +301,6 @@ def _is_elsewhere(workspace: Workspace, sweep: str) -> bool:
         return False
     kept = Repository(mirror)
     return bool(kept.files(kept.commit(tracking_ref(REMOTE, workspace.settings.branch)), path))
-
-
-def _fastest(rows: Iterable[SummaryRow]) -> tuple[SummaryRow, ...]:
-    """Return the ok trials, fastest first; a failed trial was not fast."""
-    timed = [row for row in rows if row.status is Status.OK and row.seconds is not None]
-    return tuple(sorted(timed, key=lambda row: (row.seconds, row.trial)))
 
 
 class ResultsFormat(StrEnum):

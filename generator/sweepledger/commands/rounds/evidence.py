@@ -144,7 +144,9 @@ class EvidenceSource:
 
     def evidence(self, sweep: Sweep, program: str) -> RoundEvidence:
         """Return the evidence of a search. Raises RepositoryError, UnreadableError for a broken batch."""
-        counted = self._evidence_batches(sweep)
+        counted = self.batches
+        if counted is None:
+            counted = batches.of_sweep_in_commit(self.repository, self.commit, sweep.name)
         batches.prefetch(counted)
         files = self.repository.read(self.commit, results_folder(sweep.name))
         waiting = tuple(batch for batch in counted if not self._is_recorded(batch, files))
@@ -181,11 +183,6 @@ class EvidenceSource:
         return self.fresh.get(batch.name) or batch_records.batch_results(
             batch, files, is_cancelled=is_cancelled
         )
-
-    def _evidence_batches(self, sweep: Sweep) -> tuple[StoredBatch, ...]:
-        if self.batches is not None:
-            return self.batches
-        return batches.of_sweep_in_commit(self.repository, self.commit, sweep.name)
 
     def _started(self, sweep: Sweep) -> Iterator[tuple[str, Iterator[BatchRecords]]]:
         """Yield each sweep of the warm start with its records."""

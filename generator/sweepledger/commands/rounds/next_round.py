@@ -249,7 +249,11 @@ def next_step_at(
     settings = at_commit.settings_or_defaults(repository, commit)
     sweep = at_commit.read_sweep(repository, commit, spec_path(name), settings)
     if not isinstance(sweep, Sweep):
-        return None if not _had_rounds(repository, commit, name) else _spec_unreadable(name)
+        stored = batches.readable(batches.of_sweep_in_commit(repository, commit, name))
+        if all(batch.lock.round is None for batch in stored):
+            return None
+        hint = "`sweep validate` says why"
+        return RoundBlocked(name, f"{spec_path(name)} cannot be read", hint, SpecError.exit_code)
     if sweep.rounds is None:
         return None
     try:
@@ -345,13 +349,3 @@ def unrunnable(
 def manual_hint(name: str) -> str:
     """Return how the user requests the next round."""
     return f"`sweep cluster next {name}`, and merge what it writes"
-
-
-def _had_rounds(repository: Repository, commit: str, name: str) -> bool:
-    stored = batches.readable(batches.of_sweep_in_commit(repository, commit, name))
-    return any(batch.lock.round is not None for batch in stored)
-
-
-def _spec_unreadable(name: str) -> RoundBlocked:
-    hint = "`sweep validate` says why"
-    return RoundBlocked(name, f"{spec_path(name)} cannot be read", hint, SpecError.exit_code)

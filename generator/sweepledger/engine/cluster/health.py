@@ -43,25 +43,15 @@ class HealthFinding:
 
     part: str
     """tools, repository, cluster, controller or storage."""
-    what: str
+    check: str
     state: HealthStatus
-    details: str = ""
+    message: str = ""
     hint: str | None = None
 
     @property
     def is_fault(self) -> bool:
         """Whether the user has to do something."""
         return self.state in {HealthStatus.MISSING, HealthStatus.WRONG}
-
-    def as_data(self) -> dict[str, str | None]:
-        """Return the finding as JSON data."""
-        return {
-            "part": self.part,
-            "check": self.what,
-            "state": str(self.state),
-            "message": self.details,
-            "hint": self.hint,
-        }
 
 
 def check_object(desired: Manifest, observed: Manifest | None, *, nodes: int, apply: str) -> HealthFinding:

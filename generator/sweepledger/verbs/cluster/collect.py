@@ -27,8 +27,7 @@ from sweepledger.cli.options import (
     StateOption,
 )
 from sweepledger.cli.response import Response, current_folder
-from sweepledger.cli.text.results import results_commit_text
-from sweepledger.cli.text.rounds import pushed_round_text
+from sweepledger.cli.text.rounds import pushed_round_text, results_commit_text
 from sweepledger.cli.text.style import batch_line, untrusted_text
 from sweepledger.commands.collection.collector import (
     Collection,

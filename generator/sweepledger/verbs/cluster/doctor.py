@@ -74,9 +74,9 @@ def doctor(
 
 
 def _finding_text(finding: HealthFinding) -> Text:
-    details = f": {finding.details}" if finding.details else ""
+    message = f": {finding.message}" if finding.message else ""
     hint = f"\n  hint: {finding.hint}" if finding.hint and finding.state != "ok" else ""
-    return untrusted_text(f"{finding.state}: {finding.part}: {finding.what}{details}{hint}")
+    return untrusted_text(f"{finding.state}: {finding.part}: {finding.check}{message}{hint}")
 
 
 INSTALL_HINTS = {
@@ -242,7 +242,8 @@ def _platform_manifests(workspace: Workspace) -> list[Mapping[str, Any]]:
     Those of an Argo CD in another cluster are not here.
     """
     settings = workspace.cluster_settings
-    folders = ("platform", platform.REMOTE if _is_remote(settings) else str(settings.controller))
+    is_remote = settings.controller is Controller.ARGOCD and settings.argocd.is_remote
+    folders = ("platform", platform.REMOTE if is_remote else str(settings.controller))
     place = platform.platform_folder(workspace.cluster)
     held = workspace.repository.read(workspace.base_commit(None), *(f"{place}/{name}" for name in folders))
     manifests = [
@@ -253,10 +254,6 @@ def _platform_manifests(workspace: Workspace) -> list[Mapping[str, Any]]:
         if isinstance(manifest, dict) and "name" in manifest.get("metadata", {})
     ]
     return sorted(manifests, key=lambda manifest: manifest["kind"] != "Namespace")
-
-
-def _is_remote(settings: Settings) -> bool:
-    return settings.controller is Controller.ARGOCD and settings.argocd.is_remote
 
 
 def _documents(path: str, content: bytes) -> tuple[Any, ...]:
@@ -427,7 +424,13 @@ def diagnose(
 
     Changes nothing else. Findings have the order in which a user fixes them; a check that cannot run is a finding.
     """
-    findings = [*_tools(), *_repository(workspace)]
+    findings = [
+        _tool_finding(
+            "tools", "kustomize", lambda: f"{kustomize.version()} ({' '.join(kustomize.command())})"
+        ),
+        _tool_finding("tools", "kubectl", lambda: f"{client.version()} ({' '.join(client.command())})"),
+        *_repository(workspace),
+    ]
     server = _server(kubectl, workspace.settings.kubernetes)
     findings.append(server)
     if server.state is HealthStatus.MISSING:
@@ -438,13 +441,6 @@ def diagnose(
         findings += examine_cluster(workspace, kubectl)
         findings.append(_proof(workspace, kubectl, patience if prove else None))
     return tuple(findings)
-
-
-def _tools() -> Iterator[HealthFinding]:
-    yield _tool_finding(
-        "tools", "kustomize", lambda: f"{kustomize.version()} ({' '.join(kustomize.command())})"
-    )
-    yield _tool_finding("tools", "kubectl", lambda: f"{client.version()} ({' '.join(client.command())})")
 
 
 def _tool_finding(part: str, what: str, check: Callable[[], str]) -> HealthFinding:
