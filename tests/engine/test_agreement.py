@@ -10,7 +10,7 @@ import pytest
 from sweepledger.commands.repository import rendered_manifests
 from sweepledger.commands.repository.rendered_manifests import local_batch_at
 from sweepledger.engine.local.local_batch import LocalBatch
-from sweepledger.errors import SpecError
+from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.repo import batches, kustomize
 from sweepledger.structs.kubernetes import BAD_HYPERPARAMETERS, BAD_SWEEP, DISRUPTED
 from sweepledger.structs.quantities import whole_quantity
@@ -143,6 +143,18 @@ def test_what_only_a_cluster_can_run_is_refused_here(case: Path, sandbox: Sandbo
         made(sandbox, case)
 
     assert {problem.code for problem in refused.value.problems} == {"needs-cluster"}
+
+
+def test_a_commit_without_the_launcher_runs_nothing(sandbox: Sandbox) -> None:
+    case = next(case for case in CASES if case.name == "indexed")
+    batch, _ = made(sandbox, case)
+    (sandbox.root / "base/launcher/v1/launch.py").unlink()
+    commit = sandbox.commit("Remove the launcher")
+    repository = sandbox.workspace.repository
+    (stored,) = batches.in_commit(repository, commit)
+
+    with pytest.raises(RepositoryError, match=f"lacks base/launcher/v1/launch.py.* {batch.name}"):
+        local_batch_at(repository, commit, stored, sandbox.workspace.settings)
 
 
 def test_a_trial_has_the_proxy_that_its_spec_asks_for(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def refuse_forged(batch: StoredBatch) -> None:
 
 
 def local_batch_at(repository: Repository, commit: str, batch: StoredBatch, settings: Settings) -> LocalBatch:
-    """Return a batch as this machine runs it, under the launcher of a commit. Raises SpecError."""
+    """Return a batch as this machine runs it, under the launcher of a commit. Raises SpecError, RepositoryError."""
     lock, run = batch.lock, batch.lock.run
     problems = [
         Problem(batch.folder, 0, 0, path, message, PROBLEM_CODE, "run it in the cluster")
@@ -89,12 +89,18 @@ def local_batch_at(repository: Repository, commit: str, batch: StoredBatch, sett
     parents: Mapping[int, str] = {}
     if lock.parents and lock.shape is Shape.JOBS:  # only there can each trial have a mount of its own
         parents = batch_builder.parent_folders_of(batch, batches.in_commit(repository, commit))
+    contents = repository.read(commit, *launcher)
+    if missing := sorted({*launcher} - contents.keys()):
+        raise RepositoryError(
+            f"commit {commit[:12]} lacks {missing[0]}, which starts the trials of {batch.name}",
+            hint="restore the files below base/ from git",
+        )
     is_proxied = settings.proxy is not None and settings.proxy.egress in run.egress
     try:
         return local_batch(
             lock,
             batch.tree.files,
-            {PurePath(path).name: content for path, content in repository.read(commit, *launcher).items()},
+            {PurePath(path).name: content for path, content in contents.items()},
             parents={row: Parent(lock.parents[row], folder) for row, folder in parents.items()},
             proxy=settings.proxy.variables if settings.proxy and is_proxied else {},
         )

@@ -55,9 +55,9 @@ class PathTranslation:
         return text
 
 
-def program_path(word: str, code: str = CODE_PATH) -> str:
-    """Return the path of the program that a command starts: a relative one is in the code."""
-    return posixpath.join(code, word) if "/" in word else word
+def program_path(word: str) -> str:
+    """Return the path in the container of the program that a command starts: a relative one is in the code."""
+    return posixpath.join(CODE_PATH, word) if "/" in word else word
 
 
 def process_environment(
