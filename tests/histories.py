@@ -19,18 +19,18 @@ from sweepledger.commands.check import check
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate, generate_changed
 from sweepledger.commands.generation.next_batch import Generated
-from sweepledger.commands.next_ import next_
 from sweepledger.commands.plan import plan
 from sweepledger.commands.repository.batch_records import records_file
 from sweepledger.commands.repository.workspace import Target, Workspace
-from sweepledger.commands.retry import retry
 from sweepledger.commands.run import SweepRun
-from sweepledger.commands.verify import verify
 from sweepledger.errors import GeneratorError, IdleError, RepositoryError, UsageError
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, rebased_commit
+from sweepledger.verbs.cluster.next_ import write_next
+from sweepledger.verbs.retry import retry_trials
+from sweepledger.verbs.verify import verify_results
 from tests.repository import Sandbox, copy_repositories, temporary_folder
 from tests.searches import hill, leave
 
@@ -120,7 +120,6 @@ class History:
     """Trials that ended ok, by the id of a file of records."""
 
     def play(self, steps: int = STEPS) -> list[str]:
-        """Make a history; return what was wrong, in words."""
         self.chance = random.Random(self.seed)  # noqa: S311 - histories that can be had again
         self._begin()
         moves: list[Callable[[Machine], None]] = [
@@ -195,7 +194,7 @@ class History:
         self._judge(machine, made)
 
     def go_on(self, machine: Machine) -> None:
-        steps = next_(machine.workspace, ["hill"])
+        steps = write_next(machine.workspace, ["hill"])
         self._judge(machine, [step.generated for step in steps if step.generated])
 
     def update(self, machine: Machine) -> None:
@@ -212,7 +211,7 @@ class History:
         machine.save("Before a retry")
         finished = self._finished(machine.workspace.repository, "HEAD")
         with suppress(IdleError, UsageError, RepositoryError):
-            made = retry(machine.workspace, "peak", update=self.chance.random() < 0.2).generated
+            made = retry_trials(machine.workspace, "peak", update=self.chance.random() < 0.2).generated
             asked = {row.trial for batch in _overlays((made,)) for row in batch.rows}
             if again := asked & finished:
                 self._say(f"retry requests {sorted(again)} again")
@@ -417,7 +416,9 @@ class History:
     def _verify(self) -> None:
         for machine in self.machines:
             machine.save("End")
-            for sweep in verify(machine.workspace).sweeps if (machine.root / "results").is_dir() else ():
+            for sweep in (
+                verify_results(machine.workspace).sweeps if (machine.root / "results").is_dir() else ()
+            ):
                 for difference in sweep.differences:
                     self._say(f"verify on {machine.name}: {difference}")
 

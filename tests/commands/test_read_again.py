@@ -5,10 +5,10 @@ import json
 
 import pytest
 
-from sweepledger.commands.retry import retry
-from sweepledger.commands.verify import verify
 from sweepledger.formats import records_jsonl
 from sweepledger.structs.record import Record, Status
+from sweepledger.verbs.retry import retry_trials
+from sweepledger.verbs.verify import verify_results
 from tests.commands.test_run import SPY, playing, starts
 from tests.repository import Sandbox
 
@@ -75,7 +75,7 @@ def test_outputs_are_read_by_the_mended_metric_and_nothing_is_trained(
     trained = starts(misnamed)
     change_metric(misnamed, before, after)
 
-    retry(misnamed.workspace, "peak")
+    retry_trials(misnamed.workspace, "peak")
     run(misnamed)
 
     assert {record.status for record in failed} == {Status.FAILED}
@@ -98,7 +98,7 @@ def test_outputs_are_read_by_the_mended_metric_and_nothing_is_trained(
         assert len(second.curve("points")) == 3
     provenance = json.loads((misnamed.root / "results/peak/provenance.json").read_text())
     assert json.dumps(provenance).count('"read_again"') == 3
-    assert verify(misnamed.workspace).sweeps[0].differences == ()
+    assert verify_results(misnamed.workspace).sweeps[0].differences == ()
 
 
 def test_an_output_without_its_middle_is_not_read_and_the_trial_is_trained(misnamed: Sandbox) -> None:
@@ -109,7 +109,7 @@ def test_an_output_without_its_middle_is_not_read_and_the_trial_is_trained(misna
     trained = starts(misnamed)
     change_metric(misnamed, "name: score", "name: points")
 
-    retried = retry(misnamed.workspace, "peak")
+    retried = retry_trials(misnamed.workspace, "peak")
     run(misnamed)
 
     (again,) = starts(misnamed)[len(trained) :]
@@ -125,7 +125,7 @@ def test_with_an_unchanged_metric_a_retry_trains(misnamed: Sandbox) -> None:
     run(misnamed)
     trained = starts(misnamed)
 
-    retry(misnamed.workspace, "peak")
+    retry_trials(misnamed.workspace, "peak")
     run(misnamed)
 
     assert len(starts(misnamed)) == 2 * len(trained)
@@ -139,7 +139,7 @@ def test_a_trial_that_failed_otherwise_is_trained(misnamed: Sandbox) -> None:
     trained = starts(misnamed)
     change_metric(misnamed, "name: score", "name: points")
 
-    retry(misnamed.workspace, "peak")
+    retry_trials(misnamed.workspace, "peak")
     run(misnamed)
 
     assert len(starts(misnamed)) == len(trained) + 1
@@ -150,11 +150,11 @@ def test_a_metric_that_the_output_lacks_fails_at_once_and_the_next_name_is_read(
     run(misnamed)
     trained = starts(misnamed)
     change_metric(misnamed, "name: score", "name: pionts")
-    retry(misnamed.workspace, "peak")
+    retry_trials(misnamed.workspace, "peak")
     run(misnamed)
     lacking = newest_records(misnamed)
     change_metric(misnamed, "name: pionts", "name: points")
-    retry(misnamed.workspace, "peak")
+    retry_trials(misnamed.workspace, "peak")
     run(misnamed)
 
     assert {record.reason for record in lacking} == {"metric-missing"}
@@ -168,7 +168,7 @@ def test_rows_of_a_pack_are_read_again(misnamed: Sandbox) -> None:
     trained = starts(misnamed)
     change_metric(misnamed, "name: score", "name: points")
 
-    retry(misnamed.workspace, "peak")
+    retry_trials(misnamed.workspace, "peak")
     run(misnamed)
 
     assert starts(misnamed) == trained

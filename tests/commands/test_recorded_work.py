@@ -12,15 +12,15 @@ from sweepledger.commands.check import check
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate, generate_changed
 from sweepledger.commands.generation.next_batch import Generated
-from sweepledger.commands.next_ import next_
 from sweepledger.commands.plan import plan
 from sweepledger.commands.repository.workspace import Target, Workspace
-from sweepledger.commands.retry import retry
 from sweepledger.commands.rounds.next_round import RoundDue, SearchEnded
-from sweepledger.commands.verify import verify
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats.hyperparams_csv import Row
 from sweepledger.repo import batches
+from sweepledger.verbs.cluster.next_ import write_next
+from sweepledger.verbs.retry import retry_trials
+from sweepledger.verbs.verify import verify_results
 from tests.command_line import run_sweep
 from tests.repository import Sandbox
 from tests.searches import hill, leave
@@ -38,7 +38,6 @@ def record_here(sandbox: Sandbox, results: Path, **changes: object) -> None:
 
 
 def archived(sandbox: Sandbox) -> list[str]:
-    """List the archived batches of the work tree."""
     return [batch.name for batch in batches.in_work_tree(sandbox.root) if not batch.is_active]
 
 
@@ -52,7 +51,7 @@ def requested(generated: Generated) -> tuple[Row, ...]:
 
 
 def differences(sandbox: Sandbox) -> list[str]:
-    return [str(one) for sweep in verify(sandbox.workspace).sweeps for one in sweep.differences]
+    return [str(one) for sweep in verify_results(sandbox.workspace).sweeps for one in sweep.differences]
 
 
 @pytest.fixture
@@ -269,7 +268,7 @@ def search(sandbox: Sandbox, results: Path) -> Sandbox:
     sandbox.publish("Ask for a search")
     generate(sandbox.workspace)
     record_here(sandbox, results)
-    next_(sandbox.workspace)
+    write_next(sandbox.workspace)
     record_here(sandbox, results)
     assert [name[:7] for name in archived(sandbox)] == ["hill-b1", "hill-b2"]
     return sandbox
@@ -280,7 +279,7 @@ def write_nothing(workspace: Workspace) -> object:
 
 
 def go_on(workspace: Workspace) -> object:
-    return next_(workspace, ["hill"])
+    return write_next(workspace, ["hill"])
 
 
 def commit_with_hook(workspace: Workspace) -> object:
@@ -303,12 +302,12 @@ def test_no_command_removes_a_recorded_round(
 
 
 def test_an_ended_search_says_so_and_a_longer_one_goes_on(search: Sandbox) -> None:
-    (step,) = next_(search.workspace)
+    (step,) = write_next(search.workspace)
     assert isinstance(step.step, SearchEnded)
     hill(search, rounds=3, size=2)
     search.commit("One more round")
 
-    (step,) = next_(search.workspace)
+    (step,) = write_next(search.workspace)
 
     assert isinstance(step.step, RoundDue)
     assert [name[:7] for name in (*archived(search), *search.active())] == ["hill-b1", "hill-b2", "hill-b3"]
@@ -326,7 +325,7 @@ def test_rounds_that_two_machines_recorded_apart_are_not_continued(search: Sandb
     before = archived(search)
 
     with pytest.raises(RepositoryError, match="no commit has all results of hill") as caught:
-        next_(search.workspace)
+        write_next(search.workspace)
 
     assert (
         caught.value.hint
@@ -347,7 +346,7 @@ def test_results_of_another_sweep_that_were_pushed_elsewhere_do_not_stop_a_searc
     hill(search, rounds=3, size=2)
     search.commit("One more round")
 
-    (step,) = next_(search.workspace)
+    (step,) = write_next(search.workspace)
 
     assert isinstance(step.step, RoundDue)
     assert [name[:7] for name in search.active()] == ["hill-b3"]
@@ -464,11 +463,11 @@ def test_a_retry_knows_the_failed_trials_of_an_unpushed_batch(
     move(failed)
     before = archived(failed)
 
-    made = retry(failed.workspace, "peak", batch=before[-1] if named else None)
+    made = retry_trials(failed.workspace, "peak", batch=before[-1] if named else None)
 
     assert (new_trials(made.generated), made.generated.retried) == ([3], 1)
     assert (archived(failed), failed.active()) == (before, [made.batch])
-    assert retry(failed.workspace, "peak").commit is None
+    assert retry_trials(failed.workspace, "peak").commit is None
     assert check(failed.workspace, base="HEAD").problems == ()
 
 
@@ -476,7 +475,7 @@ def test_a_retry_with_new_code_knows_them_too_and_replaces_no_proposal(failed: S
     with (failed.root / "code/train.py").open("a") as program:
         program.write("# changed\n")
     failed.commit("Change the code")
-    made = retry(failed.workspace, "peak", update=True)
+    made = retry_trials(failed.workspace, "peak", update=True)
 
     assert new_trials(made.generated) == [3]
     failed.git("reset", "-q", "--hard", "HEAD~1")
@@ -485,7 +484,7 @@ def test_a_retry_with_new_code_knows_them_too_and_replaces_no_proposal(failed: S
     failed.commit("Request one more")
     (proposed,) = failed.active()
     with pytest.raises(RepositoryError, match=f"{proposed} is committed here and not on main yet"):
-        retry(failed.workspace, "peak", update=True)
+        retry_trials(failed.workspace, "peak", update=True)
 
 
 def test_a_batch_that_is_recorded_here_and_active_on_main_is_not_cancelled(failed: Sandbox) -> None:
@@ -511,7 +510,7 @@ def test_after_an_unpushed_cancellation_other_batches_are_cancelled_and_retried(
     second, third = sandbox.merged(xs="1, 2"), sandbox.merged(xs="1, 2, 3")
 
     cancel(sandbox.workspace, "peak", batch=second)
-    made = retry(sandbox.workspace, "peak")
+    made = retry_trials(sandbox.workspace, "peak")
     cancel(sandbox.workspace, "peak", batch=third)
 
     assert (new_trials(made.generated), archived(sandbox)) == ([1], [first, second, third])

@@ -121,12 +121,6 @@ def test_a_record_says_everything(trial_folder: TrialFolder) -> None:
     }
 
 
-def test_a_record_says_process_where_nothing_else_is_said(trial_folder: TrialFolder) -> None:
-    record = trial_folder.try_once()
-
-    assert (record["ran"], record["node"], record["data"]) == ("process", None, None)
-
-
 def test_a_record_is_one_line_of_ascii_with_sorted_keys(trial_folder: TrialFolder) -> None:
     trial_folder.command = shell(
         'printf \'{"test_accuracy": 0.5, "name": "größe\\ud800"}\' > "$SWEEP_RESULT"'
@@ -305,12 +299,6 @@ def test_an_attempt_without_a_name_makes_one_of_its_own(trial_folder: TrialFolde
     assert all(name == f"{record['uid']}.json" for name, record in records.items())
 
 
-def test_a_missing_folder_is_made_with_its_parents(trial_folder: TrialFolder) -> None:
-    assert not trial_folder.results.parent.exists()
-
-    assert trial_folder.run().code == 0
-
-
 def test_a_good_trial_leaves_no_empty_folders(trial_folder: TrialFolder) -> None:
     trial_folder.run()
 
@@ -428,7 +416,6 @@ def test_the_copy_is_whole_up_to_4095_bytes(size: int, whole: bool, trial_folder
 
 
 def hold(folder: TrialFolder) -> int:
-    """Take the trial's lock."""
     folder.results.mkdir(parents=True, exist_ok=True)
     file = os.open(folder.results / ".lock", os.O_RDWR | os.O_CREAT)
     fcntl.flock(file, fcntl.LOCK_EX)
@@ -456,18 +443,6 @@ def test_of_two_launchers_at_once_one_starts_the_trial(trial_folder: TrialFolder
     run = ended(second)
     assert (run.code, run.said) == (0, [f"{TRIALS[0]}: ok already, by attempt uid-1: nothing to do"])
     assert starts(trial_folder) == 1
-
-
-def test_a_waiting_launcher_says_so_once_and_goes_on_when_the_lock_is_free(trial_folder: TrialFolder) -> None:
-    file = hold(trial_folder)
-    launcher = trial_folder.start()
-    assert first_line(launcher) == WAITING
-    time.sleep(0.3)
-    os.close(file)
-
-    run = ended(launcher)
-
-    assert (run.code, run.said) == (0, [f"{TRIALS[0]}: ok: test_accuracy=0.5"])
 
 
 def test_a_waiting_launcher_can_be_stopped(trial_folder: TrialFolder) -> None:

@@ -29,7 +29,6 @@ class Packed:
     """Of its pods, as the Job controller counts them."""
 
     def start(self, **variables: str) -> subprocess.Popen[bytes]:
-        """Start the next pod, as a process of its own."""
         self.pods += 1
         variables = {"SWEEP_FAILURES": str(self.failures), **variables}
         self.folder.write()
@@ -92,7 +91,6 @@ OK = [("ok", None, 1)]
 
 
 def row_does(packed: Packed, script: str, row: int = 0, other: str = REPORT) -> None:
-    """Let a row do something else than the others; every start is noted."""
     note = "echo $JOB_ID >> $HERE/starts"
     packed.folder.command = shell(f"{note}; if [ $JOB_ID = {row + 1} ]; then {script}; else {other}; fi")
 

@@ -19,7 +19,12 @@ from sweepledger.commands.repository.outside_imports import (
     refuse_other_environment,
     started_program,
 )
-from sweepledger.commands.repository.rendered_manifests import locked_data, parse_at
+from sweepledger.commands.repository.rendered_manifests import (
+    local_batch_at,
+    locked_data,
+    refuse_forged,
+    render_at,
+)
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.next_round import RoundBlocked
 from sweepledger.commands.rounds.round_commit import BlockedSearches, PushedBatch, push_due
@@ -62,7 +67,9 @@ class DesiredState:
     """Number of trials of a batch at once; None: as its spec says."""
     work_tree: Repository | None = None
     """The user's repository, from which no trial may import."""
-    _rendered: dict[str, DesiredBatch] = field(default_factory=dict)
+    judged: frozenset[str] = frozenset()
+    """Batches whose files were built and checked before they were committed."""
+    _made: dict[str, DesiredBatch] = field(default_factory=dict)
     _outputs: dict[str, batch_records.StoredOutputs] = field(default_factory=dict)
 
     def settings(self, commit: str) -> Settings:
@@ -85,18 +92,19 @@ class DesiredState:
 
     def desired(self, commit: str, batch: StoredBatch) -> DesiredBatch | RefusedBatch:
         """Render one batch, or return why it cannot run. A failure is tried again at the next fetch."""
-        if batch.name not in self._rendered:
+        if batch.name not in self._made:
             result = self._try(commit, batch)
             if isinstance(result, RefusedBatch):
                 return result
-            self._rendered[batch.name] = result
-        rendered = self._rendered[batch.name]
+            self._made[batch.name] = result
+        rendered = self._made[batch.name]
         try:
-            now = machine.running(rendered.batch, batch.running)
+            running = batch.running
         except UnreadableError as error:
             return RefusedBatch(batch.name, error.problems)
+        now = machine.with_parallelism(rendered.batch, self.parallel or running.parallelism)
         thresholds = self.rules.path(commit, batch)
-        return replace(rendered, batch=machine.with_parallelism(now, self.parallel), thresholds=thresholds)
+        return replace(rendered, batch=replace(now, is_paused=running.paused), thresholds=thresholds)
 
     @cached_property
     def rules(self) -> LiveRules:
@@ -122,16 +130,19 @@ class DesiredState:
 
     def _render(self, commit: str, batch: StoredBatch) -> DesiredBatch:
         settings = self.settings(commit)
-        parsed = parse_at(self.repository, commit, batch, settings)
+        if batch.name not in self.judged:
+            refuse_forged(batch)
+            render_at(self.repository, commit, batch, settings)
+        made = local_batch_at(self.repository, commit, batch, settings)
         program = batch.lock.program
         store_code(self.repository, program.code, [commit])
         code = self.mirror.code(program.code)
         data = locked_data(batch, (settings,), self.state / DATA, code=code.folder)
-        started = started_program(batch, parsed, code.folder)
+        started = started_program(batch.lock, code.folder)
         refuse_other_environment(batch, started, batch.folder)
         python_path = () if self.work_tree is None else locked_python_path(batch, started, self.work_tree)
         return DesiredBatch(
-            parsed,
+            made,
             code.folder,
             None if data is None else data.folder,
             python_path,
@@ -165,6 +176,8 @@ class Options:
     without_gpu: bool = False
     workspace: Workspace | None = None
     """The user's repository, to report batches there that are not on the branch."""
+    judged: frozenset[str] = frozenset()
+    """Batches whose files were built and checked before they were committed."""
     followed: str = ""
     """The branch with its remote, for messages."""
 
@@ -296,7 +309,7 @@ def follow(
     own = None if target.repository is mirror.repository else target.repository
     if options.workspace is not None:
         own = options.workspace.repository
-    cluster = DesiredState(target.repository, mirror, options.state, options.parallel, own)
+    cluster = DesiredState(target.repository, mirror, options.state, options.parallel, own, options.judged)
     return _Loop(options, target, cluster, engine).run()
 
 

@@ -8,27 +8,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path, PurePosixPath
-from typing import assert_never
 
-from sweepledger.engine.local.environment import TEMPORARY, PathTranslation, expand, program_path, sub_path
-from sweepledger.engine.local.job_spec import (
-    BatchSpec,
-    ConfigVolume,
-    DataVolume,
-    FieldVariable,
-    JobSpec,
-    KeptVolume,
-    LiteralVariable,
-    Mount,
-    PodVolume,
-    ResultsVolume,
-    ScratchVolume,
-)
-from sweepledger.structs.kubernetes import (
-    COMPLETION_INDEX_VARIABLE,
-    INDEX_DISRUPTION_ANNOTATION,
-    INDEX_FAILURE_ANNOTATION,
-)
+from sweepledger.engine.local.environment import PathTranslation, program_path
+from sweepledger.engine.local.local_batch import TEMPORARY, LocalBatch, Parent
 
 MOST_TASKS = 1000
 """Tasks of one array: Slurm allows the indexes 0 to 1000 by default. Each task runs several rows if needed."""
@@ -117,7 +99,7 @@ seq 0 $((trials - 1)) | xargs -P "${JOBS:-$parallelism}" -n 1 bash "$0"
 class PreparedBatch:
     """A batch whose files are in the state folder; paths are relative to it."""
 
-    batch: BatchSpec
+    batch: LocalBatch
     sweep: str
     code: PurePosixPath
     max_disruptions: int
@@ -125,31 +107,21 @@ class PreparedBatch:
     python_path: tuple[PurePosixPath, ...] = ()
     """Folders of the code, relative to it, in which Python looks first."""
 
-    @property
-    def job(self) -> JobSpec:
-        """The Job of the first row; all have the same resources and limits."""
-        return self.batch.jobs[0]
-
-    @property
-    def trials(self) -> int:
-        """The number of rows."""
-        return len(self.batch.table.rows)
-
 
 def slurm_script(prepared: PreparedBatch) -> str:
     """Return an array job for `sbatch`, which runs what has no result yet."""
-    job, amounts = prepared.job, prepared.job.pod.limits
-    tasks = min(prepared.trials, MOST_TASKS)
-    limit = f"%{job.parallelism}" if job.parallelism < tasks else ""
+    batch, amounts = prepared.batch, prepared.batch.limits
+    tasks = min(len(batch.trials), MOST_TASKS)
+    limit = f"%{batch.parallelism}" if batch.parallelism < tasks else ""
     directives = [
-        f"--job-name={prepared.batch.name}",
+        f"--job-name={batch.name}",
         f"--array=0-{tasks - 1}{limit}",
         "--nodes=1",
         "--ntasks=1",
         f"--cpus-per-task={max(1, amounts.cpus)}",
         f"--mem={ceil(amounts.memory / MEBIBYTE)}M",
         *([f"--gres=gpu:{amounts.gpus}"] if amounts.gpus else []),
-        *_time_limit(job, rows=ceil(prepared.trials / tasks)),
+        *_time_limit(batch, rows=ceil(len(batch.trials) / tasks)),
         "--requeue",  # after the loss of a node or a preemption
         "--open-mode=append",
         "--output=slurm-%x.log",
@@ -163,7 +135,7 @@ def shell_script(prepared: PreparedBatch) -> str:
     """Return a script for bash that runs several trials at once with xargs, those that have no result yet."""
     submit = "Run it in the root of the clone with bash; JOBS=N sets how many trials run at once."
     head = _banner(prepared, "a shell script", submit)
-    return _text(head, (*_settings(prepared), f"parallelism={prepared.job.parallelism}"), SHELL_MAIN)
+    return _text(head, (*_settings(prepared), f"parallelism={prepared.batch.parallelism}"), SHELL_MAIN)
 
 
 def _banner(prepared: PreparedBatch, kind: str, use: str) -> tuple[str, ...]:
@@ -180,67 +152,51 @@ def _text(head: Iterable[str], settings: Iterable[str], main: str) -> str:
     return "\n".join([*head, "set -u", "", *settings]) + f"\n{SCRIPT}{main}"
 
 
-def _time_limit(job: JobSpec, *, rows: int) -> Iterator[str]:
+def _time_limit(batch: LocalBatch, *, rows: int) -> Iterator[str]:
     """Yield the option for the time that all attempts at a task's rows may take."""
-    if job.pod.deadline is not None:
-        yield f"--time={ceil(job.pod.deadline * (job.retries + 1) * rows / 60)}"
+    if batch.pod_deadline is not None:
+        yield f"--time={ceil(batch.pod_deadline * (batch.retries + 1) * rows / 60)}"
 
 
 def _settings(prepared: PreparedBatch) -> Iterator[str]:
-    yield f"batch={shlex.quote(prepared.batch.name)} trials={prepared.trials}"
-    yield f"retries={prepared.job.retries} max_disruptions={prepared.max_disruptions}"
+    yield f"batch={shlex.quote(prepared.batch.name)} trials={len(prepared.batch.trials)}"
+    yield f"retries={prepared.batch.retries} max_disruptions={prepared.max_disruptions}"
     yield f"code={shlex.quote(str(prepared.code))} data={shlex.quote(str(prepared.data or 'data'))}"
     yield from _description(prepared)
 
 
-@dataclass(frozen=True, slots=True)
-class _RowDescription:
-    """What starts the launcher of a row, as shell words."""
-
-    folders: tuple[str, ...]
-    variables: tuple[str, ...]
-    words: tuple[str, ...]
-
-
 def _description(prepared: PreparedBatch) -> Iterator[str]:
-    """Yield a function of the shell that describes a row: what all rows share, then what each has of its own."""
-    described = [_described(prepared, job) for job in prepared.batch.jobs]
-    first = described[0]
-    shared = frozenset(first.variables).intersection(*(frozenset(each.variables) for each in described))
+    """Yield a function of the shell that describes a row: what all rows share, then what continued trials have."""
+    variables, folders, words = _described(prepared, None)
     yield "describe_row() {"
-    yield from _array("  variables=", (word for word in first.variables if word in shared))
-    if len(described) == 1:
-        yield from _array("  folders=", first.folders)
-        yield from _array("  words=", first.words)
-    else:
+    yield f"  variables=({' '.join(variables)})"
+    yield f"  folders=({' '.join(folders)})"
+    yield f"  words=({' '.join(words)})"
+    if prepared.batch.parents:
         yield "  case $row in"
-        for job, each in zip(prepared.batch.jobs, described, strict=True):
-            own = tuple(word for word in each.variables if word not in shared)
-            yield f"    {'|'.join(map(str, job.indexes))})"
-            for name, words in (("variables+=", own), ("folders=", each.folders), ("words=", each.words)):
-                yield from _array(f"      {name}", words)
+        for row, parent in sorted(prepared.batch.parents.items()):
+            more, others, _ = _described(prepared, parent)
+            yield f"    {row})"
+            yield f"      variables+=({' '.join(word for word in more if word not in variables)})"
+            yield f"      folders+=({' '.join(word for word in others if word not in folders)})"
             yield "      ;;"
         yield "  esac"
     yield "}"
 
 
-def _array(name: str, words: Iterable[str]) -> Iterator[str]:
-    yield f"{name}({' '.join(words)})"
-
-
-def _described(prepared: PreparedBatch, job: JobSpec) -> _RowDescription:
-    pod = job.pod
-    variables = _declared(job)
-    mounted = {mount.path: _folder(job, mount, variables) for mount in pod.mounts}
-    translate = PathTranslation({**mounted, pod.code: Path(_shell("code"))})
-    written = [
-        str(mounted[mount.path])
-        for mount in pod.mounts
-        if not isinstance(pod.volumes[mount.volume], ConfigVolume | DataVolume)
-    ]
+def _described(prepared: PreparedBatch, parent: Parent | None) -> tuple[tuple[str, ...], ...]:
+    """Return the variables, new folders and words that start the launcher of a row, as shell words."""
+    batch, code, row = prepared.batch, Path(_shell("code")), _shell("row")
+    made = {
+        **batch.kept_folders(row, parent, Path(_shell("state"))),
+        **batch.temporary_folders(Path(_shell("scratch"))),
+    }
+    data = None if batch.data is None else Path(_shell("data"))
+    translate = PathTranslation({**made, **batch.read_only_folders(Path(_shell("state")), code, data)})
+    variables = batch.declared_variables(row, parent)
     environment = {
         "PYTHONDONTWRITEBYTECODE": "1",  # the code tree stays unchanged
-        "TMPDIR": translate(TEMPORARY) if translate(TEMPORARY) != TEMPORARY else _shell("scratch"),
+        "TMPDIR": translate(TEMPORARY),
         **{name: translate(value) for name, value in variables.items()},
         "SWEEP_POD_UID": _shell("uid"),
         "SWEEP_FAILURES": _shell("failures"),
@@ -251,62 +207,12 @@ def _described(prepared: PreparedBatch, job: JobSpec) -> _RowDescription:
     if prepared.python_path:
         own = [f"{_shell('code')}/{folder}" for folder in prepared.python_path]
         environment["PYTHONPATH"] = ":".join([*own, *filter(None, [environment.get("PYTHONPATH")])])
-    return _RowDescription(
-        folders=tuple(sorted({shell_word(folder) for folder in written})),
-        variables=tuple(shell_word(f"{name}={value}") for name, value in environment.items()),
-        words=(
-            shell_word(translate(program_path(pod.command[0], pod.code))),
-            *(shell_word(translate(expand(word, variables))) for word in pod.command[1:]),
-            *(shell_word(expand(word, variables)) for word in pod.arguments),
-        ),
+    interpreter, launcher = batch.command
+    return (
+        tuple(shell_word(f"{name}={value}") for name, value in environment.items()),
+        tuple(sorted({shell_word(str(folder)) for folder in made.values()})),
+        (shell_word(translate(program_path(interpreter))), shell_word(translate(launcher))),
     )
-
-
-def _declared(job: JobSpec) -> dict[str, str]:
-    """Return the variables that the manifest declares; values that only the script knows are its variables."""
-    variables = {COMPLETION_INDEX_VARIABLE: _shell("row")}
-    for variable in job.pod.environment:
-        match variable:
-            case LiteralVariable():
-                variables[variable.name] = expand(variable.value, variables)
-            case FieldVariable():
-                variables[variable.name] = _field(variable.field, job)
-            case _:
-                assert_never(variable)
-    return variables
-
-
-def _field(field: str, job: JobSpec) -> str:
-    known = {
-        "metadata.uid": _shell("uid"),
-        "metadata.name": f"{job.name}-{_shell('row')}",
-        "metadata.namespace": job.namespace,
-        "spec.nodeName": _shell("node"),
-        f"metadata.annotations['{INDEX_FAILURE_ANNOTATION}']": _shell("failures"),
-        f"metadata.annotations['{INDEX_DISRUPTION_ANNOTATION}']": _shell("disruptions"),
-    }
-    known |= {f"metadata.labels['{name}']": value for name, value in job.pod.labels.items()}
-    known |= {f"metadata.annotations['{name}']": value for name, value in job.pod.annotations.items()}
-    return known.get(field, "")
-
-
-def _folder(job: JobSpec, mount: Mount, variables: dict[str, str]) -> Path:
-    """Return the folder that a mount shows; its first part is a variable of the script."""
-    volume: PodVolume = job.pod.volumes[mount.volume]
-    state, inner = Path(_shell("state")), sub_path(mount, variables)
-    match volume:
-        case ConfigVolume():
-            return state / "jobs" / job.name / mount.volume / inner
-        case ResultsVolume():
-            return state / "results" / inner
-        case KeptVolume():
-            return state / volume.name / inner
-        case ScratchVolume():
-            return Path(_shell("scratch")) / mount.volume / inner
-        case DataVolume():
-            return Path(_shell("data"))
-        case _:
-            assert_never(volume)
 
 
 def _shell(name: str) -> str:

@@ -39,8 +39,6 @@ class ObservedPod:
 class JobEntry:
     """A Job that the engine has created."""
 
-    uid: str
-    batch: str
     digest: str
     created: float
     """Seconds since 1970, from which the Job's deadline counts."""
@@ -49,7 +47,7 @@ class JobEntry:
 
 
 def load_jobs(state: Path) -> dict[str, JobEntry]:
-    """Return the created Jobs by name; none if no engine has run. Raises StorageError."""
+    """Return the created Jobs by batch; none if no engine has run. Raises StorageError."""
     path = state / STATE_FILE
     try:
         jobs = json.loads(path.read_text(encoding="utf-8"))["jobs"]
@@ -143,14 +141,5 @@ def is_engine_running(state: Path) -> bool:
 
 
 def batch_conditions(state: Path) -> dict[str, JobCondition | None]:
-    """Return the condition of each batch; None while one of its Jobs has not ended."""
-    batches: dict[str, list[JobCondition | None]] = {}
-    for entry in load_jobs(state).values():
-        batches.setdefault(entry.batch, []).append(entry.condition)
-    return {name: _combined_condition(conditions) for name, conditions in sorted(batches.items())}
-
-
-def _combined_condition(conditions: list[JobCondition | None]) -> JobCondition | None:
-    if None in conditions:
-        return None
-    return JobCondition.FAILED if JobCondition.FAILED in conditions else JobCondition.COMPLETE
+    """Return the condition of each batch; None while its Job has not ended."""
+    return {name: entry.condition for name, entry in sorted(load_jobs(state).items())}
