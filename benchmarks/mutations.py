@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from sweepledger.commands.verify import VerificationState, verify  # noqa: E402
+from sweepledger.verbs.verify import VerificationState, verify_results  # noqa: E402
 from tests.commands.mutating import mutate  # noqa: E402
 from tests.commands.test_read import recorded  # noqa: E402
 from tests.repository import Sandbox  # noqa: E402
@@ -40,7 +40,7 @@ def main() -> int:
             if kind == "squashed":
                 sandbox.git("reset", "-q", "--soft", output)
             sandbox.commit("Edit it")
-            (verification,) = verify(sandbox.workspace, "peak", revision="HEAD").sweeps
+            (verification,) = verify_results(sandbox.workspace, "peak", revision="HEAD").sweeps
             tally[f"{kind}: made"] += 1
             tally[f"{kind}: found"] += verification.state is VerificationState.DIFFERS
             result = done.is_told_somewhere if kind == "squashed" else done.is_told

@@ -12,29 +12,32 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from subprocess import CalledProcessError
+from subprocess import run as run_program
 
 from sweepledger.commands.cancel import cancel
 from sweepledger.commands.check import check
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate, generate_changed
 from sweepledger.commands.generation.next_batch import Generated
-from sweepledger.commands.next_ import next_
 from sweepledger.commands.plan import plan
 from sweepledger.commands.repository.batch_records import records_file
 from sweepledger.commands.repository.workspace import Target, Workspace
-from sweepledger.commands.retry import retry
 from sweepledger.commands.run import SweepRun
-from sweepledger.commands.verify import verify
 from sweepledger.errors import GeneratorError, IdleError, RepositoryError, UsageError
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, rebased_commit
+from sweepledger.verbs.cluster.next_ import write_next
+from sweepledger.verbs.retry import retry_trials
+from sweepledger.verbs.verify import verify_results
 from tests.repository import Sandbox, copy_repositories, temporary_folder
 from tests.searches import hill, leave
 
 REFUSALS = ("no commit has all results of", "several remotes have a branch main")
 """What a command may answer in an honest history: it says which way out there is, and writes nothing."""
+HINTED = {"batch-moved", "batch-vanished", "program-not-shown"}
+"""Problems of an honest proposal, whose hint leads out."""
 STEPS = 16
 LAST_KEY = "timeout: 1m\n"
 """The end of a spec before `cancel` and `retry` add to it."""
@@ -117,7 +120,6 @@ class History:
     """Trials that ended ok, by the id of a file of records."""
 
     def play(self, steps: int = STEPS) -> list[str]:
-        """Make a history; return what was wrong, in words."""
         self.chance = random.Random(self.seed)  # noqa: S311 - histories that can be had again
         self._begin()
         moves: list[Callable[[Machine], None]] = [
@@ -192,7 +194,7 @@ class History:
         self._judge(machine, made)
 
     def go_on(self, machine: Machine) -> None:
-        steps = next_(machine.workspace, ["hill"])
+        steps = write_next(machine.workspace, ["hill"])
         self._judge(machine, [step.generated for step in steps if step.generated])
 
     def update(self, machine: Machine) -> None:
@@ -209,7 +211,7 @@ class History:
         machine.save("Before a retry")
         finished = self._finished(machine.workspace.repository, "HEAD")
         with suppress(IdleError, UsageError, RepositoryError):
-            made = retry(machine.workspace, "peak", update=self.chance.random() < 0.2).generated
+            made = retry_trials(machine.workspace, "peak", update=self.chance.random() < 0.2).generated
             asked = {row.trial for batch in _overlays((made,)) for row in batch.rows}
             if again := asked & finished:
                 self._say(f"retry requests {sorted(again)} again")
@@ -309,15 +311,16 @@ class History:
         if not machine.is_clean():
             machine.git("commit", "-q", "-m", "Propose")
         errors = self._errors(machine, base)
-        if errors and {problem.code for problem in errors} <= {"batch-vanished", "program-not-shown"}:
-            for (
-                problem
-            ) in errors:  # it was merged, or the code changed, since it was proposed: the hint helps
-                program, *words = (problem.hint or "").split("`")[1].split()
-                if program == "git":
-                    machine.git(*words)
-                else:
-                    self._judge(machine, generate(machine.workspace, [words[1]], base=base, update=True))
+        if errors and {problem.code for problem in errors} <= HINTED:
+            hints = "".join(problem.hint or "" for problem in errors)
+            commands = dict.fromkeys(hints.split("`")[1::2])
+            for program, *words in map(str.split, commands):  # merged, or other code, since it was proposed
+                if [program, *words[:1]] == ["sweep", "generate"]:
+                    update = "--update" in words
+                    self._judge(machine, generate(machine.workspace, [words[1]], base=base, update=update))
+                elif program in {"git", "rm"}:
+                    run_program([program, *words], cwd=machine.root, check=True, capture_output=True)
+                    machine.git("commit", "-q", "-a", "--allow-empty", "-m", "Follow a hint")
             self._judge(machine, generate_changed(machine.workspace, base=base).generated)
             machine.git("add", "--all")
             if not machine.is_clean():  # without the hook, whose base is that of the clone
@@ -413,7 +416,9 @@ class History:
     def _verify(self) -> None:
         for machine in self.machines:
             machine.save("End")
-            for sweep in verify(machine.workspace).sweeps if (machine.root / "results").is_dir() else ():
+            for sweep in (
+                verify_results(machine.workspace).sweeps if (machine.root / "results").is_dir() else ()
+            ):
                 for difference in sweep.differences:
                     self._say(f"verify on {machine.name}: {difference}")
 

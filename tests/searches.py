@@ -6,11 +6,11 @@ from typing import Any
 
 from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results
 from sweepledger.commands.generate import generate
-from sweepledger.commands.next_ import SearchStep, next_
 from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
+from sweepledger.verbs.cluster.next_ import SearchStep, write_next
 from tests.commands.test_collect import leave as leave_one
 from tests.repository import Sandbox
 
@@ -67,7 +67,6 @@ def begun(
 
 
 def score(assignment: Mapping[str, Any]) -> float:
-    """What the program of the sandbox finds."""
     return 1.0 - float(assignment["x"] - 2) ** 2 - float(assignment["bias"])
 
 
@@ -79,7 +78,6 @@ def leave(results: Path, batch: StoredBatch, **changes: Any) -> None:
 
 
 def active(workspace: Workspace, commit: str = "refs/remotes/origin/main") -> tuple[StoredBatch, ...]:
-    """List the batches that a commit asks for."""
     repository = workspace.repository
     return tuple(
         batch for batch in batches.in_commit(repository, repository.commit(commit)) if batch.is_active
@@ -98,5 +96,5 @@ def record(sandbox: Sandbox, results: Path, target: Target | None = None) -> tup
 
 def followed(workspace: Workspace, name: str = "hill", *, base: str | None = "HEAD") -> SearchStep:
     """Say what follows in a search at the commit that is checked out, and write nothing."""
-    (step,) = next_(workspace, [name], check=True, base=base)
+    (step,) = write_next(workspace, [name], check=True, base=base)
     return step

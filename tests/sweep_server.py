@@ -30,7 +30,7 @@ from typing import Any, NoReturn
 import typer.main
 
 import sweepledger
-from sweepledger.cli.app import app
+from sweepledger.cli.app import all_commands, app
 from sweepledger.cli.app import main as sweep
 from sweepledger.results import readme
 from tests import builds
@@ -102,7 +102,6 @@ def ask(
 
 
 def main() -> None:
-    """Serve until stdin ends."""
     import_sweep()
     if builds.FOLDER in os.environ:
         builds.remember(Path(os.environ[builds.FOLDER]))
@@ -144,7 +143,6 @@ def ended() -> Iterator[tuple[int, int]]:
 
 
 def start(client: socket.socket) -> int:
-    """Start the command that a client names, and return its process."""
     _, streams, _, _ = socket.recv_fds(client, 1, 3)
     with client.makefile("rb") as request:
         arguments, folder, environment = json.load(request)
@@ -152,6 +150,7 @@ def start(client: socket.socket) -> int:
     if process == 0:
         os.environ.clear()
         os.environ.update(environment)
+        tempfile.tempdir = None
         become_sweep(arguments, Path(folder), streams)
     for stream in streams:
         os.close(stream)
@@ -170,7 +169,7 @@ def import_sweep() -> None:
     environment = readme._template().environment  # noqa: SLF001 - compiled once per process, as are its parts
     for name in environment.list_templates(extensions=["j2"]):
         environment.get_template(name)
-    command = typer.main.get_command(app)
+    command = all_commands()
     # Typer makes all commands from their signatures whenever it runs.
     typer.main.get_command = lambda typer_instance: command  # noqa: ARG005
     read_options(command)

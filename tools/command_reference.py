@@ -6,9 +6,7 @@ from enum import EnumType
 from pathlib import Path
 from typing import Any, get_args
 
-import typer.main
-
-from sweepledger.cli.app import app
+from sweepledger.cli.app import all_commands
 
 ESCAPED_BAR = r"\|"
 FORMAT_HELP = "Print text, or one JSON object."
@@ -51,7 +49,7 @@ All commands take `--format text|json`. With `--format json`, a command prints o
 
 def page() -> str:
     """Return the text of docs/commands.md."""
-    group: Any = typer.main.get_command(app)
+    group: Any = all_commands()
     commands = dict(group.commands)
     cluster = commands.pop("cluster")
     parts = [INTRODUCTION, "## Commands\n"]

@@ -13,15 +13,17 @@ from dataclasses import MISSING, is_dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, get_args, get_origin
 
 from msgspec import UNSET
 
 from sweepledger.model.keys import EntryName, KeyOf, Type, keys_of, type_of
+from sweepledger.spec.keys import DEFINITIONS, Spec
 from sweepledger.structs.settings import Settings
 
 FOLDER = Path(__file__).parents[1] / "generator/sweepledger/schemas"
-DOCUMENTS = {"settings": Settings}
+DOCUMENTS = {"settings": Settings, "sweep": Spec}
 TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 BOUNDS = {
     "ge": "minimum",
@@ -66,12 +68,16 @@ def classes_in(annotation: Any) -> Iterator[type]:
 class Schemas:
     """Makes the schema of a document; a class that occurs at several keys becomes a definition."""
 
-    def __init__(self, document: type) -> None:
+    def __init__(self, document: type, definitions: Mapping[str, Any] = MappingProxyType({})) -> None:
+        self.definitions = dict(definitions)
         counts = Counter(classes_in(document))
         self.shared = {kind: definition_name(kind) for kind, count in counts.items() if count > 1}
         inner = {part for kind in self.shared for part in [*classes_in(kind)][1:]}
         # What is only in a definition is written once anyway.
         self.shared = {kind: name for kind, name in self.shared.items() if kind not in inner}
+        self.shared |= {
+            type_of(part).kind: name for name, part in definitions.items() if is_dataclass(type_of(part).kind)
+        }
 
     def of_key(self, key: KeyOf, text: str | None) -> Schema:
         stated = type_of(key.annotation)
@@ -102,7 +108,7 @@ class Schemas:
             return {"type": names[0] if len(names) == 1 else names, **pattern}
         if is_dataclass(kind):
             return self.of_class(kind)  # type: ignore[arg-type]
-        if origin is tuple:
+        if origin in {tuple, frozenset}:
             items = self.of_entry(
                 get_args(kind)[0], [part for list_ in examples_of(stated) for part in list_]
             )
@@ -121,14 +127,16 @@ class Schemas:
                 "additionalProperties": inner,
                 "examples": [{name: self.example(inner)}],
             }
-        if issubclass(kind, StrEnum):
+        if isinstance(kind, type) and issubclass(kind, StrEnum):
             return {"type": "string", "enum": sorted(kind)}
-        return {"type": TYPES[kind]}
+        return {"type": TYPES[kind]} if kind in TYPES else {}
 
     def of_entry(self, annotation: Any, examples: list[Any]) -> Schema:
         """Return the schema of an entry of a list or mapping, whose examples may be those of the whole."""
         described = {"description": "One entry.", **({"examples": examples} if examples else {})}
-        return in_order(described | self.of(annotation))
+        inner = self.of(annotation)
+        is_defined = inner.get("$ref", "").rpartition("/")[2] in self.definitions
+        return inner if is_defined else in_order(described | inner)
 
     def of_class(self, kind: type) -> Schema:
         keys = keys_of(kind)
@@ -148,8 +156,13 @@ class Schemas:
     def example(self, schema: Schema) -> Any:
         if "$ref" not in schema:
             return schema["examples"][0]
-        (kind,) = [kind for kind, name in self.shared.items() if schema["$ref"] == f"#/$defs/{name}"]
-        return self.of_class(kind)["examples"][0]
+        return self.of_definition(schema["$ref"].rpartition("/")[2])["examples"][0]
+
+    def of_definition(self, name: str) -> Schema:
+        """Return the schema to which others refer by a name."""
+        kinds = {shared: kind for kind, shared in self.shared.items()}
+        stated = type_of(self.definitions.get(name, kinds.get(name)))
+        return in_order({**self.parts(stated), **metadata_of(stated)})
 
 
 def definition_name(kind: type) -> str:
@@ -165,7 +178,7 @@ def examples_of(stated: Type) -> list[Any]:
 def metadata_of(stated: Type) -> Schema:
     """Return bounds, pattern, description and examples of a type."""
     schema: Schema = {}
-    sort = {tuple: "Items", Mapping: "Properties"}.get(get_origin(stated.kind), "Length")
+    sort = {tuple: "Items", frozenset: "Items", Mapping: "Properties"}.get(get_origin(stated.kind), "Length")
     if is_dataclass(stated.kind) and stated.form is None:
         sort = "Properties"
     names = {**BOUNDS, "min_length": f"min{sort}", "max_length": f"max{sort}", "description": "description"}
@@ -202,15 +215,18 @@ def in_order(schema: Schema) -> Schema:
 def schema_of(name: str) -> Schema:
     """Return the JSON Schema of a document."""
     document = DOCUMENTS[name]
-    schemas = Schemas(document)
+    schemas = Schemas(document, DEFINITIONS if document is Spec else {})
     whole = schemas.of_class(document)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:sweepledger:{name}:1",
-        "title": document.__name__,
+        "title": name.capitalize(),
         **whole,
         "properties": {"version": VERSION, **whole["properties"]},
-        "$defs": {definition: schemas.of_class(kind) for kind, definition in schemas.shared.items()},
+        "$defs": {
+            definition: schemas.of_definition(definition)
+            for definition in dict.fromkeys((*schemas.definitions, *schemas.shared.values()))
+        },
     }
 
 

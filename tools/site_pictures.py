@@ -9,8 +9,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from sweepledger.commands.reports.site import site
 from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.verbs.site import build_site
 from tests.browser import browser
 
 ROOT = Path(__file__).parents[1]
@@ -26,7 +26,7 @@ WIDTH = 1280
 def main() -> int:
     with tempfile.TemporaryDirectory() as folder, browser() as chromium:
         out = Path(folder) / "site"
-        site(Workspace.find(ROOT), out)
+        build_site(Workspace.find(ROOT), out)
         for name, (path, top, height) in PICTURES.items():
             page = chromium.new_page(viewport={"width": WIDTH, "height": height})
             page.goto((out / path).as_uri())

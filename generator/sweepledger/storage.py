@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, cast
 
-from sweepledger.errors import StorageError
+from sweepledger.errors import StorageError, UsageError
 
 TEMPORARY = ".tmp"
 GIT_FOLDER = ".git"
@@ -44,6 +44,17 @@ def _is_internal_name(name: object) -> bool:
     parts = Path(name).parts if isinstance(name, str) else ()
     # The errors of shutil.rmtree contain the last part alone, because it opens folder after folder.
     return len(parts) < 2 or any(part.endswith(TEMPORARY) for part in parts)  # noqa: PLR2004 - a folder and a name
+
+
+def refuse_existing(path: Path | None) -> None:
+    """Refuse an output file that exists, or that is reached through a link. Raises UsageError, StorageError."""
+    if path is None:
+        return
+    if os.path.lexists(path):
+        raise UsageError(
+            f"{path} exists and is not overwritten", hint="choose another --output, or remove it"
+        )
+    output_path(path)
 
 
 def output_path(path: Path, *, is_folder: bool = False) -> Path:

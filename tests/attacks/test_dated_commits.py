@@ -6,8 +6,8 @@ from unittest.mock import patch
 
 import pytest
 
-from sweepledger.commands.reports.budget import MonthBudget
-from sweepledger.commands.reports.budget import budget as report
+from sweepledger.verbs.cluster.budget import MonthBudget
+from sweepledger.verbs.cluster.budget import month_budget as report
 from tests.commands.recording import record_batch
 from tests.commands.test_budgets import ask, overdrawn, taken
 from tests.repository import Sandbox

@@ -9,14 +9,18 @@ import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
-from sweepledger.commands.reports.compare import compare
-from sweepledger.commands.reports.explain import ExplainedComparison, explain_sweeps, write_proposals
-from sweepledger.commands.reports.metrics import metrics, metrics_text
-from sweepledger.commands.reports.sync import sync
+from sweepledger.commands.reports.comparison import compare_sweeps
+from sweepledger.commands.reports.difference_causes import (
+    ExplainedComparison,
+    explain_sweeps,
+    write_proposals,
+)
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import GeneratorError, StorageError
 from sweepledger.repo import batches
 from sweepledger.stores.registry import STORES
+from sweepledger.verbs.cluster.metrics import git_metrics, metrics_text
+from sweepledger.verbs.sync import sync_sweep
 from tests.commands.test_collect import leave
 from tests.commands.test_compare import recorded
 from tests.repository import Sandbox
@@ -110,11 +114,11 @@ def uses(sandbox: Sandbox, before: str, out: Path) -> dict[str, Callable[[], obj
     every: dict[str, Callable[[], object]] = {
         "explain": lambda: explain_sweeps(workspace, f"peak@{before}", "peak").as_data(),
         "explain batches": lambda: explain_sweeps(workspace, "peak@b1", "peak@b2").as_data(),
-        "compare": lambda: compare(workspace, f"peak@{before}", "peak").as_data(),
-        "metrics": lambda: metrics_text(metrics(workspace)),
+        "compare": lambda: compare_sweeps(workspace, f"peak@{before}", "peak").as_data(),
+        "metrics": lambda: metrics_text(git_metrics(workspace)),
     }
     for store in ("tensorboard", "parquet", "wandb", "model-card"):  # all that write files
-        every[store] = partial(sync, workspace, store, "peak", place=str(out / store))
+        every[store] = partial(sync_sweep, workspace, store, "peak", place=str(out / store))
     return every
 
 

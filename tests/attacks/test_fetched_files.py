@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.reports.outputs import fetch
+from sweepledger.commands.reports.outputs import fetch_artifacts
 from sweepledger.errors import StorageError
 from sweepledger.repo.artifacts import UnsafeArtifactError, artifact_paths
 from sweepledger.structs.record import Artifact
@@ -43,7 +43,9 @@ def test_a_repository_with_a_command_in_its_configuration_is_not_fetched(
         (kept / name).write_bytes(hostile[name])
 
     with pytest.raises(UnsafeArtifactError, match=r"obeys|must not become a git repository") as refused:
-        fetch(sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=tmp_path / "state")
+        fetch_artifacts(
+            sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=tmp_path / "state"
+        )
 
     assert refused.value.hint
     assert not (tmp_path / "got").exists()
@@ -122,7 +124,7 @@ def test_a_committed_link_in_the_place_of_the_folder_is_refused(sandbox: Sandbox
     (sandbox.root / "artifacts").symlink_to(tmp_path / "elsewhere")
 
     with pytest.raises(StorageError, match="not a symbolic link"):
-        fetch(
+        fetch_artifacts(
             sandbox.workspace,
             batch.rows[1].trial,
             into=sandbox.root / "artifacts/t",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.verify import verify_since
+from sweepledger.verbs.verify import verify_since
 from tests.commands.test_bootstrap import push
 from tests.commands.test_pushed_rounds import NOT_ACCEPTED, amended, pristine, searching
 from tests.repository import Sandbox

@@ -8,8 +8,8 @@ import pytest
 import sweepledger
 from sweepledger.cli import completion
 from sweepledger.commands.reports import results, status
-from sweepledger.commands.reports.site import site
 from sweepledger.errors import GeneratorError, StorageError
+from sweepledger.verbs.site import build_site
 from tests.commands.test_read import recorded
 from tests.repository import Sandbox
 
@@ -55,7 +55,7 @@ def test_a_history_that_somebody_edited_is_no_traceback(
     history.commit("Edit")
     read = []
 
-    for use in (use_api, lambda sandbox: site(sandbox.workspace, tmp_path / "site"), *REPORTS):
+    for use in (use_api, lambda sandbox: build_site(sandbox.workspace, tmp_path / "site"), *REPORTS):
         try:
             read.append(repr(use(history)))
         except GeneratorError as error:
@@ -73,8 +73,8 @@ def use_api(sandbox: Sandbox) -> object:
 
 
 REPORTS: tuple[Callable[[Sandbox], object], ...] = (
-    lambda sandbox: status.status(sandbox.workspace, state=sandbox.root / ".sweepledger"),
-    lambda sandbox: results.results(sandbox.workspace, "peak"),
+    lambda sandbox: status.sweep_statuses(sandbox.workspace, state=sandbox.root / ".sweepledger"),
+    lambda sandbox: results.rank_trials(sandbox.workspace, "peak"),
     lambda _sandbox: completion.trials(""),
 )
 

@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer.main
 
-from sweepledger.cli.app import app
+from sweepledger.cli.app import all_commands
 from tests.command_line import run_sweep
 from tests.commands.test_fetch import FILES, record, recorded
 from tests.repository import Sandbox
@@ -66,7 +65,7 @@ def declared(command: Any, name: str = "") -> Iterator[tuple[str, str]]:
 
 
 def test_each_path_of_each_command_is_read_or_tried_here() -> None:
-    assert set(declared(typer.main.get_command(app))) == READ | STATE | WRITTEN.keys()
+    assert set(declared(all_commands())) == READ | STATE | WRITTEN.keys()
 
 
 @pytest.fixture

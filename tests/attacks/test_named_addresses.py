@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from sweepledger.commands.collection.record_store import bucket_results
-from sweepledger.commands.reports.sync import sync_stores
 from sweepledger.errors import GeneratorError, RepositoryError, UsageError
 from sweepledger.structs.settings import BucketSettings
+from sweepledger.verbs.sync import sync_stores
 from tests.commands.test_read import recorded
 from tests.commands.test_sync import with_stores
 from tests.repository import Sandbox
@@ -44,7 +44,6 @@ def configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def server() -> Iterator[tuple[str, list[str]]]:
-    """The address of a server, and what it was sent."""
     heard: list[str] = []
 
     class Handler(http.server.BaseHTTPRequestHandler):

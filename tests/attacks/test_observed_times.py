@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from sweepledger.commands.reports.budget import budget
+from sweepledger.verbs.cluster.budget import month_budget
 from tests.commands.clusters import Cluster, Look
 from tests.commands.conftest import cluster, look_at_cluster, results
 from tests.commands.test_collect import leave, stored
@@ -56,4 +56,6 @@ def test_times_of_pods_are_read_as_the_server_has_them_and_absurd_ones_are_left_
         time: OBSERVED.get(time) for time in TIMES
     }
     sandbox.pull()
-    assert budget(sandbox.workspace).reported == (name,), "some trials are charged by what they reported"
+    assert month_budget(sandbox.workspace).reported == (name,), (
+        "some trials are charged by what they reported"
+    )

@@ -60,11 +60,10 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
 
 
 def shown(sandbox: Sandbox) -> tuple[SweepStatus, ...]:
-    return status.status(sandbox.workspace, state=state_folder(sandbox.workspace.repository))
+    return status.sweep_statuses(sandbox.workspace, state=state_folder(sandbox.workspace.repository))
 
 
 def index_of(sandbox: Sandbox) -> tuple[Path, dict[str, Any]]:
-    """Return the index as an honest run writes it."""
     shutil.rmtree(sandbox.root / ".sweepledger", ignore_errors=True)
     shown(sandbox)
     path = sandbox.root / ".sweepledger" / INDEX

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.verify import verify_since
+from sweepledger.verbs.verify import verify_since
 from tests.commands.test_bootstrap import push
 from tests.commands.test_pushed_rounds import pristine, searching
 from tests.repository import Sandbox

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
-from sweepledger.commands.scaffold.upgrade import PIN_FILE, propose_upgrade, upgrade
 from sweepledger.errors import GeneratorError
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE
 from sweepledger.structs.settings import Controller
 from sweepledger.structs.values import bytes_digest
+from sweepledger.verbs.cluster.upgrade import PIN_FILE, propose_upgrade, upgrade_files
 from tests.attacks.changing import SETTINGS
 from tests.commands.test_bootstrap import URL
 from tests.repository import Sandbox
@@ -145,7 +145,7 @@ def test_a_trap_ends_an_upgrade_with_a_sentence(trap: str, trapped: Sandbox) -> 
 
     for check in (True, False):
         with pytest.raises(GeneratorError):
-            upgrade(trapped.workspace, check=check)
+            upgrade_files(trapped.workspace, check=check)
 
     assert trapped.git("status", "--porcelain", "--untracked-files=all") == before
     if not (trapped.root / "clusters").is_symlink():
@@ -157,7 +157,7 @@ def test_a_trap_ends_an_upgrade_with_a_sentence(trap: str, trapped: Sandbox) -> 
 def test_an_upgrade_removes_only_what_it_wrote(trap: str, trapped: Sandbox) -> None:
     TAKEN[trap](trapped.root)
 
-    upgraded = upgrade(trapped.workspace)
+    upgraded = upgrade_files(trapped.workspace)
 
     assert set(upgraded.written) == {PIN_FILE, BOOTSTRAP_FILE}
     assert is_untouched(trapped)

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer.main
 
-from sweepledger.cli.app import app
+from sweepledger.cli.app import all_commands
 from tests.command_line import ROOT, run_sweep
 from tests.repository import Sandbox
 
@@ -71,7 +70,7 @@ def _text(node: ast.AST) -> str:
 
 @cache
 def group() -> Any:
-    return typer.main.get_command(app)
+    return all_commands()
 
 
 def faults(command: str) -> str | None:

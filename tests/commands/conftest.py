@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.collect import Collection, collect_from_cluster
+from sweepledger.commands.collection.collector import Collection, collect_from_cluster
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.engine.cluster.kubectl import Kubectl
 from tests.cluster.apiserver import Server, kubectl
@@ -18,7 +18,6 @@ from tests.repository import Sandbox
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    """Where the results volume is mounted."""
     return tmp_path / "results"
 
 

@@ -15,8 +15,8 @@ from sweepledger.bucket.objects import Bucket
 from sweepledger.bucket.results import BucketResults
 from sweepledger.bucket.transfer import Uploader, find_files
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.expire import Expired, FolderState, expire
 from sweepledger.commands.repository.workspace import Target
+from sweepledger.verbs.cluster.expire import Expired, FolderState, expire_batches
 from tests.bucket import servers
 from tests.bucket.servers import NoServerError, StorageServer
 from tests.commands.test_collect import leave, stored
@@ -53,11 +53,10 @@ class Stored:
         )
 
     def expired(self, *, now: float, dry_run: bool = False) -> Expired:
-        return expire(self.sandbox.workspace, {}, remote="origin", now=now, dry_run=dry_run)
+        return expire_batches(self.sandbox.workspace, {}, remote="origin", now=now, dry_run=dry_run)
 
 
 def settings_of(server: StorageServer, kind: str) -> tuple[str, dict[str, str]]:
-    """Return the settings of a server's bucket, and the credential."""
     values = {name: value.replace("PORT", str(server.port)) for name, value in server.variables.items()}
     if kind == "azure":
         own = f"account: {values['AZURE_STORAGE_ACCOUNT_NAME']}, endpoint: {values['AZURE_STORAGE_ENDPOINT']}"

@@ -12,7 +12,7 @@ import pytest
 from sweepledger.bucket.objects import Bucket
 from sweepledger.bucket.results import BucketResults
 from sweepledger.bucket.transfer import Uploader
-from sweepledger.commands.collect import Collection, collect_from_cluster, watch_cluster
+from sweepledger.commands.collection.collector import Collection, collect_from_cluster, watch_cluster
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.formats import pack_message
@@ -276,7 +276,6 @@ def in_pods(sandbox: Sandbox, cluster: Cluster, tmp_path: Path) -> str:
 
 
 def silent() -> Bucket:
-    """Return a bucket on a server that does not answer."""
     variables = {"AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_ALLOW_HTTP": "true", "AWS_REGION": "r"}
     keys = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "key"}
     return Bucket("s3://results/sweeps", variables=variables | keys)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.collect import collect_by_pod
+from sweepledger.commands.collection.collector import collect_by_pod
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.engine.cluster import helper_pods
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl

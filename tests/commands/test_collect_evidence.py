@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.collect import Collection
 from sweepledger.commands.collection.cluster_evidence import LAG_SECONDS
+from sweepledger.commands.collection.collector import Collection
 from sweepledger.formats import record_json, records_jsonl
 from sweepledger.structs.record import Record
 from tests.commands.clusters import ENDED_AT, IMAGE_ID, Cluster, Look

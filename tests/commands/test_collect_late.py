@@ -8,8 +8,8 @@ import pytest
 
 from sweepledger.commands.collection import attempts
 from sweepledger.commands.collection.results_commit import UnrecordedError, commit_results
-from sweepledger.commands.verify import verify
 from sweepledger.repo import batches
+from sweepledger.verbs.verify import verify_results
 from tests.commands.test_collect import branches, column, leave, reviewed, stored, target
 from tests.repository import Sandbox
 
@@ -35,7 +35,7 @@ def test_a_later_file_corrects_a_missing_row_by_a_new_commit(incomplete: Sandbox
     assert column(incomplete, "status") == ["ok", "ok", "missing"]
     touched = incomplete.git("diff-tree", "-r", "--name-only", "--no-commit-id", "HEAD").splitlines()
     assert all(path.startswith("results/peak/") for path in touched)
-    assert verify(incomplete.workspace).sweeps[0].differences == ()
+    assert verify_results(incomplete.workspace).sweeps[0].differences == ()
     assert commit_results(target(incomplete), results, ()) == ()
 
 

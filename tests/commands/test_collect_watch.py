@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.collect import POLL_SECONDS, Collection, watch_cluster
+from sweepledger.commands.collection.collector import POLL_SECONDS, Collection, watch_cluster
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds.next_round import RoundDue, SearchEnded
 from sweepledger.engine.cluster.kubectl import Kubectl

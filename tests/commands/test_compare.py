@@ -2,17 +2,17 @@
 
 import json
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
-from sweepledger.commands.reports.compare import Spent, compare
+from sweepledger.commands.reports.comparison import Spent, compare_sweeps
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.repo import batches
+from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox
 
@@ -44,7 +44,7 @@ def test_what_both_tried_is_joined_and_the_rest_is_listed(sandbox: Sandbox, tmp_
     recorded(sandbox, tmp_path / "v", "one", {1: 0.5, 2: 0.6, 3: 0.7})
     recorded(sandbox, tmp_path / "v", "two", {2: 0.5, 3: 0.9, 4: 1.0})
 
-    comparison = compare(sandbox.workspace, "one", "two")
+    comparison = compare_sweeps(sandbox.workspace, "one", "two")
 
     assert [(pair.assignment["x"], pair.values) for pair in comparison.pairs] == [
         (3, (0.7, 0.9)),
@@ -67,7 +67,7 @@ def test_one_sweep_at_two_commits(sandbox: Sandbox, tmp_path: Path) -> None:
         leave(tmp_path / "v", batch, index, metrics={"score": 0.75})
     assert commit_results(Target(sandbox.workspace.repository), tmp_path / "v", {batch.name})
 
-    comparison = compare(sandbox.workspace, f"one@{before}", "one")
+    comparison = compare_sweeps(sandbox.workspace, f"one@{before}", "one")
 
     assert [pair.difference for pair in comparison.pairs] == pytest.approx([0.25, 0.15])
     assert (comparison.a.older, comparison.b.older) == (0, 2)
@@ -88,7 +88,7 @@ def test_what_does_not_mean_the_same_is_not_ranked(
     recorded(sandbox, tmp_path / "v", "one", {1: 0.5, 2: 0.6})
     recorded(sandbox, tmp_path / "v", "two", {1: 0.5, 2: 0.6}, old=old, new=new)
 
-    comparison = compare(sandbox.workspace, "one", "two")
+    comparison = compare_sweeps(sandbox.workspace, "one", "two")
 
     assert says in comparison.refused[0]
     assert [pair.difference for pair in comparison.pairs] == [None, None]
@@ -99,7 +99,7 @@ def test_what_each_side_reached_is_compared_with_intervals(sandbox: Sandbox, tmp
     recorded(sandbox, tmp_path / "v", "one", {x: x / 10 for x in range(1, 9)})
     recorded(sandbox, tmp_path / "v", "two", {x: 1 + x / 10 for x in range(1, 9)})
 
-    comparison = compare(sandbox.workspace, "one", "two")
+    comparison = compare_sweeps(sandbox.workspace, "one", "two")
 
     statistics, difference = comparison.a.statistics, comparison.difference
     assert statistics.best is not None
@@ -115,8 +115,8 @@ def test_what_each_side_reached_is_compared_with_intervals(sandbox: Sandbox, tmp
     assert difference.b_better == 1.0
     assert comparison.a.spent == Spent(8 * 1.5 / 3600, 0.0, None)
     assert (
-        compare(sandbox.workspace, "one", "one").difference
-        == compare(sandbox.workspace, "one", "one").difference
+        compare_sweeps(sandbox.workspace, "one", "one").difference
+        == compare_sweeps(sandbox.workspace, "one", "one").difference
     )
 
 
@@ -125,12 +125,12 @@ def test_two_batches_of_a_sweep_are_two_versions(sandbox: Sandbox, tmp_path: Pat
     recorded(sandbox, tmp_path / "v", "one", {1: 0.5, 2: 0.75, 3: 0.25})
     second = batches.in_work_tree(sandbox.root)[-1].name
 
-    comparison = compare(sandbox.workspace, "one@b1", f"one@{second}")
+    comparison = compare_sweeps(sandbox.workspace, "one@b1", f"one@{second}")
 
     assert ([len(side.rows) for side in (comparison.a, comparison.b)], comparison.pairs) == ([2, 1], ())
     assert comparison.b.statistics.values == (0.25,)
     with pytest.raises(UsageError, match="no recorded batch 'b3'"):
-        compare(sandbox.workspace, "one", "one@b3")
+        compare_sweeps(sandbox.workspace, "one", "one@b3")
 
 
 def test_other_data_is_another_question(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -150,16 +150,14 @@ def test_other_data_is_another_question(sandbox: Sandbox, tmp_path: Path) -> Non
     stored = {batch.name for batch in batches.in_work_tree(sandbox.root)}
     assert commit_results(Target(sandbox.workspace.repository), tmp_path / "v", stored)
 
-    comparison = compare(sandbox.workspace, "one", "two")
+    comparison = compare_sweeps(sandbox.workspace, "one", "two")
 
     assert comparison.refused == (
         f"they differ in data: one has sha256:{'1' * 64}, two has sha256:{'2' * 64}",
     )
 
 
-def test_the_command_answers_in_both_forms(
-    sandbox: Sandbox, tmp_path: Path, run_sweep: Callable[..., Done]
-) -> None:
+def test_the_command_answers_in_both_forms(sandbox: Sandbox, tmp_path: Path) -> None:
     recorded(sandbox, tmp_path / "v", "one", {1: 0.5, 2: 0.6})
     recorded(sandbox, tmp_path / "v", "two", {1: 0.75, 3: 0.5})
 
@@ -178,8 +176,8 @@ def test_what_there_is_not_cannot_be_compared(sandbox: Sandbox, tmp_path: Path) 
     sandbox.commit("Ask")
 
     with pytest.raises(UsageError, match="no sweep 'three'"):
-        compare(sandbox.workspace, "one", "three")
+        compare_sweeps(sandbox.workspace, "one", "three")
     with pytest.raises(UsageError, match="nowhere is not a commit"):
-        compare(sandbox.workspace, "one", "one@nowhere")
+        compare_sweeps(sandbox.workspace, "one", "one@nowhere")
     with pytest.raises(RepositoryError, match="nothing is recorded of 'two'"):
-        compare(sandbox.workspace, "one", "two")
+        compare_sweeps(sandbox.workspace, "one", "two")

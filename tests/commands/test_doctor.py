@@ -5,21 +5,21 @@ import json
 import shlex
 import time
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sweepledger.commands.doctor import doctor, release_pods
 from sweepledger.engine.cluster import pods
 from sweepledger.engine.cluster.health import HealthFinding, HealthStatus
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.formats import bootstrap_yaml as bootstrap_file
 from sweepledger.render.platform import GitSource, RequiredSecret, required_secrets
 from sweepledger.structs.settings import Controller
+from sweepledger.verbs.cluster.doctor import diagnose, release_pods
 from tests.cluster.apiserver import Server, kubectl
 from tests.cluster.platforms import Manifest, applied, bootstrapped, built
+from tests.command_line import run_sweep
 from tests.commands.clusters import Cluster
 from tests.repository import Sandbox
 
@@ -39,7 +39,7 @@ def platform(apiserver: Server, namespace: str, sandbox: Sandbox, needs_kustomiz
 
 
 def looked(sandbox: Sandbox, **options: Any) -> dict[str, HealthFinding]:
-    return {finding.what: finding for finding in doctor(sandbox.workspace, Kubectl(), **options).findings}
+    return {finding.what: finding for finding in diagnose(sandbox.workspace, Kubectl(), **options)}
 
 
 def test_what_was_applied_is_in_place(platform: str, sandbox: Sandbox) -> None:
@@ -51,7 +51,7 @@ def test_what_was_applied_is_in_place(platform: str, sandbox: Sandbox) -> None:
         f"ServiceAccount {platform}/sweep-trial",
         f"ResourceQuota {platform}/sweep-trials",
         f"LimitRange {platform}/sweep-trials",
-        f"ValidatingAdmissionPolicy {platform}-trial-jobs",
+        f"ValidatingAdmissionPolicy {platform}-trials",
     ):
         assert findings[what].state is HealthStatus.OK, findings[what]
 
@@ -295,7 +295,7 @@ def test_each_change_in_the_cluster_is_found_and_nothing_else(
 
 
 def test_secrets_are_looked_at_by_key_and_never_by_value(
-    platform: str, sandbox: Sandbox, apiserver: Server, run_sweep: Callable[..., Any]
+    platform: str, sandbox: Sandbox, apiserver: Server
 ) -> None:
     value = base64.b64encode(b"canary-of-the-test").decode()
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "tracker", "namespace": platform}}
@@ -325,10 +325,10 @@ def test_without_a_cluster_nothing_in_it_passes(
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
 
-    diagnosis = doctor(sandbox.workspace, Kubectl())
+    findings = diagnose(sandbox.workspace, Kubectl())
 
-    states = {finding.what: finding.state for finding in diagnosis.findings}
-    assert not diagnosis.is_healthy
+    states = {finding.what: finding.state for finding in findings}
+    assert any(finding.is_fault for finding in findings)
     assert states["server version"] is HealthStatus.MISSING
     assert states["everything in it"] is HealthStatus.NOT_CHECKED
     assert states["branch origin/main"] is HealthStatus.OK

@@ -10,16 +10,16 @@ from sweepledger.commands.check import check
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, local
-from sweepledger.commands.next_ import next_
-from sweepledger.commands.reports.show import show
 from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.commands.repository.workspace import Target
-from sweepledger.commands.retry import retry
 from sweepledger.commands.rounds.next_round import RoundDue
-from sweepledger.commands.verify import verify
 from sweepledger.errors import IdleError
 from sweepledger.repo import batches
 from sweepledger.structs.run_config import Shape
+from sweepledger.verbs.cluster.next_ import write_next
+from sweepledger.verbs.retry import retry_trials
+from sweepledger.verbs.show import trial_details
+from sweepledger.verbs.verify import verify_results
 from tests.commands.test_collect import leave as leave_one
 from tests.repository import Sandbox
 from tests.searches import SLOPE, active
@@ -134,11 +134,11 @@ def test_a_rule_compares_the_curve_of_another_metric_and_the_objective_is_ranked
     curves = (sandbox.root / "results/peak/figures/curves.svg").read_text()
     assert "growth over the steps" in curves
     kept = {
-        row["params.x"]: show(sandbox.workspace, row["trial"]).as_data()["curves"]
+        row["params.x"]: trial_details(sandbox.workspace, row["trial"]).as_data()["curves"]
         for row in rows(sandbox, "peak")
     }
     assert {x: list(each) for x, each in kept.items()} == {x: ["growth"] for x in ends}
-    assert verify(sandbox.workspace).sweeps[0].differences == ()
+    assert verify_results(sandbox.workspace).sweeps[0].differences == ()
 
 
 def test_what_was_pruned_is_known_and_nothing_asks_for_it_again(measured: Sandbox) -> None:
@@ -149,7 +149,7 @@ def test_what_was_pruned_is_known_and_nothing_asks_for_it_again(measured: Sandbo
 
     assert again.batch is None
     with pytest.raises(IdleError):
-        retry(measured.workspace, "peak")
+        retry_trials(measured.workspace, "peak")
 
 
 def test_the_thresholds_are_what_everybody_works_out_from_the_same_commit(measured: Sandbox) -> None:
@@ -231,7 +231,7 @@ def test_a_promoted_trial_that_begins_anew_is_checked_like_any_other(sandbox: Sa
     commit_results(Target(sandbox.workspace.repository, "origin", "main"), results, {first.name})
     sandbox.pull()
 
-    (step,) = next_(sandbox.workspace, ["climb"])
+    (step,) = write_next(sandbox.workspace, ["climb"])
     sandbox.commit("Promote")
 
     assert isinstance(step.step, RoundDue)

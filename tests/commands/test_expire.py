@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.expire import DAY, Expired, FolderState, expire
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import IdleError, RepositoryError, SpecError, StorageError
 from sweepledger.formats import records_jsonl
@@ -22,6 +21,7 @@ from sweepledger.repo.git import Repository
 from sweepledger.repo.volume import VolumeRoot
 from sweepledger.structs.names import DELETING_PREFIX
 from sweepledger.structs.record import Record, Status
+from sweepledger.verbs.cluster.expire import DAY, Expired, FolderState, expire_batches
 from tests.command_line import run_sweep
 from tests.commands.test_collect import leave, stored, target
 from tests.repository import Sandbox
@@ -74,16 +74,17 @@ def expired(
     sandbox: Sandbox, results: Path, *, now: float | None = None, dry_run: bool = False, **more: Path
 ) -> Expired:
     at = time.time() + LATER if now is None else now
-    return expire(sandbox.workspace, {"results": results, **more}, remote="origin", now=at, dry_run=dry_run)
+    return expire_batches(
+        sandbox.workspace, {"results": results, **more}, remote="origin", now=at, dry_run=dry_run
+    )
 
 
 def fate(result: Expired) -> tuple[FolderState, str]:
     (expiry,) = result.batches
-    return expiry.state, expiry.reason
+    return expiry.state, expiry.reason or ""
 
 
 def aged(folder: Path, when: float) -> None:
-    """Set the time of a folder and of all that is in it."""
     for path in [*folder.rglob("*"), folder]:
         os.utime(path, (when, when), follow_symlinks=False)
 
@@ -187,7 +188,7 @@ def test_settings_that_cannot_be_read_delete_nothing(recorded: Sandbox, results:
     recorded.publish("Break")
 
     with pytest.raises(SpecError):
-        expire(workspace, {"results": results}, remote="origin", now=time.time() + LATER)
+        expire_batches(workspace, {"results": results}, remote="origin", now=time.time() + LATER)
 
 
 def test_a_record_whose_cause_only_the_cluster_knew_is_in_git_all_the_same(
@@ -204,14 +205,6 @@ def test_a_record_whose_cause_only_the_cluster_knew_is_in_git_all_the_same(
     )
     kept.write_bytes(content)
     recorded.publish("As the collector would have")
-
-    assert fate(expired(recorded, results)) == (FolderState.EXPIRED, "")
-
-
-def test_what_a_trial_wrote_for_another_is_no_late_record(recorded: Sandbox, results: Path) -> None:
-    path = next(results.glob("*/0/*.json"))
-    forged = {**json.loads(path.read_text()), "uid": "forged"}
-    (path.parent.parent / "1/forged.json").write_text(json.dumps(forged))
 
     assert fate(expired(recorded, results)) == (FolderState.EXPIRED, "")
 
@@ -323,7 +316,7 @@ def test_a_run_that_died_is_ended_by_the_next_one(recorded: Sandbox, results: Pa
     script = (
         "import os, signal, sys, time\n"
         "from pathlib import Path\n"
-        "from sweepledger.commands.expire import expire\n"
+        "from sweepledger.verbs.cluster.expire import expire_batches\n"
         "from sweepledger.commands.repository.workspace import Workspace\n"
         "unlink, seen = os.unlink, []\n"
         "def dying(path, **options):\n"
@@ -331,7 +324,7 @@ def test_a_run_that_died_is_ended_by_the_next_one(recorded: Sandbox, results: Pa
         "    if str(path).endswith('.json'):\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
         "os.unlink = dying\n"
-        "expire(Workspace.find(Path(sys.argv[1])), {'results': Path(sys.argv[2])}, remote='origin',"
+        "expire_batches(Workspace.find(Path(sys.argv[1])), {'results': Path(sys.argv[2])}, remote='origin',"
         " now=float(sys.argv[3]))\n"
     )
     now = time.time() + LATER
@@ -428,12 +421,12 @@ def test_in_a_shallow_clone_the_records_tell_how_old_they_are(
     finished = datetime(2026, 1, 1, 0, 0, 2, tzinfo=UTC).timestamp()
     aged(results / batch(recorded), finished)
 
-    early = expire(workspace, {"results": results}, remote="origin", now=finished + KEEP * DAY - 1)
+    early = expire_batches(workspace, {"results": results}, remote="origin", now=finished + KEEP * DAY - 1)
 
     assert fate(early) == (FolderState.KEPT, "its records came to the branch at 2026-01-01 00:00 UTC")
     assert len(list(results.glob("*/*/*.json"))) == 3
 
-    late = expire(workspace, {"results": results}, remote="origin", now=finished + KEEP * DAY + 1)
+    late = expire_batches(workspace, {"results": results}, remote="origin", now=finished + KEEP * DAY + 1)
 
     assert fate(late)[0] is FolderState.EXPIRED
 

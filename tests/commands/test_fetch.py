@@ -13,13 +13,14 @@ import pytest
 
 from sweepledger.commands.collection.reader_pod import ReaderPodOptions
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.reports.outputs import fetch, logs_by_pod
+from sweepledger.commands.reports.outputs import fetch_artifacts, logs_by_pod
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.errors import IdleError, StorageError
 from sweepledger.repo.artifacts import artifact_paths
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.record import Artifact
+from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
 from tests.commands.test_read import newest
 from tests.repository import IMAGE, Sandbox
@@ -99,8 +100,8 @@ def test_files_come_by_a_list_that_is_too_long_for_the_record(
     made = with_list(sandbox, state, FILES)
     trial = made.rows[1].trial
 
-    here = fetch(sandbox.workspace, trial, into=tmp_path / "here", state=state)
-    fetch(sandbox.workspace, trial, into=tmp_path / "by pod", state=tmp_path, pod=pod)
+    here = fetch_artifacts(sandbox.workspace, trial, into=tmp_path / "here", state=state)
+    fetch_artifacts(sandbox.workspace, trial, into=tmp_path / "by pod", state=tmp_path, pod=pod)
 
     assert len(here.files) == 2
     assert lie(tmp_path / "here") == lie(tmp_path / "by pod") == FILES
@@ -122,7 +123,7 @@ def test_a_list_that_changed_after_its_trial_brings_nothing(
         file.write_bytes(edit(file.read_bytes()))
 
     with pytest.raises(StorageError):
-        fetch(sandbox.workspace, made.rows[1].trial, into=tmp_path / "got", state=state)
+        fetch_artifacts(sandbox.workspace, made.rows[1].trial, into=tmp_path / "got", state=state)
 
     assert not (tmp_path / "got").exists()
 
@@ -131,7 +132,7 @@ def test_a_list_names_no_file_that_git_obeys(sandbox: Sandbox, state: Path, tmp_
     made = with_list(sandbox, state, {**FILES, ".git/config": b"[core]"})
 
     with pytest.raises(StorageError, match="git, a shell or an editor obeys"):
-        fetch(sandbox.workspace, made.rows[1].trial, into=tmp_path / "got", state=state)
+        fetch_artifacts(sandbox.workspace, made.rows[1].trial, into=tmp_path / "got", state=state)
 
 
 def lie(folder: Path) -> dict[str, bytes]:
@@ -144,7 +145,9 @@ def test_files_come_from_the_state_folder(
     sandbox: Sandbox, batch: StoredBatch, state: Path, tmp_path: Path
 ) -> None:
     for _ in range(2):
-        artifacts = fetch(sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=state)
+        artifacts = fetch_artifacts(
+            sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=state
+        )
 
         assert (artifacts.uid, len(artifacts.files)) == ("uid-1", 2)
         assert lie(tmp_path / "got") == FILES
@@ -153,12 +156,12 @@ def test_files_come_from_the_state_folder(
 def test_files_come_through_a_pod(
     sandbox: Sandbox, batch: StoredBatch, state: Path, tmp_path: Path, pod: ReaderPodOptions
 ) -> None:
-    fetch(sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=tmp_path, pod=pod)
+    fetch_artifacts(sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=tmp_path, pod=pod)
 
     assert lie(tmp_path / "got") == FILES
-    assert [output.out for output in logs_by_pod(sandbox.workspace, batch.rows[1].trial, pod).attempts] == [
-        "epoch 1\n"
-    ]
+    assert [
+        output.stdout for output in logs_by_pod(sandbox.workspace, batch.rows[1].trial, pod).attempts
+    ] == ["epoch 1\n"]
 
 
 @pytest.mark.sampled(1)
@@ -178,7 +181,9 @@ def test_what_is_not_as_recorded_is_not_kept(
     chosen = pod if by_pod else None
 
     with pytest.raises((StorageError, ClusterError), match=r"model\.bin|goes beyond|bytes"):
-        fetch(sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=state, pod=chosen)
+        fetch_artifacts(
+            sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=state, pod=chosen
+        )
 
     assert lie(tmp_path / "got") == {}
 
@@ -192,7 +197,7 @@ def test_no_link_and_no_path_leads_out(sandbox: Sandbox, state: Path, tmp_path: 
     place.symlink_to(secret)
 
     with pytest.raises(StorageError, match="does not exist"):
-        fetch(sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=state)
+        fetch_artifacts(sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=state)
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
@@ -204,7 +209,7 @@ def test_what_is_no_file_is_not_opened(
     make(place)
 
     with pytest.raises(StorageError, match="does not exist"):
-        fetch(sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=state)
+        fetch_artifacts(sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=state)
 
 
 @pytest.mark.parametrize("path", ["../model.bin", "/etc/passwd", "a/../../b", "a//b", "line\nend"])
@@ -220,14 +225,12 @@ def test_another_file_in_the_way_stays(
     (tmp_path / "got/model.bin").write_bytes(b"mine")
 
     with pytest.raises(StorageError, match="with other content"):
-        fetch(sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=state)
+        fetch_artifacts(sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=state)
 
     assert lie(tmp_path / "got") == {"model.bin": b"mine"}
 
 
-def test_the_command_says_what_it_brought(
-    sandbox: Sandbox, batch: StoredBatch, state: Path, run_sweep: Callable[..., Done]
-) -> None:
+def test_the_command_says_what_it_brought(sandbox: Sandbox, batch: StoredBatch, state: Path) -> None:
     trial = batch.rows[1].trial
 
     done = run_sweep(
@@ -239,15 +242,13 @@ def test_the_command_says_what_it_brought(
     nothing = run_sweep("show", batch.rows[0].trial, "--fetch", "none", cwd=sandbox.root)
     assert (nothing.returncode, "its record names none" in nothing.stdout) == (0, True)
     with pytest.raises(IdleError):
-        fetch(sandbox.workspace, batch.rows[0].trial, into=sandbox.root / "none", state=state)
+        fetch_artifacts(sandbox.workspace, batch.rows[0].trial, into=sandbox.root / "none", state=state)
 
 
 # Other programs
 
 
-def test_results_are_written_for_other_programs(
-    sandbox: Sandbox, batch: StoredBatch, run_sweep: Callable[..., Done], tmp_path: Path
-) -> None:
+def test_results_are_written_for_other_programs(sandbox: Sandbox, batch: StoredBatch, tmp_path: Path) -> None:
     csv = run_sweep("results", "peak", "--output", "csv", cwd=sandbox.root)
     rows = json.loads(run_sweep("results", "peak", "--output", "json", "--top", "2", cwd=sandbox.root).stdout)
     to = run_sweep("results", "peak", "--output", "csv", "--to", str(tmp_path / "a.csv"), cwd=sandbox.root)
@@ -259,9 +260,7 @@ def test_results_are_written_for_other_programs(
     assert (to.returncode, (tmp_path / "a.csv").read_text()) == (0, csv.stdout)
 
 
-def test_parquet_needs_pyarrow_and_says_so(
-    sandbox: Sandbox, batch: StoredBatch, run_sweep: Callable[..., Done], tmp_path: Path
-) -> None:
+def test_parquet_needs_pyarrow_and_says_so(sandbox: Sandbox, batch: StoredBatch, tmp_path: Path) -> None:
     (tmp_path / "pyarrow.py").write_text("raise ImportError\n")
     root = Path(__file__).parents[2]
 

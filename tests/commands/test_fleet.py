@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,15 +9,13 @@ import pytest
 
 from sweepledger.commands.cancel import cancel
 from sweepledger.commands.check import check
-from sweepledger.commands.collect import Collection, collect_from_cluster
+from sweepledger.commands.collection.collector import Collection, collect_from_cluster
 from sweepledger.commands.collection.reader_pod import reader_queue
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
 from sweepledger.commands.plan import plan
-from sweepledger.commands.reports.why import why
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapRequest, bootstrap
-from sweepledger.commands.scaffold.upgrade import upgrade
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats import yaml
@@ -28,6 +25,9 @@ from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.settings import Controller, Settings
+from sweepledger.verbs.cluster.upgrade import upgrade_files
+from sweepledger.verbs.why import explain_waiting
+from tests.command_line import run_sweep
 from tests.commands.clusters import Cluster
 from tests.commands.test_bootstrap import URL, install, push
 from tests.commands.test_collect import leave
@@ -197,9 +197,7 @@ def test_one_argo_cd_tells_its_clusters_apart(sandbox: Sandbox) -> None:
     assert not named["eu"] & named["us"], "both are in one namespace of one cluster"
 
 
-def test_each_object_that_stays_is_named_with_its_cluster(
-    sandbox: Sandbox, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
+def test_each_object_that_stays_is_named_with_its_cluster(sandbox: Sandbox) -> None:
     with_settings(sandbox)
     bootstrapped(sandbox)
     with_settings(sandbox, LOST)
@@ -243,7 +241,7 @@ def test_an_upgrade_says_what_to_apply_in_each_cluster(sandbox: Sandbox, control
         file = next((sandbox.root / "clusters" / cluster / str(controller)).glob("*.yaml"))
         file.unlink()  # as if this version had added it
 
-    *_, last = upgrade(sandbox.workspace, check=True).steps
+    *_, last = upgrade_files(sandbox.workspace, check=True).steps
 
     for cluster in ("eu", "us"):
         assert f"in cluster {cluster}, kubectl apply" in last
@@ -290,7 +288,7 @@ def test_a_command_that_needs_a_cluster_asks_for_it(sandbox: Sandbox) -> None:
 def test_why_and_status_send_to_the_cluster_of_a_batch(sandbox: Sandbox) -> None:
     founded(sandbox)
 
-    explained = why(sandbox.workspace.in_cluster("eu"), "in-us")
+    explained = explain_waiting(sandbox.workspace.in_cluster("eu"), "in-us")
 
     (group,) = explained.batches[0].causes
     assert "runs in cluster us" in group.cause.text
@@ -305,7 +303,6 @@ Collect = Callable[[str], Collection]
 
 @pytest.fixture
 def collect(sandbox: Sandbox, cluster: Cluster, tmp_path: Path) -> Collect:
-    """What `sweep cluster collect --push --cluster --in NAME` does in one of the clusters."""
     founded(sandbox, namespace=cluster.namespace)
 
     def run(name: str) -> Collection:

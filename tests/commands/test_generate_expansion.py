@@ -4,8 +4,8 @@ import pytest
 
 from sweepledger.commands.check import check
 from sweepledger.commands.generate import generate
-from sweepledger.commands.validate import validate
 from sweepledger.errors import SpecError
+from sweepledger.verbs.validate import check_specs
 from tests.repository import SPEC, Sandbox
 
 CONSTRAINED = SPEC.replace("command:", 'constraints: ["{constraint}"]\ncommand:')
@@ -44,7 +44,7 @@ def test_warnings_stop_nothing_and_reach_who_asked(sandbox: Sandbox) -> None:
     assert made.trials == 3
     assert "constraint-everything" in {warning.code for warning in made.warnings}
     assert len(sandbox.active()) == 1
-    assert set(made.warnings) == set(validate(sandbox.workspace).problems)
+    assert set(made.warnings) == set(check_specs(sandbox.workspace)[1])
 
 
 def test_only_accepted_assignments_become_rows(sandbox: Sandbox) -> None:

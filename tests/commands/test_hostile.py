@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,22 +15,19 @@ from sweepledger.commands.check import check
 from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, RefusedBatch, RemoteFailed, ResultsPushed, local
 from sweepledger.commands.scaffold.init import new
-from sweepledger.commands.validate import validate
 from sweepledger.errors import SpecError, StorageError
 from sweepledger.repo.git import Mirror
 from sweepledger.structs.program import Code
+from sweepledger.verbs.validate import check_specs
+from tests.command_line import run_sweep
 from tests.repository import Sandbox
-
-Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def codes(sandbox: Sandbox) -> set[str]:
     return {problem.code for problem in check(sandbox.workspace).problems}
 
 
-def test_git_in_a_hook_never_redirects_us_to_the_repository_of_the_hook(
-    sandbox: Sandbox, run_sweep: Run
-) -> None:
+def test_git_in_a_hook_never_redirects_us_to_the_repository_of_the_hook(sandbox: Sandbox) -> None:
     sandbox.merged()
     config = (sandbox.root / ".git/config").read_text()
 
@@ -269,7 +265,7 @@ def test_new_writes_through_no_link(sandbox: Sandbox, tmp_path: Path) -> None:
 def test_the_name_of_a_spec_cannot_speak_to_a_ci_runner(sandbox: Sandbox) -> None:
     sandbox.write("sweeps/a\n::error::b.yaml", "")
 
-    (problem,) = validate(sandbox.workspace).problems
+    (problem,) = check_specs(sandbox.workspace)[1]
 
     assert problem.code == "name-mismatch"
     assert not any(line.lstrip().startswith("::") for line in str(problem).split("\n"))
@@ -280,4 +276,4 @@ def test_a_zip_of_what_is_no_name_is_a_problem_of_the_spec(sandbox: Sandbox, mem
     path = sandbox.spec()
     path.write_text(path.read_text() + f"zip: [[x, {member}]]\n")
 
-    assert "wrong-type" in {problem.code for problem in validate(sandbox.workspace).problems}
+    assert "wrong-type" in {problem.code for problem in check_specs(sandbox.workspace)[1]}

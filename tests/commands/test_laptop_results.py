@@ -9,12 +9,17 @@ import pytest
 
 import sweepledger
 from sweepledger.commands.check import check
-from sweepledger.commands.reports import compare, log, results, show, site, status
+from sweepledger.commands.reports import results, status
+from sweepledger.commands.reports.comparison import compare_sweeps
 from sweepledger.commands.run import RunOptions, SweepRun
 from sweepledger.commands.verification.rebuild import rebuild_results
-from sweepledger.commands.verify import VerificationState, verify
 from sweepledger.repo.state import create_state
 from sweepledger.results.paths import LAPTOP_WARNING
+from sweepledger.verbs.log import sweep_log
+from sweepledger.verbs.show import trial_details
+from sweepledger.verbs.site import build_site
+from sweepledger.verbs.verify import VerificationState, verify_results
+from tests.command_line import run_sweep
 from tests.repository import Sandbox
 
 RunSweep = Callable[..., subprocess.CompletedProcess[str]]
@@ -71,22 +76,24 @@ def test_a_marked_batch_is_accepted_and_labelled_wherever_it_is_shown(
 ) -> None:
     workspace = laptop.workspace
     (batch,) = (laptop.root / MARK).read_text().split()
-    best, *_ = results.results(workspace, "peak").rows
+    best, *_ = results.rank_trials(workspace, "peak").rows
 
     assert codes(laptop) == set()
     assert batch in (laptop.root / "results/peak/README.md").read_text()
     provenance = json.loads((laptop.root / "results/peak/provenance.json").read_text())
     assert [each.get("made_on") for each in provenance["batches"].values()] == [None, "laptop"]
-    assert results.results(workspace, "peak").laptop == (batch,)
-    assert show.show(workspace, best.trial).is_laptop
+    assert results.rank_trials(workspace, "peak").laptop == (batch,)
+    assert trial_details(workspace, best.trial).is_laptop
     assert [
-        "on a laptop" in entry.text for entry in log.log(workspace, "peak").entries if entry.kind == "results"
+        "on a laptop" in entry.text for entry in sweep_log(workspace, "peak") if entry.kind == "results"
     ] == [
         False,
         True,
     ]
-    assert any("laptop" in warning for warning in compare.compare(workspace, "peak@b1", "peak@b2").warnings)
-    assert {each.sweep: each.laptop for each in status.status(workspace, state=tmp_path)}["peak"] == (batch,)
+    assert any("laptop" in warning for warning in compare_sweeps(workspace, "peak@b1", "peak@b2").warnings)
+    assert {each.sweep: each.laptop for each in status.sweep_statuses(workspace, state=tmp_path)}["peak"] == (
+        batch,
+    )
 
 
 def test_the_python_api_labels_marked_batches(laptop: Sandbox) -> None:
@@ -102,13 +109,13 @@ def test_the_python_api_labels_marked_batches(laptop: Sandbox) -> None:
     assert f"<th>{LAPTOP_WARNING}</th><td>{batch}</td>" in peak._repr_html_()
 
 
-def test_the_commands_print_the_label(laptop: Sandbox, run_sweep: RunSweep) -> None:
+def test_the_commands_print_the_label(laptop: Sandbox) -> None:
     (batch,) = (laptop.root / MARK).read_text().split()
     label = f"{LAPTOP_WARNING}: {batch}"
 
     for command in (("status",), ("results", "peak"), ("results", "peak", "--columns", "trial")):
         assert label in " ".join(run_sweep(*command, cwd=laptop.root).stdout.split()), command
-    best, *_ = results.results(laptop.workspace, "peak").rows
+    best, *_ = results.rank_trials(laptop.workspace, "peak").rows
     shown = run_sweep("show", best.trial, cwd=laptop.root).stdout
     assert f"made {LAPTOP_WARNING.removeprefix('made ')}" in " ".join(shown.split())
 
@@ -116,7 +123,7 @@ def test_the_commands_print_the_label(laptop: Sandbox, run_sweep: RunSweep) -> N
 def test_the_site_labels_marked_batches_on_every_page(laptop: Sandbox, tmp_path: Path) -> None:
     (batch,) = (laptop.root / MARK).read_text().split()
 
-    site.site(laptop.workspace, tmp_path / "site")
+    build_site(laptop.workspace, tmp_path / "site")
 
     def page(path: str) -> str:
         return (tmp_path / "site" / path).read_text()
@@ -128,7 +135,7 @@ def test_the_site_labels_marked_batches_on_every_page(laptop: Sandbox, tmp_path:
 
 
 def test_a_marked_batch_is_never_verified_whoever_signs(laptop: Sandbox) -> None:
-    lone, peak = verify(laptop.workspace).sweeps
+    lone, peak = verify_results(laptop.workspace).sweeps
 
     assert lone.state is VerificationState.LAPTOP
     assert peak.state is VerificationState.UNSIGNED, "the first batch is neither signed nor marked"
@@ -138,7 +145,7 @@ def test_a_marked_batch_is_never_verified_whoever_signs(laptop: Sandbox) -> None
     edit_records(laptop, "lone-b1-*", '"score":', '"score":1')
     laptop.commit("Edit what a laptop recorded")
 
-    lone, _ = verify(laptop.workspace).sweeps
+    lone, _ = verify_results(laptop.workspace).sweeps
     assert [lone.state, len(lone.vouched.unsigned)] == [VerificationState.DIFFERS, 1]
 
 

@@ -7,12 +7,12 @@ import pytest
 from sweepledger.commands.check import check
 from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, local
-from sweepledger.commands.reproduce import reproduce
-from sweepledger.commands.retry import retry
+from sweepledger.commands.reports.rerun import run_again
 from sweepledger.commands.run import SweepRun
 from sweepledger.commands.try_ import try_
 from sweepledger.errors import RepositoryError
 from sweepledger.repo import batches
+from sweepledger.verbs.retry import retry_trials
 from tests.repository import TRAIN, Sandbox
 
 SPEC = """name: fit
@@ -73,7 +73,7 @@ def test_a_script_at_the_root_is_swept_checked_and_reproduced(script: Sandbox) -
     assert check(script.workspace).problems == ()
     assert run(script) == ("ok", "ok")
     trial = batches.in_work_tree(script.root)[0].trials[0].id
-    assert reproduce(script.workspace, trial).is_equal
+    assert run_again(script.workspace, trial).is_equal
 
 
 def test_a_batch_and_a_note_keep_the_trials_and_a_module_does_not(script: Sandbox) -> None:
@@ -105,16 +105,16 @@ def test_uncommitted_files_matter_only_if_they_are_selected(script: Sandbox) -> 
 
 
 def test_a_selection_without_a_committed_file_locks_nothing(script: Sandbox) -> None:
-    ask(script, code="{paths: [source]}")
+    ask(script, code="{path: [source]}")
 
     with pytest.raises(RepositoryError, match="selects no file of the last commit"):
         generate(script.workspace)
 
 
 def test_a_trial_of_the_work_tree_has_the_selected_files_only(script: Sandbox) -> None:
-    ask(script, code="{paths: [train.py]}")
+    ask(script, code="{path: [train.py]}")
     assert not try_(script.workspace, "fit", 0, quiet=True).is_ok
-    ask(script, code="{paths: [train.py, helper.py]}")
+    ask(script, code="{path: [train.py, helper.py]}")
     script.write("helper.py", "not_committed = True")
     assert try_(script.workspace, "fit", 0, quiet=True).is_ok
 
@@ -142,7 +142,7 @@ def test_code_of_a_merged_batch_is_found_again_after_the_store_was_pruned(script
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("code", ["{path: code}", "{paths: [code]}"])
+@pytest.mark.parametrize("code", ["{path: code}", "{path: [code]}"])
 def test_a_retry_after_a_fix_says_that_it_runs_the_old_code(sandbox: Sandbox, code: str) -> None:
     sandbox.write("code/train.py", "raise SystemExit(1)")
     sandbox.commit("Broken")
@@ -153,7 +153,7 @@ def test_a_retry_after_a_fix_says_that_it_runs_the_old_code(sandbox: Sandbox, co
     sandbox.write("code/extra.py", "not committed")
     sandbox.git("push", "-q", "origin", "main")
 
-    retried = retry(sandbox.workspace, "fit")
+    retried = retry_trials(sandbox.workspace, "fit")
 
     (warning,) = retried.generated.warnings
     assert warning.code == "code-changed"

@@ -10,12 +10,12 @@ from sweepledger.commands.collection.live_rules import LiveRules
 from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, local
 from sweepledger.commands.verification.batch_audit import stop_fault
-from sweepledger.commands.verify import verify
 from sweepledger.formats import records_jsonl
 from sweepledger.formats.record_json import to_line
 from sweepledger.repo import batches
 from sweepledger.structs.record import EarlyStop, Record, Status
 from sweepledger.structs.values import bytes_digest
+from sweepledger.verbs.verify import verify_results
 from tests.builders import a_record
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox
@@ -75,7 +75,7 @@ def test_a_running_trial_is_stopped_by_trials_of_its_own_batch_and_the_decision_
     assert last.thresholds is not None
     assert last.stopped.seen == bytes_digest(last.thresholds.encode())
     assert (last.stopped.step, last.stopped.threshold) == (2, 12.0)
-    (verification,) = verify(sandbox.workspace).sweeps
+    (verification,) = verify_results(sandbox.workspace).sweeps
     assert verification.differences == ()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.verification.rebuild import rebuild_results
-from sweepledger.commands.verify import VerificationState, verify
+from sweepledger.verbs.verify import VerificationState, verify_results
 from tests.commands.mutating import mutate
 from tests.commands.test_read import recorded
 from tests.repo.test_signatures import key, line, signed_commit
@@ -40,7 +40,7 @@ def test_every_later_edit_is_found_by_row_and_column(
         if squashed:
             sandbox.git("reset", "-q", "--soft", output)
         sandbox.commit("Edit it")
-        (verification,) = verify(sandbox.workspace, "peak", revision="HEAD").sweeps
+        (verification,) = verify_results(sandbox.workspace, "peak", revision="HEAD").sweeps
         result = done.is_told_somewhere if squashed else done.is_told
         if verification.state is not VerificationState.DIFFERS or not result(verification.differences):
             missed.append((number, done, verification.differences))
@@ -60,7 +60,7 @@ def test_results_that_were_worked_out_from_forged_records_are_signed_by_nobody(
     batch = recorded(sandbox, tmp_path / "volume")
     sandbox.git("reset", "-q", "--soft", "HEAD~1")
     signed_commit(sandbox, listed, "Record it")
-    assert verify(sandbox.workspace).is_good
+    assert verify_results(sandbox.workspace).is_good
 
     path = sandbox.root / f"results/peak/records/{batch.name}.jsonl"
     path.write_text(path.read_text().replace('"score":0.5', '"score":0.75'))
@@ -73,7 +73,7 @@ def test_results_that_were_worked_out_from_forged_records_are_signed_by_nobody(
         sandbox.git("reset", "-q", "--soft", "HEAD~2")
         sandbox.commit("Record it")
 
-    (verification,) = verify(sandbox.workspace).sweeps
+    (verification,) = verify_results(sandbox.workspace).sweeps
 
     assert (verification.differences, verification.state) == ((), VerificationState.UNSIGNED)
-    assert not verify(sandbox.workspace).is_good
+    assert not verify_results(sandbox.workspace).is_good

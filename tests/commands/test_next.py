@@ -3,7 +3,6 @@
 import csv
 import shutil
 import subprocess
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,7 @@ from sweepledger.commands.cancel import cancel
 from sweepledger.commands.check import check
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
-from sweepledger.commands.next_ import evidence_weights, next_, push_next
 from sweepledger.commands.repository.workspace import Target, Workspace
-from sweepledger.commands.retry import retry
 from sweepledger.commands.rounds.next_round import (
     ResultsPending,
     RoundBlocked,
@@ -28,6 +25,9 @@ from sweepledger.errors import IdleError, UsageError
 from sweepledger.problems import Severity
 from sweepledger.search.adaptive import Round
 from sweepledger.search.adaptive.rounds import next_round
+from sweepledger.verbs.cluster.next_ import evidence_weights, push_next, write_next
+from sweepledger.verbs.retry import retry_trials
+from tests.command_line import run_sweep
 from tests.repo.test_signatures import key, line
 from tests.repository import Sandbox, followed_by
 from tests.searches import active, begun, followed, hill, leave, record
@@ -92,35 +92,13 @@ def test_from_an_empty_clone_at_every_results_commit_the_following_batch_comes_b
             check=True,
         )
 
-        (step,) = next_(Workspace.find(clone), base="HEAD")
+        (step,) = write_next(Workspace.find(clone), base="HEAD")
 
         assert isinstance(step.step, RoundDue)
         assert step.step.round.number == number
         result = clone / "overlays/active" / step.step.batch.name
         assert {path.name: path.read_bytes() for path in result.iterdir()} == want
     assert locks
-
-
-def test_a_round_waits_for_the_results_of_the_one_before(sandbox: Sandbox) -> None:
-    name = begun(sandbox)
-
-    step = followed(sandbox.workspace)
-
-    assert isinstance(step.step, ResultsPending)
-    assert step.step.evidence.pending == (name,)
-    assert not step.is_missing
-
-
-@pytest.mark.full_suite("more searches")
-def test_no_trial_is_asked_for_twice(sandbox: Sandbox, results: Path) -> None:
-    begun(sandbox, rounds=3)
-
-    for _ in range(3):
-        record(sandbox, results)
-
-    lines = (sandbox.root / "results/hill/summary.csv").read_text().splitlines()[1:]
-    assert len(lines) == 9
-    assert len({line.split(",")[0] for line in lines}) == 9
 
 
 def test_where_a_person_reviews_each_round_the_collector_asks_for_none(
@@ -133,7 +111,7 @@ def test_where_a_person_reviews_each_round_the_collector_asks_for_none(
     assert collected.step is None
     assert active(sandbox.workspace) == ()
     assert "Next:" not in sandbox.git("log", "-1", "--format=%B")
-    (step,) = next_(sandbox.workspace)
+    (step,) = write_next(sandbox.workspace)
     assert isinstance(step.step, RoundDue)
     sandbox.git("checkout", "-q", "-b", "round-2")
     sandbox.commit("Ask for round 2")
@@ -149,9 +127,9 @@ def test_a_sweep_without_rounds_is_none_and_no_search_is_no_fault(sandbox: Sandb
     sandbox.spec()
 
     with pytest.raises(UsageError, match="peak has no rounds: its method is grid"):
-        next_(sandbox.workspace, ["peak"])
+        write_next(sandbox.workspace, ["peak"])
     with pytest.raises(IdleError, match="no sweep here has rounds"):
-        next_(sandbox.workspace)
+        write_next(sandbox.workspace)
 
 
 def test_a_budget_ends_a_search_before_the_round_that_it_does_not_bear(
@@ -218,7 +196,7 @@ def test_another_round_than_the_records_give_is_refused(sandbox: Sandbox, result
     record(sandbox, results)
     text = hill(sandbox).read_text()
     sandbox.write("sweeps/hill.yaml", text.replace("seed: 7", "seed: 8"))
-    (other,) = next_(sandbox.workspace)
+    (other,) = write_next(sandbox.workspace)
     sandbox.write("sweeps/hill.yaml", text)
     assert isinstance(other.step, RoundDue)
     sandbox.commit("Ask for a round that nobody drew")
@@ -234,7 +212,7 @@ def test_a_round_that_comes_before_the_results_of_the_one_before_is_refused(
 ) -> None:
     first = begun(sandbox, settings="")
     record(sandbox, results)
-    next_(sandbox.workspace)
+    write_next(sandbox.workspace)
     sandbox.git("stash", "-q", "--include-untracked")
     sandbox.git("reset", "-q", "--hard", "HEAD~1")
     sandbox.git("stash", "pop", "-q")
@@ -250,7 +228,7 @@ def test_a_round_of_another_engine_is_named_and_not_guessed_over(
 ) -> None:
     begun(sandbox, settings="")
     record(sandbox, results)
-    (step,) = next_(sandbox.workspace)
+    (step,) = write_next(sandbox.workspace)
     assert isinstance(step.step, RoundDue)
     sandbox.commit("Ask for round 2")
     other = replace(step.step.round, engine="optuna 9.9.9")
@@ -274,7 +252,7 @@ def test_going_on_with_another_engine_is_said(
 
     monkeypatch.setattr("sweepledger.commands.rounds.next_round.next_round", newer)
 
-    (step,) = next_(sandbox.workspace)
+    (step,) = write_next(sandbox.workspace)
 
     (problem,) = step.problems
     assert (problem.code, problem.severity) == ("engine-differs", Severity.WARNING)
@@ -320,17 +298,6 @@ def test_a_collector_that_loses_the_branch_draws_the_round_anew_and_asks_for_it_
     subjects = sandbox.git("log", "-2", "--format=%s").splitlines()
     assert subjects[1] == "rival"
     assert subjects[0].startswith("results(hill)")
-
-
-def test_run_twice_the_second_run_finds_nothing_to_record_and_nothing_to_ask_for(
-    sandbox: Sandbox, results: Path
-) -> None:
-    begun(sandbox)
-    record(sandbox, results)
-    target = Target(sandbox.workspace.repository, "origin", "main")
-
-    assert commit_results(target, results, ()) == ()
-    assert list(push_idle_rounds(target)) == []
 
 
 def test_where_the_server_refuses_the_round_the_results_are_recorded_all_the_same(
@@ -429,7 +396,7 @@ def test_trials_that_are_asked_for_once_more_belong_to_the_round_they_came_from(
         leave(results, batch, status="failed", reason="exit-1", metrics={})
     commit_results(Target(sandbox.workspace.repository, "origin", "main"), results, {name})
     sandbox.pull()
-    retried = retry(sandbox.workspace, "hill", batch=name)
+    retried = retry_trials(sandbox.workspace, "hill", batch=name)
     sandbox.push()
 
     record(sandbox, results)
@@ -478,7 +445,7 @@ def test_a_warm_start_weighs_what_another_sweep_has_recorded(sandbox: Sandbox, r
 
 
 def test_a_warm_start_reads_the_trials_of_another_space_as_the_spec_says(
-    sandbox: Sandbox, results: Path, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
+    sandbox: Sandbox, results: Path
 ) -> None:
     begun(sandbox, "dale", rounds=1)
     record(sandbox, results)
@@ -554,7 +521,7 @@ def test_the_check_of_such_a_commit_counts_it_too(
     commit_results(
         Target(sandbox.workspace.repository), results, {item.name for item in active(sandbox.workspace)}
     )
-    next_(sandbox.workspace, base="HEAD")
+    write_next(sandbox.workspace, base="HEAD")
     sandbox.commit("Ask for more in spite of it")
 
     actual = [error for error in errors(sandbox, base) if "budget-overdrawn" in error]

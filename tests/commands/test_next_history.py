@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.next_ import next_
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue
+from sweepledger.verbs.cluster.next_ import write_next
 from tests.repository import Sandbox
 from tests.searches import active, begun, followed, hill, leave, record
 
@@ -18,7 +18,7 @@ DERIVED = ("README.md", "figures", "provenance.json", "summary.csv")
 
 def ask(sandbox: Sandbox, branch: str = "main") -> str:
     """Ask for the next round by a commit; give the batch's name."""
-    (step,) = next_(sandbox.workspace, base="HEAD")
+    (step,) = write_next(sandbox.workspace, base="HEAD")
     assert isinstance(step.step, RoundDue)
     sandbox.commit(f"Ask for round {step.step.round.number}")
     sandbox.git("push", "-q", "origin", branch)

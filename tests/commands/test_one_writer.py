@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.collect import collect_from_cluster, collector_lease
+from sweepledger.commands.collection.collector import collect_from_cluster, collector_lease
 from sweepledger.engine.cluster.collector_state import LAST_COMMIT, LEASE_SECONDS, Lease
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import RepositoryError

@@ -12,14 +12,14 @@ import pytest
 
 from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, RefusedBatch, local
-from sweepledger.commands.reports.show import show
-from sweepledger.commands.reproduce import reproduce
+from sweepledger.commands.reports.rerun import run_again
 from sweepledger.commands.try_ import try_
 from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.repo import batches
 from sweepledger.structs.program import EnvironmentLock
 from sweepledger.structs.record import Environment
 from sweepledger.structs.values import bytes_digest
+from sweepledger.verbs.show import trial_details
 from tests.repository import TRAIN, Sandbox
 
 SPEC = """name: fit
@@ -81,7 +81,6 @@ def run(sandbox: Sandbox) -> tuple[list[str], str]:
 
 
 def recorded(sandbox: Sandbox) -> list[str]:
-    """Return the recorded statuses of the trials."""
     (records,) = sandbox.root.glob("results/fit/records/*.jsonl")
     lines = map(json.loads, records.read_text().splitlines())
     return [line["status"] for line in lines if "status" in line]
@@ -118,7 +117,7 @@ def test_an_edited_module_beside_the_locked_folder_is_named_before_anything_runs
 def test_of_an_editable_install_the_locked_copy_runs(sandbox: Sandbox, python: str, start: list[str]) -> None:
     package(sandbox, "src")
     link(python, sandbox.root / "src")
-    ask(sandbox, [python, *start], "{paths: [src, scripts]}")
+    ask(sandbox, [python, *start], "{path: [src, scripts]}")
     sandbox.write("src/fitting/peak.py", "raise SystemExit('the work tree ran')")
 
     refused, _ = run(sandbox)
@@ -127,7 +126,7 @@ def test_of_an_editable_install_the_locked_copy_runs(sandbox: Sandbox, python: s
     sandbox.pull()
     assert recorded(sandbox) == ["ok"]
     trial = batches.in_work_tree(sandbox.root)[0].trials[0].id
-    assert reproduce(sandbox.workspace, trial).is_equal
+    assert run_again(sandbox.workspace, trial).is_equal
 
 
 @pytest.mark.full_suite("real editable installs")
@@ -150,7 +149,7 @@ def test_a_module_that_is_added_to_the_code_is_no_problem_any_more(sandbox: Sand
     ask(sandbox, [python, "scripts/train.py"], "{path: scripts}")
     assert run(sandbox)[0] != []
     spec = sandbox.root / "sweeps/fit.yaml"
-    spec.write_text(spec.read_text().replace("{path: scripts}", "{paths: [scripts, fitting]}"))
+    spec.write_text(spec.read_text().replace("{path: scripts}", "{path: [scripts, fitting]}"))
     generate(sandbox.workspace, ["fit"], update=True)
     spec.write_text(spec.read_text() + f"cancel: [{sandbox.active()[0]}]\n")
     sandbox.git("rm", "-q", "-r", f"overlays/active/{sandbox.active()[0]}")
@@ -177,7 +176,7 @@ def test_an_upgraded_package_is_named_before_anything_runs_and_by_reproduce(
     sandbox.write("requirements.txt", lock)
     sandbox.commit("Lock the environment")
     install(python, "solver", "2.0")
-    code = "{paths: [code, requirements.txt]}, environment_lock: requirements.txt"
+    code = "{path: [code, requirements.txt]}, environment_lock: requirements.txt"
     ask(sandbox, [python, "code/train.py"], code)
 
     refused, _ = run(sandbox)
@@ -190,14 +189,14 @@ def test_an_upgraded_package_is_named_before_anything_runs_and_by_reproduce(
     sandbox.pull()
     assert recorded(sandbox) == ["ok"]
     trial = batches.in_work_tree(sandbox.root)[0].trials[0].id
-    details = show(sandbox.workspace, trial)
+    details = trial_details(sandbox.workspace, trial)
     assert details.environment == Environment("lock", bytes_digest(lock.encode()))
     assert details.batch.lock.program.environment == EnvironmentLock(
         "requirements.txt", bytes_digest(lock.encode())
     )
-    assert not reproduce(sandbox.workspace, trial).has_other_environment
+    assert not run_again(sandbox.workspace, trial).has_other_environment
     install(python, "solver", "1.5")
-    assert reproduce(sandbox.workspace, trial).environment_differences == (
+    assert run_again(sandbox.workspace, trial).environment_differences == (
         "solver is 1.5, and 1.0 is locked",
     )
 

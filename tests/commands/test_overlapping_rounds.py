@@ -9,12 +9,12 @@ import pytest
 
 from sweepledger.commands.check import check
 from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results
-from sweepledger.commands.next_ import next_
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue, SearchEnded
 from sweepledger.commands.rounds.round_commit import PushedRound, push_idle_rounds
 from sweepledger.problems import Severity
 from sweepledger.repo.batches import StoredBatch
+from sweepledger.verbs.cluster.next_ import write_next
 from tests.repository import Sandbox
 from tests.searches import active, begun, followed, hill, leave, record
 
@@ -136,7 +136,7 @@ def test_from_an_empty_clone_at_every_commit_the_round_that_it_adds_comes_byte_f
         identity = ("-c", "user.name=T", "-c", "user.email=t@example.org")
         subprocess.run(["git", *identity, "commit", "-qm", "Forget it"], cwd=clone, check=True)
 
-        (step,) = next_(Workspace.find(clone), base="HEAD")
+        (step,) = write_next(Workspace.find(clone), base="HEAD")
 
         assert isinstance(step.step, RoundDue)
         assert step.step.batch.name == folder.name
@@ -240,7 +240,7 @@ def test_a_change_with_several_rounds_is_checked_like_one(sandbox: Sandbox) -> N
 def test_a_round_too_many_is_refused(sandbox: Sandbox) -> None:
     filled(sandbox)
     extra = hill(sandbox, size="3, ahead: 4", rounds=6)
-    next_(sandbox.workspace, base="HEAD")
+    write_next(sandbox.workspace, base="HEAD")
     extra.write_text(extra.read_text().replace("ahead: 4", "ahead: 3"))
     base = sandbox.head()
     sandbox.commit("One more")

@@ -5,12 +5,11 @@ from dataclasses import replace
 import pytest
 
 from sweepledger.commands.check import check
-from sweepledger.commands.reports.outputs import fetch, logs
+from sweepledger.commands.reports.outputs import fetch_artifacts, trial_logs
+from sweepledger.commands.reports.rerun import run_again
 from sweepledger.commands.repository import batch_records
-from sweepledger.commands.reproduce import reproduce
 from sweepledger.commands.run import RunOptions, SweepRun
 from sweepledger.commands.try_ import try_
-from sweepledger.commands.verify import verify
 from sweepledger.engine.local.events import PodEnded
 from sweepledger.formats import records_jsonl
 from sweepledger.repo import batches
@@ -18,6 +17,7 @@ from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.state import create_state
 from sweepledger.structs.record import Record, Status
 from sweepledger.structs.run_config import Pack
+from sweepledger.verbs.verify import verify_results
 from tests.repository import IMAGE, SPEC, Sandbox
 
 XS = ", ".join(str(number / 2) for number in range(7))
@@ -42,7 +42,6 @@ def batch_of(sandbox: Sandbox, name: str) -> StoredBatch:
 
 
 def recorded(sandbox: Sandbox, name: str) -> dict[str, list[Record]]:
-    """Read the records in git, by trial."""
     content = (sandbox.root / batch_records.records_file(batch_of(sandbox, name))).read_bytes()
     read: dict[str, list[Record]] = {}
     for record in records_jsonl.records(content):
@@ -87,7 +86,7 @@ def test_a_packed_and_an_unpacked_run_give_equal_records_but_for_times_and_place
     assert (lock.run.pack, lock.pods) == (Pack(3, 2), 3)
     assert {record.shared for records in packed.values() for record in records} <= {1, 2}
     assert not check(laptop.workspace).problems
-    assert verify(laptop.workspace).is_good
+    assert verify_results(laptop.workspace).is_good
 
 
 @pytest.mark.full_suite("whole runs")
@@ -166,12 +165,12 @@ def test_one_trial_of_a_pack_can_be_read_tried_and_reproduced(laptop: Sandbox) -
     state = create_state(workspace.repository)
     row = batch_of(laptop, "packed").rows[4]
 
-    (attempt,) = logs(workspace, row.trial, state=state).attempts
-    fetched = fetch(workspace, row.trial, into=laptop.root / "got", state=state)
-    again = reproduce(workspace, row.trial)
+    (attempt,) = trial_logs(workspace, row.trial, state=state).attempts
+    fetched = fetch_artifacts(workspace, row.trial, into=laptop.root / "got", state=state)
+    again = run_again(workspace, row.trial)
     tried = try_(workspace, "packed", 4, quiet=True)
 
-    assert attempt.out.startswith("x is 2.0\n")
+    assert attempt.stdout.startswith("x is 2.0\n")
     assert (fetched.folder / "x.txt").read_text() == "2.0"
     assert again.is_equal
     assert tried.is_ok

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection.cluster_evidence import LAG_SECONDS
-from sweepledger.commands.reports import why
-from sweepledger.commands.reports.status import status
+from sweepledger.commands.reports import wait_causes as why
+from sweepledger.commands.reports.status import sweep_statuses
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.formats import records_jsonl
 from sweepledger.structs.record import Record
@@ -92,7 +92,7 @@ def test_the_status_and_the_reasons_follow_the_pods(sandbox: Sandbox, cluster: C
     cluster.attempt(batch, 1, "runs")
     cluster.stands("runs", "Running", conditions=ready("True", "True"))
 
-    (tally,) = status(
+    (tally,) = sweep_statuses(
         sandbox.workspace, state=sandbox.root / ".sweepledger", kubectl=Kubectl(), clock=time.time
     )
 

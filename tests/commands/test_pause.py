@@ -287,7 +287,7 @@ def test_status_says_which_trials_are_paused(sandbox: Sandbox, tmp_path: Path) -
     pause(sandbox.workspace, "peak")
     sandbox.push()
 
-    (tally,) = status.status(sandbox.workspace, "peak", state=tmp_path)
+    (tally,) = status.sweep_statuses(sandbox.workspace, "peak", state=tmp_path)
     assert tally.counts == {"paused": 3}
 
 

@@ -10,23 +10,23 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from subprocess import CompletedProcess
 from typing import NoReturn
 
 import pytest
 
-from sweepledger.commands.digests import pin
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.engine import registry
-from sweepledger.engine.registry import ImageRepository
 from sweepledger.errors import SpecError, ToolError, UsageError
+from sweepledger.repo import image_registry as registry
+from sweepledger.repo.image_registry import ImageRepository
+from sweepledger.verbs.cluster.pin import pin_image
 from tests.cluster.processes import free_ports
+from tests.command_line import run_sweep
 from tests.repository import Sandbox
 
 OLD = f"sha256:{'0' * 64}"
@@ -127,13 +127,13 @@ def test_the_digest_is_written_where_the_old_one_stood_and_nothing_else_changes(
     settings(sandbox, host)
     before = (sandbox.root / "sweepledger.yaml").read_text()
 
-    result = pin(sandbox.workspace, "trainer")
+    result = pin_image(sandbox.workspace, "trainer")
 
-    assert (result.digest, result.before, result.is_new) == (shelf.digest, OLD, True)
+    assert (result.digest, result.previous, result.changed) == (shelf.digest, OLD, True)
     assert (sandbox.root / "sweepledger.yaml").read_text() == before.replace(OLD, shelf.digest)
     assert shelf.requests == [("HEAD", "/v2/team/trainer/manifests/v1", None)]
     assert "application/vnd.oci.image.index.v1+json" in shelf.accepted[0]
-    assert not pin(sandbox.workspace, "trainer").is_new
+    assert not pin_image(sandbox.workspace, "trainer").changed
 
 
 def test_an_image_without_a_digest_gets_its_first(sandbox: Sandbox, host: str, shelf: Shelf) -> None:
@@ -141,9 +141,9 @@ def test_an_image_without_a_digest_gets_its_first(sandbox: Sandbox, host: str, s
     sandbox.write("sweepledger.yaml", f"{text}  other: {host}/team/other:v1\n")
     workspace = Workspace.find(sandbox.root, unpinned=True)
 
-    result = pin(workspace, "trainer")
+    result = pin_image(workspace, "trainer")
 
-    assert (result.digest, result.before) == (shelf.digest, "")
+    assert (result.digest, result.previous) == (shelf.digest, "")
     assert (
         f'trainer: "{host}/team/trainer:v1@{shelf.digest}"\n'
         in (sandbox.root / "sweepledger.yaml").read_text()
@@ -159,10 +159,10 @@ def test_an_image_without_a_digest_gets_its_first(sandbox: Sandbox, host: str, s
 
 def test_a_new_image_is_added_by_its_repository(sandbox: Sandbox, host: str, shelf: Shelf) -> None:
     with pytest.raises(UsageError, match="has no image 'collector'") as raised:
-        pin(sandbox.workspace, "collector")
+        pin_image(sandbox.workspace, "collector")
     assert "`sweep cluster pin collector --repository R --tag T`" in (raised.value.hint or "")
 
-    pin(sandbox.workspace, "collector", repository=f"{host}/team/collector", tag="v1")
+    pin_image(sandbox.workspace, "collector", repository=f"{host}/team/collector", tag="v1")
 
     added = sandbox.workspace.settings.images["collector"]
     assert added.reference == f"{host}/team/collector:v1@{shelf.digest}"
@@ -172,7 +172,7 @@ def test_a_name_that_no_image_can_have_is_refused_before_a_registry_is_asked(
     sandbox: Sandbox, host: str, shelf: Shelf
 ) -> None:
     with pytest.raises(SpecError):
-        pin(sandbox.workspace, "local", repository=f"{host}/team/trainer", tag="v1")
+        pin_image(sandbox.workspace, "local", repository=f"{host}/team/trainer", tag="v1")
 
     assert shelf.requests == []
 
@@ -238,7 +238,7 @@ def test_a_refusal_is_told_and_nothing_is_written(
     before = (sandbox.root / "sweepledger.yaml").read_text()
 
     with pytest.raises(kind, match=message):
-        pin(sandbox.workspace, "trainer")
+        pin_image(sandbox.workspace, "trainer")
 
     assert (sandbox.root / "sweepledger.yaml").read_text() == before
 
@@ -370,9 +370,9 @@ def test_unknown_images_and_tags_are_refused_before_anyone_is_asked(sandbox: San
     settings(sandbox, "registry.example.org")
 
     with pytest.raises(UsageError, match="has no image 'other'"):
-        pin(sandbox.workspace, "other")
+        pin_image(sandbox.workspace, "other")
     with pytest.raises(UsageError, match="is not a valid tag"):
-        pin(sandbox.workspace, "trainer", tag="../v1")
+        pin_image(sandbox.workspace, "trainer", tag="../v1")
 
 
 @pytest.mark.parametrize(
@@ -435,9 +435,7 @@ def push(host: str) -> str:
     return f"sha256:{hashlib.sha256(manifest).hexdigest()}"
 
 
-def test_a_real_registry_is_understood(
-    sandbox: Sandbox, real_registry: str, run_sweep: Callable[..., CompletedProcess[str]]
-) -> None:
+def test_a_real_registry_is_understood(sandbox: Sandbox, real_registry: str) -> None:
     digest = push(real_registry)
     settings(sandbox, real_registry)
 

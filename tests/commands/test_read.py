@@ -3,21 +3,22 @@
 import json
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
-from sweepledger.commands.reports import log, results, show, status
+from sweepledger.commands.reports import results, status
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import IdleError, RepositoryError, UsageError
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Mirror, Repository, commits
+from sweepledger.verbs.log import sweep_log
+from sweepledger.verbs.show import trial_details
+from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox
 
@@ -128,7 +129,7 @@ def test_what_nobody_can_read_is_told_of_and_the_story_goes_on(sandbox: Sandbox,
     sandbox.write(f"overlays/active/{name}/batch.json", "{not: [a, lock")
     sandbox.commit("Break a batch")
 
-    entries = log.log(sandbox.workspace).entries
+    entries = sweep_log(sandbox.workspace)
 
     texts = [entry.text for entry in entries]
     assert any(text.startswith(f"{batch.name}: 3 trials") for text in texts)
@@ -143,7 +144,7 @@ def test_names_with_line_ends_do_not_end_the_log(sandbox: Sandbox) -> None:
     sandbox.write("sweeps/c\nd.yaml", "x")
     sandbox.commit("Odd names")
 
-    assert {entry.sweep for entry in log.log(sandbox.workspace).entries} == {"peak"}
+    assert {entry.sweep for entry in sweep_log(sandbox.workspace)} == {"peak"}
 
 
 @pytest.mark.parametrize("where", ["history", "spec", "batch", "nowhere"])
@@ -158,11 +159,11 @@ def test_a_name_is_known_if_git_or_the_work_tree_ever_had_it(sandbox: Sandbox, w
 
     if where == "nowhere":
         with pytest.raises(UsageError, match="no sweep 'nope'") as caught:
-            log.log(sandbox.workspace, name)
+            sweep_log(sandbox.workspace, name)
         assert caught.value.hint == "sweeps: asked, gone, made"
     else:
-        result = log.log(sandbox.workspace, name)
-        assert (result.sweep, len(result.entries)) == (name, 2 if where == "history" else 0)
+        result = sweep_log(sandbox.workspace, name)
+        assert len(result) == (2 if where == "history" else 0)
 
 
 # show
@@ -176,12 +177,12 @@ def test_a_trial_shows_the_commit_that_asked_for_its_batch(sandbox: Sandbox, tmp
     sandbox.spec(xs="1, 2, 3")
     sandbox.commit("Narrow again")
 
-    shown = dict(show.show(sandbox.workspace, trial_of(second)).commits)
+    shown = dict(trial_details(sandbox.workspace, trial_of(second)).commits)
 
     assert shown["requested"].id == widened
     assert shown["generated"].subject == "Ask for a sweep"
     assert shown["recorded"].subject.startswith("results(peak)")
-    before = dict(show.show(sandbox.workspace, trial_of(first)).commits)
+    before = dict(trial_details(sandbox.workspace, trial_of(first)).commits)
     assert before["requested"].subject == "Ask for a sweep"
     assert before["requested"].id == before["generated"].id
 
@@ -195,7 +196,7 @@ def test_without_the_very_spec_the_last_one_before_the_batch_is_shown(sandbox: S
     sandbox.spec(xs="5")
     sandbox.commit("After")
 
-    shown = dict(show.show(sandbox.workspace, trial_of(newest(sandbox))).commits)
+    shown = dict(trial_details(sandbox.workspace, trial_of(newest(sandbox))).commits)
 
     assert shown["requested"].subject == "Ask for a sweep"
 
@@ -252,7 +253,7 @@ def test_a_summary_that_is_no_text_is_told(sandbox: Sandbox, tmp_path: Path) -> 
     (sandbox.root / "results/peak/summary.csv").write_bytes(b"\xff\xfe")
 
     with pytest.raises(RepositoryError, match=r"results/peak/summary.csv: .*utf-8"):
-        results.results(sandbox.workspace, "peak")
+        results.rank_trials(sandbox.workspace, "peak")
 
 
 def test_results_of_a_sweep_that_nobody_knows_are_refused_with_those_known(
@@ -262,17 +263,17 @@ def test_results_of_a_sweep_that_nobody_knows_are_refused_with_those_known(
     sandbox.spec("tower")
 
     with pytest.raises(UsageError, match="no sweep 'peek'") as caught:
-        results.results(sandbox.workspace, "peek")
+        results.rank_trials(sandbox.workspace, "peek")
 
     assert caught.value.hint == "sweeps: peak, tower"
     with pytest.raises(IdleError, match="nothing is recorded of 'tower' here") as idle:
-        results.results(sandbox.workspace, "tower")
+        results.rank_trials(sandbox.workspace, "tower")
     assert idle.value.hint == "`sweep status tower` says where it stands"
 
 
 @pytest.mark.parametrize("fetched", [True, False], ids=["fetched", "in the mirror of sweep cluster local"])
 def test_results_that_were_not_pulled_yet_are_pointed_to(
-    sandbox: Sandbox, tmp_path: Path, run_sweep: Callable[..., CompletedProcess[str]], *, fetched: bool
+    sandbox: Sandbox, tmp_path: Path, *, fetched: bool
 ) -> None:
     recorded(sandbox, tmp_path / "volume")
     sandbox.git("push", "-q", "origin", "main")
@@ -299,12 +300,12 @@ def test_results_can_be_sorted_by_seconds_those_that_are_ok_first(sandbox: Sandb
     leave(tmp_path, batch, 2, seconds=3.0)
     assert commit_results(Target(sandbox.workspace.repository, None, "main"), tmp_path, {batch.name})
 
-    ranking = results.results(sandbox.workspace, "peak", by="seconds")
+    ranking = results.rank_trials(sandbox.workspace, "peak", by="seconds")
 
     assert [row.index for row in ranking.rows] == [2, 0, 1]
     assert (ranking.by, ranking.column) == ("seconds", "score")
     with pytest.raises(UsageError) as caught:
-        results.results(sandbox.workspace, "peak", by="nope")
+        results.rank_trials(sandbox.workspace, "peak", by="nope")
     assert caught.value.hint == "metrics: score, seconds"
 
 
@@ -319,7 +320,7 @@ def test_what_the_collector_would_not_believe_is_not_counted_as_ok(sandbox: Sand
     leave(volume, batch, 1, code="0" * 40)
     leave(volume, batch, 2)
 
-    (tally,) = status.status(sandbox.workspace, state=tmp_path)
+    (tally,) = status.sweep_statuses(sandbox.workspace, state=tmp_path)
 
     assert (tally.counts["ok"], tally.counts["failed"], tally.counts["interrupted"], tally.missing) == (
         1,
@@ -335,7 +336,7 @@ def test_a_trial_that_will_be_tried_again_is_running(sandbox: Sandbox, tmp_path:
     for attempt in range(batch.lock.run.retries):
         leave(tmp_path / "results", batch, 0, uid=f"u{attempt}", status="failed", reason="exit-1", metrics={})
 
-    (tally,) = status.status(sandbox.workspace, state=tmp_path)
+    (tally,) = status.sweep_statuses(sandbox.workspace, state=tmp_path)
 
     assert (tally.running, tally.pending) == ((1, 2) if batch.lock.run.retries else (0, 3))
 
@@ -347,7 +348,7 @@ def test_a_batch_that_was_never_pushed_is_planned_and_not_missing(sandbox: Sandb
     for act in (lambda: None, lambda: sandbox.commit("Ask"), sandbox.push):
         act()
 
-        (tally,) = status.status(sandbox.workspace, state=tmp_path)
+        (tally,) = status.sweep_statuses(sandbox.workspace, state=tmp_path)
 
         assert (tally.trials, tally.planned, tally.pending, tally.missing) == (
             (5, 0, 5, 0) if act == sandbox.push else (5, 2, 3, 0)
@@ -364,7 +365,7 @@ def test_a_trial_of_two_batches_is_counted_once_and_by_what_is_most(sandbox: San
     leave(tmp_path / "results", second, 0)
     (tmp_path / "results" / second.name / "1").mkdir()
 
-    (tally,) = status.status(sandbox.workspace, state=tmp_path)
+    (tally,) = status.sweep_statuses(sandbox.workspace, state=tmp_path)
 
     assert (tally.trials, tally.batches) == (3, 2)
     assert (tally.counts["ok"], tally.counts["interrupted"], tally.pending) == (1, 1, 1)
@@ -377,7 +378,7 @@ def test_a_recorded_trial_that_another_batch_lists_is_counted_once(sandbox: Sand
     copied(sandbox, batch.name, "peak-b2-00000000")
     (sandbox.root / "overlays/active" / batch.name).rename(source)
 
-    (tally,) = status.status(sandbox.workspace, state=tmp_path)
+    (tally,) = status.sweep_statuses(sandbox.workspace, state=tmp_path)
 
     assert (tally.trials, tally.counts["ok"], tally.planned) == (3, 3, 0)
 
@@ -390,19 +391,19 @@ def test_the_index_of_the_status_is_used_only_for_the_files_it_was_made_from(
 ) -> None:
     recorded(sandbox, tmp_path / "volume")
     state, index = tmp_path / "state", tmp_path / "state/index/status.json"
-    first = status.status(sandbox.workspace, state=state)
+    first = status.sweep_statuses(sandbox.workspace, state=state)
     content = json.loads(index.read_text())
 
     content["sweeps"]["peak"]["counts"] = {"ok": 77}
     index.write_text(json.dumps(content))
-    (from_index,) = status.status(sandbox.workspace, state=state)
+    (from_index,) = status.sweep_statuses(sandbox.workspace, state=state)
     summary = sandbox.root / "results/peak/summary.csv"
     summary.write_text(summary.read_text())
-    computed = status.status(sandbox.workspace, state=state)
+    computed = status.sweep_statuses(sandbox.workspace, state=state)
     index.write_text('{"version": "0.1.0", "sweeps": {"peak": ["?"]}}')
-    broken = status.status(sandbox.workspace, state=state)
+    broken = status.sweep_statuses(sandbox.workspace, state=state)
     index.unlink()
-    without = status.status(sandbox.workspace, state=state)
+    without = status.sweep_statuses(sandbox.workspace, state=state)
 
     assert from_index.trials == 77, "nothing else was read"
     assert first == computed == broken == without
@@ -418,13 +419,13 @@ def test_the_index_of_the_status_follows_what_is_merged_and_what_runs_here(
     state = tmp_path / "state"
     (name,) = (path.name for path in (sandbox.root / "overlays/active").iterdir() if path.is_dir())
 
-    planned, again = (status.status(sandbox.workspace, state=state) for _ in range(2))
+    planned, again = (status.sweep_statuses(sandbox.workspace, state=state) for _ in range(2))
     sandbox.push()
-    pending = status.status(sandbox.workspace, state=state)
+    pending = status.sweep_statuses(sandbox.workspace, state=state)
     (state / "results" / name / "0").mkdir(parents=True)
-    started = status.status(sandbox.workspace, state=state)
+    started = status.sweep_statuses(sandbox.workspace, state=state)
     shutil.rmtree(state / "results")
-    ended = status.status(sandbox.workspace, state=state)
+    ended = status.sweep_statuses(sandbox.workspace, state=state)
 
     assert (state / "index/status.json").is_file()
     assert planned == again
@@ -440,9 +441,9 @@ def test_the_last_entries_of_the_log_are_those_of_the_whole_log(sandbox: Sandbox
     for xs in ("1, 2", "1, 2, 3"):
         recorded(sandbox, tmp_path / "volume", xs)
 
-    whole, last = log.log(sandbox.workspace), log.log(sandbox.workspace, last=2)
+    whole, last = sweep_log(sandbox.workspace), sweep_log(sandbox.workspace, last=2)
 
-    assert last.entries == whole.entries[-2:]
-    assert [entry.kind for entry in last.entries] == ["batch", "results"]
-    assert last.entries[-1].change == 0
-    assert log.log(sandbox.workspace, "peak", last=1).entries == whole.entries[-1:]
+    assert last == whole[-2:]
+    assert [entry.kind for entry in last] == ["batch", "results"]
+    assert last[-1].change == 0
+    assert sweep_log(sandbox.workspace, "peak", last=1) == whole[-1:]

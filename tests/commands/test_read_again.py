@@ -5,10 +5,10 @@ import json
 
 import pytest
 
-from sweepledger.commands.retry import retry
-from sweepledger.commands.verify import verify
 from sweepledger.formats import records_jsonl
 from sweepledger.structs.record import Record, Status
+from sweepledger.verbs.retry import retry_trials
+from sweepledger.verbs.verify import verify_results
 from tests.commands.test_run import SPY, playing, starts
 from tests.repository import Sandbox
 
@@ -51,13 +51,31 @@ def newest_records(sandbox: Sandbox) -> list[Record]:
     return [record for record in records if isinstance(record, Record)]
 
 
-def test_outputs_are_read_by_the_mended_metric_and_nothing_is_trained(misnamed: Sandbox) -> None:
+PATTERN = "format: regex, patterns: ['^epoch=(?P<step>[0-9]+) {}=(?P<value>[0-9.]+)']"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("name: score", "name: points"),
+        ("name: points, format: jsonl", "name: points"),
+        ("name: points, " + PATTERN.format("score"), "name: points, " + PATTERN.format("points")),
+        ("name: points, path: metrics.csv, format: csv", "name: points, source: stdout"),
+    ],
+    ids=["name", "format", "pattern", "path"],
+)
+def test_outputs_are_read_by_the_mended_metric_and_nothing_is_trained(
+    misnamed: Sandbox, before: str, after: str
+) -> None:
+    change_metric(misnamed, "name: score", before)
+    if "path" in before:
+        change_metric(misnamed, ", source: stdout", "")
     run(misnamed)
     failed = newest_records(misnamed)
     trained = starts(misnamed)
-    change_metric(misnamed, "name: score", "name: points")
+    change_metric(misnamed, before, after)
 
-    retry(misnamed.workspace, "peak")
+    retry_trials(misnamed.workspace, "peak")
     run(misnamed)
 
     assert {record.status for record in failed} == {Status.FAILED}
@@ -65,22 +83,22 @@ def test_outputs_are_read_by_the_mended_metric_and_nothing_is_trained(misnamed: 
     assert starts(misnamed) == trained, "no program has started again"
     mended = newest_records(misnamed)
     assert [record.status for record in mended] == [Status.OK] * 3
-    for before, after in zip(failed, mended, strict=True):
-        (output,) = (misnamed.root / ".sweepledger/results").glob(f"*/*/{before.uid}.out")
+    for first, second in zip(failed, mended, strict=True):
+        (output,) = (misnamed.root / ".sweepledger/results").glob(f"*/*/{first.uid}.out")
         digest = f"sha256:{hashlib.sha256(output.read_bytes()).hexdigest()}"
-        source = {"batch": before.batch, "uid": before.uid, "output": digest}
-        assert after.details["read_again"] == source
-        assert (after.seconds, after.environment, after.started) == (
-            before.seconds,
-            before.environment,
-            before.started,
+        source = {"batch": first.batch, "uid": first.uid, "output": digest}
+        assert second.details["read_again"] == source
+        assert (second.seconds, second.environment, second.started) == (
+            first.seconds,
+            first.environment,
+            first.started,
         )
-        assert after.artifacts == before.artifacts
-        assert after.artifacts
-        assert len(after.curve("points")) == 3
+        assert second.artifacts == first.artifacts
+        assert second.artifacts
+        assert len(second.curve("points")) == 3
     provenance = json.loads((misnamed.root / "results/peak/provenance.json").read_text())
     assert json.dumps(provenance).count('"read_again"') == 3
-    assert verify(misnamed.workspace).sweeps[0].differences == ()
+    assert verify_results(misnamed.workspace).sweeps[0].differences == ()
 
 
 def test_an_output_without_its_middle_is_not_read_and_the_trial_is_trained(misnamed: Sandbox) -> None:
@@ -91,7 +109,7 @@ def test_an_output_without_its_middle_is_not_read_and_the_trial_is_trained(misna
     trained = starts(misnamed)
     change_metric(misnamed, "name: score", "name: points")
 
-    retried = retry(misnamed.workspace, "peak")
+    retried = retry_trials(misnamed.workspace, "peak")
     run(misnamed)
 
     (again,) = starts(misnamed)[len(trained) :]
@@ -107,7 +125,7 @@ def test_with_an_unchanged_metric_a_retry_trains(misnamed: Sandbox) -> None:
     run(misnamed)
     trained = starts(misnamed)
 
-    retry(misnamed.workspace, "peak")
+    retry_trials(misnamed.workspace, "peak")
     run(misnamed)
 
     assert len(starts(misnamed)) == 2 * len(trained)
@@ -121,7 +139,7 @@ def test_a_trial_that_failed_otherwise_is_trained(misnamed: Sandbox) -> None:
     trained = starts(misnamed)
     change_metric(misnamed, "name: score", "name: points")
 
-    retry(misnamed.workspace, "peak")
+    retry_trials(misnamed.workspace, "peak")
     run(misnamed)
 
     assert len(starts(misnamed)) == len(trained) + 1
@@ -132,11 +150,11 @@ def test_a_metric_that_the_output_lacks_fails_at_once_and_the_next_name_is_read(
     run(misnamed)
     trained = starts(misnamed)
     change_metric(misnamed, "name: score", "name: pionts")
-    retry(misnamed.workspace, "peak")
+    retry_trials(misnamed.workspace, "peak")
     run(misnamed)
     lacking = newest_records(misnamed)
     change_metric(misnamed, "name: pionts", "name: points")
-    retry(misnamed.workspace, "peak")
+    retry_trials(misnamed.workspace, "peak")
     run(misnamed)
 
     assert {record.reason for record in lacking} == {"metric-missing"}
@@ -150,7 +168,7 @@ def test_rows_of_a_pack_are_read_again(misnamed: Sandbox) -> None:
     trained = starts(misnamed)
     change_metric(misnamed, "name: score", "name: points")
 
-    retry(misnamed.workspace, "peak")
+    retry_trials(misnamed.workspace, "peak")
     run(misnamed)
 
     assert starts(misnamed) == trained

@@ -2,8 +2,6 @@
 
 import csv
 import json
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +10,20 @@ import pytest
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, local
-from sweepledger.commands.next_ import next_
-from sweepledger.commands.reports.status import status
+from sweepledger.commands.reports.status import sweep_statuses
 from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds.progress import SearchProgress, SearchState
 from sweepledger.repo import batches
+from sweepledger.verbs.cluster.next_ import write_next
+from tests.command_line import run_sweep
 from tests.commands.test_collect import leave as leave_one
 from tests.repository import Sandbox
 from tests.searches import active, begun, hill, record
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
-
 
 def come(sandbox: Sandbox, name: str = "hill") -> SearchProgress:
-    (result,) = status(sandbox.workspace, name, state=sandbox.root / ".sweepledger")
+    (result,) = sweep_statuses(sandbox.workspace, name, state=sandbox.root / ".sweepledger")
     assert result.search is not None
     return result.search
 
@@ -56,7 +53,7 @@ def test_status_says_where_a_search_stands_from_its_spec_to_its_last_round(
     due = "round 2 is due: `sweep cluster next hill` asks for it"
     assert come(sandbox) == SearchProgress("tpe", SearchState.DUE, due, 1, 2, 3, 6)
 
-    (step,) = next_(sandbox.workspace)
+    (step,) = write_next(sandbox.workspace)
     assert step.generated is not None
     assert step.generated.batch is not None
     merge = f"merge {step.generated.batch.name}"
@@ -81,7 +78,7 @@ def test_status_says_who_asks_for_the_round_that_is_due(
     begun(sandbox, settings=f"next: {next_by}\n")
     record(sandbox, results)
 
-    assert says in come(sandbox).text
+    assert says in come(sandbox).message
 
 
 def test_of_rungs_status_knows_the_end_though_no_spec_says_how_many(sandbox: Sandbox, results: Path) -> None:
@@ -95,11 +92,11 @@ def test_of_rungs_status_knows_the_end_though_no_spec_says_how_many(sandbox: San
 
     progress = come(sandbox)
 
-    assert (progress.round, progress.rounds, progress.recorded, progress.most) == (2, 2, 6, 6)
+    assert (progress.round, progress.rounds, progress.recorded, progress.max_trials) == (2, 2, 6, 6)
     assert (progress.state, progress.reason) == (SearchState.OVER, "last-rung")
 
 
-def test_status_and_validate_tell_of_rounds(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_status_and_validate_tell_of_rounds(sandbox: Sandbox) -> None:
     name = begun(sandbox)
     sandbox.spec()
 
@@ -117,7 +114,7 @@ def test_status_and_validate_tell_of_rounds(sandbox: Sandbox, run_sweep: Run) ->
     ]
 
 
-def test_what_nothing_but_its_records_bounds_says_so(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_what_nothing_but_its_records_bounds_says_so(sandbox: Sandbox) -> None:
     text = hill(sandbox, rounds=5).read_text().replace("max: 5}", "patience: 2}")
     sandbox.write("sweeps/hill.yaml", text)
 
@@ -126,9 +123,7 @@ def test_what_nothing_but_its_records_bounds_says_so(sandbox: Sandbox, run_sweep
     )
 
 
-def test_a_plan_of_a_search_tells_its_space_and_no_trials_that_nobody_knows(
-    sandbox: Sandbox, run_sweep: Run
-) -> None:
+def test_a_plan_of_a_search_tells_its_space_and_no_trials_that_nobody_knows(sandbox: Sandbox) -> None:
     hill(sandbox)
     sandbox.commit("Ask for a search")
 
@@ -171,7 +166,7 @@ def recorded(sandbox: Sandbox, results: Path) -> list[dict[str, str]]:
 
 
 def test_several_metrics_and_replicates_go_through_the_records_into_the_next_round_and_a_front(
-    sandbox: Sandbox, results: Path, run_sweep: Run
+    sandbox: Sandbox, results: Path
 ) -> None:
     begun_with_two_metrics(sandbox)
     rows = recorded(sandbox, results)
@@ -182,7 +177,7 @@ def test_several_metrics_and_replicates_go_through_the_records_into_the_next_rou
     output = run_sweep("log", "hill", cwd=sandbox.root).stdout
     listed = run_sweep("results", "hill", cwd=sandbox.root).stdout.splitlines()
     data = json.loads(run_sweep("results", "hill", "--format", "json", cwd=sandbox.root).stdout)["data"]
-    (result,) = status(sandbox.workspace, "hill", state=results)
+    (result,) = sweep_statuses(sandbox.workspace, "hill", state=results)
     assert "6/6 trials ok, front of 5 by score, cost, 9.0 s spent" in output
     assert listed[0].split()[:4] == ["trial", "front", "score", "cost"]
     assert [line.split()[2] == "yes" for line in listed[1:]] == [True] * 5 + [False]
@@ -215,6 +210,8 @@ parser.add_argument("--epochs", type=int)
 args = parser.parse_args()
 own, parent = Path(os.environ["SWEEP_CHECKPOINTS"]), os.environ.get("SWEEP_PARENT")
 walked = (Path(parent) / "walked").read_text().split() if parent else []
+if parent:
+    (Path(parent) / "walked").write_text("in place")  # other trials go on from there, too
 walked.append(str(args.x))
 (own / "walked").write_text(" ".join(walked))
 print(f"score={args.x} walked={len(walked)} first={walked[0]} before={walked[-2] if parent else -1}")
@@ -223,7 +220,7 @@ print(f"score={args.x} walked={len(walked)} first={walked[0]} before={walked[-2]
 
 @pytest.mark.full_suite("whole searches")
 def test_each_member_of_a_population_finds_the_checkpoints_of_the_one_it_goes_on_from(
-    sandbox: Sandbox, run_sweep: Run
+    sandbox: Sandbox,
 ) -> None:
     sandbox.write("code/train.py", MEMBER)
     sandbox.write("sweeps/hill.yaml", POPULATION)
@@ -234,7 +231,7 @@ def test_each_member_of_a_population_finds_the_checkpoints_of_the_one_it_goes_on
         sandbox.publish(f"Ask for round {number}")
         assert list(local(options))
         sandbox.pull()
-        next_(sandbox.workspace)
+        write_next(sandbox.workspace)
 
     with (sandbox.root / "results/hill/summary.csv").open() as file:
         rows = {row["trial"]: row for row in csv.DictReader(file)}

@@ -1,5 +1,6 @@
 """What is recorded stays and is never requested again, pushed or not, in a fork, and after a rebase or a merge."""
 
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -11,15 +12,15 @@ from sweepledger.commands.check import check
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate, generate_changed
 from sweepledger.commands.generation.next_batch import Generated
-from sweepledger.commands.next_ import next_
 from sweepledger.commands.plan import plan
 from sweepledger.commands.repository.workspace import Target, Workspace
-from sweepledger.commands.retry import retry
 from sweepledger.commands.rounds.next_round import RoundDue, SearchEnded
-from sweepledger.commands.verify import verify
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats.hyperparams_csv import Row
 from sweepledger.repo import batches
+from sweepledger.verbs.cluster.next_ import write_next
+from sweepledger.verbs.retry import retry_trials
+from sweepledger.verbs.verify import verify_results
 from tests.command_line import run_sweep
 from tests.repository import Sandbox
 from tests.searches import hill, leave
@@ -37,7 +38,6 @@ def record_here(sandbox: Sandbox, results: Path, **changes: object) -> None:
 
 
 def archived(sandbox: Sandbox) -> list[str]:
-    """List the archived batches of the work tree."""
     return [batch.name for batch in batches.in_work_tree(sandbox.root) if not batch.is_active]
 
 
@@ -51,7 +51,7 @@ def requested(generated: Generated) -> tuple[Row, ...]:
 
 
 def differences(sandbox: Sandbox) -> list[str]:
-    return [str(one) for sweep in verify(sandbox.workspace).sweeps for one in sweep.differences]
+    return [str(one) for sweep in verify_results(sandbox.workspace).sweeps for one in sweep.differences]
 
 
 @pytest.fixture
@@ -268,7 +268,7 @@ def search(sandbox: Sandbox, results: Path) -> Sandbox:
     sandbox.publish("Ask for a search")
     generate(sandbox.workspace)
     record_here(sandbox, results)
-    next_(sandbox.workspace)
+    write_next(sandbox.workspace)
     record_here(sandbox, results)
     assert [name[:7] for name in archived(sandbox)] == ["hill-b1", "hill-b2"]
     return sandbox
@@ -279,7 +279,7 @@ def write_nothing(workspace: Workspace) -> object:
 
 
 def go_on(workspace: Workspace) -> object:
-    return next_(workspace, ["hill"])
+    return write_next(workspace, ["hill"])
 
 
 def commit_with_hook(workspace: Workspace) -> object:
@@ -302,12 +302,12 @@ def test_no_command_removes_a_recorded_round(
 
 
 def test_an_ended_search_says_so_and_a_longer_one_goes_on(search: Sandbox) -> None:
-    (step,) = next_(search.workspace)
+    (step,) = write_next(search.workspace)
     assert isinstance(step.step, SearchEnded)
     hill(search, rounds=3, size=2)
     search.commit("One more round")
 
-    (step,) = next_(search.workspace)
+    (step,) = write_next(search.workspace)
 
     assert isinstance(step.step, RoundDue)
     assert [name[:7] for name in (*archived(search), *search.active())] == ["hill-b1", "hill-b2", "hill-b3"]
@@ -325,7 +325,7 @@ def test_rounds_that_two_machines_recorded_apart_are_not_continued(search: Sandb
     before = archived(search)
 
     with pytest.raises(RepositoryError, match="no commit has all results of hill") as caught:
-        next_(search.workspace)
+        write_next(search.workspace)
 
     assert (
         caught.value.hint
@@ -346,7 +346,7 @@ def test_results_of_another_sweep_that_were_pushed_elsewhere_do_not_stop_a_searc
     hill(search, rounds=3, size=2)
     search.commit("One more round")
 
-    (step,) = next_(search.workspace)
+    (step,) = write_next(search.workspace)
 
     assert isinstance(step.step, RoundDue)
     assert [name[:7] for name in search.active()] == ["hill-b3"]
@@ -373,17 +373,25 @@ def test_check_names_what_the_base_lacks_and_how_a_vanished_batch_comes_back(unp
     assert unpushed.git("status", "--porcelain") == ""
 
 
-def test_a_batch_that_never_ran_is_still_refused_in_the_archive(sandbox: Sandbox) -> None:
+def test_a_batch_that_never_ran_is_still_refused_in_the_archive_with_a_way_out(sandbox: Sandbox) -> None:
     sandbox.spec()
     (made,) = generate(sandbox.workspace)
     assert made.batch is not None
     sandbox.git("add", "--all")
     sandbox.git("mv", f"overlays/active/{made.batch.name}", f"overlays/archive/{made.batch.name}")
+    sandbox.git("commit", "-q", "-m", "Archive it by hand")
 
     (moved,) = [one for one in check(sandbox.workspace).problems if one.code == "batch-moved"]
 
     assert moved.message == "a batch that never ran must not be in the archive"
-    assert moved.hint == f"`rm -r overlays/archive/{made.batch.name}`, then `sweep generate peak`"
+    assert (
+        moved.hint == f"`rm -r overlays/archive/{made.batch.name}`, commit that, then `sweep generate peak`"
+    )
+
+    shutil.rmtree(sandbox.root / f"overlays/archive/{made.batch.name}")
+    sandbox.git("commit", "-q", "-a", "-m", "Follow the hint")
+    generate(sandbox.workspace, ["peak"])
+    assert check(sandbox.workspace).problems == ()
 
 
 def test_a_recorded_batch_that_is_not_pushed_counts_as_recorded_in_why(unpushed: Sandbox) -> None:
@@ -455,11 +463,11 @@ def test_a_retry_knows_the_failed_trials_of_an_unpushed_batch(
     move(failed)
     before = archived(failed)
 
-    made = retry(failed.workspace, "peak", batch=before[-1] if named else None)
+    made = retry_trials(failed.workspace, "peak", batch=before[-1] if named else None)
 
     assert (new_trials(made.generated), made.generated.retried) == ([3], 1)
     assert (archived(failed), failed.active()) == (before, [made.batch])
-    assert retry(failed.workspace, "peak").commit is None
+    assert retry_trials(failed.workspace, "peak").commit is None
     assert check(failed.workspace, base="HEAD").problems == ()
 
 
@@ -467,7 +475,7 @@ def test_a_retry_with_new_code_knows_them_too_and_replaces_no_proposal(failed: S
     with (failed.root / "code/train.py").open("a") as program:
         program.write("# changed\n")
     failed.commit("Change the code")
-    made = retry(failed.workspace, "peak", update=True)
+    made = retry_trials(failed.workspace, "peak", update=True)
 
     assert new_trials(made.generated) == [3]
     failed.git("reset", "-q", "--hard", "HEAD~1")
@@ -476,7 +484,7 @@ def test_a_retry_with_new_code_knows_them_too_and_replaces_no_proposal(failed: S
     failed.commit("Request one more")
     (proposed,) = failed.active()
     with pytest.raises(RepositoryError, match=f"{proposed} is committed here and not on main yet"):
-        retry(failed.workspace, "peak", update=True)
+        retry_trials(failed.workspace, "peak", update=True)
 
 
 def test_a_batch_that_is_recorded_here_and_active_on_main_is_not_cancelled(failed: Sandbox) -> None:
@@ -502,7 +510,7 @@ def test_after_an_unpushed_cancellation_other_batches_are_cancelled_and_retried(
     second, third = sandbox.merged(xs="1, 2"), sandbox.merged(xs="1, 2, 3")
 
     cancel(sandbox.workspace, "peak", batch=second)
-    made = retry(sandbox.workspace, "peak")
+    made = retry_trials(sandbox.workspace, "peak")
     cancel(sandbox.workspace, "peak", batch=third)
 
     assert (new_trials(made.generated), archived(sandbox)) == ([1], [first, second, third])

@@ -10,12 +10,12 @@ from sweepledger.commands.cancel import cancel
 from sweepledger.commands.check import check
 from sweepledger.commands.generate import generate
 from sweepledger.commands.plan import plan
-from sweepledger.commands.rename import rename
 from sweepledger.commands.repository.costs import usage_in
-from sweepledger.commands.retry import retry
-from sweepledger.commands.verify import verify
 from sweepledger.errors import IdleError, RepositoryError, SpecError, UsageError
 from sweepledger.repo import batches
+from sweepledger.verbs.rename import rename_sweep
+from sweepledger.verbs.retry import retry_trials
+from sweepledger.verbs.verify import verify_results
 from tests.command_line import run_sweep
 from tests.commands.test_run import playing, spied, starts, subjects
 from tests.repository import Sandbox
@@ -46,11 +46,11 @@ def test_a_renamed_sweep_has_its_records_and_trains_nothing(recorded: Sandbox, *
     if by_hand:
         move_by_hand(recorded, "summit")
 
-    renamed = rename(recorded.workspace, "peak", "summit")
+    renamed = rename_sweep(recorded.workspace, "peak", "summit")
     (review,) = plan(recorded.workspace, ["summit"]).reviews
     list(playing(recorded, "summit"))
 
-    assert (renamed.trials, renamed.left, len(renamed.batches)) == (3, 0, 1)
+    assert (renamed.trials, renamed.remaining, len(renamed.batches)) == (3, 0, 1)
     assert summary(recorded, "summit") == before
     assert starts(recorded) == trained
     assert (review.counts.new, review.counts.recorded) == (0, 3)
@@ -59,7 +59,7 @@ def test_a_renamed_sweep_has_its_records_and_trains_nothing(recorded: Sandbox, *
     assert results.startswith("results(summit): 3/3 trials")
     assert moved == "rename(summit): 3 recorded trials of peak"
     assert summary(recorded, "peak") == before, "what was recorded stays in its place"
-    assert [sweep.differences for sweep in verify(recorded.workspace).sweeps] == [(), ()]
+    assert [sweep.differences for sweep in verify_results(recorded.workspace).sweeps] == [(), ()]
     (copies,) = (recorded.root / "results/summit/records").iterdir()
     assert [usage.seconds for usage in usage_in(copies.read_bytes()).values()] == [0, 0, 0], "charged once"
     assert check(recorded.workspace).problems == ()
@@ -67,7 +67,7 @@ def test_a_renamed_sweep_has_its_records_and_trains_nothing(recorded: Sandbox, *
 
 def test_what_was_not_recorded_is_requested_under_the_new_name_alone(recorded: Sandbox) -> None:
     trained = starts(recorded)
-    rename(recorded.workspace, "peak", "summit")
+    rename_sweep(recorded.workspace, "peak", "summit")
     path = recorded.root / "sweeps/summit.yaml"
     path.write_text(path.read_text().replace("[1, 2, 3]", "[1, 2, 3, 4]"))
 
@@ -76,7 +76,7 @@ def test_what_was_not_recorded_is_requested_under_the_new_name_alone(recorded: S
     assert len(starts(recorded)) == len(trained) + 1
     stored = batches.of_sweep(batches.in_work_tree(recorded.root), "summit")
     assert [len(batch.rows) for batch in stored] == [3, 1]
-    assert verify(recorded.workspace).sweeps[0].differences == ()
+    assert verify_results(recorded.workspace).sweeps[0].differences == ()
 
 
 def test_a_sweep_that_was_moved_by_hand_is_answered_with_the_verb(recorded: Sandbox) -> None:
@@ -112,13 +112,13 @@ def test_a_retried_trial_and_two_programs_are_taken_along(recorded: Sandbox) -> 
     list(playing(recorded, updates=True))
     trained, before = starts(recorded), summary(recorded, "peak")
 
-    renamed = rename(recorded.workspace, "peak", "summit")
+    renamed = rename_sweep(recorded.workspace, "peak", "summit")
     list(playing(recorded, "summit"))
 
     assert len(renamed.batches) == 2
     assert starts(recorded) == trained
     assert sorted(summary(recorded, "summit")) == sorted(before)
-    assert verify(recorded.workspace).sweeps[0].differences == ()
+    assert verify_results(recorded.workspace).sweeps[0].differences == ()
 
 
 FAILING = """\
@@ -145,12 +145,12 @@ def test_a_sweep_with_retried_trials_keeps_its_rows_and_requests_none_again(
 ) -> None:
     if is_mended:
         (tmp_path / "mark").touch()
-    retry(failed.workspace, "peak")
+    retry_trials(failed.workspace, "peak")
     list(playing(failed))
     assert "retry:" in (failed.root / "sweeps/peak.yaml").read_text()
     trained = starts(failed)
 
-    rename(failed.workspace, "peak", "summit")
+    rename_sweep(failed.workspace, "peak", "summit")
     with suppress(IdleError):
         list(playing(failed, "summit"))
 
@@ -158,7 +158,7 @@ def test_a_sweep_with_retried_trials_keeps_its_rows_and_requests_none_again(
     assert starts(failed) == trained
     statuses = [status for _, status, _ in summary(failed, "summit")]
     assert sorted(statuses) == (["ok"] * 3 if is_mended else ["failed", "ok", "ok"])
-    assert [each.differences for each in verify(failed.workspace).sweeps] == [()] * 2
+    assert [each.differences for each in verify_results(failed.workspace).sweeps] == [()] * 2
     assert check(failed.workspace, base="HEAD").problems == ()
 
 
@@ -169,11 +169,11 @@ def test_a_retry_that_no_batch_lists_yet_is_run_before(failed: Sandbox, tmp_path
     failed.commit("Ask for a retry")
 
     with pytest.raises(RepositoryError, match=r"requests 1 trial\(s\) that no batch lists"):
-        rename(failed.workspace, "peak", "summit")
+        rename_sweep(failed.workspace, "peak", "summit")
 
     (tmp_path / "mark").touch()
     list(playing(failed))
-    assert rename(failed.workspace, "peak", "summit").trials == 3
+    assert rename_sweep(failed.workspace, "peak", "summit").trials == 3
 
 
 def test_a_sweep_whose_batch_was_cancelled_is_renamed_with_what_is_recorded(recorded: Sandbox) -> None:
@@ -187,11 +187,11 @@ def test_a_sweep_whose_batch_was_cancelled_is_renamed_with_what_is_recorded(reco
     path = recorded.root / "sweeps/peak.yaml"
     assert "cancel:" in path.read_text()
 
-    renamed = rename(recorded.workspace, "peak", "summit")
+    renamed = rename_sweep(recorded.workspace, "peak", "summit")
 
     assert renamed.trials == 3
     assert "cancel" not in (recorded.root / "sweeps/summit.yaml").read_text()
-    assert [each.differences for each in verify(recorded.workspace).sweeps] == [()] * 2
+    assert [each.differences for each in verify_results(recorded.workspace).sweeps] == [()] * 2
 
 
 def test_what_budgets_charge_for_pauses_keeps_its_name(recorded: Sandbox) -> None:
@@ -201,22 +201,22 @@ def test_what_budgets_charge_for_pauses_keeps_its_name(recorded: Sandbox) -> Non
     recorded.commit("Say that it was resumed")
 
     with pytest.raises(UsageError, match="budgets charge what peak-b1"):
-        rename(recorded.workspace, "peak", "summit")
+        rename_sweep(recorded.workspace, "peak", "summit")
 
     path.write_text(path.read_text().replace("resumes: 1", "parallelism: 1"))
     recorded.commit("Say how it ran")
-    assert rename(recorded.workspace, "peak", "summit").trials == 3
+    assert rename_sweep(recorded.workspace, "peak", "summit").trials == 3
 
 
 def test_a_name_that_is_taken_and_a_batch_that_runs_are_refused(recorded: Sandbox) -> None:
     recorded.spec("other", "7")
     with pytest.raises(UsageError, match="exists, beside"):
-        rename(recorded.workspace, "peak", "other")
+        rename_sweep(recorded.workspace, "peak", "other")
     with pytest.raises(UsageError, match="there is no sweeps/nothing"):
-        rename(recorded.workspace, "nothing", "summit")
+        rename_sweep(recorded.workspace, "nothing", "summit")
     recorded.spec("peak", "1, 2, 3, 4")
     with pytest.raises(RepositoryError, match="not committed"):
-        rename(recorded.workspace, "peak", "summit")
+        rename_sweep(recorded.workspace, "peak", "summit")
 
 
 def test_a_search_keeps_its_name(sandbox: Sandbox) -> None:
@@ -225,4 +225,4 @@ def test_a_search_keeps_its_name(sandbox: Sandbox) -> None:
     list(playing(sandbox, "hill"))
 
     with pytest.raises(UsageError, match="hill has rounds"):
-        rename(sandbox.workspace, "hill", "slope")
+        rename_sweep(sandbox.workspace, "hill", "slope")

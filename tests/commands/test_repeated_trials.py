@@ -6,17 +6,14 @@ from typing import Any
 
 import pytest
 
-from sweepledger.cli.envelopes import pushed_round_data
 from sweepledger.cli.text.rounds import pushed_round_text
 from sweepledger.commands.cancel import cancel, pause
 from sweepledger.commands.check import check
-from sweepledger.commands.collect import Collection, collect_from_state
+from sweepledger.commands.collection.collector import Collection, collect_from_state
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
-from sweepledger.commands.reports.status import status
-from sweepledger.commands.reports.why import why
+from sweepledger.commands.reports.status import sweep_statuses
 from sweepledger.commands.repository.workspace import Target
-from sweepledger.commands.retry import retry
 from sweepledger.commands.rounds import round_commit
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundBlocked, RoundDue
 from sweepledger.commands.rounds.repeated_trials import RepeatDue, next_repeat_at
@@ -27,12 +24,14 @@ from sweepledger.commands.rounds.round_commit import (
     push_repeats,
     step_trailers,
 )
-from sweepledger.commands.verify import verify
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
 from sweepledger.structs.record import Status
 from sweepledger.structs.run_config import Infrastructure
+from sweepledger.verbs.retry import retry_trials
+from sweepledger.verbs.verify import verify_results
+from sweepledger.verbs.why import explain_waiting
 from tests.commands.test_budgets import budget
 from tests.commands.test_collect import leave, target
 from tests.repository import Sandbox
@@ -53,7 +52,6 @@ ALLOWED = "infrastructure: {retries: 2, exit_codes: [91]}"
 
 
 def write_key(sandbox: Sandbox, text: str = ALLOWED) -> None:
-    """Set `run.infrastructure` of the spec."""
     spec = sandbox.root / "sweeps/peak.yaml"
     lines = [line for line in spec.read_text().splitlines() if "infrastructure" not in line]
     place = next(number for number, line in enumerate(lines) if line.startswith("run:"))
@@ -164,7 +162,7 @@ def test_trials_are_repeated_until_the_bound_and_no_further(sandbox: Sandbox, tm
     assert second.lock.after_infrastructure
     assert second.lock.parent == name
     assert sandbox.git("log", "-1", "--format=%s", f"--grep={third.name}").startswith("results(peak)")
-    assert not verify(sandbox.workspace).sweeps[0].differences
+    assert not verify_results(sandbox.workspace).sweeps[0].differences
 
 
 def test_what_is_requested_already_is_not_requested_twice(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -343,7 +341,7 @@ def test_why_says_what_happens_and_when_the_bound_is_reached(sandbox: Sandbox, t
     name = requested(sandbox, xs="1")
     play(sandbox, tmp_path, name, REFUSED)
 
-    (due,) = why(sandbox.workspace, "peak").batches
+    (due,) = explain_waiting(sandbox.workspace, "peak").batches
     assert "infrastructure ended it once, last by refused-by-node" in due.causes[0].cause.text
     assert "requests it again" in due.causes[0].cause.remedy
     for _ in range(2):
@@ -352,14 +350,14 @@ def test_why_says_what_happens_and_when_the_bound_is_reached(sandbox: Sandbox, t
         play(sandbox, tmp_path, batch.name, REFUSED)
 
     for reference in ("peak", due.ids[0]):
-        (over,) = why(sandbox.workspace, reference).batches
+        (over,) = explain_waiting(sandbox.workspace, reference).batches
         assert "in 3 batches" in over.causes[0].cause.text
         assert "run.infrastructure.retries was 2, so nothing requests it again" in over.causes[0].cause.text
         assert "sweep retry peak" in over.causes[0].cause.remedy
-    (shown,) = status(sandbox.workspace, "peak", state=tmp_path / "none")
+    (shown,) = sweep_statuses(sandbox.workspace, "peak", state=tmp_path / "none")
     (remark,) = shown.remarks
-    assert remark.what == "infrastructure"
-    assert remark.text.startswith("1 trial(s): it is recorded: infrastructure ended it in 3 batches")
+    assert remark.kind == "infrastructure"
+    assert remark.message.startswith("1 trial(s): it is recorded: infrastructure ended it in 3 batches")
 
 
 def test_a_person_may_request_them_beyond_the_bound(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -370,7 +368,7 @@ def test_a_person_may_request_them_beyond_the_bound(sandbox: Sandbox, tmp_path: 
         batch = "" if again is None else again.name
     assert not batch
 
-    made = retry(sandbox.workspace, "peak")
+    made = retry_trials(sandbox.workspace, "peak")
     sandbox.push()
     play(sandbox, tmp_path, made.batch, {})
 
@@ -386,7 +384,7 @@ def test_verify_finds_a_trial_that_was_repeated_without_a_loss(sandbox: Sandbox,
     first.write_text(first.read_text().replace("refused-by-node", "exit-7"))
     sandbox.commit("Forge a reason")
 
-    differences = verify(sandbox.workspace).sweeps[0].differences
+    differences = verify_results(sandbox.workspace).sweeps[0].differences
 
     assert any("must have been ended by infrastructure in 1 to 2" in str(one) for one in differences)
 
@@ -457,4 +455,4 @@ def test_whoever_records_on_one_machine_requests_them_again_too(sandbox: Sandbox
     assert isinstance(pushed, PushedRepeat)
     assert not isinstance(pushed, PushedRound)
     assert pushed_round_text(pushed).startswith("requested 1 trials that infrastructure ended again in ")
-    assert pushed_round_data(pushed)["state"] == "repeated"
+    assert pushed.as_data()["state"] == "repeated"

@@ -5,16 +5,16 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.reports.rerun import TIMING_NAME, recipe, run_again
 from sweepledger.commands.repository.workspace import Target
-from sweepledger.commands.reproduce import TIMING_NAME, recipe, reproduce
 from sweepledger.errors import UsageError
 from sweepledger.repo.batches import StoredBatch
+from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
 from tests.commands.test_read import newest
 from tests.repository import Sandbox
@@ -70,7 +70,7 @@ def test_a_trial_comes_out_as_recorded_whatever_became_of_the_code(
     sandbox.write("code/train.py", "raise SystemExit(9)\n")
     sandbox.commit("Change the code")
 
-    reproduction = reproduce(sandbox.workspace, batch.rows[1].trial)
+    reproduction = run_again(sandbox.workspace, batch.rows[1].trial)
 
     assert reproduction.is_equal
     assert [
@@ -94,15 +94,13 @@ def test_one_ulp_is_a_difference(sandbox: Sandbox, batch: StoredBatch, file: str
     assert old in text
     place.write_text(text.replace(old, new))
 
-    reproduction = reproduce(sandbox.workspace, batch.rows[1].trial)
+    reproduction = run_again(sandbox.workspace, batch.rows[1].trial)
 
     assert not reproduction.is_equal
     assert {comparison.where for comparison in reproduction.metrics if not comparison.is_equal} == {path}
 
 
-def test_what_ends_otherwise_is_told(
-    sandbox: Sandbox, tmp_path: Path, needs_kustomize: None, run_sweep: Callable[..., Done]
-) -> None:
+def test_what_ends_otherwise_is_told(sandbox: Sandbox, tmp_path: Path, needs_kustomize: None) -> None:
     sandbox.write("code/train.py", "import sys\nprint('no such luck')\nsys.exit(7)\n")
     sandbox.publish("Break it")
     batch = recorded(sandbox, tmp_path, SCORES)
@@ -113,9 +111,7 @@ def test_what_ends_otherwise_is_told(
     assert "no such luck" in done.stdout
 
 
-def test_the_command_answers_in_both_forms(
-    sandbox: Sandbox, batch: StoredBatch, run_sweep: Callable[..., Done]
-) -> None:
+def test_the_command_answers_in_both_forms(sandbox: Sandbox, batch: StoredBatch) -> None:
     trial = batch.rows[1].trial
 
     shown = run_sweep("show", trial, "--reproduce", cwd=sandbox.root)
@@ -134,7 +130,7 @@ def test_a_trial_that_is_not_recorded_has_nothing_to_compare_with(sandbox: Sandb
 
     assert recipe(sandbox.workspace, trial).ran is None
     with pytest.raises(UsageError, match="no attempt at"):
-        reproduce(sandbox.workspace, trial)
+        run_again(sandbox.workspace, trial)
 
 
 @pytest.mark.parametrize(

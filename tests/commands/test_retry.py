@@ -2,7 +2,6 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import pytest
 
@@ -11,13 +10,14 @@ from sweepledger.commands.check import check
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
 from sweepledger.commands.plan import plan
-from sweepledger.commands.reports.results import results
-from sweepledger.commands.retry import retry
-from sweepledger.commands.verify import verify
+from sweepledger.commands.reports.results import rank_trials
 from sweepledger.errors import IdleError, RepositoryError, SpecError, UsageError
 from sweepledger.repo import batches
 from sweepledger.structs.record import Status
 from sweepledger.structs.sweep import Retry, Sweep
+from sweepledger.verbs.retry import retry_trials
+from sweepledger.verbs.verify import verify_results
+from tests.command_line import run_sweep
 from tests.commands.test_cancel import commit_between
 from tests.commands.test_collect import leave, target
 from tests.commands.test_run import playing
@@ -61,7 +61,7 @@ def first(sandbox: Sandbox) -> str:
 def test_what_did_not_end_is_asked_once_more_in_one_commit(recorded: Sandbox) -> None:
     recorded.write("code/train.py", "dirty")
 
-    made = retry(recorded.workspace, "peak")
+    made = retry_trials(recorded.workspace, "peak")
 
     assert requested_values(recorded, made.batch) == [2, 3]
     assert the_sweep(recorded).retry == (Retry(first(recorded)),)
@@ -78,7 +78,7 @@ def test_what_the_author_changed_in_the_spec_is_committed_before_the_retry(
     changed = re.sub("description: .*", f"description: {description}", spec.read_text())
     spec.write_text(changed)
 
-    retry(recorded.workspace, "peak")
+    retry_trials(recorded.workspace, "peak")
 
     assert recorded.git("log", "-2", "--format=%s").split("\n")[1] == "spec(peak): change before a retry"
     assert recorded.git("status", "--short", "sweeps").strip() == ""
@@ -90,7 +90,7 @@ def test_a_commit_made_while_retry_computes_is_not_reverted(
 ) -> None:
     commit_between(recorded, monkeypatch)
 
-    made = retry(recorded.workspace, "peak")
+    made = retry_trials(recorded.workspace, "peak")
 
     assert requested_values(recorded, made.batch) == [2, 3]
     assert the_sweep(recorded).retry == (Retry(first(recorded)),)
@@ -106,7 +106,7 @@ def test_a_commit_made_while_retry_computes_is_not_reverted(
 def test_only_trials_that_ended_so_are_asked_again(
     recorded: Sandbox, statuses: set[Status], values: list[int]
 ) -> None:
-    made = retry(recorded.workspace, "peak", statuses=frozenset(statuses))
+    made = retry_trials(recorded.workspace, "peak", statuses=frozenset(statuses))
 
     assert requested_values(recorded, made.batch) == values
     assert the_sweep(recorded).retry == (Retry(first(recorded), frozenset(statuses)),)
@@ -139,7 +139,7 @@ def test_new_trials_and_retried_ones_share_a_batch(recorded: Sandbox) -> None:
 
 @pytest.mark.full_suite("more retries")
 def test_the_ok_attempt_of_a_trial_wins_in_the_summary(recorded: Sandbox, tmp_path: Path) -> None:
-    made = retry(recorded.workspace, "peak")
+    made = retry_trials(recorded.workspace, "peak")
     recorded.push()
 
     play(recorded, tmp_path / "results", made.batch, t0={})
@@ -157,12 +157,12 @@ def test_the_ok_attempt_of_a_trial_wins_in_the_summary(recorded: Sandbox, tmp_pa
 def test_what_failed_again_can_be_retried_again_by_name_of_the_newer_batch(
     recorded: Sandbox, tmp_path: Path
 ) -> None:
-    second = retry(recorded.workspace, "peak").batch
+    second = retry_trials(recorded.workspace, "peak").batch
     recorded.push()
     play(recorded, tmp_path / "results", second, t0={}, t1=FAILED)
     assert generate(recorded.workspace)[0].batch is None
 
-    third = retry(recorded.workspace, "peak").batch
+    third = retry_trials(recorded.workspace, "peak").batch
 
     assert requested_values(recorded, third) == [3]
     assert [item.batch for item in the_sweep(recorded).retry] == [first(recorded), second]
@@ -174,14 +174,14 @@ def test_what_the_spec_asks_for_already_is_not_written_twice(recorded: Sandbox) 
     recorded.commit("Ask")
     text = spec.read_text()
 
-    made = retry(recorded.workspace, "peak", statuses=frozenset({Status.FAILED}))
+    made = retry_trials(recorded.workspace, "peak", statuses=frozenset({Status.FAILED}))
 
     assert spec.read_text() == text
     assert requested_values(recorded, made.batch) == [2, 3]
 
 
 def test_a_check_takes_a_retry_for_in_order(recorded: Sandbox, needs_kustomize: None) -> None:
-    retry(recorded.workspace, "peak")
+    retry_trials(recorded.workspace, "peak")
 
     codes = {problem.code for problem in check(recorded.workspace).problems}
 
@@ -189,7 +189,7 @@ def test_a_check_takes_a_retry_for_in_order(recorded: Sandbox, needs_kustomize: 
 
 
 def test_a_trial_in_two_batches_is_still_refused_where_nobody_wants_it_again(recorded: Sandbox) -> None:
-    made = retry(recorded.workspace, "peak")
+    made = retry_trials(recorded.workspace, "peak")
     spec = recorded.root / "sweeps/peak.yaml"
     spec.write_text(spec.read_text().replace("retry:", "# retry:"))
 
@@ -209,23 +209,21 @@ def test_a_retry_that_a_results_commit_makes_due_stops_nobody_elses_merge(record
 
 def test_where_nothing_can_be_retried_it_says_why(recorded: Sandbox, tmp_path: Path) -> None:
     with pytest.raises(IdleError, match="no recorded trial of peak is cancelled"):
-        retry(recorded.workspace, "peak", statuses=frozenset({Status.CANCELLED}))
+        retry_trials(recorded.workspace, "peak", statuses=frozenset({Status.CANCELLED}))
     with pytest.raises(UsageError, match="no merged batch 'peak-b9-00000000'"):
-        retry(recorded.workspace, "peak", batch="peak-b9-00000000")
+        retry_trials(recorded.workspace, "peak", batch="peak-b9-00000000")
     with pytest.raises(UsageError, match="ok are finished"):
-        retry(recorded.workspace, "peak", statuses=frozenset({Status.OK}))
-    made = retry(recorded.workspace, "peak")
+        retry_trials(recorded.workspace, "peak", statuses=frozenset({Status.OK}))
+    made = retry_trials(recorded.workspace, "peak")
     recorded.push()
 
     with pytest.raises(IdleError, match="nothing to retry"):
-        retry(recorded.workspace, "peak")
+        retry_trials(recorded.workspace, "peak")
     assert requested_values(recorded, made.batch) == [2, 3]
 
 
-def test_asked_twice_before_it_is_pushed_nothing_is_written_twice(
-    recorded: Sandbox, run_sweep: Callable[..., CompletedProcess[str]]
-) -> None:
-    made = retry(recorded.workspace, "peak")
+def test_asked_twice_before_it_is_pushed_nothing_is_written_twice(recorded: Sandbox) -> None:
+    made = retry_trials(recorded.workspace, "peak")
     head = recorded.git("rev-parse", "HEAD")
 
     done = run_sweep("retry", "peak", cwd=recorded.root)
@@ -238,16 +236,7 @@ def test_asked_twice_before_it_is_pushed_nothing_is_written_twice(
     assert recorded.git("rev-parse", "HEAD") == head
 
 
-def test_what_a_merged_batch_asks_for_again_already_is_not_said_to_have_ended_well(recorded: Sandbox) -> None:
-    made = retry(recorded.workspace, "peak")
-    recorded.push()
-
-    with pytest.raises(IdleError, match=f"nothing to retry: {made.batch} already requests") as raised:
-        retry(recorded.workspace, "peak")
-    assert "sweep status peak" in (raised.value.hint or "")
-
-
-@pytest.mark.parametrize("verb", [retry, cancel])
+@pytest.mark.parametrize("verb", [retry_trials, cancel])
 def test_without_a_branch_no_commit_is_made_that_none_would_hold(
     recorded: Sandbox, verb: Callable[..., object]
 ) -> None:
@@ -262,26 +251,24 @@ def test_without_a_branch_no_commit_is_made_that_none_would_hold(
 
 
 def test_a_batch_that_was_committed_and_not_pushed_keeps_its_number(recorded: Sandbox) -> None:
-    made = retry(recorded.workspace, "peak")
+    made = retry_trials(recorded.workspace, "peak")
     spec = recorded.root / "sweeps/peak.yaml"
     spec.write_text(spec.read_text().replace("[1, 2, 3, 4]", "[1, 2, 3, 4, 5]"))
     recorded.commit("One more")
 
     with pytest.raises(RepositoryError, match=f"{made.batch} is committed here and not on main yet"):
-        retry(recorded.workspace, "peak")
+        retry_trials(recorded.workspace, "peak")
 
 
 def test_an_entry_that_asks_for_less_is_widened_by_hand(recorded: Sandbox) -> None:
-    retry(recorded.workspace, "peak", statuses=frozenset({Status.FAILED}))
+    retry_trials(recorded.workspace, "peak", statuses=frozenset({Status.FAILED}))
 
     with pytest.raises(UsageError, match="under retry, only for failed") as raised:
-        retry(recorded.workspace, "peak")
+        retry_trials(recorded.workspace, "peak")
     assert "`only:`" in (raised.value.hint or "")
 
 
-def test_where_nothing_is_to_be_retried_scripts_go_on(
-    sandbox: Sandbox, run_sweep: Callable[..., CompletedProcess[str]]
-) -> None:
+def test_where_nothing_is_to_be_retried_scripts_go_on(sandbox: Sandbox) -> None:
     sandbox.merged()
 
     done = run_sweep("retry", "peak", cwd=sandbox.root)
@@ -300,14 +287,14 @@ def test_a_batch_that_nobody_committed_is_in_the_way(recorded: Sandbox) -> None:
     spec.write_text(text)
 
     with pytest.raises(RepositoryError, match="is not committed"):
-        retry(recorded.workspace, "peak")
+        retry_trials(recorded.workspace, "peak")
 
 
 def test_a_checkout_that_lacks_the_results_is_told_to_pull(recorded: Sandbox) -> None:
     recorded.git("reset", "-q", "--hard", "HEAD~1")
 
     with pytest.raises(RepositoryError, match="does not contain") as raised:
-        retry(recorded.workspace, "peak")
+        retry_trials(recorded.workspace, "peak")
 
     assert raised.value.hint == "update it: `git pull origin main`"
 
@@ -317,7 +304,7 @@ def test_with_flux_the_new_batch_is_announced_in_the_same_commit(sandbox: Sandbo
     sandbox.write("sweepledger.yaml", followed_by("flux"))
     play(sandbox, tmp_path / "results", sandbox.merged(), t0=FAILED)
 
-    made = retry(sandbox.workspace, "peak")
+    made = retry_trials(sandbox.workspace, "peak")
 
     assert f"clusters/flux/active/{made.batch}.yaml" in sandbox.git("show", "--name-only", "HEAD")
     assert not generate(sandbox.workspace)[0].is_pending
@@ -328,16 +315,14 @@ def test_without_an_image_nothing_is_asked_of_a_cluster_again(recorded: Sandbox)
     recorded.commit("Use Argo CD")
 
     with pytest.raises(SpecError) as raised:
-        retry(recorded.workspace, "peak")
+        retry_trials(recorded.workspace, "peak")
 
     (problem,) = raised.value.problems
     assert problem.code == "image-missing"
     assert "`sweep generate peak --update`" in (problem.hint or "")
 
 
-def test_the_command_takes_statuses_as_words(
-    recorded: Sandbox, run_sweep: Callable[..., CompletedProcess[str]]
-) -> None:
+def test_the_command_takes_statuses_as_words(recorded: Sandbox) -> None:
     done = run_sweep("retry", "peak", "--failed", "--status", "cancelled", cwd=recorded.root)
 
     assert done.returncode == 0, done.stderr
@@ -366,7 +351,7 @@ def test_failed_trials_run_the_current_code_and_no_others_do(sandbox: Sandbox) -
     list(playing(sandbox))
     failing(sandbox, 0)
 
-    made = retry(sandbox.workspace, "peak", update=True)
+    made = retry_trials(sandbox.workspace, "peak", update=True)
     list(playing(sandbox))
     (review,) = plan(sandbox.workspace, ["peak"]).reviews
 
@@ -380,13 +365,13 @@ def test_failed_trials_run_the_current_code_and_no_others_do(sandbox: Sandbox) -
     assert f"`{made.batch}` ran 1 trial that had failed with later code, and is not ranked." in " ".join(
         text.split()
     )
-    shown = results(sandbox.workspace, "peak", state=sandbox.root / ".sweepledger")
+    shown = rank_trials(sandbox.workspace, "peak", state=sandbox.root / ".sweepledger")
     assert shown.ranked_program == first_batch.lock.program.digest
     assert [row.assignment["x"] for row in shown.rows[:2]] == [3, 1]
     assert [row.status for row in shown.rows].count(Status.OK) == 3
-    every = results(sandbox.workspace, "peak", state=sandbox.root / ".sweepledger", all_programs=True)
+    every = rank_trials(sandbox.workspace, "peak", state=sandbox.root / ".sweepledger", all_programs=True)
     assert [row.assignment["x"] for row in every.rows[:3]] == [3, 2, 1]
-    assert verify(sandbox.workspace).sweeps[0].differences == ()
+    assert verify_results(sandbox.workspace).sweeps[0].differences == ()
     assert check(sandbox.workspace).problems == ()
 
 
@@ -396,18 +381,18 @@ def test_the_current_code_is_refused_where_it_is_the_same_or_was_tried(sandbox: 
     sandbox.spec()
     list(playing(sandbox))
     with pytest.raises(UsageError, match="are those of its batches"):
-        retry(sandbox.workspace, "peak", update=True)
+        retry_trials(sandbox.workspace, "peak", update=True)
     sandbox.write("code/train.py", f"{(sandbox.root / 'code/train.py').read_text()}# still broken\n")
     with pytest.raises(RepositoryError, match="uncommitted changes"):
-        retry(sandbox.workspace, "peak", update=True)
+        retry_trials(sandbox.workspace, "peak", update=True)
     sandbox.commit("Try to mend it")
-    retry(sandbox.workspace, "peak", update=True)
+    retry_trials(sandbox.workspace, "peak", update=True)
     list(playing(sandbox))
 
     with pytest.raises(IdleError, match="has been requested for these trials"):
-        retry(sandbox.workspace, "peak", update=True)
+        retry_trials(sandbox.workspace, "peak", update=True)
     failing(sandbox, 0)
-    made = retry(sandbox.workspace, "peak", update=True)
+    made = retry_trials(sandbox.workspace, "peak", update=True)
 
     assert requested_values(sandbox, made.batch) == [2]
 
@@ -418,12 +403,12 @@ def test_an_update_of_all_trials_ranks_the_repaired_ones_among_them(sandbox: San
     sandbox.spec()
     list(playing(sandbox))
     failing(sandbox, 0)
-    retry(sandbox.workspace, "peak", update=True)
+    retry_trials(sandbox.workspace, "peak", update=True)
     list(playing(sandbox))
 
     list(playing(sandbox, updates=True))
 
     last = batches.in_work_tree(sandbox.root)[-1]
     assert requested_values(sandbox, last.name) == [1, 3]
-    shown = results(sandbox.workspace, "peak", state=sandbox.root / ".sweepledger")
+    shown = rank_trials(sandbox.workspace, "peak", state=sandbox.root / ".sweepledger")
     assert [row.assignment["x"] for row in shown.rows[:3]] == [3, 2, 1]

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.generate import generate
-from sweepledger.commands.validate import validate
 from sweepledger.errors import SpecError
 from sweepledger.problems import Problem, Severity
+from sweepledger.verbs.validate import check_specs
 from tests.repository import Sandbox
 
 SPEC = """name: {name}
@@ -30,10 +30,10 @@ def refused(sandbox: Sandbox) -> tuple[Problem, ...]:
 
 
 def warned(sandbox: Sandbox) -> list[str]:
-    found = validate(sandbox.workspace)
-    assert len(found.sweeps) == 1
-    assert {problem.severity for problem in found.problems} <= {Severity.WARNING}
-    return [problem.message for problem in found.problems if problem.code == "program-missing"]
+    sweeps, problems = check_specs(sandbox.workspace)
+    assert len(sweeps) == 1
+    assert {problem.severity for problem in problems} <= {Severity.WARNING}
+    return [problem.message for problem in problems if problem.code == "program-missing"]
 
 
 def test_a_program_that_the_commit_lacks_is_refused_at_its_place(sandbox: Sandbox) -> None:
@@ -160,7 +160,7 @@ def test_what_lies_in_a_folder_below_or_starts_as_a_folder_or_is_linked_is_there
         new_spec(sandbox, f"program: {path}", name=f"s{number}")
 
     assert [generated.warnings for generated in generate(sandbox.workspace)] == [(), (), ()]
-    assert validate(sandbox.workspace).problems == ()
+    assert check_specs(sandbox.workspace)[1] == ()
 
 
 def test_a_merged_batch_is_not_held_against_code_that_moved_on(sandbox: Sandbox) -> None:
@@ -195,7 +195,7 @@ run: {code: {path: code}}
 def boolean_warnings(sandbox: Sandbox, option: str, macro: str = "${args}") -> list[str]:
     sandbox.write("code/p.py", f"p = argparse.ArgumentParser()\n{option}\np.add_argument('--k', type=int)\n")
     sandbox.write("sweeps/peak.yaml", BOOLEANS.replace("MACRO", macro))
-    problems = validate(sandbox.workspace, ["peak"]).problems
+    problems = check_specs(sandbox.workspace, ["peak"])[1]
     return [problem.message for problem in problems if problem.code == "boolean-argument"]
 
 
@@ -236,6 +236,6 @@ def test_an_option_is_read_in_the_folder_that_trials_start_in(sandbox: Sandbox) 
     spec = spec.replace("{path: code}}", "{path: code}, workdir: code/inner}")
     sandbox.write("sweeps/peak.yaml", spec)
 
-    codes = [problem.code for problem in validate(sandbox.workspace, ["peak"]).problems]
+    codes = [problem.code for problem in check_specs(sandbox.workspace, ["peak"])[1]]
 
     assert codes == ["boolean-argument"]

@@ -7,11 +7,11 @@ import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
-from sweepledger.commands.reports.site import site
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import StorageError, UsageError
 from sweepledger.repo import batches, files
 from sweepledger.structs.file_tree import FileTree
+from sweepledger.verbs.site import build_site
 from tests.commands.test_compare import recorded as recorded_scores
 from tests.commands.test_explain import record_again
 from tests.commands.test_ranking import record
@@ -20,7 +20,6 @@ from tests.searches import leave
 
 
 def recorded(sandbox: Sandbox, tmp_path: Path, name: str = "peak", xs: str = "1, 2, 3") -> None:
-    """Merge a sweep, and record it."""
     merged = sandbox.merged(name, xs)
     results = tmp_path / "results"
     (batch,) = [one for one in batches.in_work_tree(sandbox.root) if one.name == merged]
@@ -29,14 +28,14 @@ def recorded(sandbox: Sandbox, tmp_path: Path, name: str = "peak", xs: str = "1,
 
 
 def built(sandbox: Sandbox, out: Path) -> FileTree:
-    site(sandbox.workspace, out)
+    build_site(sandbox.workspace, out)
     return files.read_folder(out)
 
 
 def test_a_site_has_these_files(sandbox: Sandbox, tmp_path: Path) -> None:
     recorded(sandbox, tmp_path)
 
-    made = site(sandbox.workspace, tmp_path / "out")
+    made = build_site(sandbox.workspace, tmp_path / "out")
 
     assert files.list_folder(tmp_path / "out") == (
         "compare.html",
@@ -51,11 +50,11 @@ def test_only_the_pages_of_a_sweep_that_changed_are_computed_again(sandbox: Sand
     recorded(sandbox, tmp_path)
     recorded(sandbox, tmp_path, "other", "4, 5")
     before = built(sandbox, tmp_path / "out")
-    assert site(sandbox.workspace, tmp_path / "out").rebuilt == ()
+    assert build_site(sandbox.workspace, tmp_path / "out").rebuilt == ()
 
     sandbox.spec("other", "4, 5, 6")
     sandbox.commit("Ask for more")
-    again = site(sandbox.workspace, tmp_path / "out")
+    again = build_site(sandbox.workspace, tmp_path / "out")
 
     after = files.read_folder(tmp_path / "out")
     assert again.rebuilt == ("other",)
@@ -87,9 +86,9 @@ def test_an_earlier_commit_is_shown_as_it_was(sandbox: Sandbox, tmp_path: Path) 
     then = sandbox.head()
     before = built(sandbox, tmp_path / "out")
     recorded(sandbox, tmp_path, "other", "4, 5")
-    site(sandbox.workspace, tmp_path / "out")
+    build_site(sandbox.workspace, tmp_path / "out")
 
-    made = site(sandbox.workspace, tmp_path / "out", then)
+    made = build_site(sandbox.workspace, tmp_path / "out", then)
 
     assert made.removed == 3  # the pages of a sweep that did not exist then
     assert files.read_folder(tmp_path / "out") == before
@@ -100,7 +99,7 @@ def test_a_folder_with_other_files_is_left_alone(sandbox: Sandbox, tmp_path: Pat
     (tmp_path / "out/thesis.tex").write_text("years")
 
     with pytest.raises(StorageError, match=r"has files, but no site\.json"):
-        site(sandbox.workspace, tmp_path / "out")
+        build_site(sandbox.workspace, tmp_path / "out")
 
     assert files.list_folder(tmp_path / "out") == ("thesis.tex",)
 
@@ -114,7 +113,7 @@ def test_results_that_cannot_be_read_are_named_and_the_other_sweeps_shown(
     records.write_text("no record\n")
     sandbox.commit("Break a file")
 
-    made = site(sandbox.workspace, tmp_path / "out")
+    made = build_site(sandbox.workspace, tmp_path / "out")
 
     assert [line.partition(":")[0] for line in made.unreadable] == ["other"]
     tree = files.read_folder(tmp_path / "out")
@@ -172,7 +171,7 @@ def test_the_program_of_the_commit_is_ranked_and_named(changed: Sandbox, tmp_pat
 
     assert best == "5"
     assert 'id="failures"' in page
-    assert site(changed.workspace, tmp_path / "out").rebuilt == ()
+    assert build_site(changed.workspace, tmp_path / "out").rebuilt == ()
 
     changed.write("code/train.py", TRAIN + "# a third program\n")
     changed.commit("Change it once more")
@@ -203,9 +202,9 @@ def test_a_repository_without_sweeps_has_a_site(sandbox: Sandbox, tmp_path: Path
 
 def test_an_unknown_commit_is_refused(sandbox: Sandbox, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="'nowhere' is not a commit"):
-        site(sandbox.workspace, tmp_path / "out", "nowhere")
+        build_site(sandbox.workspace, tmp_path / "out", "nowhere")
 
 
 def test_git_holds_no_site(sandbox: Sandbox) -> None:
     with pytest.raises(StorageError, match="git's own folder"):
-        site(sandbox.workspace, sandbox.root / ".git/site")
+        build_site(sandbox.workspace, sandbox.root / ".git/site")

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.reports.site_server import SiteServer
 from sweepledger.commands.run import RunOptions, SweepRun
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.local.events import PodStarted
 from sweepledger.errors import UsageError
 from sweepledger.repo.state import create_state
+from sweepledger.verbs.site import SiteServer
 from tests.commands.clusters import MOMENT, Cluster
 from tests.repository import SPEC, Sandbox
 

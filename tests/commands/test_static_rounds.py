@@ -8,12 +8,12 @@ import pytest
 from sweepledger.commands.check import check
 from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, local
-from sweepledger.commands.next_ import next_
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue, SearchEnded
 from sweepledger.commands.rounds.round_commit import PushedRound, push_idle_rounds
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
+from sweepledger.verbs.cluster.next_ import write_next
 from tests.repository import Sandbox
 from tests.searches import SLOPE, active, begun, followed, hill, record
 
@@ -31,7 +31,6 @@ def trials(sandbox: Sandbox) -> list[str]:
 
 
 def finished(sandbox: Sandbox, results: Path) -> list[Any]:
-    """Let all rounds end; return what followed each."""
     steps = []
     while active(sandbox.workspace):
         steps += [commit.step for commit in record(sandbox, results)]
@@ -105,7 +104,7 @@ def test_further_values_run_in_further_rounds_and_known_trials_never_again(
     finished(sandbox, results)
     hill(sandbox, **{**SEVEN, "more": "run_cap: 9\n"})
 
-    (step,) = next_(sandbox.workspace)
+    (step,) = write_next(sandbox.workspace)
 
     assert isinstance(step.step, RoundDue)
     assert (step.step.round.number, len(step.step.trials)) == (4, 2)
@@ -124,7 +123,7 @@ def test_a_sweep_that_began_without_rounds_goes_on_with_them(sandbox: Sandbox, r
     record(sandbox, results)
 
     spec.write_text(with_rounds.replace("run_cap: 3", "run_cap: 7"))
-    (step,) = next_(sandbox.workspace)
+    (step,) = write_next(sandbox.workspace)
 
     assert isinstance(step.step, RoundDue)
     assert (step.step.round.number, len(step.step.trials)) == (1, 3)

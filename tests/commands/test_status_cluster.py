@@ -1,16 +1,15 @@
 """`sweep status --cluster`: where trials stand, by the Jobs and pods of a real API server."""
 
 import json
-import subprocess
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from sweepledger.commands.collection.cluster_evidence import FRESH_SECONDS
-from sweepledger.commands.reports.status import SweepStatus, status
+from sweepledger.commands.reports.status import SweepStatus, sweep_statuses
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
+from tests.command_line import run_sweep
 from tests.commands.clusters import MOMENT, Cluster
 from tests.repository import Sandbox
 
@@ -23,7 +22,7 @@ def ready(status: str, containers: str) -> list[dict[str, Any]]:
 def tally(sandbox: Sandbox, after: float = 0) -> SweepStatus:
     clock = lambda: time.time() + after  # noqa: E731 - the one clock of these tests
     state = sandbox.root / ".sweepledger"
-    (result,) = status(sandbox.workspace, state=state, kubectl=Kubectl(), clock=clock)
+    (result,) = sweep_statuses(sandbox.workspace, state=state, kubectl=Kubectl(), clock=clock)
     return result
 
 
@@ -39,7 +38,7 @@ def test_a_batch_that_is_not_applied_yet_is_pending_and_then_stalled(
     assert counts(sandbox) == {"pending": 3}
     assert counts(sandbox, after=FRESH_SECONDS + 60) == {"stalled": 3}
     (remark,) = tally(sandbox, after=FRESH_SECONDS + 60).remarks
-    assert (remark.what, remark.text) == ("stalled", "the cluster has 0 of its 1 Job(s)")
+    assert (remark.kind, remark.message) == ("stalled", "the cluster has 0 of its 1 Job(s)")
     assert "`sweep cancel peak" in remark.hint
 
 
@@ -83,7 +82,7 @@ def test_each_trial_stands_where_its_pod_is(sandbox: Sandbox, cluster: Cluster) 
         "running": 1,
         "pending": 2,
     }
-    assert [(remark.what, remark.text) for remark in result.remarks] == [
+    assert [(remark.kind, remark.message) for remark in result.remarks] == [
         ("waiting", "1 trial(s): image: ImagePullBackOff")
     ]
 
@@ -105,7 +104,7 @@ def test_trials_on_a_node_that_does_not_answer_are_lost_and_the_node_is_named(
 
     assert (result.counts["node lost"], result.pending) == (1, 2)
     (remark,) = result.remarks
-    assert (remark.what, "node-9" in remark.text) == ("node lost", True)
+    assert (remark.kind, "node-9" in remark.message) == ("node lost", True)
     assert "kubectl delete node" in remark.hint
     assert "out-of-service" in remark.hint
 
@@ -127,9 +126,7 @@ def test_a_cluster_that_does_not_answer_is_told(sandbox: Sandbox, monkeypatch: p
         tally(sandbox)
 
 
-def test_the_command_shows_what_only_a_cluster_can_say(
-    sandbox: Sandbox, cluster: Cluster, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
+def test_the_command_shows_what_only_a_cluster_can_say(sandbox: Sandbox, cluster: Cluster) -> None:
     batch = sandbox.merged()
     cluster.job(batch, trials=3)
     cluster.attempt(batch, 0, "lost")

@@ -12,13 +12,14 @@ import pytest
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Built, Options, local
-from sweepledger.commands.reports.results import results
-from sweepledger.commands.reports.status import SweepStatus, status
+from sweepledger.commands.reports.results import rank_trials
+from sweepledger.commands.reports.status import SweepStatus, sweep_statuses
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.run import RunOptions, SweepRun
 from sweepledger.engine.local.events import PodEnded, PodStarted
 from sweepledger.repo import batches
 from sweepledger.repo.state import create_state
+from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox
 
@@ -26,11 +27,11 @@ RunSweep = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def now(sandbox: Sandbox) -> SweepStatus:
-    (shown,) = status(sandbox.workspace, state=sandbox.root / ".sweepledger")
+    (shown,) = sweep_statuses(sandbox.workspace, state=sandbox.root / ".sweepledger")
     return shown
 
 
-def test_trials_run_only_as_long_as_an_engine_does(sandbox: Sandbox, run_sweep: RunSweep) -> None:
+def test_trials_run_only_as_long_as_an_engine_does(sandbox: Sandbox) -> None:
     sandbox.git("config", "user.name", "Ada")
     sandbox.git("config", "user.email", "ada@example.org")
     program = sandbox.root / "code/train.py"
@@ -69,13 +70,11 @@ def finished_here(sandbox: Sandbox, *scores: float | None) -> None:
 
 
 def listed(sandbox: Sandbox) -> list[tuple[object, bool]]:
-    ranking = results(sandbox.workspace, "peak")
+    ranking = rank_trials(sandbox.workspace, "peak")
     return [(row.metrics.get("score"), (row.batch, row.index) in ranking.unrecorded) for row in ranking.rows]
 
 
-def test_what_has_finished_and_is_not_recorded_is_known_and_marked(
-    sandbox: Sandbox, run_sweep: RunSweep
-) -> None:
+def test_what_has_finished_and_is_not_recorded_is_known_and_marked(sandbox: Sandbox) -> None:
     sandbox.merged()
     finished_here(sandbox, 5.0, 9.0)
 
@@ -83,7 +82,7 @@ def test_what_has_finished_and_is_not_recorded_is_known_and_marked(
     table = run_sweep("results", "peak", cwd=sandbox.root).stdout
 
     assert shown is not None
-    assert (shown.value, shown.is_recorded) == (9.0, False)
+    assert (shown.value, shown.recorded) == (9.0, False)
     assert "not recorded yet)" in run_sweep("status", cwd=sandbox.root).stdout
     assert listed(sandbox) == [(9.0, True), (5.0, True)]
     assert table.count("not recorded yet") == 2
@@ -127,11 +126,11 @@ def test_a_later_batch_competes_with_what_is_recorded(
     shown = now(sandbox).best
 
     assert shown is not None
-    assert (shown.value, shown.is_recorded) == best
+    assert (shown.value, shown.recorded) == best
     assert listed(sandbox) == expected
 
 
-def test_files_for_other_programs_have_recorded_trials_only(sandbox: Sandbox, run_sweep: RunSweep) -> None:
+def test_files_for_other_programs_have_recorded_trials_only(sandbox: Sandbox) -> None:
     sandbox.merged()
     finished_here(sandbox, 5.0, 9.0)
 
@@ -159,9 +158,7 @@ def test_a_run_that_is_resumed_knows_the_best_before_it(sandbox: Sandbox) -> Non
 
 
 @pytest.mark.parametrize("is_recorded", [True, False], ids=["recorded", "not recorded"])
-def test_equal_numbers_of_other_values_are_doubted(
-    sandbox: Sandbox, run_sweep: RunSweep, *, is_recorded: bool
-) -> None:
+def test_equal_numbers_of_other_values_are_doubted(sandbox: Sandbox, *, is_recorded: bool) -> None:
     sandbox.merged()
     finished_here(sandbox, 0.25, 0.25, 0.25)
     if is_recorded:
@@ -178,7 +175,7 @@ def test_equal_numbers_of_other_values_are_doubted(
     assert now(sandbox).doubts == (doubt,)
 
 
-def test_results_that_are_not_pulled_are_not_pending(sandbox: Sandbox, run_sweep: RunSweep) -> None:
+def test_results_that_are_not_pulled_are_not_pending(sandbox: Sandbox) -> None:
     sandbox.merged()
     create_state(sandbox.workspace.repository)
     list(local(Options(str(sandbox.remote), "main", sandbox.root / ".sweepledger", once=True)))
@@ -191,9 +188,7 @@ def test_results_that_are_not_pulled_are_not_pending(sandbox: Sandbox, run_sweep
     assert now(sandbox).counts == Counter({"ok": 3})
 
 
-def test_an_overlay_that_was_edited_by_hand_is_named_with_the_way_back(
-    sandbox: Sandbox, run_sweep: RunSweep
-) -> None:
+def test_an_overlay_that_was_edited_by_hand_is_named_with_the_way_back(sandbox: Sandbox) -> None:
     batch = sandbox.merged()
     path = sandbox.root / f"overlays/active/{batch}/job.yaml"
     path.write_text(path.read_text() + "# mine\n")
@@ -208,7 +203,7 @@ def test_an_overlay_that_was_edited_by_hand_is_named_with_the_way_back(
     assert done.returncode == 0
 
 
-def test_watching_ends_when_no_batch_is_active(sandbox: Sandbox, run_sweep: RunSweep) -> None:
+def test_watching_ends_when_no_batch_is_active(sandbox: Sandbox) -> None:
     sandbox.git("config", "user.name", "Ada")
     sandbox.git("config", "user.email", "ada@example.org")
     sandbox.spec()

@@ -12,14 +12,15 @@ from typing import Any
 import pytest
 
 from sweepledger.commands.repository.batch_records import expected_trials, records_file
-from sweepledger.commands.submit import submit
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.formats import record_json, records_jsonl
 from sweepledger.repo import batches, kustomize
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.record import Record
+from sweepledger.verbs.submit import submit_batches
 from tests.cluster.apiserver import Server, kubectl
+from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox
 
@@ -113,7 +114,7 @@ def test_every_trial_is_created_once_under_a_name_of_the_clusters_making(
 ) -> None:
     batch = merged()
 
-    (result,) = submit(sandbox.workspace, "peak", Kubectl())
+    (result,) = submit_batches(sandbox.workspace, "peak", Kubectl())
 
     jobs = held(apiserver, cluster)
     assert sorted(job["metadata"]["name"] for job in jobs) == list(result.created)
@@ -127,10 +128,10 @@ def test_a_batch_is_never_submitted_twice(
     apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox
 ) -> None:
     batch = merged()
-    submit(sandbox.workspace, batch, Kubectl())
+    submit_batches(sandbox.workspace, batch, Kubectl())
 
     with pytest.raises(RepositoryError, match="was submitted already: 3 object"):
-        submit(sandbox.workspace, batch, Kubectl(), again=True)
+        submit_batches(sandbox.workspace, batch, Kubectl(), again=True)
 
     assert len(held(apiserver, cluster)) == 3
 
@@ -151,7 +152,7 @@ def test_of_two_who_submit_at_the_same_moment_one_is_refused(
 
     monkeypatch.setattr(Kubectl, "find", look_together)
     with ThreadPoolExecutor(2) as people:
-        tries = [people.submit(submit, sandbox.workspace, batch, Kubectl()) for _ in range(2)]
+        tries = [people.submit(submit_batches, sandbox.workspace, batch, Kubectl()) for _ in range(2)]
         refused = [future.exception() for future in tries if future.exception()]
 
     assert ["another user" in str(error) for error in refused] == [True]
@@ -162,14 +163,14 @@ def test_a_submission_that_was_cut_off_goes_on_where_it_ended(
     apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox
 ) -> None:
     batch = merged()
-    submit(sandbox.workspace, batch, Kubectl())
+    submit_batches(sandbox.workspace, batch, Kubectl())
     lost = held(apiserver, cluster)[0]["metadata"]
     apiserver.kubectl("delete", "job", lost["name"], "--namespace", cluster, "--wait=false")
 
-    (result,) = submit(sandbox.workspace, batch, Kubectl())
+    (result,) = submit_batches(sandbox.workspace, batch, Kubectl())
 
     trials = [job["metadata"]["labels"]["sweepledger.dev/trial"] for job in held(apiserver, cluster)]
-    assert (len(result.created), len(result.running)) == (1, 2)
+    assert (len(result.created), len(result.present)) == (1, 2)
     assert len(trials) == len(set(trials)) == 3
 
 
@@ -177,15 +178,15 @@ def test_jobs_that_the_cluster_deleted_are_not_created_again_unasked(
     apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox
 ) -> None:
     batch = merged()
-    submit(sandbox.workspace, batch, Kubectl())
+    submit_batches(sandbox.workspace, batch, Kubectl())
     apiserver.kubectl("delete", "jobs", "--all", "--namespace", cluster, "--wait=false")
 
     with pytest.raises(RepositoryError, match="its Jobs are gone") as caught:
-        submit(sandbox.workspace, batch, Kubectl())
+        submit_batches(sandbox.workspace, batch, Kubectl())
 
     assert "--again" in str(caught.value.hint)
     assert not held(apiserver, cluster)
-    (result,) = submit(sandbox.workspace, batch, Kubectl(), again=True)
+    (result,) = submit_batches(sandbox.workspace, batch, Kubectl(), again=True)
     assert len(result.created) == 3
 
 
@@ -194,12 +195,12 @@ def test_one_indexed_job_runs_a_batch_of_that_shape(
 ) -> None:
     merged(parallelism=2)
 
-    submit(sandbox.workspace, "peak", Kubectl())
+    submit_batches(sandbox.workspace, "peak", Kubectl())
 
     (job,) = held(apiserver, cluster)
     assert job["spec"]["completions"] == 3
     with pytest.raises(RepositoryError, match="was submitted already"):
-        submit(sandbox.workspace, "peak", Kubectl())
+        submit_batches(sandbox.workspace, "peak", Kubectl())
 
 
 def test_a_dry_run_creates_nothing(
@@ -207,7 +208,7 @@ def test_a_dry_run_creates_nothing(
 ) -> None:
     merged()
 
-    (result,) = submit(sandbox.workspace, "peak", Kubectl(), dry_run=True)
+    (result,) = submit_batches(sandbox.workspace, "peak", Kubectl(), dry_run=True)
 
     assert len(result.created) == 3
     assert not held(apiserver, cluster)
@@ -221,7 +222,7 @@ def test_what_is_not_merged_is_not_submitted(
     sandbox.spec(name="other")
 
     with pytest.raises(RepositoryError, match="no batch 'other' stands in git") as caught:
-        submit(sandbox.workspace, "other", Kubectl())
+        submit_batches(sandbox.workspace, "other", Kubectl())
 
     assert "merge it first" in str(caught.value.hint)
 
@@ -235,7 +236,7 @@ def test_what_is_archived_never_runs_again(
     sandbox.publish("Record it")
 
     with pytest.raises(RepositoryError, match="it never runs again"):
-        submit(sandbox.workspace, batch, Kubectl())
+        submit_batches(sandbox.workspace, batch, Kubectl())
 
 
 def test_a_trial_whose_result_git_holds_is_not_created(
@@ -245,7 +246,7 @@ def test_a_trial_whose_result_git_holds_is_not_created(
     (batch,) = batches.in_work_tree(sandbox.root)
     keep(sandbox, batch, 0)
 
-    (result,) = submit(sandbox.workspace, name, Kubectl())
+    (result,) = submit_batches(sandbox.workspace, name, Kubectl())
 
     trials = {job["metadata"]["labels"]["sweepledger.dev/trial"] for job in held(apiserver, cluster)}
     assert (result.recorded, len(result.created)) == (1, 2)
@@ -260,7 +261,7 @@ def test_a_batch_whose_results_git_holds_is_not_created(
     keep(sandbox, batch, 0, 1, 2)
 
     with pytest.raises(RepositoryError, match="all results are in git"):
-        submit(sandbox.workspace, name, Kubectl(), again=True)
+        submit_batches(sandbox.workspace, name, Kubectl(), again=True)
 
     assert not held(apiserver, cluster)
 
@@ -285,7 +286,7 @@ def test_train_jobs_have_no_ttl_and_are_created_all_the_same(
     spec.write_text(spec.read_text() + "  shape: train-job\n  nodes: 2\n")
     sandbox.publish_batches("Ask for a sweep")
 
-    (result,) = submit(sandbox.workspace, "peak", Kubectl())
+    (result,) = submit_batches(sandbox.workspace, "peak", Kubectl())
 
     jobs = held(apiserver, cluster, "trainjobs")
     (runtime,) = held(apiserver, cluster, "trainingruntimes")
@@ -295,7 +296,7 @@ def test_train_jobs_have_no_ttl_and_are_created_all_the_same(
         f"{cluster}-user-queue"
     }
     with pytest.raises(RepositoryError, match="was submitted already: 3 object"):
-        submit(sandbox.workspace, "peak", Kubectl())
+        submit_batches(sandbox.workspace, "peak", Kubectl())
 
 
 def test_a_batch_without_an_image_is_not_submitted(
@@ -306,7 +307,7 @@ def test_a_batch_without_an_image_is_not_submitted(
     sandbox.write("sweepledger.yaml", f"version: 1\nnamespace: {cluster}\ncontroller: submit\n")
 
     with pytest.raises(RepositoryError, match="has no image: only `sweep cluster local` runs it"):
-        submit(sandbox.workspace, "peak", Kubectl())
+        submit_batches(sandbox.workspace, "peak", Kubectl())
 
     assert not held(apiserver, cluster)
 
@@ -316,7 +317,7 @@ def test_a_ttl_shorter_than_the_collect_interval_is_refused(sandbox: Sandbox) ->
     sandbox.write("sweepledger.yaml", text)
 
     with pytest.raises(SpecError) as caught:
-        submit(sandbox.workspace, "peak", Kubectl())
+        submit_batches(sandbox.workspace, "peak", Kubectl())
 
     assert [problem.path for problem in caught.value.problems] == ["submit.ttl"]
 
@@ -325,7 +326,7 @@ def test_a_repository_that_a_controller_follows_is_not_submitted_from(sandbox: S
     sandbox.write("sweepledger.yaml", "version: 1\ncontroller: argocd\n")
 
     with pytest.raises(UsageError, match="two controllers trials would run twice"):
-        submit(sandbox.workspace, "peak", Kubectl())
+        submit_batches(sandbox.workspace, "peak", Kubectl())
 
 
 def test_the_command_says_what_it_did_as_json(
@@ -333,7 +334,6 @@ def test_the_command_says_what_it_did_as_json(
     merged: Callable[..., str],
     sandbox: Sandbox,
     apiserver: Server,
-    run_sweep: Callable[..., Any],
 ) -> None:
     batch = merged()
 

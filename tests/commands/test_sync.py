@@ -8,14 +8,15 @@ from pathlib import Path
 import optuna
 import pytest
 
-from sweepledger.commands.collect import collect_from_state
-from sweepledger.commands.reports import sync as command
+from sweepledger.commands.collection.collector import collect_from_state
 from sweepledger.commands.repository.workspace import Workspace, results_target
 from sweepledger.errors import ToolError, UsageError
 from sweepledger.repo import batches
 from sweepledger.repo.git import Repository
 from sweepledger.stores.registry import StoreKind
 from sweepledger.structs.settings import SyncTarget
+from sweepledger.verbs import sync as command
+from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox
 
@@ -51,7 +52,7 @@ def test_what_a_server_has_is_not_read_again(sandbox: Sandbox, tmp_path: Path) -
 
     first, second = command.sync_stores(workspace), command.sync_stores(workspace)
 
-    assert [(each.sweep, each.change.added, each.unfinished) for each in first.synced] == [("peak", 2, 1)]
+    assert [(each.sweep, each.added, each.unfinished) for each in first.synced] == [("peak", 2, 1)]
     assert (second.synced, second.unchanged, second.failures) == ((), (("optuna", "peak"),), ())
     assert trials(storage) == ["COMPLETE", "COMPLETE"]
 
@@ -108,7 +109,7 @@ def test_the_clone_of_a_cluster_is_enough(
 
     synced = command.sync_stores(with_stores(workspace, optuna=storage))
 
-    assert [each.change.added for each in synced.synced] == [2]
+    assert [each.added for each in synced.synced] == [2]
     assert trials(storage) == ["COMPLETE", "COMPLETE"]
 
 
@@ -142,7 +143,7 @@ def test_without_a_store_the_settings_are_asked(sandbox: Sandbox) -> None:
         command.sync_stores(sandbox.workspace)
 
 
-def test_a_store_needs_a_sweep(sandbox: Sandbox, run_sweep: object) -> None:
+def test_a_store_needs_a_sweep(sandbox: Sandbox) -> None:
     assert callable(run_sweep)
     done = run_sweep("sync", "optuna", cwd=sandbox.root)
 

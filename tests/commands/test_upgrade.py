@@ -3,9 +3,9 @@
 import pytest
 
 from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
-from sweepledger.commands.scaffold.upgrade import BRANCH, PIN_FILE, propose_upgrade, upgrade
 from sweepledger.errors import UsageError
 from sweepledger.structs.settings import Controller
+from sweepledger.verbs.cluster.upgrade import BRANCH, PIN_FILE, propose_upgrade, upgrade_files
 from tests.repository import Sandbox
 
 HOOK = "clusters/pre-receive.sh"
@@ -27,7 +27,7 @@ def test_the_last_step_applies_what_no_controller_applies(
     file = next(path for path in (sandbox.root / "clusters" / folder).glob("*.yaml"))
     file.unlink()  # as if this version had added it
 
-    *_, last = upgrade(sandbox.workspace, check=True).steps
+    *_, last = upgrade_files(sandbox.workspace, check=True).steps
 
     named = [f"kubectl{command}" for command in last.split("kubectl")[1:]]
     assert [command.strip("; ").partition("sweepledger-")[2][9:] for command in named] == commands
@@ -39,8 +39,9 @@ def test_the_change_is_pushed_as_a_branch_and_the_work_tree_stays(sandbox: Sandb
     sandbox.write("notes.txt", "mine")
     head = sandbox.head()
 
-    result, commit = propose_upgrade(sandbox.workspace)
+    result = propose_upgrade(sandbox.workspace)
 
+    commit = result.commit
     assert commit is not None
     assert sandbox.git("ls-remote", "origin", f"refs/heads/{BRANCH}").split()[0] == commit
     assert sandbox.git("rev-parse", f"{commit}^").strip() == head
@@ -68,5 +69,5 @@ def test_without_anything_due_no_branch_is_pushed(sandbox: Sandbox) -> None:
     sandbox.spec()
     sandbox.publish("A spec")
 
-    assert propose_upgrade(sandbox.workspace)[1] is None
+    assert propose_upgrade(sandbox.workspace).commit is None
     assert sandbox.git("ls-remote", "origin", f"refs/heads/{BRANCH}") == ""

@@ -3,7 +3,6 @@
 import json
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,10 +10,11 @@ import pytest
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.verification.rebuild import rebuild_results
-from sweepledger.commands.verify import Verification, VerificationState, verify
 from sweepledger.errors import IdleError, RepositoryError, UsageError
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.values import blob_id, bytes_digest
+from sweepledger.verbs.verify import Verification, VerificationState, verify_results
+from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
 from tests.commands.test_read import newest, recorded
 from tests.repo.test_signatures import key, line, signed_commit
@@ -73,7 +73,7 @@ def test_a_second_batch_and_a_cancelled_one_are_rebuilt_as_well(sandbox: Sandbox
     edit(sandbox, "sweeps/peak.yaml", "Where does", "Where, today, does")
     sandbox.commit("Ask otherwise")
 
-    (verification,) = verify(sandbox.workspace, "peak", revision="HEAD").sweeps
+    (verification,) = verify_results(sandbox.workspace, "peak", revision="HEAD").sweeps
 
     assert verification.batches == 2
     assert all(
@@ -89,7 +89,7 @@ def test_an_edited_cell_is_named_by_row_and_column(
     if committed:
         sandbox.commit("Improve it")
 
-    verification = verify(sandbox.workspace)
+    verification = verify_results(sandbox.workspace)
 
     assert differing_cells(verification) == {
         ("results/peak/summary.csv", batch.rows[1].trial, "metrics.score")
@@ -102,7 +102,7 @@ def test_a_record_that_no_summary_shows_is_named_by_its_member(sandbox: Sandbox,
     edit(sandbox, path, '"uid":"uid-0"', '"uid":"uid-9"')
     sandbox.commit("Say that it ran elsewhere")
 
-    assert (path, batch.rows[0].trial, "uid") in differing_cells(verify(sandbox.workspace))
+    assert (path, batch.rows[0].trial, "uid") in differing_cells(verify_results(sandbox.workspace))
 
 
 def test_a_record_of_other_code_is_none_of_its_batch(sandbox: Sandbox, batch: StoredBatch) -> None:
@@ -110,7 +110,7 @@ def test_a_record_of_other_code_is_none_of_its_batch(sandbox: Sandbox, batch: St
     edit(sandbox, path, batch.lock.program.code.tree, "0" * 40)
     sandbox.commit("Claim other code")
 
-    assert (path, batch.rows[0].trial, "code") in differing_cells(verify(sandbox.workspace))
+    assert (path, batch.rows[0].trial, "code") in differing_cells(verify_results(sandbox.workspace))
 
 
 def test_a_record_that_cannot_be_read_is_named_by_its_line(sandbox: Sandbox, batch: StoredBatch) -> None:
@@ -118,7 +118,7 @@ def test_a_record_that_cannot_be_read_is_named_by_its_line(sandbox: Sandbox, bat
     edit(sandbox, path, '{"attempt"', '{"attempt')
     sandbox.commit("Break it")
 
-    assert (path, "line 2", "") in differing_cells(verify(sandbox.workspace))
+    assert (path, "line 2", "") in differing_cells(verify_results(sandbox.workspace))
 
 
 def test_files_that_came_or_went_are_named(sandbox: Sandbox, batch: StoredBatch) -> None:
@@ -128,7 +128,7 @@ def test_files_that_came_or_went_are_named(sandbox: Sandbox, batch: StoredBatch)
     (sandbox.root / "results/peak/link").symlink_to("extra.csv")
     sandbox.commit("Come and go")
 
-    results = differing_cells(verify(sandbox.workspace))
+    results = differing_cells(verify_results(sandbox.workspace))
 
     assert results == {(path, "", "") for path in (figure, "results/peak/extra.csv", "results/peak/link")}
 
@@ -145,7 +145,7 @@ def test_a_lock_whose_digests_were_made_to_fit_is_not_the_batch_of_its_name(
     edit(sandbox, path, batch.lock.blobs["job.yaml"], blob_id(content))
     sandbox.commit("Make it fit")
 
-    results = differing_cells(verify(sandbox.workspace))
+    results = differing_cells(verify_results(sandbox.workspace))
 
     assert path in {item for item, _, _ in results}
 
@@ -154,7 +154,7 @@ def test_results_that_are_gone_are_missed(sandbox: Sandbox, batch: StoredBatch) 
     shutil.rmtree(sandbox.root / "results")
     sandbox.commit("Forget all")
 
-    (verification,) = verify(sandbox.workspace).sweeps
+    (verification,) = verify_results(sandbox.workspace).sweeps
 
     assert verification.state is VerificationState.DIFFERS
 
@@ -163,7 +163,7 @@ def test_an_archive_that_is_gone_is_missed(sandbox: Sandbox, batch: StoredBatch)
     shutil.rmtree(sandbox.root / "overlays/archive" / batch.name)
     sandbox.commit("Forget what ran")
 
-    assert verify(sandbox.workspace).sweeps[0].state is VerificationState.DIFFERS
+    assert verify_results(sandbox.workspace).sweeps[0].state is VerificationState.DIFFERS
 
 
 @pytest.mark.sampled(1)
@@ -189,7 +189,7 @@ def test_a_merge_a_squash_and_a_rebase_lose_nothing(sandbox: Sandbox, tmp_path: 
         sandbox.git("merge", "-q", *(["--no-ff"] if how == "merge" else ["--ff-only"]), "-m", "M", "results")
     sandbox.git("branch", "-q", "-D", "results")
 
-    (verification,) = verify(sandbox.workspace).sweeps
+    (verification,) = verify_results(sandbox.workspace).sweeps
 
     assert (verification.differences, verification.trials) == ((), 3)
 
@@ -205,17 +205,17 @@ def test_results_that_a_listed_key_signed_are_verified(sandbox: Sandbox, tmp_pat
     recorded(sandbox, tmp_path / "volume")
     sandbox.git("reset", "-q", "--soft", "HEAD~1")
     signed_commit(sandbox, listed, "Record it")
-    assert [sweep.state for sweep in verify(sandbox.workspace).sweeps] == [VerificationState.VERIFIED]
+    assert [sweep.state for sweep in verify_results(sandbox.workspace).sweeps] == [VerificationState.VERIFIED]
 
     sandbox.git("reset", "-q", "--soft", "HEAD~1")
     signed_commit(sandbox, foreign, "Record it again")
-    verification = verify(sandbox.workspace)
+    verification = verify_results(sandbox.workspace)
 
     assert [sweep.state for sweep in verification.sweeps] == [VerificationState.UNSIGNED]
     assert not verification.is_good
     theirs = tmp_path / "theirs"
     theirs.write_text(f"# whom I know\n{line(foreign)}\n")
-    assert verify(sandbox.workspace, signers=theirs).is_good
+    assert verify_results(sandbox.workspace, signers=theirs).is_good
 
 
 @needs_keys
@@ -233,7 +233,7 @@ def test_a_merge_that_puts_results_back_is_signed_by_nobody(sandbox: Sandbox, tm
     made = sandbox.git("commit-tree", tree, "-p", now, "-p", old, "-m", "Merge").strip()
     sandbox.git("reset", "-q", "--hard", made)
 
-    verification = verify(sandbox.workspace)
+    verification = verify_results(sandbox.workspace)
 
     assert [sweep.state for sweep in verification.sweeps] == [VerificationState.UNSIGNED]
 
@@ -241,9 +241,7 @@ def test_a_merge_that_puts_results_back_is_signed_by_nobody(sandbox: Sandbox, tm
 # The command
 
 
-def test_the_command_answers_with_states_and_exit_codes(
-    sandbox: Sandbox, batch: StoredBatch, run_sweep: Callable[..., Done]
-) -> None:
+def test_the_command_answers_with_states_and_exit_codes(sandbox: Sandbox, batch: StoredBatch) -> None:
     good = run_sweep("verify", cwd=sandbox.root)
     edit(sandbox, "results/peak/summary.csv", ",0.5,1.5,", ",0.75,1.5,")
     bad = run_sweep("verify", "peak", cwd=sandbox.root)
@@ -260,13 +258,13 @@ def test_what_there_is_not_cannot_be_verified(sandbox: Sandbox) -> None:
     sandbox.spec()
     sandbox.commit("Ask")
 
-    assert verify(sandbox.workspace).sweeps == ()
+    assert verify_results(sandbox.workspace).sweeps == ()
     with pytest.raises(IdleError, match="nothing is recorded of 'peak'"):
-        verify(sandbox.workspace, "peak")
+        verify_results(sandbox.workspace, "peak")
     with pytest.raises(UsageError, match="no sweep 'other'"):
-        verify(sandbox.workspace, "other")
+        verify_results(sandbox.workspace, "other")
     with pytest.raises(UsageError, match="is not a commit"):
-        verify(sandbox.workspace, revision="nowhere")
+        verify_results(sandbox.workspace, revision="nowhere")
     with pytest.raises(RepositoryError, match="no archived batch of peak has records"):
         rebuild_results(sandbox.workspace.repository, sandbox.head(), "peak")
 
@@ -279,8 +277,8 @@ def test_a_shallow_clone_is_refused_at_once_and_verified_with_its_history(
     subprocess.run(clone, check=True)
 
     with pytest.raises(RepositoryError, match="this clone is shallow") as refused:
-        verify(Workspace.find(folder))
+        verify_results(Workspace.find(folder))
 
     assert refused.value.hint == "run `git fetch --unshallow`"
     subprocess.run(["git", "fetch", "-q", "--unshallow"], cwd=folder, check=True)
-    assert [checked.sweep for checked in verify(Workspace.find(folder)).sweeps] == ["peak"]
+    assert [checked.sweep for checked in verify_results(Workspace.find(folder)).sweeps] == ["peak"]

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.verify import VerificationState, verify_since
 from sweepledger.errors import UsageError
 from sweepledger.repo.batches import StoredBatch
+from sweepledger.verbs.verify import VerificationState, verify_since
 from tests.commands.test_read import recorded
 from tests.repository import Sandbox
 

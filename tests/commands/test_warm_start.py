@@ -1,8 +1,7 @@
 """Finished trials of other tools as foreign evidence of a search."""
 
 import json
-import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +11,19 @@ from optuna.storages.journal import JournalFileBackend
 
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
-from sweepledger.commands.next_ import next_
-from sweepledger.commands.reports.show import show
-from sweepledger.commands.reports.site import site
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds.next_round import RoundDue
-from sweepledger.commands.verify import verify
-from sweepledger.commands.warm_start import warm_start
+from sweepledger.commands.rounds.warm_start import warm_start
 from sweepledger.errors import UnreadableError, UsageError
 from sweepledger.formats import evidence_jsonl
 from sweepledger.repo import batches
 from sweepledger.search.adaptive import Observation
 from sweepledger.structs.record import Status
+from sweepledger.verbs.cluster.next_ import write_next
+from sweepledger.verbs.show import trial_details
+from sweepledger.verbs.site import build_site
+from sweepledger.verbs.verify import verify_results
+from tests.command_line import run_sweep
 from tests.repository import Sandbox
 from tests.searches import hill, leave
 
@@ -56,8 +56,7 @@ def search(sandbox: Sandbox) -> Sandbox:
 
 
 def observed(sandbox: Sandbox) -> list[Observation]:
-    """Return what the next round is computed from."""
-    (step,) = next_(sandbox.workspace, ["hill"], check=True)
+    (step,) = write_next(sandbox.workspace, ["hill"], check=True)
     assert isinstance(step.step, RoundDue)
     return list(step.step.evidence.observations)
 
@@ -109,9 +108,7 @@ def test_a_study_is_read_by_optuna_from_a_copy(search: Sandbox, tmp_path: Path, 
     assert file.read_bytes() == before
 
 
-def test_foreign_trials_are_labelled_and_never_results(
-    search: Sandbox, tmp_path: Path, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
+def test_foreign_trials_are_labelled_and_never_results(search: Sandbox, tmp_path: Path) -> None:
     (tmp_path / "old.csv").write_text("x,score\n0.5,0.25\n")
 
     done = run_sweep(
@@ -138,7 +135,7 @@ def test_foreign_trials_are_labelled_and_never_results(
         **{key: header[key] for key in ("format", "source", "digest")},
     }
     assert header["foreign"] is True
-    assert verify(search.workspace).sweeps == ()
+    assert verify_results(search.workspace).sweeps == ()
 
 
 def test_recorded_rounds_name_the_foreign_trials_that_they_started_from(
@@ -153,10 +150,10 @@ def test_recorded_rounds_name_the_foreign_trials_that_they_started_from(
     leave(tmp_path / "results", batch)
     commit_results(Target(search.workspace.repository), tmp_path / "results", {batch.name})
 
-    site(search.workspace, tmp_path / "site")
+    build_site(search.workspace, tmp_path / "site")
 
     label = "2 foreign trials of mine (csv: old.csv), never verified"
-    assert show(search.workspace, batch.rows[0].trial).foreign == (label,)
+    assert trial_details(search.workspace, batch.rows[0].trial).foreign == (label,)
     readme = (search.root / "results/hill/README.md").read_text()
     assert "The search also started from the trials of `mine`, which are not among these results." in readme
     page = (tmp_path / "site/sweeps/hill/index.html").read_text()
@@ -165,7 +162,7 @@ def test_recorded_rounds_name_the_foreign_trials_that_they_started_from(
     path = search.root / "sweeps/mine.evidence.jsonl"
     path.write_text(path.read_text().replace('"source":"old.csv"', '"source":"<b>new</b>.csv"'))
     search.commit("Name another source")
-    site(search.workspace, tmp_path / "site")
+    build_site(search.workspace, tmp_path / "site")
 
     assert "csv: &lt;b&gt;new&lt;/b&gt;.csv" in (tmp_path / "site/sweeps/hill/index.html").read_text()
 
@@ -235,7 +232,7 @@ def test_a_round_is_blocked_by_evidence_that_cannot_be_read(
     search.commit("Start from old")
 
     with pytest.raises(UnreadableError, match=r"old.evidence.jsonl: line 3: ") as caught:
-        next_(search.workspace, ["hill"], check=True)
+        write_next(search.workspace, ["hill"], check=True)
 
     assert [problem.code for problem in caught.value.problems] == ["evidence-unreadable"]
 

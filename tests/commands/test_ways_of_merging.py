@@ -8,11 +8,15 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands import generate, retry, verify
+from sweepledger.commands import generate
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.reports import log, results, show, status
+from sweepledger.commands.reports import results, status
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.repo import batches
+from sweepledger.verbs.log import sweep_log
+from sweepledger.verbs.retry import retry_trials
+from sweepledger.verbs.show import trial_details
+from sweepledger.verbs.verify import verify_results
 from tests.commands.test_collect import leave, stored
 from tests.repository import Sandbox
 
@@ -74,28 +78,28 @@ def copy(sandbox: Sandbox, folder: Path) -> Sandbox:
 
 
 def command_results(sandbox: Sandbox, state: Path) -> dict[str, Any]:
-    """Ask every command that reads; retry last, as it commits."""
     workspace = sandbox.workspace
     trial = stored(sandbox).rows[0].trial
-    (verified,) = verify.verify(workspace).sweeps
-    listed = results.results(workspace, "peak")
+    (verified,) = verify_results(workspace).sweeps
+    listed = results.rank_trials(workspace, "peak")
     answers = {
         "log": [
             (entry.sweep, entry.kind, entry.text, entry.best)
-            for entry in log.log(workspace, "peak").entries
+            for entry in sweep_log(workspace, "peak")
             if entry.kind != "spec"
         ],
-        "show": show.show(workspace, trial).as_data(),
-        "recorded": [did for did, _ in show.show(workspace, trial).commits],
+        "show": trial_details(workspace, trial).as_data(),
+        "recorded": [did for did, _ in trial_details(workspace, trial).commits],
         "results": [asdict(row) for row in listed.rows],
         "status": [
-            (item.sweep, dict(item.counts), item.best) for item in status.status(workspace, state=state)
+            (item.sweep, dict(item.counts), item.best)
+            for item in status.sweep_statuses(workspace, state=state)
         ],
         "generate": [generated_batch.batch for generated_batch in generate.generate(workspace)],
         "verify": (str(verified.state), verified.differences, verified.trials),
     }
     sandbox.push()
-    again = retry.retry(workspace, "peak")
+    again = retry_trials(workspace, "peak")
     table = batches.of_sweep(batches.in_work_tree(sandbox.root), "peak")[-1]
     return answers | {"retry": (again.batch, [row.trial for row in table.rows])}
 

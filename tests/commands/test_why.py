@@ -2,23 +2,21 @@
 
 import json
 import os
-import subprocess
-from collections.abc import Callable
 
 import pytest
 
-from sweepledger.commands.reports.status import status
-from sweepledger.commands.reports.why import WaitExplanation, why
+from sweepledger.commands.reports.status import sweep_statuses
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import UsageError
 from sweepledger.formats.record_json import format_time
 from sweepledger.structs.settings import LogsSettings
+from sweepledger.verbs.why import WaitExplanation, explain_waiting
+from tests.command_line import run_sweep
 from tests.commands.clusters import MOMENT, Cluster
 from tests.repository import Sandbox
 
 
 def kinds(explanation: WaitExplanation) -> list[tuple[str, int]]:
-    """Return the causes and how many trials have each."""
     groups = [group for batch in explanation.batches for group in batch.causes]
     return [(str(group.cause.kind), len(group.indexes)) for group in groups]
 
@@ -29,14 +27,14 @@ def remedies(explanation: WaitExplanation) -> str:
 
 def test_from_the_spec_to_the_merge_git_alone_says_what_is_missing(sandbox: Sandbox) -> None:
     path = sandbox.spec()
-    fresh = why(sandbox.workspace, "peak")
+    fresh = explain_waiting(sandbox.workspace, "peak")
     path.write_text(path.read_text().replace("method: grid", "method: gird"))
-    wrong = why(sandbox.workspace, str(path))
+    wrong = explain_waiting(sandbox.workspace, str(path))
     sandbox.spec(xs="1, 2")
     sandbox.write("sweepledger.yaml", "version: 1\ngenerate: on-merge\n")
-    unmerged = why(sandbox.workspace, "peak")
+    unmerged = explain_waiting(sandbox.workspace, "peak")
     sandbox.publish("Ask for a sweep")
-    merged = why(sandbox.workspace, "peak")
+    merged = explain_waiting(sandbox.workspace, "peak")
 
     assert kinds(fresh) == [("not-generated", 3)]
     assert "`sweep generate peak`" in remedies(fresh)
@@ -45,17 +43,15 @@ def test_from_the_spec_to_the_merge_git_alone_says_what_is_missing(sandbox: Sand
     assert (kinds(merged), "sweep generate --push" in remedies(merged)) == ([("not-generated", 2)], True)
 
 
-def test_a_batch_waits_for_its_merge_and_then_for_what_runs_it(
-    sandbox: Sandbox, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
+def test_a_batch_waits_for_its_merge_and_then_for_what_runs_it(sandbox: Sandbox) -> None:
     batch = sandbox.merged()
-    merged = why(sandbox.workspace, "peak")
+    merged = explain_waiting(sandbox.workspace, "peak")
     sandbox.git("push", "-q", "--force", "origin", "HEAD~1:main")
     sandbox.git("fetch", "-q", "origin")
-    unmerged = why(sandbox.workspace, "peak")
+    unmerged = explain_waiting(sandbox.workspace, "peak")
     trial = unmerged.batches[0].ids[1]
 
-    explanation = why(sandbox.workspace, trial[:6])
+    explanation = explain_waiting(sandbox.workspace, trial[:6])
     completed = run_sweep("why", "peak", cwd=sandbox.root)
     data = run_sweep("why", trial, "--format=json", cwd=sandbox.root)
 
@@ -72,7 +68,7 @@ def test_a_batch_waits_for_its_merge_and_then_for_what_runs_it(
     (explained,) = json.loads(data.stdout)["data"]["batches"]
     assert (explained["batch"], explained["causes"][0]["trials"]) == (batch, [trial])
     with pytest.raises(UsageError, match="no sweep and no trial 'peek'"):
-        why(sandbox.workspace, "peek")
+        explain_waiting(sandbox.workspace, "peek")
 
 
 def test_a_batch_that_was_archived_elsewhere_is_recorded_and_one_that_was_cancelled_here_says_so(
@@ -81,10 +77,10 @@ def test_a_batch_that_was_archived_elsewhere_is_recorded_and_one_that_was_cancel
     batch = sandbox.merged()
     sandbox.git("mv", f"overlays/active/{batch}", f"overlays/archive/{batch}")
     sandbox.publish("Archive")
-    archived = why(sandbox.workspace, "peak")
+    archived = explain_waiting(sandbox.workspace, "peak")
     sandbox.git("checkout", "-q", "HEAD~1", "--", ".")
     sandbox.git("rm", "-q", "-r", f"overlays/archive/{batch}")
-    behind = why(sandbox.workspace, "peak")
+    behind = explain_waiting(sandbox.workspace, "peak")
 
     assert kinds(archived) == [("cancelled", 3)]
     assert (kinds(behind), remedies(behind)) == ([("recorded", 3)], "`git pull origin main`")
@@ -93,10 +89,10 @@ def test_a_batch_that_was_archived_elsewhere_is_recorded_and_one_that_was_cancel
 def test_the_link_to_the_log_system_names_the_trial_with_escaped_values(sandbox: Sandbox) -> None:
     link = "https://logs.example.org/{namespace}?q={batch}%20{trial}&pod={pod}"
     batch = sandbox.merged()
-    trial = why(sandbox.workspace, "peak").batches[0].ids[1]
+    trial = explain_waiting(sandbox.workspace, "peak").batches[0].ids[1]
     sandbox.write("sweepledger.yaml", f"version: 1\nlogs: '{link}'\n")
 
-    (explained,) = why(sandbox.workspace, trial).batches
+    (explained,) = explain_waiting(sandbox.workspace, trial).batches
 
     assert explained.logs == f"https://logs.example.org/sweeps?q={batch}%20{trial}&pod={batch}-1-"
     assert LogsSettings("https://x.example/{sweep}").url(sweep="a/b&c") == "https://x.example/a%2Fb%26c"
@@ -108,7 +104,7 @@ def test_a_cluster_that_does_not_answer_is_said_with_what_git_knows(
     sandbox.merged()
     monkeypatch.setenv("KUBECONFIG", str(sandbox.root / "nowhere"))
 
-    explanation = why(sandbox.workspace, "peak", kubectl=Kubectl())
+    explanation = explain_waiting(sandbox.workspace, "peak", kubectl=Kubectl())
 
     (group,) = explanation.batches[0].causes
     assert str(group.cause.kind) == "unknown"
@@ -117,7 +113,7 @@ def test_a_cluster_that_does_not_answer_is_said_with_what_git_knows(
 
 def test_a_real_api_server_says_what_each_trial_waits_for(sandbox: Sandbox, cluster: Cluster) -> None:
     batch = sandbox.merged(xs="1, 2, 3, 4, 5", parallelism=5)
-    absent = why(sandbox.workspace, "peak", kubectl=Kubectl())
+    absent = explain_waiting(sandbox.workspace, "peak", kubectl=Kubectl())
     cluster.job(batch, trials=5)
     cluster.server.kubectl("patch", "job", batch, *cluster.here, "--patch", '{"spec": {"parallelism": 5}}')
     cluster.say("jobs", batch, {"completedIndexes": "0", "startTime": MOMENT})
@@ -133,7 +129,7 @@ def test_a_real_api_server_says_what_each_trial_waits_for(sandbox: Sandbox, clus
     unfit = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
     cluster.say("pods", "no-node-4", {"phase": "Pending", "conditions": [unfit]})
 
-    explanation = why(sandbox.workspace, "peak", kubectl=Kubectl())
+    explanation = explain_waiting(sandbox.workspace, "peak", kubectl=Kubectl())
 
     assert kinds(absent) == [("not-synced", 5)]
     assert kinds(explanation) == [
@@ -151,20 +147,18 @@ def test_a_batch_that_only_fails_names_the_commands_that_end_it(sandbox: Sandbox
     cluster.job(batch, trials=5)
     cluster.say("jobs", batch, {"failedIndexes": "0-2", "startTime": MOMENT})
 
-    explanation = why(sandbox.workspace, "peak", kubectl=Kubectl())
-    (result,) = status(sandbox.workspace, state=sandbox.root / ".sweepledger", kubectl=Kubectl())
-    (remark,) = (each for each in result.remarks if "failed" in each.text)
+    explanation = explain_waiting(sandbox.workspace, "peak", kubectl=Kubectl())
+    (result,) = sweep_statuses(sandbox.workspace, state=sandbox.root / ".sweepledger", kubectl=Kubectl())
+    (remark,) = (each for each in result.remarks if "failed" in each.message)
 
     assert kinds(explanation)[0] == ("failed", 3)
-    assert "3 trials of the batch failed and none is ok" in remark.text
+    assert "3 trials of the batch failed and none is ok" in remark.message
     for command in ("cluster pause peak", f"cancel peak --batch {batch}", "retry peak --update"):
         assert f"`sweep {command}`" in explanation.batches[0].causes[0].cause.remedy
         assert f"`sweep {command}`" in remark.hint
 
 
-def test_an_explanation_tells_when_this_clone_last_heard_of_the_branch(
-    sandbox: Sandbox, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
+def test_an_explanation_tells_when_this_clone_last_heard_of_the_branch(sandbox: Sandbox) -> None:
     sandbox.merged()
     sandbox.git("fetch", "-q", "origin")
     fetched = sandbox.root / ".git/FETCH_HEAD"
@@ -172,9 +166,9 @@ def test_an_explanation_tells_when_this_clone_last_heard_of_the_branch(
     pushed = max(int(line.split("\t")[0].split()[-2]) for line in log.read_text().splitlines())
 
     os.utime(fetched, (pushed + 3600, pushed + 3600))
-    after_fetch = why(sandbox.workspace, "peak")
+    after_fetch = explain_waiting(sandbox.workspace, "peak")
     os.utime(fetched, (pushed - 3600, pushed - 3600))
-    after_push = why(sandbox.workspace, "peak")
+    after_push = explain_waiting(sandbox.workspace, "peak")
     text = run_sweep("why", "peak", cwd=sandbox.root).stdout
     data = json.loads(run_sweep("why", "peak", "--format=json", cwd=sandbox.root).stdout)["data"]
 
@@ -188,4 +182,4 @@ def test_without_a_remote_an_explanation_has_no_age(sandbox: Sandbox) -> None:
     sandbox.spec()
     sandbox.git("remote", "remove", "origin")
 
-    assert why(sandbox.workspace, "peak").updated is None
+    assert explain_waiting(sandbox.workspace, "peak").updated is None

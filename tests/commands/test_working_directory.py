@@ -13,19 +13,19 @@ from typing import Any
 import pytest
 
 from sweepledger.commands.check import check
-from sweepledger.commands.exchange import export_batch
 from sweepledger.commands.generate import generate
-from sweepledger.commands.reports.show import show
-from sweepledger.commands.reproduce import recipe, reproduce
+from sweepledger.commands.reports.rerun import recipe, run_again
 from sweepledger.commands.run import RunOptions, SweepRun
 from sweepledger.commands.try_ import try_
-from sweepledger.commands.validate import validate
 from sweepledger.engine.local.volumes import StateFolders
 from sweepledger.errors import SpecError
 from sweepledger.problems import Severity
 from sweepledger.repo import batches
 from sweepledger.repo.state import create_state
 from sweepledger.structs.values import as_data
+from sweepledger.verbs.export import export_batch
+from sweepledger.verbs.show import trial_details
+from sweepledger.verbs.validate import check_specs
 from tests.repository import Sandbox
 
 PROGRAM = """import argparse, json, os, pathlib
@@ -78,7 +78,6 @@ def laptop(sandbox: Sandbox, run: str = ALL, *, code: str = ".", data: str = "..
 
 
 def run(sandbox: Sandbox) -> list[dict[str, Any]]:
-    """Run the sweep, and return its records."""
     list(
         SweepRun.prepare(sandbox.workspace, ("peak",)).run(
             RunOptions(create_state(sandbox.workspace.repository))
@@ -113,8 +112,8 @@ def test_a_program_runs_in_its_folder_and_what_it_keeps_is_in_the_record(
     assert (program.command[-2], program.workdir) == ("train.py", "mnist")
     assert program.data is not None
     assert program.data.at == {"mnist": "../data"}
-    assert reproduce(sandbox.workspace, trial).is_equal
-    assert show(sandbox.workspace, trial).batch.lock.program == program
+    assert run_again(sandbox.workspace, trial).is_equal
+    assert trial_details(sandbox.workspace, trial).batch.lock.program == program
     assert (
         recipe(sandbox.workspace, trial)
         .lines[-1]
@@ -210,7 +209,7 @@ def test_the_folder_of_a_tried_trial_is_left_on_request(
     assert (tried.folder / "out/model.pt").read_text() == "digits 2"
     assert tried.as_data()["folder"] == str(tried.folder)
     assert try_(sandbox.workspace, "peak", 1, quiet=True).folder is None
-    assert [*(tmp_path / "tried").iterdir()] == [tried.folder.parents[4]]
+    assert [*(tmp_path / "tried").iterdir()] == [tried.folder.parents[7]]
 
 
 def test_exported_scripts_start_trials_in_the_same_folder(sandbox: Sandbox) -> None:
@@ -299,6 +298,20 @@ def test_what_the_committed_code_does_not_give_is_refused_before_anything_runs(
 def test_a_folder_that_is_not_written_yet_is_a_warning(sandbox: Sandbox) -> None:
     laptop(sandbox, "  workdir: later")
 
-    (problem,) = validate(sandbox.workspace).problems
+    (problem,) = check_specs(sandbox.workspace)[1]
 
     assert (problem.code, problem.path, problem.severity) == ("workdir", "run.workdir", Severity.WARNING)
+
+
+def test_a_tried_trial_has_the_environment_of_its_spec(sandbox: Sandbox) -> None:
+    program = "import json, os\nwith open(os.environ['SWEEP_RESULT'], 'w') as file:\n"
+    sandbox.write(
+        "code/train.py", f"{program}    json.dump({{'score': float(os.environ['FACTOR'])}}, file)\n"
+    )
+    path = sandbox.spec()
+    path.write_text(path.read_text().replace("\nrun:\n", "\nrun:\n  environment: {FACTOR: '2.5'}\n"))
+
+    tried = try_(sandbox.workspace, "peak", 0, quiet=True)
+
+    assert tried.record is not None
+    assert tried.record.metrics == {"score": 2.5}

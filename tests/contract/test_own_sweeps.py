@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.reports.log import log
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.verify import verify
+from sweepledger.verbs.log import sweep_log
+from sweepledger.verbs.verify import verify_results
 from tests.command_line import run_sweep
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +30,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_what_was_recorded_is_what_the_records_say(history: Workspace, name: str) -> None:
-    (verification,) = verify(history, name, revision="HEAD").sweeps
+    (verification,) = verify_results(history, name, revision="HEAD").sweeps
 
     assert (verification.differences, verification.trials > 0) == ((), True)
     assert verification.batches == (4 if name == "mnist-search" else 1)
@@ -38,7 +38,7 @@ def test_what_was_recorded_is_what_the_records_say(history: Workspace, name: str
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_each_has_its_spec_its_batches_and_its_results_in_the_log(history: Workspace, name: str) -> None:
-    kinds = {entry.kind for entry in log(history, name).entries}
+    kinds = {entry.kind for entry in sweep_log(history, name)}
 
     assert kinds >= {"spec", "batch", "results"}
 

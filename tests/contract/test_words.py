@@ -10,12 +10,15 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.reports.compare import Spent
-from sweepledger.commands.reports.explain import Proposal
+from sweepledger.commands.cancel import BatchesChange, Cancelled
+from sweepledger.commands.reports.comparison import Spent
+from sweepledger.commands.reports.difference_causes import Proposal
+from sweepledger.commands.reports.recorded_status import BestValue
+from sweepledger.commands.reports.status import BatchOrigin, Origin, Remark
+from sweepledger.commands.rounds.progress import SearchProgress
 from sweepledger.commands.verification.commit_audit import UnsignedChange
 from sweepledger.commands.verification.file_diff import FileDifference
 from sweepledger.exchange.conversion import Loss
-from sweepledger.formats.evidence_jsonl import ForeignEvidence
 from sweepledger.plan.changes import FileChange, OutdatedPart
 from sweepledger.plan.coverage import Discrepancy
 from sweepledger.plan.forecast import Quantiles
@@ -35,12 +38,8 @@ REPLACED = frozenset(
 """Words for which the glossary has another."""
 
 WRITTEN_BY_ASDICT: dict[str, list[Any]] = {
-    "cli/author.py": [ForeignEvidence],
-    "cli/verification.py": [FileDifference],
-    "commands/exchange.py": [Loss, Loss],
-    "commands/verify.py": [FileDifference, UnsignedChange],
-    "commands/reports/compare.py": [Interval, Spent, Interval],
-    "commands/reports/explain.py": [FactorFinding, Proposal],
+    "commands/reports/comparison.py": [Interval, Spent, Interval],
+    "commands/reports/difference_causes.py": [FactorFinding, Proposal],
     "plan/review_json.py": [
         Quantiles,
         OutdatedPart,
@@ -52,21 +51,33 @@ WRITTEN_BY_ASDICT: dict[str, list[Any]] = {
         FileChange,
         Discrepancy,
     ],
+    "verbs/verify.py": [FileDifference, UnsignedChange],
 }
 """The class of each value whose fields become keys, by the module that writes it: `asdict` does not name them."""
+WRITTEN_BY_VERBS = (
+    *(BatchOrigin, BatchesChange, BestValue, Cancelled, Loss, Origin, Remark, SearchProgress),
+)
+"""The classes of other packages that a verb gives as its result, or as a part of it."""
 
 
 def is_answer(path: Path, function: ast.FunctionDef | ast.Module) -> bool:
     folder = path.relative_to(PACKAGE).parts[0]
     if isinstance(function, ast.Module):
         is_command = folder == "cli" and "text" not in path.parts and path.name != "app.py"
-        return is_command or path.name == "review_json.py"
+        return is_command or folder == "verbs" or path.name == "review_json.py"
     return folder in {"commands", "engine"} and function.name.endswith("_data")
 
 
+def is_method(node: ast.stmt, name: str) -> bool:
+    return isinstance(node, ast.FunctionDef) and node.name == name
+
+
 def written_keys(node: ast.AST) -> Iterator[str]:
-    """Yield the texts that are keys of mappings, or under which a mapping gets a member."""
+    """Yield the texts that are keys of mappings, or under which a mapping gets a member, and the fields of results."""
     for part in ast.walk(node):
+        if isinstance(part, ast.ClassDef) and not any(is_method(item, "as_data") for item in part.body):
+            fields = (item.target for item in part.body if isinstance(item, ast.AnnAssign))
+            yield from (field.id for field in fields if isinstance(field, ast.Name))
         keys: list[ast.expr | None] = part.keys if isinstance(part, ast.Dict) else []
         if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Store):
             keys = [part.slice]
@@ -74,7 +85,6 @@ def written_keys(node: ast.AST) -> Iterator[str]:
 
 
 def answers() -> Iterator[tuple[str, ast.FunctionDef | ast.Module]]:
-    """Yield each module or function that writes JSON answers."""
     for path in sorted(PACKAGE.rglob("*.py")):
         module = ast.parse(path.read_text(encoding="utf-8"))
         functions = (node for node in ast.walk(module) if isinstance(node, ast.FunctionDef))
@@ -86,7 +96,7 @@ def answers() -> Iterator[tuple[str, ast.FunctionDef | ast.Module]]:
 def json_keys() -> frozenset[str]:
     fields = {
         field.name
-        for kinds in WRITTEN_BY_ASDICT.values()
+        for kinds in (*WRITTEN_BY_ASDICT.values(), WRITTEN_BY_VERBS)
         for kind in kinds
         for field in dataclasses.fields(kind)
     }

@@ -40,7 +40,6 @@ egress:
 
 
 def documented(name: str) -> dict[str, Any]:
-    """Give a ClusterRole as the page has it."""
     page = (HERE / "docs/kubernetes.md").read_text()
     blocks = map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", page, re.DOTALL))
     (block,) = [item for item in blocks if isinstance(item, dict) and item.get("metadata") == {"name": name}]
@@ -56,7 +55,6 @@ class Account:
 
     @classmethod
     def of(cls, machine: Machine, namespace: str, name: str) -> "Account":
-        """Take on a service account of the cluster."""
         return cls(Server(machine.server.folder, controller_files.kubeconfig(machine, namespace, name)))
 
     def refused(self, *arguments: str, given: object = None) -> str:

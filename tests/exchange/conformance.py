@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sweepledger import search
-from sweepledger.commands.warm_start import READERS as TRIAL_READERS
+from sweepledger.commands.rounds.warm_start import READERS as TRIAL_READERS
 from sweepledger.errors import ToolError
 from sweepledger.exchange.conversion import Imported
 from sweepledger.exchange.registry import READERS
@@ -245,7 +245,6 @@ def _replacement(
 
 
 def read(name: str, content: bytes | None = None) -> Imported:
-    """Import an example, or other content in its format."""
     return READERS[name.partition(":")[0]](SEEDS[name] if content is None else content, name="imported")
 
 

@@ -1,20 +1,15 @@
 """`sweep export`: a sweep in, a file for another tool and a report out."""
 
-import json
-import subprocess
-from collections.abc import Callable
-
 import pytest
 import yaml
 
-from sweepledger.commands.exchange import export
 from sweepledger.errors import SpecError, UsageError
+from sweepledger.verbs.export import export_sweep
+from tests.command_line import run_sweep
 from tests.repository import Sandbox
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
 
-
-def test_a_file_goes_to_standard_output_and_the_report_beside_it(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_a_file_goes_to_standard_output_and_the_report_beside_it(sandbox: Sandbox) -> None:
     sandbox.spec()
 
     done = run_sweep("export", "wandb", "peak", cwd=sandbox.root)
@@ -24,32 +19,22 @@ def test_a_file_goes_to_standard_output_and_the_report_beside_it(sandbox: Sandbo
     assert "metric.source" in done.stderr
 
 
-def test_machines_get_the_file_and_the_losses_in_one_object(sandbox: Sandbox, run_sweep: Run) -> None:
-    sandbox.spec()
-
-    done = run_sweep("export", "hydra", "peak", "--format", "json", cwd=sandbox.root)
-
-    data = json.loads(done.stdout)["data"]
-    assert yaml.safe_load(data["text"])["hydra"]["sweeper"]["params"] == {"x": "1,2,3", "bias": "0.5"}
-    assert "command" in [loss["part"] for loss in data["losses"]]
-
-
 def test_a_file_is_written_and_never_over_another(sandbox: Sandbox) -> None:
     sandbox.spec()
     output = sandbox.root / "sweep.yaml"
 
-    sent = export(sandbox.workspace, "wandb", "peak", output=output)
+    sent = export_sweep(sandbox.workspace, "wandb", "peak", output=output)
 
     assert output.read_text() == sent.text
     with pytest.raises(UsageError, match="not overwritten"):
-        export(sandbox.workspace, "wandb", "peak", output=output)
+        export_sweep(sandbox.workspace, "wandb", "peak", output=output)
 
 
 def test_a_sweep_that_is_wrong_is_not_exported(sandbox: Sandbox) -> None:
     sandbox.write("sweeps/peak.yaml", "name: peak\n")
 
     with pytest.raises(SpecError):
-        export(sandbox.workspace, "wandb", "peak")
+        export_sweep(sandbox.workspace, "wandb", "peak")
 
 
 @pytest.mark.parametrize("foreign", ["hydra", "csv", "jsonl", "nvidia"])
@@ -61,17 +46,17 @@ def test_a_search_by_rounds_goes_to_tools_that_search_by_themselves_only(
     searched = text.replace("method: grid", "method: tpe\nseed: 1\nrounds: {size: 2, max: 2}")
     sandbox.write("sweeps/peak.yaml", searched)
 
-    assert "bayes" in export(sandbox.workspace, "wandb", "peak").text
-    assert "multivariate-tpe" in export(sandbox.workspace, "katib", "peak").text
+    assert "bayes" in export_sweep(sandbox.workspace, "wandb", "peak").text
+    assert "multivariate-tpe" in export_sweep(sandbox.workspace, "katib", "peak").text
     with pytest.raises(UsageError, match=f"peak is an adaptive search, and {foreign} lists"):
-        export(sandbox.workspace, foreign, "peak")
+        export_sweep(sandbox.workspace, foreign, "peak")
 
 
 @pytest.mark.parametrize("foreign", ["wandb", "hydra"])
-def test_what_went_out_comes_back_as_the_same_trials(foreign: str, sandbox: Sandbox, run_sweep: Run) -> None:
+def test_what_went_out_comes_back_as_the_same_trials(foreign: str, sandbox: Sandbox) -> None:
     sandbox.spec()
     output = sandbox.root / "foreign.yaml"
-    export(sandbox.workspace, foreign, "peak", output=output)
+    export_sweep(sandbox.workspace, foreign, "peak", output=output)
     sandbox.write("code/main.py", "")
 
     done = run_sweep("import", foreign, "foreign.yaml", "--name", "peak", cwd=sandbox.root)

@@ -1,21 +1,19 @@
 """`sweep import`: a file of a stranger in, a spec and a report out."""
 
 import json
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from sweepledger.cli.author import BATCH_FORMATS, ExportFormat, ImportFormat
-from sweepledger.commands.exchange import ForeignFile, import_
 from sweepledger.errors import SpecError, UsageError
 from sweepledger.exchange.conversion import Imported
 from sweepledger.exchange.registry import EXPORTS, IMPORTS, READERS, WRITERS
+from sweepledger.verbs.export import BATCH_FORMATS, ExportFormat
+from sweepledger.verbs.import_ import ForeignFile, ImportFormat, import_spec
+from tests.command_line import run_sweep
 from tests.repository import Sandbox
 
 ROOT = Path(__file__).parents[2]
-Run = Callable[..., subprocess.CompletedProcess[str]]
 
 WANDB = """\
 program: code/train.py
@@ -53,25 +51,25 @@ def test_every_format_is_offered() -> None:
     assert tuple(WRITERS) == EXPORTS
 
 
-def test_a_spec_goes_to_standard_output_and_the_report_beside_it(tmp_path: Path, run_sweep: Run) -> None:
+def test_a_spec_goes_to_standard_output_and_the_report_beside_it(tmp_path: Path) -> None:
     (tmp_path / "Peaks.yaml").write_text(WANDB)
 
     done = run_sweep("import", "wandb", "Peaks.yaml", cwd=tmp_path)
 
     assert done.returncode == 0, done.stderr
-    assert done.stdout == import_("wandb", a_source(), folder=tmp_path).text
+    assert done.stdout == import_spec("wandb", a_source(), folder=tmp_path).text
     assert "name: peaks\n" in done.stdout
     assert "project" in done.stderr
 
 
-def test_standard_input_is_a_file_too(tmp_path: Path, run_sweep: Run) -> None:
+def test_standard_input_is_a_file_too(tmp_path: Path) -> None:
     done = run_sweep("import", "wandb", "-", cwd=tmp_path, stdin=WANDB.encode())
 
     assert done.returncode == 0, done.stderr
     assert "name: imported\n" in done.stdout
 
 
-def test_machines_get_the_spec_and_the_losses_in_one_object(tmp_path: Path, run_sweep: Run) -> None:
+def test_machines_get_the_spec_and_the_losses_in_one_object(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(WANDB)
 
     done = run_sweep("import", "wandb", "s.yaml", "--name", "lr", "--format", "json", cwd=tmp_path)
@@ -96,13 +94,13 @@ def test_machines_get_the_spec_and_the_losses_in_one_object(tmp_path: Path, run_
 def test_a_sweep_is_called_as_a_person_says_or_the_file_or_the_files_name(
     own: str, shown: str, name: str | None, expected: str, tmp_path: Path
 ) -> None:
-    spec = import_("wandb", a_source(f"{WANDB}{own}\n", shown), folder=tmp_path, name=name)
+    spec = import_spec("wandb", a_source(f"{WANDB}{own}\n", shown), folder=tmp_path, name=name)
 
     assert f"\nname: {expected}\n" in spec.text
     assert spec.problems == ()
 
 
-def test_a_spec_that_our_rules_refuse_is_given_all_the_same(tmp_path: Path, run_sweep: Run) -> None:
+def test_a_spec_that_our_rules_refuse_is_given_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(WANDB.replace("[1, 2]", "[1, 99999999999999999999]"))
 
     done = run_sweep("import", "wandb", "s.yaml", cwd=tmp_path)
@@ -140,7 +138,7 @@ def test_a_refusal_says_what_to_do_with_this_file(
     format_name: str, content: str, remedy: str, tmp_path: Path
 ) -> None:
     with pytest.raises(SpecError) as refused:
-        import_(format_name, a_source(content), folder=tmp_path)
+        import_spec(format_name, a_source(content), folder=tmp_path)
 
     (problem,) = refused.value.problems
     assert remedy in (problem.hint or "")
@@ -157,7 +155,7 @@ def test_a_study_is_chosen_by_the_name_that_its_sweep_gets(tmp_path: Path) -> No
         )
     )
 
-    spec = import_("optuna", a_source(studies), folder=tmp_path, name="had-pso-tuning")
+    spec = import_spec("optuna", a_source(studies), folder=tmp_path, name="had-pso-tuning")
 
     assert "name: had-pso-tuning\n" in spec.text
     assert "of_0:" in spec.text
@@ -167,8 +165,8 @@ def test_problems_of_a_spec_that_is_only_shown_name_no_file(tmp_path: Path) -> N
     source = a_source(WANDB.replace("[1, 2]", "[1, 99999999999999999999]"))
     output = tmp_path / "peaks.yaml"
 
-    (shown,) = import_("wandb", source, folder=tmp_path).problems
-    (problem,) = import_("wandb", source, folder=tmp_path, output=output).problems
+    (shown,) = import_spec("wandb", source, folder=tmp_path).problems
+    (problem,) = import_spec("wandb", source, folder=tmp_path, output=output).problems
 
     assert shown.file == "<imported>"
     assert problem.file == output.as_posix()
@@ -178,14 +176,14 @@ def test_problems_of_a_spec_that_is_only_shown_name_no_file(tmp_path: Path) -> N
 def test_problems_of_a_table_beside_a_spec_that_is_only_shown_name_the_table(tmp_path: Path) -> None:
     rows = "".join(f"{number},x\n" for number in range(20_000))
 
-    problems = import_("csv", a_source(f"x,note\n{rows}5,x\n", "old/table.csv"), folder=tmp_path).problems
+    problems = import_spec("csv", a_source(f"x,note\n{rows}5,x\n", "old/table.csv"), folder=tmp_path).problems
 
     assert {problem.file for problem in problems} == {"old/table.csv"}
 
 
 def test_a_file_of_no_such_format_is_refused_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(SpecError) as caught:
-        import_("wandb", a_source("a: 1\na: 2\n"), folder=tmp_path)
+        import_spec("wandb", a_source("a: 1\na: 2\n"), folder=tmp_path)
 
     (problem,) = caught.value.problems
     assert (problem.code, problem.file, problem.line) == ("foreign-file", "old/Peaks.yaml", 2)
@@ -196,7 +194,7 @@ def test_nothing_is_ever_overwritten(tmp_path: Path) -> None:
     output.write_text("precious")
 
     with pytest.raises(UsageError, match="not overwritten"):
-        import_("wandb", a_source(), folder=tmp_path, output=output)
+        import_spec("wandb", a_source(), folder=tmp_path, output=output)
 
     assert output.read_text() == "precious"
 
@@ -205,7 +203,7 @@ def test_a_dangling_link_is_no_free_place(tmp_path: Path) -> None:
     (tmp_path / "lr.yaml").symlink_to("elsewhere")
 
     with pytest.raises(UsageError, match="not overwritten"):
-        import_("wandb", a_source(), folder=tmp_path, output=tmp_path / "lr.yaml")
+        import_spec("wandb", a_source(), folder=tmp_path, output=tmp_path / "lr.yaml")
 
 
 def test_what_is_no_file_is_said(tmp_path: Path) -> None:
@@ -213,7 +211,7 @@ def test_what_is_no_file_is_said(tmp_path: Path) -> None:
         ForeignFile.read(tmp_path / "missing.yaml")
 
 
-def test_no_file_can_move_the_cursor(tmp_path: Path, run_sweep: Run) -> None:
+def test_no_file_can_move_the_cursor(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(WANDB + '"k\\e[2J": 1\n"metric\\u202e": 1\n')
 
     done = run_sweep("import", "wandb", "s.yaml", cwd=tmp_path)
@@ -222,7 +220,7 @@ def test_no_file_can_move_the_cursor(tmp_path: Path, run_sweep: Run) -> None:
     assert "\u202e" not in done.stdout + done.stderr
 
 
-def test_an_unmodified_script_runs_from_its_own_sweep_file(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_an_unmodified_script_runs_from_its_own_sweep_file(sandbox: Sandbox) -> None:
     sandbox.write("code/train.py", SCRIPT)
     sandbox.write("sweep.yaml", WANDB)
     made = run_sweep("import", "wandb", "sweep.yaml", "--output", "sweeps/peak.yaml", cwd=sandbox.root)
@@ -234,7 +232,7 @@ def test_an_unmodified_script_runs_from_its_own_sweep_file(sandbox: Sandbox, run
     assert "score=1.0" in tried.stdout
 
 
-def test_no_line_of_the_report_is_the_files_own(tmp_path: Path, run_sweep: Run) -> None:
+def test_no_line_of_the_report_is_the_files_own(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(
         WANDB.replace("name: score", '"name": "m\\n::error::metric"') + '"x\\n::error::unknownkey": 1\n'
     )
@@ -245,9 +243,7 @@ def test_no_line_of_the_report_is_the_files_own(tmp_path: Path, run_sweep: Run) 
     assert not any(line.lstrip().startswith("::") for line in done.stderr.splitlines())
 
 
-def test_nothing_is_imported_into_gits_own_folder_or_through_a_link(
-    sandbox: Sandbox, run_sweep: Run, tmp_path: Path
-) -> None:
+def test_nothing_is_imported_into_gits_own_folder_or_through_a_link(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.write("s.yaml", WANDB)
     (tmp_path / "elsewhere").mkdir()
     (sandbox.root / "sweeps").symlink_to(tmp_path / "elsewhere")
@@ -270,6 +266,6 @@ def test_a_number_that_no_spec_can_hold_ends_in_a_sentence(
     monkeypatch.setitem(READERS, "csv", read)
 
     with pytest.raises(SpecError) as refused:
-        import_("csv", a_source(), folder=tmp_path)
+        import_spec("csv", a_source(), folder=tmp_path)
 
     assert [problem.code for problem in refused.value.problems] == ["foreign-file"]

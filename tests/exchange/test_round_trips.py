@@ -5,7 +5,6 @@ from functools import cache
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 
-from sweepledger.commands.exchange import SEARCH_FORMATS
 from sweepledger.errors import UsageError
 from sweepledger.exchange.conversion import most_trials
 from sweepledger.exchange.registry import EXPORTS, IMPORTS, READERS, WRITERS
@@ -14,6 +13,7 @@ from sweepledger.structs.domain import Choice, Constant, Domain, Quantized, Unif
 from sweepledger.structs.search_block import AdaptiveSearch, RandomSearch
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import canonical_json
+from sweepledger.verbs.export import SEARCH_FORMATS
 from tests.exchange.drawn import searches, sweeps
 from tests.exchange.imported import assignments_of, sweep_of, whats
 from tests.written_specs import good
@@ -63,7 +63,6 @@ def there_and_back(name: str, sweep: Sweep) -> tuple[Sweep, set[str]]:
 
 
 def trials(sweep: Sweep) -> list[str]:
-    """Return the configurations of a sweep, in any order."""
     return sorted(map(canonical_json, assignments_of(sweep)))
 
 
@@ -121,7 +120,6 @@ def test_other_trials_never_come_back_in_silence_in_many_tries(name: str, sweep:
 
 
 def values_of(domain: Domain) -> object:
-    """Return the values of a domain if they are listed or rounded; else the domain itself."""
     match domain:
         case Choice(values, None):
             return {canonical_json(value) for value in values}

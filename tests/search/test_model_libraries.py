@@ -14,13 +14,13 @@ from packaging.requirements import Requirement
 
 from sweepledger.commands.plan import plan
 from sweepledger.commands.scaffold.init import new
-from sweepledger.commands.validate import validate
 from sweepledger.errors import ToolError
 from sweepledger.problems import Severity
 from sweepledger.search.adaptive import Round, next_round
 from sweepledger.search.adaptive.model_based import missing_library
 from sweepledger.spec.starter import Starter
 from sweepledger.structs.search_block import Method
+from sweepledger.verbs.validate import check_specs
 from tests.repository import Sandbox
 from tests.search.rounds_conformance import a_sweep_of
 from tests.searches import hill
@@ -54,7 +54,6 @@ def test_the_private_names_that_the_proposers_use_exist() -> None:
 
 
 def hide(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
-    """Make a library look as if it were not installed."""
     for module in {library, *(name for name in sys.modules if name.split(".")[0] == library)}:
         monkeypatch.setitem(sys.modules, module, None)
     for name in MODULES:
@@ -102,11 +101,11 @@ def test_validate_says_which_library_a_method_lacks_and_how_to_install_it(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, method: str, library: str, extra: str
 ) -> None:
     hill(sandbox, method=method)
-    assert validate(sandbox.workspace).problems == ()
+    assert check_specs(sandbox.workspace)[1] == ()
     # What a package that is not installed looks like to importlib.
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == library else object())
 
-    (problem,) = validate(sandbox.workspace).problems
+    (problem,) = check_specs(sandbox.workspace)[1]
 
     assert (problem.code, problem.path, problem.severity) == ("library-missing", "method", Severity.WARNING)
     assert problem.message == f"method: {method} requires {library}, which is not installed"
@@ -138,7 +137,7 @@ def test_a_new_search_has_a_method_whose_library_is_installed(
     text = (sandbox.root / "sweeps/fresh.yaml").read_text()
     assert f"\nmethod: {method}   # a search" in text
     assert ("pip install 'sweepledger[" in text) is ("egobox" in absent)
-    found = {problem.code for problem in validate(sandbox.workspace, ["fresh"]).problems}
+    found = {problem.code for problem in check_specs(sandbox.workspace, ["fresh"])[1]}
     assert ("library-missing" in found) is (len(absent) == 2)
 
 

@@ -10,11 +10,11 @@ from jsonschema import Draft202012Validator
 
 from sweepledger.model.forms import DIGEST, DNS_LABEL
 from sweepledger.spec.rules.domains import DISTRIBUTIONS
-from sweepledger.spec.rules.program import INTERPRETER
 from sweepledger.spec.schemas import load_schema, schema_text
 from sweepledger.spec.structure import planned_keys
 from sweepledger.structs.metric import METRIC_NAME
 from sweepledger.structs.names import CLUSTER_NAME, PARAMETER_NAME, SWEEP_NAME
+from sweepledger.structs.run_config import INTERPRETER_FORM
 from tools import json_schemas
 
 NAMES = ("settings", "sweep")
@@ -80,7 +80,7 @@ def pattern(name: str, *path: str) -> str:
         (pattern("sweep", "properties", "name"), SWEEP_NAME),
         (pattern("sweep", "properties", "metric", "properties", "name"), METRIC_NAME),
         (pattern("sweep", "$defs", "parameters", "propertyNames"), PARAMETER_NAME),
-        (pattern("sweep", "properties", "run", "properties", "interpreter"), INTERPRETER),
+        (pattern("sweep", "properties", "run", "properties", "interpreter"), INTERPRETER_FORM),
         (pattern("settings", "properties", "namespace"), DNS_LABEL),
         (pattern("settings", "properties", "clusters", "propertyNames"), CLUSTER_NAME),
         (pattern("settings", "properties", "results", "properties", "claim"), DNS_LABEL),

@@ -13,7 +13,7 @@ import yaml
 from sweepledger import __version__
 from sweepledger.commands.scaffold import templates
 from sweepledger.commands.scaffold.init import init
-from sweepledger.commands.scaffold.upgrade import upgrade
+from sweepledger.verbs.cluster.upgrade import upgrade_files
 from tests.command_line import install_sweep
 from tests.repository import Sandbox
 from tests.workflows.runner import LEFT_BEHIND, leave_behind
@@ -35,7 +35,6 @@ def job(name: str) -> dict[str, Any]:
 def run_job(
     name: str, clone: Path, remote: Path, tools: Path, **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run the script of a job in a clone, with the variables that GitLab sets."""
     if not (tools / "python3").exists():
         install_sweep(tools)
         (tools / "python3").write_text(FAKE_PYTHON.format(here=tools))
@@ -268,7 +267,7 @@ def test_an_upgrade_pins_the_version_where_gitlab_reads_it(team: Sandbox) -> Non
     team.write(".gitlab/sweep.in", "sweepledger[sampling]==0.0.1\n")
     team.commit("Pin an old version")
 
-    done = upgrade(team.workspace)
+    done = upgrade_files(team.workspace)
 
     assert ".gitlab/sweep.in" in done.written
     assert (team.root / ".gitlab/sweep.in").read_text() == f"sweepledger[sampling]=={__version__}\n"

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from sweepledger.api.html import facts_html, text_html
 from sweepledger.api.table import ResultTable, Row_co
-from sweepledger.commands.reports.compare import Side, SweepComparison
+from sweepledger.commands.reports.comparison import Side, SweepComparison
 from sweepledger.results.sweep_statistics import Estimate
 from sweepledger.structs.values import Value
 

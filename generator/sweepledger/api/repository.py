@@ -53,14 +53,14 @@ class SweepRepository:
     def compare(self, a: str, b: str) -> "ComparisonResult":
         """Compare two sweeps or versions of one: each `NAME`, `NAME@REV` or `NAME@b2`. Raises GeneratorError."""
         from sweepledger.api.comparison import ComparisonResult
-        from sweepledger.commands.reports.compare import compare
+        from sweepledger.commands.reports.comparison import compare_sweeps
         from sweepledger.commands.repository import at_commit
         from sweepledger.commands.repository.workspace import Workspace
 
         workspace = Workspace(self._repository, at_commit.settings_or_defaults(self._repository, self.commit))
         fixed = "" if self.revision is None else f"@{self.revision}"
         return ComparisonResult(
-            compare(workspace, *(name if "@" in name else name + fixed for name in (a, b)))
+            compare_sweeps(workspace, *(name if "@" in name else name + fixed for name in (a, b)))
         )
 
     def run(

@@ -151,9 +151,9 @@ class RecordedSweep:
     @cached_property
     def history(self) -> ResultTable[SweepChange]:
         """The commits that changed the sweep, oldest first."""
-        from sweepledger.commands.reports import log
+        from sweepledger.commands.reports.history import history
 
-        entries = log.history(self._repository, self.commit)
+        entries = history(self._repository, self.commit)
         changes = tuple(
             SweepChange(
                 entry.kind,

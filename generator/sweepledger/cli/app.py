@@ -1,100 +1,181 @@
 """The command `sweep`: its table of commands, its own options, and the handling of usage errors."""
 
 import gc
+import inspect
 import signal
 import sys
 from collections.abc import Callable, Mapping
-from typing import Annotated
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
+import typer.main
+from typer.core import TyperCommand, TyperGroup
+from typer.models import CommandInfo
 
 from sweepledger import __version__
-from sweepledger.cli.author import export, generate, import_, new, try_, validate
-from sweepledger.cli.lifecycle import (
-    cancel,
-    collect,
-    expire,
-    next_,
-    pause,
-    rename,
-    resume,
-    retry,
-    scale,
-    submit,
+from sweepledger.cli.author import generate, new, try_
+from sweepledger.cli.options import FormatOption
+from sweepledger.cli.response import (
+    EXIT_INTERRUPTED,
+    Format,
+    Response,
+    ignore_broken_pipe,
+    report_usage_error,
+    respond,
 )
-from sweepledger.cli.platform import bootstrap, data, doctor, init, pin, upgrade
-from sweepledger.cli.response import EXIT_INTERRUPTED, ignore_broken_pipe, report_usage_error
-from sweepledger.cli.results import budget, log, logs, metrics, results, site, status, sync, why
 from sweepledger.cli.review import check, plan
 from sweepledger.cli.run import local, run
-from sweepledger.cli.verification import compare, show, verify
 
-COMMANDS: Mapping[str, Callable[..., None]] = {
+VERBS: Mapping[str, Callable[..., None] | None] = {
     "new": new,
-    "import": import_,
-    "validate": validate,
+    "import": None,
+    "validate": None,
     "plan": plan,
     "try": try_,
     "run": run,
     "generate": generate,
     "check": check,
-    "submit": submit,
-    "status": status,
-    "why": why,
-    "results": results,
-    "show": show,
-    "logs": logs,
-    "log": log,
-    "compare": compare,
-    "site": site,
-    "retry": retry,
-    "cancel": cancel,
-    "rename": rename,
-    "verify": verify,
-    "export": export,
-    "sync": sync,
+    "submit": None,
+    "status": None,
+    "why": None,
+    "results": None,
+    "show": None,
+    "logs": None,
+    "log": None,
+    "compare": None,
+    "site": None,
+    "retry": None,
+    "cancel": None,
+    "rename": None,
+    "verify": None,
+    "export": None,
+    "sync": None,
 }
-"""Each command of `sweep`, in the order of use."""
+"""Each command of `sweep`, in the order of use. None: `verbs/` has a module of its name."""
 
-CLUSTER_COMMANDS: Mapping[str, Callable[..., None]] = {
-    "init": init,
-    "pin": pin,
-    "data": data,
-    "bootstrap": bootstrap,
-    "doctor": doctor,
-    "upgrade": upgrade,
+CLUSTER_VERBS: Mapping[str, Callable[..., None] | None] = {
+    "init": None,
+    "pin": None,
+    "data": None,
+    "bootstrap": None,
+    "doctor": None,
+    "upgrade": None,
     "local": local,
-    "collect": collect,
-    "next": next_,
-    "pause": pause,
-    "resume": resume,
-    "scale": scale,
-    "budget": budget,
-    "metrics": metrics,
-    "expire": expire,
+    "collect": None,
+    "next": None,
+    "pause": None,
+    "resume": None,
+    "scale": None,
+    "budget": None,
+    "metrics": None,
+    "expire": None,
 }
 """Each command of `sweep cluster`, in the order of use."""
 
 SUMMARY = "Hyperparameter sweeps as reviewed commits: spec in, overlays out; results in, commit out."
 CLUSTER_SUMMARY = "Set up a team's repository and its cluster, and operate them."
 
+MODULE_NAMES = {"import": "import_", "next": "next_", "try": "try_"}
+"""Modules of verbs that Python has another use for."""
+PACKAGES = {"sweep": "verbs", "cluster": "verbs.cluster"}
+"""The package with the verbs of each group."""
 
-def _group(name: str, summary: str, commands: Mapping[str, Callable[..., None]]) -> typer.Typer:
+
+class VerbGroup(TyperGroup):
+    """A group of commands. The module of a verb is imported when the verb runs: `sweep --help` must be instant.
+
+    The first line of the module is the verb's summary, and its docstring the help. Its function of the same name
+    takes the options, apart from `--format`, and returns the response.
+    """
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        verbs = VERBS if self.name == "sweep" else CLUSTER_VERBS
+        groups = self.commands
+        self.package = PACKAGES[self.name or "sweep"]
+        self.commands = {
+            name: groups.get(name) or TyperCommand(name, short_help=self.summary(name), rich_markup_mode=None)
+            for name in (*verbs, *(groups.keys() - verbs.keys()))
+        }
+        self.late = {name for name in verbs if name not in groups}
+
+    def load(self, name: str) -> None:
+        """Import the module of a verb, and make the verb's command from it."""
+        if name in self.late:
+            self.late.remove(name)
+            module_name = MODULE_NAMES.get(name, name)
+            module = import_module(f"sweepledger.{self.package}.{module_name}")
+            path = name if self.name == "sweep" else f"{self.name} {name}"
+            callback = _answering(path, getattr(module, module_name))
+            info = CommandInfo(name, callback=callback, help=inspect.getdoc(module))
+            self.commands[name] = typer.main.get_command_from_info(
+                info, pretty_exceptions_short=False, rich_markup_mode=None
+            )
+
+    def summary(self, name: str) -> str:
+        """Return the first line of the module of a verb, without importing it."""
+        folder = Path(__file__).parents[1] / self.package.replace(".", "/")
+        with (folder / f"{MODULE_NAMES.get(name, name)}.py").open(encoding="utf-8") as module:
+            return module.readline().strip('"\n')
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that the arguments name, with its options."""
+        if args:
+            self.load(args[0])
+        return super().resolve_command(ctx, args)
+
+
+def _answering(command: str, verb: Callable[..., Any]) -> Callable[..., None]:
+    """Return the callback of a verb: it takes the format, too, and prints the verb's response."""
+    signature = inspect.signature(verb)
+    if signature.return_annotation is not Response:
+        return verb
+
+    def callback(form: Format, **options: Any) -> None:
+        asked = {"form": form} if "form" in signature.parameters else {}
+        respond(command, form, lambda: verb(**options, **asked))
+
+    form = inspect.Parameter(
+        "form", inspect.Parameter.KEYWORD_ONLY, default=Format.TEXT, annotation=FormatOption
+    )
+    parameters = {**signature.parameters, form.name: form}
+    callback.__signature__ = inspect.Signature([*parameters.values()])  # type: ignore[attr-defined]
+    callback.__annotations__ = {name: option.annotation for name, option in parameters.items()}
+    return callback
+
+
+def all_commands() -> VerbGroup:
+    """Return `sweep` with the options of all its commands, whose modules are imported."""
+    group = typer.main.get_command(app)
+    assert isinstance(group, VerbGroup)
+    cluster = group.commands["cluster"]
+    assert isinstance(cluster, VerbGroup)
+    for verbs in (group, cluster):
+        for name in verbs.commands:
+            verbs.load(name)
+    return group
+
+
+def _group(name: str, summary: str, verbs: Mapping[str, Callable[..., None] | None]) -> typer.Typer:
     group = typer.Typer(
         name=name,
+        cls=VerbGroup,
         help=summary,
         no_args_is_help=True,
         rich_markup_mode=None,  # its boxes would not leave a row for each command of a terminal
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
-    for command, function in commands.items():
-        group.command(command)(function)
+    for command, function in verbs.items():
+        if function is not None:
+            group.command(command)(function)
     return group
 
 
-app = _group("sweep", SUMMARY, COMMANDS)
-app.add_typer(_group("cluster", CLUSTER_SUMMARY, CLUSTER_COMMANDS))
+app = _group("sweep", SUMMARY, VERBS)
+app.add_typer(_group("cluster", CLUSTER_SUMMARY, CLUSTER_VERBS))
 
 
 def _print_version(requested: bool) -> None:

@@ -121,6 +121,12 @@ PatienceOption = Annotated[
 ]
 
 
+OutputOption = Annotated[
+    Path | None,
+    typer.Option("--output", metavar="PATH", help="Write to this file, which must not exist."),
+]
+
+
 def reader_pod(
     workspace: "Workspace",
     context: str | None,

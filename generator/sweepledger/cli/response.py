@@ -6,7 +6,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
@@ -49,7 +49,8 @@ class Format(StrEnum):
 class Response:
     """What a command returns: data for programs, renderables for users."""
 
-    data: Mapping[str, Any]
+    data: Any
+    """A dataclass or a mapping, whose names are the keys."""
     renderables: "tuple[RenderableType, ...]" = ()
     problems: tuple[Problem, ...] = ()
     exit_code: int = 0
@@ -224,8 +225,17 @@ def format_envelope(
         "data": data,
         "problems": [problem.as_data() for problem in problems],
     }
-    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False, default=as_data)
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+def as_data(value: Any) -> Any:
+    """Return a value as JSON has it: a result as it says, else its fields by their names; a path as a text."""
+    if hasattr(value, "as_data"):
+        return value.as_data()
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    return dict(value) if isinstance(value, Mapping) else str(value)
 
 
 def open_console(*, stderr: bool = False) -> "Console":

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sweepledger.cli import completion, envelopes, response
-from sweepledger.cli.envelopes import results_commit_data
 from sweepledger.cli.options import BranchOption, FormatOption, RemoteOption, StateOption
 from sweepledger.cli.response import EXIT_DRIFT, Format, Response
 
@@ -112,7 +111,7 @@ def _hand_over_response(run: "SweepRun", state: "Path") -> Response:
     new = [item.batch for item in handed.batches.generated if item.batch]
     data = {
         "branch": run.branch,
-        "recorded": [results_commit_data(commit) for commit in handed.recorded],
+        "recorded": handed.recorded,
         "batches": [{"batch": batch.name, "trials": batch.lock.trials} for batch in new],
     }
     lines = [
@@ -180,7 +179,7 @@ def _run_response(
         **shown.data,
         "branch": run.branch,
         "failed": failed,
-        "sweeps": [envelopes.ranked_data(trials.first(SHOWN_TRIALS)) for trials in ranked],
+        "sweeps": [trials.first(SHOWN_TRIALS) for trials in ranked],
     }
     lines: list[RenderableType] = []
     for trials in ranked:
@@ -229,7 +228,7 @@ def _recorded(workspace: "Workspace", names: "Iterable[str]", state: "Path") -> 
 
     for name in names:
         try:
-            yield command.results(workspace, name, state=state)
+            yield command.rank_trials(workspace, name, state=state)
         except (IdleError, UsageError):
             continue
 
@@ -286,7 +285,7 @@ def _show_events(events: "Iterable[RunEvent]", form: Format, *, is_remote: bool)
     console = response.open_console(stderr=form is Format.JSON)
     with ProgressDisplay(console, is_remote=is_remote).live() as display:
         try:
-            commits = [results_commit_data(event.commit) for event in display.follow(events)]
+            commits = [event.commit for event in display.follow(events)]
             failures = display.blocked.failures
         except SpecError as error:
             if form is Format.JSON or not display.printed_problems.issuperset(error.problems):

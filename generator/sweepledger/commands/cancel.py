@@ -42,7 +42,7 @@ class BatchesChange:
 class Cancelled(BatchesChange):
     """A commit that cancels batches."""
 
-    is_replaced: bool
+    replaced: bool
     """Whether the spec requests the cancelled trials again."""
 
 

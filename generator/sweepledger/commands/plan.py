@@ -11,11 +11,10 @@ from sweepledger.commands.generation.waves import propose_rounds
 from sweepledger.commands.repository import at_commit, catalog, code_changes, costs, programs
 from sweepledger.commands.repository.costs import Timing
 from sweepledger.commands.repository.stored_batches import StoredBatches, stored_batches
-from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.commands.repository.workspace import Workspace, read_specs
 from sweepledger.commands.rounds.bounds import remaining_bounds
 from sweepledger.commands.rounds.evidence import foreign_labels
 from sweepledger.commands.rounds.method_warnings import method_warnings
-from sweepledger.commands.validate import read_specs
 from sweepledger.errors import RepositoryError
 from sweepledger.formats import summary_csv
 from sweepledger.formats.summary_csv import SUMMARY_FILE
@@ -236,7 +235,8 @@ class _PlanContext:
     def disk(self, sweep: Sweep, program: Program) -> PodDisk:
         """Return what the pods of its next batch may write on their nodes."""
         batch = Batch(sweep, 1, None, program, (), Shape.INDEXED)
-        return PodDisk(pod.disk(batch, self.workspace.settings), pod.scratch(batch), program.code.disk)
+        code = program.code.disk
+        return PodDisk(pod.disk(batch, self.workspace.settings), sweep.run.scratch_bytes(code), code)
 
     def proposals(
         self, sweep: Sweep, expansion: Expansion, new: Sequence[Trial], program: Program

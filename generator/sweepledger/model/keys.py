@@ -184,6 +184,8 @@ def decode(annotation: Any, data: Any, name: str = "") -> Any:
     if form is not None:
         return replace(form.read(data), **values) if values else form.read(data)
     if is_class:
+        if isinstance(data, str):  # the first key alone, without its name
+            data = {next(iter(keys_of(kind))): data}
         for written, key in keys_of(kind).items():
             if written in data:
                 values[key.attribute] = decode(key.annotation, data[written])
@@ -193,8 +195,8 @@ def decode(annotation: Any, data: Any, name: str = "") -> Any:
     match get_origin(kind):
         case None:
             return data if kind is Any else kind(data)
-        case builtin if builtin is tuple:
-            return tuple(decode(get_args(kind)[0], part) for part in data)
+        case builtin if builtin in {tuple, frozenset}:
+            return builtin(decode(get_args(kind)[0], part) for part in data)
         case _:
             inner = get_args(kind)[1]
             return MappingProxyType({key: decode(inner, part, key) for key, part in data.items()})

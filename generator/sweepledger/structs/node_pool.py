@@ -300,6 +300,19 @@ def gpu_memory_fraction(run: RunConfig, pool: Pool | None) -> float:
     return 1.0 / (others * run.trials_per_pod)
 
 
+def gpu_memory_variables(run: RunConfig, pool: Pool | None) -> dict[str, str]:
+    """Return how much of the memory of a shared GPU a trial may use, as this trainer, JAX and TensorFlow read it."""
+    fraction = gpu_memory_fraction(run, pool)
+    if fraction == 1:
+        return {}
+    return {
+        "SWEEP_GPU_FRACTION": f"{fraction:.6f}",
+        "TF_FORCE_GPU_ALLOW_GROWTH": "true",
+        # JAX leaves a quarter of a GPU to other needs, by default.
+        "XLA_PYTHON_CLIENT_MEM_FRACTION": f"{0.75 * fraction:.6f}",
+    }
+
+
 def pods_per_node(run: RunConfig, node: NodeCapacity) -> int:
     """Return the number of pods that fit on one node."""
     return min(int(offered // required) for _, required, offered in _amounts(run, node) if required)

@@ -103,9 +103,9 @@ def trial_values(trial: Trial) -> str:
 
 def sweep_size(review: Review) -> str:
     """Return the number of trials, or the bounds of a search."""
-    if review.further_rounds is not None:
+    if (bounds := review.further_rounds) is not None:
         merged = review.counts.running + review.counts.recorded
-        return values.rounds_text(review.further_rounds, further=merged > 0)
+        return values.rounds_text(bounds.trials, bounds.rounds, bounds.size, further=merged > 0)
     trials = count_text(len(review.trials), "trial")
     if review.sweep.replicates == 1:
         return trials

@@ -7,42 +7,29 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from rich.cells import cell_len
 from rich.text import Text
 
 from sweepledger.cli.response import SHORT_COMMIT, escape_control_characters
 from sweepledger.cli.text import rounds
-from sweepledger.cli.text.style import FirstFittingTable, new_table, status_with_reason, styled_status
+from sweepledger.cli.text.style import new_table, styled_status
 from sweepledger.cli.text.values import (
-    CLUSTER_COUNTS,
-    STATUS_COUNTS,
-    configuration_text,
     count_text,
     number_text,
     value_text,
 )
 from sweepledger.formats.summary_csv import METRIC_PREFIX, PARAMETER_PREFIX
-from sweepledger.problems import escape_line
 from sweepledger.results.paths import LAPTOP_WARNING
 from sweepledger.structs.names import split_batch_name
 from sweepledger.structs.record import Status
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.table import Table
 
     from sweepledger.commands.collection.results_commit import ResultsCommit
-    from sweepledger.commands.reports.log import LogEntry
-    from sweepledger.commands.reports.outputs import Logs
     from sweepledger.commands.reports.results import RankedTrials
-    from sweepledger.commands.reports.show import TrialDetails
-    from sweepledger.commands.reports.status import SweepStatus
-    from sweepledger.commands.rounds.progress import SearchProgress
     from sweepledger.formats.summary_csv import SummaryRow
-    from sweepledger.structs.values import Value
 
 
-NO_BATCH = "no batch yet"
 NOT_RECORDED = "not recorded yet"
 
 RESULT_COLUMNS = frozenset(
@@ -63,98 +50,10 @@ RESULT_COLUMNS = frozenset(
 """Columns of the table of results besides those of parameters and metrics."""
 
 
-COUNT_ORDER = (*STATUS_COUNTS[:3], *CLUSTER_COUNTS, *STATUS_COUNTS[3:])
-OPTIONAL_COUNTS = (
-    *("planned", "pending", "paused", "interrupted", "recorded", "pruned", "cancelled"),
-    *CLUSTER_COUNTS,
-)
-"""Columns of the table of sweeps that are shown only if a count is not zero."""
-
-LOG_HEADINGS = ("commit", "date", "sweep", "what", "", "change")
-
-
-def collected_text(commits: Iterable[ResultsCommit]) -> tuple[RenderableType, ...]:
-    """Return one line per results commit."""
-    return tuple(Text(results_commit_text(commit)) for commit in commits) or (Text("nothing to record"),)
-
-
 def results_commit_text(commit: ResultsCommit) -> str:
     """Return the batches of a results commit, and the next step of the search."""
     text = f"recorded {', '.join(commit.batches)} in {commit.commit[:SHORT_COMMIT]}"
     return f"{text}{rounds.next_step_text(commit.step)}"
-
-
-MOST_SWEEPS = 100
-"""Sweeps that are listed at once, unless more are under way."""
-
-
-def status_text(statuses: Sequence[SweepStatus]) -> tuple[RenderableType, ...]:
-    """Return the state of sweeps, one line per sweep, and the progress of searches.
-
-    On a narrow terminal, the counts share one column. Of many sweeps, those whose batches are all archived are counted.
-    """
-    if not statuses:
-        return (Text("there is no sweep yet"),)
-    all_statuses, statuses = statuses, _shown_statuses(statuses)
-    left_out = len(all_statuses) - len(statuses)
-    columns = [
-        name
-        for name in COUNT_ORDER
-        if name not in OPTIONAL_COUNTS or any(status.counts[name] for status in statuses)
-    ]
-    wide = new_table("sweep", "trials", *columns, "best", "active")
-    medium = new_table("sweep", "trials", *columns, "best", "active")
-    narrow = new_table("sweep", "trials", "best", "active")
-    narrow.columns[0].no_wrap = narrow.columns[-1].no_wrap = True
-    for status in statuses:
-        name, best = Text(status.sweep), Text(_best_text(status))
-        counts = [str(status.trials), *(str(status.counts[column]) for column in columns)]
-        active, active_count = Text(", ".join(status.active)), str(len(status.active))
-        if not status.batches:
-            active, active_count = Text(NO_BATCH), NO_BATCH
-        wide.add_row(name, *counts, best, active)
-        medium.add_row(name, *counts, best, active_count)
-        states = ", ".join(f"{status.counts[state]} {state}" for state in COUNT_ORDER if status.counts[state])
-        narrow.add_row(name, f"{status.trials}: {states}" if states else "0", best, active_count)
-    searches = [(status.sweep, status.search) for status in statuses if status.search is not None]
-    more = f"{left_out} more sweeps have no active batch: `sweep status NAME` shows one, `--format json` all"
-    return (
-        FirstFittingTable((wide, medium, narrow)),
-        *([_search_table(searches)] if searches else []),
-        *([Text(more)] if left_out else []),
-    )
-
-
-def _shown_statuses(statuses: Sequence[SweepStatus]) -> Sequence[SweepStatus]:
-    """Return the sweeps to list: all that are under way, and of the others as many as fit."""
-    under_way = [status for status in statuses if status.active or not status.batches or status.problems]
-    shown = {status.sweep for status in under_way}
-    room = max(0, MOST_SWEEPS - len(shown))
-    shown |= {status.sweep for status in [one for one in statuses if one.sweep not in shown][:room]}
-    return [status for status in statuses if status.sweep in shown]
-
-
-def _search_table(searches: Iterable[tuple[str, SearchProgress]]) -> Table:
-    table = new_table("search", "round", "recorded", "next")
-    table.columns[0].no_wrap = True
-    for name, progress in searches:
-        text = f"ended ({progress.reason}): {progress.text}" if progress.reason else progress.text
-        counts = (_count_of(progress.round, progress.rounds), _count_of(progress.recorded, progress.most))
-        table.add_row(Text(name), *counts, Text(escape_control_characters(text)))
-    return table
-
-
-def _count_of(count: int, limit: int | None) -> str:
-    return str(count) if limit is None else f"{count} of {limit}"
-
-
-def _best_text(status: SweepStatus) -> str:
-    if status.front:
-        return f"front of {count_text(len(status.front), 'trial')}"
-    if status.best is None:
-        return ""
-    note = "" if status.best.is_recorded else f", {NOT_RECORDED}"
-    return f"{status.metric} {number_text(status.best.value)} ({status.best.trial}{note})"
 
 
 def results_text(ranked: RankedTrials) -> tuple[RenderableType, ...]:
@@ -194,7 +93,7 @@ def results_text(ranked: RankedTrials) -> tuple[RenderableType, ...]:
         )
     # What older programs said concerns nobody who runs the ranked one.
     current = filter(ranked.is_of_ranked_program, ranked.rows)
-    return (table, *_error_lines(current), *_program_lines(ranked), *_laptop_lines(ranked))
+    return (table, *_error_lines(current), *_program_lines(ranked), *laptop_lines(ranked))
 
 
 SHORT_PROGRAM = 8
@@ -233,35 +132,10 @@ def _error_lines(rows: Iterable[SummaryRow]) -> Iterator[RenderableType]:
         yield Text(f"{len(common) - MOST_ERRORS} other errors: `--columns trial,error` lists all", "dim")
 
 
-def _laptop_lines(ranked: RankedTrials) -> Iterator[RenderableType]:
+def laptop_lines(ranked: RankedTrials) -> Iterator[RenderableType]:
+    """Yield which listed batches are made on a laptop."""
     if ranked.laptop:
         yield Text(f"{LAPTOP_WARNING}: {', '.join(ranked.laptop)}", "yellow")
-
-
-def chosen_columns_text(
-    ranked: RankedTrials, columns: Sequence[str], *, digits: int = 6
-) -> tuple[RenderableType, ...]:
-    """Return a table of trials with some columns; numbers have so many significant digits."""
-    from sweepledger.commands.reports.results import cell_value, is_null
-
-    table = new_table(*columns)
-    for row in ranked.rows:
-        values = ((column, cell_value(row, column)) for column in columns)
-        texts = ("null" if is_null(row, column) else _rounded(value, digits) for column, value in values)
-        table.add_row(*map(Text, texts))
-    barred = Counter(filter(None, ranked.barred))
-    at_end = ", ".join(f"{count_text(count, 'trial')} ({why})" for why, count in sorted(barred.items()))
-    return (
-        table,
-        *([Text(f"not ranked, at the end: {at_end}", "dim")] if at_end else []),
-        *_laptop_lines(ranked),
-    )
-
-
-def _rounded(value: Value, digits: int) -> str:
-    if isinstance(value, float):
-        return f"{value:.{digits}g}"
-    return "" if value is None else escape_control_characters(value_text(value))
 
 
 def _short_batch_name(batch: str) -> str:
@@ -283,124 +157,3 @@ def _parameter_cell(row: SummaryRow, name: str) -> str:
 
 def _varies(name: str, rows: Iterable[SummaryRow]) -> bool:
     return len({_parameter_cell(row, name) for row in rows}) > 1
-
-
-def trial_text(details: TrialDetails) -> tuple[RenderableType, ...]:
-    """Return everything that is known of one trial."""
-    lock, result = details.batch.lock, details.result
-    table = new_table("", "")
-    table.show_header = False
-    # Only values such as digests are folded, not the names.
-    table.columns[1].no_wrap = False
-
-    def add(name: str, value: object) -> None:
-        table.add_row(Text(name, "bold"), value if isinstance(value, Text) else Text(str(value)))
-
-    add("trial", f"{details.trial}, row {details.index} of {lock.name}")
-    add("values", configuration_text(details.assignment))
-    if lock.round is not None:
-        add("round", f"{lock.round}, by {lock.method} ({lock.engine})")
-    if details.parent:
-        add("parent", details.parent)
-    add("status", status_with_reason(result.status, result.reason) if result else styled_status("missing"))
-    if details.message:
-        add("error", escape_control_characters(details.message))
-    if result:
-        add("attempts", result.attempts)
-    for name, number in (result.metrics if result else {}).items():
-        add(name, number_text(number))
-    add("spec", f"{lock.spec.path} {lock.spec.digest}")
-    add("code", f"{lock.program.code.path} {lock.program.code.tree}")
-    for name, text in _identified_parts(details):
-        add(name, text)
-    if result and result.ran:
-        seconds = number_text(result.seconds)
-        add("ran", f"{result.ran}, seed {result.seed}, {seconds} s from {result.started}")
-    for action, commit in details.commits:
-        title = escape_control_characters(f"{commit.author}: {commit.subject}")
-        add(action, f"{commit.id[:SHORT_COMMIT]} {commit.date[:10]} {title}")
-    return (table,)
-
-
-def _identified_parts(details: TrialDetails) -> Iterator[tuple[str, str]]:
-    """Yield what else a trial ran with: dataset, locked or else recorded environment, output, and a laptop."""
-    program, recorded = details.batch.lock.program, details.environment
-    if program.workdir is not None:
-        yield "workdir", program.workdir
-    if program.data:
-        yield "data", " ".join([program.data.name, program.data.digest, *program.data.place_texts])
-    if program.environment:
-        yield "environment", f"{program.environment.path} {program.environment.digest}"
-    elif recorded:
-        yield "environment", f"{recorded.kind} {recorded.digest}"
-    if details.logs:
-        yield "output", details.logs
-    for text in details.foreign:
-        yield "started from", escape_control_characters(text)
-    if details.is_laptop:
-        yield "made", LAPTOP_WARNING.removeprefix("made ")
-
-
-def logs_text(logs: Logs) -> tuple[RenderableType, ...]:
-    """Return what each attempt printed."""
-    return tuple(
-        part for attempt in logs.attempts for part in _attempt_log(attempt.uid, attempt.out, attempt.err)
-    )
-
-
-FAILED_LINES = 15
-"""Last lines of stderr that are shown of each failed trial: a traceback ends with its cause."""
-
-
-def failed_logs_text(kept: Sequence[Logs]) -> tuple[RenderableType, ...]:
-    """Return the end of what each failed trial wrote to stderr, in its last attempt that wrote there."""
-    lines: list[RenderableType] = []
-    for logs in kept:
-        lines.append(Text(f"-- {logs.trial} of {logs.batch}", "bold"))
-        text = next((attempt.err for attempt in reversed(logs.attempts) if attempt.err), "")
-        end = "\n".join(text.rstrip("\n").split("\n")[-FAILED_LINES:])
-        lines.append(Text(escape_control_characters(end or logs.error or "nothing on stderr is kept here")))
-    return tuple(lines) or (Text("no trial has failed"),)
-
-
-def _attempt_log(uid: str, out: str, err: str) -> Iterator[RenderableType]:
-    if not (out or err):
-        yield Text(f"-- {uid} printed nothing", "bold")
-    for name, text in (("stdout", out), ("stderr", err)):
-        if text:
-            yield Text(f"-- {uid} {name}", "bold")
-            yield Text(escape_control_characters(text.rstrip("\n")))
-
-
-def log_text(entries: Iterable[LogEntry], name: str | None = None) -> tuple[RenderableType, ...]:
-    """Return the history of one sweep, or of all sweeps, one line per entry."""
-    rows = [
-        (
-            entry.commit.id[:SHORT_COMMIT],
-            entry.commit.date[:10],
-            entry.sweep,
-            entry.kind,
-            entry.text,
-            "" if entry.change is None else f"{entry.change:+.6g}",
-        )
-        for entry in entries
-    ]
-    if not rows:
-        return (Text(f"there is no commit of {name} yet" if name else "there is no commit of a sweep yet"),)
-    head, *lines = _align_columns([LOG_HEADINGS, *rows])
-    return (Text(head, "bold"), Text("\n".join(lines)))
-
-
-def _align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    cells = [[escape_line(cell) for cell in row] for row in rows]
-    widths = [max(map(_cell_width, column)) for column in zip(*cells, strict=True)]
-    return [
-        "  ".join(
-            cell + " " * (width - _cell_width(cell)) for cell, width in zip(row, widths, strict=True)
-        ).rstrip()
-        for row in cells
-    ]
-
-
-def _cell_width(text: str) -> int:
-    return len(text) if text.isascii() else cell_len(text)

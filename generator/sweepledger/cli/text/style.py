@@ -67,3 +67,13 @@ def status_with_reason(status: str, reason: str | None) -> Text:
     """Return a status in its colour, with the reason unless it repeats the status."""
     text = f" ({escape_control_characters(reason)})" if reason and reason != status else ""
     return styled_status(status).append(text, "default")
+
+
+def untrusted_text(text: str, style: str = "") -> Text:
+    """Return text whose control characters a terminal does not interpret."""
+    return Text(escape_control_characters(text), style)
+
+
+def batch_line(batch: str, state: str, details: str, hint: str = "") -> Text:
+    """Return what is said of a batch, with the way out below it."""
+    return untrusted_text(f"{batch}: {state}: {details}" + (f"\n  hint: {hint}" if hint else ""))

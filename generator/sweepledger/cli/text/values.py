@@ -2,32 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from sweepledger.structs.values import Value
 
-if TYPE_CHECKING:
-    from sweepledger.plan import RoundBounds
-
 LOOKS_TYPED = re.compile(r"(?i:null|true|false|~)|[-+.\d\[{\"'].*|", re.DOTALL)
 """Text that a reader could take for another type of value, or overlook, is quoted."""
-
-STATUS_COUNTS = (
-    "planned",
-    "pending",
-    "running",
-    "paused",
-    "interrupted",
-    "recorded",
-    "ok",
-    "pruned",
-    "diverged",
-    "failed",
-    "cancelled",
-    "missing",
-)
-CLUSTER_COUNTS = ("queued", "retrying", "node lost", "ended", "stalled")
-"""Counts that only a cluster can provide."""
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 WHOLE_FROM = 100
@@ -95,20 +74,13 @@ def count_text(count: int, noun: str) -> str:
     return f"{count:,} {noun}" + "s" * (count != 1)
 
 
-def size_text(size: "int | RoundBounds") -> str:
-    """Return the size of a sweep: a number of trials, or the bounds of a search."""
-    if isinstance(size, int):
-        return count_text(size, "trial")
-    return rounds_text(size)
-
-
-def rounds_text(bounds: "RoundBounds", *, further: bool = False) -> str:
+def rounds_text(trials: int | None, rounds: int | None, size: int, *, further: bool = False) -> str:
     """Return the bounds of a search; with `further`, of the rounds that are not yet in the repository."""
-    size = count_text(bounds.size, "trial")
-    if bounds.trials is None:
-        return f"rounds of {size}, until the results end the search"
-    if further and not bounds.rounds:
+    size_text = count_text(size, "trial")
+    if trials is None:
+        return f"rounds of {size_text}, until the results end the search"
+    if further and not rounds:
         return "no further rounds"
-    count = count_text(bounds.rounds or 0, "further round" if further else "round")
-    total = f", {bounds.trials:,} in all" if not further else ""
-    return f"at most {count} of at most {size}{total}"
+    count = count_text(rounds or 0, "further round" if further else "round")
+    total = f", {trials:,} in all" if not further else ""
+    return f"at most {count} of at most {size_text}{total}"

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from sweepledger.commands.collection.attempts import FOREIGN, BatchAttempts, late_attempts, with_late_records
 from sweepledger.commands.collection.pod_store import PodStore
@@ -73,6 +74,20 @@ class ResultsCommit:
     commit: str = ""
     step: Step | RoundBlocked | None = None
     """The next step of a search that the collector continues; the same commit adds a round that is due."""
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the JSON data."""
+        summary = self.summary
+        return {
+            "sweep": summary.sweep,
+            "batches": self.batches,
+            "commit": self.commit,
+            "corrupt": self.corrupt,
+            "counts": summary.counts,
+            "best": summary.winner and {"trial": summary.winner.trial, "value": summary.best},
+            # None for sweeps without a search, and if rounds are not requested automatically.
+            "next": self.step and self.step.as_data(),
+        }
 
     @property
     def problems(self) -> tuple[Problem, ...]:

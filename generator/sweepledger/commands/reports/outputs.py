@@ -29,16 +29,14 @@ from sweepledger.structs.settings import ResultsStore
 if TYPE_CHECKING:
     from sweepledger.bucket.results import BucketResults
 
-"""Folder of fetched artifacts in a work tree."""
-
 
 @dataclass(frozen=True)
 class AttemptOutput:
     """The output of one attempt, without its middle if it was long."""
 
     uid: str
-    out: str
-    err: str
+    stdout: str
+    stderr: str
 
 
 @dataclass(frozen=True)
@@ -50,6 +48,10 @@ class Logs:
     attempts: tuple[AttemptOutput, ...]
     error: str = ""
     """What the record says, which is all there is of a trial that was killed before it printed anything."""
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the JSON data."""
+        return {"trial": self.trial, "batch": self.batch, "attempts": self.attempts}
 
 
 def log_link(workspace: Workspace, listed: ListedTrial) -> str | None:
@@ -100,7 +102,7 @@ def _require_volume(listed: ListedTrial) -> None:
         )
 
 
-def logs(workspace: Workspace, trial: str, *, state: Path) -> Logs:
+def trial_logs(workspace: Workspace, trial: str, *, state: Path) -> Logs:
     """Return a trial's output on this machine, or in the bucket of its batch.
 
     Raises UsageError if there is none, IdleError if it was never kept, StorageError.
@@ -182,7 +184,7 @@ def logs_by_pod(workspace: Workspace, trial: str, pod: ReaderPodOptions) -> Logs
         results = Path(folder) / "results"
         results.mkdir()
         pod.copy(batch, results)
-        return logs(workspace, trial, state=Path(folder))
+        return trial_logs(workspace, trial, state=Path(folder))
 
 
 @dataclass(frozen=True)
@@ -207,7 +209,7 @@ class FetchedArtifacts:
         }
 
 
-def fetch(
+def fetch_artifacts(
     workspace: Workspace, trial: str, *, into: Path, state: Path, pod: ReaderPodOptions | None = None
 ) -> FetchedArtifacts:
     """Copy the artifacts of the attempt that counts, from a folder, the bucket, or with `pod` a cluster's volume.

@@ -39,7 +39,7 @@ class BestValue:
 
     trial: str
     value: float | None
-    is_recorded: bool = True
+    recorded: bool = True
     """Whether a commit has it, not only this machine."""
 
 

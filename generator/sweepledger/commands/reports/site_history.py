@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import pairwise
 
-from sweepledger.commands.reports.log import LogEntry, history
+from sweepledger.commands.reports.history import LogEntry, history
 from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.code_changes import file_changes
 from sweepledger.commands.repository.programs import ranked_program

@@ -18,7 +18,7 @@ from sweepledger.commands.collection.unrecorded import (
     with_unrecorded,
 )
 from sweepledger.commands.generation.next_batch import EditedError
-from sweepledger.commands.reports import why
+from sweepledger.commands.reports import wait_causes as why
 from sweepledger.commands.reports.recorded_status import BestValue, RecordedStatus, StatusIndex
 from sweepledger.commands.repository import batch_records, catalog, programs
 from sweepledger.commands.repository.workspace import Workspace
@@ -108,9 +108,9 @@ class Remark:
     """A remark on a batch."""
 
     batch: str
-    what: str
+    kind: str
     """node lost, stalled, waiting or infrastructure."""
-    text: str
+    message: str
     hint: str
 
 
@@ -263,9 +263,16 @@ class Origin:
     """Paths of a sweep's files, relative to the repository."""
 
     spec: str | None
-    batches: tuple[tuple[str, int | None], ...]
-    """Folders, each with the number of its pull request if the merge's subject has one."""
+    batches: tuple["BatchOrigin", ...]
     results: str | None
+
+
+@dataclass(frozen=True)
+class BatchOrigin:
+    """A batch's folder, with the number of its pull request if the merge's subject has one."""
+
+    folder: str
+    pull_request: int | None
 
 
 def find_origins(
@@ -273,10 +280,11 @@ def find_origins(
 ) -> Mapping[str, Origin]:
     """Find for each sweep its spec, its batches and its results."""
     subjects = addition_subjects(repository, tip, ACTIVE) if tip else {}
-    folders: dict[str, list[tuple[str, int | None]]] = {}
+    folders: dict[str, list[BatchOrigin]] = {}
     for batch in stored:
         number = PULL_REQUEST_NUMBER.search(subjects.get(f"{ACTIVE}/{batch.name}/{LOCK_FILE}", ""))
-        folders.setdefault(batch.sweep, []).append((batch.folder, int(number[1]) if number else None))
+        origin = BatchOrigin(batch.folder, int(number[1]) if number else None)
+        folders.setdefault(batch.sweep, []).append(origin)
     return {
         sweep: Origin(
             _existing_path(repository.folder, f"{SPECS}/{sweep}{SUFFIX}"),
@@ -350,7 +358,7 @@ class SweepStatus:
         return self.counts[TrialState.MISSING]
 
 
-def status(
+def sweep_statuses(
     workspace: Workspace,
     reference: str | None = None,
     *,
@@ -404,7 +412,7 @@ def status(
     index.write(workspace.repository, known)
     if reference is None or tip is None:
         return statuses
-    return tuple(_with_lost_trials(workspace, tip, one) for one in statuses)
+    return tuple(_with_lost_trials(workspace, tip, status) for status in statuses)
 
 
 def _with_lost_trials(workspace: Workspace, tip: str, status: SweepStatus) -> SweepStatus:

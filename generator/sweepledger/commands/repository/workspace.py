@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-from sweepledger import spec
+from sweepledger import search, spec
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.problems import Problem, Severity
 from sweepledger.reader.configurations import MAX_LIST_BYTES
@@ -30,6 +30,7 @@ from sweepledger.repo.git import (
 )
 from sweepledger.repo.state import create_state
 from sweepledger.safe_open import read_regular
+from sweepledger.search import Expansion
 from sweepledger.spec import ParsedSpec
 from sweepledger.storage import clear_leftovers, storage_errors
 from sweepledger.structs.names import SETTINGS_FILE, SPECS, SUFFIX
@@ -38,6 +39,7 @@ from sweepledger.structs.sweep import Sweep
 
 T = TypeVar("T")
 
+NO_SPECS = f"no spec in {SPECS}/: `sweep new NAME` writes one"
 SPEC_LIKE = re.compile(r".+\.ya?ml", re.IGNORECASE | re.DOTALL)
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]*", re.ASCII)
 """File names that fit into a line unquoted; every sweep name does."""
@@ -246,6 +248,28 @@ class Workspace:
         if "://" not in url and not url.startswith("/") and (self.root / url).exists():
             return str((self.root / url).resolve())
         return url
+
+
+def read_specs(
+    workspace: Workspace, names: Iterable[str]
+) -> tuple[list[tuple[ParsedSpec, Expansion]], list[Problem]]:
+    """Return the valid specs with their assignments, and the problems of the others.
+
+    They are named by sweep name or path; all of `sweeps/` if none is named.
+    """
+    specs: list[tuple[ParsedSpec, Expansion]] = []
+    problems: list[Problem] = []
+    for path in workspace.spec_paths(names):
+        parsed = workspace.parse(path)
+        if not isinstance(parsed, ParsedSpec):
+            problems += parsed
+            continue
+        expansion = search.explore(parsed.sweep, parsed.source)
+        if isinstance(expansion, Expansion):
+            specs.append((parsed, expansion))
+        else:
+            problems += expansion
+    return specs, problems
 
 
 def parse_settings(path: Path, *, unpinned: bool = False) -> Settings:

@@ -5,6 +5,7 @@ A function of the spec, the evidence and the round's number: every caller gets t
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from sweepledger.commands.repository import at_commit, costs, programs
 from sweepledger.commands.repository.base_files import read_bases_at
@@ -45,12 +46,29 @@ class RoundDue:
         """The search."""
         return self.evidence.sweep
 
+    def as_data(self) -> dict[str, Any]:
+        """Return the JSON data."""
+        return {
+            "state": "due",
+            "round": self.round.number,
+            "engine": self.round.engine,
+            "batch": self.batch.name,
+            "trials": self.batch.lock.trials,
+            "redrawn": self.round.redrawn,
+            "replaced": self.round.replaced,
+            "unfitted": self.round.unfitted,
+        }
+
 
 @dataclass(frozen=True)
 class ResultsPending:
     """Before the next round, or the end, results that are pending must be recorded."""
 
     evidence: RoundEvidence
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the JSON data."""
+        return {"state": "waiting", "batches": self.evidence.pending}
 
 
 @dataclass(frozen=True)
@@ -61,6 +79,10 @@ class SearchEnded:
     reason: str
     """A stable word: `rounds`, `run-cap`, `budget`, `target`, `patience`, `cancelled` …"""
     text: str
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the JSON data."""
+        return {"state": "over", "reason": self.reason, "message": self.text}
 
 
 Step = RoundDue | ResultsPending | SearchEnded
@@ -188,6 +210,10 @@ class RoundBlocked:
         error = GeneratorError(f"the search {self.sweep} is blocked: {self.reason}", hint=self.hint)
         error.exit_code = self.exit_code
         return error
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the JSON data."""
+        return {"state": "blocked", "message": self.reason, "hint": self.hint}
 
 
 def spec_path(sweep: str) -> str:

@@ -35,14 +35,14 @@ class SearchProgress:
 
     method: str
     state: SearchState
-    text: str
+    message: str
     """What it waits for, or why it has ended."""
     round: int = 0
     """Number of the last round; 0 before the first."""
     rounds: int | None = None
     """Largest number of rounds; None: only records bound it."""
     recorded: int = 0
-    most: int | None = None
+    max_trials: int | None = None
     """Maximum number of trials; None: only records bound it."""
     reason: str | None = None
     """Why it has ended, as a word that does not change."""
@@ -62,7 +62,7 @@ def search_progress(
             first = f"`sweep generate {sweep.name}` writes the first round"
             state, text = (SearchState.PROPOSED, f"merge {new[0]}") if new else (SearchState.DUE, first)
             bounds = total_bounds(sweep)
-            return SearchProgress(sweep.method, state, text, rounds=bounds.rounds, most=bounds.trials)
+            return SearchProgress(sweep.method, state, text, rounds=bounds.rounds, max_trials=bounds.trials)
         return _after_first_round(
             workspace, sweep, EvidenceSource(workspace.repository, tip, batches=tuple(merged)), new
         )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.base_files import missing_bases_at
@@ -38,6 +39,10 @@ class PushedRound:
     due: RoundDue
     commit: str
 
+    def as_data(self) -> dict[str, Any]:
+        """Return the JSON data."""
+        return {"sweep": self.due.sweep.name, "commit": self.commit, **self.due.as_data()}
+
 
 @dataclass(frozen=True)
 class PushedRepeat:
@@ -46,6 +51,11 @@ class PushedRepeat:
     sweep: str
     batch: Overlay
     commit: str
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the JSON data."""
+        batch = {"batch": self.batch.name, "trials": self.batch.lock.trials}
+        return {"sweep": self.sweep, "commit": self.commit, "state": "repeated", **batch}
 
 
 PushedBatch = PushedRound | PushedRepeat

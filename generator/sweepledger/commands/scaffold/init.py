@@ -59,7 +59,6 @@ class NewRepository:
     folder: Path
     commit: str
     files: tuple[str, ...]
-    example: str = EXAMPLE
 
 
 def init(

@@ -14,7 +14,7 @@ from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs import names
 from sweepledger.structs.kubernetes import CODE_PATH
 from sweepledger.structs.program import LOCAL_IMAGE, REPOSITORY, SWEEP_NAMES, PathPattern
-from sweepledger.structs.run_config import CodeMode, RunConfig
+from sweepledger.structs.run_config import INTERPRETER_FORM, CodeMode, RunConfig
 from sweepledger.structs.settings import Controller
 
 ENVIRONMENT_LOCK = "environment-lock"
@@ -22,8 +22,6 @@ WORKDIR, DATA_PLACE = "workdir", "data-place"
 """Codes of problems that are also found in the code that is locked."""
 
 
-INTERPRETER = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+-]{0,254}", re.ASCII)
-"""Without a cluster, a path may also be relative."""
 GENERATED_FOLDERS = frozenset({".git", "overlays", "results"})
 """Folders that change with every batch: as code, they would make every trial new."""
 
@@ -34,7 +32,7 @@ def interpreter(draft: Draft) -> Iterator[Problem]:
     if text is None:
         return
     place = ("run", "interpreter")
-    if not INTERPRETER.fullmatch(text):
+    if not INTERPRETER_FORM.fullmatch(text):
         message = (
             f"must be the name or path of a Python interpreter, without arguments, got {safe_repr(text)}"
         )
@@ -74,11 +72,7 @@ def code_path(draft: Draft) -> Iterator[Problem]:
 def code_selection(draft: Draft) -> Iterator[Problem]:
     """Selected code has paths in the repository, and patterns that mean the same everywhere."""
     place: DocumentPath = ("run", "code")
-    if {"path", "paths"} <= {*draft.names(*place)}:
-        message = "must not be given besides path"
-        hint = "write all files and folders under paths; program is then relative to the repository"
-        yield draft.problem((*place, "paths"), message, code="code-path", hint=hint, at_key=True)
-    for path, written in draft.items(*place, "paths"):
+    for path, written in draft.items(*place, "path"):
         yield from _selected_path(draft, path, written)
     for key in ("include", "exclude"):
         for path, pattern in draft.items(*place, key):
@@ -93,9 +87,8 @@ def code_selection(draft: Draft) -> Iterator[Problem]:
 
 def _is_selection(draft: Draft) -> bool:
     """Return whether the code is anything but a whole folder."""
-    path = draft.get("run", "code", "path", kind=str) or ""
-    keys = {"paths", "include", "exclude"}
-    return path.removesuffix("/") == REPOSITORY or not keys.isdisjoint(draft.names("run", "code"))
+    is_chosen = not {"include", "exclude"}.isdisjoint(draft.names("run", "code"))
+    return is_chosen or _code_folder(draft) == REPOSITORY
 
 
 def _selected_path(draft: Draft, place: DocumentPath, text: str) -> Iterator[Problem]:
@@ -129,13 +122,13 @@ def environment_lock(draft: Draft) -> Iterator[Problem]:
             message = (
                 f"must be a file of the code, {folder}/, so that trials can read it, got {safe_repr(path)}"
             )
-            hint = f"add it to the code: `run: {{code: {{paths: [{folder}, {path}]}}}}`"
+            hint = f"add it to the code: `run: {{code: {{path: [{folder}, {path}]}}}}`"
             yield draft.problem(place, message, code=ENVIRONMENT_LOCK, hint=hint)
 
 
 def _code_folder(draft: Draft) -> str:
     """Return the folder of the code; that of selected paths is the repository."""
-    default = REPOSITORY if "paths" in draft.names("run", "code") else RunConfig().code_path
+    default = RunConfig().code_path if draft.get("run", "code", "path", kind=list) is None else REPOSITORY
     return (draft.get("run", "code", "path", kind=str) or default).removesuffix("/")
 
 

@@ -101,6 +101,7 @@ SWEEP_RULES: tuple[Rule, ...] = (
     command.started_program,
     command.unused_program,
     command.outside_paths,
+    command.shared_paths,
     command.macros,
     command.program_macro,
     command.seed_macro,

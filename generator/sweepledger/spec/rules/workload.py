@@ -34,10 +34,16 @@ def memory(draft: Draft) -> Iterator[Problem]:
 
 
 def shared_memory(draft: Draft) -> Iterator[Problem]:
-    """Shared memory is at most the memory, which contains it."""
+    """Shared memory is at most the memory, which contains it, and of one trial at a time."""
     place = (*RESOURCES, "shared_memory")
     shared = draft.get(*place, kind=str)
     whole = draft.get(*RESOURCES, "memory", kind=str) or Resources().memory
+    if shared is not None and (draft.number(*PACK, "at_once") or 1) > 1:
+        message = (
+            "must be absent with pack.at_once above 1: trials that run at once would share the files there"
+        )
+        hint = "write pack.at_once: 1, or delete one of the keys"
+        yield draft.problem(place, message, code="shared-memory", hint=hint, at_key=True)
     if shared is None or not (is_memory(shared) and is_memory(whole)):
         return
     if quantities.parse_quantity(shared) > quantities.parse_quantity(whole):

@@ -1,0 +1,353 @@
+"""The collector: it records ended batches, then pushes what is due.
+
+In a cluster one collector runs at a time, and summaries of running batches follow.
+"""
+
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from pathlib import Path
+
+from sweepledger.commands.collection.attempts import BatchAttempts
+from sweepledger.commands.collection.cluster_evidence import (
+    AllExcept,
+    ClusterBatches,
+    PendingRecords,
+    StalledBatch,
+    add_pod_records,
+    find_cluster_batches,
+    stalled_batches,
+)
+from sweepledger.commands.collection.pod_store import PodStore
+from sweepledger.commands.collection.progress_branch import update_progress_branches
+from sweepledger.commands.collection.reader_pod import ReaderPodOptions
+from sweepledger.commands.collection.record_store import RecordStore, bucket_results
+from sweepledger.commands.collection.results_commit import (
+    ResultsCommit,
+    UnrecordedError,
+    commit_results,
+    recorded_by,
+)
+from sweepledger.commands.repository import batch_records
+from sweepledger.commands.repository.workspace import Target, Workspace
+from sweepledger.commands.rounds.next_round import RoundBlocked
+from sweepledger.commands.rounds.round_commit import BlockedSearches, PushedBatch, push_due, push_repeats
+from sweepledger.engine.cluster.collector_state import LAST_COMMIT, LEASE_NAME, Lease
+from sweepledger.engine.cluster.kubectl import Kubectl
+from sweepledger.engine.local.store import batch_conditions, observed_pods
+from sweepledger.errors import RepositoryError, StorageError, UsageError
+from sweepledger.problems import Problem
+from sweepledger.render.platform import Names
+from sweepledger.repo import batches
+from sweepledger.repo.git import remote_contains
+
+
+@contextmanager
+def collector_lease(kubectl: Kubectl, namespace: str, target: Target) -> Iterator[tuple[str, ...]]:
+    """Hold the collector's Lease, if there is one, for a block; yield remarks for the user.
+
+    The block also runs without it: git refuses the slower of two writers, so results are correct, and only the
+    record of the last commit is missing. Raises RepositoryError if the branch lost a commit seen before.
+    """
+    if target.remote is None:
+        yield ()
+        return
+    lease = Lease(kubectl, Names(namespace).collector)
+    refusal = lease.acquire()
+    last = lease.last_commit
+    try:
+        tip = target.tip()
+        _refuse_rewritten(target, tip, lease)
+        last = tip
+        yield () if refusal is None else (f"without its Lease, as {refusal}",)
+        last = target.tip()
+    finally:
+        lease.release(last)
+
+
+def _refuse_rewritten(target: Target, tip: str | None, lease: Lease) -> None:
+    last = lease.last_commit
+    if last is None or tip is None or target.remote is None:
+        return
+    if not remote_contains(target.repository, target.remote, target.branch, tip, last):
+        raise RepositoryError(
+            f"{target.branch} is at {tip[:12]}, which does not follow {last[:12]}, seen there before: its "
+            "history was cut or rewritten, and nothing is recorded on top",
+            hint=f"restore it; or, if it is meant so: `kubectl --namespace {lease.namespace} annotate lease "
+            f"{LEASE_NAME} {LAST_COMMIT}-`",
+        )
+
+
+@dataclass(frozen=True)
+class Collection:
+    """The result of one collection."""
+
+    collected: tuple[ResultsCommit, ...] = ()
+    pending: tuple[PendingRecords, ...] = ()
+    stalled: tuple[StalledBatch, ...] = ()
+    failures: tuple[RepositoryError, ...] = ()
+    """Why ended batches could not be recorded."""
+    rounds: tuple[PushedBatch | RoundBlocked, ...] = ()
+    """Rounds, and trials to repeat, that were pushed as separate commits, and reasons why others could not be."""
+    remarks: tuple[str, ...] = field(default=(), compare=False)
+    """Remarks on the collection itself."""
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Return a warning for each results commit that ignores files of trials."""
+        return tuple(problem for commit in self.collected for problem in commit.problems)
+
+    @property
+    def blocked(self) -> BlockedSearches:
+        """The searches that this collection could not continue."""
+        blocked = BlockedSearches()
+        for commit in self.collected:
+            blocked.add_step(commit.summary.sweep, commit.step)
+        for pushed in self.rounds:
+            blocked.add_round(pushed)
+        return blocked
+
+    @classmethod
+    def joined(cls, collections: Iterable["Collection"]) -> "Collection":
+        """Return all that collections recorded and added, and what the last one left."""
+        every = tuple(collections)
+        rounds: list[PushedBatch | RoundBlocked] = []
+        for round_ in chain.from_iterable(one.rounds for one in every):
+            if round_ not in rounds:  # overlays have no hash
+                rounds.append(round_)
+        return replace(
+            every[-1],
+            collected=tuple(commit for one in every for commit in one.collected),
+            rounds=tuple(rounds),
+            remarks=tuple(dict.fromkeys(remark for one in every for remark in one.remarks)),
+        )
+
+
+@dataclass
+class ClusterObserver:
+    """Adds the evidence of objects and pods in the cluster to attempts."""
+
+    seen: ClusterBatches
+    pods: PodStore
+    """The pods of the cluster that are held for their records."""
+    pending: list[PendingRecords] = field(default_factory=list)
+    settled: set[str] = field(default_factory=set)
+    """Names of batches whose end is known."""
+
+    def complete(self, attempts: BatchAttempts) -> BatchAttempts | None:
+        """Add the evidence of pods; None if a batch has not ended, or its records cannot all be read yet."""
+        name = attempts.batch.name
+        workloads = self.seen.workloads.get(name)
+        if workloads is None or (workloads.is_running and not attempts.is_final):
+            return None  # the first was merged after the cluster was observed
+        completed: BatchAttempts | PendingRecords = attempts
+        if self.pods.has(attempts.batch):
+            completed = self.pods.complete(attempts, workloads)
+        elif workloads.workloads:
+            completed = add_pod_records(
+                self.pods.kubectl, self.pods.namespace, attempts, workloads, now=self.pods.now
+            )
+        if isinstance(completed, PendingRecords):
+            self.settled.add(name)
+            self.pending.append(completed)
+            return None
+        attempts = completed
+        if name not in self.seen.ended and not attempts.is_settled(
+            workloads.ended(attempts.batch.lock.trials, attempts.batch.lock.run.pack)
+        ):
+            return None
+        self.settled.add(name)
+        return attempts
+
+
+def _require_active(target: Target, names: AbstractSet[str]) -> None:
+    active = {batch.name for batch in batches.active_in_commit(target.repository, target.tip())}
+    if unknown := sorted(names - active):
+        listed = ", ".join(sorted(active)) or "none"
+        raise UsageError(f"no active batch {unknown[0]!r} is committed", hint=f"active batches: {listed}")
+
+
+def collect_from_state(
+    target: Target, results: Path, state: Path, *, over: AbstractSet[str] = frozenset()
+) -> Collection:
+    """Record the batches that have ended in the local engine, and those in `over`; then push due rounds.
+
+    `over` names batches that something else has run, such as Slurm: their trials without a record are missing.
+    Raises UsageError if one is not active, RepositoryError, StorageError.
+    """
+    if over:
+        _require_active(target, over)
+    known = batch_conditions(state) if state.is_dir() else None
+    ended = {batch for batch, condition in (known or {}).items() if condition} | over
+    failures: tuple[RepositoryError, ...] = ()
+
+    def complete(attempts: BatchAttempts) -> BatchAttempts | None:
+        """Add the times of the engine's own processes."""
+        name = attempts.batch.name
+        if name not in ended and not attempts.is_settled():
+            return None
+        pods = observed_pods(state, name)
+        return attempts.with_times({key: (pod.started, pod.finished) for key, pod in pods.items()})
+
+    try:
+        commits = commit_results(
+            target, results, ended, alive=known, complete=complete, running=AllExcept(frozenset())
+        )
+    except UnrecordedError as error:
+        commits, failures = error.done, error.failures
+    return Collection(commits, rounds=tuple(push_due(target)), failures=failures)
+
+
+def collect_from_cluster(
+    target: Target,
+    results: Path | RecordStore,
+    kubectl: Kubectl,
+    namespace: str,
+    *,
+    clock: Callable[[], float] = time.time,
+) -> Collection:
+    """Record the batches that have ended in the cluster from its volume or bucket, while holding the Lease.
+
+    Raises ClusterError, and as `commit_results` and `collector_lease` do.
+    """
+    with collector_lease(kubectl, namespace, target) as remarks:
+        collection = _collect_under_lease(target, results, kubectl, namespace, clock)
+    return replace(collection, remarks=(*remarks, *collection.remarks))
+
+
+POLL_SECONDS = 5
+"""Seconds between two looks at the cluster while batches are active."""
+
+
+def watch_cluster(
+    target: Target,
+    open_results: Callable[[], Path | RecordStore],
+    kubectl: Kubectl,
+    namespace: str,
+    seconds: float,
+    *,
+    clock: Callable[[], float] = time.time,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Iterator[Collection]:
+    """Collect, and again whenever a batch has ended, until the seconds have passed or no batch is active.
+
+    So a search need not wait for the next scheduled run. The results are opened for each collection, because a bucket
+    lists a batch once. Raises as `collect_from_cluster` does.
+    """
+    until, tried = clock() + seconds, frozenset[str]()
+    while True:
+        yield collect_from_cluster(target, open_results(), kubectl, namespace, clock=clock)
+        while True:
+            if clock() + POLL_SECONDS > until:
+                return
+            tip = target.tip()
+            active = [*filter(recorded_by(target, tip), batches.active_in_commit(target.repository, tip))]
+            if not active:
+                return
+            ended = find_cluster_batches(kubectl, namespace, active).ended
+            if ended - tried:
+                break
+            sleep(POLL_SECONDS)
+        # One that is not recorded by then, such as one whose pods are awaited, is left to the next scheduled run.
+        tried |= ended
+
+
+def _collect_under_lease(
+    target: Target, results: Path | RecordStore, kubectl: Kubectl, namespace: str, clock: Callable[[], float]
+) -> Collection:
+    repository, tip = target.repository, target.tip()
+    stored, is_own = batches.in_commit(repository, tip), recorded_by(target, tip)
+    active = [batch for batch in stored if batch.is_active and is_own(batch)]
+    cancelled = filter(is_own, batch_records.unrecorded_batches(repository, tip, stored))
+    # Observed before the volume is read: a batch that ends in between is recorded next time, never too early.
+    cluster = find_cluster_batches(kubectl, namespace, active, cancelled)
+    store = PodStore(kubectl, namespace, clock(), None if isinstance(results, Path) else results)
+    collection = record_ended(target, results, ClusterObserver(cluster, store), tip=tip)
+    store.release(target)
+    # Last: ended batches are recorded first, and errors here are reported in addition.
+    return replace(
+        collection,
+        rounds=tuple(push_due(target)),
+        remarks=tuple(store.remarks),
+        failures=(*collection.failures, *update_progress_branches(target, results, now=clock())),
+    )
+
+
+def record_ended(
+    target: Target, results: Path | RecordStore, observer: ClusterObserver, *, tip: str | None
+) -> Collection:
+    """Record the batches that an observer knows to have ended; report why others are not recorded.
+
+    Raises RepositoryError, StorageError.
+    """
+    cluster = observer.seen
+    failures: tuple[RepositoryError, ...] = ()
+    ended = cluster.ended | observer.pods.without_objects(cluster.active, cluster.workloads)
+    try:
+        commits = commit_results(
+            target,
+            results,
+            ended,
+            alive=cluster.alive,
+            complete=observer.complete,
+            pods=observer.pods,
+            running={name for name, objects in cluster.workloads.items() if objects.is_running},
+        )
+    except UnrecordedError as error:
+        commits, failures = error.done, error.failures
+    unfinished = [
+        (batch, cluster.workloads[batch.name])
+        for batch in cluster.active
+        if batch.name not in observer.settled
+    ]
+    try:
+        stalled = stalled_batches(target.repository, tip, unfinished, results=results, now=observer.pods.now)
+    except StorageError as error:
+        if isinstance(results, Path):
+            raise
+        stalled = ()  # what was recorded is said all the same, and its pods are released
+        failures = (
+            *failures,
+            RepositoryError(f"stalled batches are not looked for: {error}", hint=error.hint),
+        )
+    return Collection(commits, tuple(observer.pending), stalled, failures)
+
+
+def collect_by_pod(
+    workspace: Workspace,
+    target: Target,
+    kubectl: Kubectl,
+    *,
+    image: str | None,
+    patience: float,
+    clock: Callable[[], float] = time.time,
+) -> Collection:
+    """Read the records of the active batches by a helper pod, and record what has ended.
+
+    Raises ClusterError, RepositoryError if no image is known, UsageError, and as collecting does.
+    """
+    settings = workspace.settings
+    tip = workspace.base_commit(None)
+    is_own = recorded_by(target, tip)
+    active = [batch for batch in batches.active_in_commit(workspace.repository, tip) if is_own(batch)]
+    if not active:
+        return Collection(rounds=tuple(push_repeats(target)))
+    on_volume = [batch.name for batch in batches.readable(active) if not batch.lock.store.holds_pods]
+    bucket = settings.results.bucket
+    with tempfile.TemporaryDirectory(prefix="sweep-results-") as scratch:
+        # Observed before the volume is read: a batch that ends in between is recorded next time, never too early.
+        cluster = find_cluster_batches(kubectl, settings.namespace, active)
+        if on_volume:
+            with ReaderPodOptions(workspace, kubectl, image, patience).running() as reader:
+                for name in on_volume:
+                    reader.copy(name, Path(scratch))
+        stored = None if bucket is None else bucket_results(bucket, workspace.repository)
+        store = PodStore(kubectl, settings.namespace, clock(), stored)
+        collection = record_ended(target, stored or Path(scratch), ClusterObserver(cluster, store), tip=tip)
+        store.release(target)
+        repeated = tuple(push_repeats(target))
+        return replace(collection, rounds=repeated, remarks=(*collection.remarks, *store.remarks))

@@ -1,0 +1,443 @@
+"""Why the best value of a sweep differs from that of another, from recorded trials.
+
+Where these cannot separate factors, the smallest sweeps that would are proposed as specs.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from sweepledger import spec, storage
+from sweepledger.commands.reports.comparison import Side, side_at
+from sweepledger.commands.reports.recorded import RecordedResults, recorded_results
+from sweepledger.commands.repository import at_commit
+from sweepledger.commands.repository.batch_records import records_files
+from sweepledger.commands.repository.code_changes import LISTED_FILES, file_changes
+from sweepledger.commands.repository.programs import code_tree_at
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.errors import RepositoryError, UsageError
+from sweepledger.formats import records_jsonl
+from sweepledger.formats.summary_csv import SummaryRow
+from sweepledger.reader import read_document
+from sweepledger.reader.yaml_edit import format_block
+from sweepledger.repo import files
+from sweepledger.results.causes import (
+    PROGRAM,
+    Explanation,
+    Factor,
+    Run,
+    configuration_means,
+    explain,
+    program_parts,
+)
+from sweepledger.results.paths import results_folder
+from sweepledger.spec import ParsedSpec
+from sweepledger.structs.metric import Goal
+from sweepledger.structs.names import SPECS, SUFFIX, suggest_sweep_name
+from sweepledger.structs.program import Data, Program
+from sweepledger.structs.record import RAN_PROCESS, Record
+from sweepledger.structs.settings import Settings
+from sweepledger.structs.values import Value, canonical_json
+
+NORMAL_QUANTILES = 1.96 + 0.84
+"""A two-sided test at 5 % detects an effect of this many standard errors in 80 % of the cases."""
+FEWEST_REPLICATES, MOST_REPLICATES = 3, 20
+UNKNOWN_NOISE_REPLICATES = 5
+"""Replicates if nothing is known of the seed noise."""
+KEPT_KEYS = ("metric", "other_metrics", "program", "command")
+"""Keys of a spec that say what runs and what is measured: a proposal takes them over."""
+PROPOSAL_SUFFIXES = ("best", "old-data", "old-environment", "old-data-environment")
+"""Ends of the names of proposed sweeps: what they run, or which parts of the program they return to those of A."""
+SHORT = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A sweep that separates factors which the recorded trials cannot separate."""
+
+    name: str
+    path: str
+    text: str
+    trials: int
+    separates: tuple[str, ...]
+    notes: tuple[str, ...]
+    """What has to be true of the repository when the sweep is generated."""
+
+
+@dataclass(frozen=True)
+class ExplainedComparison:
+    """Two sides, why the best value moved, what differs, and what would separate the rest."""
+
+    a: Side
+    b: Side
+    explanation: Explanation
+    differences: Mapping[Factor, tuple[str, ...]]
+    """What differs, in words."""
+    best: tuple[Mapping[str, Value], Mapping[str, Value]]
+    """The best configuration of each side."""
+    proposals: tuple[Proposal, ...]
+
+    @property
+    def verdict(self) -> str:
+        """The answer in one line."""
+        return self.explanation.verdict
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the JSON data."""
+        explanation = self.explanation
+        return {
+            "a": {"sweep": self.a.sweep, "commit": self.a.commit, "best": explanation.best[0]},
+            "b": {"sweep": self.b.sweep, "commit": self.b.commit, "best": explanation.best[1]},
+            "metric": self.a.lock.metric.name,
+            "moved": explanation.moved,
+            "verdict": self.verdict,
+            "named": list(explanation.named),
+            "is_noise": explanation.is_noise,
+            "noise": explanation.noise,
+            "best_configurations": [dict(each) for each in self.best],
+            "factors": [
+                {
+                    **asdict(finding),
+                    "factor": str(finding.factor),
+                    "state": str(finding.state),
+                    "differences": list(self.differences.get(finding.factor, ())),
+                }
+                for finding in explanation.findings
+            ],
+            "proposals": [
+                {**asdict(proposal), "separates": list(proposal.separates), "notes": list(proposal.notes)}
+                for proposal in self.proposals
+            ],
+        }
+
+
+def explain_sweeps(workspace: Workspace, a: str, b: str) -> ExplainedComparison:
+    """Explain why the best value of B differs from that of A, each `NAME`, `NAME@REV` or `NAME@BATCH`.
+
+    Raises UsageError for an unknown name or commit and for different metrics, RepositoryError if nothing is recorded.
+    """
+    first, second = side_at(workspace, a), side_at(workspace, b)
+    metrics = [(side.lock.metric.name, side.lock.metric.goal) for side in (first, second)]
+    if metrics[0] != metrics[1]:
+        texts = [
+            f"{reference} has {name}, {goal}" for reference, (name, goal) in zip((a, b), metrics, strict=True)
+        ]
+        raise UsageError(
+            f"they differ in metric or goal: {'; '.join(texts)}", hint="compare sweeps with equal metrics"
+        )
+    tables = [_RunTable.of(side.recorded) for side in (first, second)]
+    runs = [table.of_rows(side.rows.values()) for table, side in zip(tables, (first, second), strict=True)]
+    for side, listed in zip((first, second), runs, strict=True):
+        if not listed:
+            raise RepositoryError(
+                f"{side.reference}: no trial is ok and has {side.lock.metric.name}",
+                hint=f"`sweep logs {side.sweep} --failed` shows why trials failed",
+            )
+    proposed = [_RunTable.of(results) for results in _proposed_results(workspace, second)]
+    others = [run for table in (*tables, *proposed) for run in table.of_rows(table.results.table.rows)]
+    explanation = explain(runs[0], runs[1], first.lock.metric.goal, others=others)
+    best = tuple(
+        next(row.assignment for row in side.rows.values() if _configuration(row) == winner)
+        for side, winner in zip((first, second), explanation.winners, strict=True)
+    )
+    programs = [
+        table.program_of(explanation.winners[place], side)
+        for place, (table, side) in enumerate(zip(tables, (first, second), strict=True))
+    ]
+    explained = ExplainedComparison(
+        first, second, explanation, _differences(workspace, programs, best), (best[0], best[1]), ()
+    )
+    return replace(explained, proposals=tuple(_proposals(workspace, explained, runs)))
+
+
+def write_proposals(workspace: Workspace, proposals: Iterable[Proposal]) -> None:
+    """Write the specs of proposals, of which none may exist. Raises UsageError, StorageError."""
+    listed = tuple(proposals)
+    files.refuse_links(workspace.root, *(proposal.path for proposal in listed))
+    for proposal in listed:
+        if (workspace.root / proposal.path).exists():
+            raise UsageError(f"{proposal.path} exists", hint="remove or rename it first")
+    for proposal in listed:
+        storage.write_file(workspace.root / proposal.path, proposal.text.encode())
+
+
+def _configuration(row: SummaryRow) -> str:
+    return canonical_json(dict(row.assignment))
+
+
+@dataclass(frozen=True, slots=True)
+class _RanProgram:
+    """What a trial ran, with what git knows of its environment."""
+
+    program: Program
+    pool: str | None
+    in_container: bool
+    environment: str | None
+    """Digest that its record has of the installed software."""
+
+    @property
+    def parts(self) -> tuple[str, str, str]:
+        """What identifies code, data and environment."""
+        return program_parts(
+            self.program, pool=self.pool, in_container=self.in_container, environment=self.environment
+        )
+
+
+@dataclass(frozen=True)
+class _RunTable:
+    """The trials of a sweep's summary as runs."""
+
+    results: RecordedResults
+    programs: Mapping[str, Program]
+    environments: Mapping[tuple[str, int], str]
+    """By batch and row, of the records that have one."""
+
+    @classmethod
+    def of(cls, results: RecordedResults) -> "_RunTable":
+        programs = {batch.lock.program.digest: batch.lock.program for batch in results.stored}
+        present = results.repository.files(results.commit, f"{results_folder(results.sweep)}/records")
+        paths = {path: batch.name for batch in results.stored for path in records_files(batch, present)}
+        contents = results.repository.read(results.commit, *paths) if paths else {}
+        environments = {
+            (paths[path], record.index): record.environment.digest
+            for path, content in contents.items()
+            for record in records_jsonl.records(content)
+            if isinstance(record, Record) and record.environment is not None and record.status.is_success
+        }
+        return cls(results, programs, environments)
+
+    def of_rows(self, rows: Iterable[SummaryRow]) -> list[Run]:
+        metric = self.results.lock.metric.name
+        listed = []
+        for row in rows:
+            value, ran = row.metric(metric), self._ran(row)
+            if value is not None and ran is not None:
+                listed.append(Run(f"{row.batch}/{row.index}", _configuration(row), ran.parts, value))
+        return listed
+
+    def program_of(self, configuration: str, side: Side) -> _RanProgram:
+        """Return what the first trial of a configuration ran."""
+        rows = (
+            row
+            for row in side.rows.values()
+            if _configuration(row) == configuration and side.lock.metric.name in row.metrics
+        )
+        ran = next(
+            ran for row in rows if row.metric(side.lock.metric.name) is not None and (ran := self._ran(row))
+        )
+        return ran
+
+    def _ran(self, row: SummaryRow) -> _RanProgram | None:
+        program = self.programs.get(row.program)
+        if program is None:
+            return None
+        environment = self.environments.get((row.batch, row.index))
+        return _RanProgram(program, row.node_class, row.ran != RAN_PROCESS, environment)
+
+
+def _proposed_results(workspace: Workspace, b: Side) -> Iterator[RecordedResults]:
+    """Yield what HEAD has recorded of sweeps that were proposed for B, with the metric of B."""
+    head = workspace.repository.commit("HEAD") or b.commit
+    for suffix in PROPOSAL_SUFFIXES:
+        results = recorded_results(workspace.repository, head, _proposal_name(b.sweep, suffix))
+        if results is not None and (results.lock.metric.name, results.lock.metric.goal) == (
+            b.lock.metric.name,
+            b.lock.metric.goal,
+        ):
+            yield results
+
+
+def _proposal_name(sweep: str, suffix: str) -> str:
+    return suggest_sweep_name(f"explain-{sweep}-{suffix}") or f"explain-{suffix}"
+
+
+def _differences(
+    workspace: Workspace, programs: Sequence[_RanProgram], best: Sequence[Mapping[str, Value]]
+) -> dict[Factor, tuple[str, ...]]:
+    """Return in words what differs between two programs and two configurations, by factor."""
+    first, second = programs
+    return {
+        Factor.CODE: tuple(_code_differences(workspace, first.program, second.program)),
+        Factor.DATA: tuple(_changed("data", *(_data_text(each.program.data) for each in programs))),
+        Factor.ENVIRONMENT: (
+            *_changed("image", first.program.image, second.program.image),
+            *_changed("pool", first.pool or "none", second.pool or "none"),
+            *_changed("ran as", *("a container" if each.in_container else "a process" for each in programs)),
+            *_changed(
+                "environment lock",
+                *(
+                    each.program.environment.digest[: len("sha256:") + SHORT]
+                    if each.program.environment
+                    else "none"
+                    for each in programs
+                ),
+            ),
+            *_changed(
+                "installed software",
+                *((each.environment or "not recorded")[: len("sha256:") + SHORT] for each in programs),
+            ),
+        ),
+        Factor.VALUES: tuple(
+            line
+            for name in dict.fromkeys((*best[0], *best[1]))
+            for line in _changed(name, *(_value_text(each, name) for each in best))
+        ),
+    }
+
+
+def _changed(name: str, before: str, after: str) -> Iterator[str]:
+    if before != after:
+        yield f"{name}: {before} → {after}"
+
+
+def _value_text(assignment: Mapping[str, Value], name: str) -> str:
+    return canonical_json(assignment[name]) if name in assignment else "absent"
+
+
+def _data_text(data: Data | None) -> str:
+    if data is None:
+        return "none"
+    return " ".join([data.name, data.digest[: len("sha256:") + SHORT], *data.place_texts])
+
+
+def _code_differences(workspace: Workspace, before: Program, after: Program) -> Iterator[str]:
+    if before.command != after.command:
+        yield from _changed("command", " ".join(before.command), " ".join(after.command))
+    yield from _changed("code path", before.code.path, after.code.path)
+    yield from _changed("workdir", before.workdir or "none", after.workdir or "none")
+    if before.code.tree == after.code.tree:
+        return
+    changes = file_changes(workspace.repository, before.code, after.code)
+    if changes is None:
+        yield f"tree: {before.code.tree[:SHORT]} → {after.code.tree[:SHORT]}; this clone lacks one of them"
+        return
+    for change in changes[:LISTED_FILES]:
+        yield f"{change.path}: +{change.added} -{change.removed}" if change.added is not None else change.path
+    if len(changes) > LISTED_FILES:
+        yield f"and {len(changes) - LISTED_FILES} more files"
+
+
+def _proposals(
+    workspace: Workspace, explained: ExplainedComparison, runs: Sequence[Sequence[Run]]
+) -> Iterator[Proposal]:
+    """Yield the fewest sweeps that separate the confounded factors, each with few trials.
+
+    The first runs the best configurations of both sides with the program of B; each further one returns one more part
+    of the program to that of A.
+    """
+    explanation, b = explained.explanation, explained.b
+    confounded = explanation.confounded
+    if not confounded:
+        return
+    parts = [factor for factor in confounded if factor in PROGRAM]
+    common = {run.configuration for run in runs[0]} & {run.configuration for run in runs[1]}
+    builder = _ProposalBuilder.of(workspace, explained)
+    if builder is None:
+        return
+    needs_both = Factor.VALUES in confounded or not common or (len(parts) == 1)
+    if needs_both:
+        configurations = list(explained.best)
+        if explanation.winners[0] == explanation.winners[1]:
+            configurations = configurations[:1]
+        yield builder.proposal("best", configurations, (), confounded)
+        configurations = configurations[:1]
+    else:
+        goal = b.lock.metric.goal
+        means = {key: value for key, value in configuration_means(runs[0]).items() if key in common}
+        choose = max if goal is Goal.MAXIMIZE else min
+        key = choose(means, key=lambda each: (means[each], each))
+        configurations = [json.loads(key)]
+    reverted: tuple[Factor, ...] = ()
+    # Code is the last: a spec names data and environment, and takes its code from the commit that generates it.
+    for factor in sorted(parts, key=(Factor.DATA, Factor.ENVIRONMENT, Factor.CODE).index)[:-1]:
+        reverted = (*reverted, factor)
+        yield builder.proposal(f"old-{'-'.join(reverted)}", configurations, reverted, parts)
+
+
+@dataclass(frozen=True)
+class _ProposalBuilder:
+    """Writes specs that follow the spec of B."""
+
+    workspace: Workspace
+    explained: ExplainedComparison
+    document: Mapping[str, Any]
+    settings: Settings
+
+    @classmethod
+    def of(cls, workspace: Workspace, explained: ExplainedComparison) -> "_ProposalBuilder | None":
+        b = explained.b
+        content = workspace.repository.read(b.commit, b.lock.spec.path).get(b.lock.spec.path, b"")
+        document = read_document(content, b.lock.spec.path).document
+        if document is None or not isinstance(document.data, dict):
+            return None
+        return cls(
+            workspace, explained, document.data, at_commit.settings_or_defaults(workspace.repository, "HEAD")
+        )
+
+    def proposal(
+        self,
+        suffix: str,
+        configurations: Sequence[Mapping[str, Value]],
+        reverted: Sequence[Factor],
+        separates: Sequence[Factor],
+    ) -> Proposal:
+        """Return the sweep of some configurations, with some parts of the program as in A."""
+        a, b = self.explained.a, self.explained.b
+        name = _proposal_name(b.sweep, suffix)
+        replicates = self._replicates()
+        run = dict(self.document.get("run", {}))
+        notes = [*self._notes(reverted)]
+        if Factor.DATA in reverted:
+            run.pop("data", None)
+            if a.lock.program.data is not None:
+                run["data"] = a.lock.program.data.as_written()
+        if Factor.ENVIRONMENT in reverted:
+            run["image"] = a.lock.program.image
+            run.pop("pool", None)
+            if a.lock.run.pool is not None:
+                run["pool"] = a.lock.run.pool
+        document = {
+            **{key: self.document[key] for key in ("version",) if key in self.document},
+            "name": name,
+            "description": f"Separates {' and '.join(separates) or 'values'} of {a.reference} and {b.reference}",
+            **{key: self.document[key] for key in KEPT_KEYS if key in self.document},
+            "method": "list",
+            "assignments": [dict(each) for each in configurations],
+            "replicates": replicates,
+            **({"run": run} if run else {}),
+        }
+        text = "".join(f"# {note}\n" for note in notes)
+        text += "".join(f"{format_block(key, value, 0)}\n" for key, value in document.items())
+        path = f"{SPECS}/{name}{SUFFIX}"
+        parsed = spec.parse(text.encode(), path, self.settings)
+        if not isinstance(parsed, ParsedSpec):
+            notes += [f"not valid here yet: {problem.message}" for problem in parsed[:1]]
+        return Proposal(
+            name, path, text, len(configurations) * replicates, tuple(map(str, separates)), tuple(notes)
+        )
+
+    def _replicates(self) -> int:
+        """Return how many replicates detect what has moved in four of five cases."""
+        noise, moved = self.explained.explanation.noise, abs(self.explained.explanation.moved)
+        if noise is None or not moved:
+            return UNKNOWN_NOISE_REPLICATES
+        ratio = NORMAL_QUANTILES * noise / moved
+        # The square of the ratio of a large and a tiny number is no number any more.
+        return max(FEWEST_REPLICATES, math.ceil(min(MOST_REPLICATES, 2 * ratio * ratio)))
+
+    def _notes(self, reverted: Sequence[Factor]) -> Iterator[str]:
+        """Yield what a spec cannot say: the code is that of the commit, the data that of the settings."""
+        a, b = self.explained.a, self.explained.b
+        parsed = at_commit.read_sweep(self.workspace.repository, b.commit, b.lock.spec.path, self.settings)
+        head = self.workspace.repository.commit("HEAD")
+        if head is not None and not isinstance(parsed, tuple):
+            tree = code_tree_at(self.workspace.repository, head, parsed)
+            if tree != b.lock.program.code.tree:
+                yield f"Generate it where {b.lock.program.code} has the git tree {b.lock.program.code.tree}."
+        data = a.lock.program.data if Factor.DATA in reverted else b.lock.program.data
+        if data is not None:
+            dataset = self.settings.dataset_named(data.name)
+            if dataset is None or dataset.identity != data.digest:
+                yield f"The settings must have the dataset {data.name} with digest {data.digest}."

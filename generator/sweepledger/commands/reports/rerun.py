@@ -1,0 +1,335 @@
+"""The rerun of a recorded trial: its recipe, and whether it has the same result."""
+
+import re
+import shlex
+import struct
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from sweepledger.commands.repository import at_commit, batch_records
+from sweepledger.commands.repository.base_files import packaged_launcher
+from sweepledger.commands.repository.catalog import CountedTrial, counted_trial
+from sweepledger.commands.repository.outside_imports import (
+    environment_differences,
+    locked_python_path,
+    started_program,
+)
+from sweepledger.commands.repository.rendered_manifests import local_batch_at, locked_data
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.engine.local import machine
+from sweepledger.engine.local.engine import LocalEngine
+from sweepledger.engine.local.pods import DesiredBatch
+from sweepledger.errors import RepositoryError, SpecError, UsageError
+from sweepledger.formats import json, launch_json, record_json
+from sweepledger.formats.launch_json import LAUNCH_FILE
+from sweepledger.formats.summary_csv import SummaryRow
+from sweepledger.render.command import expand_command
+from sweepledger.repo import volume
+from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
+from sweepledger.repo.git import Mirror, commit_with_code, store_code
+from sweepledger.repo.state import DATA, state_folder
+from sweepledger.results.paths import results_folder
+from sweepledger.structs.batch import BatchLock
+from sweepledger.structs.names import LOCK_FILE
+from sweepledger.structs.record import Environment, Record
+from sweepledger.structs.settings import Settings
+from sweepledger.structs.values import Value, as_data
+
+TICK_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Rerun:
+    """A row of a batch that ran here."""
+
+    record: Record | None
+    output: Mapping[str, str]
+    environment: tuple[str, ...]
+    """How the installed packages differ from those that the batch has locked."""
+
+
+def rerun(workspace: Workspace, batch: StoredBatch, index: int) -> Rerun:
+    """Run one row of a batch under its own launcher, with its locked code.
+
+    Everything is kept in a temporary folder: neither git nor `sweep cluster local` see it. Raises SpecError if this
+    machine cannot run it, RepositoryError, StorageError for wrong data, ToolError.
+    """
+    if batch.lock.shape.is_distributed:
+        raise UsageError(
+            f"{batch.name} has shape {batch.lock.shape}: its trials need a cluster",
+            hint="`sweep retry` requests them again from a cluster",
+        )
+    with tempfile.TemporaryDirectory(prefix="sweep-reproduce-") as folder:
+        state = Path(folder)
+        desired, differences = _desired_state(workspace, batch, index, state)
+        with LocalEngine(state, slots=1, launcher=packaged_launcher()) as engine:
+            problems = machine.capacity_problems(desired.batch, engine.capacity)
+            if problems:
+                raise SpecError(problems)
+            engine.step([desired])
+            while not engine.is_settled:
+                engine.wait(TICK_SECONDS)
+                engine.step([desired])
+        place = batch.lock.place(index)
+        kept = volume.attempt_output(state / "results", batch.name, place)
+        output = {
+            name: text
+            for streams in kept.values()
+            for name, text in zip(("out", "err"), streams, strict=True)
+        }
+        records = map(record_json.read, volume.attempt_records(state / "results", batch.name, place))
+        record = next((record for record in records if isinstance(record, Record)), None)
+        return Rerun(record, output, differences)
+
+
+def _desired_state(
+    workspace: Workspace, batch: StoredBatch, index: int, state: Path
+) -> tuple[DesiredBatch, tuple[str, ...]]:
+    """Return what to run, and how the environment here differs from the locked one."""
+    repository, program = workspace.repository, batch.lock.program
+    commit = _batch_commit(workspace, batch)
+    settings = at_commit.read_settings(repository, commit)
+    if not isinstance(settings, Settings):
+        raise SpecError(settings)
+    made = local_batch_at(repository, commit, batch, settings)
+    mirror = Mirror(state, str(workspace.root), workspace.settings.branch)
+    mirror.borrow(repository)
+    store_code(repository, program.code, ["HEAD", commit])
+    code = mirror.code(program.code)
+    cache = state_folder(workspace.repository) / DATA
+    data = locked_data(batch, (settings, workspace.settings), cache, code=code.folder)
+    started = started_program(batch.lock, code.folder)
+    python_path = locked_python_path(batch, started, repository)
+    desired = DesiredBatch(
+        replace(made, indexes=(index,), parallelism=1, retries=0, max_failed=None),
+        code.folder,
+        None if data is None else data.folder,
+        python_path,
+        code_state=code.state,
+        data_state="" if data is None else data.state,
+    )
+    return desired, environment_differences(batch, started)
+
+
+def _batch_commit(workspace: Workspace, batch: StoredBatch) -> str:
+    """Return the commit that added a batch, which has the settings and bases of the batch."""
+    paths = (f"{place}/{batch.name}/{LOCK_FILE}" for place in (ACTIVE, ARCHIVE))
+    commits = [commit for commit, _ in at_commit.file_versions(workspace.repository, "HEAD", *paths)]
+    if not commits:
+        raise RepositoryError(
+            f"{batch.folder} is in no commit", hint="commit it, and run it by `sweep cluster local`"
+        )
+    return commits[-1]
+
+
+TIMING_NAME = re.compile(
+    r"(?:^|[_./ -])(?:seconds|secs?|ms|minutes|hours|time|duration|runtime|elapsed|latency|throughput)$"
+    r"|per[_ -]?(?:second|sec|s)$",
+    re.IGNORECASE,
+)
+"""Names of metrics that are durations or rates."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that is needed to run a trial again."""
+
+    trial: str
+    index: int
+    lock: BatchLock
+    commit: str | None
+    """A commit with the code tree; None if this clone has none."""
+    assignment: Mapping[str, Value]
+    seed: int
+    command: tuple[str, ...]
+    """The trial's command; values that only a pod knows are in angle brackets."""
+    ran: str | None
+    """The image that ran it, or `process`; None while it is not recorded."""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Return shell commands, for the root of a clone, that run the trial manually."""
+        folder, data = f"../{self.lock.sweep}-{self.trial}", self.lock.program.data
+        variables = [f"SWEEP_SEED={self.seed}", "SWEEP_RESULT=result.json"]
+        variables += ["SWEEP_DATA=<folder>"] if data else []
+        workdir = self.lock.program.workdir
+        start = folder if workdir is None else f"{folder}/{workdir}"
+        links = [
+            f"ln -s <folder of {name}> {shlex.quote(path)}"
+            for name, path in (data.at.items() if data else ())
+        ]
+        command = f"env {' '.join(variables)} {shlex.join(self.command)}"
+        return (
+            shlex.join(["git", "worktree", "add", "--detach", folder, self.commit or "<commit>"]),
+            " && ".join([f"cd {shlex.quote(start)}", *links, command]),
+        )
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the JSON data."""
+        return {
+            "trial": self.trial,
+            "sweep": self.lock.sweep,
+            "batch": self.lock.name,
+            "index": self.index,
+            "code": {**as_data(self.lock.program.code), "commit": self.commit},
+            "image": self.lock.program.image,
+            "ran": self.ran,
+            "data": as_data(self.lock.program.data),
+            "workdir": self.lock.program.workdir,
+            "configuration": dict(self.assignment),
+            "seed": self.seed,
+            "command": list(self.command),
+            "lines": list(self.lines),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class MetricComparison:
+    """A metric, as recorded and from the rerun; None if it was not finite, or not reported."""
+
+    name: str
+    recorded: float | None
+    measured: float | None
+    where: str
+    """The file with the recorded value."""
+    is_timing: bool = False
+    """Whether the metric is a duration or a rate, which differs in every run and is not compared."""
+
+    @property
+    def is_equal(self) -> bool:
+        """Return whether both are the same to the last bit."""
+        return _bits(self.recorded) == _bits(self.measured)
+
+    @property
+    def differs(self) -> bool:
+        """Return whether the values differ and the metric is not a timing."""
+        return not self.is_equal and not self.is_timing
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A trial that was run again."""
+
+    recipe: Recipe
+    record: Record | None
+    output: Mapping[str, str]
+    recorded: str
+    """The status in git."""
+    metrics: tuple[MetricComparison, ...]
+    recorded_environment: Environment | None = None
+    environment_differences: tuple[str, ...] = ()
+    """How the packages here differ from those that the batch has locked."""
+
+    @property
+    def environment(self) -> Environment | None:
+        """The environment of the rerun."""
+        return self.record.environment if self.record else None
+
+    @property
+    def has_other_environment(self) -> bool:
+        """Return whether it is known that the trial ran with other packages than the recorded one."""
+        known = None not in {self.recorded_environment, self.environment}
+        return bool(self.environment_differences) or (known and self.recorded_environment != self.environment)
+
+    @property
+    def is_equal(self) -> bool:
+        """Return whether it ended as recorded, with every metric the same to the last bit."""
+        ended = self.record is not None and str(self.record.status) == self.recorded
+        return ended and not any(metric.differs for metric in self.metrics)
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the JSON data."""
+        return {
+            **self.recipe.as_data(),
+            "equal": self.is_equal,
+            "environment": {
+                "recorded": record_json.as_object(self.recorded_environment),
+                "rerun": record_json.as_object(self.environment),
+                "differences": list(self.environment_differences),
+            },
+            "status": {"recorded": self.recorded, "rerun": str(self.record.status) if self.record else None},
+            "metrics": [
+                {
+                    "name": metric.name,
+                    "recorded": metric.recorded,
+                    "rerun": metric.measured,
+                    "file": metric.where,
+                    "equal": metric.is_equal,
+                    "timing": metric.is_timing,
+                }
+                for metric in self.metrics
+            ],
+        }
+
+
+def recipe(workspace: Workspace, trial: str) -> Recipe:
+    """Return a trial's recipe. Raises UsageError, RepositoryError."""
+    return _recipe(workspace, counted_trial(workspace.root, trial))
+
+
+def run_again(workspace: Workspace, trial: str) -> Reproduction:
+    """Run a recorded trial here and compare its metrics bit for bit.
+
+    Raises UsageError if no attempt is recorded, and as `rerun` does.
+    """
+    counted = counted_trial(workspace.root, trial)
+    batch, record, row = counted.trial.batch, counted.record, counted.row
+    if record is None:
+        raise UsageError(
+            f"no attempt at {counted.trial.id} is recorded, so there is nothing to compare with",
+            hint=f"`sweep show {counted.trial.id}` shows its state; `sweep try` runs a trial of the current spec",
+        )
+    done = rerun(workspace, batch, counted.trial.index)
+    metrics = tuple(_metric_comparisons(batch, record, row, done.record))
+    status = str(row.status) if row else str(record.status)
+    return Reproduction(
+        _recipe(workspace, counted),
+        done.record,
+        done.output,
+        status,
+        metrics,
+        record.environment,
+        done.environment,
+    )
+
+
+def _recipe(workspace: Workspace, counted: CountedTrial) -> Recipe:
+    batch, index = counted.trial.batch, counted.trial.index
+    lock, values = batch.lock, batch.rows[index]
+    instructions = batch.tree[LAUNCH_FILE]
+    order = [column.name for column in launch_json.read_table_layout(instructions).columns]
+    seed = lock.run.seed_base + values.replicate
+    context_values = (str(json.load(instructions)["interpreter"]), seed)
+    return Recipe(
+        trial=counted.trial.id,
+        index=index,
+        lock=lock,
+        commit=commit_with_code(workspace.repository, lock.program.code),
+        assignment=values.values,
+        seed=seed,
+        command=tuple(expand_command(lock.program.command, values.values, order, context_values)),
+        ran=counted.row.ran if counted.row else None,
+    )
+
+
+def _metric_comparisons(
+    batch: StoredBatch, record: Record, row: SummaryRow | None, rerun_record: Record | None
+) -> Iterator[MetricComparison]:
+    """Compare with the record, and with the summary if it has other values."""
+    metrics = rerun_record.metrics if rerun_record else {}
+    for name in dict.fromkeys((*record.metrics, *metrics)):
+        is_timing = name != batch.lock.metric.name and TIMING_NAME.search(name) is not None
+        values = record.metrics.get(name), metrics.get(name)
+        yield MetricComparison(name, *values, batch_records.records_file(batch), is_timing)
+    for name, value in (row.metrics if row else {}).items():
+        if _bits(value) != _bits(record.metrics.get(name)):
+            where = f"{results_folder(batch.lock.sweep)}/summary.csv"
+            yield MetricComparison(name, value, metrics.get(name), where)
+
+
+def _bits(value: float | None) -> bytes | None:
+    # Adding 0.0 turns -0.0 into 0.0, as records do.
+    return None if value is None else struct.pack(">d", value + 0.0)

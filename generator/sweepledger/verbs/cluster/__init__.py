@@ -1,0 +1,1 @@
+"""The verbs of `sweep cluster`, a module each."""

@@ -1,0 +1,212 @@
+"""Write the files of a cluster to clusters/.
+
+It lists the remaining steps: Secrets, folders, server rules.
+"""
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from sweepledger.cli.options import BranchOption
+from sweepledger.cli.response import Response, current_folder
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapRequest
+from sweepledger.commands.scaffold.bootstrap import bootstrap as write_platform
+from sweepledger.structs.run_config import Shape
+from sweepledger.structs.settings import Controller, ResultsMode
+
+
+class ControllerChoice(StrEnum):
+    """GitOps controllers that `sweep cluster bootstrap` sets up."""
+
+    ARGOCD = Controller.ARGOCD
+    FLUX = Controller.FLUX
+
+
+def bootstrap(
+    controller: Annotated[ControllerChoice, typer.Argument(help="GitOps controller of the cluster.")],
+    repo: Annotated[
+        str | None,
+        typer.Option("--repo", metavar="URL", help="URL from which the cluster reads the repository."),
+    ] = None,
+    branch: BranchOption = None,
+    shape: Annotated[
+        list[Shape] | None,
+        typer.Option("--shape", help="Allow this distributed shape before a spec uses it; can be repeated."),
+    ] = None,
+    public: Annotated[
+        bool | None,
+        typer.Option(
+            "--public/--private",
+            help="State whether the repository is readable without credentials; default: private.",
+        ),
+    ] = None,
+    results_mode: Annotated[
+        ResultsMode | None,
+        typer.Option("--results-mode", help="Choose how results commits reach the branch."),
+    ] = None,
+    monitoring: Annotated[
+        bool | None,
+        typer.Option(
+            "--monitoring/--no-monitoring",
+            help="Write alerts, a dashboard and messages to clusters/monitoring/; default: as the settings say.",
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite files that were edited manually.")
+    ] = False,
+) -> Response:
+    request = BootstrapRequest(
+        Controller(controller),
+        repo,
+        branch,
+        tuple(shape) if shape else None,
+        public,
+        results_mode,
+        monitoring,
+        force,
+    )
+    result = write_platform(Workspace.find(current_folder()), request)
+    return Response(_data(result), ("\n".join(_lines(result)),))
+
+
+def _data(result: Bootstrapped) -> dict[str, Any]:
+    return {
+        "written": result.written,
+        "removed": result.removed,
+        "kept": result.kept,
+        "settings": result.changed_settings,
+        "secrets": [
+            {
+                "cluster": cluster,
+                "is_elsewhere": secret.is_elsewhere,
+                "purpose": secret.purpose,
+                "namespace": secret.namespace,
+                "name": secret.name,
+                "keys": secret.keys,
+                "commands": secret.commands,
+            }
+            for cluster, secrets in result.secrets_by_cluster
+            for secret in secrets
+        ],
+        "objects": [
+            {
+                "cluster": cluster,
+                "kind": one.kind,
+                "namespace": one.namespace,
+                "name": one.name,
+                "purpose": one.purpose,
+            }
+            for cluster, objects in result.required_objects
+            for one in objects
+        ],
+        "key_pair": result.key_pair,
+        "results_folder": result.results_folder,
+        "ruleset": result.ruleset,
+        "owners": result.owners,
+        "gaps": result.gaps,
+        "previous_url": result.former_url,
+        "undeclared": [
+            {
+                "cluster": one.cluster or None,
+                "kind": one.kind,
+                "name": one.name,
+                "namespace": one.namespace or None,
+                "command": one.deletion,
+            }
+            for one in result.undeclared
+        ],
+    }
+
+
+def _lines(result: Bootstrapped) -> list[str]:
+    changes = [f"wrote {path}" for path in result.written]
+    changes += [f"removed {path}" for path in result.removed]
+    changes += [f"set {change} in sweepledger.yaml" for change in result.changed_settings]
+    kept = [f"kept {path}: edited manually, so settings do not change it" for path in result.kept]
+    kept += ["--force overwrites edited files"] if kept else []
+    lines = [*(changes or ["nothing to write: all files are up to date"]), *kept]
+    if result.former_url:
+        lines += _former_owner(result, result.former_url)
+    lines += _manual_steps(result) if changes else [_required_secrets(result)]
+    if result.undeclared:
+        lines += _undeclared(result)
+    if result.gaps:
+        lines += ["", "Missing in sweepledger.yaml:"]
+        lines += [f"  {gap}" for gap in result.gaps]
+    next_step = ["", "next: commit and push, then apply the files in the order given in clusters/README.md"]
+    return [*lines, *next_step] if changes else lines
+
+
+def _former_owner(result: Bootstrapped, former: str) -> list[str]:
+    """Say what another address means: the cluster gives no object to another repository."""
+    return [
+        "",
+        f"The files belonged to {former}. The cluster does not give its objects to another repository:",
+        "  if that repository still runs sweeps, set another `namespace` in sweepledger.yaml and run this again;",
+        "  if it has moved, an administrator removes this before the files are applied, and applying them restores it:",
+        f"    kubectl delete validatingadmissionpolicybinding {result.owner_binding}",
+    ]
+
+
+def _undeclared(result: Bootstrapped) -> list[str]:
+    """Name the objects that stay in the cluster although no file declares them."""
+    lines = [
+        "",
+        "No file declares these objects any more, and no controller deletes objects of a platform: with Argo CD, its",
+        "Application stays out of sync. Delete them once no batch of the former settings is active. The data of a",
+        "volume stays, but back it up first:",
+    ]
+    for cluster, objects in result.undeclared_by_cluster:
+        if cluster:
+            lost = cluster in result.settings.lost_clusters
+            lines.append(f"  in cluster {cluster}{', if it comes back' if lost else ''}, and in no other:")
+        lines += [f"  {'  ' if cluster else ''}{one.deletion}" for one in objects]
+    return lines
+
+
+def _manual_steps(result: Bootstrapped) -> list[str]:
+    lines = [
+        "",
+        "Keep files of keys and passwords in a folder outside this clone, and run these commands there.",
+    ]
+    lines += ["", "Create the key pair that signs results, and the line for `signers` in sweepledger.yaml:"]
+    lines += [f"  {command}" for command in result.key_pair]
+    lines += [
+        "",
+        "Create these Secrets, which are never committed. Each key is read from a file of its name; the",
+    ]
+    lines += ["file of a user name, password or token must not end with a newline (printf %s, not echo):"]
+    groups = result.secrets_by_cluster
+    for cluster, secrets in groups:
+        if len(groups) > 1 or cluster is not None:
+            here = "the cluster of the trials" if cluster is None else f"cluster {cluster}"
+            is_elsewhere = any(secret.is_elsewhere for secret in secrets)
+            lines.append(f"  in {'the cluster of Argo CD' if is_elsewhere else here}:")
+        for secret in secrets:
+            lines.append(f"  {secret.purpose}: {secret.namespace}/{secret.name}")
+            lines += [f"    {command}" for command in secret.commands]
+    if result.required_objects:
+        lines += ["", "Create these objects, which the settings name; no file declares them:"]
+        for cluster, objects in result.required_objects:
+            lines += [] if cluster is None else [f"  in cluster {cluster}:"]
+            lines += [f"  {one.title} ({one.purpose})" for one in objects]
+    if result.results_folder:
+        lines += ["", "Prepare the root of the results export, on a machine where it is a plain folder:"]
+        lines += [f"  {command}" for command in result.results_folder]
+    lines += ["", "Restrict the collector's credential to results, on the git server:"]
+    lines += ["  install clusters/pre-receive.sh as a pre-receive hook; where the collector adds batches"]
+    lines += [
+        "  (`next: collector`, `run.infrastructure`), it needs `sweep` on the server",
+        f"  {result.ruleset}",
+    ]
+    lines += ["", "Add reviewers of files that decide where and how code runs, as lines of CODEOWNERS:"]
+    return [*lines, *(f"  {line}" for line in result.owners)]
+
+
+def _required_secrets(result: Bootstrapped) -> str:
+    secrets = ", ".join(dict.fromkeys(f"{secret.namespace}/{secret.name}" for secret in result.secrets))
+    return (
+        f"required Secrets: {secrets} (--format json prints the commands; `sweep cluster doctor` checks them)"
+    )

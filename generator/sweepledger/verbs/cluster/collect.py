@@ -1,0 +1,163 @@
+"""Commit results of ended batches, one commit per sweep.
+
+It contains records, summary, report and figures. The commit also archives the batches. With --push and
+`results.mode: branch`, each sweep gets a branch results/SWEEP/COMMIT to merge. With --cluster, attempts without a
+record are described from their pods, and stalled batches are listed. Without, a search that is blocked ends the
+command with 3, after all else.
+
+With --by-pod, results come from a volume that only pods can read, through a short-lived pod.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from sweepledger.cli.options import (
+    BranchOption,
+    ByPodOption,
+    ContextOption,
+    ImageOption,
+    InOption,
+    PatienceOption,
+    PushOption,
+    RemoteOption,
+    StateOption,
+)
+from sweepledger.cli.response import Response, current_folder
+from sweepledger.cli.text.results import results_commit_text
+from sweepledger.cli.text.rounds import pushed_round_text
+from sweepledger.cli.text.style import batch_line, untrusted_text
+from sweepledger.commands.collection.collector import (
+    Collection,
+    collect_by_pod,
+    collect_from_state,
+    watch_cluster,
+)
+from sweepledger.commands.collection.record_store import RecordStore, bucket_results
+from sweepledger.commands.repository.workspace import Target, Workspace, results_target
+from sweepledger.commands.rounds.next_round import RoundBlocked
+from sweepledger.engine.cluster.kubectl import Kubectl
+from sweepledger.errors import GeneratorError, StorageError, UsageError
+from sweepledger.formats.record_json import format_time
+from sweepledger.repo.state import state_folder
+from sweepledger.structs.settings import Controller
+
+
+def collect(
+    push: PushOption = False,
+    remote: RemoteOption = None,
+    branch: BranchOption = None,
+    state: StateOption = None,
+    results: Annotated[
+        Path | None,
+        typer.Option(
+            "--results", metavar="DIR", help="Read this results volume; default: the state folder's."
+        ),
+    ] = None,
+    cluster: Annotated[
+        bool, typer.Option("--cluster", help="Read from the cluster, with kubectl, which batches have ended.")
+    ] = False,
+    cluster_name: InOption = None,
+    watch: Annotated[
+        int | None,
+        typer.Option(
+            "--watch",
+            metavar="SECONDS",
+            min=1,
+            help="With --cluster: collect again whenever a batch ends, as long as one is active, for this time.",
+        ),
+    ] = None,
+    ended: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--ended",
+            metavar="BATCH",
+            help="Record this batch, which Slurm or a script has run, even if trials have no record.",
+        ),
+    ] = None,
+    by_pod: ByPodOption = False,
+    context: ContextOption = None,
+    image: ImageOption = None,
+    patience: PatienceOption = 300,
+) -> Response:
+    workspace = Workspace.find(current_folder())
+    if cluster or cluster_name or by_pod:
+        workspace = workspace.in_cluster(cluster_name)
+    target = results_target(workspace, remote, branch, push=push)
+    controller = workspace.settings.controller
+    if by_pod:
+        if cluster or ended or results is not None or watch is not None:
+            raise UsageError("--by-pod cannot be combined with --cluster, --watch, --results or --ended")
+        collection = collect_by_pod(workspace, target, Kubectl(context), image=image, patience=patience)
+        return _response(collection, controller)
+    folder = state_folder(workspace.repository, state)
+    if results is not None and not results.is_dir():  # all trials would be recorded as missing
+        raise StorageError(f"{results}: no such folder", hint="mount the results volume there")
+    volume = results.absolute() if results else folder / "results"
+    if cluster and ended:
+        raise UsageError("--ended cannot be combined with --cluster, which knows what has ended")
+    if watch is not None and not cluster:
+        raise UsageError("--watch needs --cluster: `sweep cluster local` follows the batches that run here")
+    if cluster:
+        return _response(_collect_from_cluster(workspace, target, volume, watch or 0), controller)
+    collection = collect_from_state(target, volume, folder, over=frozenset(ended or ()))
+    return _response(collection, controller, *collection.blocked.failures)
+
+
+def _collect_from_cluster(workspace: Workspace, target: Target, volume: Path, watch: int) -> Collection:
+    bucket = workspace.settings.results.bucket
+
+    def open_results() -> Path | RecordStore:
+        return volume if bucket is None else bucket_results(bucket, workspace.repository)
+
+    return Collection.joined(
+        watch_cluster(target, open_results, Kubectl(), workspace.settings.namespace, watch)
+    )
+
+
+def _response(collection: Collection, controller: Controller, *blocked: GeneratorError) -> Response:
+    data = {
+        "collected": collection.collected,
+        "waiting": [
+            {
+                "batch": pending.batch,
+                "trials": pending.trials,
+                "pods": pending.pods,
+                "until": format_time(pending.until),
+            }
+            for pending in collection.pending
+        ],
+        "stalled": [
+            {"batch": stalled.batch, "message": stalled.text, "hint": stalled.hint(controller)}
+            for stalled in collection.stalled
+        ],
+        "requested": [
+            {"sweep": pushed.sweep, "commit": None, **pushed.as_data()}
+            if isinstance(pushed, RoundBlocked)
+            else pushed
+            for pushed in collection.rounds
+        ],
+        "remarks": collection.remarks,
+    }
+    failures = (*collection.failures, *blocked)
+    return Response(data, tuple(_lines(collection, controller)), collection.problems, failures=failures)
+
+
+def _lines(collection: Collection, controller: Controller) -> Iterator[Text]:
+    if not collection.collected:
+        yield Text("nothing to record")
+    yield from (Text(results_commit_text(commit)) for commit in collection.collected)
+    yield from (untrusted_text(pushed_round_text(pushed)) for pushed in collection.rounds)
+    for pending in collection.pending:
+        missing = [
+            *([f"the records of {pending.trials} succeeded trial(s)"] if pending.trials else ()),
+            *([f"the end of {pending.pods} pod(s)"] if pending.pods else ()),
+        ]
+        awaited = f"{' and '.join(missing)}, until {format_time(pending.until)} at most"
+        yield batch_line(pending.batch, "waiting", f"its Job has ended; waiting for {awaited}")
+    for stalled in collection.stalled:
+        yield batch_line(stalled.batch, "stalled", stalled.text, stalled.hint(controller))
+    yield from (untrusted_text(f"note: {remark}") for remark in collection.remarks)

@@ -1,0 +1,466 @@
+"""Delete the files of batches that were recorded long ago.
+
+Files on volumes or in the bucket are deleted when the records have been in git for `results.keep` days. Only
+records on the remote's branch count. Exits with 5 if a trial left a record that git does not contain, and with 3 if
+deleting failed; all other folders are deleted nevertheless.
+"""
+
+# Deletion is final, so any doubt, about the branch or a volume, keeps a folder.
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Protocol
+
+import typer
+from rich.text import Text
+
+from sweepledger.cli.options import RemoteOption
+from sweepledger.cli.response import EXIT_DRIFT, EXIT_STORAGE, Response, current_folder
+from sweepledger.cli.text.style import untrusted_text
+from sweepledger.commands.collection.attempts import TrialFiles, TrialReader
+from sweepledger.commands.collection.record_store import bucket_results
+from sweepledger.commands.repository import at_commit, batch_records
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.engine import termination
+from sweepledger.errors import (
+    GeneratorError,
+    IdleError,
+    RepositoryError,
+    SpecError,
+    UnreadableError,
+    UsageError,
+)
+from sweepledger.formats import record_json, records_jsonl
+from sweepledger.formats.record_json import CorruptRecord
+from sweepledger.repo import batches
+from sweepledger.repo.batches import StoredBatch
+from sweepledger.repo.git import Repository, fetch, is_shallow, last_change_time
+from sweepledger.repo.volume import VolumeRoot
+from sweepledger.results import kept_records
+from sweepledger.results.outcomes import BatchRecords, evaluate
+from sweepledger.results.paths import RESULTS
+from sweepledger.structs.names import DELETING_PREFIX, split_batch_name
+from sweepledger.structs.record import Record
+from sweepledger.structs.settings import Settings
+
+RESULTS_VOLUME = "results"
+
+
+def expire(
+    results: Annotated[
+        Path | None,
+        typer.Option(
+            "--results",
+            metavar="DIR",
+            help="Folder of the results volume; needed unless results are in a bucket.",
+        ),
+    ] = None,
+    checkpoints: Annotated[
+        Path | None,
+        typer.Option("--checkpoints", metavar="DIR", help="Folder of the checkpoint volume, if separate."),
+    ] = None,
+    artifacts: Annotated[
+        Path | None,
+        typer.Option("--artifacts", metavar="DIR", help="Folder of the artifact volume, if separate."),
+    ] = None,
+    remote: RemoteOption = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be deleted, and delete nothing.")
+    ] = False,
+) -> Response:
+    workspace = Workspace.find(current_folder())
+    name = remote or workspace.remote
+    workspace.remote_url(name)
+    folders = {RESULTS_VOLUME: results, "checkpoints": checkpoints, "artifacts": artifacts}
+    volumes = {volume: folder.absolute() for volume, folder in folders.items() if folder is not None}
+    expired = expire_batches(workspace, volumes, remote=name, now=time.time(), dry_run=dry_run)
+    code = EXIT_DRIFT if expired.in_state(FolderState.LATE) else 0
+    if expired.in_state(FolderState.FAILED):
+        code = EXIT_STORAGE
+    return Response(expired, tuple(_lines(expired)), exit_code=code)
+
+
+def _lines(expired: "Expired") -> Iterator[Text]:
+    verb = "would delete" if expired.dry_run else "deleted"
+    for batch in expired.batches:
+        line = f"{batch.state}: {batch.batch}: {batch.reason}"
+        if batch.state is FolderState.EXPIRED:
+            line = f"{verb}: {batch.batch} ({', '.join(batch.volumes)})"
+        if batch.state is FolderState.LATE:
+            line += "\n  hint: inspect the records, then delete the folder yourself; `sweep retry` runs a trial again"
+        yield untrusted_text(line)
+    for path in expired.unknown:
+        yield untrusted_text(f"unknown: {path}: not the folder of a batch, kept")
+    count = len(expired.in_state(FolderState.EXPIRED))
+    yield Text(
+        f"{verb} the folders of {count} of {len(expired.batches)} batch(es), {expired.keep_days} days old"
+    )
+
+
+class Shelf(Protocol):
+    """A volume or a bucket with the results of batches; every method raises StorageError."""
+
+    @property
+    def place(self) -> Path | str:
+        """Where it is, for messages."""
+
+    @property
+    def identity(self) -> object:
+        """Equal for one that is named twice."""
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of its folders."""
+
+    def has_folder(self, name: str) -> bool:
+        """Return whether it has a folder of this name."""
+
+    def newest(self, name: str) -> float:
+        """Return the time of the last change in a folder, by the clock that wrote it."""
+
+    def records(self, name: str, index: int, place: str, /) -> Iterator[bytes | None]:
+        """Yield the records of a trial of a batch."""
+
+    def move(self, name: str, to: str) -> None:
+        """Rename a folder, or mark it as renamed."""
+
+    def remove(self, name: str) -> None:
+        """Remove a folder with its content."""
+
+
+class FolderState(StrEnum):
+    """The outcome for the folders of a batch."""
+
+    EXPIRED = "expired"
+    """They were deleted, or would be."""
+    KEPT = "kept"
+    """They are not old enough."""
+    LATE = "late"
+    """A record of a trial is not in git: the user decides."""
+    FAILED = "failed"
+    """The storage failed."""
+
+
+Reason = tuple[FolderState, str]
+"""State of a batch's folders, and why they stay."""
+
+
+@dataclass(frozen=True)
+class BatchExpiry:
+    """A batch with a folder on at least one volume."""
+
+    batch: str
+    state: FolderState
+    volumes: tuple[str, ...]
+    reason: str | None = None
+
+
+def _uses_checkpoints(batch: StoredBatch) -> bool:
+    try:
+        return bool(batch.lock.parents) and not batch.lock.restarts
+    except UnreadableError:
+        return True
+
+
+@dataclass(frozen=True)
+class BranchRecords:
+    """What the branch contains, as fetched."""
+
+    repository: Repository
+    tip: str
+
+    @cached_property
+    def archived(self) -> Mapping[str, StoredBatch]:
+        """Batches that are in the archive only."""
+        stored = batches.in_commit(self.repository, self.tip)
+        active = {batch.name for batch in stored if batch.is_active}
+        return {batch.name: batch for batch in stored if batch.name not in active}
+
+    @cached_property
+    def continued_sweeps(self) -> frozenset[str]:
+        """Sweeps with an active batch whose trials may continue from checkpoints of other trials."""
+        stored = batches.in_commit(self.repository, self.tip)
+        return frozenset(batch.sweep for batch in stored if batch.is_active and _uses_checkpoints(batch))
+
+    @cached_property
+    def is_shallow(self) -> bool:
+        """Whether the clone lacks the beginning of the history."""
+        return is_shallow(self.repository)
+
+    @cached_property
+    def files(self) -> frozenset[str]:
+        """Every file below `results/`."""
+        return frozenset(self.repository.files(self.tip, RESULTS))
+
+
+@dataclass(frozen=True)
+class ExpiryCase:
+    """A batch, and everything that decides whether its folders are deleted."""
+
+    batch: str
+    branch: BranchRecords
+    volumes: Mapping[str, Shelf]
+    """Volumes with a folder of the batch; `results` is last, in case the run is interrupted."""
+    limit: float
+    """Folders that are younger than this time stay."""
+
+    @property
+    def deleting_name(self) -> str:
+        """The name of the folders while they are deleted."""
+        return f"{DELETING_PREFIX}{self.batch}"
+
+    @property
+    def records(self) -> str:
+        """The path of an archived batch's records in the repository."""
+        return batch_records.records_file(self.branch.archived[self.batch])
+
+    def holding(self, name: str) -> tuple[Shelf, ...]:
+        """Return the volumes that have a folder with this name."""
+        return tuple(shelf for shelf in self.volumes.values() if shelf.has_folder(name))
+
+    def why_not(self, *names: str) -> Reason | None:
+        """Return why folders with these names must stay; None if they may be deleted. The branch is checked first."""
+        return self._unsettled() or self._young(names) or self._late(names)
+
+    def _unsettled(self) -> Reason | None:
+        """Require that the batch is in the branch's archive, and that its records are old enough."""
+        if self.batch not in self.branch.archived:
+            return FolderState.KEPT, "is not in overlays/archive/ on the branch"
+        if self.records not in self.branch.files:
+            return FolderState.KEPT, f"{self.records} is not on the branch"
+        if self.branch.archived[self.batch].sweep in self.branch.continued_sweeps:
+            return FolderState.KEPT, "trials of its sweep that are under way may go on from its checkpoints"
+        recorded_at = self._recorded_at()
+        if recorded_at is None or recorded_at > self.limit:
+            return FolderState.KEPT, f"its records came to the branch {_format_time(recorded_at)}"
+        return None
+
+    def _recorded_at(self) -> float | None:
+        """Return when the records came to the branch, or when the last attempt in them ended; None if nobody can tell.
+
+        The collector's clone is shallow, so that its size does not grow: it has the records, but not their history.
+        Without any record, only the times of the folder's own files count.
+        """
+        branch = self.branch
+        if not branch.is_shallow:
+            return last_change_time(branch.repository, branch.tip, self.records)
+        paths = batch_records.records_files(branch.archived[self.batch], branch.files)
+        contents = branch.repository.read(branch.tip, *paths).values()
+        times = [_ended(record) for content in contents for record in records_jsonl.records(content)]
+        return None if None in times else max((time for time in times if time is not None), default=0.0)
+
+    def _young(self, names: Iterable[str]) -> Reason | None:
+        """Require that no file is younger: one of the two clocks may be wrong."""
+        times = [shelf.newest(name) for name in names for shelf in self.holding(name)]
+        newest = max(times, default=self.limit)
+        return (
+            (FolderState.KEPT, f"a file of it was written {_format_time(newest)}")
+            if newest > self.limit
+            else None
+        )
+
+    def _late(self, names: Iterable[str]) -> Reason | None:
+        """Require that git has every record that the collector would record."""
+        volume = self.volumes.get(RESULTS_VOLUME)
+        if volume is None:
+            return None
+        # On the second check, the folder has the name of its deletion, and must not be read twice.
+        distinct = dict.fromkeys((*names, self.deleting_name))
+        names_held = [name for name in distinct if volume.has_folder(name)]
+        stored = self.branch.archived[self.batch]
+        collectable = _collectable_lines(
+            stored,
+            lambda index: chain.from_iterable(
+                volume.records(name, index, stored.lock.place(index)) for name in names_held
+            ),
+        )
+        paths = batch_records.records_files(stored, self.branch.files)
+        recorded = _recorded_lines(self.branch.repository.read(self.branch.tip, *paths).values())
+        late = len(collectable - recorded)
+        return (
+            (FolderState.LATE, f"{late} record(s) of its trials are not in {self.records}") if late else None
+        )
+
+
+def _ended(record: Record | CorruptRecord) -> float | None:
+    """Return when an attempt ended: the later of what was observed and what was reported; None if it is unclear."""
+    if isinstance(record, CorruptRecord):
+        return None
+    texts = (record.finished, *(record.observed or ()))
+    try:
+        return max(datetime.fromisoformat(text).timestamp() for text in texts)
+    except (ValueError, OverflowError, TypeError):
+        return None
+
+
+def _collectable_lines(stored: StoredBatch, files: TrialFiles) -> set[str]:
+    """Return the lines that the collector would record, each in its canonical form."""
+    records, _ = TrialReader(stored, files, by_engine=False).read(range(len(stored.rows)))
+    batch = BatchRecords(stored.lock, batch_records.expected_trials(stored), tuple(records))
+    judged = evaluate(kept_records.kept(batch))  # git keeps the numbers of the others
+    return {attempt.line for attempts in judged.attempts for attempt in attempts}
+
+
+def _recorded_lines(contents: Iterable[bytes]) -> set[str]:
+    """Return the records in git in their canonical form, and as they were before the cluster's cause was added."""
+    records = [record for content in contents for record in records_jsonl.records(content)]
+    read = [record for record in records if isinstance(record, Record)]
+    causeless = map(termination.without_cause, read)
+    return {*map(record_json.to_line, read), *map(record_json.to_line, causeless)}
+
+
+def expire_batch(case: ExpiryCase, *, dry_run: bool) -> BatchExpiry:
+    """Delete a batch's folders unless there is a reason to keep them; a storage error affects only this batch."""
+    names = tuple(case.volumes)
+    try:
+        reason = case.why_not(case.batch)
+        if reason is None and not dry_run:
+            reason = _remove(case)
+    except GeneratorError as error:
+        return BatchExpiry(case.batch, FolderState.FAILED, names, str(error))
+    state, text = reason or (FolderState.EXPIRED, None)
+    return BatchExpiry(case.batch, state, names, text)
+
+
+def _remove(case: ExpiryCase) -> Reason | None:
+    """Finish an interrupted deletion; then rename the folders, check them again, and delete them.
+
+    A pod that still had one open may have written after the first check.
+    """
+    for volume in case.holding(case.deleting_name):
+        volume.remove(case.deleting_name)
+    moved: list[Shelf] = []
+    try:
+        for volume in case.holding(case.batch):
+            volume.move(case.batch, case.deleting_name)
+            moved.append(volume)
+        reason = case.why_not(case.deleting_name)
+    except GeneratorError:
+        _put_back(case, moved)
+        raise
+    if reason is not None:
+        _put_back(case, moved)
+        return reason
+    for volume in moved:
+        volume.remove(case.deleting_name)
+    return None
+
+
+def _put_back(case: ExpiryCase, moved: Iterable[Shelf]) -> None:
+    for shelf in moved:
+        shelf.move(case.deleting_name, case.batch)
+
+
+def _format_time(time: float | None) -> str:
+    if time is None:
+        return "at a time that nobody can tell"
+    try:
+        return f"at {datetime.fromtimestamp(int(time), UTC):%Y-%m-%d %H:%M} UTC"
+    except (OverflowError, ValueError, OSError):  # trials may write anything
+        return "at a time that no calendar has"
+
+
+DAY = 86_400
+
+
+@dataclass(frozen=True)
+class Expired:
+    """The outcome for the folders on the volumes."""
+
+    dry_run: bool
+    keep_days: int
+    batches: tuple[BatchExpiry, ...]
+    unknown: tuple[str, ...]
+    """Paths that are not folders of batches: never touched."""
+
+    def in_state(self, state: FolderState) -> tuple[BatchExpiry, ...]:
+        """Return the batches in a state."""
+        return tuple(fate for fate in self.batches if fate.state is state)
+
+
+def expire_batches(
+    workspace: Workspace, volumes: Mapping[str, Path], *, remote: str, now: float, dry_run: bool = False
+) -> Expired:
+    """Delete folders whose records have been in git for `results.keep`.
+
+    `volumes` has `results`, unless these are in a bucket, and may have others.
+    Only the remote's branch decides, its settings included, not the work tree. Raises IdleError if they set
+    no time, SpecError, RepositoryError, StorageError.
+    """
+    branch = BranchRecords(
+        workspace.repository, fetch(workspace.repository, remote, workspace.settings.branch)
+    )
+    settings = _followed_settings(branch, f"{remote}/{workspace.settings.branch}", workspace.settings.branch)
+    days = _keep_days(settings, f"{remote}/{workspace.settings.branch}")
+    with ExitStack() as stack:
+        opened: dict[str, Shelf] = {}
+        if settings.results.bucket is not None:
+            opened[RESULTS_VOLUME] = bucket_results(settings.results.bucket, workspace.repository)
+        elif RESULTS_VOLUME not in volumes:
+            raise UsageError("--results must be given", hint="mount the results volume and name its folder")
+        for name, place in sorted(volumes.items(), key=lambda item: (item[0] == RESULTS_VOLUME, item[0])):
+            volume = stack.enter_context(VolumeRoot.opened(place))
+            same = [known for known, other in opened.items() if other.identity == volume.identity]
+            for known in same:
+                del opened[known]
+            opened[name] = volume
+        folders = _VolumeFolders.on(opened)
+        cases = [ExpiryCase(name, branch, held, now - days * DAY) for name, held in folders.batches.items()]
+        expired = tuple(expire_batch(case, dry_run=dry_run) for case in cases)
+        return Expired(dry_run, days, expired, folders.unknown)
+
+
+def _followed_settings(branch: BranchRecords, followed: str, name: str) -> Settings:
+    """Return the settings of the branch. Raises SpecError, RepositoryError."""
+    settings = at_commit.read_settings(branch.repository, branch.tip)
+    if not isinstance(settings, Settings):
+        raise SpecError(settings)
+    if settings.branch != name:
+        raise RepositoryError(
+            f"{followed} is not the branch that the cluster follows: its settings have branch {settings.branch!r}",
+            hint="correct `branch:` in sweepledger.yaml of the branch itself",
+        )
+    return settings
+
+
+def _keep_days(settings: Settings, followed: str) -> int:
+    """Return how long the branch's settings keep folders. Raises IdleError."""
+    if not settings.results.store.keeps_files:
+        raise IdleError(
+            f"results.store is {settings.results.store} on {followed}, which keeps no files: nothing is deleted",
+            hint="older batches may have folders on a volume: store: volume with results.keep deletes these",
+        )
+    if settings.results.keep_days is None:
+        raise IdleError(
+            f"results.keep is not set on {followed}: nothing is deleted",
+            hint="for example `results: {keep: 30d}`, and merge that",
+        )
+    return settings.results.keep_days
+
+
+@dataclass(frozen=True)
+class _VolumeFolders:
+    """The folders on the volumes."""
+
+    batches: Mapping[str, Mapping[str, Shelf]]
+    """The volumes that have a folder of a batch, by the batch's name."""
+    unknown: tuple[str, ...]
+
+    @classmethod
+    def on(cls, volumes: Mapping[str, Shelf]) -> "_VolumeFolders":
+        by_batch: dict[str, dict[str, Shelf]] = {}
+        unknown = []
+        for label, opened in volumes.items():
+            for name in opened.names():
+                batch = name.removeprefix(DELETING_PREFIX)
+                if split_batch_name(batch) is not None and opened.has_folder(name):
+                    by_batch.setdefault(batch, {})[label] = opened
+                else:
+                    unknown.append(f"{opened.place}/{name}")
+        return cls(dict(sorted(by_batch.items())), tuple(unknown))

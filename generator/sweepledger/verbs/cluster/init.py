@@ -1,0 +1,86 @@
+"""Create a repository for the sweeps of a team.
+
+It has settings, base files, an example, and a first commit.
+"""
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sweepledger.cli.response import SHORT_COMMIT, Response, current_folder
+from sweepledger.commands.scaffold.init import init as init_repository
+from sweepledger.commands.scaffold.templates import EXAMPLE, Host
+from sweepledger.structs.settings import Controller, GenerateMode, NextRoundMode
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to create, or an empty folder.")],
+    name: Annotated[
+        str | None, typer.Option("--name", help="Name the repository; default: the name of the folder.")
+    ] = None,
+    controller: Annotated[
+        Controller,
+        typer.Option("--controller", help="Choose what applies the overlays; `none`: `sweep cluster local`."),
+    ] = Controller.NONE,
+    generate: Annotated[
+        GenerateMode,
+        typer.Option(
+            "--generate", help="Choose when overlays are written; `on-merge`: by a workflow on main."
+        ),
+    ] = GenerateMode.IN_PULL_REQUEST,
+    next_: Annotated[
+        NextRoundMode,
+        typer.Option("--next", help="Choose what requests the next round of a search; `review`: the author."),
+    ] = NextRoundMode.REVIEW,
+    pages: Annotated[
+        bool,
+        typer.Option(
+            "--pages",
+            help="Add workflows that publish `sweep site` on the host's pages, which may be public.",
+        ),
+    ] = False,
+    host: Annotated[
+        Host, typer.Option("--host", help="Choose the server of git whose workflows are added.")
+    ] = Host.GITHUB,
+    runner: Annotated[
+        str | None,
+        typer.Option(
+            "--runner", help="Label of the machines that run workflows; default on GitHub: ubuntu-24.04."
+        ),
+    ] = None,
+    checks_app: Annotated[
+        int | None,
+        typer.Option(
+            "--checks-app",
+            min=1,
+            help="Id of the Actions app of your GitHub Enterprise Server, whose check counts; default: GitHub.com's.",
+        ),
+    ] = None,
+) -> Response:
+    created = init_repository(
+        folder,
+        name=name,
+        controller=controller,
+        generate=generate,
+        next_=next_,
+        pages=pages,
+        host=host,
+        runner=runner,
+        checks_app=checks_app,
+    )
+    first = f"created {folder}: {len(created.files)} files, commit {created.commit[:SHORT_COMMIT]} on main"
+    return Response(created, (first, *_next_steps(folder, controller)))
+
+
+def _next_steps(folder: Path, controller: Controller) -> Iterator[str]:
+    cd = "" if folder.resolve() == current_folder() else f"cd {shlex.quote(str(folder))} && "
+    yield f"next: {cd}sweep try {EXAMPLE}"
+    if controller is not Controller.NONE:
+        yield "before `sweep generate`: `sweep cluster pin trainer --repository REPO --tag TAG`, and defaults.image"
+    if controller in {Controller.ARGOCD, Controller.FLUX}:
+        bootstrap = f"`sweep cluster bootstrap {controller} --repo URL --branch main`"
+        yield f"before the cluster runs it: {bootstrap}"
+    yield f"then: `sweep generate {EXAMPLE}`, and commit the files that it writes; README.md describes the rest"

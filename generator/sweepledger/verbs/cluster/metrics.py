@@ -1,0 +1,114 @@
+"""Print metrics for Prometheus that only git has.
+
+These are active batches, the last results commit, and budgets. In Prometheus' text format, for the textfile
+collector of node_exporter or for a Pushgateway.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sweepledger import storage
+from sweepledger.cli.response import Response, current_folder
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.repo import batches
+from sweepledger.repo.git import present_since
+from sweepledger.results.paths import RESULTS
+from sweepledger.structs.kubernetes import WORKLOAD_KINDS
+from sweepledger.verbs.cluster.budget import month_budget
+
+PREFIX = "sweepledger_"
+ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+Samples = tuple[tuple[Mapping[str, str], float], ...]
+"""Labels and value of each series."""
+
+
+def metrics(
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", metavar="FILE", help="Write to this file, atomically, instead of stdout."),
+    ] = None,
+) -> Response:
+    values = git_metrics(Workspace.find(current_folder()))
+    text = metrics_text(values)
+    data = {
+        "metrics": [
+            {"name": metric.name, "labels": labels, "value": value}
+            for metric in values
+            for labels, value in metric.samples
+        ]
+    }
+    if to is not None:
+        storage.write_file(storage.output_path(to), text.encode())
+        return Response({**data, "file": str(to)}, (f"wrote {to}",))
+    return Response(data, tuple(text.splitlines()))
+
+
+@dataclass(frozen=True)
+class GitMetric:
+    """A gauge with a value for each set of labels."""
+
+    name: str
+    help: str
+    samples: Samples
+
+    def lines(self) -> Iterator[str]:
+        """Yield the metric in Prometheus' text format."""
+        yield f"# HELP {PREFIX}{self.name} {self.help}"
+        yield f"# TYPE {PREFIX}{self.name} gauge"
+        for labels, value in self.samples:
+            listed = ",".join(f'{name}="{text.translate(ESCAPES)}"' for name, text in sorted(labels.items()))
+            yield f"{PREFIX}{self.name}{{{listed}}} {value:.17g}"
+
+
+def git_metrics(workspace: Workspace) -> tuple[GitMetric, ...]:
+    """Return the metrics of the base commit. Raises RepositoryError, UnreadableError."""
+    tip = workspace.base_commit(None)
+    if tip is None:
+        return ()
+    every = (*_batch_metrics(workspace, tip), *_budget_metrics(workspace))
+    return tuple(metric for metric in every if metric.samples)
+
+
+def metrics_text(values: Iterable[GitMetric]) -> str:
+    """Return metrics in Prometheus' text format."""
+    return "".join(f"{line}\n" for metric in values for line in metric.lines())
+
+
+def _batch_metrics(workspace: Workspace, tip: str) -> Iterator[GitMetric]:
+    repository, place = workspace.repository, {"namespace": workspace.settings.namespace}
+    merged = []
+    for batch in batches.readable(batches.in_commit(repository, tip)):
+        since = present_since(repository, tip, batch.folder) if batch.is_active else None
+        if since is not None:
+            kind = WORKLOAD_KINDS[batch.lock.shape].kind
+            cluster = {} if batch.lock.cluster is None else {"cluster": batch.lock.cluster}
+            labels = {**place, **cluster, "sweep": batch.sweep, "batch": batch.name, "kind": kind}
+            merged.append((labels, since))
+    text = "Time when an active batch came to the branch."
+    yield GitMetric("batch_merged_timestamp_seconds", text, tuple(merged))
+    recorded = present_since(repository, tip, RESULTS)
+    text = "Time when the last results commit came to the branch."
+    samples: Samples = () if recorded is None else ((place, recorded),)
+    yield GitMetric("results_commit_timestamp_seconds", text, samples)
+
+
+def _budget_metrics(workspace: Workspace) -> Iterator[GitMetric]:
+    if not workspace.settings.budgets:
+        return
+    place = {"namespace": workspace.settings.namespace}
+    named = [
+        ({**place, "team": balance.team, "unit": str(balance.unit)}, balance)
+        for balance in month_budget(workspace).balances
+    ]
+    limits = tuple((labels, balance.limit) for labels, balance in named)
+    used = tuple((labels, balance.used) for labels, balance in named)
+    reserved = tuple((labels, balance.reserved) for labels, balance in named)
+    yield GitMetric("budget_limit", "Budget of a team in the month of the commit.", limits)
+    yield GitMetric("budget_used", "Used of a budget: the cost of what ran.", used)
+    yield GitMetric(
+        "budget_reserved", "Reserved of a budget: the upper bound of what may still run.", reserved
+    )

@@ -1,0 +1,101 @@
+"""Write the digest of an image's tag to sweepledger.yaml."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from sweepledger import storage
+from sweepledger.cli import completion
+from sweepledger.cli.response import Response, current_folder
+from sweepledger.commands.repository.settings_edit import SettingsEdit, edit_settings, read_settings_text
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.errors import UsageError
+from sweepledger.repo import image_registry
+from sweepledger.structs.names import SETTINGS_FILE
+from sweepledger.structs.settings import Image
+
+UNKNOWN_DIGEST = f"sha256:{'0' * 64}"
+"""A placeholder for the digest while the rest of an image reference is checked."""
+
+
+def pin(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="Name of an image in sweepledger.yaml.",
+            autocompletion=completion.images,
+        ),
+    ],
+    tag: Annotated[
+        str | None,
+        typer.Option("--tag", metavar="TAG", help="Resolve this tag; default: the tag in the settings."),
+    ] = None,
+    repository: Annotated[
+        str | None,
+        typer.Option(
+            "--repository",
+            metavar="REPO",
+            help="Read from this repository; adds the image to the settings, or changes it.",
+        ),
+    ] = None,
+) -> Response:
+    workspace = Workspace.find(current_folder(), unpinned=True)
+    pinned = pin_image(workspace, name, repository=repository, tag=tag)
+    lines = [f"{name}: {pinned.reference}" + ("" if pinned.changed else " (unchanged)")]
+    if pinned.changed:
+        lines.append(
+            "next: commit sweepledger.yaml; `sweep generate NAME --update` updates a sweep to the new image"
+        )
+    return Response(pinned, tuple(lines))
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """An image with the digest of its content."""
+
+    image: str
+    reference: str
+    digest: str
+    previous: str
+    """The previous digest; empty if there was none."""
+    changed: bool
+    """Whether the settings changed."""
+
+
+def pin_image(
+    workspace: Workspace, name: str, *, repository: str | None = None, tag: str | None = None
+) -> Pinned:
+    """Resolve an image's tag at its registry, and write tag and digest to the settings.
+
+    With `repository` the image may be new, or moves there. Images of the workspace need no digest. Sweeps use the new
+    digest after `sweep generate --update`; merged batches keep theirs. Raises UsageError for an unknown image or tag,
+    SpecError for an invalid name or repository, ToolError if the registry cannot be asked; nothing is written then.
+    """
+    image = workspace.settings.images.get(name)
+    registry_repository = repository or (image.repository if image else None)
+    if registry_repository is None:
+        names = ", ".join(sorted(workspace.settings.images)) or "none yet"
+        hint = f"images: {names}; `sweep cluster pin {name} --repository R --tag T` adds it"
+        raise UsageError(f"{SETTINGS_FILE} has no image {name!r}", hint=hint)
+    requested_tag = tag or (image.tag if image else None)
+    if requested_tag is None:
+        raise UsageError(f"image {name} has no tag to resolve", hint="give one: --tag v1")
+    path = workspace.root / SETTINGS_FILE
+    text = read_settings_text(workspace.root)
+    _set_image(
+        text, Image(name, registry_repository, UNKNOWN_DIGEST)
+    )  # reports a wrong name before asking the registry
+    digest = image_registry.resolve_digest(registry_repository, requested_tag)
+    edit = _set_image(text, Image(name, registry_repository, digest, requested_tag))
+    storage.write_file(path, edit.text.encode())
+    reference = edit.settings.images[name].reference
+    return Pinned(name, reference, digest, image.digest if image else "", changed=edit.text != text)
+
+
+def _set_image(text: str, image: Image) -> SettingsEdit:
+    """Set an image of the settings in this text, if it is another there."""
+    current = edit_settings(text, {}, unpinned=True).settings.images.get(image.name)
+    is_new = current != image
+    return edit_settings(text, {("images", image.name): image.reference} if is_new else {}, unpinned=True)

@@ -1,0 +1,183 @@
+"""Write the repository's files as this version does.
+
+These are the pinned version and the platform; batches never change.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sweepledger import __version__, storage
+from sweepledger.cli.response import EXIT_DRIFT, Response, current_folder
+from sweepledger.commands.repository import at_commit, base_files
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.commands.scaffold import bootstrap
+from sweepledger.errors import RepositoryError, UsageError
+from sweepledger.render.platform import CLUSTERS, manual_setup, platform_folder
+from sweepledger.repo import files
+from sweepledger.repo.git import (
+    Change,
+    fetch,
+    push_proposal,
+    remote_branches,
+    uncommitted_paths,
+    work_tree_entries,
+)
+from sweepledger.structs.settings import Controller
+
+PIN_FILE, GITLAB_PIN_FILE = ".github/sweep.in", ".gitlab/sweep.in"
+"""Files that pin the version that checks; a repository has one of them."""
+PIN = re.compile(r"^(sweepledger(?:\[[a-z,]+\])?==)\S+", re.MULTILINE)
+BRANCH = f"sweepledger/upgrade-{__version__}"
+"""The branch of the pull request."""
+
+
+def upgrade(
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; exit with 5 if anything is due.")
+    ] = False,
+    push: Annotated[
+        bool,
+        typer.Option(
+            "--push", help="Push what is due as a new branch, for a pull request; write nothing here."
+        ),
+    ] = False,
+) -> Response:
+    if check and push:
+        raise UsageError("--push cannot be combined with --check")
+    workspace = Workspace.find(current_folder())
+    result = propose_upgrade(workspace) if push else upgrade_files(workspace, check=check)
+    verb = "due" if check else "committed" if push else "wrote"
+    lines = [f"{verb}: {path}" for path in result.written]
+    lines += [f"kept {path}: edited manually" for path in result.kept]
+    lines += [f"next: {step}" for step in result.steps] if result.written else ["everything is up to date"]
+    if result.branch:
+        lines.append(f"pushed branch {result.branch}: open a pull request from it")
+    return Response(result, tuple(lines), exit_code=EXIT_DRIFT * (check and bool(result.written)))
+
+
+@dataclass(frozen=True)
+class Upgraded:
+    """What was written, or is due, and what remains to be done by hand."""
+
+    version: str
+    written: tuple[str, ...]
+    kept: tuple[str, ...]
+    """Files of the platform that were edited by hand."""
+    steps: tuple[str, ...]
+    branch: str | None = None
+    """The branch that was pushed for a pull request."""
+    commit: str | None = None
+
+
+def upgrade_files(workspace: Workspace, *, check: bool = False) -> Upgraded:
+    """Write what this version writes otherwise: the pinned version and the platform; with `check` only return it.
+
+    Raises RepositoryError if `clusters/` or the pinned version cannot be read, StorageError.
+    """
+    root = workspace.root
+    pin_file = GITLAB_PIN_FILE if os.path.lexists(root / GITLAB_PIN_FILE) else PIN_FILE
+    files.refuse_links(root, pin_file, CLUSTERS)
+    pinned = _new_pin(root, pin_file)
+    platform, kept = _platform(workspace, check=check)
+    if pinned is not None and not check:
+        storage.write_file(root / pin_file, pinned)
+    written = (*([pin_file] if pinned is not None else []), *platform)
+    return Upgraded(__version__, written, kept, tuple(_steps(workspace, written)))
+
+
+def propose_upgrade(workspace: Workspace) -> Upgraded:
+    """Commit what is due to a new branch of the remote, on top of the branch that controllers follow, and push it.
+
+    The work tree stays as it is. Raises UsageError if
+    the remote has the branch already, RepositoryError, StorageError.
+    """
+    repository, settings = workspace.repository, workspace.settings
+    workspace.remote_url()
+    base = fetch(repository, workspace.remote, settings.branch)
+    with at_commit.checked_out(repository, base) as folder:
+        inner = Workspace.find(folder)
+        upgraded = upgrade_files(inner)
+        entries = work_tree_entries(inner.repository, uncommitted_paths(inner.repository))
+        removed = frozenset(path for path in upgraded.written if not (folder / path).exists())
+    if not upgraded.written:
+        return upgraded
+    steps = "".join(f"- {step}\n" for step in upgraded.steps)
+    change = Change(f"Upgrade sweepledger to {__version__}\n\n{steps}", removes=removed, entries=entries)
+    exists = BRANCH in remote_branches(repository, workspace.remote, BRANCH.rpartition("/")[0])
+    commit = None if exists else push_proposal(repository, workspace.remote, BRANCH, base, change)
+    if commit is None:
+        raise UsageError(
+            f"{workspace.remote} has a branch {BRANCH} already",
+            hint=f"merge it, or `git push {workspace.remote} --delete {BRANCH}` and try again",
+        )
+    return replace(upgraded, branch=BRANCH, commit=commit)
+
+
+def _new_pin(root: Path, pin_file: str) -> bytes | None:
+    """Return the file that pins the version that checks; None if it is up to date, or not there."""
+    path = root / pin_file
+    if not path.is_file():
+        return None
+    try:
+        before = files.read_input(path).decode()
+    except UnicodeDecodeError as error:
+        raise RepositoryError(f"{pin_file}: must be text in UTF-8", hint="restore it from git") from error
+    after = PIN.sub(rf"\g<1>{__version__}", before)
+    return None if after == before else after.encode()
+
+
+def _platform(workspace: Workspace, *, check: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the platform's files that are due, and those that were edited; write the former unless `check`."""
+    settings = workspace.settings
+    recorded = bootstrap.read_bootstrap(workspace.root)
+    if recorded is None or settings.controller not in {Controller.ARGOCD, Controller.FLUX}:
+        return (), ()
+    if not check:
+        made = bootstrap.bootstrap(workspace, bootstrap.BootstrapRequest(settings.controller))
+        return tuple(sorted((*made.written, *made.removed))), made.kept
+    bases = base_files.missing_bases(workspace.root, bootstrap.PLATFORM_BASES)
+    source = bootstrap.recorded_source(recorded)
+    compared = bootstrap.compare_platform(workspace.root, settings, source, recorded)
+    return tuple(sorted((*bases, *compared.missing, *compared.changed, *compared.stale))), compared.edited
+
+
+def _steps(workspace: Workspace, written: tuple[str, ...]) -> list[str]:
+    steps = []
+    if manual_setup.HOOK_FILE in written:
+        steps.append(
+            f"first install {manual_setup.HOOK_FILE} on the git server: the old hook may refuse the new collector"
+        )
+    for pin_file in {PIN_FILE, GITLAB_PIN_FILE}.intersection(written):
+        lock = f"{pin_file.removesuffix('.in')}.lock"
+        command = f"uv pip compile --generate-hashes --universal {pin_file} --output-file {lock}"
+        steps.append(f"lock the hashes of the new version: {command}")
+    if "collector" in workspace.settings.images:
+        steps.append("pin the collector's image of the new version: sweep cluster pin collector --tag TAG")
+    steps.append("check the change and merge it: sweep check")
+    if commands := tuple(_apply_commands(workspace, written)):
+        steps.append(f"then apply what no controller applies: {'; '.join(commands)}")
+    return steps
+
+
+def _apply_commands(workspace: Workspace, written: tuple[str, ...]) -> Iterator[str]:
+    """Yield the commands that apply changed files of the platform, as `clusters/README.md` has them."""
+    recorded = bootstrap.read_bootstrap(workspace.root)
+    if recorded is None:
+        return
+    source = bootstrap.recorded_source(recorded)
+    is_argocd = workspace.settings.controller is Controller.ARGOCD  # it keeps the platform applied itself
+    force = " --force-conflicts" if is_argocd else ""  # Argo CD writes into its ApplicationSet
+    for settings in workspace.settings.in_clusters:
+        place = platform_folder(settings.cluster)
+        here = "" if settings.cluster is None else f"in cluster {settings.cluster}, "
+        there = "in the cluster of Argo CD, " if is_argocd and settings.argocd.is_remote else here
+        if not is_argocd and any(path.startswith(f"{place}/platform/") for path in written):
+            yield f"{here}{manual_setup.apply_platform_command(settings, source)}"
+        if any(path.startswith(f"{place}/{settings.controller.value}/") for path in written):
+            yield f"{there}{manual_setup.apply_controller_command(settings, source)}{force}"

@@ -1,0 +1,201 @@
+"""Compare two recorded sweeps, or two versions of one.
+
+It shows best, mean of the best five, cost, and best so far. Intervals are a bootstrap over configurations.
+Configurations that both contain are shown side by side. If metric, goal or data differ, the numbers are shown
+without a ranking, with the reason.
+
+With --explain, each cause of a difference has a test over the recorded trials; all tests together name a cause
+by mistake in 5 % of the cases. Where the trials cannot separate causes, it proposes the smallest sweeps that
+would, as specs.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+from rich.console import RenderableType
+from rich.text import Text
+
+from sweepledger.cli import completion
+from sweepledger.cli.response import Response, current_folder, escape_control_characters
+from sweepledger.cli.text.style import new_table, untrusted_text
+from sweepledger.cli.text.values import configuration_text, number_text
+from sweepledger.commands.reports.comparison import SweepComparison, compare_sweeps
+from sweepledger.commands.reports.difference_causes import (
+    ExplainedComparison,
+    explain_sweeps,
+    write_proposals,
+)
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.errors import UsageError
+from sweepledger.results.sweep_statistics import TOP, Estimate
+
+SweepAtCommitArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME[@REV|@BATCH]",
+        help="Sweep as recorded at HEAD, at a commit, or one of its batches by name or number (NAME@b2).",
+        autocompletion=completion.sweeps,
+    ),
+]
+MOST_UNMATCHED = 10
+"""Trials of only one side that are listed."""
+
+
+def compare(
+    a: SweepAtCommitArgument,
+    b: SweepAtCommitArgument,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain",
+            help="Say why the best value of B differs: code, data, environment, values, budget or noise.",
+        ),
+    ] = False,
+    write: Annotated[
+        bool, typer.Option("--write", help="With --explain: write the specs that it proposes to sweeps/.")
+    ] = False,
+) -> Response:
+    if write and not explain:
+        raise UsageError("--write needs --explain, which proposes specs")
+    workspace = Workspace.find(current_folder())
+    if explain:
+        explained = explain_sweeps(workspace, a, b)
+        if write:
+            write_proposals(workspace, explained.proposals)
+        return Response(explained, tuple(_explanation_text(explained, written=write)))
+    comparison = compare_sweeps(workspace, a, b)
+    return Response(comparison, tuple(_comparison_text(comparison)))
+
+
+def _statistics_table(comparison: SweepComparison) -> RenderableType:
+    """Return what each side reached and took; the metric's name is in the heading of the trials."""
+    sides = (comparison.a, comparison.b)
+    table = new_table("", *(escape_control_characters(side.reference) for side in sides))
+    statistics = [side.statistics for side in sides]
+    table.add_row("trials", *(str(len(side.rows)) for side in sides))
+    table.add_row("configurations with a result", *(str(len(each.values)) for each in statistics))
+    table.add_row("best", *(_estimate_text(each.best) for each in statistics))
+    table.add_row(f"mean of the best {TOP}", *(_estimate_text(each.top) for each in statistics))
+    for part in (0.25, 0.5):
+        points = [
+            [point for point in each.best_so_far if point.configurations >= part * len(each.values)]
+            for each in statistics
+        ]
+        cells = [
+            f"{number_text(after[0].value)} after {after[0].configurations}" if after else ""
+            for after in points
+        ]
+        table.add_row(f"best after {part:.0%}".replace("%", " %"), *cells)
+    table.add_row("hours of trials", *(number_text(side.spent.trial_hours) for side in sides))
+    for name in ("gpu_hours", "money"):
+        amounts = [getattr(side.spent, name) for side in sides]
+        if any(amounts):
+            cells = ["unknown" if amount is None else number_text(amount) for amount in amounts]
+            table.add_row(name.replace("gpu_hours", "GPU hours"), *cells)
+    return table
+
+
+def _difference_lines(comparison: SweepComparison) -> Iterator[RenderableType]:
+    difference = comparison.difference
+    if difference is None:
+        return
+    name = escape_control_characters(comparison.b.reference)
+    yield Text(f"{name} less {escape_control_characters(comparison.a.reference)}, with 95 % intervals:")
+    yield Text(f"  best {_estimate_text(difference.best, sign='+')}")
+    yield Text(
+        f"  mean of the best {_estimate_text(difference.top, sign='+')}; "
+        f"better in {difference.b_better:.0%} of the resamples".replace("%", " %")
+    )
+
+
+def _estimate_text(estimate: Estimate | None, *, sign: str = "") -> str:
+    if estimate is None:
+        return ""
+    value = f"{estimate.value:{sign}.6g}"
+    interval = estimate.interval
+    return value if interval is None else f"{value} [{interval.low:{sign}.4g}, {interval.high:{sign}.4g}]"
+
+
+def _comparison_text(comparison: SweepComparison) -> Iterator[RenderableType]:
+    a, b = comparison.a, comparison.b
+    yield _statistics_table(comparison)
+    yield from _difference_lines(comparison)
+    metric = a.lock.metric.name if a.lock.metric.name == b.lock.metric.name else "objective"
+    replicate = ["replicate"] * any(pair.replicate for pair in comparison.pairs)
+    table = new_table(
+        "values",
+        *replicate,
+        escape_control_characters(a.reference),
+        escape_control_characters(b.reference),
+        *["difference"] * (not comparison.refused),
+    )
+    for pair in comparison.pairs:
+        cells = [configuration_text(pair.assignment), *(str(pair.replicate) for _ in replicate)]
+        for row, value in zip((pair.a, pair.b), pair.values, strict=True):
+            cells.append(str(row.status) if value is None else number_text(value))
+        if not comparison.refused:
+            cells.append("" if pair.difference is None else f"{pair.difference:+.6g}")
+        table.add_row(*(untrusted_text(cell) for cell in cells))
+    heading = f"{len(comparison.pairs)} trials of both, {escape_control_characters(metric)}"
+    yield Text(heading if comparison.refused else f"{heading}, {a.lock.metric.goal}", "bold")
+    if comparison.pairs:
+        yield table
+    for side, rows in ((a, comparison.only_a), (b, comparison.only_b)):
+        if rows:
+            yield Text(f"only {escape_control_characters(side.reference)}: {len(rows)} trials")
+            lines = [f"  {row.trial}  {configuration_text(row.assignment)}" for row in rows[:MOST_UNMATCHED]]
+            lines += [" …"] * (len(rows) > MOST_UNMATCHED)
+            yield from (untrusted_text(line) for line in lines)
+    yield from (Text(f"not ranked: {escape_control_characters(why)}", "red") for why in comparison.refused)
+    yield from (Text(f"warning: {escape_control_characters(why)}", "yellow") for why in comparison.warnings)
+    if comparison.pairs and not comparison.refused:
+        better, worse, equal = comparison.counts
+        first, second = escape_control_characters(b.reference), escape_control_characters(a.reference)
+        yield Text(f"{first} is better in {better}, {second} in {worse}, equal in {equal}")
+
+
+def _explanation_text(explained: ExplainedComparison, *, written: bool) -> Iterator[RenderableType]:
+    explanation, metric = explained.explanation, explained.a.lock.metric
+    names = [escape_control_characters(side.reference) for side in (explained.a, explained.b)]
+    before, after = (number_text(value) for value in explanation.best)
+    heading = (
+        f"{escape_control_characters(metric.name)}, {metric.goal}: {names[0]} {before}, {names[1]} {after}"
+    )
+    yield Text(f"{heading} ({explanation.moved:+.6g})", "bold")
+    yield Text(f"why: {explained.verdict}", STATE_COLORS["named" if explanation.named else "confounded"])
+    table = new_table("factor", "", "effect (95 %)", "chance", "trials", "evidence")
+    for finding in explanation.findings:
+        effect = ""
+        if finding.effect is not None:
+            effect = f"{finding.effect:+.4g}"
+            if finding.interval is not None:
+                effect += f" [{finding.interval.low:+.4g}, {finding.interval.high:+.4g}]"
+        chance = "" if finding.probability is None else f"{finding.probability:.2g}"
+        evidence = (*explained.differences.get(finding.factor, ()), *filter(None, (finding.reason,)))
+        state = Text(STATE_WORDS[finding.state], STATE_COLORS.get(finding.state, ""))
+        trials = str(finding.trials) if finding.trials else ""
+        lines = untrusted_text("\n".join(evidence))
+        table.add_row(Text(finding.factor), state, effect, chance, trials, lines)
+    yield table
+    if explanation.noise is None:
+        yield Text("seed noise: unknown: no configuration ran twice with one program")
+    else:
+        yield Text(
+            f"seed noise: standard deviation {explanation.noise:.3g} between trials that differ in their seed"
+        )
+    for proposal in explained.proposals:
+        where = "written" if written else "proposed, `--write` writes it"
+        title = f"{proposal.path} ({proposal.trials} trials; {where}) separates {' and '.join(proposal.separates)}:"
+        yield untrusted_text(title, "bold")
+        yield untrusted_text(proposal.text.rstrip())
+
+
+STATE_WORDS = {
+    "named": "moved it",
+    "opposed": "moved it back",
+    "chance": "no more than chance",
+    "confounded": "cannot be separated",
+    "equal": "equal",
+}
+STATE_COLORS = {"named": "green", "opposed": "yellow", "confounded": "yellow"}

@@ -1,0 +1,82 @@
+"""Show the history of sweeps in git.
+
+It lists specs, batches, results, and the best metric with its changes. With --last and without a name, only the
+last commits are read, so that the time does not grow with the history.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated
+
+import typer
+from rich.cells import cell_len
+from rich.text import Text
+
+from sweepledger.cli.options import OptionalSweepArgument
+from sweepledger.cli.response import SHORT_COMMIT, Response, current_folder
+from sweepledger.commands.reports.history import LogEntry, history
+from sweepledger.commands.repository import catalog
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.errors import RepositoryError
+from sweepledger.problems import escape_line
+from sweepledger.repo import batches
+from sweepledger.repo.git import UNSHALLOW
+
+
+def log(
+    name: OptionalSweepArgument = None,
+    last: Annotated[
+        int | None, typer.Option("--last", min=1, metavar="N", help="Show only the last N entries.")
+    ] = None,
+) -> Response:
+    entries = sweep_log(Workspace.find(current_folder()), name, last=last)
+    return Response({"entries": entries}, _text(entries, name))
+
+
+def sweep_log(
+    workspace: Workspace, reference: str | None = None, *, last: int | None = None
+) -> tuple[LogEntry, ...]:
+    """Return the history of one sweep, or of all, oldest first; with `last` only its last entries.
+
+    Raises UsageError for an unknown sweep, RepositoryError for a shallow clone.
+    """
+    if workspace.repository.is_shallow:
+        raise RepositoryError("this clone is shallow, so its history is cut off", hint=UNSHALLOW)
+    if reference is None:
+        return history(workspace.repository, last=last)[-(last or 0) :]
+    entries = history(workspace.repository)
+    present = catalog.sweep_names(workspace, batches.in_work_tree(workspace.root))
+    name = catalog.choose_sweep(workspace.root, reference, present | {entry.sweep for entry in entries})
+    return tuple(entry for entry in entries if entry.sweep == name)[-(last or 0) :]
+
+
+def _text(entries: Iterable[LogEntry], name: str | None) -> tuple[Text, ...]:
+    rows = [
+        (
+            entry.commit.id[:SHORT_COMMIT],
+            entry.commit.date[:10],
+            entry.sweep,
+            entry.kind,
+            entry.text,
+            "" if entry.change is None else f"{entry.change:+.6g}",
+        )
+        for entry in entries
+    ]
+    if not rows:
+        return (Text(f"there is no commit of {name} yet" if name else "there is no commit of a sweep yet"),)
+    head, *lines = _align_columns([("commit", "date", "sweep", "what", "", "change"), *rows])
+    return (Text(head, "bold"), Text("\n".join(lines)))
+
+
+def _align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    cells = [[escape_line(cell) for cell in row] for row in rows]
+    widths = [max(map(_cell_width, column)) for column in zip(*cells, strict=True)]
+    return [
+        "  ".join(
+            cell + " " * (width - _cell_width(cell)) for cell, width in zip(row, widths, strict=True)
+        ).rstrip()
+        for row in cells
+    ]
+
+
+def _cell_width(text: str) -> int:
+    return len(text) if text.isascii() else cell_len(text)

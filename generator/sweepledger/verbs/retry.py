@@ -1,0 +1,295 @@
+"""Retry failed, missing and cancelled trials.
+
+It commits a batch that contains them.
+
+With --update they run the current program, all others stay: lock and report say so, and rankings by program
+leave them out (`sweep results --all-programs` ranks all).
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from sweepledger import search
+from sweepledger.cli import response
+from sweepledger.cli.options import BatchOption, SweepArgument
+from sweepledger.cli.response import SHORT_COMMIT, Response
+from sweepledger.cli.text.values import count_text
+from sweepledger.commands.generation import next_batch, spec_change
+from sweepledger.commands.generation.next_batch import Generated
+from sweepledger.commands.repository import base_files, programs
+from sweepledger.commands.repository.batch_builder import BatchRequest, batch_files, build_overlay
+from sweepledger.commands.repository.batch_records import StoredOutputs, stored_outputs
+from sweepledger.commands.repository.spec_edit import SpecEdit
+from sweepledger.commands.repository.workspace import Target, Workspace
+from sweepledger.errors import IdleError, RepositoryError, UsageError
+from sweepledger.render.overlay import Overlay
+from sweepledger.repo import batches
+from sweepledger.repo.files import read_input
+from sweepledger.repo.git import Change, uncommitted_paths
+from sweepledger.repo.state import state_folder
+from sweepledger.structs.record import RETRYABLE_STATUSES, Status
+from sweepledger.structs.settings import Controller
+from sweepledger.structs.trial import Trial
+
+
+class UnfinishedStatus(StrEnum):
+    """Statuses of trials that can be retried."""
+
+    FAILED = "failed"
+    MISSING = "missing"
+    CANCELLED = "cancelled"
+
+
+def retry(
+    name: SweepArgument,
+    failed: Annotated[bool, typer.Option("--failed", help="Retry failed trials only.")] = False,
+    missing: Annotated[bool, typer.Option("--missing", help="Retry trials without a record only.")] = False,
+    status: Annotated[
+        list[UnfinishedStatus] | None,
+        typer.Option(
+            "--status", help="Retry trials with this status only; can be repeated. Default: all three."
+        ),
+    ] = None,
+    batch: BatchOption = None,
+    update: Annotated[
+        bool, typer.Option("--update", help="Retry them with the current code, image and data.")
+    ] = False,
+) -> Response:
+    selected = [
+        *(status or ()),
+        *[UnfinishedStatus.FAILED] * failed,
+        *[UnfinishedStatus.MISSING] * missing,
+    ]
+    statuses = frozenset(map(Status, selected)) or RETRYABLE_STATUSES
+    workspace = Workspace.find(response.current_folder())
+    retried = retry_trials(workspace, name, batch=batch, statuses=statuses, update=update)
+    return _response(retried, is_cluster=workspace.settings.controller is not Controller.NONE)
+
+
+def _response(retried: "Retried", *, is_cluster: bool) -> Response:
+    generated, outputs = retried.generated, retried.outputs
+    trials = count_text(generated.retried, "trial")
+    suffix = f", in {retried.commit[:SHORT_COMMIT]}" if retried.commit else " already"
+    push = "push the commit, or open a pull request"
+    data = {
+        "sweep": generated.sweep.name,
+        "batch": retried.batch,
+        "retried": generated.retried,
+        "trials": generated.trials - generated.known,
+        "commit": retried.commit,
+        "read_again": len(outputs.files) if outputs else 0,
+    }
+    lines = (
+        f"{retried.batch} retries {trials}{suffix}",
+        *(outputs.lines if outputs and not is_cluster else ()),
+        f"next: {push}" if is_cluster else f"next: `sweep run {generated.sweep.name}` here; or {push}",
+    )
+    return Response(data, lines, generated.warnings)
+
+
+@dataclass(frozen=True)
+class Retried:
+    """A commit that requests trials again."""
+
+    generated: Generated
+    batch: str
+    commit: str | None
+    """None if a commit that is not on the branch yet requests them already."""
+    outputs: StoredOutputs | None = None
+    """What `sweep run` reads again here instead of a training; None if nobody looked."""
+
+
+def retry_trials(
+    workspace: Workspace,
+    name: str,
+    *,
+    batch: str | None = None,
+    statuses: frozenset[Status] = RETRYABLE_STATUSES,
+    update: bool = False,
+) -> Retried:
+    """Commit the batch that requests trials with these statuses again, and the spec that names their batches.
+
+    What the author has changed in the spec, such as its metric, is committed first.
+    With `update` they run the current program, as other trials; the lock of their batch says so.
+    Trials that ended ok, pruned or diverged are never requested again. Raises IdleError if there is nothing
+    to retry, UsageError for an unknown batch or status, and RepositoryError as SpecEdit does.
+    """
+    if statuses - RETRYABLE_STATUSES:
+        wrong = ", ".join(sorted(statuses - RETRYABLE_STATUSES))
+        raise UsageError(
+            f"trials that ended {wrong} are finished: equal values would end in the same way",
+            hint="change the spec instead",
+        )
+
+    def make(head: str) -> tuple[Change, Generated]:
+        edit = SpecEdit.at(workspace, name, head)
+        if batch is not None:
+            edit.merged_batch(batch)
+        edit.require_current()
+        _refuse_uncommitted(edit)
+        return (_plan_repair if update else _plan_retry)(edit, batch, statuses)
+
+    _commit_changes(workspace, name)
+    commit, planned = Target(workspace.repository).commit(make)
+    assert planned is not None
+    assert planned.batch is not None
+    head, name = workspace.repository.commit("HEAD"), planned.batch.name
+    stored = batches.of_sweep_in_commit(workspace.repository, head, planned.sweep.name)
+    results = state_folder(workspace.repository) / "results"
+    outputs = [
+        stored_outputs(workspace.repository, head, each, results) for each in stored if each.name == name
+    ]
+    return Retried(planned, name, commit, next(iter(outputs), None))
+
+
+def _commit_changes(workspace: Workspace, name: str) -> None:
+    """Commit the changes of a valid spec that an earlier commit has. Raises SpecError, UsageError."""
+    (sweep,), repository = workspace.sweeps([name]), workspace.repository
+    if repository.branch() is None or not uncommitted_paths(repository, sweep.path):
+        return
+    if sweep.path in repository.files(repository.commit("HEAD"), sweep.path):
+        content = read_input(workspace.root / sweep.path)
+        message = f"spec({name}): change before a retry\n"
+        Target(repository).commit(lambda _head: (Change(message, {sweep.path: content}), None))
+
+
+def _plan_retry(edit: SpecEdit, batch: str | None, statuses: frozenset[Status]) -> tuple[Change, Generated]:
+    names = _batches_to_retry(edit, statuses, batch)
+    # The author extends an entry that names a batch with fewer statuses.
+    for entry in edit.sweep.retry:
+        if entry.batch in names and not entry.statuses >= statuses:
+            listed = ", ".join(sorted(entry.statuses))
+            raise UsageError(
+                f"{edit.sweep.path} already names {entry.batch} under retry, only for {listed}",
+                hint="add the other statuses to its `only:`, commit, then `sweep generate`",
+            )
+    parsed, text = edit.append(
+        *(("retry", _entry(name, statuses)) for name in _batches_to_add(edit, names, statuses))
+    )
+    (planned,) = next_batch.plan_batches(edit.workspace, [parsed])
+    if planned.batch is None or not planned.retried:
+        raise IdleError(
+            f"nothing to retry: the spec of {edit.sweep.name} contains none of these trials any more",
+            hint="with another program or other values they are other trials: `sweep generate`",
+        )
+    # A batch that is committed and not merged has the number that the next one needs.
+    if planned.stale:
+        edit.refuse_proposals()
+    (planned,) = next_batch.with_code_warnings(edit.workspace, [parsed], [planned])
+    assert planned.batch is not None
+    return _change(edit.workspace, planned, planned.batch, text), planned
+
+
+def _plan_repair(edit: SpecEdit, batch: str | None, statuses: frozenset[Status]) -> tuple[Change, Generated]:
+    """Return the batch of the unfinished trials with the current program. Raises UsageError, IdleError."""
+    workspace, name, stored = edit.workspace, edit.sweep.name, edit.merged
+    (parsed,) = workspace.specs([name])
+    if parsed.sweep.rounds is not None or any(each.lock.round is not None for each in stored):
+        raise UsageError(
+            f"{name} has rounds, in which all trials run one program",
+            hint=f"`sweep generate {name} --update` begins anew",
+        )
+    base, program = batches.newest_of_all(stored), programs.current_program(workspace, parsed.sweep)
+    if base is None or base.lock.program.digest == program.digest:
+        raise UsageError(
+            f"the code, image and data of {name} are those of its batches",
+            hint=f"change and commit the code; or, as it is, `sweep retry {name}`",
+        )
+    due = frozenset(_batches_to_retry(edit, statuses, batch))
+    outcomes = spec_change.recorded_outcomes(workspace.repository, parsed.sweep, stored, edit.results)
+    wanted = {digest for each, digest, status in outcomes if each in due and status in statuses}
+    failed = {
+        Trial(trial.assignment, program.digest, trial.replicate).digest
+        for each in stored
+        if each.lock.repairs or each.lock.program.digest == base.lock.program.digest
+        for trial in each.trials
+        if trial.digest in wanted
+    }
+    listed = {trial.digest for each in (*stored, *edit.committed) for trial in each.trials}
+    ((_, expansion),) = next_batch.expand_specs([parsed])
+    trials = tuple(
+        trial
+        for trial in search.trials(parsed.sweep, expansion, program)
+        if trial.digest in failed and trial.digest not in listed
+    )
+    if not trials:
+        raise IdleError(
+            f"nothing to retry: the current code has been requested for these trials of {name} already",
+            hint=f"`sweep run {name}` runs what is left",
+        )
+    edit.refuse_proposals()
+    request = BatchRequest(parsed.sweep, program, trials, repairs=True)
+    overlay = build_overlay(request, stored, base_files.read_bases(workspace.root), workspace.settings)
+    text = read_input(workspace.root / parsed.sweep.path)
+    planned = Generated(
+        parsed.sweep, program.code, len(trials), 0, overlay, (), (), is_written=False, retried=len(trials)
+    )
+    return _change(workspace, planned, overlay, text), planned
+
+
+def _refuse_uncommitted(edit: SpecEdit) -> None:
+    committed = {batch.name for batch in edit.committed}
+    present = batches.of_sweep(batches.in_work_tree(edit.workspace.root), edit.sweep.name)
+    for batch in present:
+        if batch.name not in committed:
+            raise RepositoryError(
+                f"{batch.folder} is not committed",
+                hint="commit it, or remove the folder; then run this again",
+            )
+
+
+def _batches_to_retry(edit: SpecEdit, statuses: frozenset[Status], batch: str | None) -> tuple[str, ...]:
+    """Return the names of the batches with such trials that no later batch lists. Raises IdleError."""
+    newest = {trial.digest: stored.name for stored in edit.merged for trial in stored.trials}
+    outcomes = tuple(
+        spec_change.recorded_outcomes(edit.workspace.repository, edit.sweep, edit.merged, edit.results)
+    )
+    final = {digest for _, digest, status in outcomes if status.is_final}
+    unfinished = [
+        (name, newest[digest])
+        for name, digest, status in outcomes
+        if status in statuses and digest not in final and batch in {None, name}
+    ]
+    due = {name for name, last in unfinished if name == last}
+    if not due:
+        wanted = " or ".join(sorted(statuses))
+        if later := sorted({last for _, last in unfinished}):
+            raise IdleError(
+                f"nothing to retry: {', '.join(later)} already requests the {wanted} trials again",
+                hint=f"`sweep status {edit.sweep.name}` shows their state",
+            )
+        raise IdleError(
+            f"nothing to retry: no recorded trial of {batch or edit.sweep.name} is {wanted}",
+            hint=f"`sweep results {edit.sweep.name}` lists them",
+        )
+    return tuple(stored.name for stored in edit.merged if stored.name in due)
+
+
+def _batches_to_add(edit: SpecEdit, names: Iterable[str], statuses: frozenset[Status]) -> Iterator[str]:
+    """Yield the batches that the spec does not name yet."""
+    for name in names:
+        if not any(entry.batch == name and entry.statuses >= statuses for entry in edit.sweep.retry):
+            yield name
+
+
+def _entry(batch: str, statuses: frozenset[Status]) -> object:
+    return batch if statuses == RETRYABLE_STATUSES else {"batch": batch, "only": sorted(map(str, statuses))}
+
+
+def _change(workspace: Workspace, planned: Generated, overlay: Overlay, text: bytes) -> Change:
+    sweep = planned.sweep
+    return Change(
+        message=(
+            f"retry({sweep.name}): {planned.retried} trials{' with later code' if overlay.lock.repairs else ''}\n\n"
+            f"Sweep: {sweep.name}\nBatch: {overlay.name}\nTrials: {overlay.lock.trials}\n"
+        ),
+        writes={
+            **base_files.missing_bases(workspace.root, overlay.lock.bases),
+            **batch_files(overlay, workspace.settings),
+            sweep.path: text,
+        },
+    )

@@ -1,0 +1,392 @@
+"""Show one trial: its values, result, provenance and commits.
+
+With --reproduce --run, the trial runs as a local process, like under `sweep cluster local`, and nothing is
+recorded. Exits with 1 if its status or any metric differs from the record, even in the last bit.
+
+With --fetch, artifacts are read from the state folder of `sweep cluster local`, or a volume mounted there; with
+--by-pod, from the cluster's volume through a short-lived pod.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import RenderableType
+from rich.text import Text
+
+from sweepledger.cli.options import (
+    ByPodOption,
+    ContextOption,
+    ImageOption,
+    PatienceOption,
+    StateOption,
+    TrialArgument,
+    reader_pod,
+)
+from sweepledger.cli.response import EXIT_PROBLEMS, SHORT_COMMIT, Response, current_folder
+from sweepledger.cli.text.style import new_table, status_with_reason, styled_status, untrusted_text
+from sweepledger.cli.text.values import configuration_text, number_text
+from sweepledger.commands.reports.outputs import FetchedArtifacts, fetch_artifacts, log_link
+from sweepledger.commands.reports.rerun import MetricComparison, Recipe, Reproduction, recipe, run_again
+from sweepledger.commands.repository import at_commit, catalog
+from sweepledger.commands.repository.batch_records import read_records_files
+from sweepledger.commands.repository.catalog import summary_row
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.commands.rounds.evidence import foreign_labels
+from sweepledger.errors import UsageError
+from sweepledger.formats import record_json, records_jsonl
+from sweepledger.formats.summary_csv import SummaryRow
+from sweepledger.repo.batches import ACTIVE, StoredBatch
+from sweepledger.repo.git import Commit, commits
+from sweepledger.repo.state import state_folder
+from sweepledger.results.paths import LAPTOP_WARNING, records_path, results_folder
+from sweepledger.structs.batch import BatchLock
+from sweepledger.structs.names import LOCK_FILE
+from sweepledger.structs.record import NO_CURVES, CurvePoint, Environment, Record
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import Value, as_data, bytes_digest
+
+
+def show(
+    trial: TrialArgument,
+    reproduce: Annotated[
+        bool,
+        typer.Option(
+            "--reproduce",
+            help="Show the code, image, data, values and seed, and the commands that run it again.",
+        ),
+    ] = False,
+    run: Annotated[
+        bool,
+        typer.Option(
+            "--run", help="With --reproduce: run it here with its locked code, and compare every metric."
+        ),
+    ] = False,
+    fetch: Annotated[
+        Path | None,
+        typer.Option(
+            "--fetch",
+            metavar="DIR",
+            help="Copy its artifacts to this folder, and verify the checksums of the record.",
+        ),
+    ] = None,
+    state: StateOption = None,
+    by_pod: ByPodOption = False,
+    context: ContextOption = None,
+    image: ImageOption = None,
+    patience: PatienceOption = 300,
+) -> Response:
+    if (run and not reproduce) or (by_pod and fetch is None):
+        raise UsageError("--run needs --reproduce" if run and not reproduce else "--by-pod needs --fetch DIR")
+    if reproduce and fetch is not None:
+        raise UsageError("--fetch cannot be combined with --reproduce")
+    workspace = Workspace.find(current_folder())
+    if run:
+        reproduction = run_again(workspace, trial)
+        code = 0 if reproduction.is_equal else EXIT_PROBLEMS
+        return Response(reproduction, tuple(_reproduction_text(reproduction)), exit_code=code)
+    if reproduce:
+        shown = recipe(workspace, trial)
+        return Response(shown, _recipe_text(shown))
+    if fetch is None:
+        details = trial_details(workspace, trial)
+        return Response(details, _trial_text(details))
+    claim = workspace.settings.results.artifacts
+    pod = reader_pod(workspace, context, image, patience, claim=claim) if by_pod else None
+    folder = state_folder(workspace.repository, state)
+    artifacts = fetch_artifacts(workspace, trial, into=fetch.absolute(), state=folder, pod=pod)
+    return Response(artifacts, _fetched_text(artifacts))
+
+
+@dataclass(frozen=True)
+class TrialDetails:
+    """A trial with its result and its commits, from git."""
+
+    trial: str
+    index: int
+    batch: StoredBatch
+    assignment: Mapping[str, Value]
+    result: SummaryRow | None
+    """None while it is not recorded."""
+    commits: tuple[tuple[str, Commit], ...]
+    """What each commit did: requested, generated, recorded."""
+    message: str | None = None
+    """Why its last attempt did not succeed, as launcher or engine report it."""
+    logs: str | None = None
+    """Where a log system shows its output."""
+    environment: Environment | None = None
+    """The environment of its last recorded attempt; None if no record has one."""
+    is_laptop: bool = False
+    """Whether its batch is marked as made on a laptop."""
+    foreign: tuple[str, ...] = ()
+    """Foreign evidence that the round of its batch had, in words."""
+    curves: Mapping[str, Sequence[CurvePoint]] = field(default_factory=lambda: NO_CURVES)
+    """The learning curves of its last recorded attempt."""
+
+    @property
+    def parent(self) -> str | None:
+        """The parent trial."""
+        return self.batch.lock.parents.get(self.index)
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the JSON data."""
+        lock, result = self.batch.lock, self.result
+        return {
+            "trial": self.trial,
+            "sweep": lock.sweep,
+            "batch": lock.name,
+            "index": self.index,
+            "configuration": dict(self.assignment),
+            "round": lock.round,
+            "parent": self.parent,
+            "status": result.status if result else "missing",
+            "reason": result.reason if result else None,
+            "message": self.message,
+            "logs": self.logs,
+            "attempts": result.attempts if result else 0,
+            "metrics": dict(result.metrics) if result else {},
+            "curves": {name: [list(point) for point in points] for name, points in self.curves.items()},
+            "provenance": {
+                "spec": {"path": lock.spec.path, "digest": lock.spec.digest},
+                "program": as_data(lock.program) | {"digest": lock.program.digest},
+                "generator": lock.generator,
+                "seed": result.seed if result else None,
+                "ran": result.ran if result else None,
+                "made_on": "laptop" if self.is_laptop else None,
+                "foreign": list(self.foreign),
+                "environment": record_json.as_object(self.environment),
+                "started": result.started if result else None,
+                "finished": result.finished if result else None,
+            },
+            "commits": [
+                {
+                    "action": did,
+                    "commit": commit.id,
+                    "author": commit.author,
+                    "date": commit.date,
+                    "subject": commit.subject,
+                }
+                for did, commit in self.commits
+            ],
+        }
+
+
+def trial_details(workspace: Workspace, trial: str) -> TrialDetails:
+    """Return a trial by its id or the beginning of it. Raises UsageError, RepositoryError."""
+    listed = catalog.find_trial(workspace.root, trial)
+    values, result = listed.batch.rows[listed.index].values, summary_row(workspace.root, listed)
+    generated_by, last = tuple(_batch_commits(workspace, listed.batch.lock)), _last_attempt(workspace, listed)
+    return TrialDetails(
+        listed.id,
+        listed.index,
+        listed.batch,
+        values,
+        result,
+        generated_by,
+        last.error if last and not last.status.is_success else None,
+        log_link(workspace, listed),
+        last.environment if last else None,
+        listed.batch.name in catalog.laptop_batches_here(workspace.root, listed.batch.sweep),
+        _foreign_evidence(workspace, listed.batch.lock, dict(generated_by).get("generated")),
+        last.curves if last else NO_CURVES,
+    )
+
+
+def _foreign_evidence(workspace: Workspace, lock: BatchLock, commit: Commit | None) -> tuple[str, ...]:
+    """Return the foreign evidence of a round, as it was in the commit that generated the batch."""
+    if lock.round is None or commit is None:
+        return ()
+    settings = at_commit.settings_or_defaults(workspace.repository, commit.id)
+    sweep = at_commit.read_sweep(workspace.repository, commit.id, lock.spec.path, settings)
+    return foreign_labels(workspace.repository, commit.id, sweep) if isinstance(sweep, Sweep) else ()
+
+
+def _last_attempt(workspace: Workspace, trial: catalog.ListedTrial) -> Record | None:
+    """Return the record of the last attempt; None if there is none."""
+    contents = read_records_files(workspace.root, trial.batch)
+    records = [record for content in contents for record in records_jsonl.records(content)]
+    attempts = [record for record in records if isinstance(record, Record) and record.trial == trial.id]
+    return max(attempts, key=lambda record: record.attempt, default=None)
+
+
+def _batch_commits(workspace: Workspace, batch_lock: BatchLock) -> Iterator[tuple[str, Commit]]:
+    """Return the commits that requested a batch, generated it and recorded it, as far as they exist."""
+    spec = batch_lock.spec.path
+    lock = f"{ACTIVE}/{batch_lock.name}/{LOCK_FILE}"
+    records = f"{results_folder(batch_lock.sweep)}/{records_path(batch_lock.name)}"
+    history = commits(workspace.repository, spec, lock, records)
+    generated = next((place for place, commit in enumerate(history) if lock in commit.files), len(history))
+    # The spec may have changed after the batch, and may even have been restored.
+    before = [commit for commit in history[: generated + 1] if spec in commit.files]
+    after = [commit for commit in history[generated + 1 :] if spec in commit.files]
+    contents = workspace.repository.blobs(commit.files[spec] for commit in before + after)
+    digests = {identity: bytes_digest(content) for identity, content in contents.items()}
+    same, same_after = (
+        [commit for commit in part if digests[commit.files[spec]] == batch_lock.spec.digest]
+        for part in (before, after)
+    )
+    for commit in (same or same_after or before)[-1:]:
+        yield "requested", commit
+    yield from (("generated", commit) for commit in history[generated : generated + 1])
+    yield from (
+        ("recorded", commit) for commit in [commit for commit in history if records in commit.files][:1]
+    )
+
+
+def _trial_text(details: TrialDetails) -> tuple[RenderableType, ...]:
+    lock, result = details.batch.lock, details.result
+    table = new_table("", "")
+    table.show_header = False
+    # Only values such as digests are folded, not the names.
+    table.columns[1].no_wrap = False
+
+    def add(name: str, value: object) -> None:
+        table.add_row(Text(name, "bold"), value if isinstance(value, Text) else untrusted_text(str(value)))
+
+    add("trial", f"{details.trial}, row {details.index} of {lock.name}")
+    add("values", configuration_text(details.assignment))
+    if lock.round is not None:
+        add("round", f"{lock.round}, by {lock.method} ({lock.engine})")
+    if details.parent:
+        add("parent", details.parent)
+    add("status", status_with_reason(result.status, result.reason) if result else styled_status("missing"))
+    if details.message:
+        add("error", details.message)
+    if result:
+        add("attempts", result.attempts)
+    for name, number in (result.metrics if result else {}).items():
+        add(name, number_text(number))
+    add("spec", f"{lock.spec.path} {lock.spec.digest}")
+    add("code", f"{lock.program.code.path} {lock.program.code.tree}")
+    for name, text in _identified_parts(details):
+        add(name, text)
+    if result and result.ran:
+        seconds = number_text(result.seconds)
+        add("ran", f"{result.ran}, seed {result.seed}, {seconds} s from {result.started}")
+    for action, commit in details.commits:
+        add(action, f"{commit.id[:SHORT_COMMIT]} {commit.date[:10]} {commit.author}: {commit.subject}")
+    return (table,)
+
+
+def _identified_parts(details: TrialDetails) -> Iterator[tuple[str, str]]:
+    """Yield what else a trial ran with: dataset, locked or else recorded environment, output, and a laptop."""
+    program, recorded = details.batch.lock.program, details.environment
+    if program.workdir is not None:
+        yield "workdir", program.workdir
+    if program.data:
+        yield "data", " ".join([program.data.name, program.data.digest, *program.data.place_texts])
+    if program.environment:
+        yield "environment", f"{program.environment.path} {program.environment.digest}"
+    elif recorded:
+        yield "environment", f"{recorded.kind} {recorded.digest}"
+    if details.logs:
+        yield "output", details.logs
+    for text in details.foreign:
+        yield "started from", text
+    if details.is_laptop:
+        yield "made", LAPTOP_WARNING.removeprefix("made ")
+
+
+MOST_OUTPUT = 2000
+"""Characters at the end of the output of a reproduction that differs."""
+SHORT_DIGEST = len("sha256:") + 12
+
+
+def _recipe_text(recipe: Recipe) -> tuple[RenderableType, ...]:
+    program = recipe.lock.program
+    table = new_table("", "")
+    table.show_header = False
+    rows = {
+        "trial": f"{recipe.trial}, row {recipe.index} of {recipe.lock.name}",
+        "values": configuration_text(recipe.assignment),
+        "seed": str(recipe.seed),
+        "code": f"{program.code.path} {program.code.tree}",
+        "commit": recipe.commit or "no commit of this clone contains this code: fetch the branch that does",
+        "image": program.image,
+        "ran": recipe.ran or "not recorded",
+        "data": " ".join([program.data.name, program.data.digest, *program.data.place_texts])
+        if program.data
+        else "none",
+    }
+    if program.workdir is not None:
+        rows["workdir"] = program.workdir
+    if program.environment is not None:
+        rows["environment"] = f"{program.environment.path} {program.environment.digest}"
+    for name, text in rows.items():
+        table.add_row(Text(name, "bold"), untrusted_text(text))
+    command = Text(f"  sweep show {recipe.lock.sweep}/{recipe.trial} --reproduce --run")
+    lines = (untrusted_text(f"  {line}") for line in recipe.lines)
+    return (table, Text("with the launcher:", "bold"), command, Text("manually:", "bold"), *lines)
+
+
+def _reproduction_text(reproduction: Reproduction) -> Iterator[RenderableType]:
+    status = str(reproduction.record.status) if reproduction.record else "missing"
+    table = new_table("metric", "recorded", "here", "")
+    recorded = reproduction.recorded
+    table.add_row("status", recorded, status, _equality_text(equal=status == recorded))
+    if reproduction.recorded_environment is not None:
+        pair = (reproduction.recorded_environment, reproduction.environment)
+        table.add_row("environment", *map(_environment_text, pair), _equality_text(equal=len({*pair}) == 1))
+    for metric in reproduction.metrics:
+        cells = (metric.name, _exact_number(metric.recorded), _exact_number(metric.measured))
+        result = Text("timing", "dim") if metric.is_timing else _equality_text(equal=metric.is_equal)
+        table.add_row(*(untrusted_text(cell) for cell in cells), result)
+    yield table
+    for metric in reproduction.metrics:
+        if metric.differs:
+            yield untrusted_text(f"{metric.where}: {_difference_text(metric)}", "red")
+    if reproduction.recipe.ran not in {None, "process"}:
+        image = reproduction.recipe.ran
+        yield Text(f"the recorded trial ran in {image}; this one ran as a process without an image", "yellow")
+    if reproduction.has_other_environment:
+        yield from (untrusted_text(text, "yellow") for text in _environment_lines(reproduction))
+    if status != recorded:
+        for output in filter(None, reproduction.output.values()):
+            yield untrusted_text(output[-MOST_OUTPUT:].rstrip())
+    if reproduction.is_equal:
+        yield Text("equal to the last bit, except for timings", "green")
+    else:
+        yield Text("differs", "red")
+
+
+def _environment_text(environment: Environment | None) -> str:
+    return f"{environment.kind} {environment.digest[:SHORT_DIGEST]}" if environment else "none"
+
+
+def _environment_lines(reproduction: Reproduction) -> Iterator[str]:
+    """Yield how the packages here differ from those of the recorded trial."""
+    if reproduction.environment_differences:
+        yield f"packages here: {'; '.join(reproduction.environment_differences)}"
+        return
+    recorded, here = reproduction.recorded_environment, reproduction.environment
+    assert recorded is not None
+    assert here is not None
+    yield f"the recorded trial had the packages {recorded.kind} {recorded.digest}; here are {here.kind} {here.digest}"
+
+
+def _equality_text(*, equal: bool) -> Text:
+    return Text("equal", "green") if equal else Text("differs", "red")
+
+
+def _exact_number(value: float | None) -> str:
+    return "none" if value is None else repr(value)
+
+
+def _difference_text(metric: MetricComparison) -> str:
+    recorded, measured = _exact_number(metric.recorded), _exact_number(metric.measured)
+    text = f"{metric.name} must be {recorded}, got {measured}"
+    if metric.recorded is None or metric.measured is None:
+        return text
+    return f"{text} ({metric.measured - metric.recorded:+.3g})"
+
+
+def _fetched_text(artifacts: FetchedArtifacts) -> tuple[RenderableType, ...]:
+    table = new_table("file", "bytes", "sha256")
+    for file in artifacts.files:
+        table.add_row(untrusted_text(file.path), str(file.bytes), file.sha256[:12])
+    summary = f"copied {len(artifacts.files)} files of {artifacts.trial} to {artifacts.folder}"
+    if artifacts.left_out:
+        summary += f"; {artifacts.left_out} further files are not in its record"
+    return (table, untrusted_text(summary))

@@ -1,0 +1,390 @@
+"""Build or serve a site to browse and compare sweeps and trials.
+
+It opens from a folder or from any web server, and makes no network requests. Only the pages of sweeps that
+changed since the last build are computed. With --serve, a server on this machine builds it again when the
+branch moves, and shows the curves of running trials, which are never committed.
+"""
+
+# The pages of a sweep are kept if everything that they are computed from has the same blobs as before. What was
+# built before is believed only if this clone's state folder has the digest of its manifest.
+
+import hashlib
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from sweepledger import __version__, storage
+from sweepledger.cli.options import ContextOption, StateOption
+from sweepledger.cli.response import Response, current_folder
+from sweepledger.commands.reports import running
+from sweepledger.commands.reports.loopback import LoopbackServer, ServedFile
+from sweepledger.commands.reports.site_history import HistoryReader, events_of
+from sweepledger.commands.repository import costs
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.engine.cluster.kubectl import Kubectl
+from sweepledger.errors import StorageError, UsageError
+from sweepledger.formats import json
+from sweepledger.plan import counts_towards
+from sweepledger.repo import files
+from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
+from sweepledger.repo.git import Entry, commit_time
+from sweepledger.repo.state import create_state, state_folder
+from sweepledger.results.paths import RESULTS
+from sweepledger.site import (
+    RUNNING_DATA,
+    RUNNING_PAGE,
+    MonthlyCost,
+    assets_digest,
+    compare_page,
+    home_page,
+    running_page,
+    sweep_pages,
+    to_json,
+    with_running_link,
+)
+from sweepledger.site.spending import monthly_times
+from sweepledger.structs.file_tree import FileTree
+from sweepledger.structs.names import SETTINGS_FILE, SPECS, SUFFIX, is_sweep_name
+from sweepledger.structs.values import bytes_digest, digest
+
+MANIFEST = "site.json"
+HOME, COMPARE, DATA = "index.html", "compare.html", "data.json"
+PAGE = re.compile(r"sweeps/[^/]+/(?:index\.html|trials\.html|data\.json)")
+"""Paths of the pages of sweeps."""
+
+
+def site(
+    revision: Annotated[
+        str, typer.Argument(metavar="[COMMIT]", help="Commit, branch or tag that is shown.")
+    ] = "HEAD",
+    out: Annotated[
+        Path,
+        typer.Option("--out", metavar="DIR", help="Folder of the site: new, empty, or of an earlier site."),
+    ] = Path("site"),
+    serve: Annotated[
+        bool,
+        typer.Option(
+            "--serve", help="Show it in a browser of this machine: follow the branch, and what runs."
+        ),
+    ] = False,
+    port: Annotated[
+        int,
+        typer.Option(
+            "--port", min=0, max=65535, metavar="N", help="Port of --serve on 127.0.0.1; 0: a free one."
+        ),
+    ] = 8571,
+    state: StateOption = None,
+    cluster: Annotated[
+        bool,
+        typer.Option("--cluster", help="With --serve, read running trials from the cluster, with kubectl."),
+    ] = False,
+    context: ContextOption = None,
+) -> Response:
+    workspace = Workspace.find(current_folder())
+    if serve:
+        folder = state_folder(workspace.repository, state)
+        kubectl = Kubectl(context) if cluster or context is not None else None
+        server = SiteServer(workspace, out, revision, state=folder, kubectl=kubectl).listen(port)
+        with suppress(KeyboardInterrupt):
+            print(f"{server.url} shows {revision} until Ctrl-C", file=sys.stderr, flush=True)
+            server.serve()
+        return Response({"url": server.url})
+    built = build_site(workspace, out, revision)
+    counts = f"{built.sweeps} sweep(s), {len(built.rebuilt)} computed, {built.written} file(s) written"
+    lines = (
+        *(Text(f"not shown: {line}", "yellow") for line in built.unreadable),
+        Text(f"{built.out / HOME}: {counts}"),
+    )
+    return Response(built.as_data(), lines)
+
+
+@dataclass(frozen=True)
+class BuiltSite:
+    """What `sweep site` wrote."""
+
+    out: Path
+    commit: str
+    sweeps: int
+    rebuilt: tuple[str, ...]
+    """Sweeps whose pages were computed; those of the others were kept."""
+    unreadable: tuple[str, ...]
+    """Why the results of some sweeps are not shown."""
+    files: int
+    written: int
+    """Files that changed."""
+    removed: int
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the JSON data."""
+        return {
+            "out": self.out,
+            "commit": self.commit,
+            "sweeps": self.sweeps,
+            "rebuilt": self.rebuilt,
+            "unreadable": self.unreadable,
+            "files": {"total": self.files, "written": self.written, "removed": self.removed},
+        }
+
+
+@dataclass(frozen=True)
+class _Previous:
+    """The site that is in the folder; empty unless it is this clone's own."""
+
+    sweeps: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Inputs, card and problem by sweep."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Digest of each file by path."""
+
+
+def build_site(workspace: Workspace, out: Path, revision: str = "HEAD") -> BuiltSite:
+    """Build the site of a commit in a folder. Raises UsageError, RepositoryError, StorageError."""
+    repository = workspace.repository
+    commit = repository.commit(revision)
+    if commit is None:
+        raise UsageError(f"{revision!r} is not a commit", hint="try a branch, a tag or HEAD~1")
+    target = storage.output_path(out, is_folder=True)
+    name = hashlib.sha256(str(target).encode()).hexdigest()
+    state = create_state(workspace.repository) / "site" / name
+    previous = _read_previous(target, state)
+    builder = _SiteBuilder(workspace, commit, target, previous)
+    for sweep in builder.sweeps:
+        builder.add(sweep)
+    tree = builder.tree()
+    written, removed = _write(target, tree)
+    storage.write_file(state, bytes_digest(tree[MANIFEST]).encode())
+    problems = tuple(f"{name}: {made['problem']}" for name, made in builder.made.items() if made["problem"])
+    return BuiltSite(
+        *(out, commit, len(builder.made), tuple(builder.rebuilt), problems),
+        *(len(tree.files), written, removed),
+    )
+
+
+def _read_previous(target: Path, state: Path) -> _Previous:
+    """Return what this clone built there before, if its file in the state folder has the digest of the manifest.
+
+    Raises StorageError for a folder with other files.
+    """
+    present = files.list_folder(target)
+    if not present:
+        return _Previous()
+    if MANIFEST not in present:
+        raise StorageError(
+            f"{target} has files, but no {MANIFEST} of an earlier site",
+            hint="choose a new or an empty folder: files of the site replace others",
+        )
+    content = files.read_file(target / MANIFEST)
+    if not state.is_file() or files.read_file(state) != bytes_digest(content).encode():
+        return _Previous()
+    data = json.load(content)
+    if data["generator"] != __version__ or data["assets"] != assets_digest():
+        return _Previous()
+    return _Previous(data["sweeps"], data["files"])
+
+
+def _write(target: Path, tree: FileTree) -> tuple[int, int]:
+    """Write what differs, the manifest last, and remove pages of an earlier site; return both numbers."""
+    if not target.is_dir():
+        files.write_folder(target, tree)
+        return len(tree.files), 0
+    ordered = [path for path, _ in tree if path != MANIFEST] + [MANIFEST]
+    written = sum(storage.write_file(target / path, tree[path]) for path in ordered)
+    # Only what a site can have: the folder may have files that something else added, such as CNAME.
+    stale = [path for path in files.list_folder(target) if PAGE.fullmatch(path) and path not in tree.files]
+    for path in stale:
+        storage.remove_file(target / path)
+        parent = (target / path).parent
+        if parent != target and not any(parent.iterdir()):
+            parent.rmdir()
+    return written, len(stale)
+
+
+class _SiteBuilder:
+    """Computes the files of a site, sweep by sweep."""
+
+    def __init__(self, workspace: Workspace, commit: str, target: Path, previous: _Previous) -> None:
+        self._workspace = workspace
+        self._repository = workspace.repository
+        self._commit = commit
+        self._target = target
+        self._previous = previous
+        self._reader = HistoryReader(self._repository, commit)
+        self._entries = self._reader.entries
+        listing = self._reader.listing
+        self._inputs = _files_by_sweep(listing)
+        self._settings_blob = listing[SETTINGS_FILE].id if SETTINGS_FILE in listing else ""
+        self._files: dict[str, bytes] = {}
+        self.made: dict[str, dict[str, Any]] = {}
+        self.rebuilt: list[str] = []
+
+    @property
+    def sweeps(self) -> Sequence[str]:
+        """The sweeps of the commit, by name."""
+        return sorted(self._inputs)
+
+    def add(self, sweep: str) -> None:
+        """Add the pages of a sweep: those of the earlier site if nothing that they show has changed."""
+        entries = [(one.commit.id, one.kind, one.text) for one in self._entries[sweep]]
+        blobs = {path: entry.id for path, entry in self._inputs[sweep].items()}
+        inputs = digest([blobs, entries, self._settings_blob, self._reader.evidence])
+        if not self._keep(sweep, inputs):
+            shown = self._reader.history(sweep, self._inputs[sweep])
+            pages = sweep_pages(shown, self._origin(sweep))
+            self.made[sweep] = {
+                "inputs": inputs,
+                "card": pages.card.as_data(),
+                "problem": shown.problem,
+                "ranked": shown.ranked,
+            }
+            self.rebuilt.append(sweep)
+            self._files |= {f"{_folder(sweep)}{name}": content for name, content in pages.files.items()}
+
+    def _keep(self, sweep: str, inputs: str) -> bool:
+        """Take over the pages of the earlier site, if it has them unchanged; return whether it has."""
+        before = self._previous.sweeps.get(sweep, {})
+        paths = [path for path in self._previous.files if path.startswith(_folder(sweep))]
+        if before.get("inputs") != inputs or not paths:
+            return False
+        # Which of several programs is ranked depends on the code of the commit, too.
+        if (ranked := before.get("ranked")) is not None and ranked != self._reader.ranked_program(sweep):
+            return False
+        try:
+            contents = {path: files.read_file(self._target / path) for path in paths}
+        except StorageError:
+            return False
+        if any(bytes_digest(content) != self._previous.files[path] for path, content in contents.items()):
+            return False
+        self.made[sweep] = dict(before)
+        self._files |= contents
+        return True
+
+    def _origin(self, sweep: str) -> str:
+        """Return the last commit that changed a sweep: a page does not change with the commits of others."""
+        entries = self._entries[sweep]
+        return entries[-1].commit.id if entries else self._commit
+
+    def tree(self) -> FileTree:
+        """Return all files of the site; its manifest lists all others."""
+        cards = [made["card"] for made in self.made.values()]
+        made_at = datetime.fromtimestamp(commit_time(self._repository, self._commit), UTC)
+        commit = {"id": self._commit, "day": made_at.strftime("%Y-%m-%d")}
+        times = monthly_times(card["months"] for card in cards)
+        home = home_page(
+            cards,
+            [event for event in events_of(self._reader.log) if event.sweep in self.made],
+            times=times,
+            costs=tuple(self._costs([time.month for time in times])),
+            commit=commit,
+            currency=self._reader.settings.currency,
+        )
+        fragments = [
+            self._files[path] for sweep in self.made if (path := _folder(sweep) + DATA) in self._files
+        ]
+        contents = {**self._files, HOME: home, COMPARE: compare_page(fragments, commit)}
+        manifest = {
+            "version": 1,
+            "generator": __version__,
+            "assets": assets_digest(),
+            "commit": self._commit,
+            "sweeps": self.made,
+            "files": {path: bytes_digest(contents[path]) for path in sorted(contents)},
+        }
+        return FileTree({**contents, MANIFEST: json.dump(manifest).encode()})
+
+    def _costs(self, months: Iterable[str]) -> Iterator[MonthlyCost]:
+        """Yield what each team with a budget used, by month."""
+        settings = self._reader.settings
+        if not settings.budgets:
+            return
+        merged = [batch for listed in self._reader.batches.values() for batch in listed]
+        for month in months:
+            ledger = costs.month_ledger(self._repository, self._commit, settings, month, merged=merged)
+            for team, budget in sorted(settings.budgets.items()):
+                charges = [one for one in ledger.used if counts_towards(budget, one.sweep)]
+                hours, money = sum(one.gpu_hours for one in charges), sum(one.money for one in charges)
+                yield MonthlyCost(month, team, hours, money)
+
+
+def _folder(sweep: str) -> str:
+    return f"sweeps/{sweep}/"
+
+
+def _files_by_sweep(listing: Mapping[str, Entry]) -> dict[str, dict[str, Entry]]:
+    """Return the files of a commit that each sweep is shown from: spec, batches and results."""
+    by_sweep: dict[str, dict[str, Entry]] = defaultdict(dict)
+    for path, entry in listing.items():
+        sweep = _sweep_of(path)
+        if sweep and is_sweep_name(sweep):
+            by_sweep[sweep][path] = entry
+    return by_sweep
+
+
+def _sweep_of(path: str) -> str:
+    parts = path.split("/")
+    if parts[0] == RESULTS and len(parts) > 2:  # noqa: PLR2004 - a file in the folder of a sweep
+        return parts[1]
+    if path.startswith((f"{ACTIVE}/", f"{ARCHIVE}/")):
+        return StoredBatch("/".join(parts[:3]), FileTree({})).sweep
+    return parts[1].removesuffix(SUFFIX) if path == f"{SPECS}/{parts[-1]}" and path.endswith(SUFFIX) else ""
+
+
+class SiteServer:
+    """Answers with the pages of a branch's newest commit, which it builds when the branch has moved."""
+
+    def __init__(
+        self, workspace: Workspace, out: Path, revision: str, *, state: Path, kubectl: Kubectl | None = None
+    ) -> None:
+        self._workspace = workspace
+        self._out = out
+        self._revision = revision
+        self._state = state
+        self._kubectl = kubectl
+        self._built = ""
+
+    def listen(self, port: int) -> LoopbackServer:
+        """Build the site, and return a server of it. Raises as `build_site` does, and UsageError for a used port."""
+        self._follow()
+        return LoopbackServer(self.answer, port)
+
+    def answer(self, path: str) -> ServedFile | None:
+        """Return a page, or what runs now as JSON. Raises GeneratorError."""
+        name = path.removeprefix("/") or HOME
+        if name == RUNNING_PAGE:
+            return ServedFile(running_page())
+        if name == RUNNING_DATA:
+            return ServedFile(self._running(), "application/json")
+        if name not in {HOME, COMPARE} and not PAGE.fullmatch(name):
+            return None
+        self._follow()
+        if name not in files.list_folder(self._out):
+            return None
+        content = files.read_file(self._out / name)
+        if name.endswith(".html"):
+            return ServedFile(with_running_link(content))
+        return ServedFile(content, "application/json")
+
+    def _commit(self) -> str:
+        commit = self._workspace.repository.commit(self._revision)
+        if commit is None:
+            raise UsageError(f"{self._revision!r} is not a commit", hint="try a branch, a tag or HEAD~1")
+        return commit
+
+    def _follow(self) -> None:
+        """Build the site if the branch has moved."""
+        commit = self._commit()
+        if commit != self._built:
+            build_site(self._workspace, self._out, commit)
+            self._built = commit
+
+    def _running(self) -> bytes:
+        commit = self._commit()
+        active = running.running_batches(self._workspace, commit, state=self._state, kubectl=self._kubectl)
+        return to_json({"commit": commit, "batches": [batch.as_data() for batch in active]})

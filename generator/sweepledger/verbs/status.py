@@ -1,0 +1,245 @@
+"""Show how many trials are pending, running and finished.
+
+Planned trials are not merged yet; finished ones are counted by status. Results from a cluster are shown after they
+are committed and pulled. With --cluster, the current state of trials in the cluster is shown, too.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import Annotated, Any
+
+import typer
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from sweepledger.cli import response
+from sweepledger.cli.options import ContextOption, InOption, OptionalSweepArgument, StateOption
+from sweepledger.cli.response import EXIT_PROBLEMS, Response
+from sweepledger.cli.text.results import NOT_RECORDED
+from sweepledger.cli.text.style import FirstFittingTable, batch_line, new_table, untrusted_text
+from sweepledger.cli.text.values import count_text, number_text
+from sweepledger.commands.collection.progress_branch import branch_name
+from sweepledger.commands.reports.status import SweepStatus, TrialState, last_results_commit, sweep_statuses
+from sweepledger.commands.reports.wait_causes import readable_collector
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.commands.rounds.progress import SearchProgress
+from sweepledger.engine.cluster.collector_state import CollectorState
+from sweepledger.engine.cluster.kubectl import Kubectl
+from sweepledger.engine.local.volumes import StateFolders
+from sweepledger.errors import UnreadableError
+from sweepledger.formats.record_json import format_time
+from sweepledger.repo.state import disk_used, state_folder
+from sweepledger.results.paths import LAPTOP_WARNING
+
+CLUSTER_COUNTS = ("queued", "retrying", "node lost", "ended", "stalled")
+"""Counts that only a cluster can provide."""
+COUNTS = (
+    *("planned", "pending", "running", *CLUSTER_COUNTS, "paused", "interrupted", "recorded", "ok", "pruned"),
+    *("diverged", "failed", "cancelled", "missing"),
+)
+"""Each state of a trial, in the order of the table's columns."""
+OPTIONAL_COUNTS = frozenset(
+    ("planned", "pending", "paused", "interrupted", "recorded", "pruned", "cancelled", *CLUSTER_COUNTS)
+)
+"""Columns of the table of sweeps that are shown only if a count is not zero."""
+WATCH_SECONDS = 2.0
+MEBIBYTE = 1 << 20
+
+
+def status(
+    name: OptionalSweepArgument = None,
+    state: StateOption = None,
+    cluster: Annotated[
+        bool, typer.Option("--cluster", help="Also read the state of trials from the cluster, with kubectl.")
+    ] = False,
+    context: ContextOption = None,
+    cluster_name: InOption = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show it again every two seconds until no batch is active.")
+    ] = False,
+) -> Response:
+    workspace = Workspace.find(response.current_folder())
+    if cluster_name is not None:
+        workspace = workspace.in_cluster(cluster_name)
+    kubectl = Kubectl(context) if cluster or context or cluster_name else None
+    folder = state_folder(workspace.repository, state)
+    statuses = sweep_statuses(workspace, name, state=folder, kubectl=kubectl)
+    with suppress(KeyboardInterrupt):  # which ends the watch, and interrupts nothing else
+        console = response.open_console(stderr=True)
+        while watch and any(status.active for status in statuses):
+            console.clear()  # on a terminal
+            console.print(*status_table(statuses), sep="\n")
+            time.sleep(WATCH_SECONDS)
+            statuses = sweep_statuses(workspace, name, state=folder, kubectl=kubectl)
+    recorded = last_results_commit(workspace)
+    recorded_at = None if recorded is None else format_time(recorded)
+    data: dict[str, Any] = {"sweeps": [_data(status, in_cluster=kubectl is not None) for status in statuses]}
+    branch_lines = [*_branch_lines(workspace, statuses, recorded_at), *_next_lines(workspace, statuses)]
+    if kubectl is None:
+        used, is_whole = disk_used(folder, StateFolders(folder).pods)
+        data |= {
+            "last_results_commit": recorded_at,
+            "disk": {"bytes": used, "is_complete": is_whole},
+        }
+        lines = [*_origin_lines(statuses), *branch_lines]
+        if used >= MEBIBYTE:
+            size = f"{'' if is_whole else 'at least '}{used // MEBIBYTE:,} MiB"
+            lines.append(Text(f"{folder.name} takes {size} of the disk: code, data and results of trials"))
+    else:
+        collector = readable_collector(workspace, kubectl)
+        data |= {} if collector is None else {"collector": collector.as_data(time.time())}
+        remarks = [
+            batch_line(remark.batch, remark.kind, remark.message, remark.hint)
+            for status in statuses
+            for remark in status.remarks
+        ]
+        lines = [*branch_lines, *remarks, *_collector_lines(collector)]
+    problems = tuple(problem for status in statuses for problem in status.problems)
+    mistakes = tuple(problem for status in statuses for problem in status.mistakes)
+    edits = tuple(edit for status in statuses for edit in status.edits)
+    code = UnreadableError.exit_code if problems else EXIT_PROBLEMS if mistakes else 0
+    return Response(data, (*status_table(statuses), *lines), (*problems, *mistakes, *edits), code)
+
+
+def _data(status: SweepStatus, *, in_cluster: bool) -> dict[str, Any]:
+    names = [name for name in COUNTS if in_cluster or name not in CLUSTER_COUNTS]
+    return {
+        "name": status.sweep,
+        "batches": status.batches,
+        "active": status.active,
+        "trials": status.trials,
+        **{name.replace(" ", "_"): status.counts[name] for name in names},
+        "best": status.best,
+        "front": status.front,
+        "laptop": status.laptop,
+        "doubts": status.doubts,
+        "search": status.search,
+        "links": status.origin,
+        **({"remarks": status.remarks} if in_cluster else {}),
+    }
+
+
+MOST_SWEEPS = 100
+"""Sweeps that are listed at once, unless more are under way."""
+
+
+def status_table(statuses: Sequence[SweepStatus]) -> tuple[RenderableType, ...]:
+    """Return the state of sweeps, one line per sweep, and the progress of searches.
+
+    On a narrow terminal, the counts share one column. Of many sweeps, those whose batches are all archived are counted.
+    """
+    if not statuses:
+        return (Text("there is no sweep yet"),)
+    all_statuses, statuses = statuses, _shown_statuses(statuses)
+    left_out = len(all_statuses) - len(statuses)
+    columns = [
+        name
+        for name in COUNTS
+        if name not in OPTIONAL_COUNTS or any(status.counts[name] for status in statuses)
+    ]
+    wide = new_table("sweep", "trials", *columns, "best", "active")
+    medium = new_table("sweep", "trials", *columns, "best", "active")
+    narrow = new_table("sweep", "trials", "best", "active")
+    narrow.columns[0].no_wrap = narrow.columns[-1].no_wrap = True
+    for status in statuses:
+        name, best = Text(status.sweep), Text(_best_text(status))
+        counts = [str(status.trials), *(str(status.counts[column]) for column in columns)]
+        active, active_count = Text(", ".join(status.active)), str(len(status.active))
+        if not status.batches:
+            active, active_count = Text("no batch yet"), "no batch yet"
+        wide.add_row(name, *counts, best, active)
+        medium.add_row(name, *counts, best, active_count)
+        states = ", ".join(f"{status.counts[state]} {state}" for state in COUNTS if status.counts[state])
+        narrow.add_row(name, f"{status.trials}: {states}" if states else "0", best, active_count)
+    searches = [(status.sweep, status.search) for status in statuses if status.search is not None]
+    more = f"{left_out} more sweeps have no active batch: `sweep status NAME` shows one, `--format json` all"
+    return (
+        FirstFittingTable((wide, medium, narrow)),
+        *([_search_table(searches)] if searches else []),
+        *([Text(more)] if left_out else []),
+    )
+
+
+def _shown_statuses(statuses: Sequence[SweepStatus]) -> Sequence[SweepStatus]:
+    """Return the sweeps to list: all that are under way, and of the others as many as fit."""
+    under_way = [status for status in statuses if status.active or not status.batches or status.problems]
+    shown = {status.sweep for status in under_way}
+    room = max(0, MOST_SWEEPS - len(shown))
+    shown |= {status.sweep for status in [status for status in statuses if status.sweep not in shown][:room]}
+    return [status for status in statuses if status.sweep in shown]
+
+
+def _search_table(searches: Iterable[tuple[str, SearchProgress]]) -> Table:
+    table = new_table("search", "round", "recorded", "next")
+    table.columns[0].no_wrap = True
+    for name, progress in searches:
+        text = f"ended ({progress.reason}): {progress.message}" if progress.reason else progress.message
+        counts = (
+            _count_of(progress.round, progress.rounds),
+            _count_of(progress.recorded, progress.max_trials),
+        )
+        table.add_row(Text(name), *counts, Text(response.escape_control_characters(text)))
+    return table
+
+
+def _count_of(count: int, limit: int | None) -> str:
+    return str(count) if limit is None else f"{count} of {limit}"
+
+
+def _best_text(status: SweepStatus) -> str:
+    if status.front:
+        return f"front of {count_text(len(status.front), 'trial')}"
+    if status.best is None:
+        return ""
+    note = "" if status.best.recorded else f", {NOT_RECORDED}"
+    return f"{status.metric} {number_text(status.best.value)} ({status.best.trial}{note})"
+
+
+def _origin_lines(statuses: Iterable[SweepStatus]) -> Iterator[Text]:
+    """Yield the files of sweeps, and the pull requests that added their batches."""
+    for origin in filter(None, (status.origin for status in statuses)):
+        batches = (
+            batch.folder + (f" (#{batch.pull_request})" if batch.pull_request else "")
+            for batch in origin.batches
+        )
+        yield from (Text(f"  {path}") for path in (origin.spec, *batches, origin.results) if path)
+
+
+def _branch_lines(
+    workspace: Workspace, statuses: Sequence[SweepStatus], recorded_at: str | None
+) -> Iterator[Text]:
+    """Yield when results were last committed, and the progress branches, of sweeps with active batches."""
+    active = [status.sweep for status in statuses if status.active]
+    if recorded_at is not None and active:
+        yield Text(f"last results commit: {recorded_at}")
+    if workspace.settings.results.progress_minutes is not None:
+        for sweep in active:
+            branch = branch_name(sweep)
+            yield Text(f"{sweep}: intermediate results: branch {branch} of {workspace.remote}")
+
+
+def _next_lines(workspace: Workspace, statuses: Iterable[SweepStatus]) -> Iterator[Text]:
+    """Yield doubts, what vouches for no results, which results are not pulled, and trials that were interrupted."""
+    branch = workspace.settings.branch
+    for status in statuses:
+        yield from (Text(f"{status.sweep}: {doubt}", "yellow") for doubt in status.doubts)
+        if status.laptop:
+            yield Text(f"{status.sweep}: {LAPTOP_WARNING}: {', '.join(status.laptop)}", "yellow")
+        if status.counts[TrialState.RECORDED]:
+            pull = f"`git pull {workspace.remote} {branch}` brings results here"
+            yield Text(f"{status.sweep}: recorded on {workspace.remote}/{branch}: {pull}")
+        if status.counts[TrialState.INTERRUPTED]:
+            yield Text(f"{status.sweep}: interrupted: `sweep run {status.sweep}` continues it here")
+
+
+def _collector_lines(collector: CollectorState | None) -> Iterator[Text]:
+    """Yield when the collector last succeeded, and what keeps it from succeeding."""
+    if collector is None:
+        return
+    trouble = collector.trouble(time.time())
+    if trouble is not None:
+        yield untrusted_text(f"{trouble.text}\n  hint: {trouble.remedy}")
+    elif collector.last_success is not None:
+        yield Text(f"the collector last succeeded at {format_time(collector.last_success)}")

@@ -1,0 +1,202 @@
+"""Create the Jobs of a merged batch, once, without GitOps."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from sweepledger.cli import response
+from sweepledger.cli.options import ContextOption
+from sweepledger.cli.response import Response
+from sweepledger.commands.repository import batch_records
+from sweepledger.commands.repository.batch_records import records_file
+from sweepledger.commands.repository.rendered_manifests import render_at
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.engine.cluster import submission
+from sweepledger.engine.cluster.api_objects import object_names
+from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
+from sweepledger.errors import RepositoryError, ToolError, UsageError
+from sweepledger.repo import batches
+from sweepledger.repo.batches import StoredBatch
+from sweepledger.results.outcomes import evaluate
+from sweepledger.structs.kubernetes import BATCH_LABEL, Manifest
+from sweepledger.structs.names import SETTINGS_FILE
+from sweepledger.structs.program import LOCAL_IMAGE
+from sweepledger.structs.settings import Controller, Settings
+
+
+def submit(
+    name: Annotated[str, typer.Argument(metavar="NAME|BATCH", help="Sweep, or one of its batches.")],
+    context: ContextOption = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Validate all objects on the server, and create nothing.")
+    ] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Create deleted Jobs again if git has no result of them.")
+    ] = False,
+) -> Response:
+    workspace = Workspace.find(response.current_folder())
+    submitted = submit_batches(workspace, name, Kubectl(context), dry_run=dry_run, again=again)
+    verb = "would create" if dry_run else "created"
+    lines = [
+        f"{batch.batch}: {verb} {len(batch.created)} object(s), {len(batch.present)} exist already, "
+        f"{batch.recorded} trial(s) recorded"
+        for batch in submitted
+    ]
+    lines += [] if dry_run else ["next: `sweep cluster collect --by-pod` when the Jobs have ended"]
+    return Response({"dry_run": dry_run, "batches": submitted}, tuple(lines))
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """The outcome for one batch."""
+
+    batch: str
+    created: tuple[str, ...]
+    """Names that the cluster chose, or in a dry run would choose."""
+    present: tuple[str, ...]
+    """Objects of the batch that existed already."""
+    recorded: int
+    """Trials with results in git: they are not created again."""
+
+
+def submit_batches(
+    workspace: Workspace, name: str, kubectl: Kubectl, *, dry_run: bool = False, again: bool = False
+) -> tuple[Submitted, ...]:
+    """Create the missing objects of an active, merged batch, or of all batches of a sweep.
+
+    Nothing is created if everything exists; `again` is for Jobs that are gone without a result. Raises
+    UsageError, RepositoryError, SpecError for policy problems, ClusterError, ToolError.
+    """
+    settings = workspace.settings
+    if settings.controller is not Controller.SUBMIT:
+        raise UsageError(
+            f"{SETTINGS_FILE} has controller: {settings.controller}; with two controllers trials would run twice",
+            hint="merge the batch and let the controller apply it, or set `controller: submit`",
+        )
+    commit = workspace.base_commit(None)
+    active = _find_batches(workspace, commit, name)
+    assert commit is not None, "a batch that stands stands in a commit"
+    _, server = kubectl.versions()
+    plans = [_plan(workspace, commit, batch, kubectl) for batch in active]
+    for plan in plans:
+        _refuse(plan, server, again=again)
+    return tuple(_create(plan, settings, kubectl, dry_run=dry_run) for plan in plans)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """A batch in git and in the cluster, before anything is created."""
+
+    batch: StoredBatch
+    shared: tuple[Manifest, ...]
+    """Objects that Jobs refer to."""
+    jobs: tuple[Manifest, ...]
+    present: tuple[Manifest, ...]
+    """Jobs of the batch in the cluster."""
+    was_begun: bool
+    """Whether an object that Jobs refer to exists: these are created first."""
+    done: frozenset[str]
+    """Trials with results in git."""
+
+    @property
+    def missing(self) -> tuple[Manifest, ...]:
+        """The Jobs that are to be created."""
+        present = {submission.trial_of(job) for job in self.present}
+        return tuple(job for job in self.jobs if not self._is_settled(submission.trial_of(job), present))
+
+    def _is_settled(self, trial: str | None, present: Collection[str | None]) -> bool:
+        everything = len(self.done) == len(self.batch.rows)
+        return trial in present or everything or (trial is not None and trial in self.done)
+
+
+def _find_batches(workspace: Workspace, commit: str | None, name: str) -> tuple[StoredBatch, ...]:
+    """Return the active batches of a sweep, or the one of this name, at the base commit."""
+    merged = batches.in_commit(workspace.repository, commit)
+    named = tuple(batch for batch in merged if batch.name == name) or batches.of_sweep(merged, name)
+    active = tuple(batch for batch in named if batch.is_active)
+    if active:
+        return active
+    if named:
+        raise RepositoryError(
+            f"{name}: its results are in git already, or it was cancelled; it never runs again",
+            hint=f"`sweep retry {named[-1].lock.sweep}` requests its failed trials again",
+        )
+    where = f"{workspace.remote}/{workspace.settings.branch}"
+    hint = f"merge it first: only what stands on {where} runs (`git fetch` if it was merged elsewhere)"
+    raise RepositoryError(f"no batch {name!r} stands in git", hint=hint)
+
+
+def _plan(workspace: Workspace, commit: str, batch: StoredBatch, kubectl: Kubectl) -> _Plan:
+    settings = workspace.settings
+    manifests = render_at(workspace.repository, commit, batch, settings)
+    shared = tuple(manifest for manifest in manifests if manifest["kind"] in submission.KEPT_NAME_KINDS)
+    jobs = tuple(manifest for manifest in manifests if manifest["kind"] not in submission.KEPT_NAME_KINDS)
+    selector = f"{BATCH_LABEL}={batch.name}"
+    present = [
+        job
+        for kind in submission.resource_names(jobs)
+        for job in kubectl.list(kind, settings.namespace, selector)
+    ]
+    was_begun = any(kubectl.find(manifest) is not None for manifest in shared)
+    return _Plan(batch, shared, jobs, tuple(present), was_begun, _recorded_trials(workspace, commit, batch))
+
+
+def _recorded_trials(workspace: Workspace, commit: str, batch: StoredBatch) -> frozenset[str]:
+    """Return the trials of a batch with a final record in git, evaluated as the collector does."""
+    files = workspace.repository.read(commit, records_file(batch).rpartition("/")[0])
+    judged = evaluate(batch_records.batch_results(batch, files))
+    return frozenset(outcome.trial for outcome in judged.outcomes if outcome.status.is_final)
+
+
+def _refuse(plan: _Plan, server: str, *, again: bool) -> None:
+    """Refuse a batch that would run twice, or not as reviewed. Raises RepositoryError, ToolError."""
+    name = plan.batch.name
+    if plan.batch.lock.program.image == LOCAL_IMAGE:
+        raise RepositoryError(
+            f"{name} has no image: only `sweep cluster local` runs it",
+            hint="name one by `run.image`, or for all by `defaults.image` of the settings; then generate it",
+        )
+    if submission.is_too_old(server, plan.jobs):
+        raise ToolError(
+            f"{name} is an Indexed Job with limits for each index, which the server ({server}) does not know",
+            hint="Kubernetes 1.29 or newer; or generate it with `run.shape: jobs`",
+        )
+    if not plan.missing:
+        names = ", ".join(object_names(plan.present)[:3])
+        state = (
+            f"{len(plan.present)} object(s) in the cluster ({names})" if names else "all results are in git"
+        )
+        raise RepositoryError(
+            f"{name} was submitted already: {state}",
+            hint="`sweep cluster collect --by-pod` when they have ended; a batch is never submitted twice",
+        )
+    if plan.was_begun and not plan.present and not again:
+        raise RepositoryError(
+            f"{name} was submitted before, and its Jobs are gone: deleted by the TTL, or never created",
+            hint="`sweep cluster collect --by-pod` first; then `sweep submit --again` creates what has no result",
+        )
+
+
+def _create(plan: _Plan, settings: Settings, kubectl: Kubectl, *, dry_run: bool) -> Submitted:
+    """Create the objects that Jobs refer to, then the Jobs, so that no Job starts without its objects."""
+    for manifest in plan.shared:
+        try:
+            kubectl.create(manifest, dry_run=dry_run)
+        except ClusterError as error:
+            if error.reason != "AlreadyExists":
+                raise
+            # It is immutable and its name contains its digest, so it is equal. But if it did not exist a moment ago,
+            # somebody else is submitting the batch, and their Jobs will follow.
+            if not plan.was_begun:
+                raise RepositoryError(
+                    f"{plan.batch.name} is being submitted by another user at the moment",
+                    hint="look at what they create: `kubectl get jobs --selector sweepledger.dev/batch`",
+                ) from error
+    queue = submission.project_queue(settings.namespace)
+    created: list[Mapping[str, Any]] = []
+    for manifest in plan.missing:
+        prepared = submission.prepare_manifest(manifest, ttl=settings.submit.ttl_seconds, queue=queue)
+        created.append(kubectl.create(prepared, dry_run=dry_run))
+    return Submitted(plan.batch.name, object_names(created), object_names(plan.present), len(plan.done))

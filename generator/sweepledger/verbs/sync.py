@@ -1,0 +1,271 @@
+"""Write recorded results to another tool's store.
+
+It writes each finished trial once, with its learning curves. Interrupted and repeated, it writes what the store
+lacks. It reads the results at HEAD. Without arguments, it writes all sweeps to the servers of `results.sync`, as
+the CronJob sweep-sync does: they keep the version of what they have, and that is all the state there is.
+"""
+
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
+
+import typer
+from rich.text import Text
+
+from sweepledger.cli import completion, response
+from sweepledger.cli.response import Response
+from sweepledger.cli.text.values import count_text
+from sweepledger.commands.reports.recorded import CurveColumns, RecordedResults, recorded_results
+from sweepledger.commands.repository.at_commit import SpecAtCommit, commit_of_version
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.errors import GeneratorError, IdleError, RepositoryError, StorageError, ToolError, UsageError
+from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow
+from sweepledger.results.paths import RESULTS, results_folder
+from sweepledger.storage import output_path, storage_errors
+from sweepledger.stores.contents import FinishedTrial, SweepContents
+from sweepledger.stores.registry import STORES
+from sweepledger.structs.names import is_sweep_name
+from sweepledger.structs.record import CurvePoint
+
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+def sync(
+    store: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[STORE]",
+            help="mlflow, optuna, wandb, tensorboard, parquet or model-card; default: the servers of results.sync.",
+            show_default=False,
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]", help="Name of the sweep.", show_default=False, autocompletion=completion.sweeps
+        ),
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            metavar="PLACE",
+            help="Write there: a URI of MLflow, a URL of Optuna's storage or the file of its journal, else a folder.",
+        ),
+    ] = None,
+    credentials: Annotated[
+        Path | None,
+        typer.Option(
+            "--credentials",
+            metavar="DIR",
+            help="Without arguments: the files of DIR/STORE are environment variables for the store's client.",
+        ),
+    ] = None,
+) -> Response:
+    workspace = Workspace.find(response.current_folder())
+    if store is not None and name is not None:
+        synced = sync_sweep(workspace, store, name, place=to)
+        return Response(synced, synced.lines)
+    if store is not None or to is not None:
+        raise UsageError("name a store and a sweep, or neither", hint="for example `sweep sync parquet NAME`")
+    stores = sync_stores(workspace, credentials=credentials)
+    lines = [
+        line for each in stores.synced for line in (Text(f"{each.store}: {each.sweep}", "bold"), *each.lines)
+    ]
+    lines += [Text(f"{kind}: {sweep}: nothing new") for kind, sweep in stores.unchanged]
+    unchanged = [{"store": kind, "sweep": sweep} for kind, sweep in stores.unchanged]
+    data = {"synced": stores.synced, "unchanged": unchanged}
+    return Response(data, tuple(lines), failures=stores.failures)
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """A store after it has received the results of a sweep."""
+
+    store: str
+    place: str
+    sweep: str
+    added: int
+    """Number of trials that were written."""
+    present: int
+    """Number of trials that the store had already."""
+    unfinished: int
+    remarks: tuple[str, ...]
+
+    @property
+    def lines(self) -> tuple[Text, ...]:
+        """What was written, as text."""
+        lines = [Text(f"{self.place}: {count_text(self.added, 'trial')} added, {self.present} present")]
+        if self.unfinished:
+            count = count_text(self.unfinished, "trial")
+            lines.append(Text(f"{count} without a final result: not written"))
+        return (*lines, *(Text(remark, "yellow") for remark in self.remarks))
+
+
+def sync_sweep(workspace: Workspace, store: str, name: str, *, place: str | None = None) -> Synced:
+    """Write the recorded results of a sweep at HEAD to a store, each finished trial once.
+
+    Raises IdleError if nothing is recorded, UsageError for an unknown store, ToolError, StorageError, RepositoryError.
+    """
+    kind = STORES.get(store)
+    if kind is None:
+        raise UsageError(f"no store {store!r}", hint=f"stores: {', '.join(STORES)}")
+    commit = workspace.repository.commit("HEAD")
+    recorded = None if commit is None else recorded_results(workspace.repository, commit, name)
+    if recorded is None:
+        raise IdleError(
+            f"nothing is recorded of {name!r} at HEAD", hint=f"`sweep status {name}` says where it stands"
+        )
+    contents = contents_of(recorded)
+    place = place or kind.default
+    path = place.removeprefix("sqlite:///").removeprefix("file:")
+    if "://" not in path:
+        output_path(Path(path, kind.file), is_folder="://" not in kind.default)
+    change = kind.write(contents, place)
+    return Synced(store, place, name, change.added, change.present, contents.unfinished, change.remarks)
+
+
+@dataclass(frozen=True, slots=True)
+class SyncedStores:
+    """The servers of the settings after they have received what they lacked."""
+
+    synced: tuple[Synced, ...]
+    unchanged: tuple[tuple[str, str], ...]
+    """Store and sweep of results that a server has already."""
+    failures: tuple[GeneratorError, ...]
+    """Why a server, or a sweep, was left out: the others are written all the same."""
+
+
+def sync_stores(workspace: Workspace, *, credentials: Path | None = None) -> SyncedStores:
+    """Write the recorded results of all sweeps at HEAD to the servers of the settings, if they lack some.
+
+    `credentials` has a folder for each store, whose files are variables for its client. Raises UsageError if the
+    settings name none.
+    """
+    targets = workspace.settings.results.sync
+    if not targets:
+        raise UsageError(
+            "results.sync of sweepledger.yaml names no server",
+            hint="name a store and a sweep, for example `sweep sync parquet NAME`",
+        )
+    commit = workspace.repository.commit("HEAD")
+    synced: list[Synced] = []
+    unchanged: list[tuple[str, str]] = []
+    failures: list[GeneratorError] = []
+    for store, target in sorted(targets.items()):
+        try:
+            if urlsplit(target.to).netloc:
+                workspace.repository.require_trusted(target.to)
+            with _variables(credentials / store if credentials else None):
+                for name, version in _recorded_versions(workspace, commit):
+                    if STORES[store].version(name, target.to) == version:
+                        unchanged.append((store, name))
+                        continue
+                    try:
+                        synced.append(sync_sweep(workspace, store, name, place=target.to))
+                    except RepositoryError as error:
+                        failures.append(error)
+        except (ToolError, StorageError, RepositoryError) as error:
+            # The next sweep would wait for the same server.
+            failures.append(error)
+    return SyncedStores(tuple(synced), tuple(unchanged), tuple(failures))
+
+
+@contextmanager
+def _variables(folder: Path | None) -> Iterator[None]:
+    """Set an environment variable for each file of a folder, for a block. Raises StorageError."""
+    if folder is None or not folder.is_dir():
+        yield
+        return
+    with storage_errors(folder):
+        # A mounted Secret has links to its files, and hidden folders.
+        values = {path.name: path.read_text().rstrip("\n") for path in folder.iterdir() if path.is_file()}
+    before = dict(os.environ)
+    os.environ.update({name: value for name, value in values.items() if VARIABLE.fullmatch(name)})
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _recorded_versions(workspace: Workspace, commit: str | None) -> Iterator[tuple[str, str]]:
+    """Yield the sweeps with results at a commit, each with the version of its results."""
+    for folder in workspace.repository.folders(commit, RESULTS):
+        name = folder.rpartition("/")[2]
+        version = None if commit is None else workspace.repository.tree_id(commit, folder)
+        if is_sweep_name(name) and version is not None:
+            yield name, version
+
+
+def contents_of(recorded: RecordedResults) -> SweepContents:
+    """Return what a store gets of recorded results. Raises RepositoryError."""
+    lock = recorded.lock
+    sweep = SpecAtCommit.at(recorded.repository, recorded.commit, lock.spec.path).sweep
+    curves = _curves(recorded.curves())
+    finished = _finished_rows(recorded)
+    parameters = sweep.design.space.parameters if sweep else ()
+    domains = {parameter.name: parameter.domain for parameter in parameters}
+    summary = f"{results_folder(recorded.sweep)}/{SUMMARY_FILE}"
+    best = recorded.ranked[0].trial if recorded.ranked else None
+    return SweepContents(
+        sweep=recorded.sweep,
+        description=sweep.description if sweep else "",
+        commit=commit_of_version(recorded.repository, recorded.commit, summary) or recorded.commit,
+        version=recorded.repository.tree_id(recorded.commit, results_folder(recorded.sweep)) or "",
+        metrics=lock.metrics,
+        domains=domains,
+        trials=tuple(_trial(row, curves.get(row.trial, {})) for row in finished.values()),
+        best=best,
+        data=lock.program.data.name if lock.program.data else None,
+        unfinished=len({row.trial for row in recorded.table.rows} - finished.keys()),
+    )
+
+
+def _finished_rows(recorded: RecordedResults) -> Mapping[str, SummaryRow]:
+    """Return the row of each trial with a final result; of a trial that two batches ran, the first."""
+    rows: dict[str, SummaryRow] = {}
+    for row in recorded.table.rows:
+        if row.status.is_final and row.started and row.finished:
+            rows.setdefault(row.trial, row)
+    return rows
+
+
+def _curves(columns: CurveColumns) -> Mapping[str, Mapping[str, tuple[CurvePoint, ...]]]:
+    """Return the curves of each trial by metric."""
+    points = zip(columns.trials, columns.metrics, columns.steps, columns.values, strict=True)
+    curves: dict[str, dict[str, tuple[CurvePoint, ...]]] = defaultdict(dict)
+    for (trial, metric), group in groupby(points, key=itemgetter(0, 1)):
+        curves[trial][metric] = tuple(
+            # Of NaN; it is faster than math.isnan for half a million points.
+            (step, None if value != value else value)  # noqa: PLR0124
+            for *_, step, value in group
+        )
+    return curves
+
+
+def _trial(row: SummaryRow, curves: Mapping[str, tuple[CurvePoint, ...]]) -> FinishedTrial:
+    assert row.started is not None
+    assert row.finished is not None
+    return FinishedTrial(
+        id=row.trial,
+        batch=row.batch,
+        replicate=row.replicate,
+        seed=row.seed or 0,
+        status=row.status,
+        parameters=row.assignment,
+        metrics=row.metrics,
+        curves=curves,
+        started=row.started,
+        finished=row.finished,
+        code=row.code,
+        ran=row.ran or "",
+    )

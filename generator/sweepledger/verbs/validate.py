@@ -1,0 +1,113 @@
+"""Check specs, and print every problem with its location."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from sweepledger.cli import response
+from sweepledger.cli.options import FormatOption
+from sweepledger.cli.response import EXIT_PROBLEMS, Format, Response, has_errors
+from sweepledger.cli.text.values import count_text, rounds_text
+from sweepledger.commands.repository import programs
+from sweepledger.commands.repository.workspace import NO_SPECS, Workspace, read_specs
+from sweepledger.commands.rounds.method_warnings import method_warnings
+from sweepledger.errors import UsageError
+from sweepledger.problems import Problem
+from sweepledger.search import Expansion
+from sweepledger.spec.schemas import schema_text
+from sweepledger.structs.sweep import Sweep
+
+
+class SchemaFile(StrEnum):
+    """Files that users write."""
+
+    SWEEP = "sweep"
+    SETTINGS = "settings"
+
+
+def validate(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PATH]...", help="Sweeps or files; default: all of sweeps/."),
+    ] = None,
+    schema: Annotated[
+        SchemaFile | None,
+        typer.Option(
+            "--schema",
+            help="Check nothing; print the JSON Schema of specs or of sweepledger.yaml, for editors.",
+        ),
+    ] = None,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    if schema is not None and not paths:
+        print(schema_text(schema), end="")
+        return
+
+    def work() -> Response:
+        if schema is not None:
+            raise UsageError("--schema checks no spec", hint="name no sweep")
+        sweeps, problems = check_specs(Workspace.find(response.current_folder()), paths or ())
+        lines = tuple(f"{sweep.path}: ok, {sweep.size}" for sweep in sweeps)
+        return Response(
+            {"sweeps": sweeps},
+            lines or (() if problems else (NO_SPECS,)),
+            problems,
+            EXIT_PROBLEMS * has_errors(problems),
+        )
+
+    response.respond("validate", form, work)
+
+
+@dataclass(frozen=True)
+class ValidSpec:
+    """A sweep with its number of trials; of a search, their bounds: None if only its results bound it."""
+
+    name: str
+    path: str
+    trials: int | None
+    rounds: int | None = None
+    round_size: int | None = None
+
+    @property
+    def size(self) -> str:
+        """The number of trials, or the bounds of a search, as text."""
+        if self.round_size is None:
+            return count_text(self.trials or 0, "trial")
+        return rounds_text(self.trials, self.rounds, self.round_size)
+
+
+def check_specs(
+    workspace: Workspace, names: Iterable[str] = ()
+) -> tuple[tuple[ValidSpec, ...], tuple[Problem, ...]]:
+    """Read specs, and warn of programs that the work tree lacks; of all specs, also of files that are not read."""
+    chosen = tuple(names)
+    if not chosen:
+        workspace.refuse_sweeps_elsewhere()
+    specs, problems = read_specs(workspace, chosen)
+    warnings = [
+        warning
+        for parsed, expansion in specs
+        for warning in (
+            *parsed.warnings,
+            *expansion.warnings,
+            *programs.missing_scripts_here(workspace.repository, parsed),
+            *method_warnings(parsed, parsed.sweep.search),
+            *programs.misread_booleans(workspace.root, parsed),
+        )
+    ]
+    valid = tuple(_valid_spec(parsed.sweep, expansion) for parsed, expansion in specs)
+    warnings += () if chosen else workspace.unread_specs()
+    return valid, tuple(sorted([*workspace.settings.warnings, *problems, *warnings]))
+
+
+def _valid_spec(sweep: Sweep, expansion: Expansion) -> ValidSpec:
+    if sweep.rounds is None:
+        return ValidSpec(sweep.name, sweep.path, len(expansion.configurations) * sweep.replicates)
+    # Imported late: other sweeps need no method of a search.
+    from sweepledger.commands.rounds.bounds import total_bounds  # noqa: PLC0415
+
+    bounds = total_bounds(sweep, expansion)
+    return ValidSpec(sweep.name, sweep.path, bounds.trials, bounds.rounds, bounds.size)

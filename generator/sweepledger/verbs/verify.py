@@ -1,0 +1,395 @@
+"""Recompute results from records, and check the signatures.
+
+It reads records and locks, offline, and compares what follows from them with what is committed. Prints for each
+sweep: verified, differs (with file, row and column) or unsigned. Exits with 5 if something differs, or if signers
+are listed and a commit that changed results has no valid signature.
+"""
+
+# It reads files and signatures, not messages and trailers of commits, so that a merge, a squash or a rebase
+# changes only who has signed.
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import RenderableType
+from rich.text import Text
+
+from sweepledger.cli.options import OptionalSweepArgument
+from sweepledger.cli.response import EXIT_DRIFT, SHORT_COMMIT, Response, current_folder
+from sweepledger.cli.text.style import new_table, untrusted_text
+from sweepledger.commands.checks import new_batches
+from sweepledger.commands.checks.context import CheckContext, specs_to_read
+from sweepledger.commands.repository import at_commit, catalog, pushed
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.commands.verification import batch_audit
+from sweepledger.commands.verification.batch_audit import BatchAudit
+from sweepledger.commands.verification.commit_audit import SignatureAudit, audit_paths, audit_signatures
+from sweepledger.commands.verification.file_diff import FileDifference, file_differences
+from sweepledger.commands.verification.rebuild import rebuild_results, recorded_batches
+from sweepledger.errors import IdleError, RepositoryError, SpecError, StorageError, UsageError
+from sweepledger.problems import Problem, Severity
+from sweepledger.repo import batches, files
+from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
+from sweepledger.repo.git import UNSHALLOW, Entry, Repository, commits, uncommitted_paths
+from sweepledger.results.paths import LAPTOP_WARNING, RESULTS, results_folder
+from sweepledger.structs.names import LOCK_FILE, SPECS, is_sweep_name
+from sweepledger.structs.settings import Settings
+
+
+def verify(
+    name: OptionalSweepArgument = None,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            "--at", metavar="REV", help="Verify the results at this commit; default: HEAD and the work tree."
+        ),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since",
+            metavar="REV",
+            help="Verify only what changed after this commit, and that results commits changed nothing else.",
+        ),
+    ] = None,
+    signers: Annotated[
+        Path | None,
+        typer.Option(
+            "--signers",
+            metavar="FILE",
+            help="Check signatures against this file of allowed signers; default: `signers` at the commit.",
+        ),
+    ] = None,
+) -> Response:
+    workspace = Workspace.find(current_folder())
+    if since is None:
+        verdict = verify_results(workspace, name, revision=at, signers=signers)
+    elif name is not None:
+        raise UsageError("--since verifies every sweep that changed", hint="omit the name")
+    else:
+        verdict = verify_since(workspace, since, revision=at, signers=signers)
+    return Response(verdict, tuple(_lines(verdict)), exit_code=0 if verdict.is_good else EXIT_DRIFT)
+
+
+class VerificationState(StrEnum):
+    """The outcome of verifying a sweep's results."""
+
+    VERIFIED = "verified"
+    """They follow from the records, and listed keys signed every commit that changed them."""
+    DIFFERS = "differs"
+    UNSIGNED = "unsigned"
+    """They follow from the records; no signature shows who wrote these."""
+    LAPTOP = "laptop"
+    """They follow from the records; some are of batches made on a laptop, which nobody signs. All others are signed."""
+
+
+@dataclass(frozen=True)
+class SweepVerification:
+    """A sweep's results compared with those recomputed from its records."""
+
+    sweep: str
+    batches: int
+    trials: int
+    differences: tuple[FileDifference, ...]
+    vouched: SignatureAudit
+    marked: tuple[str, ...] = ()
+    """Recorded batches that are made on a laptop."""
+
+    @property
+    def state(self) -> VerificationState:
+        """Return the outcome in one word."""
+        if self.differences:
+            return VerificationState.DIFFERS
+        if self.vouched.unsigned or not (self.vouched.signed or self.marked):
+            return VerificationState.UNSIGNED
+        return VerificationState.LAPTOP if self.marked else VerificationState.VERIFIED
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the JSON data."""
+        return {
+            "sweep": self.sweep,
+            "state": str(self.state),
+            "batches": self.batches,
+            "trials": self.trials,
+            "commits": self.vouched.commits,
+            "signed": self.vouched.signed,
+            "laptop": list(self.marked),
+            "differences": list(map(asdict, self.differences)),
+            "unsigned": list(map(asdict, self.vouched.unsigned)),
+        }
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The verification of one or more sweeps at a commit."""
+
+    commit: str
+    signers: int
+    """Number of lines of allowed signers; with none, no signature can be checked."""
+    sweeps: tuple[SweepVerification, ...]
+    stray: tuple[FileDifference, ...] = ()
+    """Changes that results commits since a given one must not make."""
+
+    @property
+    def is_good(self) -> bool:
+        """Return whether nothing differs and, if keys are listed, everything is signed."""
+        bad = (
+            {VerificationState.DIFFERS, VerificationState.UNSIGNED}
+            if self.signers
+            else {VerificationState.DIFFERS}
+        )
+        return not self.stray and not any(sweep.state in bad for sweep in self.sweeps)
+
+
+def verify_results(
+    workspace: Workspace,
+    reference: str | None = None,
+    *,
+    revision: str | None = None,
+    signers: Path | None = None,
+) -> Verification:
+    """Verify one sweep's results or all, at HEAD with the work tree, or at another commit.
+
+    `signers` is a file of git's allowed signers that replaces those of the settings at the commit: an author
+    who rewrites a history could list their own key. Raises UsageError, RepositoryError for a shallow clone, or
+    IdleError if nothing is recorded.
+    """
+    repository = workspace.repository
+    if repository.is_shallow:
+        raise RepositoryError("this clone is shallow, so who made its records is unknown", hint=UNSHALLOW)
+    commit = repository.commit(revision or "HEAD")
+    if commit is None:
+        raise UsageError(f"{revision or 'HEAD'} is not a commit", hint="try a branch, a tag or HEAD~1")
+    stored = batches.in_commit(repository, commit)
+    present = {batch.sweep for batch in stored if not batch.is_active} | _results_folders(workspace, commit)
+    names = (
+        sorted(present)
+        if reference is None
+        else [
+            catalog.choose_sweep(
+                workspace.root,
+                reference,
+                present | catalog.sweep_names(workspace, batches.in_work_tree(workspace.root)),
+            )
+        ]
+    )
+    lines = _signers(workspace, commit, signers)
+    verifying = _Verification(workspace, commit, stored, lines, with_work_tree=revision is None)
+    checked = tuple(verification for verification in map(verifying.sweep, names) if verification is not None)
+    if reference is not None and not checked:
+        raise IdleError(
+            f"nothing is recorded of {names[0]!r} at {commit[:12]}", hint="`sweep status` shows the state"
+        )
+    return Verification(commit, len(lines), checked)
+
+
+def verify_since(
+    workspace: Workspace, since: str, *, revision: str | None = None, signers: Path | None = None
+) -> Verification:
+    """Verify the sweeps whose results changed since a commit, and that no results commit changed anything else.
+
+    Batches that came since then must be those that the generator writes from the commit before: a round that the
+    collector pushed has no other check where no hook runs.
+
+    Raises UsageError for a revision that does not exist.
+    """
+    repository = workspace.repository
+    names = {name: repository.commit(name) for name in (since, revision or "HEAD")}
+    for name, commit in names.items():
+        if commit is None:
+            raise UsageError(f"{name} is not a commit", hint="try a branch, a tag or HEAD~1")
+    before, until = (names[name] or "" for name in (since, revision or "HEAD"))
+    touched, stray = audit_paths(repository, before, until)
+    stray = (*stray, *_forged_batches(repository, before, until))
+    lines = _signers(workspace, before, signers)  # a change of the keys is verified with the earlier keys
+    stored = batches.in_commit(repository, until)
+    verifying = _Verification(workspace, until, stored, lines, with_work_tree=False)
+    changed = tuple(
+        verification for verification in map(verifying.sweep, touched) if verification is not None
+    )
+    return Verification(until, len(lines), changed, stray)
+
+
+def _forged_batches(repository: Repository, since: str, until: str) -> Iterator[FileDifference]:
+    """Yield what differs in batches of `until`, as each came after `since`, from those that the generator writes."""
+    listed = repository.run(
+        *(
+            "log",
+            "--first-parent",
+            "-m",
+            "--no-renames",
+            "--diff-filter=A",
+            "--name-only",
+            "--format=commit %H",
+        ),
+        *(f"{since}..{until}", "--", f":(glob){ACTIVE}/*/{LOCK_FILE}"),
+    )
+    present = {batch.name for batch in batches.in_commit(repository, until)}
+    branch = f"{pushed.BRANCHES}{at_commit.settings_or_defaults(repository, until).branch}"
+    for part in listed.split("commit ")[1:]:
+        commit, *paths = part.split()
+        folders = tuple(path.removesuffix(LOCK_FILE) for path in paths if path.split("/")[-2] in present)
+        if folders:
+            ref = pushed.PushedRef(branch, repository.commit(f"{commit}^"), commit)
+            with pushed.checked_out(repository.git_path("objects").parent, {}, ref) as change:
+                for problem in () if change is None else _batch_problems(change, ref.old):
+                    if f"{problem.file}/".startswith((*folders, f"{SPECS}/")):
+                        message = f"{problem.message} [{problem.code}]"
+                        yield FileDifference(problem.file, "", problem.path, message)
+
+
+def _batch_problems(change: Workspace, base: str | None) -> Iterator[Problem]:
+    context = CheckContext(change, base)
+    try:
+        problems = tuple(new_batches.unreadable_batches(context))
+        specs = change.read(() if problems else specs_to_read(context, change.spec_paths()))
+        problems = problems or tuple(new_batches.check_new_batches(context, specs))
+    except SpecError as error:
+        problems = error.problems
+    yield from (problem for problem in problems if problem.severity is Severity.ERROR)
+
+
+def _results_folders(workspace: Workspace, commit: str) -> set[str]:
+    """Return the folders below results/, of the commit and of its history: a removed one existed."""
+    paths = {
+        path for merge in commits(workspace.repository, RESULTS, revision=commit) for path in merge.files
+    }
+    names = {path.split("/")[1] for path in paths if path.count("/") > 1}
+    return {name for name in names if is_sweep_name(name)}
+
+
+def _signers(workspace: Workspace, commit: str, chosen: Path | None) -> tuple[str, ...]:
+    if chosen is not None:
+        text = files.read_input(chosen).decode(errors="replace")
+        return tuple(line for line in text.splitlines() if line and not line.startswith("#"))
+    settings = at_commit.read_settings(workspace.repository, commit)
+    return settings.signers if isinstance(settings, Settings) else ()
+
+
+@dataclass(frozen=True)
+class _Verification:
+    workspace: Workspace
+    commit: str
+    stored: tuple[StoredBatch, ...]
+    signers: tuple[str, ...]
+    with_work_tree: bool
+
+    def sweep(self, sweep: str) -> SweepVerification | None:
+        """Verify one sweep; None if nothing of it is recorded."""
+        repository, folder = self.workspace.repository, results_folder(sweep)
+        entries = repository.files(self.commit, folder)
+        archived = [batch for batch in batches.of_sweep(self.stored, sweep) if not batch.is_active]
+        marks = catalog.laptop_batches_at(repository, self.commit, sweep)
+        marked = tuple(batch.name for batch in archived if batch.name in marks)
+        signatures = audit_signatures(repository, self.commit, entries, folder, self.signers, marked=marked)
+        if not entries and not signatures.commits:
+            return None
+        listed = {path: entry for path, entry in entries.items() if path.startswith(f"{folder}/")}
+        contents = repository.read(self.commit, folder)
+        done = recorded_batches(repository, self.commit, sweep, listed)
+        batches.prefetch(done)
+        batches.prefetch_omitted(done)
+        differences = set(self._differences(sweep, done, listed, contents))
+        if differences:
+            differences.update(batch_audit.summary_differences(sweep, done, contents))
+        if self.with_work_tree:
+            differences.update(self._work_tree(folder, *(batch.folder for batch in archived)))
+        rows = sum(map(_locked_trials, done))
+        return SweepVerification(sweep, len(done), rows, tuple(sorted(differences)), signatures, marked)
+
+    def _differences(
+        self,
+        sweep: str,
+        done: tuple[StoredBatch, ...],
+        entries: Mapping[str, Entry],
+        contents: Mapping[str, bytes],
+    ) -> Iterator[FileDifference]:
+        repository, folder = self.workspace.repository, results_folder(sweep)
+        audit = BatchAudit(repository, self.commit)
+        whole = {**entries, **repository.files(self.commit, ARCHIVE)}
+        yield from batch_audit.mode_differences({**entries, **batch_audit.summary_inputs(sweep, whole)})
+        for batch in done:
+            yield from audit.batch(batch)
+            yield from batch_audit.record_differences(batch, contents)
+        yield from batch_audit.repeat_differences(done, contents)
+        yield from audit.inputs(sweep, whole)
+        try:
+            rebuilt = rebuild_results(repository, self.commit, sweep)
+        except (RepositoryError, KeyError, ValueError) as error:
+            yield FileDifference(folder, "", "", f"cannot be worked out again: {error}")
+            return
+        for path in sorted({*entries, *(f"{folder}/{path}" for path, _ in rebuilt)}):
+            expected = rebuilt.files.get(path.removeprefix(f"{folder}/"))
+            yield from file_differences(path, expected, contents.get(path), because="by the records")
+
+    def _work_tree(self, *folders: str) -> Iterator[FileDifference]:
+        """Yield the differences between the work tree and the commit."""
+        repository, root = self.workspace.repository, self.workspace.root
+        changed = uncommitted_paths(repository, *folders)
+        committed = repository.read(self.commit, *changed) if changed else {}
+        for path in changed:
+            try:
+                content = files.read_file(root / path) if (root / path).is_file() else None
+            except StorageError as error:
+                yield FileDifference(path, "", "", str(error))
+                continue
+            yield from file_differences(path, committed.get(path), content, because="as it is committed")
+
+
+def _locked_trials(batch: StoredBatch) -> int:
+    """Return the number of a batch's trials; 0 if its lock cannot be read, which is a difference."""
+    try:
+        return batch.lock.trials
+    except RepositoryError:
+        return 0
+
+
+STATE_STYLES = {"verified": "green", "differs": "red", "unsigned": "yellow", "laptop": "yellow"}
+MOST_UNSIGNED = 10
+"""Commits without a valid signature that are listed per sweep."""
+
+
+def _lines(verdict: Verification) -> Iterator[RenderableType]:
+    if verdict.sweeps:
+        yield from _sweep_lines(verdict)
+    elif not verdict.stray:
+        yield Text("no results to verify")
+    yield from (untrusted_text(str(difference), "red") for difference in verdict.stray)
+
+
+def _sweep_lines(verdict: Verification) -> Iterator[RenderableType]:
+    table = new_table("sweep", "state", "batches", "trials", "commits", "signed", "differences")
+    for sweep in verdict.sweeps:
+        counts = (
+            sweep.batches,
+            sweep.trials,
+            sweep.vouched.commits,
+            sweep.vouched.signed,
+            len(sweep.differences),
+        )
+        table.add_row(Text(sweep.sweep), Text(sweep.state, STATE_STYLES[sweep.state]), *map(str, counts))
+    yield table
+    for sweep in verdict.sweeps:
+        yield from (untrusted_text(str(difference)) for difference in sweep.differences)
+        if any("/results/" in f"/{difference.path}" for difference in sweep.differences):
+            yield Text(
+                f"  hint: `git log -- results/{sweep.sweep}` shows who changed it; only the collector may"
+            )
+        if sweep.marked:
+            yield Text(f"{sweep.sweep}: {LAPTOP_WARNING}: {', '.join(sweep.marked)}", "yellow")
+        if verdict.signers:
+            commits = sweep.vouched.unsigned
+            for unsigned in commits[:MOST_UNSIGNED]:
+                commit = f"commit {unsigned.commit[:SHORT_COMMIT]}" if unsigned.commit else "no commit"
+                yield untrusted_text(f"{unsigned.path}: {commit} {unsigned.message}")
+            if len(commits) > MOST_UNSIGNED:
+                yield Text(f"  and {len(commits) - MOST_UNSIGNED} more commits of {sweep.sweep}")
+    if not verdict.signers:
+        yield Text("no signers are listed: the author of these results is unknown", "yellow")
+        yield Text(
+            "  hint: list the collector's key under `signers` in sweepledger.yaml, or pass known keys with --signers"
+        )

@@ -1,0 +1,247 @@
+"""Explain why trials do not run, and what to do about it.
+
+The explanation leads from the spec to the recorded result. The cluster is read with kubectl if the settings name a
+controller, or if --context is given.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from sweepledger.cli import completion
+from sweepledger.cli.options import ContextOption, InOption
+from sweepledger.cli.response import Response, current_folder
+from sweepledger.cli.text.style import untrusted_text
+from sweepledger.cli.text.values import count_text
+from sweepledger.commands.generation.next_batch import Generated, plan_batches
+from sweepledger.commands.reports.outputs import log_link
+from sweepledger.commands.reports.wait_causes import BatchExplanation, BatchObserver, lost_cause, memory_cause
+from sweepledger.commands.repository import batch_records, catalog
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.commands.rounds.repeated_trials import LostTrial
+from sweepledger.engine.cluster.causes import CauseKind, TrialCauses, WaitCause
+from sweepledger.engine.cluster.kubectl import Kubectl
+from sweepledger.errors import GeneratorError, SpecError, UsageError
+from sweepledger.formats.record_json import format_time
+from sweepledger.formats.summary_csv import SummaryRow
+from sweepledger.repo.batches import StoredBatch
+from sweepledger.repo.git import last_update
+from sweepledger.structs.names import SPECS, SUFFIX
+from sweepledger.structs.record import Status
+from sweepledger.structs.settings import Controller, GenerateMode
+
+
+def why(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME|TRIAL",
+            help="Name or spec of a sweep, or a trial id or the beginning of one.",
+            autocompletion=completion.sweeps,
+        ),
+    ],
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Do not read the cluster: explain what git contains.")
+    ] = False,
+    context: ContextOption = None,
+    cluster: InOption = None,
+) -> Response:
+    workspace = Workspace.find(current_folder())
+    if cluster is not None:
+        workspace = workspace.in_cluster(cluster)
+    is_followed = workspace.settings.controller is not Controller.NONE or context is not None
+    kubectl = Kubectl(context) if is_followed and not offline else None
+    explanation = explain_waiting(workspace, name, kubectl=kubectl)
+    return Response(explanation, tuple(_lines(explanation)))
+
+
+@dataclass(frozen=True)
+class WaitExplanation:
+    """Why the trials of a sweep do not run, or one of them."""
+
+    sweep: str
+    trial: str | None
+    batches: tuple[BatchExplanation, ...]
+    branch: str
+    """The branch that controllers follow."""
+    updated: int | None = None
+    """When this clone last heard of the branch, in seconds since 1970; None without a remote."""
+
+    def as_data(self) -> dict[str, object]:
+        """Return the JSON data."""
+        return {
+            "sweep": self.sweep,
+            "trial": self.trial,
+            "branch": {
+                "name": self.branch,
+                "updated": None if self.updated is None else format_time(self.updated),
+            },
+            "batches": [batch.as_data() for batch in self.batches],
+        }
+
+
+def explain_waiting(
+    workspace: Workspace,
+    reference: str,
+    *,
+    kubectl: Kubectl | None = None,
+    clock: Callable[[], float] = time.time,
+) -> WaitExplanation:
+    """Explain a sweep, by name or spec, or a trial by its id; `kubectl` None: by git alone.
+
+    A cluster that cannot be read is a cause, too. Raises UsageError, UnreadableError.
+    """
+    observer = BatchObserver.of(workspace, kubectl, clock())
+    name = catalog.sweep_name(workspace.root, reference)
+    if name in catalog.sweep_names(workspace, observer.here) | observer.committed_sweeps:
+        return _explanation(observer, name, None, *_sweep_explanations(observer, name))
+    try:
+        listed = catalog.find_trial(workspace.root, reference)
+    except UsageError as error:
+        if error.hint and "begins" not in str(error):
+            raise UsageError(
+                f"no sweep and no trial {reference!r}",
+                hint="`sweep status` lists sweeps, `sweep results NAME` trials",
+            ) from error
+        raise
+    row = catalog.summary_row(workspace.root, listed)
+    is_requested_again = row is not None and listed.batch.is_active and row.batch != listed.batch.name
+    explained = (
+        _only(observer.explain(listed.batch), listed.index)
+        if row is None or is_requested_again
+        else _recorded_trial(listed, row, observer.lost(listed.sweep).get(listed.id))
+    )
+    link = log_link(workspace, listed)
+    return _explanation(observer, listed.sweep, listed.id, replace(explained, logs=link))
+
+
+def _explanation(
+    observer: BatchObserver, sweep: str, trial: str | None, *explained: BatchExplanation
+) -> WaitExplanation:
+    workspace = observer.workspace
+    updated = last_update(workspace.repository, workspace.remote, workspace.settings.branch)
+    return WaitExplanation(sweep, trial, explained, observer.branch, updated)
+
+
+def _sweep_explanations(observer: BatchObserver, sweep: str) -> Iterator[BatchExplanation]:
+    """Yield the causes for trials without a batch, then for each active batch, else for the newest."""
+    stored = observer.of_sweep(sweep)
+    unlisted = tuple(_unlisted(observer, sweep))
+    if unlisted:
+        yield BatchExplanation(None, unlisted)
+    active = [batch for batch in stored if batch.is_active]
+    due = [batch for batch in stored if not batch.is_active and _is_unrecorded(observer, batch)]
+    if not active and not due and not unlisted:
+        ended = {entry.batch for entry in observer.lost(sweep).values()}
+        due = [batch for batch in stored if batch.name in ended]
+    for batch in active or due or ([] if unlisted else stored[-1:]):
+        yield observer.explain(batch)
+
+
+def _is_unrecorded(observer: BatchObserver, batch: StoredBatch) -> bool:
+    return not batch_records.read_records_files(observer.workspace.root, batch)
+
+
+def _unlisted(observer: BatchObserver, sweep: str) -> Iterator[TrialCauses]:
+    """Yield the cause for trials of a spec that no batch lists."""
+    workspace = observer.workspace
+    path = workspace.root / SPECS / f"{sweep}{SUFFIX}"
+    if not path.is_file():
+        return
+    try:
+        (planned,) = plan_batches(workspace, workspace.specs([sweep]))
+    except SpecError as error:
+        first = error.problems[0]
+        yield TrialCauses(
+            WaitCause(
+                CauseKind.SPEC_INVALID,
+                f"{len(error.problems)} problem(s); the first: {first}",
+                f"`sweep validate {sweep}` lists all",
+            ),
+            (),
+        )
+        return
+    except GeneratorError as error:
+        yield TrialCauses(WaitCause(CauseKind.NOT_GENERATED, str(error), error.hint or ""), ())
+        return
+    if planned.batch is not None and not planned.is_written:
+        cause = _not_generated(observer, sweep, planned)
+        yield TrialCauses(cause, tuple(range(planned.batch.lock.trials)))
+
+
+def _not_generated(observer: BatchObserver, sweep: str, planned: Generated) -> WaitCause:
+    workspace, settings = observer.workspace, observer.workspace.settings
+    new = planned.batch.lock.trials if planned.batch else 0
+    if settings.generate is GenerateMode.IN_PULL_REQUEST:
+        return WaitCause(
+            CauseKind.NOT_GENERATED,
+            f"{new} trial(s) of the spec are in no batch",
+            f"`sweep generate {sweep}`, commit what it writes, and merge the pull request",
+        )
+    spec = f"{SPECS}/{sweep}{SUFFIX}"
+    committed = workspace.repository.read(observer.tip, spec).get(spec)
+    if committed != (workspace.root / spec).read_bytes():
+        return WaitCause(
+            CauseKind.NOT_MERGED,
+            f"its spec is not on {observer.branch} as it is here, as last fetched",
+            f"commit it and merge its pull request into {settings.branch}",
+        )
+    return WaitCause(
+        CauseKind.NOT_GENERATED,
+        f"its spec is on {observer.branch}, and no workflow has added its batch of {new} trial(s)",
+        "look at the workflow run of the merge; `sweep generate --push` does what it does",
+    )
+
+
+def _recorded_trial(listed: catalog.ListedTrial, row: SummaryRow, lost: LostTrial | None) -> BatchExplanation:
+    """Return the cause for a trial that has a row in the summary."""
+    ids = tuple(other.trial for other in listed.batch.rows)
+    if row.status.is_final:
+        cause = WaitCause(CauseKind.RECORDED, f"it is recorded: {row.status}", f"`sweep show {listed.id}`")
+    elif row.status is Status.OOM:
+        cause = memory_cause(listed.sweep, row)
+    elif lost is not None:
+        cause = lost_cause(listed.sweep, lost)
+    else:
+        reason = f" ({row.reason})" if row.reason else ""
+        cause = WaitCause(
+            CauseKind.FAILED,
+            f"it is recorded: {row.status}{reason}",
+            f"`sweep logs {listed.id}` shows its output, `sweep retry {listed.sweep}` requests it again",
+        )
+    return BatchExplanation(row.batch, (TrialCauses(cause, (listed.index,)),), ids)
+
+
+def _only(explanation: BatchExplanation, index: int) -> BatchExplanation:
+    """Return the explanation of one trial."""
+    groups: Iterable[TrialCauses] = (group for group in explanation.causes if index in group.indexes)
+    return replace(explanation, causes=tuple(replace(group, indexes=(index,)) for group in groups))
+
+
+def _lines(explanation: WaitExplanation) -> Iterator[Text]:
+    causes = [line for batch in explanation.batches for line in _batch_lines(batch, explanation.trial)]
+    yield from causes or [Text(f"{explanation.sweep}: the spec requests no trials that are not recorded")]
+    if explanation.updated is not None:
+        updated = format_time(explanation.updated)
+        yield untrusted_text(f"{explanation.branch} as this clone last heard of it, at {updated}")
+
+
+MOST_IDS = 3
+"""Trials that a line names."""
+
+
+def _batch_lines(explained: BatchExplanation, trial: str | None) -> Iterator[Text]:
+    yield untrusted_text(f"{explained.batch or 'not in a batch'}:")
+    for group in explained.causes:
+        ids = [explained.ids[index] for index in group.indexes[:MOST_IDS] if index < len(explained.ids)]
+        listed = ", ".join(ids) + (", …" if len(group.indexes) > MOST_IDS else "")
+        named = f" ({listed})" if listed and trial is None and len(explained.causes) > 1 else ""
+        whose = trial or (count_text(len(group.indexes), "trial") if group.indexes else "spec")
+        remedy = f"\n    hint: {group.cause.remedy}" if group.cause.remedy else ""
+        yield untrusted_text(f"  {whose}: {group.cause.kind}: {group.cause.text}{named}{remedy}")
+    if explained.logs:
+        yield untrusted_text(f"  output: {explained.logs}")
