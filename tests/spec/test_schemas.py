@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from sweepledger.model.forms import DNS_LABEL
-from sweepledger.spec.rules.program import DIGEST
+from sweepledger.model.forms import DIGEST, DNS_LABEL
 from sweepledger.spec.schemas import load_schema, schema_text
 from sweepledger.spec.structure import planned_keys
 from sweepledger.structs.metric import METRIC_NAME

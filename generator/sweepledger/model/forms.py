@@ -107,10 +107,12 @@ DataDigest = Annotated[
 ]
 
 FOLDER_NAME = r"(?!\.\.?(?:/|$))[A-Za-z0-9_.][A-Za-z0-9_.-]{0,254}"
+INNER_PATH = f"{FOLDER_NAME}(?:/{FOLDER_NAME})*"
+"""A relative path that stays inside its folder and has only plain characters."""
 
 
 def _folder(rule: str, hint: str) -> TextForm:
-    form = like(f"{FOLDER_NAME}(?:/{FOLDER_NAME})*/?", rule, code="data-path", hint=hint)
+    form = like(f"{INNER_PATH}/?", rule, code="data-path", hint=hint)
     return replace(form, read=lambda text: form.read(text).removesuffix("/"))
 
 

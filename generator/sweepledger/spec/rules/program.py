@@ -6,7 +6,7 @@ from itertools import takewhile
 from posixpath import join, normpath
 
 from sweepledger.formats.environment_lock import FORMATS, is_lock_name
-from sweepledger.model.forms import DNS_LABEL, IMAGE, LONGEST_IMAGE
+from sweepledger.model.forms import DNS_LABEL, IMAGE, INNER_PATH, LONGEST_IMAGE
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
@@ -20,10 +20,8 @@ from sweepledger.structs.settings import Controller
 ENVIRONMENT_LOCK = "environment-lock"
 WORKDIR, DATA_PLACE = "workdir", "data-place"
 """Codes of problems that are also found in the code that is locked."""
-DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 
 
-CODE_PART = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]{0,254}", re.ASCII)
 GENERATED_FOLDERS = frozenset({".git", "overlays", "results"})
 """Folders that change with every batch: as code, they would make every trial new."""
 
@@ -176,7 +174,7 @@ def program_path(draft: Draft) -> Iterator[Problem]:
 
 def is_inside(path: str) -> bool:
     """Return whether a relative path stays inside its folder and has only plain characters."""
-    return all(CODE_PART.fullmatch(part) and part not in {".", ".."} for part in path.split("/"))
+    return re.fullmatch(INNER_PATH, path, re.ASCII) is not None
 
 
 def dataset(draft: Draft) -> Iterator[Problem]:
@@ -289,6 +287,14 @@ def code_image(draft: Draft) -> Iterator[Problem]:
         hint = did_you_mean(name, known) or "there is none: add one with git to images"
         message = f"must be one of the images, got {safe_repr(name)}"
         yield draft.problem(place, message, code="image-reference", hint=hint)
+
+
+def code_secret(draft: Draft) -> Iterator[Problem]:
+    """No secret is sent without TLS to the URL that code is cloned from."""
+    text = draft.get("code", "url", kind=str)
+    if text is not None and text.startswith("http:") and "secret" in draft.names("code"):
+        message = f"must be an https address where a secret is sent to it, got {safe_repr(text)}"
+        yield draft.problem(("code", "url"), message, code="code-url")
 
 
 def named_images(draft: Draft) -> Iterator[Problem]:

@@ -13,7 +13,6 @@ from sweepledger.spec.rules import (
     expressions,
     fleet,
     forms,
-    git,
     methods,
     metrics,
     names,
@@ -154,6 +153,7 @@ SETTINGS_RULES: tuple[Rule, ...] = (
     cluster.sidecars,
     program.default_image,
     program.code_image,
+    program.code_secret,
     program.named_images,
     program.pinned_images,
     storage.identities,
@@ -183,6 +183,5 @@ SETTINGS_RULES: tuple[Rule, ...] = (
     environment.egress_hosts,
     environment.dns_servers,
     environment.proxy_egress,
-    git.code_secret,
     environment.allowed_variables,
 )
