@@ -27,9 +27,11 @@ LAYERS = (
         "quantiles",
         "storage",
     },
+    {"model"},
     {"structs"},
     {"formats"},
     {"reader"},
+    {"expressions"},
     {
         "spec",
         "exchange",

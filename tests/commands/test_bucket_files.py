@@ -57,7 +57,6 @@ class Stored:
 
 
 def settings_of(server: StorageServer, kind: str) -> tuple[str, dict[str, str]]:
-    """Return the settings of a server's bucket, and the credential."""
     values = {name: value.replace("PORT", str(server.port)) for name, value in server.variables.items()}
     if kind == "azure":
         own = f"account: {values['AZURE_STORAGE_ACCOUNT_NAME']}, endpoint: {values['AZURE_STORAGE_ENDPOINT']}"

@@ -276,7 +276,6 @@ def in_pods(sandbox: Sandbox, cluster: Cluster, tmp_path: Path) -> str:
 
 
 def silent() -> Bucket:
-    """Return a bucket on a server that does not answer."""
     variables = {"AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_ALLOW_HTTP": "true", "AWS_REGION": "r"}
     keys = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "key"}
     return Bucket("s3://results/sweeps", variables=variables | keys)

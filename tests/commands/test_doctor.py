@@ -5,7 +5,6 @@ import json
 import shlex
 import time
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from sweepledger.structs.settings import Controller
 from sweepledger.verbs.cluster.doctor import diagnose, release_pods
 from tests.cluster.apiserver import Server, kubectl
 from tests.cluster.platforms import Manifest, applied, bootstrapped, built
+from tests.command_line import run_sweep
 from tests.commands.clusters import Cluster
 from tests.repository import Sandbox
 
@@ -51,7 +51,7 @@ def test_what_was_applied_is_in_place(platform: str, sandbox: Sandbox) -> None:
         f"ServiceAccount {platform}/sweep-trial",
         f"ResourceQuota {platform}/sweep-trials",
         f"LimitRange {platform}/sweep-trials",
-        f"ValidatingAdmissionPolicy {platform}-trial-jobs",
+        f"ValidatingAdmissionPolicy {platform}-trials",
     ):
         assert findings[what].state is HealthStatus.OK, findings[what]
 
@@ -295,7 +295,7 @@ def test_each_change_in_the_cluster_is_found_and_nothing_else(
 
 
 def test_secrets_are_looked_at_by_key_and_never_by_value(
-    platform: str, sandbox: Sandbox, apiserver: Server, run_sweep: Callable[..., Any]
+    platform: str, sandbox: Sandbox, apiserver: Server
 ) -> None:
     value = base64.b64encode(b"canary-of-the-test").decode()
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "tracker", "namespace": platform}}

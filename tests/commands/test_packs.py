@@ -42,7 +42,6 @@ def batch_of(sandbox: Sandbox, name: str) -> StoredBatch:
 
 
 def recorded(sandbox: Sandbox, name: str) -> dict[str, list[Record]]:
-    """Read the records in git, by trial."""
     content = (sandbox.root / batch_records.records_file(batch_of(sandbox, name))).read_bytes()
     read: dict[str, list[Record]] = {}
     for record in records_jsonl.records(content):

@@ -10,23 +10,23 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from subprocess import CompletedProcess
 from typing import NoReturn
 
 import pytest
 
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.engine import registry
-from sweepledger.engine.registry import ImageRepository
 from sweepledger.errors import SpecError, ToolError, UsageError
+from sweepledger.repo import image_registry as registry
+from sweepledger.repo.image_registry import ImageRepository
 from sweepledger.verbs.cluster.pin import pin_image
 from tests.cluster.processes import free_ports
+from tests.command_line import run_sweep
 from tests.repository import Sandbox
 
 OLD = f"sha256:{'0' * 64}"
@@ -437,9 +437,7 @@ def push(host: str) -> str:
     return f"sha256:{hashlib.sha256(manifest).hexdigest()}"
 
 
-def test_a_real_registry_is_understood(
-    sandbox: Sandbox, real_registry: str, run_sweep: Callable[..., CompletedProcess[str]]
-) -> None:
+def test_a_real_registry_is_understood(sandbox: Sandbox, real_registry: str) -> None:
     digest = push(real_registry)
     settings(sandbox, real_registry)
 

@@ -78,7 +78,6 @@ def laptop(sandbox: Sandbox, run: str = ALL, *, code: str = ".", data: str = "..
 
 
 def run(sandbox: Sandbox) -> list[dict[str, Any]]:
-    """Run the sweep, and return its records."""
     list(
         SweepRun.prepare(sandbox.workspace, ("peak",)).run(
             RunOptions(create_state(sandbox.workspace.repository))
@@ -210,7 +209,7 @@ def test_the_folder_of_a_tried_trial_is_left_on_request(
     assert (tried.folder / "out/model.pt").read_text() == "digits 2"
     assert tried.as_data()["folder"] == str(tried.folder)
     assert try_trial(sandbox.workspace, "peak", 1, quiet=True).folder is None
-    assert [*(tmp_path / "tried").iterdir()] == [tried.folder.parents[4]]
+    assert [*(tmp_path / "tried").iterdir()] == [tried.folder.parents[7]]
 
 
 def test_exported_scripts_start_trials_in_the_same_folder(sandbox: Sandbox) -> None:
@@ -302,3 +301,17 @@ def test_a_folder_that_is_not_written_yet_is_a_warning(sandbox: Sandbox) -> None
     (problem,) = check_specs(sandbox.workspace)[1]
 
     assert (problem.code, problem.path, problem.severity) == ("workdir", "run.workdir", Severity.WARNING)
+
+
+def test_a_tried_trial_has_the_environment_of_its_spec(sandbox: Sandbox) -> None:
+    program = "import json, os\nwith open(os.environ['SWEEP_RESULT'], 'w') as file:\n"
+    sandbox.write(
+        "code/train.py", f"{program}    json.dump({{'score': float(os.environ['FACTOR'])}}, file)\n"
+    )
+    path = sandbox.spec()
+    path.write_text(path.read_text().replace("\nrun:\n", "\nrun:\n  environment: {FACTOR: '2.5'}\n"))
+
+    tried = try_trial(sandbox.workspace, "peak", 0, quiet=True)
+
+    assert tried.record is not None
+    assert tried.record.metrics == {"score": 2.5}

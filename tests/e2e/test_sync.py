@@ -56,7 +56,6 @@ class MLflow:
             return False
 
     def trials(self, sweep: str) -> list[str]:
-        """Return the trials of an experiment by its runs that have ended."""
         try:
             named = self._ask(f"/api/2.0/mlflow/experiments/get-by-name?experiment_name={sweep}", None)
         except urllib.error.HTTPError as error:
@@ -115,7 +114,6 @@ def _synced(team: Team, controller: Controller, ground: Ground, mlflow: MLflow) 
 
 
 def has_failed(team: Team) -> bool:
-    """Return whether a Job of the CronJob has failed."""
     listed = team.server.ask(f"/apis/batch/v1/namespaces/{COLLECTORS}/jobs")
     assert listed is not None
     jobs = [job for job in listed["items"] if job["metadata"]["name"].startswith("sweep-sync-")]

@@ -498,3 +498,11 @@ def test_a_round_whose_trials_are_each_a_job_starts_as_a_whole_where_nothing_els
     sweep = good(method=method, seed=1, rounds={"size": 9, "max": 4}, **resource)
 
     assert sweep.run.parallelism == at_once
+
+
+def test_folders_of_a_pod_are_private_where_it_has_one_trial() -> None:
+    run = {"environment": {"HF_HOME": "/sweep/scratch/hub"}}
+
+    assert dict(good(run=run).run.environment) == run["environment"]
+    assert bad(run={**run, "pack": {"trials": 2}}) == [("run.environment.HF_HOME", "path-shared")]
+    assert good(run={"environment": {"HF_HOME": "hub"}, "pack": {"trials": 2}}).run.pack is not None

@@ -68,7 +68,7 @@ results:
   every: 10m
   progress: 15m
   keep: 90d
-  nfs: {{server: nfs.example.org, path: /export/results}}
+  nfs: nfs.example.org:/export/results
   sync: {{mlflow: {{to: "https://mlflow.example.org", egress: store, secret: mlflow}}}}
 limits: {{max_trials: 1000, max_gpu_hours: 50.5}}
 currency: EUR
@@ -81,7 +81,7 @@ images:
   train: {{repository: registry.example.org:5000/team/train, tag: "1.4", digest: "{DIGEST}"}}
 datasets:
   mnist: {{claim: mnist-claim, path: mnist/v1/, digest: "{DIGEST}", prepare: [python, -m, trainer.data]}}
-  cifar: {{claim: c, version: torchvision-1, examples: 50000, nfs: {{server: "2001:db8::7", path: /}}}}
+  cifar: {{claim: c, version: torchvision-1, examples: 50000, nfs: "[2001:db8::7]:/"}}
 secrets:
   wandb: {{secret: wandb-account, key: api.key, variable: WANDB_API_KEY}}
 egress:
@@ -412,8 +412,8 @@ def test_settings_take_what_the_cluster_takes(text: str) -> None:
         ("secrets: {a: {secret: a, key: a, variable: PATH}}", ("secrets.a.variable", "environment-name")),
         ("secrets: {a: {secret: a, key: a, variable: A-B}}", ("secrets.a.variable", "environment-name")),
         ("secrets: {a: {secret: a, key: .., variable: A}}", ("secrets.a.key", "name-form")),
-        ("results: {nfs: {server: a b, path: /a}}", ("results.nfs.server", "nfs")),
-        ("results: {nfs: {server: a, path: /a/../b}}", ("results.nfs.path", "nfs")),
+        ("results: {nfs: a b:/a}", ("results.nfs", "nfs")),
+        ("results: {nfs: a:/a/../b}", ("results.nfs", "nfs")),
         (
             f'{EGRESS}\nresults: {{sync: {{optuna: {{to: "sqlite:///o.db", egress: a}}}}}}',
             ("results.sync.optuna.to", "store-address"),

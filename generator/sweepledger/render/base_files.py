@@ -16,6 +16,7 @@ from sweepledger.structs.settings import Dataset, ResultsStore, Settings
 
 LAUNCHER = "launcher/v1"
 LAUNCHER_FILE = "launch.py"
+PACK_FILE = "pack.py"
 LAUNCHER_OBJECT = "launcher"
 """Name of the launcher's ConfigMap in its base; every overlay gives it the batch's own name."""
 TO_BASE = "../../../base"

@@ -15,7 +15,7 @@ from sweepledger.spec.suggestions import quoted_names
 from sweepledger.structs.domain import PROBABILITY_SLACK
 from sweepledger.structs.values import canonical_json
 
-SPACINGS = ("linspace", "logspace", "geomspace")
+SPACINGS = ("linspace", "geomspace")
 BOUND_KEYS = frozenset({"min", "max"})
 MODIFIER_KEYS = frozenset({"when", "q", "mu", "sigma", "a", "b", "step", "count", "probabilities"})
 """Keys that modify a form."""

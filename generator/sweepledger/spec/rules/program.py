@@ -6,15 +6,15 @@ from itertools import takewhile
 from posixpath import join, normpath
 
 from sweepledger.formats.environment_lock import FORMATS, is_lock_name
+from sweepledger.model.forms import DNS_LABEL
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
-from sweepledger.spec.rules.cluster import DNS_LABEL
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs import names
 from sweepledger.structs.kubernetes import CODE_PATH
 from sweepledger.structs.program import LOCAL_IMAGE, REPOSITORY, SWEEP_NAMES, PathPattern
-from sweepledger.structs.run_config import CodeMode, RunConfig
+from sweepledger.structs.run_config import INTERPRETER_FORM, CodeMode, RunConfig
 from sweepledger.structs.settings import Controller
 
 ENVIRONMENT_LOCK = "environment-lock"
@@ -23,8 +23,6 @@ WORKDIR, DATA_PLACE = "workdir", "data-place"
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 
 
-INTERPRETER = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+-]{0,254}", re.ASCII)
-"""Without a cluster, a path may also be relative."""
 CODE_PART = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]{0,254}", re.ASCII)
 GENERATED_FOLDERS = frozenset({".git", "overlays", "results"})
 """Folders that change with every batch: as code, they would make every trial new."""
@@ -36,7 +34,7 @@ def interpreter(draft: Draft) -> Iterator[Problem]:
     if text is None:
         return
     place = ("run", "interpreter")
-    if not INTERPRETER.fullmatch(text):
+    if not INTERPRETER_FORM.fullmatch(text):
         message = (
             f"must be the name or path of a Python interpreter, without arguments, got {safe_repr(text)}"
         )
@@ -76,11 +74,7 @@ def code_path(draft: Draft) -> Iterator[Problem]:
 def code_selection(draft: Draft) -> Iterator[Problem]:
     """Selected code has paths in the repository, and patterns that mean the same everywhere."""
     place: DocumentPath = ("run", "code")
-    if {"path", "paths"} <= {*draft.names(*place)}:
-        message = "must not be given besides path"
-        hint = "write all files and folders under paths; program is then relative to the repository"
-        yield draft.problem((*place, "paths"), message, code="code-path", hint=hint, at_key=True)
-    for path, written in draft.items(*place, "paths"):
+    for path, written in draft.items(*place, "path"):
         yield from _selected_path(draft, path, written)
     for key in ("include", "exclude"):
         for path, pattern in draft.items(*place, key):
@@ -95,9 +89,8 @@ def code_selection(draft: Draft) -> Iterator[Problem]:
 
 def _is_selection(draft: Draft) -> bool:
     """Return whether the code is anything but a whole folder."""
-    path = draft.get("run", "code", "path", kind=str) or ""
-    keys = {"paths", "include", "exclude"}
-    return path.removesuffix("/") == REPOSITORY or not keys.isdisjoint(draft.names("run", "code"))
+    is_chosen = not {"include", "exclude"}.isdisjoint(draft.names("run", "code"))
+    return is_chosen or _code_folder(draft) == REPOSITORY
 
 
 def _selected_path(draft: Draft, place: DocumentPath, text: str) -> Iterator[Problem]:
@@ -131,13 +124,13 @@ def environment_lock(draft: Draft) -> Iterator[Problem]:
             message = (
                 f"must be a file of the code, {folder}/, so that trials can read it, got {safe_repr(path)}"
             )
-            hint = f"add it to the code: `run: {{code: {{paths: [{folder}, {path}]}}}}`"
+            hint = f"add it to the code: `run: {{code: {{path: [{folder}, {path}]}}}}`"
             yield draft.problem(place, message, code=ENVIRONMENT_LOCK, hint=hint)
 
 
 def _code_folder(draft: Draft) -> str:
     """Return the folder of the code; that of selected paths is the repository."""
-    default = REPOSITORY if "paths" in draft.names("run", "code") else RunConfig().code_path
+    default = RunConfig().code_path if draft.get("run", "code", "path", kind=list) is None else REPOSITORY
     return (draft.get("run", "code", "path", kind=str) or default).removesuffix("/")
 
 
@@ -320,13 +313,10 @@ def named_images(draft: Draft) -> Iterator[Problem]:
             message = f"must not be {LOCAL_IMAGE!r}, which means no image"
             yield draft.problem(place, message, code="image-reference", at_key=True)
         yield from _repository(draft, (*place, "repository"))
-        for key, form, rule in (
-            ("tag", IMAGE_TAG, "must be a tag such as 1.4"),
-            ("digest", DIGEST, "must be sha256: and 64 lower-case hex digits"),
-        ):
-            text = draft.get(*place, key, kind=str)
-            if text is not None and not form.fullmatch(text):
-                yield draft.problem((*place, key), f"{rule}, got {safe_repr(text)}", code="image-reference")
+        tag = draft.get(*place, "tag", kind=str)
+        if tag is not None and not IMAGE_TAG.fullmatch(tag):
+            message = f"must be a tag such as 1.4, got {safe_repr(tag)}"
+            yield draft.problem((*place, "tag"), message, code="image-reference")
 
 
 def pinned_images(draft: Draft) -> Iterator[Problem]:

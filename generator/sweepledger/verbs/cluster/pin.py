@@ -10,8 +10,8 @@ from sweepledger.cli import completion
 from sweepledger.cli.response import Response, current_folder
 from sweepledger.commands.repository.settings_edit import SettingsEdit, edit_settings, read_settings_text
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.engine import registry
 from sweepledger.errors import UsageError
+from sweepledger.repo import image_registry
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.settings import Image
 
@@ -87,7 +87,7 @@ def pin_image(
     _set_image(
         text, Image(name, registry_repository, UNKNOWN_DIGEST)
     )  # reports a wrong name before asking the registry
-    digest = registry.resolve_digest(registry_repository, requested_tag)
+    digest = image_registry.resolve_digest(registry_repository, requested_tag)
     edit = _set_image(text, Image(name, registry_repository, digest, requested_tag))
     storage.write_file(path, edit.text.encode())
     reference = edit.settings.images[name].reference
