@@ -455,7 +455,6 @@ NOT_RUN = {
         sweep cluster pin collector
         sweep cluster pin trainer --repository REPO --tag TAG
         sweep run {} --hand-over
-        sweep status --cluster
         sweep status --cluster --in {}
         sweep submit --again
         sweep submit {batch}
