@@ -22,8 +22,7 @@ from sweepledger.cli.text.progress import show_events
 from sweepledger.cli.text.results import results_text
 from sweepledger.cli.text.rounds import results_commit_text
 from sweepledger.cli.text.values import count_text
-from sweepledger.commands.reports import results
-from sweepledger.commands.reports.results import RankedTrials
+from sweepledger.commands.reports.results import RankedTrials, rank_trials
 from sweepledger.commands.repository.programs import left_out_files
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.run import DryRun, RunEvent, RunOptions, SweepRun
@@ -201,6 +200,6 @@ def _recorded(workspace: Workspace, names: Iterable[str], state: Path) -> Iterat
     """Yield the results of sweeps, as far as the work tree has them: the user may have switched branches."""
     for name in names:
         try:
-            yield results.rank_trials(workspace, name, state=state)
+            yield rank_trials(workspace, name, state=state)
         except (IdleError, UsageError):
             continue
