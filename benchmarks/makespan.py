@@ -125,7 +125,7 @@ def judged(root: Path, held: Sequence[Held], measured: Mapping[str, float]) -> b
         run = specs[batch.sweep].run
         quantiles = forecast(
             PlannedTrials(run, [row.values for row in batch.rows], None, timing_history(others)), seed=1
-        ).completion
+        ).completion_seconds
         assert quantiles is not None
         took = measured[batch.sweep]
         inside.append(quantiles.low <= took <= quantiles.high)

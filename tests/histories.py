@@ -15,11 +15,11 @@ from subprocess import CalledProcessError
 from subprocess import run as run_program
 
 from sweepledger.commands.cancel import cancel
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate, generate_changed
 from sweepledger.commands.generation.next_batch import Generated
-from sweepledger.commands.plan import plan
+from sweepledger.commands.plan import plan_sweeps
 from sweepledger.commands.repository.batch_records import records_file
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.run import SweepRun
@@ -225,7 +225,7 @@ class History:
                 self._say(f"cancel ends {sorted(ended)}, which are recorded")
 
     def plan(self, machine: Machine) -> None:
-        reviews = {review.sweep.name: review for review in plan(machine.workspace).reviews}
+        reviews = {review.sweep.name: review for review in plan_sweeps(machine.workspace).reviews}
         made = generate(machine.workspace, ["peak"], check=True)[0]
         planned = reviews["peak"].counts.new if "peak" in reviews else 0
         if planned != (0 if made.batch is None else made.batch.lock.trials):
@@ -332,7 +332,7 @@ class History:
         machine.git("push", "-q", str(self.team), "HEAD:main")
 
     def _errors(self, machine: Machine, base: str) -> list[Problem]:
-        problems = check(machine.workspace, base=base).problems
+        problems = check_change(machine.workspace, base=base).problems
         return [problem for problem in problems if problem.severity is Severity.ERROR]
 
     def collect(self, _: Machine) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import sweepledger
-from sweepledger.commands.try_ import try_
+from sweepledger.commands.try_ import try_trial
 from sweepledger.structs.record import Status
 from tests.repository import Sandbox
 
@@ -45,7 +45,7 @@ def test_as_a_trial_it_has_its_values_and_the_launcher_reads_its_metrics_by_step
     path = sandbox.spec("peak", "0.25, 4")
     path.write_text(path.read_text().replace("goal: maximize", "goal: maximize, format: jsonl"))
 
-    tried = try_(sandbox.workspace, "peak", 1, quiet=True)
+    tried = try_trial(sandbox.workspace, "peak", 1, quiet=True)
 
     assert tried.record is not None
     assert (tried.record.status, dict(tried.record.metrics)) == (Status.OK, {"score": 8.0, "loss": 1 / 3})

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.generate import generate
 from sweepledger.commands.scaffold import bootstrap
 from sweepledger.commands.scaffold.bootstrap import BootstrapRequest
@@ -153,7 +153,7 @@ class Change:
         results = entries(self.sandbox)
         try:
             with mock.patch.object(kustomize, "build", self.build):
-                problems = check(self.sandbox.workspace, base="origin/main").problems
+                problems = check_change(self.sandbox.workspace, base="origin/main").problems
         except GeneratorError as error:
             return Verdict(mutation, frozenset({type(error).__name__}))
         codes = frozenset(problem.code for problem in problems if problem.severity is Severity.ERROR)

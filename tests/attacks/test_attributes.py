@@ -2,7 +2,7 @@
 
 import pytest
 
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.repository import base_files
 from tests.repository import Sandbox
 
@@ -41,7 +41,10 @@ def problems(sandbox: Sandbox, text: str) -> set[tuple[str, str]]:
     sandbox.merged()
     sandbox.write(".gitattributes", f"# attributes\n{text}\n")
     sandbox.commit("Attributes")
-    return {(problem.file, problem.code) for problem in check(sandbox.workspace, base="origin/main").problems}
+    return {
+        (problem.file, problem.code)
+        for problem in check_change(sandbox.workspace, base="origin/main").problems
+    }
 
 
 @pytest.mark.sampled(3)
@@ -144,7 +147,7 @@ def test_new_code_where_diffs_were_hidden_before_is_refused(sandbox: Sandbox) ->
     )
     sandbox.commit("Train elsewhere")
 
-    errors = check(sandbox.workspace, base="origin/main").problems
+    errors = check_change(sandbox.workspace, base="origin/main").problems
 
     assert ("vendor/train.py", "diff-hidden") in {(problem.file, problem.code) for problem in errors}
 
@@ -165,7 +168,7 @@ def test_the_code_of_merged_sweeps_stays_visible_though_their_specs_are_not_read
     sandbox.write(".gitattributes", "vendor/** -diff\n")
     sandbox.commit("Attributes")
 
-    errors = check(sandbox.workspace, base="origin/main").problems
+    errors = check_change(sandbox.workspace, base="origin/main").problems
 
     assert {(problem.file, problem.code) for problem in errors} == {("vendor/train.py", "diff-hidden")}
 
@@ -188,7 +191,7 @@ def test_files_beside_it_that_git_obeys_are_refused(sandbox: Sandbox, path: str)
     sandbox.git("add", "--all")
 
     assert (path, "side-file") in {
-        (problem.file, problem.code) for problem in check(sandbox.workspace).problems
+        (problem.file, problem.code) for problem in check_change(sandbox.workspace).problems
     }
 
 
@@ -251,7 +254,7 @@ def test_files_of_other_projects_are_theirs(sandbox: Sandbox, path: str) -> None
     sandbox.write(path, "*.c diff=cpp\n")
     sandbox.commit("Elsewhere")
 
-    assert not check(sandbox.workspace, base="origin/main").problems
+    assert not check_change(sandbox.workspace, base="origin/main").problems
 
 
 @pytest.mark.parametrize(
@@ -265,7 +268,8 @@ def test_folders_that_some_file_systems_merge_with_those_of_sweeps_are_refused(
     sandbox.commit("Twin")
 
     assert (path, "file-name") in {
-        (problem.file, problem.code) for problem in check(sandbox.workspace, base="origin/main").problems
+        (problem.file, problem.code)
+        for problem in check_change(sandbox.workspace, base="origin/main").problems
     }
 
 
@@ -273,10 +277,10 @@ def test_the_hint_of_a_refused_line_works(sandbox: Sandbox) -> None:
     sandbox.merged()
     sandbox.write(".gitattributes", "*.csv filter=lfs\n")
     sandbox.commit("Attributes")
-    problem, *_ = check(sandbox.workspace, base="origin/main").problems
+    problem, *_ = check_change(sandbox.workspace, base="origin/main").problems
     assert problem.hint is not None
     lines = problem.hint.partition("below it: ")[2].split("; ")
     sandbox.write(".gitattributes", "\n".join(["*.csv filter=lfs", *lines, ""]))
     sandbox.commit("Lines")
 
-    assert not check(sandbox.workspace, base="origin/main").problems
+    assert not check_change(sandbox.workspace, base="origin/main").problems

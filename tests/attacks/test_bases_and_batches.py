@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.generate import generate
 from sweepledger.repo.package_data import base_folder
 from tests.repository import Sandbox
@@ -13,7 +13,7 @@ MANY = ", ".join(map(str, range(30)))
 
 
 def problems(sandbox: Sandbox) -> set[tuple[str, str]]:
-    return {(one.file, one.code) for one in check(sandbox.workspace, base="origin/main").problems}
+    return {(one.file, one.code) for one in check_change(sandbox.workspace, base="origin/main").problems}
 
 
 def edited(sandbox: Sandbox, path: str, old: str, new: str) -> None:
@@ -164,7 +164,7 @@ def test_a_merged_overlay_that_waits_for_a_base_is_built_once_it_comes(text: str
     sandbox.write("base/components/late/v1/kustomization.yaml", "kind: Component\n")
     sandbox.commit("Add a base")
 
-    builds = check(sandbox.workspace, base="origin/main")
+    builds = check_change(sandbox.workspace, base="origin/main")
 
     assert batch not in builds.builds.unchanged
     assert builds.problems
@@ -175,4 +175,4 @@ def test_a_base_that_no_overlay_waits_for_builds_none(sandbox: Sandbox) -> None:
     sandbox.write("base/components/late/v1/kustomization.yaml", "kind: Component\n")
     sandbox.commit("Add a base")
 
-    assert check(sandbox.workspace, base="origin/main").builds.unchanged == (batch,)
+    assert check_change(sandbox.workspace, base="origin/main").builds.unchanged == (batch,)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE
 from sweepledger.problems import Severity
 from sweepledger.structs.values import bytes_digest
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("needs_kustomize")
 
 
 def errors(change: Change) -> set[tuple[str, str]]:
-    problems = check(change.sandbox.workspace, base="origin/main").problems
+    problems = check_change(change.sandbox.workspace, base="origin/main").problems
     return {(one.file, one.code) for one in problems if one.severity is Severity.ERROR}
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.problems import Severity
 from tests.commands.test_bootstrap import URL
@@ -20,7 +20,7 @@ OTHER = "https://other.example/sweeps.git"
 
 def errors(sandbox: Sandbox) -> set[str]:
     sandbox.git("add", "--all")
-    problems = check(sandbox.workspace, base="origin/main").problems
+    problems = check_change(sandbox.workspace, base="origin/main").problems
     return {problem.code for problem in problems if problem.severity is Severity.ERROR}
 
 
@@ -108,7 +108,7 @@ def test_nothing_but_plain_files_is_in_the_folder_of_clusters(platform_sandbox: 
     if path != "clusters/more":
         platform_sandbox.git("add", "--all")
 
-    problems = check(platform_sandbox.workspace, base="origin/main").problems
+    problems = check_change(platform_sandbox.workspace, base="origin/main").problems
 
     assert (path, "file-mode") in {(problem.file, problem.code) for problem in problems}
 

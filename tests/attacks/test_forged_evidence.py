@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.generate import generate
 from sweepledger.formats import evidence_jsonl
@@ -102,4 +102,4 @@ def test_a_lock_file_of_the_environment_that_is_swapped_after_the_review_is_refu
 
 
 def errors(sandbox: Sandbox) -> set[str]:
-    return {problem.code for problem in check(sandbox.workspace, base="origin/main").problems}
+    return {problem.code for problem in check_change(sandbox.workspace, base="origin/main").problems}

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.generate import generate
 from tests.repository import Sandbox
 from tests.tiers import parameters
@@ -13,7 +13,7 @@ EVIL = "print('score=99')\n"
 
 
 def problems(sandbox: Sandbox, base: str = "origin/main") -> list[tuple[str, str]]:
-    return [(one.code, one.path) for one in check(sandbox.workspace, base=base).problems]
+    return [(one.code, one.path) for one in check_change(sandbox.workspace, base=base).problems]
 
 
 def locked_in_between(sandbox: Sandbox, *, xs: str = "1, 2") -> str:

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.problems import Severity
 from tests.commands.test_check_platform import platform_sandbox, pristine
 from tests.repository import Sandbox
@@ -15,7 +15,7 @@ FOLDERS = ("overlays", "base", "sweeps", "results", "clusters")
 
 
 def refused(sandbox: Sandbox) -> set[tuple[str, str]]:
-    found = check(sandbox.workspace, base="origin/main").problems
+    found = check_change(sandbox.workspace, base="origin/main").problems
     return {(one.file, one.code) for one in found if one.severity is Severity.ERROR}
 
 

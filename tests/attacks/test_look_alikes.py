@@ -2,7 +2,7 @@
 
 import pytest
 
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from tests.repository import Sandbox
 
 
@@ -31,7 +31,7 @@ def test_a_name_that_some_file_systems_take_for_a_checked_one_is_refused(path: s
     sandbox.write(path, "* -diff\n")
     sandbox.git("-c", "core.protectNTFS=false", "add", "--all")
 
-    results = {(problem.file, problem.code) for problem in check(sandbox.workspace).problems}
+    results = {(problem.file, problem.code) for problem in check_change(sandbox.workspace).problems}
 
     assert (path, "file-name") in results
 
@@ -55,7 +55,7 @@ def test_so_is_one_beside_a_merged_file_that_they_take_for_it_or_its_folder(
     sandbox.write(path, "print(1)\n")
     sandbox.git("-c", "core.protectNTFS=false", "add", "--all")
 
-    results = {(problem.file, problem.code) for problem in check(sandbox.workspace).problems}
+    results = {(problem.file, problem.code) for problem in check_change(sandbox.workspace).problems}
 
     assert (path, "file-name") in results
 
@@ -66,7 +66,7 @@ def test_letters_that_no_other_name_has_are_allowed(path: str, sandbox: Sandbox)
     sandbox.write(path, "x\n")
     sandbox.git("add", "--all")
 
-    assert "file-name" not in {problem.code for problem in check(sandbox.workspace).problems}
+    assert "file-name" not in {problem.code for problem in check_change(sandbox.workspace).problems}
 
 
 OF_OTHER_PROJECTS = {
@@ -87,7 +87,7 @@ def test_folders_of_other_projects_may_look_like_those_of_sweeps_until_something
     sandbox.write(path, "x\n")
     sandbox.commit("Another project")
     sandbox.push()
-    assert check(sandbox.workspace).problems == ()
+    assert check_change(sandbox.workspace).problems == ()
 
     sandbox.write(OF_OTHER_PROJECTS[path], "x\n")
     if OF_OTHER_PROJECTS[path] == "sweeps/peak.yaml":
@@ -95,7 +95,7 @@ def test_folders_of_other_projects_may_look_like_those_of_sweeps_until_something
     sandbox.git("add", "--all")
 
     assert (path, "file-name") in {
-        (problem.file, problem.code) for problem in check(sandbox.workspace).problems
+        (problem.file, problem.code) for problem in check_change(sandbox.workspace).problems
     }
 
 
@@ -104,4 +104,4 @@ def test_other_names_are_allowed(path: str, sandbox: Sandbox) -> None:
     sandbox.write(path, "x\n")
     sandbox.git("add", "--all")
 
-    assert check(sandbox.workspace).problems == ()
+    assert check_change(sandbox.workspace).problems == ()

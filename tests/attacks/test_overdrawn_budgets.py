@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.errors import SpecError
 from sweepledger.problems import Severity
 from tests.commands.test_budgets import SETTINGS, ask, budget, cancel
@@ -30,7 +30,7 @@ def taken(sandbox: Sandbox) -> str:
 def errors(sandbox: Sandbox) -> set[str]:
     sandbox.git("add", "--all")
     try:
-        problems = check(sandbox.workspace, base="origin/main").problems
+        problems = check_change(sandbox.workspace, base="origin/main").problems
     except SpecError as error:
         problems = tuple(error.problems)
     return {problem.code for problem in problems if problem.severity is Severity.ERROR}

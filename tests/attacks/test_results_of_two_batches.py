@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.errors import SpecError
 from sweepledger.problems import Severity
 from tests.attacks.changing import Change
@@ -127,7 +127,7 @@ def test_no_two_batches_have_one_folder_of_results(name: str, change: Change) ->
     edit(change.sandbox.root)
     change.sandbox.git("add", "--all")
 
-    problems = check(change.sandbox.workspace, base="origin/main").problems
+    problems = check_change(change.sandbox.workspace, base="origin/main").problems
 
     assert code in {problem.code for problem in problems if problem.severity is Severity.ERROR}
 
@@ -137,4 +137,4 @@ def test_no_two_specs_are_of_one_sweep(place: str, change: Change) -> None:
     change.sandbox.write(place, (change.sandbox.root / "sweeps/running.yaml").read_text())
 
     with pytest.raises(SpecError):
-        check(change.sandbox.workspace, base="origin/main")
+        check_change(change.sandbox.workspace, base="origin/main")

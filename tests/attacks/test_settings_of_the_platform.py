@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.problems import Problem, Severity
 from sweepledger.structs.settings import Controller
@@ -221,7 +221,7 @@ def monitored(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
 
 
 def errors(sandbox: Sandbox) -> list[Problem]:
-    problems = check(sandbox.workspace, base="origin/main").problems
+    problems = check_change(sandbox.workspace, base="origin/main").problems
     return [problem for problem in problems if problem.severity is Severity.ERROR]
 
 

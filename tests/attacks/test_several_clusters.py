@@ -2,7 +2,7 @@
 
 import pytest
 
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.problems import Severity
 from sweepledger.render.platform import GitSource
 from sweepledger.render.platform.argocd import projects
@@ -27,7 +27,7 @@ PLACES = (
 
 def errors(sandbox: Sandbox) -> set[tuple[str, str]]:
     sandbox.git("add", "--all")
-    problems = check(sandbox.workspace, base="origin/main").problems
+    problems = check_change(sandbox.workspace, base="origin/main").problems
     return {(one.file, one.code) for one in problems if one.severity is Severity.ERROR}
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.cancel import cancel
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
 from sweepledger.errors import SpecError
@@ -15,7 +15,7 @@ from tests.repository import Sandbox
 
 
 def codes(sandbox: Sandbox) -> set[str]:
-    return {problem.code for problem in check(sandbox.workspace, base="origin/main").problems}
+    return {problem.code for problem in check_change(sandbox.workspace, base="origin/main").problems}
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_another_file_that_the_lock_names_is_no_spec(sandbox: Sandbox, file: str
     sandbox.commit("Tidy up")
 
     with pytest.raises(SpecError):
-        check(sandbox.workspace, base="origin/main")
+        check_change(sandbox.workspace, base="origin/main")
 
 
 def test_a_spec_of_another_sweep_is_no_spec_of_this_one(sandbox: Sandbox) -> None:
@@ -90,7 +90,7 @@ def test_a_spec_of_another_sweep_is_no_spec_of_this_one(sandbox: Sandbox) -> Non
     sandbox.commit("Tidy up")
 
     with pytest.raises(SpecError):
-        check(sandbox.workspace, base="origin/main")
+        check_change(sandbox.workspace, base="origin/main")
 
 
 def test_a_row_that_the_spec_cannot_produce_is_not_in_it_whatever_its_lock_claims(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.repo.git import Repository
 from tests.command_line import run_sweep
 from tests.repository import Sandbox
@@ -81,7 +81,7 @@ def test_the_check_refuses_what_is_planted(
 ) -> None:
     attacked(sandbox, plant, tmp_path / "proof")
 
-    problems = check(sandbox.workspace, base="origin/main").problems
+    problems = check_change(sandbox.workspace, base="origin/main").problems
 
     refused = {problem.file for problem in problems if problem.code == "state-in-git"}
     tracked = sandbox.git("ls-files", "--", ".sweepledger").split("\n")[:-1]
@@ -154,7 +154,7 @@ def test_each_form_of_the_name_is_refused(sandbox: Sandbox, path: str) -> None:
     blob = sandbox.git("hash-object", "-w", "code/train.py").strip()
     sandbox.git("update-index", "--add", "--cacheinfo", f"100644,{blob},{path}")
 
-    assert {(problem.file, problem.code) for problem in check(sandbox.workspace).problems} >= {
+    assert {(problem.file, problem.code) for problem in check_change(sandbox.workspace).problems} >= {
         (path, "state-in-git")
     }
 
@@ -175,7 +175,7 @@ def test_a_link_into_the_state_is_refused(sandbox: Sandbox, target: str) -> None
     link(sandbox.root, "code/data", target)
     sandbox.git("add", "--all")
 
-    (problem,) = (item for item in check(sandbox.workspace).problems if item.code == "state-in-git")
+    (problem,) = (item for item in check_change(sandbox.workspace).problems if item.code == "state-in-git")
     assert problem.file == "code/data"
     assert target in problem.message
 
@@ -184,7 +184,7 @@ def test_a_submodule_in_the_place_of_the_state_is_refused(sandbox: Sandbox) -> N
     commit = sandbox.head()
     sandbox.git("update-index", "--add", "--cacheinfo", f"160000,{commit},.sweepledger")
 
-    assert "state-in-git" in {problem.code for problem in check(sandbox.workspace).problems}
+    assert "state-in-git" in {problem.code for problem in check_change(sandbox.workspace).problems}
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,9 @@ def test_other_names_are_allowed(sandbox: Sandbox, path: str) -> None:
     link(sandbox.root, "code/link", "train.py")
     sandbox.git("add", "--all")
 
-    assert [problem for problem in check(sandbox.workspace).problems if problem.code == "state-in-git"] == []
+    assert [
+        problem for problem in check_change(sandbox.workspace).problems if problem.code == "state-in-git"
+    ] == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")

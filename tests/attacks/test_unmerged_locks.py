@@ -6,7 +6,7 @@ from unittest import mock
 
 import pytest
 
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.generate import generate
 from sweepledger.commands.repository import programs
 from sweepledger.structs.program import Data, EnvironmentLock, Program
@@ -32,7 +32,7 @@ def asked(sandbox: Sandbox, xs: str, run: str) -> None:
 
 
 def problems(sandbox: Sandbox) -> list[tuple[str, str]]:
-    return [(one.code, one.path) for one in check(sandbox.workspace, base="origin/main").problems]
+    return [(one.code, one.path) for one in check_change(sandbox.workspace, base="origin/main").problems]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger.cli.text.check import check_markdown, github_annotations
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.problems import Problem, Severity
 from tests.command_line import run_sweep
 from tests.repository import Sandbox, followed_by
@@ -93,7 +93,7 @@ def test_the_patch_writes_what_generate_writes(sandbox: Sandbox, needs_kustomize
     sandbox.git("apply", "--index", str(report / "mend.patch"))
     sandbox.git("commit", "-q", "-m", "Mend")
 
-    assert check(sandbox.workspace).problems == ()
+    assert check_change(sandbox.workspace).problems == ()
     assert run_sweep("generate", "--check", cwd=sandbox.root).returncode == 0
     assert sandbox.git("status", "--porcelain") == ""
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.generate import generate
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
@@ -80,7 +80,7 @@ def test_a_replaced_round_is_proposed_checked_and_shown_like_any_other(sandbox: 
     assert (shown.returncode, again.returncode) == (0, 0), shown.stderr
     assert f"at random, because {WHY}" in shown.stdout
     assert "engine-differs" not in shown.stderr
-    assert check(sandbox.workspace).problems == ()
+    assert check_change(sandbox.workspace).problems == ()
 
 
 def test_validate_says_that_a_model_does_not_take_a_space(sandbox: Sandbox) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.cancel import pause, resume, scale
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.generate import generate
-from sweepledger.commands.plan import plan
+from sweepledger.commands.plan import plan_sweeps
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import SpecError, UsageError
 from sweepledger.plan import BudgetUnit
@@ -67,7 +67,7 @@ def ask(sandbox: Sandbox, name: str, trials: int, shape: str = "jobs") -> str:
 
 
 def overdrawn(sandbox: Sandbox, base: str | None = None, month: str | None = None) -> list[Problem]:
-    problems = check(Workspace.find(sandbox.root), base=base, month=month).problems
+    problems = check_change(Workspace.find(sandbox.root), base=base, month=month).problems
     assert {problem.code for problem in problems} <= {"budget-overdrawn"}
     return list(problems)
 
@@ -120,7 +120,7 @@ def test_what_is_recorded_is_charged_as_it_was_and_gives_the_promise_back(
     ask(sandbox, "vision-b", 3)
 
     assert overdrawn(sandbox, month="2026-11") == []
-    (review,) = plan(sandbox.workspace, ["vision-b"], month="2026-11").reviews
+    (review,) = plan_sweeps(sandbox.workspace, ["vision-b"], month="2026-11").reviews
     (balance,) = review.balances
     # Six attempts of a quarter of an hour each: those that failed were paid for, too.
     assert (balance.unit, balance.used, balance.reserved, balance.requested) == (
@@ -214,9 +214,9 @@ def test_without_a_month_that_of_the_commit_that_stands_counts(
     monkeypatch.delenv("GIT_COMMITTER_DATE")
     sandbox.spec("vision-a")
 
-    assert plan(sandbox.workspace).month == "2025-03"
+    assert plan_sweeps(sandbox.workspace).month == "2025-03"
     with pytest.raises(UsageError, match="2026-13 is not a month"):
-        plan(sandbox.workspace, month="2026-13")
+        plan_sweeps(sandbox.workspace, month="2026-13")
 
 
 def test_money_is_counted_by_the_price_of_the_pool(sandbox: Sandbox, needs_kustomize: None) -> None:
@@ -261,7 +261,7 @@ def test_where_overlays_are_written_after_the_merge_the_spec_is_what_asks(
     ask(sandbox, "vision-a", 3)
     subprocess.run(["git", "clean", "-fdq", "overlays"], cwd=sandbox.root, check=True)
 
-    problems = check(Workspace.find(sandbox.root)).problems
+    problems = check_change(Workspace.find(sandbox.root)).problems
 
     assert {problem.code for problem in problems} == {"budget-overdrawn", "pending"}
 

@@ -2,7 +2,7 @@ import shutil
 
 import pytest
 
-from sweepledger.commands.check import CheckReport, check
+from sweepledger.commands.check import CheckReport, check_change
 from sweepledger.commands.generate import generate
 from sweepledger.errors import ToolError
 from sweepledger.problems import Severity
@@ -20,7 +20,7 @@ def test_a_generated_and_committed_sweep_is_in_order(sandbox: Sandbox) -> None:
     generate(sandbox.workspace)
     sandbox.commit("Ask")
 
-    report = check(sandbox.workspace)
+    report = check_change(sandbox.workspace)
 
     assert report.problems == ()
     assert (report.specs, len(report.builds.built), report.builds.unchanged) == (1, 1, ())
@@ -29,14 +29,14 @@ def test_a_generated_and_committed_sweep_is_in_order(sandbox: Sandbox) -> None:
 def test_what_stands_is_not_built_again_unless_all_is_asked_for(sandbox: Sandbox) -> None:
     name = sandbox.merged()
 
-    assert check(sandbox.workspace).builds.unchanged == (name,)
-    assert check(sandbox.workspace, everything=True).builds.built == (name,)
+    assert check_change(sandbox.workspace).builds.unchanged == (name,)
+    assert check_change(sandbox.workspace, everything=True).builds.built == (name,)
 
 
 def test_a_spec_without_its_batch_is_drift(sandbox: Sandbox) -> None:
     sandbox.spec()
 
-    report = check(sandbox.workspace)
+    report = check_change(sandbox.workspace)
 
     assert codes(report) == ["drift"]
     assert report.problems[0].file == "sweeps/peak.yaml"
@@ -48,11 +48,11 @@ def test_warnings_of_merged_trials_are_not_repeated_in_every_check(sandbox: Sand
     spec = sandbox.spec()
     spec.write_text(spec.read_text() + "replicates: 2\n")
     generate(sandbox.workspace)
-    assert codes(check(sandbox.workspace)) == ["seed-unused"]
+    assert codes(check_change(sandbox.workspace)) == ["seed-unused"]
 
     sandbox.publish("Ask")
 
-    assert codes(check(sandbox.workspace)) == []
+    assert codes(check_change(sandbox.workspace)) == []
 
 
 @pytest.mark.parametrize("path", ["sweeps/sub/peak.yaml", "sweeps/a/b/peak.yml", "sweeps/peak.YAML"])
@@ -60,15 +60,15 @@ def test_a_file_that_looks_like_a_spec_where_none_is_read_is_reported(sandbox: S
     spec = sandbox.spec()
     spec.rename(sandbox.write(path, ""))
 
-    (problem,) = check(sandbox.workspace).problems
+    (problem,) = check_change(sandbox.workspace).problems
     assert (problem.file, problem.code, problem.severity) == (path, "spec-ignored", Severity.WARNING)
     assert check_specs(sandbox.workspace)[1] == (problem,)
     generated = run_sweep("generate", cwd=sandbox.root)
     assert f"{path}: warning: is no spec" in generated.stdout + generated.stderr
 
     sandbox.publish("Put it there all the same")
-    assert codes(check(sandbox.workspace)) == []
-    assert codes(check(sandbox.workspace, everything=True)) == ["spec-ignored"]
+    assert codes(check_change(sandbox.workspace)) == []
+    assert codes(check_change(sandbox.workspace, everything=True)) == ["spec-ignored"]
 
 
 def test_a_stale_batch_is_drift(sandbox: Sandbox) -> None:
@@ -76,7 +76,7 @@ def test_a_stale_batch_is_drift(sandbox: Sandbox) -> None:
     generate(sandbox.workspace)
     sandbox.spec(xs="1, 2")
 
-    assert codes(check(sandbox.workspace)) == ["drift", "drift"]
+    assert codes(check_change(sandbox.workspace)) == ["drift", "drift"]
 
 
 def test_a_batch_without_a_spec_is_drift(sandbox: Sandbox) -> None:
@@ -84,14 +84,14 @@ def test_a_batch_without_a_spec_is_drift(sandbox: Sandbox) -> None:
     generate(sandbox.workspace)
     path.unlink()
 
-    assert "belongs to no spec" in check(sandbox.workspace).problems[0].message
+    assert "belongs to no spec" in check_change(sandbox.workspace).problems[0].message
 
 
 def test_an_edited_merged_batch_is_refused(sandbox: Sandbox) -> None:
     name = sandbox.merged()
     (sandbox.root / "overlays/active" / name / "hyperparams.csv").write_text("other\n")
 
-    report = check(sandbox.workspace)
+    report = check_change(sandbox.workspace)
 
     assert "batch-edited" in codes(report)
     assert f"overlays/active/{name}/hyperparams.csv" in {problem.file for problem in report.problems}
@@ -100,17 +100,17 @@ def test_an_edited_merged_batch_is_refused(sandbox: Sandbox) -> None:
 def test_a_vanished_merged_batch_is_refused(sandbox: Sandbox) -> None:
     shutil.rmtree(sandbox.root / "overlays/active" / sandbox.merged())
 
-    assert codes(check(sandbox.workspace)) == ["batch-vanished"]
+    assert codes(check_change(sandbox.workspace)) == ["batch-vanished"]
 
 
 def test_a_merged_batch_moves_only_with_its_results(sandbox: Sandbox) -> None:
     name = sandbox.merged()
     sandbox.git("mv", f"overlays/active/{name}", f"overlays/archive/{name}")
-    assert codes(check(sandbox.workspace)) == ["batch-moved"]
+    assert codes(check_change(sandbox.workspace)) == ["batch-moved"]
 
     sandbox.write(f"results/peak/records/{name}.jsonl", "")
 
-    assert set(codes(check(sandbox.workspace))) == {
+    assert set(codes(check_change(sandbox.workspace))) == {
         "history-unsigned"
     }  # a person moved it, not the collector
 
@@ -120,7 +120,7 @@ def test_a_base_that_overlays_refer_to_is_frozen(sandbox: Sandbox) -> None:
     path = sandbox.root / "base/trial/v1/job.yaml"
     path.write_text(path.read_text() + "# one more comment\n")
 
-    report = check(sandbox.workspace)
+    report = check_change(sandbox.workspace)
 
     assert codes(report) == ["base-changed"]
     assert report.problems[0].file == "base/trial/v1/job.yaml"
@@ -134,14 +134,14 @@ def test_nothing_but_batches_lies_in_overlays(sandbox: Sandbox, path: str) -> No
     sandbox.merged()
     sandbox.write(path, "x")
 
-    assert codes(check(sandbox.workspace)) == ["overlay-layout"]
+    assert codes(check_change(sandbox.workspace)) == ["overlay-layout"]
 
 
 def test_the_kept_folders_must_stay(sandbox: Sandbox) -> None:
     sandbox.merged()
     (sandbox.root / "overlays/active/.gitkeep").unlink()
 
-    assert codes(check(sandbox.workspace)) == ["overlay-layout"]
+    assert codes(check_change(sandbox.workspace)) == ["overlay-layout"]
 
 
 def test_code_that_only_a_lost_branch_holds_is_refused(sandbox: Sandbox) -> None:
@@ -159,7 +159,7 @@ def test_code_that_only_a_lost_branch_holds_is_refused(sandbox: Sandbox) -> None
     shutil.copytree(kept, sandbox.root, dirs_exist_ok=True)
     sandbox.spec()
 
-    report = check(sandbox.workspace)
+    report = check_change(sandbox.workspace)
 
     assert codes(report) == ["code-unreachable"]
     assert report.problems[0].hint == "run `sweep generate peak --update`"
@@ -171,7 +171,7 @@ def test_without_kustomize_it_is_no_pass(sandbox: Sandbox, monkeypatch: pytest.M
     monkeypatch.setenv("KUSTOMIZE", "/nowhere/kustomize")
 
     with pytest.raises(ToolError):
-        check(sandbox.workspace)
+        check_change(sandbox.workspace)
 
 
 def test_a_base_in_a_repository_of_its_own_wins_over_the_tools(sandbox: Sandbox) -> None:
@@ -179,7 +179,7 @@ def test_a_base_in_a_repository_of_its_own_wins_over_the_tools(sandbox: Sandbox)
     generate(sandbox.workspace)
     (sandbox.root / "base/trial/v1/job.yaml").write_text("apiVersion: batch/v1\nkind: Job\n")
 
-    report = check(sandbox.workspace)
+    report = check_change(sandbox.workspace)
 
     assert sorted(codes(report)) == ["base-with-batch", "build-failed"]
     assert any("missing metadata.name" in problem.message for problem in report.problems)

@@ -3,7 +3,7 @@
 import pytest
 
 from sweepledger.commands.cancel import cancel
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.generate import generate
 from sweepledger.problems import Severity
 from tests.repository import Sandbox, followed_by
@@ -18,7 +18,7 @@ STRAY = [
 
 
 def check_problems(sandbox: Sandbox) -> set[tuple[str, str, Severity]]:
-    problems = check(sandbox.workspace, base="origin/main").problems
+    problems = check_change(sandbox.workspace, base="origin/main").problems
     return {(problem.file, problem.code, problem.severity) for problem in problems}
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.check import CheckReport, check
+from sweepledger.commands.check import CheckReport, check_change
 from sweepledger.commands.checks import layout
 from sweepledger.commands.generate import generate
 from sweepledger.errors import StorageError
@@ -61,7 +61,7 @@ def test_a_batch_that_calls_itself_another_sweeps_is_refused(sandbox: Sandbox, *
     forge(sandbox, name, FORGED, job=("256Mi", "512Mi"))
     sandbox.commit("Ask for something else")
 
-    report = check(sandbox.workspace)
+    report = check_change(sandbox.workspace)
 
     (problem,) = [problem for problem in report.problems if problem.code == "drift"]
     assert problem.file == f"overlays/active/{FORGED}"
@@ -74,7 +74,7 @@ def test_a_batch_under_a_merged_spec_that_asks_for_nothing_is_refused(sandbox: S
     forge(sandbox, sandbox.merged(), name)
     sandbox.commit("Ask for the same")
 
-    assert f"overlays/active/{name}" in files_of(check(sandbox.workspace), "drift")
+    assert f"overlays/active/{name}" in files_of(check_change(sandbox.workspace), "drift")
 
 
 @pytest.mark.sampled(1)
@@ -91,7 +91,7 @@ def test_a_planned_name_with_other_bytes_is_refused_though_its_digests_fit(
     resign(folder)
     sandbox.commit("Ask")
 
-    assert codes(check(sandbox.workspace)) == {"batch-forged"}
+    assert codes(check_change(sandbox.workspace)) == {"batch-forged"}
 
 
 def test_a_new_batch_that_was_edited_is_refused_file_by_file_with_the_way_out(sandbox: Sandbox) -> None:
@@ -103,7 +103,7 @@ def test_a_new_batch_that_was_edited_is_refused_file_by_file_with_the_way_out(sa
     edited.write_text(edited.read_text().replace("parallelism: 2", "parallelism: 3"))
     sandbox.write(f"{folder}/note.txt", "why")
 
-    problems = check(sandbox.workspace).problems
+    problems = check_change(sandbox.workspace).problems
 
     forged = {item.file: item for item in problems if item.code == "batch-forged"}
     assert set(forged) == {f"{folder}/job.yaml", f"{folder}/note.txt"}
@@ -120,7 +120,7 @@ def test_a_name_that_is_not_the_digest_of_its_files_is_refused(sandbox: Sandbox)
     shutil.rmtree(sandbox.root / "overlays/active" / name)
     sandbox.commit("Ask")
 
-    assert files_of(check(sandbox.workspace), "drift") == {
+    assert files_of(check_change(sandbox.workspace), "drift") == {
         "sweeps/peak.yaml",
         "overlays/active/peak-b1-deadbeef",
     }
@@ -130,7 +130,7 @@ def test_a_batch_may_not_begin_in_the_archive(sandbox: Sandbox) -> None:
     forge(sandbox, sandbox.merged(), FORGED, "archive")
     sandbox.commit("Never ran")
 
-    assert "batch-moved" in codes(check(sandbox.workspace))
+    assert "batch-moved" in codes(check_change(sandbox.workspace))
 
 
 def test_a_spec_stays_as_long_as_a_batch_of_it_is_active(sandbox: Sandbox) -> None:
@@ -138,7 +138,7 @@ def test_a_spec_stays_as_long_as_a_batch_of_it_is_active(sandbox: Sandbox) -> No
     (sandbox.root / "sweeps/peak.yaml").unlink()
     sandbox.commit("Forget")
 
-    (problem,) = check(sandbox.workspace).problems
+    (problem,) = check_change(sandbox.workspace).problems
 
     assert (problem.file, problem.code) == ("sweeps/peak.yaml", "spec-removed")
 
@@ -148,12 +148,12 @@ def test_a_lock_that_names_no_bases_frees_none(sandbox: Sandbox) -> None:
     lock = sandbox.root / "overlays/active" / name / "batch.json"
     lock.write_text(json.dumps({**json.loads(lock.read_text()), "bases": []}, indent=1))
     sandbox.publish("Merged by somebody who did not check")
-    assert check(sandbox.workspace).problems == ()
+    assert check_change(sandbox.workspace).problems == ()
     changed = ["base/launcher/v1/launch.py", "base/trial/v1/job.yaml"]
     for path in changed:
         (sandbox.root / path).write_text(f"{(sandbox.root / path).read_text()}# mine\n")
 
-    report = check(sandbox.workspace)
+    report = check_change(sandbox.workspace)
 
     assert sorted(files_of(report, "base-changed")) == changed
     assert name not in report.builds.unchanged
@@ -168,7 +168,7 @@ def test_a_base_that_only_the_kustomization_names_is_frozen(sandbox: Sandbox) ->
     path = sandbox.root / "base/trial/v9/job.yaml"
     path.write_text(path.read_text().replace("privileged: false", "privileged: true") + "# mine\n")
 
-    assert files_of(check(sandbox.workspace), "base-changed") == {"base/trial/v9/job.yaml"}
+    assert files_of(check_change(sandbox.workspace), "base-changed") == {"base/trial/v9/job.yaml"}
 
 
 def test_what_the_platform_is_made_from_is_frozen_once_it_is_written(sandbox: Sandbox) -> None:
@@ -179,14 +179,14 @@ def test_what_the_platform_is_made_from_is_frozen_once_it_is_written(sandbox: Sa
     path = sandbox.root / "base/namespace/v1/namespace.yaml"
     path.write_text(f"{path.read_text()}# mine\n")
     sandbox.push()
-    assert "base-changed" not in codes(check(sandbox.workspace))
+    assert "base-changed" not in codes(check_change(sandbox.workspace))
     path.write_text(path.read_text().removesuffix("# mine\n"))
 
     sandbox.write("clusters/bootstrap.yaml", "version: 1\n")
     sandbox.publish("Bootstrap")
     path.write_text(f"{path.read_text()}# mine\n")
 
-    report = check(sandbox.workspace)
+    report = check_change(sandbox.workspace)
 
     assert files_of(report, "base-changed") == {"base/namespace/v1/namespace.yaml"}
 
@@ -201,7 +201,7 @@ def test_a_cache_of_python_in_git_is_refused(sandbox: Sandbox, place: str) -> No
     sandbox.git("add", "--force", path)
     sandbox.git("commit", "-q", "-m", "Cache")
 
-    (problem,) = check(sandbox.workspace).problems
+    (problem,) = check_change(sandbox.workspace).problems
 
     assert (problem.file, problem.code) == (path, "side-file")
 
@@ -211,7 +211,7 @@ def test_a_cache_that_python_left_below_base_is_nobodys_fault(sandbox: Sandbox) 
     sandbox.write("base/launcher/v1/__pycache__/launch.cpython-313.pyc", "x")
     sandbox.write("base/__pycache__/x", "x")
 
-    assert check(sandbox.workspace).problems == ()
+    assert check_change(sandbox.workspace).problems == ()
 
 
 def test_what_comes_with_the_tool_is_laid_down_without_caches(
@@ -233,11 +233,11 @@ def test_what_comes_with_the_tool_is_laid_down_without_caches(
 def test_settings_are_merged_before_the_batches_that_need_them(sandbox: Sandbox) -> None:
     sandbox.merged()
     sandbox.write("sweepledger.yaml", "version: 1\nlimits: {max_trials: 10}\n")
-    assert check(sandbox.workspace).problems == ()
+    assert check_change(sandbox.workspace).problems == ()
     sandbox.spec(xs="1, 2, 3, 4")
     generate(sandbox.workspace)
 
-    (problem,) = check(sandbox.workspace).problems
+    (problem,) = check_change(sandbox.workspace).problems
 
     assert (problem.file, problem.code) == ("sweepledger.yaml", "settings-changed")
 
@@ -247,14 +247,14 @@ def test_a_comment_in_the_settings_changes_nothing_for_new_batches(sandbox: Sand
     sandbox.spec()
     generate(sandbox.workspace)
 
-    assert check(sandbox.workspace).problems == ()
+    assert check_change(sandbox.workspace).problems == ()
 
 
 def test_what_stands_is_judged_by_the_settings_that_stand(sandbox: Sandbox, needs_kustomize: None) -> None:
     name = sandbox.merged()
     sandbox.write("sweepledger.yaml", "version: 1\nnamespace: elsewhere\n")
 
-    report = check(sandbox.workspace, everything=True)
+    report = check_change(sandbox.workspace, everything=True)
 
     assert (report.problems, report.builds.built) == ((), (name,))
 
@@ -267,12 +267,12 @@ def test_another_controller_opens_no_way_to_flux(sandbox: Sandbox, controller: s
     name = sandbox.merged()
     settings = sandbox.root / "sweepledger.yaml"
     settings.write_text(settings.read_text().replace("controller: flux", f"controller: {controller}"))
-    assert "drift" not in codes(check(sandbox.workspace))
+    assert "drift" not in codes(check_change(sandbox.workspace))
     sandbox.write("clusters/flux/active/evil.yaml", "kind: Kustomization\n")
     path = sandbox.root / f"clusters/flux/active/{name}.yaml"
     path.write_text(path.read_text().replace("prune: true", "prune: false"))
 
-    report = check(sandbox.workspace)
+    report = check_change(sandbox.workspace)
 
     assert files_of(report, "drift") == {
         "clusters/flux/active/evil.yaml",
@@ -295,7 +295,7 @@ def test_a_branch_behind_the_base_may_not_merge_old_results_over_newer_ones(sand
     sandbox.git("switch", "-q", "evil")
     sandbox.git("reset", "-q", "--hard", merge)
 
-    (problem,) = check(sandbox.workspace, base="main").problems
+    (problem,) = check_change(sandbox.workspace, base="main").problems
 
     assert (problem.file, problem.code) == ("results/a", "history-unsigned")
 
@@ -318,7 +318,7 @@ def test_attributes_are_read_as_git_reads_them(sandbox: Sandbox, text: str, mode
     sandbox.git("update-index", f"--chmod={mode}", ".gitattributes")
     sandbox.git("commit", "-q", "-m", "Attributes")
 
-    assert codes(check(sandbox.workspace)) == {"side-file", *(["file-mode"] if mode == "+x" else [])}
+    assert codes(check_change(sandbox.workspace)) == {"side-file", *(["file-mode"] if mode == "+x" else [])}
 
 
 @pytest.mark.sampled(1)
@@ -328,7 +328,7 @@ def test_a_lock_that_would_end_the_process_is_refused(sandbox: Sandbox, text: st
     sandbox.write(f"overlays/active/{FORGED}/batch.json", text)
     sandbox.commit("Deep")
 
-    (problem,) = check(sandbox.workspace).problems
+    (problem,) = check_change(sandbox.workspace).problems
 
     assert (problem.file, problem.code) == (f"overlays/active/{FORGED}/batch.json", "batch-forged")
 
@@ -346,7 +346,7 @@ def test_a_change_of_gigabytes_is_refused_unread(
     workspace = sandbox.workspace
     monkeypatch.setattr(files, "read_regular", lambda path, _: pytest.fail(f"{path} was read"))
 
-    (problem,) = check(workspace).problems
+    (problem,) = check_change(workspace).problems
 
     assert problem.code == "change-too-large"
     assert problem.file.startswith(path)
@@ -359,7 +359,7 @@ def test_a_heap_below_base_that_git_does_not_hold_is_refused_unread(sandbox: San
         file.truncate(2**34)
 
     with pytest.raises(StorageError, match="must have at most 8 MiB, got 16384"):
-        check(sandbox.workspace)
+        check_change(sandbox.workspace)
 
 
 def test_a_clone_that_shows_another_commit_in_place_of_the_base_is_not_believed(sandbox: Sandbox) -> None:
@@ -370,7 +370,7 @@ def test_a_clone_that_shows_another_commit_in_place_of_the_base_is_not_believed(
     forged = sandbox.commit("Forge")
     sandbox.git("replace", base, forged)
 
-    assert codes(check(sandbox.workspace)) == {"history-unsigned"}
+    assert codes(check_change(sandbox.workspace)) == {"history-unsigned"}
 
 
 def test_a_clone_that_was_told_of_other_parents_is_not_believed(sandbox: Sandbox) -> None:
@@ -380,7 +380,7 @@ def test_a_clone_that_was_told_of_other_parents_is_not_believed(sandbox: Sandbox
     sandbox.git("switch", "-q", "-c", "ask", f"{base}~1")
     sandbox.write("README.md", "x")
     head = sandbox.commit("Behind")
-    assert check(sandbox.workspace, base=base).problems == ()
+    assert check_change(sandbox.workspace, base=base).problems == ()
     (sandbox.root / ".git/info/grafts").write_text(f"{head} {base}\n")
 
     assert not Repository.find(sandbox.root).contains("HEAD", base)
@@ -400,5 +400,5 @@ def test_a_filter_of_a_clones_own_configuration_does_not_run(sandbox: Sandbox) -
     spy.unlink()
     (sandbox.root / "results/a").write_text("newer\n")
 
-    assert codes(check(sandbox.workspace)) == {"history-unsigned"}
+    assert codes(check_change(sandbox.workspace)) == {"history-unsigned"}
     assert not spy.exists()

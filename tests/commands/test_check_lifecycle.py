@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.check import CheckReport, check
+from sweepledger.commands.check import CheckReport, check_change
 from sweepledger.commands.checks.builds import duplicate_objects
 from sweepledger.commands.generate import generate
 from sweepledger.errors import SpecError
@@ -52,22 +52,22 @@ def test_a_batch_that_its_spec_cancels_moves_without_results(sandbox: Sandbox) -
     cancelling(sandbox, name)
     move(sandbox, name)
 
-    assert check(sandbox.workspace).problems == ()
+    assert check_change(sandbox.workspace).problems == ()
 
     sandbox.commit("cancel")
-    assert check(sandbox.workspace).problems == ()
+    assert check_change(sandbox.workspace).problems == ()
 
 
 def test_a_cancelled_batch_moves_unchanged_or_not_at_all(sandbox: Sandbox) -> None:
     name = sandbox.merged()
     cancelling(sandbox, name)
-    assert codes(check(sandbox.workspace)) == {"cancel-not-moved"}
+    assert codes(check_change(sandbox.workspace)) == {"cancel-not-moved"}
 
     move(sandbox, name)
     sandbox.write(f"overlays/archive/{name}/job.yaml", "edited")
     sandbox.commit("Cancel and edit")
 
-    assert codes(check(sandbox.workspace)) == {"batch-edited"}
+    assert codes(check_change(sandbox.workspace)) == {"batch-edited"}
 
 
 def test_a_cancelled_batch_frees_no_other_change_of_the_archive(sandbox: Sandbox) -> None:
@@ -76,7 +76,7 @@ def test_a_cancelled_batch_frees_no_other_change_of_the_archive(sandbox: Sandbox
     move(sandbox, name)
     sandbox.write("results/peak/summary.csv", "forged")
 
-    assert codes(check(sandbox.workspace)) == {"history-unsigned"}
+    assert codes(check_change(sandbox.workspace)) == {"history-unsigned"}
 
 
 @pytest.mark.sampled(1)
@@ -97,7 +97,7 @@ def test_nobody_but_the_collector_changes_results(
     if is_committed:
         sandbox.commit("Mend")
 
-    (problem,) = check(sandbox.workspace).problems
+    (problem,) = check_change(sandbox.workspace).problems
 
     assert problem.code == "history-unsigned"
     assert problem.file == ("results/peak/more.csv" if change == "add" else "results/peak/summary.csv")
@@ -111,13 +111,13 @@ def test_a_listed_key_may_mend_history_and_a_key_that_the_change_lists_itself_ma
     sandbox.publish("List a key")
     sandbox.write("results/peak/summary.csv", "mended\n")
     signed_commit(sandbox, trusted, "Mend")
-    assert check(sandbox.workspace).problems == ()
+    assert check_change(sandbox.workspace).problems == ()
 
     listed(sandbox, own)
     sandbox.write("results/peak/summary.csv", "forged\n")
     signed_commit(sandbox, own, "Mend it my way")
 
-    (problem,) = check(sandbox.workspace).problems
+    (problem,) = check_change(sandbox.workspace).problems
     assert problem.code == "history-unsigned"
     assert "no listed key signed it" in problem.message
 
@@ -131,7 +131,7 @@ def test_one_unsigned_commit_among_signed_ones_is_enough(sandbox: Sandbox, tmp_p
     sandbox.write("results/a", "2\n")
     signed_commit(sandbox, trusted, "Signed")
 
-    assert codes(check(sandbox.workspace)) == {"history-unsigned"}
+    assert codes(check_change(sandbox.workspace)) == {"history-unsigned"}
 
 
 def test_a_merge_that_takes_back_what_stands_is_a_change_of_history(sandbox: Sandbox) -> None:
@@ -146,7 +146,7 @@ def test_a_merge_that_takes_back_what_stands_is_a_change_of_history(sandbox: San
     sandbox.git("switch", "-q", "ask")
     sandbox.git("merge", "-q", "--strategy=ours", "-m", "Merge", "main")
 
-    assert codes(check(sandbox.workspace)) == {"history-unsigned"}
+    assert codes(check_change(sandbox.workspace)) == {"history-unsigned"}
 
 
 def test_a_branch_behind_the_base_is_told_to_catch_up_and_blamed_for_nothing_else(sandbox: Sandbox) -> None:
@@ -157,7 +157,7 @@ def test_a_branch_behind_the_base_is_told_to_catch_up_and_blamed_for_nothing_els
     name = sandbox.merged()
     sandbox.git("switch", "-q", "ask")
 
-    (problem,) = check(sandbox.workspace, base="main").problems
+    (problem,) = check_change(sandbox.workspace, base="main").problems
 
     assert (problem.file, problem.code) == (f"overlays/active/{name}", "batch-vanished")
     tip = sandbox.git("rev-parse", "main")[:12]
@@ -166,7 +166,7 @@ def test_a_branch_behind_the_base_is_told_to_catch_up_and_blamed_for_nothing_els
         == f"the base commit is newer: merge it into this branch, `git merge {tip}`, then check again"
     )
     sandbox.git("merge", "-q", tip)
-    assert check(sandbox.workspace, base="main").problems == ()
+    assert check_change(sandbox.workspace, base="main").problems == ()
 
 
 @pytest.mark.sampled(1)
@@ -186,7 +186,7 @@ def test_what_an_archived_batch_builds_on_is_frozen_too(sandbox: Sandbox, path: 
     target = sandbox.root / path
     target.write_text((target.read_text() if target.exists() else "") + "# more\n")
 
-    report = check(sandbox.workspace)
+    report = check_change(sandbox.workspace)
 
     assert [(problem.code, problem.file) for problem in report.problems] == [("base-changed", path)]
 
@@ -195,7 +195,7 @@ def test_a_new_version_beside_a_frozen_one_is_welcome(sandbox: Sandbox) -> None:
     sandbox.merged()
     shutil.copytree(sandbox.root / "base/trial/v1", sandbox.root / "base/trial/v2")
 
-    assert check(sandbox.workspace).problems == ()
+    assert check_change(sandbox.workspace).problems == ()
 
 
 def test_what_is_generated_on_merge_is_pending_and_no_failure(sandbox: Sandbox) -> None:
@@ -203,7 +203,7 @@ def test_what_is_generated_on_merge_is_pending_and_no_failure(sandbox: Sandbox) 
     sandbox.commit("On merge")
     sandbox.spec()
 
-    (problem,) = check(sandbox.workspace).problems
+    (problem,) = check_change(sandbox.workspace).problems
 
     assert (problem.code, problem.severity, problem.file) == ("pending", Severity.WARNING, "sweeps/peak.yaml")
 
@@ -215,15 +215,15 @@ def test_of_two_branches_that_ask_for_the_same_trial_the_second_is_refused(sandb
         sandbox.spec(xs=xs)
         generate(sandbox.workspace)
         sandbox.commit(f"Ask for {xs}")
-        assert check(sandbox.workspace).problems == ()
+        assert check_change(sandbox.workspace).problems == ()
     sandbox.git("switch", "-q", "main")
     sandbox.git("merge", "-q", "--no-ff", "-m", "Merge one", "one")
     sandbox.push()
-    assert check(sandbox.workspace).problems == ()
+    assert check_change(sandbox.workspace).problems == ()
 
     sandbox.git("merge", "-q", "--no-ff", "--strategy-option=theirs", "-m", "Queue two", "two")
 
-    report = check(sandbox.workspace, base="main^")
+    report = check_change(sandbox.workspace, base="main^")
     assert {"trial-repeated", "drift"} <= codes(report)
     (problem,) = [problem for problem in report.problems if problem.code == "trial-repeated"]
     assert "is in peak-b2-" in problem.message
@@ -240,7 +240,7 @@ def test_the_same_delta_made_twice_is_one_batch_and_merges(sandbox: Sandbox) -> 
     sandbox.git("merge", "-q", "--no-ff", "-m", "Merge one", "one")
     sandbox.git("merge", "-q", "--no-ff", "-m", "Merge two", "two")
 
-    assert check(sandbox.workspace).problems == ()
+    assert check_change(sandbox.workspace).problems == ()
 
 
 def test_two_active_batches_render_no_object_of_the_same_name(sandbox: Sandbox) -> None:
@@ -249,7 +249,7 @@ def test_two_active_batches_render_no_object_of_the_same_name(sandbox: Sandbox) 
     shutil.copytree(sandbox.root / "overlays/active" / name, other)
     sandbox.spec("peek")
 
-    report = check(sandbox.workspace, everything=True)
+    report = check_change(sandbox.workspace, everything=True)
 
     messages = [problem.message for problem in report.problems if problem.code == "object-twice"]
     assert messages
@@ -269,15 +269,17 @@ def test_flux_has_one_file_for_each_active_batch(sandbox: Sandbox) -> None:
     sandbox.write("sweepledger.yaml", followed_by("flux"))
     sandbox.commit("Flux")
     name = sandbox.merged()
-    assert check(sandbox.workspace).problems == ()
+    assert check_change(sandbox.workspace).problems == ()
     path = sandbox.root / f"clusters/flux/active/{name}.yaml"
     text = path.read_text()
 
     path.write_text(text.replace("prune: true", "prune: false"))
     sandbox.write("clusters/flux/active/other.yaml", text)
-    (foreign, forged) = check(sandbox.workspace).problems
+    (foreign, forged) = check_change(sandbox.workspace).problems
     path.unlink()
-    (_, missing) = sorted(check(sandbox.workspace).problems, key=lambda problem: "missing" in problem.message)
+    (_, missing) = sorted(
+        check_change(sandbox.workspace).problems, key=lambda problem: "missing" in problem.message
+    )
 
     assert {forged.code, foreign.code, missing.code} == {"drift"}
     assert forged.message == "is not what the generator writes"
@@ -288,13 +290,13 @@ def test_flux_has_one_file_for_each_active_batch(sandbox: Sandbox) -> None:
 def test_a_spec_that_stands_as_it_was_generated_is_not_read_again(sandbox: Sandbox) -> None:
     sandbox.merged()
     spec = sandbox.root / "sweeps/peak.yaml"
-    assert check(sandbox.workspace).specs == 1
+    assert check_change(sandbox.workspace).specs == 1
 
     spec.write_text(spec.read_text().replace("values: [1, 2, 3]", "values: [1, 2, 3, 4]"))
-    assert codes(check(sandbox.workspace)) == {"drift"}
+    assert codes(check_change(sandbox.workspace)) == {"drift"}
 
     sandbox.publish("No batch with it")
-    assert codes(check(sandbox.workspace)) == {"drift"}
+    assert codes(check_change(sandbox.workspace)) == {"drift"}
 
 
 def test_other_settings_have_every_spec_read_again(sandbox: Sandbox) -> None:
@@ -302,4 +304,4 @@ def test_other_settings_have_every_spec_read_again(sandbox: Sandbox) -> None:
     sandbox.write("sweepledger.yaml", "limits: {max_trials: 2}\n")
 
     with pytest.raises(SpecError):
-        check(sandbox.workspace)
+        check_change(sandbox.workspace)

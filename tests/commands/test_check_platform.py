@@ -2,7 +2,7 @@
 
 import pytest
 
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.generate import generate
 from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.problems import Problem, Severity
@@ -36,7 +36,7 @@ def platform_sandbox(sandbox: Sandbox, pristine: Sandbox) -> Sandbox:
 
 def problems(sandbox: Sandbox) -> list[Problem]:
     sandbox.git("add", "--all")
-    return list(check(sandbox.workspace).problems)
+    return list(check_change(sandbox.workspace).problems)
 
 
 def settings(sandbox: Sandbox, more: str) -> None:
@@ -122,7 +122,7 @@ def test_settings_that_the_record_contradicts_are_drift(
     kept = [line for line in text.splitlines() if not line.startswith(key.partition(" ")[0])]
     platform_sandbox.write("sweepledger.yaml", "\n".join([*kept, key, ""]))
 
-    errors = check(platform_sandbox.workspace, base="HEAD").problems
+    errors = check_change(platform_sandbox.workspace, base="HEAD").problems
 
     assert [problem.code for problem in errors if says in problem.message] == ["drift"]
 

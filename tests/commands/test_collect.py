@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.cancel import cancel
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results
 from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.commands.repository.workspace import Target
@@ -458,7 +458,7 @@ def test_a_signed_branch_passes_the_check_and_an_unsigned_one_does_not(
         commit_results(reviewed(sandbox), results, {batch})
         sandbox.git("fetch", "-q", "origin", proposal(sandbox))
         sandbox.git("checkout", "-q", "--detach", "FETCH_HEAD")
-        return {problem.code for problem in check(sandbox.workspace, base="origin/main").problems}
+        return {problem.code for problem in check_change(sandbox.workspace, base="origin/main").problems}
 
     assert codes() == {"history-unsigned"}
     sandbox.git("checkout", "-q", "main")

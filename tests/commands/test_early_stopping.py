@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, local
@@ -159,13 +159,15 @@ def test_the_thresholds_are_what_everybody_works_out_from_the_same_commit(measur
     assert made.batch is not None
     base = measured.git("rev-parse", "HEAD~1").strip()
 
-    problems = check(measured.workspace, base=base).problems
+    problems = check_change(measured.workspace, base=base).problems
     assert {problem.code for problem in problems} == {"early-stop-alone"}, "the sweep has no rounds"
     path = measured.root / "overlays/active" / made.batch.name / "launch.json"
     path.write_text(path.read_text().replace("4.0", "3.0", 1))
     measured.commit("Be kinder")
 
-    assert {problem.code for problem in check(measured.workspace, base=base).problems} == {"batch-forged"}
+    assert {problem.code for problem in check_change(measured.workspace, base=base).problems} == {
+        "batch-forged"
+    }
 
 
 def test_a_promoted_trial_goes_on_from_its_own_last_checkpoint(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -191,7 +193,7 @@ def test_a_promoted_trial_goes_on_from_its_own_last_checkpoint(sandbox: Sandbox,
     ][:1]
     kept = sorted((tmp_path / "state/results").glob("*/*/checkpoints/epochs"))
     assert len(kept) == 7
-    assert check(sandbox.workspace).problems == ()
+    assert check_change(sandbox.workspace).problems == ()
 
 
 @pytest.mark.full_suite("whole runs")
@@ -236,4 +238,4 @@ def test_a_promoted_trial_that_begins_anew_is_checked_like_any_other(sandbox: Sa
 
     assert isinstance(step.step, RoundDue)
     assert len(step.step.batch.lock.parents) == 2
-    assert check(sandbox.workspace).problems == ()
+    assert check_change(sandbox.workspace).problems == ()

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.cancel import cancel
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.collection.collector import Collection, collect_from_cluster
 from sweepledger.commands.collection.reader_pod import reader_queue
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
-from sweepledger.commands.plan import plan
+from sweepledger.commands.plan import plan_sweeps
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapRequest, bootstrap
 from sweepledger.engine.cluster.kubectl import Kubectl
@@ -70,7 +70,7 @@ def in_cluster(sandbox: Sandbox, cluster: str) -> StoredBatch:
 
 
 def codes(sandbox: Sandbox) -> list[str]:
-    return [problem.code for problem in check(sandbox.workspace).problems]
+    return [problem.code for problem in check_change(sandbox.workspace).problems]
 
 
 def test_a_lock_names_the_cluster_and_neither_pods_nor_trials_know_it(sandbox: Sandbox) -> None:
@@ -111,7 +111,7 @@ def test_a_sweep_goes_on_where_it_ran_though_no_cluster_takes_new_ones(sandbox: 
     generate(sandbox.workspace)
     sandbox.commit("Ask for one more")
 
-    assert [(one.code, one.severity) for one in check(sandbox.workspace).problems] == [
+    assert [(one.code, one.severity) for one in check_change(sandbox.workspace).problems] == [
         ("not-in-settings", Severity.WARNING)
     ]
     ask(sandbox, "other", None)
@@ -130,8 +130,8 @@ def test_a_plan_names_the_cluster_and_counts_no_other_ones_batches(sandbox: Sand
     generate(sandbox.workspace, ["in-eu"])
     sandbox.publish("Ask")
 
-    (here,) = plan(sandbox.workspace, ["new-in-eu"]).reviews
-    (there,) = plan(sandbox.workspace, ["new-in-us"]).reviews
+    (here,) = plan_sweeps(sandbox.workspace, ["new-in-eu"]).reviews
+    (there,) = plan_sweeps(sandbox.workspace, ["new-in-us"]).reviews
 
     assert (here.cluster, there.cluster) == ("eu", "us")
     assert here.forecast is not None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.generate import generate
 from sweepledger.errors import SpecError
 from sweepledger.verbs.validate import check_specs
@@ -33,7 +33,7 @@ def test_check_refuses_a_sweep_that_has_no_trials(sandbox: Sandbox) -> None:
     spec(sandbox, "peak", "x > 3")
 
     with pytest.raises(SpecError):
-        check(sandbox.workspace)
+        check_change(sandbox.workspace)
 
 
 def test_warnings_stop_nothing_and_reach_who_asked(sandbox: Sandbox) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from sweepledger.commands import generate
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.errors import SpecError, UsageError
 from tests.command_line import run_sweep
 from tests.repository import IMAGE, Sandbox
@@ -118,7 +118,7 @@ def test_the_overlay_that_a_merge_would_write_is_judged_before(
     merging.spec("second", xs=", ".join(map(str, range(30))))
     merging.commit("Ask")
 
-    problems = check(merging.workspace).problems
+    problems = check_change(merging.workspace).problems
 
     assert {"pending"} < {problem.code for problem in problems}
     assert {problem.file for problem in problems if problem.code != "overlay-layout"} == {

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, RefusedBatch, RemoteFailed, ResultsPushed, local
-from sweepledger.commands.scaffold.init import new
+from sweepledger.commands.scaffold.init import new_spec
 from sweepledger.errors import SpecError, StorageError
 from sweepledger.repo.git import Mirror
 from sweepledger.structs.program import Code
@@ -24,7 +24,7 @@ from tests.repository import Sandbox
 
 
 def codes(sandbox: Sandbox) -> set[str]:
-    return {problem.code for problem in check(sandbox.workspace).problems}
+    return {problem.code for problem in check_change(sandbox.workspace).problems}
 
 
 def test_git_in_a_hook_never_redirects_us_to_the_repository_of_the_hook(sandbox: Sandbox) -> None:
@@ -257,7 +257,7 @@ def test_new_writes_through_no_link(sandbox: Sandbox, tmp_path: Path) -> None:
     before = sorted(tmp_path.iterdir())
 
     with pytest.raises(StorageError, match="not a symbolic link"):
-        new(sandbox.workspace, "lr")
+        new_spec(sandbox.workspace, "lr")
 
     assert sorted(tmp_path.iterdir()) == before
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import sweepledger
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.reports import results, status
 from sweepledger.commands.reports.comparison import compare_sweeps
 from sweepledger.commands.run import RunOptions, SweepRun
@@ -59,7 +59,7 @@ def laptop(proposal: Sandbox, tmp_path: Path) -> Sandbox:
 
 
 def codes(sandbox: Sandbox) -> set[str]:
-    return {problem.code for problem in check(sandbox.workspace, base="origin/main").problems}
+    return {problem.code for problem in check_change(sandbox.workspace, base="origin/main").problems}
 
 
 def set_policy(sandbox: Sandbox, mode: str) -> None:

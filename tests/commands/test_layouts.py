@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, local
 from sweepledger.commands.reports.rerun import run_again
 from sweepledger.commands.run import SweepRun
-from sweepledger.commands.try_ import try_
+from sweepledger.commands.try_ import try_trial
 from sweepledger.errors import RepositoryError
 from sweepledger.repo import batches
 from sweepledger.verbs.retry import retry_trials
@@ -70,7 +70,7 @@ def test_a_script_at_the_root_is_swept_checked_and_reproduced(script: Sandbox) -
 
     generate(script.workspace)
     script.commit("Ask")
-    assert check(script.workspace).problems == ()
+    assert check_change(script.workspace).problems == ()
     assert run(script) == ("ok", "ok")
     trial = batches.in_work_tree(script.root)[0].trials[0].id
     assert run_again(script.workspace, trial).is_equal
@@ -113,10 +113,10 @@ def test_a_selection_without_a_committed_file_locks_nothing(script: Sandbox) -> 
 
 def test_a_trial_of_the_work_tree_has_the_selected_files_only(script: Sandbox) -> None:
     ask(script, code="{path: [train.py]}")
-    assert not try_(script.workspace, "fit", 0, quiet=True).is_ok
+    assert not try_trial(script.workspace, "fit", 0, quiet=True).is_ok
     ask(script, code="{path: [train.py, helper.py]}")
     script.write("helper.py", "not_committed = True")
-    assert try_(script.workspace, "fit", 0, quiet=True).is_ok
+    assert try_trial(script.workspace, "fit", 0, quiet=True).is_ok
 
 
 def test_code_of_a_merged_batch_is_found_again_after_the_store_was_pruned(script: Sandbox) -> None:
@@ -138,7 +138,7 @@ def test_code_of_a_merged_batch_is_found_again_after_the_store_was_pruned(script
     script.git("config", "user.email", "ada@example.org")
     assert SweepRun.prepare(script.workspace, ("fit",)).dry_run().generated[0].warnings == (warning,)
     script.commit("Extend")
-    assert check(script.workspace).problems == ()
+    assert check_change(script.workspace).problems == ()
 
 
 @pytest.mark.sampled(1)
@@ -171,7 +171,7 @@ def test_a_lock_with_a_selection_at_another_path_is_refused(script: Sandbox) -> 
     lock.write_text(lock.read_text().replace('"path": "."', '"path": "code"'))
     script.commit("Ask")
 
-    assert {problem.code for problem in check(script.workspace).problems} >= {"batch-forged"}
+    assert {problem.code for problem in check_change(script.workspace).problems} >= {"batch-forged"}
 
 
 def test_code_that_is_selected_from_no_commit_is_refused(script: Sandbox) -> None:
@@ -182,6 +182,6 @@ def test_code_that_is_selected_from_no_commit_is_refused(script: Sandbox) -> Non
     script.git("commit", "-q", "-m", "Ask and change")
     script.git("commit", "-q", "--amend", "-m", "As one")
 
-    codes = {problem.code for problem in check(script.workspace).problems}
+    codes = {problem.code for problem in check_change(script.workspace).problems}
 
     assert codes & {"program-not-shown", "code-unreachable"}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sweepledger.commands.cancel import cancel
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
 from sweepledger.commands.repository.workspace import Target, Workspace
@@ -119,7 +119,7 @@ def test_where_a_person_reviews_each_round_the_collector_asks_for_none(
 
 
 def errors(sandbox: Sandbox, base: str) -> list[str]:
-    report = check(sandbox.workspace, base=base)
+    report = check_change(sandbox.workspace, base=base)
     return [str(problem) for problem in report.problems if problem.severity is Severity.ERROR]
 
 

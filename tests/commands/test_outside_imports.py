@@ -13,7 +13,7 @@ import pytest
 from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, RefusedBatch, local
 from sweepledger.commands.reports.rerun import run_again
-from sweepledger.commands.try_ import try_
+from sweepledger.commands.try_ import try_trial
 from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.repo import batches
 from sweepledger.structs.program import EnvironmentLock
@@ -103,7 +103,7 @@ def test_an_edited_module_beside_the_locked_folder_is_named_before_anything_runs
         "code/train.py:1 imports common, which the code lacks: it would come from common of the work tree, "
     )
     assert refused == [f"{message}which has uncommitted changes (common/loss.py)"]
-    (warning,) = try_(sandbox.workspace, "fit", 0, quiet=True).warnings
+    (warning,) = try_trial(sandbox.workspace, "fit", 0, quiet=True).warnings
     assert warning.code == "import-outside-code"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue, SearchEnded
@@ -250,7 +250,7 @@ def test_a_round_too_many_is_refused(sandbox: Sandbox) -> None:
 
 
 def errors(sandbox: Sandbox, base: str) -> list[str]:
-    checked = check(sandbox.workspace, base=base)
+    checked = check_change(sandbox.workspace, base=base)
     return [str(problem) for problem in checked.problems if problem.severity is Severity.ERROR]
 
 

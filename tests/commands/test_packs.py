@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.reports.outputs import fetch_artifacts, trial_logs
 from sweepledger.commands.reports.rerun import run_again
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.run import RunOptions, SweepRun
-from sweepledger.commands.try_ import try_
+from sweepledger.commands.try_ import try_trial
 from sweepledger.engine.local.events import PodEnded
 from sweepledger.formats import records_jsonl
 from sweepledger.repo import batches
@@ -85,7 +85,7 @@ def test_a_packed_and_an_unpacked_run_give_equal_records_but_for_times_and_place
     lock = batch_of(laptop, "packed").lock
     assert (lock.run.pack, lock.pods) == (Pack(3, 2), 3)
     assert {record.shared for records in packed.values() for record in records} <= {1, 2}
-    assert not check(laptop.workspace).problems
+    assert not check_change(laptop.workspace).problems
     assert verify_results(laptop.workspace).is_good
 
 
@@ -168,7 +168,7 @@ def test_one_trial_of_a_pack_can_be_read_tried_and_reproduced(laptop: Sandbox) -
     (attempt,) = trial_logs(workspace, row.trial, state=state).attempts
     fetched = fetch_artifacts(workspace, row.trial, into=laptop.root / "got", state=state)
     again = run_again(workspace, row.trial)
-    tried = try_(workspace, "packed", 4, quiet=True)
+    tried = try_trial(workspace, "packed", 4, quiet=True)
 
     assert attempt.stdout.startswith("x is 2.0\n")
     assert (fetched.folder / "x.txt").read_text() == "2.0"

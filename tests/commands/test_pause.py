@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.cancel import cancel, pause, resume, scale
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate, push_batches
@@ -20,7 +20,7 @@ from tests.repository import Sandbox, followed_by
 
 
 def codes(sandbox: Sandbox) -> list[str]:
-    return [problem.code for problem in check(sandbox.workspace).problems]
+    return [problem.code for problem in check_change(sandbox.workspace).problems]
 
 
 def stored(sandbox: Sandbox) -> batches.StoredBatch:

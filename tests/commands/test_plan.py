@@ -4,7 +4,7 @@ import pytest
 
 from sweepledger.cli.text.plan import rejection_text
 from sweepledger.commands.generate import generate
-from sweepledger.commands.plan import Planned, plan
+from sweepledger.commands.plan import Planned, plan_sweeps
 from sweepledger.errors import UsageError
 from sweepledger.plan import Difference, Review, UnreadableSpec
 from sweepledger.repo import batches
@@ -40,7 +40,7 @@ run:
 
 
 def review(sandbox: Sandbox, name: str = "peak", base: str | None = None) -> Review:
-    (result,) = plan(sandbox.workspace, [name], base=base).reviews
+    (result,) = plan_sweeps(sandbox.workspace, [name], base=base).reviews
     return result
 
 
@@ -192,7 +192,7 @@ def test_a_base_that_is_no_commit_is_refused(sandbox: Sandbox) -> None:
     sandbox.spec()
 
     with pytest.raises(UsageError, match="--base nowhere is not a commit"):
-        plan(sandbox.workspace, base="nowhere")
+        plan_sweeps(sandbox.workspace, base="nowhere")
 
 
 def test_a_spec_that_was_wrong_at_the_base_cannot_be_compared_and_stops_nothing(sandbox: Sandbox) -> None:
@@ -247,7 +247,7 @@ def test_without_names_only_sweeps_that_a_merge_would_change_are_reviewed(sandbo
     sandbox.spec("peak", xs="1, 2, 3, 4")
     sandbox.spec("fresh")
 
-    result = plan(sandbox.workspace)
+    result = plan_sweeps(sandbox.workspace)
 
     assert names(result) == ["fresh", "peak"]
     assert result.unchanged == ("still",)
@@ -259,7 +259,7 @@ def test_a_wrong_spec_hides_no_good_one(sandbox: Sandbox, requested: tuple[str, 
     endless = sandbox.spec("endless", xs="1, 2")
     endless.write_text(endless.read_text() + "constraints: [x > 2]\n")
 
-    result = plan(sandbox.workspace, requested)
+    result = plan_sweeps(sandbox.workspace, requested)
 
     assert names(result) == ["peak"]
     assert [(problem.file, problem.code) for problem in result.problems] == [
@@ -299,7 +299,7 @@ def test_planning_writes_nothing(sandbox: Sandbox) -> None:
     sandbox.spec()
     before = sorted(path for path in sandbox.root.rglob("*") if ".git" not in path.parts)
 
-    plan(sandbox.workspace)
+    plan_sweeps(sandbox.workspace)
 
     assert sorted(path for path in sandbox.root.rglob("*") if ".git" not in path.parts) == before
 

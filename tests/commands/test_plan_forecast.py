@@ -3,7 +3,7 @@
 import pytest
 
 from sweepledger.commands.generate import generate
-from sweepledger.commands.plan import plan
+from sweepledger.commands.plan import plan_sweeps
 from sweepledger.commands.verification.rebuild import rebuild_results
 from sweepledger.plan import DurationSource, Forecast
 from tests.commands.recording import record_batch
@@ -18,7 +18,7 @@ defaults: {pool: small}
 
 
 def foreseen(sandbox: Sandbox, name: str = "peak") -> Forecast:
-    (review,) = plan(sandbox.workspace, [name]).reviews
+    (review,) = plan_sweeps(sandbox.workspace, [name]).reviews
     assert review.forecast is not None
     return review.forecast
 
@@ -40,8 +40,8 @@ def test_until_something_is_recorded_its_author_is_believed(sandbox: Sandbox) ->
     forecast = foreseen(sandbox)
 
     assert forecast.source is DurationSource.EXPECTED
-    assert forecast.completion is not None
-    assert forecast.completion.median == 60  # four of half a minute, two at once
+    assert forecast.completion_seconds is not None
+    assert forecast.completion_seconds.median == 60  # four of half a minute, two at once
 
 
 def test_recorded_trials_of_the_same_program_are_believed_whatever_sweep_they_are_of(
@@ -78,8 +78,8 @@ def test_time_depends_on_the_values_where_records_are_enough_to_say_so(sandbox: 
     forecast = foreseen(sandbox)
 
     assert forecast.parameters == ("x",)
-    assert forecast.hours is not None
-    assert forecast.hours.median * 3600 == pytest.approx(30, rel=0.15)
+    assert forecast.trial_hours is not None
+    assert forecast.trial_hours.median * 3600 == pytest.approx(30, rel=0.15)
 
 
 def test_what_is_active_in_the_pool_comes_first(sandbox: Sandbox) -> None:
@@ -95,9 +95,9 @@ def test_what_is_active_in_the_pool_comes_first(sandbox: Sandbox) -> None:
     behind = foreseen(sandbox)
 
     assert (alone.ahead, behind.ahead, behind.uncounted) == (0, 1, 0)
-    assert alone.completion is not None
-    assert behind.completion is not None
-    assert behind.completion.high > alone.completion.high
+    assert alone.completion_seconds is not None
+    assert behind.completion_seconds is not None
+    assert behind.completion_seconds.high > alone.completion_seconds.high
     assert behind.money is not None
     assert behind.money.median == pytest.approx(2 * 20 / 3600 * 0.6 / 4, rel=0.15)
 
@@ -111,7 +111,7 @@ def test_the_best_of_what_is_recorded_is_remarked_on_where_it_lies_at_an_end(san
 
     def notes_at_an_end(xs: str) -> list[str]:
         sandbox.spec(xs=xs)
-        (review,) = plan(sandbox.workspace, ["peak"]).reviews
+        (review,) = plan_sweeps(sandbox.workspace, ["peak"]).reviews
         return [note.text.partition(",")[0] for note in review.notes if note.kind == "best-at-an-end"]
 
     assert notes_at_an_end("0.5, 1, 2, 3") == ["x=3 of the best trial so far"]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.plan import plan
+from sweepledger.commands.plan import plan_sweeps
 from sweepledger.plan import review_as_data
 from tests.repository import Sandbox
 from tests.searches import begun, hill, record
@@ -14,7 +14,7 @@ def test_before_the_first_round_all_rounds_are_new(sandbox: Sandbox) -> None:
     hill(sandbox, size=3, rounds=5)
     sandbox.commit("Ask for a search")
 
-    (review,) = plan(sandbox.workspace).reviews
+    (review,) = plan_sweeps(sandbox.workspace).reviews
 
     assert review.counts.new == 15
     assert review_as_data(review)["search"] == {"size": 3, "trials": 15, "rounds": 5, "ahead": 1}
@@ -29,8 +29,8 @@ def test_what_is_recorded_is_not_paid_for_again_and_a_running_search_is_no_news(
     begun(sandbox, size=3, rounds=5)
     record(sandbox, results)
 
-    assert plan(sandbox.workspace).unchanged == ("hill",)
-    (review,) = plan(sandbox.workspace, ["hill"]).reviews
+    assert plan_sweeps(sandbox.workspace).unchanged == ("hill",)
+    (review,) = plan_sweeps(sandbox.workspace, ["hill"]).reviews
 
     assert (review.counts.new, review.counts.running, review.counts.recorded) == (9, 3, 3)
     assert review_as_data(review)["search"]["rounds"] == 3
@@ -45,7 +45,7 @@ def test_whatever_bounds_the_search_bounds_its_plan(sandbox: Sandbox, more: str,
     hill(sandbox, size=3, rounds=5, more=more)
     sandbox.commit("Ask for a search")
 
-    (review,) = plan(sandbox.workspace).reviews
+    (review,) = plan_sweeps(sandbox.workspace).reviews
 
     assert review.counts.new == trials
 
@@ -57,6 +57,6 @@ def test_rungs_are_played_since_each_is_smaller_than_the_one_before(sandbox: San
     sandbox.write("sweeps/hill.yaml", text)
     sandbox.commit("Ask for a search")
 
-    (review,) = plan(sandbox.workspace).reviews
+    (review,) = plan_sweeps(sandbox.workspace).reviews
 
     assert review_as_data(review)["search"] == {"size": 9, "trials": 9 + 3 + 1, "rounds": 3, "ahead": 1}

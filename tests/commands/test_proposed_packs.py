@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.generate import generate
 from sweepledger.commands.generation import packs
-from sweepledger.commands.plan import plan
+from sweepledger.commands.plan import plan_sweeps
 from sweepledger.plan import PlannedTrials, TimingHistory
 from sweepledger.plan.durations import TimedTrial
 from sweepledger.repo import batches
@@ -80,7 +80,7 @@ def spec(sandbox: Sandbox, more: str = "", *, search: bool = False) -> None:
 
 
 def proposed(sandbox: Sandbox) -> list[str]:
-    (review,) = plan(sandbox.workspace).reviews
+    (review,) = plan_sweeps(sandbox.workspace).reviews
     return [note.text for note in review.notes if note.kind == "pack"]
 
 
@@ -102,7 +102,7 @@ def test_the_block_of_the_plan_is_what_suits_the_trials_and_pasted_it_is_what_ru
     (batch,) = batches.in_work_tree(sandbox.root)
     assert batch.lock.run.pack == pack
     sandbox.commit("Add a sweep")
-    assert not check(sandbox.workspace).problems
+    assert not check_change(sandbox.workspace).problems
 
 
 def test_no_packs_are_proposed_beside_a_key_that_excludes_them(sandbox: Sandbox) -> None:

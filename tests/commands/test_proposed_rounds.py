@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.generate import generate
-from sweepledger.commands.plan import plan
+from sweepledger.commands.plan import plan_sweeps
 from sweepledger.commands.rounds.next_round import RoundDue, SearchEnded
 from sweepledger.commands.run import RunOptions, SweepRun
 from sweepledger.errors import UsageError
@@ -57,7 +57,7 @@ def sizes(sandbox: Sandbox) -> list[tuple[int, int | None]]:
 
 
 def proposed(sandbox: Sandbox) -> list[str]:
-    (review,) = plan(sandbox.workspace).reviews
+    (review,) = plan_sweeps(sandbox.workspace).reviews
     return [note.text for note in review.notes if note.kind == "rounds"]
 
 
@@ -71,7 +71,7 @@ def test_the_pasted_block_runs_the_trials_in_waves_which_follow_each_other_to_th
     assert proposed(sandbox) == []
     (made,) = generate(sandbox.workspace)
     sandbox.publish("Ask")
-    assert check(sandbox.workspace).problems == ()
+    assert check_change(sandbox.workspace).problems == ()
 
     steps = []
     while active(sandbox.workspace):

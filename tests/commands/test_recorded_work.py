@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.cancel import cancel, pause
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate, generate_changed
 from sweepledger.commands.generation.next_batch import Generated
-from sweepledger.commands.plan import plan
+from sweepledger.commands.plan import plan_sweeps
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.rounds.next_round import RoundDue, SearchEnded
 from sweepledger.errors import RepositoryError, UsageError
@@ -105,7 +105,7 @@ def test_a_value_added_to_an_unpushed_recorded_sweep_requests_this_value_alone(
     before = archived(unpushed)
     unpushed.spec(xs="1, 2, 3, 4")
 
-    (review,) = plan(unpushed.workspace, ["peak"]).reviews
+    (review,) = plan_sweeps(unpushed.workspace, ["peak"]).reviews
     (made,) = generate(unpushed.workspace)
 
     assert (review.counts.new, review.counts.running, review.counts.recorded) == (1, 0, 3)
@@ -192,14 +192,14 @@ def fork(sandbox: Sandbox, results: Path, tmp_path: Path) -> Sandbox:
 def test_a_fork_knows_what_the_team_has_recorded(fork: Sandbox) -> None:
     fork.spec(xs="1, 2, 3")
 
-    (review,) = plan(fork.workspace, ["peak"]).reviews
+    (review,) = plan_sweeps(fork.workspace, ["peak"]).reviews
     (made,) = generate(fork.workspace)
     fork.commit("Request one more")
 
     assert (review.counts.new, review.counts.recorded) == (1, 2)
     assert (new_trials(made), len(archived(fork))) == ([3], 1)
     assert fork.workspace.remote == "upstream"
-    assert check(fork.workspace).problems == ()
+    assert check_change(fork.workspace).problems == ()
 
 
 def test_a_fork_without_a_name_for_the_team_knows_it_too(fork: Sandbox) -> None:
@@ -255,7 +255,7 @@ def test_a_name_of_no_remote_is_refused(fork: Sandbox) -> None:
     fork.git("config", "sweepledger.remote", "upsteam")
 
     with pytest.raises(UsageError, match="'upsteam', which is no remote") as caught:
-        plan(fork.workspace)
+        plan_sweeps(fork.workspace)
 
     assert caught.value.hint == "remotes: origin, upstream; `git config sweepledger.remote NAME`"
 
@@ -355,21 +355,23 @@ def test_results_of_another_sweep_that_were_pushed_elsewhere_do_not_stop_a_searc
 def test_check_names_what_the_base_lacks_and_how_a_vanished_batch_comes_back(unpushed: Sandbox) -> None:
     name = archived(unpushed)[-1]
 
-    problems = check(unpushed.workspace).problems
+    problems = check_change(unpushed.workspace).problems
 
     (moved,) = [problem for problem in problems if problem.code == "batch-moved"]
     assert moved.file == f"overlays/archive/{name}"
     assert "never ran" not in moved.message
     assert not [
-        one for one in check(unpushed.workspace, base="HEAD").problems if one.code.startswith("batch-")
+        one for one in check_change(unpushed.workspace, base="HEAD").problems if one.code.startswith("batch-")
     ]
 
     first = archived(unpushed)[0]
     unpushed.git("rm", "-rq", f"overlays/archive/{first}")
-    (gone,) = [one for one in check(unpushed.workspace, base="HEAD").problems if one.code == "batch-vanished"]
+    (gone,) = [
+        one for one in check_change(unpushed.workspace, base="HEAD").problems if one.code == "batch-vanished"
+    ]
     assert gone.hint is not None
     unpushed.git(*gone.hint.split("`")[1].split()[1:])
-    assert check(unpushed.workspace, base="HEAD").problems == ()
+    assert check_change(unpushed.workspace, base="HEAD").problems == ()
     assert unpushed.git("status", "--porcelain") == ""
 
 
@@ -381,7 +383,7 @@ def test_a_batch_that_never_ran_is_still_refused_in_the_archive_with_a_way_out(s
     sandbox.git("mv", f"overlays/active/{made.batch.name}", f"overlays/archive/{made.batch.name}")
     sandbox.git("commit", "-q", "-m", "Archive it by hand")
 
-    (moved,) = [one for one in check(sandbox.workspace).problems if one.code == "batch-moved"]
+    (moved,) = [one for one in check_change(sandbox.workspace).problems if one.code == "batch-moved"]
 
     assert moved.message == "a batch that never ran must not be in the archive"
     assert (
@@ -391,7 +393,7 @@ def test_a_batch_that_never_ran_is_still_refused_in_the_archive_with_a_way_out(s
     shutil.rmtree(sandbox.root / f"overlays/archive/{made.batch.name}")
     sandbox.git("commit", "-q", "-a", "-m", "Follow the hint")
     generate(sandbox.workspace, ["peak"])
-    assert check(sandbox.workspace).problems == ()
+    assert check_change(sandbox.workspace).problems == ()
 
 
 def test_a_recorded_batch_that_is_not_pushed_counts_as_recorded_in_why(unpushed: Sandbox) -> None:
@@ -418,7 +420,7 @@ def test_what_two_machines_proposed_and_one_recorded_does_not_run_again(
     sandbox.git("checkout", "-q", "laptop", "--", f"overlays/active/{name}", "NOTES.md")
     sandbox.git("commit", "-q", "-m", "A merge that keeps both folders")
 
-    assert "batch-active-twice" in {problem.code for problem in check(sandbox.workspace).problems}
+    assert "batch-active-twice" in {problem.code for problem in check_change(sandbox.workspace).problems}
     (made,) = generate_changed(sandbox.workspace).generated
     sandbox.commit("Remove the copy")
 
@@ -468,7 +470,7 @@ def test_a_retry_knows_the_failed_trials_of_an_unpushed_batch(
     assert (new_trials(made.generated), made.generated.retried) == ([3], 1)
     assert (archived(failed), failed.active()) == (before, [made.batch])
     assert retry_trials(failed.workspace, "peak").commit is None
-    assert check(failed.workspace, base="HEAD").problems == ()
+    assert check_change(failed.workspace, base="HEAD").problems == ()
 
 
 def test_a_retry_with_new_code_knows_them_too_and_replaces_no_proposal(failed: Sandbox) -> None:
@@ -540,10 +542,10 @@ def test_a_cancellation_whose_entry_was_lost_from_the_spec_is_named_again(sandbo
     cancel(sandbox.workspace, "peak")
     sandbox.spec(xs="1, 2")
     sandbox.commit("Lose the entry")
-    assert "batch-moved" in {problem.code for problem in check(sandbox.workspace).problems}
+    assert "batch-moved" in {problem.code for problem in check_change(sandbox.workspace).problems}
 
     cancel(sandbox.workspace, "peak")
 
     assert sandbox.workspace.sweeps(["peak"])[0].cancel == (name,)
     assert archived(sandbox) == [name]
-    assert check(sandbox.workspace).problems == ()
+    assert check_change(sandbox.workspace).problems == ()

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.cancel import cancel
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.generate import generate
-from sweepledger.commands.plan import plan
+from sweepledger.commands.plan import plan_sweeps
 from sweepledger.commands.repository.costs import usage_in
 from sweepledger.errors import IdleError, RepositoryError, SpecError, UsageError
 from sweepledger.repo import batches
@@ -47,7 +47,7 @@ def test_a_renamed_sweep_has_its_records_and_trains_nothing(recorded: Sandbox, *
         move_by_hand(recorded, "summit")
 
     renamed = rename_sweep(recorded.workspace, "peak", "summit")
-    (review,) = plan(recorded.workspace, ["summit"]).reviews
+    (review,) = plan_sweeps(recorded.workspace, ["summit"]).reviews
     list(playing(recorded, "summit"))
 
     assert (renamed.trials, renamed.remaining, len(renamed.batches)) == (3, 0, 1)
@@ -62,7 +62,7 @@ def test_a_renamed_sweep_has_its_records_and_trains_nothing(recorded: Sandbox, *
     assert [sweep.differences for sweep in verify_results(recorded.workspace).sweeps] == [(), ()]
     (copies,) = (recorded.root / "results/summit/records").iterdir()
     assert [usage.seconds for usage in usage_in(copies.read_bytes()).values()] == [0, 0, 0], "charged once"
-    assert check(recorded.workspace).problems == ()
+    assert check_change(recorded.workspace).problems == ()
 
 
 def test_what_was_not_recorded_is_requested_under_the_new_name_alone(recorded: Sandbox) -> None:
@@ -159,7 +159,7 @@ def test_a_sweep_with_retried_trials_keeps_its_rows_and_requests_none_again(
     statuses = [status for _, status, _ in summary(failed, "summit")]
     assert sorted(statuses) == (["ok"] * 3 if is_mended else ["failed", "ok", "ok"])
     assert [each.differences for each in verify_results(failed.workspace).sweeps] == [()] * 2
-    assert check(failed.workspace, base="HEAD").problems == ()
+    assert check_change(failed.workspace, base="HEAD").problems == ()
 
 
 def test_a_retry_that_no_batch_lists_yet_is_run_before(failed: Sandbox, tmp_path: Path) -> None:

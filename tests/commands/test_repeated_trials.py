@@ -8,7 +8,7 @@ import pytest
 
 from sweepledger.cli.text.rounds import pushed_round_text
 from sweepledger.commands.cancel import cancel, pause
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.collection.collector import Collection, collect_from_state
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
@@ -319,7 +319,7 @@ def test_a_proposed_batch_passes_the_check_and_another_one_does_not(
     sandbox.git("checkout", "-q", "-b", "proposal")
     (made,) = push_repeats(Target(sandbox.workspace.repository, branch="proposal"))
     assert isinstance(made, PushedRepeat)
-    assert not [problem for problem in check(sandbox.workspace).problems if problem.code != "pending"]
+    assert not [problem for problem in check_change(sandbox.workspace).problems if problem.code != "pending"]
 
     spec = sandbox.root / "sweeps/peak.yaml"
     sandbox.git("reset", "-q", "--hard", "origin/main")
@@ -331,7 +331,7 @@ def test_a_proposed_batch_passes_the_check_and_another_one_does_not(
     sandbox.git("checkout", "-q", made.commit, "--", "overlays")
     sandbox.commit("Request both")
 
-    problems = check(sandbox.workspace, base=base).problems
+    problems = check_change(sandbox.workspace, base=base).problems
 
     assert {"drift", "trial-repeated"} & {problem.code for problem in problems}
     assert spec.is_file()

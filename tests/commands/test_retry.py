@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.cancel import cancel
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
-from sweepledger.commands.plan import plan
+from sweepledger.commands.plan import plan_sweeps
 from sweepledger.commands.reports.results import rank_trials
 from sweepledger.errors import IdleError, RepositoryError, SpecError, UsageError
 from sweepledger.repo import batches
@@ -183,7 +183,7 @@ def test_what_the_spec_asks_for_already_is_not_written_twice(recorded: Sandbox) 
 def test_a_check_takes_a_retry_for_in_order(recorded: Sandbox, needs_kustomize: None) -> None:
     retry_trials(recorded.workspace, "peak")
 
-    codes = {problem.code for problem in check(recorded.workspace).problems}
+    codes = {problem.code for problem in check_change(recorded.workspace).problems}
 
     assert not codes & {"drift", "trial-repeated"}
 
@@ -193,7 +193,7 @@ def test_a_trial_in_two_batches_is_still_refused_where_nobody_wants_it_again(rec
     spec = recorded.root / "sweeps/peak.yaml"
     spec.write_text(spec.read_text().replace("retry:", "# retry:"))
 
-    problems = check(recorded.workspace).problems
+    problems = check_change(recorded.workspace).problems
 
     assert {"drift", "trial-repeated"} <= {problem.code for problem in problems if made.batch in problem.file}
 
@@ -202,7 +202,9 @@ def test_a_retry_that_a_results_commit_makes_due_stops_nobody_elses_merge(record
     spec = recorded.root / "sweeps/peak.yaml"
     spec.write_text(f"{spec.read_text()}retry: [{first(recorded)}]\n")
 
-    (problem,) = [item for item in check(recorded.workspace).problems if item.code in {"drift", "pending"}]
+    (problem,) = [
+        item for item in check_change(recorded.workspace).problems if item.code in {"drift", "pending"}
+    ]
 
     assert problem.severity == "warning"
 
@@ -353,7 +355,7 @@ def test_failed_trials_run_the_current_code_and_no_others_do(sandbox: Sandbox) -
 
     made = retry_trials(sandbox.workspace, "peak", update=True)
     list(playing(sandbox))
-    (review,) = plan(sandbox.workspace, ["peak"]).reviews
+    (review,) = plan_sweeps(sandbox.workspace, ["peak"]).reviews
 
     first_batch, repaired = batches.in_work_tree(sandbox.root)
     assert repaired.name == made.batch
@@ -372,7 +374,7 @@ def test_failed_trials_run_the_current_code_and_no_others_do(sandbox: Sandbox) -
     every = rank_trials(sandbox.workspace, "peak", state=sandbox.root / ".sweepledger", all_programs=True)
     assert [row.assignment["x"] for row in every.rows[:3]] == [3, 2, 1]
     assert verify_results(sandbox.workspace).sweeps[0].differences == ()
-    assert check(sandbox.workspace).problems == ()
+    assert check_change(sandbox.workspace).problems == ()
 
 
 def test_the_current_code_is_refused_where_it_is_the_same_or_was_tried(sandbox: Sandbox) -> None:

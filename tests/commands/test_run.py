@@ -13,7 +13,7 @@ from unittest.mock import ANY
 import pytest
 
 from sweepledger.commands import local
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.run import BatchesCommitted, CodeLeftOut, HandedOver, RunEvent, RunOptions, SweepRun
 from sweepledger.engine.local.events import PodEnded
@@ -359,7 +359,7 @@ def test_an_interrupted_sweep_is_handed_over_and_finished_elsewhere_without_its_
     assert rest != begun
     assert [commit.batches for commit in handed.recorded] == [(begun,)]
     assert changes(laptop) == ""
-    assert not check(laptop.workspace, base="HEAD").problems
+    assert not check_change(laptop.workspace, base="HEAD").problems
 
     assert handed_over(laptop) == HandedOver((), BatchesCommitted(None, ANY)), (
         "the second time nothing is left to hand over"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.generate import generate_changed
 from sweepledger.commands.generation.next_batch import EditedError
 from tests.repository import Sandbox
@@ -63,7 +63,7 @@ def test_a_changed_table_is_a_change_of_the_spec_that_names_it(sandbox: Sandbox)
 
     sandbox.write("sweeps/points.csv", "x\n1\n2\n3\n")
 
-    assert "drift" in {problem.code for problem in check(sandbox.workspace).problems}
+    assert "drift" in {problem.code for problem in check_change(sandbox.workspace).problems}
     assert changed(sandbox) == (["listed"], [])
     assert len(sandbox.active()) == 2
 

@@ -5,9 +5,9 @@ from runpy import run_path
 
 import pytest
 
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.generate import generate
-from sweepledger.commands.plan import plan
+from sweepledger.commands.plan import plan_sweeps
 from sweepledger.commands.repository import programs
 from sweepledger.errors import SpecError
 from sweepledger.formats import yaml
@@ -51,7 +51,7 @@ def test_the_scratch_has_room_for_a_copy_of_the_locked_code(
     generate(sandbox.workspace)
 
     assert (locked_disk(sandbox), size_limit(sandbox)) == (disk * MIB, limit)
-    assert [problem.code for problem in check(sandbox.workspace, base="HEAD").problems] == []
+    assert [problem.code for problem in check_change(sandbox.workspace, base="HEAD").problems] == []
 
 
 def test_many_small_files_take_a_block_each(sandbox: Sandbox) -> None:
@@ -87,7 +87,7 @@ def test_code_that_is_too_large_to_copy_is_refused_before_a_batch_is_written(
     sandbox.publish("Start")
     monkeypatch.setattr(programs, name, {"LARGEST_CODE": 16 * MIB, "MOST_CODE_FILES": 3}[name])
 
-    (problem,) = [each for review in plan(sandbox.workspace).reviews for each in review.problems]
+    (problem,) = [each for review in plan_sweeps(sandbox.workspace).reviews for each in review.problems]
     with pytest.raises(SpecError) as refused:
         generate(sandbox.workspace)
 

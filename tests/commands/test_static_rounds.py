@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, local
 from sweepledger.commands.repository.workspace import Target
@@ -110,7 +110,7 @@ def test_further_values_run_in_further_rounds_and_known_trials_never_again(
     assert (step.step.round.number, len(step.step.trials)) == (4, 2)
     assert len(trials(sandbox)) == len({*trials(sandbox)}) == 9
     sandbox.commit("Ask for more")
-    assert check(sandbox.workspace).problems == ()
+    assert check_change(sandbox.workspace).problems == ()
 
 
 def test_a_sweep_that_began_without_rounds_goes_on_with_them(sandbox: Sandbox, results: Path) -> None:

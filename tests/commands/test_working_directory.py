@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.generate import generate
 from sweepledger.commands.reports.rerun import recipe, run_again
 from sweepledger.commands.run import RunOptions, SweepRun
-from sweepledger.commands.try_ import try_
+from sweepledger.commands.try_ import try_trial
 from sweepledger.engine.local.volumes import StateFolders
 from sweepledger.errors import SpecError
 from sweepledger.problems import Severity
@@ -62,7 +62,7 @@ datasets:
     prepare: [sh, -c, "printf digits > $SWEEP_DATA/content"]
   words: {{claim: words, digest: "{DIGEST}", prepare: [sh, -c, "printf digits > $SWEEP_DATA/content"]}}
 """
-ALL = "  workdir: mnist\n  keep: [out/]\n  data: {mnist: {at: ../data}}"
+ALL = "  workdir: mnist\n  keep: [out/]\n  data: {mnist: ../data}"
 
 
 def laptop(sandbox: Sandbox, run: str = ALL, *, code: str = ".", data: str = "../data/content") -> Sandbox:
@@ -171,25 +171,25 @@ def test_trials_that_follow_each_other_share_what_none_has_changed(
 @pytest.mark.parametrize(
     ("run_keys", "data"),
     [
-        ("  workdir: mnist\n  data: {mnist: {at: ../../data}}", "../../data/content"),
-        ("  workdir: mnist/\n  data: {mnist: {at: ./data/}}", "data/content"),
-        ("  workdir: mnist\n  data: {mnist: {at: deep/er/data}, words: {}}", "deep/er/data/content"),
-        ("  workdir: mnist\n  data: {mnist: {at: a}, words: {at: ../b}}", "../b/content"),
+        ("  workdir: mnist\n  data: {mnist: ../../data}", "../../data/content"),
+        ("  workdir: mnist/\n  data: {mnist: ./data/}", "data/content"),
+        ("  workdir: mnist\n  data: {mnist: deep/er/data, words: null}", "deep/er/data/content"),
+        ("  workdir: mnist\n  data: {mnist: a, words: ../b}", "../b/content"),
     ],
 )
 def test_a_dataset_is_where_the_program_looks(sandbox: Sandbox, run_keys: str, data: str) -> None:
     laptop(sandbox, run_keys, data=data)
 
-    tried = try_(sandbox.workspace, "peak", 1, quiet=True)
+    tried = try_trial(sandbox.workspace, "peak", 1, quiet=True)
 
     assert (tried.is_ok, tried.record and tried.record.metrics) == (True, {"score": 2.0})
 
 
 def test_a_folder_of_the_code_may_be_where_trials_start(sandbox: Sandbox) -> None:
-    run_keys = "  workdir: mnist\n  keep: ['*.txt']\n  data: {mnist: {at: ../data}}"
+    run_keys = "  workdir: mnist\n  keep: ['*.txt']\n  data: {mnist: ../data}"
     laptop(sandbox, run_keys, code="mnist")
 
-    tried = try_(sandbox.workspace, "peak", 0, quiet=True)
+    tried = try_trial(sandbox.workspace, "peak", 0, quiet=True)
 
     assert tried.record is not None
     assert [artifact.path for artifact in tried.record.artifacts] == ["mnist/log.txt"]
@@ -203,12 +203,12 @@ def test_the_folder_of_a_tried_trial_is_left_on_request(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tried"))
     laptop(sandbox, ALL.replace("keep: [out/]", "keep: [none]"))
 
-    tried = try_(sandbox.workspace, "peak", 1, quiet=True, keep=True)
+    tried = try_trial(sandbox.workspace, "peak", 1, quiet=True, keep=True)
 
     assert tried.folder is not None
     assert (tried.folder / "out/model.pt").read_text() == "digits 2"
     assert tried.as_data()["folder"] == str(tried.folder)
-    assert try_(sandbox.workspace, "peak", 1, quiet=True).folder is None
+    assert try_trial(sandbox.workspace, "peak", 1, quiet=True).folder is None
     assert [*(tmp_path / "tried").iterdir()] == [tried.folder.parents[7]]
 
 
@@ -230,10 +230,12 @@ def test_what_a_trial_is_includes_folder_and_places_and_not_what_is_kept(sandbox
     plain = _program(sandbox)
     assert {"workdir", "at"}.isdisjoint([*plain, *plain["data"]])
 
-    sandbox.write("sweeps/peak.yaml", SPEC.format(code="mnist", run="  data: {mnist: {}}\n  keep: ['*.pt']"))
+    sandbox.write(
+        "sweeps/peak.yaml", SPEC.format(code="mnist", run="  data: {mnist: null}\n  keep: ['*.pt']")
+    )
     assert generate(sandbox.workspace)[0].trials == 2
     assert _program(sandbox) == plain
-    sandbox.write("sweeps/peak.yaml", SPEC.format(code="mnist", run="  data: {mnist: {at: ../data}}"))
+    sandbox.write("sweeps/peak.yaml", SPEC.format(code="mnist", run="  data: {mnist: ../data}"))
     assert _program(sandbox) == {**plain, "data": {**plain["data"], "at": {"mnist": "../data"}}}
     sandbox.write("sweeps/peak.yaml", SPEC.format(code="mnist", run="  data: mnist\n  workdir: mnist"))
     command = [element.removeprefix("mnist/") for element in plain["command"]]
@@ -258,12 +260,12 @@ def _program(sandbox: Sandbox) -> dict[str, Any]:
         ),
         ("  workdir: late", "must be a folder of the committed code, got 'late'", "commit its files"),
         (
-            "  workdir: mnist\n  data: {mnist: {at: ../code}}",
+            "  workdir: mnist\n  data: {mnist: ../code}",
             "must be at a path that the code does not have, got '../code': there is code/train.py",
             "run.code.exclude",
         ),
         (
-            "  workdir: mnist\n  data: {mnist: {at: helper.py/data}}",
+            "  workdir: mnist\n  data: {mnist: helper.py/data}",
             "must be at a path that the code does not have, got 'helper.py/data': there is mnist/helper.py",
             "run.code.exclude",
         ),
@@ -292,7 +294,7 @@ def test_what_the_committed_code_does_not_give_is_refused_before_anything_runs(
     assert hint in (problem.hint or "")
     assert problem.line >= 5
     with pytest.raises(SpecError):
-        check(sandbox.workspace)
+        check_change(sandbox.workspace)
 
 
 def test_a_folder_that_is_not_written_yet_is_a_warning(sandbox: Sandbox) -> None:
@@ -311,7 +313,7 @@ def test_a_tried_trial_has_the_environment_of_its_spec(sandbox: Sandbox) -> None
     path = sandbox.spec()
     path.write_text(path.read_text().replace("\nrun:\n", "\nrun:\n  environment: {FACTOR: '2.5'}\n"))
 
-    tried = try_(sandbox.workspace, "peak", 0, quiet=True)
+    tried = try_trial(sandbox.workspace, "peak", 0, quiet=True)
 
     assert tried.record is not None
     assert tried.record.metrics == {"score": 2.5}

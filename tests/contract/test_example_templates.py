@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, ResultsPushed, local
 from sweepledger.formats.hyperparams_yaml import write as hyperparams_yaml
@@ -116,7 +116,7 @@ def test_eidfs_job_queues_clones_its_code_and_names_its_gpu(sandbox: Sandbox) ->
 def test_the_example_passes_every_check(name: str, sandbox: Sandbox) -> None:
     rendered(example(sandbox, name))
 
-    assert check(sandbox.workspace).problems == ()
+    assert check_change(sandbox.workspace).problems == ()
 
 
 @pytest.mark.sampled(1)

@@ -19,13 +19,16 @@ from sweepledger.commands.rounds.progress import SearchProgress
 from sweepledger.commands.verification.commit_audit import UnsignedChange
 from sweepledger.commands.verification.file_diff import FileDifference
 from sweepledger.exchange.conversion import Loss
+from sweepledger.plan.budgets import Balance
 from sweepledger.plan.changes import FileChange, OutdatedPart
 from sweepledger.plan.coverage import Discrepancy
-from sweepledger.plan.forecast import Quantiles
+from sweepledger.plan.forecast import Forecast, Quantiles
+from sweepledger.plan.review import DesignReview, Note, Rejection, TrialCounts
 from sweepledger.plan.upper_bounds import Cost, PodDisk, RoundBounds
 from sweepledger.results.causes import FactorFinding
 from sweepledger.results.inference import Interval
 from sweepledger.structs.run_config import Pack
+from sweepledger.structs.sweep import Budget
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "generator/sweepledger"
@@ -41,21 +44,37 @@ WRITTEN_BY_ASDICT: dict[str, list[Any]] = {
     "commands/reports/comparison.py": [Interval, Spent, Interval],
     "commands/reports/difference_causes.py": [FactorFinding, Proposal],
     "plan/review_json.py": [
-        Quantiles,
         OutdatedPart,
         Cost,
         Cost,
+        TrialCounts,
         Pack,
         RoundBounds,
+        Forecast,
+        Note,
         PodDisk,
+        Budget,
+        Balance,
         FileChange,
         Discrepancy,
+        DesignReview,
     ],
     "verbs/verify.py": [FileDifference, UnsignedChange],
 }
 """The class of each value whose fields become keys, by the module that writes it: `asdict` does not name them."""
 WRITTEN_BY_VERBS = (
-    *(BatchOrigin, BatchesChange, BestValue, Cancelled, Loss, Origin, Remark, SearchProgress),
+    *(
+        BatchOrigin,
+        BatchesChange,
+        BestValue,
+        Cancelled,
+        Loss,
+        Origin,
+        Quantiles,
+        Rejection,
+        Remark,
+        SearchProgress,
+    ),
 )
 """The classes of other packages that a verb gives as its result, or as a part of it."""
 

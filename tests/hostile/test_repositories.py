@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.commands.generate import generate
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import SpecError, StorageError
@@ -42,7 +42,7 @@ IDENTITY = ("-c", "user.name=Test", "-c", "user.email=test@example.org")
 
 
 def codes(sandbox: Sandbox) -> set[str]:
-    return {problem.code for problem in check(sandbox.workspace).problems}
+    return {problem.code for problem in check_change(sandbox.workspace).problems}
 
 
 def test_rows_that_are_covered_elsewhere_are_there() -> None:
@@ -66,7 +66,7 @@ def test_a_link_in_git_is_refused_unopened(sandbox: Sandbox, place: str, target:
     path.symlink_to(target)
     sandbox.commit("Link")
 
-    (problem,) = check(sandbox.workspace).problems
+    (problem,) = check_change(sandbox.workspace).problems
 
     assert (problem.file, problem.code) == (place, "file-mode")
     assert "got a symbolic link" in problem.message
@@ -109,7 +109,7 @@ def test_what_is_no_plain_file_is_refused_without_a_blocking_read(
                 file.truncate(2**40)
 
     with pytest.raises((StorageError, SpecError)):
-        check(sandbox.workspace)
+        check_change(sandbox.workspace)
 
 
 def test_g2_a_pipe_in_a_batch_is_neither_read_nor_part_of_any_commit(sandbox: Sandbox) -> None:
@@ -181,7 +181,7 @@ def test_g3_nothing_of_a_local_configuration_runs(sandbox: Sandbox) -> None:
     Path(f"{spy}.ran").unlink(missing_ok=True)
 
     generate(sandbox.workspace)
-    check(sandbox.workspace, everything=True)
+    check_change(sandbox.workspace, everything=True)
 
     assert not Path(f"{spy}.ran").exists()
     assert name in sandbox.active()
@@ -274,7 +274,7 @@ def test_g7_a_shallow_clone_and_a_worktree_work_alike(sandbox: Sandbox, tmp_path
     sandbox.git("worktree", "add", "-q", "-b", "side", str(tmp_path / "tree"))
 
     for root in (shallow, tmp_path / "tree"):
-        assert check(Sandbox(sandbox.remote, root).workspace).problems == ()
+        assert check_change(Sandbox(sandbox.remote, root).workspace).problems == ()
 
 
 @pytest.mark.parametrize("state", ["none", "bare", "no git"], ids=lambda state: f"G7 {state}")
@@ -318,7 +318,7 @@ def test_no_two_names_differ_only_where_a_file_system_folds_them(sandbox: Sandbo
     sandbox.write(f"sweeps/{name}", SPEC.format(name=name[:-5], xs="1", parallelism=1))
 
     with pytest.raises(SpecError) as refused:
-        check(sandbox.workspace)
+        check_change(sandbox.workspace)
 
     assert {problem.code for problem in refused.value.problems} & {"sweep-name", "name-mismatch"}
 
@@ -374,7 +374,7 @@ def test_g13_ten_thousand_specs_that_stand_are_not_read(
 
     monkeypatch.setattr(Workspace, "parse", noted)
 
-    report = check(workspace)
+    report = check_change(workspace)
 
     assert read == ["sweep-7.yaml"]
     assert [problem.code for problem in report.problems] == ["drift"]

@@ -36,7 +36,12 @@ def test_without_records_and_expectation_the_duration_is_unknown() -> None:
     result = forecast(a_workload(history=TimingHistory()))
 
     assert result.source is DurationSource.UNKNOWN
-    assert (result.trial_seconds, result.hours, result.money, result.completion) == (None, None, None, None)
+    assert (result.trial_seconds, result.trial_hours, result.money, result.completion_seconds) == (
+        None,
+        None,
+        None,
+        None,
+    )
     assert result.reason == "no trial of this program is recorded"
 
 
@@ -45,7 +50,7 @@ def test_an_expected_duration_has_no_interval() -> None:
 
     assert result.source is DurationSource.EXPECTED
     assert result.trial_seconds == exactly(120)
-    assert result.completion == exactly(6 * 120)
+    assert result.completion_seconds == exactly(6 * 120)
 
 
 def test_records_take_precedence_over_the_expectation() -> None:
@@ -89,11 +94,11 @@ def test_an_idle_pool_takes_its_startup_and_a_busy_one_does_not() -> None:
         forecast(a_workload(pool=sleepy), [a_workload(3, pool=sleepy)]),
     )
 
-    assert first.completion is not None
-    assert second.completion is not None
-    assert 900 < first.completion.median < 1000
+    assert first.completion_seconds is not None
+    assert second.completion_seconds is not None
+    assert 900 < first.completion_seconds.median < 1000
     # The three ahead take a minute at most, and keep the node warm.
-    assert second.completion.median < first.completion.median - 400
+    assert second.completion_seconds.median < first.completion_seconds.median - 400
 
 
 def test_active_batches_delay_completion_and_unknown_ones_are_counted() -> None:
@@ -101,11 +106,11 @@ def test_active_batches_delay_completion_and_unknown_ones_are_counted() -> None:
     behind = forecast(a_workload(), [a_workload(60), a_workload(60, history=TimingHistory())])
 
     assert (behind.ahead, behind.uncounted) == (2, 1)
-    assert alone.completion is not None
-    assert behind.completion is not None
-    assert behind.completion.low > alone.completion.low
+    assert alone.completion_seconds is not None
+    assert behind.completion_seconds is not None
+    assert behind.completion_seconds.low > alone.completion_seconds.low
     # What is left of twenty minutes' work, on average.
-    assert 300 < behind.completion.median - alone.completion.median < 900
+    assert 300 < behind.completion_seconds.median - alone.completion_seconds.median < 900
 
 
 def test_in_an_unlimited_pool_no_trial_waits() -> None:
@@ -114,7 +119,7 @@ def test_in_an_unlimited_pool_no_trial_waits() -> None:
 
     alone, behind = forecast(workload), forecast(workload, [a_workload(600, pool=unlimited)])
 
-    assert behind.completion == alone.completion
+    assert behind.completion_seconds == alone.completion_seconds
 
 
 def test_failed_attempts_cost_time() -> None:
@@ -122,15 +127,15 @@ def test_failed_attempts_cost_time() -> None:
 
     without, with_some = forecast(a_workload(history=shaky)), forecast(a_workload(history=shaky, retries=10))
 
-    assert without.hours is not None
-    assert with_some.hours is not None
-    assert with_some.hours.median > 1.5 * without.hours.median
+    assert without.trial_hours is not None
+    assert with_some.trial_hours is not None
+    assert with_some.trial_hours.median > 1.5 * without.trial_hours.median
 
 
 def test_a_pool_too_small_for_a_trial_has_no_completion_time() -> None:
     result = forecast(a_workload(pool=replace(THREE, node=NodeCapacity("16", "64Gi", gpu=0))))
 
-    assert result.completion is None
+    assert result.completion_seconds is None
 
 
 def test_unknown_configurations_are_like_recorded_ones_and_rounds_run_in_sequence() -> None:
@@ -139,14 +144,16 @@ def test_unknown_configurations_are_like_recorded_ones_and_rounds_run_in_sequenc
     one = forecast(replace(unknown, trials=[None] * 16))
 
     assert at_once.source is in_rounds.source is DurationSource.RECORDS
-    assert at_once.hours == in_rounds.hours, "rounds change when trials run, not for how long"
-    assert at_once.completion is not None
-    assert in_rounds.completion is not None
-    assert one.completion is not None
-    assert in_rounds.completion.median > at_once.completion.median
-    assert in_rounds.completion.median == pytest.approx(one.completion.median * 5, rel=0.05)
-    spread = (in_rounds.completion.high - in_rounds.completion.low) / in_rounds.completion.median
-    assert spread < (one.completion.high - one.completion.low) / one.completion.median
+    assert at_once.trial_hours == in_rounds.trial_hours, "rounds change when trials run, not for how long"
+    assert at_once.completion_seconds is not None
+    assert in_rounds.completion_seconds is not None
+    assert one.completion_seconds is not None
+    assert in_rounds.completion_seconds.median > at_once.completion_seconds.median
+    assert in_rounds.completion_seconds.median == pytest.approx(one.completion_seconds.median * 5, rel=0.05)
+    spread = (
+        in_rounds.completion_seconds.high - in_rounds.completion_seconds.low
+    ) / in_rounds.completion_seconds.median
+    assert spread < (one.completion_seconds.high - one.completion_seconds.low) / one.completion_seconds.median
 
 
 def test_in_rounds_of_equal_trials_each_round_takes_as_long_as_one_trial() -> None:
@@ -154,7 +161,7 @@ def test_in_rounds_of_equal_trials_each_round_takes_as_long_as_one_trial() -> No
 
     result = forecast(replace(workload, history=TimingHistory()))
 
-    assert result.completion == exactly(1800)
+    assert result.completion_seconds == exactly(1800)
 
 
 # What NVIDIA published
@@ -175,7 +182,7 @@ def test_the_plan_of_the_published_grid_on_three_gpus_predicts_its_makespan_from
 
     assert result.parameters == ("batch_size",)
     assert result.trial_seconds is not None
-    assert result.completion is not None
-    assert result.completion.low < 543.5 < result.completion.high
-    assert result.completion.median == pytest.approx(543.5, rel=0.1)
-    assert result.completion.high / result.completion.low < 1.5
+    assert result.completion_seconds is not None
+    assert result.completion_seconds.low < 543.5 < result.completion_seconds.high
+    assert result.completion_seconds.median == pytest.approx(543.5, rel=0.1)
+    assert result.completion_seconds.high / result.completion_seconds.low < 1.5

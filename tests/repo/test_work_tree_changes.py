@@ -2,7 +2,7 @@
 
 import pytest
 
-from sweepledger.commands.check import check
+from sweepledger.commands.check import check_change
 from sweepledger.repo.git import Repository, WorkTreeChanges
 from tests.repository import Sandbox
 
@@ -91,7 +91,7 @@ def test_a_check_sees_edits_that_git_was_told_to_ignore(sandbox: Sandbox, mark: 
     sandbox.git("update-index", mark, path)
     sandbox.write(path, (sandbox.root / path).read_text().replace("256", "512"))
 
-    report = check(sandbox.workspace)
+    report = check_change(sandbox.workspace)
 
     assert [(problem.file, problem.code) for problem in report.problems] == [(path, "batch-edited")]
 
@@ -102,6 +102,6 @@ def test_a_check_sees_a_file_that_no_commit_would_contain_in_a_merged_batch(sand
     path = f"overlays/active/{name}/x.tmp"
     sandbox.write(path, "")
 
-    report = check(sandbox.workspace)
+    report = check_change(sandbox.workspace)
 
     assert (path, "batch-edited") in [(problem.file, problem.code) for problem in report.problems]

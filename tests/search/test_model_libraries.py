@@ -12,8 +12,8 @@ from optuna.samplers import NSGAIISampler
 from optuna.trial import Trial
 from packaging.requirements import Requirement
 
-from sweepledger.commands.plan import plan
-from sweepledger.commands.scaffold.init import new
+from sweepledger.commands.plan import plan_sweeps
+from sweepledger.commands.scaffold.init import new_spec
 from sweepledger.errors import ToolError
 from sweepledger.problems import Severity
 from sweepledger.search.adaptive import Round, next_round
@@ -132,7 +132,7 @@ def test_a_new_search_has_a_method_whose_library_is_installed(
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name in absent else object())
     starter = Starter(("python", "code/train.py"), ("x=0.1..1",))
 
-    new(sandbox.workspace, "fresh", starter)
+    new_spec(sandbox.workspace, "fresh", starter)
 
     text = (sandbox.root / "sweeps/fresh.yaml").read_text()
     assert f"\nmethod: {method}   # a search" in text
@@ -147,6 +147,6 @@ def test_the_plan_says_which_library_a_search_lacks(
     hill(sandbox, method="bayes")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "egobox" else object())
 
-    (review,) = plan(sandbox.workspace, ["hill"]).reviews
+    (review,) = plan_sweeps(sandbox.workspace, ["hill"]).reviews
 
     assert "library-missing" in {problem.code for problem in review.problems}

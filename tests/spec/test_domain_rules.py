@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sweepledger.spec.rules.domains import DISTRIBUTIONS
+from sweepledger.spec.keys import DISTRIBUTIONS
 from sweepledger.structs.combinations import grid_values
 from sweepledger.structs.sweep import Sweep
 from tests.written_specs import SETTINGS, a_spec, good, hints, parse_sweep, parsed, problems_of, spec_bytes

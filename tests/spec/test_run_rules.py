@@ -287,14 +287,14 @@ def test_a_shape_of_several_pods_takes_no_number_of_disruptions() -> None:
 @pytest.mark.parametrize(
     ("run", "codes"),
     [
-        ({"data": {"mnist": {"at": "../data/"}, "cifar": {"at": "../data/cifar"}}}, ["data-place"]),
-        ({"data": {"mnist": {"at": "data"}, "cifar": {"at": "./data"}}}, ["data-place"]),
-        ({"data": {"mnist": {"at": "."}}}, ["data-place"]),
-        ({"data": {"mnist": {"at": ".."}}}, ["data-place"]),
-        ({"data": {"mnist": {"at": "../../data"}}}, ["data-place"]),
-        ({"data": {"mnist": {"at": "data/../../../x"}}}, ["data-place"]),
-        ({"data": {"mnist": {"at": "~/data"}}}, ["data-place"]),
-        ({"data": {"mnist": "../data"}}, ["wrong-type"]),
+        ({"data": {"mnist": "../data/", "cifar": "../data/cifar"}}, ["data-place"]),
+        ({"data": {"mnist": "data", "cifar": "./data"}}, ["data-place"]),
+        ({"data": {"mnist": "."}}, ["data-place"]),
+        ({"data": {"mnist": ".."}}, ["data-place"]),
+        ({"data": {"mnist": "../../data"}}, ["data-place"]),
+        ({"data": {"mnist": "data/../../../x"}}, ["data-place"]),
+        ({"data": {"mnist": "~/data"}}, ["data-place"]),
+        ({"data": {"mnist": {"at": "../data"}}}, ["wrong-type"]),
         ({"data": {}}, ["out-of-range"]),
         ({"workdir": "/code"}, ["workdir"]),
         ({"workdir": "."}, ["workdir"]),
@@ -312,7 +312,7 @@ def test_places_outside_the_private_folder_of_a_trial_are_refused(
 
 
 def test_a_place_is_known_by_its_shortest_form_and_a_program_by_where_it_starts() -> None:
-    data = {"mnist": {"at": "../data/./digits/"}, "cifar": {}}
+    data = {"mnist": "../data/./digits/", "cifar": None}
     run = {"code": {"path": "code"}, "workdir": "code/mnist/", "keep": ["*.pt", "*.pt"], "data": data}
 
     sweep = good(run=run, program="train.py", command=["python", "${program}", "tools/x.py", "${args}"])

@@ -4,7 +4,7 @@ import gc
 import inspect
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +15,6 @@ from typer.core import TyperCommand, TyperGroup
 from typer.models import CommandInfo
 
 from sweepledger import __version__
-from sweepledger.cli.author import generate, new, try_
 from sweepledger.cli.options import FormatOption
 from sweepledger.cli.response import (
     EXIT_INTERRUPTED,
@@ -25,54 +24,30 @@ from sweepledger.cli.response import (
     report_usage_error,
     respond,
 )
-from sweepledger.cli.review import check, plan
-from sweepledger.cli.run import local, run
 
-VERBS: Mapping[str, Callable[..., None] | None] = {
-    "new": new,
-    "import": None,
-    "validate": None,
-    "plan": plan,
-    "try": try_,
-    "run": run,
-    "generate": generate,
-    "check": check,
-    "submit": None,
-    "status": None,
-    "why": None,
-    "results": None,
-    "show": None,
-    "logs": None,
-    "log": None,
-    "compare": None,
-    "site": None,
-    "retry": None,
-    "cancel": None,
-    "rename": None,
-    "verify": None,
-    "export": None,
-    "sync": None,
-}
-"""Each command of `sweep`, in the order of use. None: `verbs/` has a module of its name."""
-
-CLUSTER_VERBS: Mapping[str, Callable[..., None] | None] = {
-    "init": None,
-    "pin": None,
-    "data": None,
-    "bootstrap": None,
-    "doctor": None,
-    "upgrade": None,
-    "local": local,
-    "collect": None,
-    "next": None,
-    "pause": None,
-    "resume": None,
-    "scale": None,
-    "budget": None,
-    "metrics": None,
-    "expire": None,
-}
-"""Each command of `sweep cluster`, in the order of use."""
+VERBS = (
+    *(
+        "new",
+        "import",
+        "validate",
+        "plan",
+        "try",
+        "run",
+        "generate",
+        "check",
+        "submit",
+        "status",
+        "why",
+        "results",
+    ),
+    *("show", "logs", "log", "compare", "site", "retry", "cancel", "rename", "verify", "export", "sync"),
+)
+"""The commands of `sweep`, in the order of use; each is a module of `verbs/`."""
+CLUSTER_VERBS = (
+    *("init", "pin", "data", "bootstrap", "doctor", "upgrade", "local", "collect", "next", "pause", "resume"),
+    *("scale", "budget", "metrics", "expire"),
+)
+"""The commands of `sweep cluster`, in the order of use; each is a module of `verbs/cluster/`."""
 
 SUMMARY = "Hyperparameter sweeps as reviewed commits: spec in, overlays out; results in, commit out."
 CLUSTER_SUMMARY = "Set up a team's repository and its cluster, and operate them."
@@ -92,14 +67,13 @@ class VerbGroup(TyperGroup):
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        verbs = VERBS if self.name == "sweep" else CLUSTER_VERBS
-        groups = self.commands
         self.package = PACKAGES[self.name or "sweep"]
-        self.commands = {
-            name: groups.get(name) or TyperCommand(name, short_help=self.summary(name), rich_markup_mode=None)
-            for name in (*verbs, *(groups.keys() - verbs.keys()))
+        verbs = VERBS if self.name == "sweep" else CLUSTER_VERBS
+        self.late = {*verbs}
+        stubs = {
+            name: TyperCommand(name, short_help=self.summary(name), rich_markup_mode=None) for name in verbs
         }
-        self.late = {name for name in verbs if name not in groups}
+        self.commands = {**stubs, **self.commands}
 
     def load(self, name: str) -> None:
         """Import the module of a verb, and make the verb's command from it."""
@@ -158,8 +132,8 @@ def all_commands() -> VerbGroup:
     return group
 
 
-def _group(name: str, summary: str, verbs: Mapping[str, Callable[..., None] | None]) -> typer.Typer:
-    group = typer.Typer(
+def _group(name: str, summary: str) -> typer.Typer:
+    return typer.Typer(
         name=name,
         cls=VerbGroup,
         help=summary,
@@ -168,14 +142,10 @@ def _group(name: str, summary: str, verbs: Mapping[str, Callable[..., None] | No
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
-    for command, function in verbs.items():
-        if function is not None:
-            group.command(command)(function)
-    return group
 
 
-app = _group("sweep", SUMMARY, VERBS)
-app.add_typer(_group("cluster", CLUSTER_SUMMARY, CLUSTER_VERBS))
+app = _group("sweep", SUMMARY)
+app.add_typer(_group("cluster", CLUSTER_SUMMARY))
 
 
 def _print_version(requested: bool) -> None:

@@ -126,6 +126,13 @@ OutputOption = Annotated[
     typer.Option("--output", metavar="PATH", help="Write to this file, which must not exist."),
 ]
 
+WithoutGpuOption = Annotated[
+    bool,
+    typer.Option(
+        "--without-gpu", help="Run trials without the GPUs that they require; their records say so."
+    ),
+]
+
 
 def reader_pod(
     workspace: "Workspace",

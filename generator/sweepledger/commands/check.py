@@ -34,7 +34,7 @@ class CheckReport:
     """Files and folders that were checked and that git does not track: a merge would not include them."""
 
 
-def check(
+def check_change(
     workspace: Workspace,
     *,
     base: str | None = None,

@@ -122,7 +122,7 @@ class Planned:
     """The month of the budgets."""
 
 
-def plan(
+def plan_sweeps(
     workspace: Workspace, names: Iterable[str] = (), *, base: str | None = None, month: str | None = None
 ) -> Planned:
     """Review sweeps before anything is spent; without names, those that a merge would change."""

@@ -80,7 +80,7 @@ class Tried:
         }
 
 
-def try_(workspace: Workspace, name: str, number: int, *, quiet: bool, keep: bool = False) -> Tried:
+def try_trial(workspace: Workspace, name: str, number: int, *, quiet: bool, keep: bool = False) -> Tried:
     """Run trial `number` of a sweep's plan under the launcher, as a pod would; `quiet` keeps stdout free.
 
     `keep` leaves the folder that it has written to. The plan of a search is its first round.

@@ -176,7 +176,7 @@ def decode(annotation: Any, data: Any, name: str = "") -> Any:
     stated = type_of(annotation)
     kind, form = stated.kind, stated.form
     is_class = isinstance(kind, type) and is_dataclass(kind)
-    values = (
+    values: dict[str, Any] = (
         {field.name: name for field in fields(kind) if NAME in type_of(cast("Any", field.type)).metadata}
         if is_class
         else {}

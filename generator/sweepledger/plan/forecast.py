@@ -268,16 +268,16 @@ class Forecast:
     """The parameters that the duration depends on, the strongest effect first."""
     trial_seconds: Quantiles | None = None
     """Seconds of one trial; like all quantities below, None if unknown."""
-    hours: Quantiles | None = None
+    trial_hours: Quantiles | None = None
     """Hours of single trials, one after the other, including retries."""
     money: Quantiles | None = None
     """Also None if the pool has no price."""
-    completion: Quantiles | None = None
+    completion_seconds: Quantiles | None = None
     """Seconds from the merge to the end of the last trial, including batches that are ahead in the pool."""
     ahead: int = 0
     """Active batches in its pool."""
     uncounted: int = 0
-    """Active batches of unknown duration, which `completion` does not include."""
+    """Active batches of unknown duration, which `completion_seconds` does not include."""
     reason: str = ""
     """Why the estimate is unavailable."""
 

@@ -7,35 +7,10 @@ from typing import Any, assert_never
 from sweepledger.plan.budgets import Balance
 from sweepledger.plan.changes import CodeChange, Difference, UnreadableSpec
 from sweepledger.plan.coverage import Histogram, ParameterCoverage, ValueCounts
-from sweepledger.plan.forecast import Forecast, Quantiles
 from sweepledger.plan.review import DesignReview, Review
 from sweepledger.plan.upper_bounds import PoolUsage
 from sweepledger.structs.trial import Trial
 from sweepledger.structs.values import as_data
-
-
-def forecast_as_data(forecast: Forecast | None) -> dict[str, Any] | None:
-    """Return a forecast as JSON data."""
-    if forecast is None:
-        return None
-    return {
-        "source": str(forecast.source),
-        "trials": forecast.trials,
-        "records": forecast.records,
-        "parameters": list(forecast.parameters),
-        "trial_seconds": _quantiles(forecast.trial_seconds),
-        "trial_hours": _quantiles(forecast.hours),
-        "money": _quantiles(forecast.money),
-        "completion_seconds": _quantiles(forecast.completion),
-        "ahead": forecast.ahead,
-        "uncounted": forecast.uncounted,
-        "reason": forecast.reason,
-    }
-
-
-def _quantiles(quantiles: Quantiles | None) -> dict[str, float] | None:
-    return None if quantiles is None else asdict(quantiles)
-
 
 MAX_TRIALS = 1000
 """Limit for the lists of added and of removed trials; the counts include all."""
@@ -54,9 +29,7 @@ def review_as_data(review: Review) -> dict[str, Any]:
         "trials": len(review.trials),
         "configurations": review.coverage.configurations,
         "replicates": sweep.replicates,
-        "new": review.counts.new,
-        "running": review.counts.running,
-        "recorded": review.counts.recorded,
+        **asdict(review.counts),
         "unlocked": review.unlocked,
         "outdated": [asdict(part) for part in review.outdated],
         "code": [_code_change(change) for change in review.code],
@@ -73,12 +46,12 @@ def review_as_data(review: Review) -> dict[str, Any]:
         "batch": review.batch,
         "cluster": review.cluster,
         "search": None if review.further_rounds is None else asdict(review.further_rounds),
-        "forecast": forecast_as_data(review.forecast),
+        "forecast": None if review.forecast is None else asdict(review.forecast),
         "budgets": [balance_as_data(balance) for balance in review.balances],
-        "notes": [{"kind": note.kind, "text": note.text} for note in review.notes],
+        "notes": list(map(asdict, review.notes)),
         "pool": pool_usage_as_data(review.pool_usage),
         "disk": None if review.disk is None else asdict(review.disk),
-        "budget": {"max_trials": sweep.budget.max_trials, "max_gpu_hours": sweep.budget.max_gpu_hours},
+        "budget": asdict(sweep.budget),
         "design": _design(review.design),
         "parameters": [_parameter(parameter) for parameter in review.coverage.parameters],
         "constants": dict(review.coverage.constants),
@@ -90,16 +63,7 @@ def review_as_data(review: Review) -> dict[str, Any]:
 
 def balance_as_data(balance: Balance) -> dict[str, Any]:
     """Return a balance as JSON data."""
-    return {
-        "team": balance.team,
-        "unit": str(balance.unit),
-        "limit": balance.limit,
-        "used": balance.used,
-        "reserved": balance.reserved,
-        "requested": balance.requested,
-        "remaining": balance.remaining,
-        "exceeded": balance.is_exceeded,
-    }
+    return {**asdict(balance), "remaining": balance.remaining, "exceeded": balance.is_exceeded}
 
 
 def pool_usage_as_data(usage: PoolUsage | None) -> dict[str, Any] | None:
@@ -124,20 +88,9 @@ def _code_change(change: CodeChange) -> dict[str, Any]:
 
 
 def _design(design: DesignReview) -> dict[str, Any]:
-    return {
-        "method": design.method,
-        "candidates": design.candidates,
-        "rejected": design.rejected,
-        "duplicates": design.duplicates,
-        "kept": design.kept,
-        "acceptance": design.acceptance,
-        "constraints": [
-            {"text": constraint.text, "rejected": constraint.rejected, "unevaluated": constraint.unevaluated}
-            for constraint in design.constraints
-        ],
-        "discrepancy": design.discrepancy
-        and {**asdict(design.discrepancy), "random": design.discrepancy.random},
-    }
+    discrepancy = design.discrepancy
+    random = None if discrepancy is None else {**asdict(discrepancy), "random": discrepancy.random}
+    return {**asdict(design), "acceptance": design.acceptance, "discrepancy": random}
 
 
 def _parameter(parameter: ParameterCoverage) -> dict[str, Any]:

@@ -64,12 +64,48 @@ Points = Annotated[
 ]
 Positive = Annotated[float, Meta(gt=0)]
 Step = Annotated[int, Meta(ge=1, le=LARGEST_EXACT_INTEGER)]
-DISTRIBUTIONS = (
-    *("constant", "categorical", "categorical_w_probabilities", "uniform", "int_uniform", "q_uniform"),
-    *("log_uniform", "log_uniform_values", "q_log_uniform", "q_log_uniform_values"),
-    *("inv_log_uniform", "inv_log_uniform_values", "normal", "q_normal", "log_normal", "q_log_normal"),
-    *("truncated_normal", "beta", "q_beta"),
-)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The keys of a form of parameter."""
+
+    needs: frozenset[str]
+    may_have: frozenset[str] = frozenset()
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """Every key of the form but `when`, which all have."""
+        return self.needs | self.may_have
+
+    @classmethod
+    def of(cls, needs: str = "", may_have: str = "") -> "Form":
+        """Return the form with these keys, in words."""
+        return cls(frozenset(needs.split()), frozenset(may_have.split()))
+
+
+DISTRIBUTIONS = {
+    "constant": Form.of("value"),
+    "categorical": Form.of("values", "probabilities"),
+    "categorical_w_probabilities": Form.of("values probabilities"),
+    "uniform": Form.of("min max", "count"),
+    "int_uniform": Form.of("min max"),
+    "q_uniform": Form.of("min max", "q"),
+    "log_uniform": Form.of("min max", "count"),
+    "log_uniform_values": Form.of("min max", "count"),
+    "q_log_uniform": Form.of("min max", "q"),
+    "q_log_uniform_values": Form.of("min max", "q"),
+    "inv_log_uniform": Form.of("min max", "count"),
+    "inv_log_uniform_values": Form.of("min max", "count"),
+    "normal": Form.of("", "mu sigma"),
+    "q_normal": Form.of("", "mu sigma q"),
+    "log_normal": Form.of("", "mu sigma"),
+    "q_log_normal": Form.of("", "mu sigma q"),
+    "truncated_normal": Form.of("", "mu sigma min max"),
+    "beta": Form.of("", "a b"),
+    "q_beta": Form.of("", "a b q"),
+}
+"""The keys of each distribution."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,6 +314,8 @@ class EarlyTerminate:
                 return TargetStop(first)
 
 
+SEARCH_KEYS = frozenset({"assignments", "constraints", "derived", "parameters", "zip"})
+"""Keys of what is tried, which may be large: `space_builder` reads them."""
 METHODS = (*("grid", *Sampler, "list"), *Method)
 NAME_EXAMPLE = "mnist-grid-b1-3f9a1c2e"
 BatchName = Annotated[str, Meta(description="Name of a batch.", examples=[NAME_EXAMPLE])]

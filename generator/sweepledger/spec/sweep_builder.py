@@ -11,7 +11,7 @@ from sweepledger.model.keys import decode
 from sweepledger.problems import Problem, Severity, SourceMap, SourcePath, SourcePosition
 from sweepledger.reader import DocumentPath
 from sweepledger.spec.draft import Draft, RawMapping
-from sweepledger.spec.keys import Spec
+from sweepledger.spec.keys import SEARCH_KEYS, Spec
 from sweepledger.spec.sections import search_section
 from sweepledger.spec.space_builder import build_space, frozen_value
 from sweepledger.structs.program import (
@@ -77,7 +77,7 @@ def _data(named: str | Iterable[str] | None) -> str | None:
 def _data_places(named: Any) -> DataPlaces:
     """Return the places of datasets in their shortest form, so that `./data` and `data` are the same program."""
     places = named.items() if isinstance(named, Mapping) else ()
-    return MappingProxyType({name: normpath(place["at"]) for name, place in sorted(places) if "at" in place})
+    return MappingProxyType({name: normpath(place) for name, place in sorted(places) if place is not None})
 
 
 def _code_folder(code: CodeKeys) -> str:
@@ -110,14 +110,11 @@ class ParsedSpec:
     warnings: tuple[Problem, ...] = ()
 
 
-READ_FROM_DRAFT = frozenset({"assignments", "constraints", "derived", "parameters", "run", "zip"})
-"""Keys of the search, which may be large, and of the run, which depends on the settings."""
-
-
 def build_spec(draft: Draft, warnings: tuple[Problem, ...]) -> ParsedSpec:
     """Build the sweep of a draft without errors, and its source map."""
     document, data = draft.document, draft.document.data
-    spec: Spec = decode(Spec, {key: data[key] for key in data.keys() - READ_FROM_DRAFT})
+    # Defaults of the run depend on the settings.
+    spec: Spec = decode(Spec, {key: data[key] for key in data.keys() - SEARCH_KEYS - {"run"}})
     design = _design(draft, spec)
     run = _with_whole_rounds(build_run(data.get("run", {}), draft.settings), draft, design)
     scripts = tuple(_scripts(draft, run))

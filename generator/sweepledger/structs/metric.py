@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from sweepledger.model.keys import like
+
 MAX_METRIC_NAME_LENGTH = 63
 LONGEST_MATCH = 1000
 """Characters of a line that patterns of metrics are applied to, as in the launcher."""
@@ -89,10 +91,17 @@ class Goal(StrEnum):
     MINIMIZE = "minimize"
 
 
-MetricName = Annotated[
+MetricForm = Annotated[
     str,
+    like(
+        METRIC_NAME.pattern,
+        "must begin with a letter and have at most 63 letters, digits and any of _ . / @ -",
+        code="metric-name",
+    ),
+]
+MetricName = Annotated[
+    MetricForm,
     Meta(
-        pattern=f"^{METRIC_NAME.pattern}$",
         description="Name of the metric as the trial reports it.",
         examples=["test_accuracy"],
     ),
@@ -144,7 +153,7 @@ class Metric:
     """Regular expressions of the format `regex`, with the group `value`, and optionally `name` and `step`."""
     capture: Annotated[bool, Meta(examples=[True])] = False
     """Whether metrics that a Python program logs to W&B or MLflow are captured; needs `format: jsonl`."""
-    curve: Annotated[str, Meta(pattern=f"^{METRIC_NAME.pattern}$", examples=["val_accuracy"])] | None = None
+    curve: Annotated[MetricForm, Meta(examples=["val_accuracy"])] | None = None
     """The metric by step that early stopping and charts compare, with the goal of the objective. Default: the
     objective."""
 

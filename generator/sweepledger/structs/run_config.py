@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from sweepledger.model.forms import DIGEST_EXAMPLE, DNS_LABEL
-from sweepledger.model.keys import UNWRITTEN, EntryName, OneOf, empty_mapping
+from sweepledger.model.keys import UNWRITTEN, EntryName, OneOf, empty_mapping, like
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.program import CodeSelection, DataPlaces
 from sweepledger.structs.quantities import Cores, Memory, Seconds, format_bytes, format_cpus, whole_quantity
@@ -194,21 +194,13 @@ DATA_KEYS = {
     "minProperties": 1,
     "maxProperties": 16,
     "additionalProperties": {
-        "description": "Where trials find the dataset of this name, beside $SWEEP_DATA.",
-        "type": "object",
-        "additionalProperties": False,
-        "properties": {
-            "at": {
-                "description": (
-                    "Path of a link to the dataset, relative to the folder that a trial starts in: in the code, or one "
-                    "level above it."
-                ),
-                "type": "string",
-                "maxLength": 200,
-                "examples": ["../data"],
-            }
-        },
-        "examples": [{"at": "../data"}],
+        "description": (
+            "Path of a link to the dataset of this name, relative to the folder that a trial starts in: in the code, "
+            "or one level above it. null: the dataset is only below $SWEEP_DATA."
+        ),
+        "type": ["string", "null"],
+        "maxLength": 200,
+        "examples": ["../data"],
     },
 }
 """A dataset, several, or several with their places, as JSON Schema."""
@@ -228,7 +220,14 @@ class RunConfig:
     """Container image: a name among the settings' images, a reference with its digest, or `local`: no image, the locked
     code runs as processes. Default: the settings' image."""
     interpreter: Annotated[
-        str, Meta(pattern=f"^{INTERPRETER_FORM.pattern}$", examples=["python3", "/opt/conda/bin/python"])
+        str,
+        like(
+            INTERPRETER_FORM.pattern,
+            "must be the name or path of a Python interpreter, without arguments",
+            code="interpreter",
+            hint="for example python3",
+        ),
+        Meta(examples=["python3", "/opt/conda/bin/python"]),
     ] = "python3"
     """The Python 3.8 or newer inside the image that starts the launcher, and the value of ${interpreter}. A cluster's
     admission policies accept a name or an absolute path."""
@@ -278,7 +277,7 @@ class RunConfig:
                     "mounted at $SWEEP_DATA/NAME; or names with places where trials find them, too."
                 ),
                 extra_json_schema=DATA_KEYS,
-                examples=["mnist", ["images", "labels"], {"mnist": {"at": "../data"}}],
+                examples=["mnist", ["images", "labels"], {"mnist": "../data"}],
             ),
         ]
         | None
@@ -290,7 +289,14 @@ class RunConfig:
     cluster: Annotated[str, Meta(examples=["eu"])] | None = None
     """Name among the settings' clusters. Default: where the newest batch of the sweep ran, else one that the name of
     the sweep decides."""
-    priority: Annotated[str, Meta(pattern=f"^{DNS_LABEL.pattern}$", examples=["urgent"])] | None = None
+    priority: (
+        Annotated[
+            str,
+            like(DNS_LABEL.pattern, "must be the name of a WorkloadPriorityClass", code="queue-priority"),
+            Meta(examples=["urgent"]),
+        ]
+        | None
+    ) = None
     """WorkloadPriorityClass of Kueue, for a pool with a queue."""
     resources: Annotated[Resources, Meta(examples=[{"cpu": 1, "memory": "2Gi"}])] = Resources()
     """Resources of one trial. Requests and limits are equal."""

@@ -452,9 +452,9 @@ def forecast_rows(review: Review, currency: str) -> Iterator[tuple[str, str]]:
     if forecast is None:
         return
     yield "time", trial_time_text(forecast)
-    if forecast.completion is not None:
+    if forecast.completion_seconds is not None:
         yield "done", completion_text(forecast, review)
-    if forecast.hours is not None:
+    if forecast.trial_hours is not None:
         yield "use", usage_text(forecast, review, currency)
 
 
@@ -484,10 +484,14 @@ def trial_time_text(forecast: Forecast) -> str:
 
 def completion_text(forecast: Forecast, review: Review) -> str:
     """Return when the last trial ends, and how many trials of the pool come first."""
-    if forecast.completion is None:
+    if forecast.completion_seconds is None:
         return ""
-    interval = "" if forecast.completion.is_exact else f" (80 %: {_duration_interval(forecast.completion)})"
-    text = f"≈ {duration_text(forecast.completion.median)} after the merge{interval}"
+    interval = (
+        ""
+        if forecast.completion_seconds.is_exact
+        else f" (80 %: {_duration_interval(forecast.completion_seconds)})"
+    )
+    text = f"≈ {duration_text(forecast.completion_seconds.median)} after the merge{interval}"
     if forecast.ahead and review.sweep.pool is not None:
         text += f" · {forecast.ahead:,} ahead in pool {review.sweep.pool.name}"
     if forecast.uncounted:
@@ -497,13 +501,16 @@ def completion_text(forecast: Forecast, review: Review) -> str:
 
 def usage_text(forecast: Forecast, review: Review, currency: str) -> str:
     """Return the expected use of resources, and its price."""
-    if forecast.hours is None:
+    if forecast.trial_hours is None:
         return ""
     run = review.sweep.run
     if run.resources.gpu:
-        amount, unit = forecast.hours.times(node_pool.gpus_per_trial(run, review.sweep.pool)), "GPU hours"
+        amount, unit = (
+            forecast.trial_hours.times(node_pool.gpus_per_trial(run, review.sweep.pool)),
+            "GPU hours",
+        )
     else:
-        amount, unit = forecast.hours.times(run.resources.threads * run.nodes), "CPU hours"
+        amount, unit = forecast.trial_hours.times(run.resources.threads * run.nodes), "CPU hours"
     text = f"≈ {_amount(amount.median)} {unit}"
     if not amount.is_exact:
         text += f" (80 %: {_amount(amount.low)} to {_amount(amount.high)})"

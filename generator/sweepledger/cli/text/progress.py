@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from sweepledger.cli.response import SHORT_COMMIT, escape_control_characters
+from sweepledger.cli.response import SHORT_COMMIT, Format, Response, escape_control_characters, open_console
 from sweepledger.cli.text import results, rounds
 from sweepledger.cli.text.style import status_with_reason
 from sweepledger.cli.text.values import configuration_text, count_text, number_text, value_text
@@ -28,6 +28,7 @@ from sweepledger.commands.rounds.next_round import RoundBlocked
 from sweepledger.commands.rounds.round_commit import BlockedSearches
 from sweepledger.commands.run import BatchesCommitted, CodeCommitted, CodeLeftOut, RunEvent
 from sweepledger.engine.local import events
+from sweepledger.errors import SpecError
 from sweepledger.problems import Problem, list_names
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.metric import Metric
@@ -273,3 +274,24 @@ def _warning_text(event: RemoteFailed | Unpushed) -> str:
     )
     action = "push" if event.are_committed else "commit and push"
     return f"{subject} not on {event.branch} yet: {action} {them}"
+
+
+def show_events(events: Iterable[RunEvent], form: Format, *, is_remote: bool) -> Response:
+    """Print events until there are no more, and return the results commits; a blocked search is a failure.
+
+    Problems of a refused batch that were printed are not printed again.
+    """
+    console = open_console(stderr=form is Format.JSON)
+    with ProgressDisplay(console, is_remote=is_remote).live() as display:
+        try:
+            commits = [event.commit for event in display.follow(events)]
+            failures = display.blocked.failures
+        except SpecError as error:
+            if form is Format.JSON or not display.printed_problems.issuperset(error.problems):
+                raise
+            message = (
+                "some batches could not run on this machine: see above; "
+                "`sweep cancel NAME --batch BATCH` drops one that never will"
+            )
+            return Response({}, (message,), exit_code=error.exit_code)
+        return Response({"collected": commits}, failures=failures)

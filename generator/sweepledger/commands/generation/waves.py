@@ -33,9 +33,9 @@ def propose_rounds(
     for count in range(min(MOST_WAVES, len(configurations) // SMALLEST_WAVE), 1, -1):
         size = -(-len(configurations) // count)
         divided = forecast(replace(workload, rounds=count), ahead, seed=len(trials))
-        if at_once.completion is None or divided.completion is None:
+        if at_once.completion_seconds is None or divided.completion_seconds is None:
             return None
-        longer = divided.completion.median / at_once.completion.median - 1
+        longer = divided.completion_seconds.median / at_once.completion_seconds.median - 1
         if longer <= MOST_LONGER:
             known = "" if at_once.source is DurationSource.RECORDS else ", by expected_minutes alone"
             return (

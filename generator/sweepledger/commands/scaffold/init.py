@@ -167,7 +167,7 @@ version: 1
 """
 
 
-def new(workspace: Workspace, name: str, starter: Starter | None = None) -> tuple[Path, ...]:
+def new_spec(workspace: Workspace, name: str, starter: Starter | None = None) -> tuple[Path, ...]:
     """Write `sweeps/<name>.yaml`, and the schema that editors explain its keys by; return what was written.
 
     With a `starter` the spec runs its command, and the repository gets settings if it has none. Raises UsageError

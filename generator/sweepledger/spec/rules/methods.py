@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from sweepledger.problems import Problem
 from sweepledger.reader import safe_repr
 from sweepledger.spec.draft import Draft
-from sweepledger.spec.rules.domains import DISTRIBUTIONS, distribution_of
+from sweepledger.spec.keys import DISTRIBUTIONS
+from sweepledger.spec.rules.domains import distribution_of
 from sweepledger.spec.rules.metrics import metric_format
 from sweepledger.spec.sections import Leaf, search_section
 from sweepledger.structs.metric import STREAM_FORMATS

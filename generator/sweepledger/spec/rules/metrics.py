@@ -9,25 +9,12 @@ from sweepledger.spec.draft import Draft
 from sweepledger.structs.metric import (
     DEFAULT_FORMATS,
     FILE_FORMATS,
-    METRIC_NAME,
     STREAM_FORMATS,
     MetricFormat,
     MetricSource,
     Reduce,
 )
 from sweepledger.structs.search_block import ADAPTIVE_METHODS, MULTI_OBJECTIVE_METHODS
-
-
-def metric_name(draft: Draft) -> Iterator[Problem]:
-    """A metric's name is valid as a CSV column and in lines `name=value`."""
-    for place in _metric_paths(draft):
-        name = draft.get(*place, "name", kind=str)
-        if name is not None and not METRIC_NAME.fullmatch(name):
-            message = (
-                "must begin with a letter and have at most 63 letters, digits and any of _ . / @ -, "
-                f"got {safe_repr(name)}"
-            )
-            yield draft.problem((*place, "name"), message, code="metric-name")
 
 
 def metric_goal(draft: Draft) -> Iterator[Problem]:

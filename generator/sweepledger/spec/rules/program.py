@@ -27,17 +27,12 @@ GENERATED_FOLDERS = frozenset({".git", "overlays", "results"})
 
 
 def interpreter(draft: Draft) -> Iterator[Problem]:
-    """The interpreter is a name or a path without arguments."""
-    text = draft.get("run", "interpreter", kind=str)
-    if text is None:
-        return
+    """In a cluster, the interpreter is where no trial can write."""
     place = ("run", "interpreter")
-    if not INTERPRETER_FORM.fullmatch(text):
-        message = (
-            f"must be the name or path of a Python interpreter, without arguments, got {safe_repr(text)}"
-        )
-        yield draft.problem(place, message, code="interpreter", hint="for example python3")
-    elif draft.settings.controller is not Controller.NONE:
+    text = draft.get(*place, kind=str)
+    if text is None or not INTERPRETER_FORM.fullmatch(text):
+        return
+    if draft.settings.controller is not Controller.NONE:
         clones = draft.get("run", "code", "mode", kind=str) == CodeMode.CLONE
         if not names.is_interpreter(text, (f"{CODE_PATH}/",) if clones else ()):
             message = (
@@ -211,7 +206,7 @@ def data_places(draft: Draft) -> Iterator[Problem]:
     start = draft.get("run", "workdir", kind=str) or REPOSITORY
     links: dict[str, str] = {}
     for name in draft.names("run", "data"):
-        place: DocumentPath = ("run", "data", name, "at")
+        place: DocumentPath = ("run", "data", name)
         text = draft.get(*place, kind=str)
         if text is None:
             continue

@@ -1,6 +1,5 @@
 """All rules of specs and of settings, in the order in which they run."""
 
-from sweepledger.spec import units
 from sweepledger.spec.draft import Rule
 from sweepledger.spec.rules import (
     bounds,
@@ -13,6 +12,7 @@ from sweepledger.spec.rules import (
     environment,
     expressions,
     fleet,
+    forms,
     methods,
     metrics,
     names,
@@ -23,9 +23,9 @@ from sweepledger.spec.rules import (
 )
 
 SWEEP_RULES: tuple[Rule, ...] = (
+    forms.sweep_forms,
     names.sweep_name,
     names.file_name,
-    metrics.metric_name,
     metrics.metric_goal,
     metrics.source_format,
     metrics.reduction,
@@ -118,10 +118,7 @@ SWEEP_RULES: tuple[Rule, ...] = (
     program.dataset,
     program.data_places,
     program.code_mode,
-    workload.cpu,
-    workload.memory,
     workload.shared_memory,
-    workload.timeout,
     workload.pool_name,
     fleet.run_cluster,
     workload.priority,
@@ -149,7 +146,7 @@ SWEEP_RULES: tuple[Rule, ...] = (
 )
 
 SETTINGS_RULES: tuple[Rule, ...] = (
-    units.settings_forms,
+    forms.settings_forms,
     cluster.namespace,
     cluster.egress_names,
     cluster.argocd_destination,

@@ -1,34 +1,38 @@
-"""Commands that run trials on this machine: run, local."""
+"""Run sweeps on this machine, and commit their results.
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+Batches and results are committed on the checked-out branch; no remote is needed. Run it again to continue after an
+interruption. Other changes of yours are never committed. Without a controller in the settings, searches continue
+round by round. `git push` moves a sweep on to a cluster; if it was interrupted, hand it over first: with a
+controller in the settings, Ctrl-C does so.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
+from rich.console import RenderableType
+from rich.text import Text
 
-from sweepledger.cli import completion, envelopes, response
-from sweepledger.cli.options import BranchOption, FormatOption, RemoteOption, StateOption
+from sweepledger.cli import completion, response
+from sweepledger.cli.options import FormatOption, StateOption, WithoutGpuOption
 from sweepledger.cli.response import EXIT_DRIFT, Format, Response
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from rich.console import RenderableType
-
-    from sweepledger.commands.reports.results import RankedTrials
-    from sweepledger.commands.repository.workspace import Workspace
-    from sweepledger.commands.run import DryRun, RunEvent, SweepRun
-    from sweepledger.formats.summary_csv import SummaryRow
+from sweepledger.cli.text.generation import generated_data, generated_text
+from sweepledger.cli.text.progress import show_events
+from sweepledger.cli.text.results import results_commit_text, results_text
+from sweepledger.cli.text.values import count_text
+from sweepledger.commands.reports.results import RankedTrials, rank_trials
+from sweepledger.commands.repository.programs import left_out_files
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.commands.run import DryRun, RunEvent, RunOptions, SweepRun
+from sweepledger.errors import GeneratorError, IdleError, PausedError, UsageError
+from sweepledger.formats.summary_csv import SummaryRow
+from sweepledger.repo.state import create_state
+from sweepledger.structs.record import Status
+from sweepledger.structs.settings import Controller
 
 SHOWN_TRIALS = 5
 """Number of trials that `sweep run` shows at its end."""
-
-WithoutGpuOption = Annotated[
-    bool,
-    typer.Option(
-        "--without-gpu", help="Run trials without the GPUs that they require; their records say so."
-    ),
-]
 
 
 def run(
@@ -72,28 +76,15 @@ def run(
     state: StateOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Run sweeps on this machine, and commit their results.
-
-    Batches and results are committed on the checked-out branch; no remote is needed. Run it again to continue after an
-    interruption. Other changes of yours are never committed. Without a controller in the settings, searches continue
-    round by round. `git push` moves a sweep on to a cluster; if it was interrupted, hand it over first: with a
-    controller in the settings, Ctrl-C does so.
-    """
-
     def work() -> Response:
-        from sweepledger.commands import run as command
-        from sweepledger.commands.repository.workspace import Workspace
-        from sweepledger.repo.state import create_state
-
         workspace = Workspace.find(response.current_folder())
-        prepared = command.SweepRun.prepare(workspace, tuple(names))
+        prepared = SweepRun.prepare(workspace, tuple(names))
         if dry_run:
             return _dry_run_response(prepared.dry_run(update=update))
         folder = create_state(workspace.repository, state)
         if hand_over:
             return _hand_over_response(prepared, folder)
-        options = command.RunOptions(folder, parallel, without_gpu, commit_code, update)
-        events = prepared.run(options)
+        events = prepared.run(RunOptions(folder, parallel, without_gpu, commit_code, update))
         try:
             return _run_response(prepared, events, form, state=folder, fail_on_failed=fail_on_failed)
         except KeyboardInterrupt:
@@ -104,9 +95,7 @@ def run(
     response.respond("run", form, work)
 
 
-def _hand_over_response(run: "SweepRun", state: "Path") -> Response:
-    from sweepledger.cli.text.results import results_commit_text
-
+def _hand_over_response(run: SweepRun, state: Path) -> Response:
     handed = run.hand_over(state)
     new = [item.batch for item in handed.batches.generated if item.batch]
     data = {
@@ -125,11 +114,8 @@ def _hand_over_response(run: "SweepRun", state: "Path") -> Response:
     return Response(data, tuple(lines), problems)
 
 
-def _show_interruption(run: "SweepRun", state: "Path", form: Format) -> None:
+def _show_interruption(run: SweepRun, state: Path, form: Format) -> None:
     """Hand over what a controller would run again after a push, unless trials would lose checkpoints; say how to."""
-    from sweepledger.errors import GeneratorError
-    from sweepledger.structs.settings import Controller
-
     console = response.open_console(stderr=form is Format.JSON)
     names = " ".join(sorted(run.names))
     if run.workspace.settings.controller is Controller.NONE:
@@ -150,26 +136,18 @@ def _show_interruption(run: "SweepRun", state: "Path", form: Format) -> None:
     console.print(*lines, sep="\n", markup=False, highlight=False)
 
 
-def _dry_run_response(plan: "DryRun") -> Response:
-    from sweepledger.cli.text import author
-
-    generated = envelopes.generated_data(plan.generated)
+def _dry_run_response(plan: DryRun) -> Response:
+    generated = generated_data(plan.generated)
     data = {"branch": plan.branch, **generated, "uncommitted": list(plan.uncommitted)}
     left_out = (f"not committed: {', '.join(plan.uncommitted)}",) if plan.uncommitted else ()
-    text = author.generated_text(plan.generated, check=True)
+    text = generated_text(plan.generated, check=True)
     return Response(data, (f"on branch {plan.branch}", *text, *left_out))
 
 
 def _run_response(
-    run: "SweepRun", events: "Iterable[RunEvent]", form: Format, *, state: "Path", fail_on_failed: bool
+    run: SweepRun, events: Iterable[RunEvent], form: Format, *, state: Path, fail_on_failed: bool
 ) -> Response:
-    from rich.text import Text
-
-    from sweepledger.cli.text import results
-    from sweepledger.errors import PausedError
-    from sweepledger.structs.record import Status
-
-    shown = _show_events(events, form, is_remote=False)
+    shown = show_events(events, form, is_remote=False)
     if shown.exit_code:
         return shown
     ranked = tuple(_recorded(run.workspace, sorted(run.names), state))
@@ -185,7 +163,7 @@ def _run_response(
     for trials in ranked:
         count = len(trials.rows)
         more = f", the first {SHOWN_TRIALS} of {count}" if count > SHOWN_TRIALS else ""
-        lines += [Text(f"{trials.sweep}{more}", "bold"), *results.results_text(trials.first(SHOWN_TRIALS))]
+        lines += [Text(f"{trials.sweep}{more}", "bold"), *results_text(trials.first(SHOWN_TRIALS))]
     if failed:
         told = list(_failure_lines(run, rows, failed))
         # The trials of a paused batch are not recorded yet, so that what repeats others refuses them.
@@ -196,12 +174,8 @@ def _run_response(
     return Response(data, tuple(lines), exit_code=code, failures=shown.failures)
 
 
-def _failure_lines(run: "SweepRun", rows: "Sequence[SummaryRow]", failed: int) -> "Iterator[str]":
+def _failure_lines(run: SweepRun, rows: Sequence[SummaryRow], failed: int) -> Iterator[str]:
     """Yield how many of the ranked trials failed, and what to do about them."""
-    from sweepledger.cli.text.values import count_text
-    from sweepledger.commands.repository.programs import left_out_files
-    from sweepledger.structs.record import Status
-
     errors = [row.error for row in rows if row.error]
     name = next(iter(run.names)) if len(run.names) == 1 else "NAME"
     yield f"{count_text(failed, 'trial')} failed: `sweep logs {name} --failed` shows what they printed"
@@ -221,78 +195,10 @@ def _failure_lines(run: "SweepRun", rows: "Sequence[SummaryRow]", failed: int) -
         )
 
 
-def _recorded(workspace: "Workspace", names: "Iterable[str]", state: "Path") -> "Iterator[RankedTrials]":
+def _recorded(workspace: Workspace, names: Iterable[str], state: Path) -> Iterator[RankedTrials]:
     """Yield the results of sweeps, as far as the work tree has them: the user may have switched branches."""
-    from sweepledger.commands.reports import results as command
-    from sweepledger.errors import IdleError, UsageError
-
     for name in names:
         try:
-            yield command.rank_trials(workspace, name, state=state)
+            yield rank_trials(workspace, name, state=state)
         except (IdleError, UsageError):
             continue
-
-
-def local(
-    once: Annotated[bool, typer.Option("--once", help="Exit when no batch is active.")] = False,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs", "-j", min=1, metavar="N", help="Run at most N trials at once; default: as many as fit."
-        ),
-    ] = None,
-    without_gpu: WithoutGpuOption = False,
-    remote: RemoteOption = None,
-    branch: BranchOption = None,
-    state: StateOption = None,
-    form: FormatOption = Format.TEXT,
-) -> None:
-    """Follow the branch, and run its batches on this machine.
-
-    The rendered Jobs run as processes, and their results are recorded. Trials run with your permissions, without a
-    sandbox.
-    """
-
-    def work() -> Response:
-        from sweepledger.commands import local as command
-        from sweepledger.commands.repository.workspace import Workspace
-        from sweepledger.repo.state import create_state
-
-        workspace = Workspace.find(response.current_folder())
-        options = command.Options(
-            url=workspace.remote_url(remote),
-            branch=branch or workspace.settings.branch,
-            followed=f"{remote or workspace.remote}/{branch or workspace.settings.branch}",
-            workspace=workspace,
-            state=create_state(workspace.repository, state),
-            once=once,
-            jobs=jobs,
-            without_gpu=without_gpu,
-        )
-        return _show_events(command.local(options), form, is_remote=True)
-
-    response.respond("cluster local", form, work)
-
-
-def _show_events(events: "Iterable[RunEvent]", form: Format, *, is_remote: bool) -> Response:
-    """Print events until there are no more, and return the results commits; a blocked search is a failure.
-
-    Problems of a refused batch that were printed are not printed again.
-    """
-    from sweepledger.cli.text.progress import ProgressDisplay
-    from sweepledger.errors import SpecError
-
-    console = response.open_console(stderr=form is Format.JSON)
-    with ProgressDisplay(console, is_remote=is_remote).live() as display:
-        try:
-            commits = [event.commit for event in display.follow(events)]
-            failures = display.blocked.failures
-        except SpecError as error:
-            if form is Format.JSON or not display.printed_problems.issuperset(error.problems):
-                raise
-            message = (
-                "some batches could not run on this machine: see above; "
-                "`sweep cancel NAME --batch BATCH` drops one that never will"
-            )
-            return Response({}, (message,), exit_code=error.exit_code)
-        return Response({"collected": commits}, failures=failures)
