@@ -24,7 +24,7 @@ def settings_forms(draft: Draft) -> Iterator[Problem]:
 
 def _problems(draft: Draft, kind: type, data: Any) -> Iterator[Problem]:
     for path, written, form, at_key in texts_with_forms(kind, data):
-        if not form.code or any(path[:end] in draft.broken for end in range(len(path) + 1)):
+        if any(path[:end] in draft.broken for end in range(len(path) + (not at_key))):
             continue
         try:
             form.read(written)
