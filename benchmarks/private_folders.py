@@ -56,17 +56,17 @@ def main() -> None:
         with tempfile.TemporaryDirectory(dir=options.folder) as scratch:
             os.environ["SWEEP_SCRATCH"] = scratch
             write_tree(Path(scratch) / "code", files, size)
-            ours, theirs = measure(launcher["copy_code"], Path(scratch), options.repeats)
+            ours, theirs = measure(launcher["copy_folder"], Path(scratch), options.repeats)
         print(f"{files:>6} {size // 1_000_000:>5} {ours:>8.4f} s {theirs:>8.4f} s {ours / theirs:>6.2f}")
 
 
-def measure(copy_code: Callable[[str, str], object], scratch: Path, repeats: int) -> tuple[float, float]:
+def measure(copy_folder: Callable[[str, str], object], scratch: Path, repeats: int) -> tuple[float, float]:
     """Return the median CPU seconds of the launcher's copy, and of `cp -r`."""
     code, copy = scratch / "code", scratch / "copy"
     ours, theirs = list[float](), list[float]()
     for _ in range(repeats):
         copy.mkdir()
-        ours.append(seconds_of(lambda: copy_code(str(code), str(copy / "work"))))
+        ours.append(seconds_of(lambda: copy_folder(str(code), str(copy / "work"))))
         shutil.rmtree(copy)
         copy.mkdir()
         theirs.append(seconds_of(lambda: subprocess.run(["cp", "-r", code, copy / "work"], check=True)))

@@ -5,9 +5,8 @@ import gc
 import os
 import shutil
 import signal
-import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from sweepledger.errors import ToolError
 from sweepledger.repo import kustomize
 from tests import builds, tiers
 from tests.cluster.apiserver import NoClusterToolsError, Server, running
-from tests.command_line import run_sweep, run_sweep_process
 from tests.repository import Sandbox
 
 ROOT = Path(__file__).parent.parent
@@ -168,18 +166,6 @@ def apiserver() -> Iterator[Server]:
             yield server
     except NoClusterToolsError as error:
         pytest.skip(f"skipped: {error}")
-
-
-@pytest.fixture(name="run_sweep")
-def _run_sweep() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run the command `sweep`; see tests/command_line.py."""
-    return run_sweep
-
-
-@pytest.fixture(name="run_sweep_process")
-def _run_sweep_process() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run the command `sweep` as a process of its own."""
-    return run_sweep_process
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

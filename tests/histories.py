@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from subprocess import CalledProcessError
+from subprocess import run as run_program
 
 from sweepledger.commands.cancel import cancel
 from sweepledger.commands.check import check_change
@@ -35,6 +36,8 @@ from tests.searches import hill, leave
 
 REFUSALS = ("no commit has all results of", "several remotes have a branch main")
 """What a command may answer in an honest history: it says which way out there is, and writes nothing."""
+HINTED = {"batch-moved", "batch-vanished", "program-not-shown"}
+"""Problems of an honest proposal, whose hint leads out."""
 STEPS = 16
 LAST_KEY = "timeout: 1m\n"
 """The end of a spec before `cancel` and `retry` add to it."""
@@ -117,7 +120,6 @@ class History:
     """Trials that ended ok, by the id of a file of records."""
 
     def play(self, steps: int = STEPS) -> list[str]:
-        """Make a history; return what was wrong, in words."""
         self.chance = random.Random(self.seed)  # noqa: S311 - histories that can be had again
         self._begin()
         moves: list[Callable[[Machine], None]] = [
@@ -309,15 +311,16 @@ class History:
         if not machine.is_clean():
             machine.git("commit", "-q", "-m", "Propose")
         errors = self._errors(machine, base)
-        if errors and {problem.code for problem in errors} <= {"batch-vanished", "program-not-shown"}:
-            for (
-                problem
-            ) in errors:  # it was merged, or the code changed, since it was proposed: the hint helps
-                program, *words = (problem.hint or "").split("`")[1].split()
-                if program == "git":
-                    machine.git(*words)
-                else:
-                    self._judge(machine, generate(machine.workspace, [words[1]], base=base, update=True))
+        if errors and {problem.code for problem in errors} <= HINTED:
+            hints = "".join(problem.hint or "" for problem in errors)
+            commands = dict.fromkeys(hints.split("`")[1::2])
+            for program, *words in map(str.split, commands):  # merged, or other code, since it was proposed
+                if [program, *words[:1]] == ["sweep", "generate"]:
+                    update = "--update" in words
+                    self._judge(machine, generate(machine.workspace, [words[1]], base=base, update=update))
+                elif program in {"git", "rm"}:
+                    run_program([program, *words], cwd=machine.root, check=True, capture_output=True)
+                    machine.git("commit", "-q", "-a", "--allow-empty", "-m", "Follow a hint")
             self._judge(machine, generate_changed(machine.workspace, base=base).generated)
             machine.git("add", "--all")
             if not machine.is_clean():  # without the hook, whose base is that of the clone

@@ -73,7 +73,6 @@ def _copy_folder(source: str | Path, target: str | Path) -> None:
 
 
 def copy_repositories(source: Path, target: Path) -> None:
-    """Copy a folder of repositories that know each other by their paths."""
     for folder in source.iterdir():
         _copy_folder(folder, target / folder.name)
         config = target / folder.name / ".git/config"
@@ -114,7 +113,6 @@ class Sandbox:
         return made
 
     def copy_from(self, other: "Sandbox") -> None:
-        """Become a copy of another sandbox."""
         for path, source in ((self.remote, other.remote), (self.root, other.root)):
             shutil.rmtree(path, ignore_errors=True)
             _copy_folder(source, path)

@@ -67,7 +67,6 @@ def begun(
 
 
 def score(assignment: Mapping[str, Any]) -> float:
-    """What the program of the sandbox finds."""
     return 1.0 - float(assignment["x"] - 2) ** 2 - float(assignment["bias"])
 
 
@@ -79,7 +78,6 @@ def leave(results: Path, batch: StoredBatch, **changes: Any) -> None:
 
 
 def active(workspace: Workspace, commit: str = "refs/remotes/origin/main") -> tuple[StoredBatch, ...]:
-    """List the batches that a commit asks for."""
     repository = workspace.repository
     return tuple(
         batch for batch in batches.in_commit(repository, repository.commit(commit)) if batch.is_active

@@ -102,7 +102,6 @@ def ask(
 
 
 def main() -> None:
-    """Serve until stdin ends."""
     import_sweep()
     if builds.FOLDER in os.environ:
         builds.remember(Path(os.environ[builds.FOLDER]))
@@ -144,7 +143,6 @@ def ended() -> Iterator[tuple[int, int]]:
 
 
 def start(client: socket.socket) -> int:
-    """Start the command that a client names, and return its process."""
     _, streams, _, _ = socket.recv_fds(client, 1, 3)
     with client.makefile("rb") as request:
         arguments, folder, environment = json.load(request)
@@ -152,6 +150,7 @@ def start(client: socket.socket) -> int:
     if process == 0:
         os.environ.clear()
         os.environ.update(environment)
+        tempfile.tempdir = None
         become_sweep(arguments, Path(folder), streams)
     for stream in streams:
         os.close(stream)

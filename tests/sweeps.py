@@ -105,7 +105,6 @@ def a_sweep(**changes: Any) -> Sweep:
 
 
 def a_full_sweep(pool: str = "queued", **run: Any) -> Sweep:
-    """A sweep that asks for all of `FULL_SETTINGS`."""
     requested = {
         "image": "registry.example.org/team/trainer@sha256:" + "a" * 64,
         "code_mode": CodeMode.CLONE,

@@ -70,7 +70,6 @@ def parsed(spec: dict[str, Any], *, path: str = "sweeps/lr.yaml") -> Sweep | tup
 def parse_sweep(
     content: bytes, path: str, settings: Settings, *, beside: SiblingReader = no_files
 ) -> Sweep | tuple[Problem, ...]:
-    """Parse a spec for tests that ask for no position of what was read."""
     spec = parse(content, path, settings, beside=beside)
     return spec.sweep if isinstance(spec, ParsedSpec) else spec
 
@@ -111,5 +110,4 @@ def hints(**changes: Any) -> list[str | None]:
 
 
 def axis(count: int) -> dict[str, Any]:
-    """Give a parameter of so many values."""
     return {"values": list(range(count))}

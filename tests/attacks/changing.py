@@ -160,7 +160,6 @@ class Change:
         return Verdict(mutation, codes, "" if codes else self.harm(results))
 
     def restore(self) -> None:
-        """Return to the valid change."""
         self.sandbox.git("reset", "-q", "--hard", self.start)
         self.sandbox.git("clean", "-q", "-ffdx", "--exclude=/.sweepledger")
 

@@ -44,7 +44,6 @@ def configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def server() -> Iterator[tuple[str, list[str]]]:
-    """The address of a server, and what it was sent."""
     heard: list[str] = []
 
     class Handler(http.server.BaseHTTPRequestHandler):

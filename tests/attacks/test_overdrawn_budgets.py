@@ -75,7 +75,6 @@ def moved(sandbox: Sandbox, name: str) -> None:
 
 
 def recorded(sandbox: Sandbox, name: str) -> None:
-    """Claim with records that nothing was used."""
     sandbox.write(f"results/vision-a/records/{name}.jsonl", "")
     sandbox.write("results/vision-a/summary.csv", "trial\n")
 

@@ -64,7 +64,6 @@ def shown(sandbox: Sandbox) -> tuple[SweepStatus, ...]:
 
 
 def index_of(sandbox: Sandbox) -> tuple[Path, dict[str, Any]]:
-    """Return the index as an honest run writes it."""
     shutil.rmtree(sandbox.root / ".sweepledger", ignore_errors=True)
     shown(sandbox)
     path = sandbox.root / ".sweepledger" / INDEX

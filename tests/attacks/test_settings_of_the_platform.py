@@ -122,9 +122,9 @@ REFUSED = [
     ),
     *(f"results: {{store: {text}}}" for text in ("API", "null", "[api]", "api, claim: x", "api, keep: 30d")),
     "budgets: {'{{x}}': {gpu_hours: 1}}",
-    *(f"logs: {{link: '{text}'}}" for text in ("javascript:alert(1)", "file:///etc/passwd", "https://x/{")),
-    *(f"logs: {{link: '{text}'}}" for text in ("https://x/{0}", "https://x/{trial.__class__}")),
-    *(f"logs: {{link: {text}}}" for text in ("https://user:password@x/{trial}", '"https://x/\\e]8;;"')),
+    *(f"logs: '{text}'" for text in ("javascript:alert(1)", "file:///etc/passwd", "https://x/{")),
+    *(f"logs: '{text}'" for text in ("https://x/{0}", "https://x/{trial.__class__}")),
+    *(f"logs: {text}" for text in ("https://user:password@x/{trial}", '"https://x/\\e]8;;"')),
     *(
         STORE.format(store=store, to=to, name=name)
         for store, to, name in (
@@ -152,10 +152,10 @@ ACCEPTED = [
     'pools: {a: {node: {cpu: 4, memory: 8Gi}, pod: {annotations: {"kubernetes.io/egress-bandwidth": 1G}}}}',
     "pools: {a: {node: {cpu: 4, memory: 8Gi}, pod: {priority_class: batch-system-low}}}",
     "pools: {a: {node: {cpu: 4, memory: 8Gi}, pod: {service_account: b, tokens: {c: {audience: https://kubernetes.example.org/}}}}}",
-    "monitoring: {enabled: true, labels: {release: kube-prometheus-stack, example.org/team: a}}",
-    "monitoring: {enabled: true, notify: {service: slack, channel: sweeps}}",
+    "monitoring: {labels: {release: kube-prometheus-stack, example.org/team: a}}",
+    "monitoring: {notify: {service: slack, channel: sweeps}}",
     "secrets: {a: {secret: wandb, key: a, variable: A}}",
-    "logs: {link: 'https://logs.example.org/{namespace}/{batch}/{trial}'}",
+    "logs: 'https://logs.example.org/{namespace}/{batch}/{trial}'",
     STORE.format(store="mlflow", to="https://mlflow.example.org", name="mlflow"),
 ]
 
@@ -214,7 +214,7 @@ EDITS: dict[str, Edit] = {
 def monitored(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
     sandbox = Sandbox.create(tmp_path_factory.mktemp("monitored"))
     notify = "notify: {service: slack, channel: sweeps}"
-    sandbox.write("sweepledger.yaml", f"{SETTINGS}monitoring: {{enabled: true, {notify}}}\n")
+    sandbox.write("sweepledger.yaml", f"{SETTINGS}monitoring: {{{notify}}}\n")
     bootstrap(sandbox.workspace, BootstrapRequest(Controller.FLUX, URL, "main"))
     sandbox.publish("Bootstrap")
     return sandbox

@@ -10,6 +10,7 @@ from tests.commands.test_bootstrap import URL
 from tests.commands.test_fleet import founded
 from tests.repository import Sandbox
 from tests.spec.test_settings import settings
+from tests.sweeps import real_bases
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: evil}\nspec: {hostNetwork: true}\n"
 PLACES = (
@@ -64,7 +65,7 @@ def test_clusters_with_similar_names_have_projects_of_their_own() -> None:
     names = [
         project["metadata"]["name"]
         for own in read.in_clusters
-        for project in projects(own, GitSource(URL, "main", ()))
+        for project in projects(own, GitSource(URL, "main", ()), real_bases().files)
     ]
 
     assert len(names) == len(set(names)) == 6

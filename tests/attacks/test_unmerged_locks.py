@@ -14,7 +14,7 @@ from tests.repository import Sandbox
 
 SETTINGS = """version: 1
 defaults: {{image: train}}
-images: {{train: {{repository: registry.example.org/train, digest: 'sha256:{image}'}}}}
+images: {{train: registry.example.org/train@sha256:{image}}}
 datasets: {{mnist: {{claim: mnist, digest: 'sha256:{data}'}}}}
 """
 LOCK_FILE = "code/requirements.txt"

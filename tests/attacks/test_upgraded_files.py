@@ -20,7 +20,7 @@ from tests.tiers import parameters
 
 PRECIOUS = b"precious\n"
 OWN_FILE = "clusters/extra/own.yaml"
-MONITORING = "monitoring: {enabled: true}\n"
+MONITORING = "monitoring: {}\n"
 
 Trap = Callable[[Path], None]
 

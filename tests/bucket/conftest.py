@@ -55,7 +55,6 @@ def _create_container(server: StorageServer, kind: str) -> None:
 
 @pytest.fixture
 def pods(tmp_path: Path) -> Iterator[Callable[..., MakePod]]:
-    """Make pods of a bucket; their sidecars end with the test."""
     made: list[Pod] = []
 
     def of(url: str, secrets: Path | None) -> MakePod:

@@ -78,7 +78,6 @@ class Pod:
         return self.folder.results
 
     def environment(self) -> dict[str, str]:
-        """Return the variables of the sidecar."""
         key = {}
         if self.key:
             (self.root / "key").write_bytes(self.key)
@@ -113,7 +112,6 @@ class Pod:
         return self.ready() if waits else self
 
     def ready(self) -> Self:
-        """Wait until the launcher may start."""
         self.until((self.state / "ready").exists)
         return self
 
@@ -127,7 +125,6 @@ class Pod:
             time.sleep(0.02)
 
     def launch(self) -> Run:
-        """Run the launcher to its end."""
         return self.folder.run()
 
     def stop(self) -> int:
@@ -143,7 +140,6 @@ class Pod:
         self.sidecar.wait()
 
     def run(self) -> Run:
-        """Run the whole pod."""
         self.start()
         try:
             return self.launch()
@@ -152,7 +148,6 @@ class Pod:
 
     @property
     def said(self) -> str:
-        """What the sidecar printed."""
         return (self.root / "sidecar-err").read_text()
 
     @property
@@ -172,7 +167,6 @@ class Pod:
         return BucketResults(self.bucket(), self.key)
 
     def record(self) -> Mapping[str, Any]:
-        """Return the one record of the trial in the bucket."""
         (content,) = self.stored().records(BATCH, self.index)
         assert content
         return dict(json.loads(content))

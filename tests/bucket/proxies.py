@@ -62,7 +62,6 @@ class Proxy(ThreadingHTTPServer):
         Thread(target=self.serve_forever, daemon=True).start()
 
     def end(self) -> None:
-        """Answer no more."""
         self.shutdown()
         self.server_close()
 

@@ -66,7 +66,6 @@ class StorageServer:
         return self.folder / "access.log"
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
         self.secrets.mkdir(exist_ok=True)
         for name, value in self.variables.items():
             (self.secrets / name).write_text(value.replace("PORT", str(self.port)))
@@ -97,14 +96,12 @@ class StorageServer:
             connection.close()
 
     def stop(self) -> None:
-        """End it as a crash does."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
             self.process = None
 
     def requests(self) -> int:
-        """Return how many requests versitygw has answered."""
         lines = self.access_log.read_text().splitlines() if self.access_log.exists() else []
         return sum(" s3_" in line for line in lines)
 

@@ -9,8 +9,8 @@ import pytest
 from sweepledger.bucket import dataset
 from sweepledger.bucket.file_list import CHUNK_BYTES
 from sweepledger.bucket.objects import Bucket
-from sweepledger.engine.datasets import folder_digest
 from sweepledger.errors import StorageError
+from sweepledger.repo.datasets import folder_digest
 from sweepledger.structs.settings import Dataset, SeveralDatasets
 from tests.bucket.pods import PATIENCE, Pod
 from tests.launcher.folders import REPORT, shell

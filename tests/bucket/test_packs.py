@@ -35,7 +35,6 @@ class PackedPod(Pod):
         return super().environment() | {"SWEEP_STORE_PACK": str(ROWS), "SWEEP_STORE_TRIALS": str(ROWS)}
 
     def begin(self) -> subprocess.Popen[bytes]:
-        """Start the program of packs."""
         folder = self.folder
         folder.rows = [f"t0000000000{number},{number}" for number in range(ROWS)]
         folder.changes = {"pack": {"at_once": 2, "rows": ROWS, "attempts": 2}} | self.changes

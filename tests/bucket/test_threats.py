@@ -74,7 +74,6 @@ def pod(uid: str, index: int, message: str, sidecar: dict[str, Any] | None = Non
 
 
 def account(stored: BucketResults, *trials: Record, ended: tuple[cluster_pods.TrialPod, ...]) -> PodAccount:
-    """Judge what is in the bucket as the collector does."""
     expected = tuple(ExpectedRecord(BATCH, r.index, r.trial, r.row, r.code, r.data, r.seed) for r in trials)
     read = [record_json.read(text) for trial in trials for text in stored.records(BATCH, trial.index)]
     records = [found for found in read if isinstance(found, Record)]

@@ -2,21 +2,18 @@
 
 import json
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from sweepledger.cli.text.check import check_markdown, github_annotations
 from sweepledger.commands.check import check_change
-from sweepledger.commands.checks.fix_patch import write_patch
 from sweepledger.problems import Problem, Severity
+from tests.command_line import run_sweep
 from tests.repository import Sandbox, followed_by
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
 
-
-def reported(sandbox: Sandbox, run_sweep: Run, *more: str) -> tuple[subprocess.CompletedProcess[str], Path]:
+def reported(sandbox: Sandbox, *more: str) -> tuple[subprocess.CompletedProcess[str], Path]:
     report = sandbox.root.parent / "a report"
     summary = sandbox.root.parent / "a summary.md"
     summary.write_text("before\n")
@@ -34,11 +31,11 @@ def reported(sandbox: Sandbox, run_sweep: Run, *more: str) -> tuple[subprocess.C
     return done, report
 
 
-def test_a_bad_spec_is_annotated_on_the_line_of_the_mistake(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_a_bad_spec_is_annotated_on_the_line_of_the_mistake(sandbox: Sandbox) -> None:
     spec = sandbox.spec()
     spec.write_text(spec.read_text().replace("[1, 2, 3]", "[1, 2, 2]"))
 
-    done, report = reported(sandbox, run_sweep)
+    done, report = reported(sandbox)
 
     place = "file=sweeps/peak.yaml,line=6,col=22,title=duplicate-value"
     assert done.returncode == 1
@@ -56,10 +53,10 @@ def test_a_bad_spec_is_annotated_on_the_line_of_the_mistake(sandbox: Sandbox, ru
     assert "`sweeps/peak.yaml:6:22`" in page
 
 
-def test_a_valid_change_has_no_annotation_and_no_patch(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_a_valid_change_has_no_annotation_and_no_patch(sandbox: Sandbox) -> None:
     sandbox.merged()
 
-    done, report = reported(sandbox, run_sweep)
+    done, report = reported(sandbox)
 
     assert (done.returncode, "::" in done.stdout) == (0, False)
     assert sorted(path.name for path in report.iterdir()) == [
@@ -72,9 +69,7 @@ def test_a_valid_change_has_no_annotation_and_no_patch(sandbox: Sandbox, run_swe
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("state", ["missing", "stale", "edited", "illegible", "flux"])
-def test_the_patch_writes_what_generate_writes(
-    sandbox: Sandbox, run_sweep: Run, needs_kustomize: None, state: str
-) -> None:
+def test_the_patch_writes_what_generate_writes(sandbox: Sandbox, needs_kustomize: None, state: str) -> None:
     if state == "flux":
         sandbox.write("sweepledger.yaml", followed_by("flux"))
         sandbox.publish("Flux")
@@ -93,7 +88,7 @@ def test_the_patch_writes_what_generate_writes(
             (folder / "batch.json").write_text("[")
     sandbox.commit("Ask")
 
-    done, report = reported(sandbox, run_sweep)
+    done, report = reported(sandbox)
     assert done.returncode == 5
     sandbox.git("apply", "--index", str(report / "mend.patch"))
     sandbox.git("commit", "-q", "-m", "Mend")
@@ -103,27 +98,15 @@ def test_the_patch_writes_what_generate_writes(
     assert sandbox.git("status", "--porcelain") == ""
 
 
-def test_a_merged_batch_is_restored_by_hand_and_not_by_a_patch(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_a_merged_batch_is_restored_by_hand_and_not_by_a_patch(sandbox: Sandbox) -> None:
     name = sandbox.merged()
     (sandbox.root / f"overlays/active/{name}/job.yaml").write_text("a: 1\n")
     sandbox.spec("other")
 
-    done, report = reported(sandbox, run_sweep)
+    done, report = reported(sandbox)
 
     assert done.returncode == 5
     assert not (report / "mend.patch").exists()
-
-
-def test_a_patch_contains_exactly_the_differences() -> None:
-    before = {"gone": b"a\nb", "kept": b"x", "changed": b"1\n"}
-    after = {"new\n": b"", "kept": b"x", "changed": b"2\n"}
-
-    text = write_patch(before, after).decode()
-
-    assert "kept" not in text
-    assert "--- a/changed\n+++ b/changed\n@@ -1,1 +1,1 @@\n-1\n+2\n" in text
-    assert "+++ /dev/null\n@@ -1,2 +0,0 @@\n-a\n-b\n\\ No newline at end of file\n" in text
-    assert 'diff --git "a/new\\n" "b/new\\n"\nnew file mode 100644\n' in text
 
 
 @pytest.mark.parametrize(
@@ -159,7 +142,7 @@ def test_a_batch_is_annotated_at_its_lock() -> None:
     ]
 
 
-def test_untracked_paths_are_listed_with_git_add(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_untracked_paths_are_listed_with_git_add(sandbox: Sandbox) -> None:
     sandbox.spec()
     sandbox.commit("Ask which x is best")
     run_sweep("generate", cwd=sandbox.root)

@@ -18,7 +18,7 @@ def test_names_in_the_repository_are_completed(
     batch = recorded(sandbox, tmp_path / "volume")
     sandbox.spec("tower")
     repository, _, digest = IMAGE.partition("@")
-    entries = f"git: {{repository: {repository}, digest: '{digest}'}}, train: {{repository: {repository}}}"
+    entries = f"git: {repository}@{digest}, train: {repository}"
     sandbox.write("sweepledger.yaml", f"images: {{{entries}}}\n")
     monkeypatch.chdir(sandbox.root / "code")
 

@@ -1,8 +1,6 @@
 """What `sweep plan` says: to a terminal, to a pull request, to a program."""
 
 import json
-import subprocess
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -37,10 +35,9 @@ from sweepledger.structs.run_config import RunConfig as Runs
 from sweepledger.structs.search_block import GridSearch
 from sweepledger.structs.space import Parameter, SearchSpace
 from sweepledger.structs.sweep import Budget, Sweep
+from tests.command_line import run_sweep
 from tests.repository import Sandbox
 from tests.sweeps import a_program, a_sweep
-
-Run = Callable[..., subprocess.CompletedProcess[str]]
 
 TEXT = """\
 peak: 3 trials: 1 new, 2 running, 0 recorded
@@ -128,42 +125,14 @@ def links(text: str) -> list[str]:
 # Whole answers
 
 
-def test_a_terminal_sees_counts_coverage_cost_and_the_difference(changed: Sandbox, run_sweep: Run) -> None:
+def test_a_terminal_sees_counts_coverage_cost_and_the_difference(changed: Sandbox) -> None:
     done = run_sweep("plan", cwd=changed.root)
 
     assert (done.returncode, done.stderr) == (0, "")
     assert settled(done.stdout, changed) == TEXT
 
 
-def test_a_program_sees_everything(changed: Sandbox, run_sweep: Run) -> None:
-    done = run_sweep("plan", "peak", "--format", "json", cwd=changed.root)
-
-    document = json.loads(done.stdout)
-    assert (done.returncode, document["status"], document["problems"]) == (0, "ok", [])
-    assert document["data"]["base"] == changed.git("rev-parse", "HEAD").strip()
-    assert document["data"]["unchanged"] == []
-    (sweep,) = document["data"]["sweeps"]
-    assert (sweep["new"], sweep["running"], sweep["recorded"]) == (1, 2, 0)
-    assert sweep["constants"] == {"bias": 0.5}
-    assert sweep["cost"]["new"].keys() == {"trials", "trial_hours", "gpu_hours", "wall_hours"}
-    assert (sweep["cost"]["new"]["trials"], sweep["cost"]["timeout_seconds"]) == (1, 60)
-    assert sweep["parameters"][0]["counts"] == [
-        {"value": 2, "count": 1},
-        {"value": 3, "count": 1},
-        {"value": 4, "count": 1},
-    ]
-    assert sweep["difference"] == {
-        "previous": "sweeps/peak.yaml",
-        "problems": [],
-        "added": 1,
-        "removed": 1,
-        "unchanged": 2,
-        "added_trials": [{"trial": "tdf1b139f3a1", "configuration": {"x": 4, "bias": 0.5}, "replicate": 0}],
-        "removed_trials": [{"trial": "t2a9f071af67", "configuration": {"x": 1, "bias": 0.5}, "replicate": 0}],
-    }
-
-
-def test_a_changed_list_of_drawn_values_shows_histograms(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_a_changed_list_of_drawn_values_shows_histograms(sandbox: Sandbox) -> None:
     spec = sandbox.spec()
     text = spec.read_text().replace("method: grid", "method: sobol\nrun_cap: 64\nseed: 1")
     spec.write_text(text.replace("values: [1, 2, 3]", "min: 0.0, max: 1.0"))
@@ -176,7 +145,7 @@ def test_a_changed_list_of_drawn_values_shows_histograms(sandbox: Sandbox, run_s
     assert set(line.split()[2]) <= set(plan.BLOCKS)
 
 
-def test_plan_of_a_repository_without_sweeps(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_plan_of_a_repository_without_sweeps(sandbox: Sandbox) -> None:
     assert run_sweep("plan", cwd=sandbox.root).stdout == "there is no sweep yet\n"
     assert "no sweep" in run_sweep("plan", "--format", "markdown", cwd=sandbox.root).stdout
 
@@ -282,13 +251,6 @@ def cells(text: str) -> list[list[str]]:
     return rows
 
 
-def test_invisible_characters_are_shown() -> None:
-    text = comment(a_hostile_review())
-
-    assert not any(letter in text for letter in "\x1b\u202e")
-    assert "\\u001b" in text
-
-
 def test_a_terminal_interprets_no_text_of_a_spec(capsys: pytest.CaptureFixture[str]) -> None:
     sweep = of_parameters(Parameter("x", Choice((HOSTILE, "[bold]no markup[/bold]"))))
 
@@ -324,7 +286,7 @@ def test_text_that_looks_like_another_type_is_quoted(value: Any, text: str) -> N
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "json"])
-def test_a_wrong_spec_hides_no_other(form: str, changed: Sandbox, run_sweep: Run) -> None:
+def test_a_wrong_spec_hides_no_other(form: str, changed: Sandbox) -> None:
     changed.write("sweeps/wrong.yaml", "name: wrong\n")
 
     done = run_sweep("plan", "--format", form, cwd=changed.root)
@@ -335,16 +297,14 @@ def test_a_wrong_spec_hides_no_other(form: str, changed: Sandbox, run_sweep: Run
     assert "no sweep" not in done.stdout
 
 
-def test_wrong_specs_alone_are_no_empty_repository(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_wrong_specs_alone_are_no_empty_repository(sandbox: Sandbox) -> None:
     sandbox.write("sweeps/wrong.yaml", "name: wrong\n")
 
     assert run_sweep("plan", cwd=sandbox.root).stdout == ""
     assert run_sweep("plan", "--format", "markdown", cwd=sandbox.root).stdout.startswith("## Problems\n")
 
 
-def test_a_reworded_spec_of_the_same_search_space_is_reported_as_unchanged(
-    changed: Sandbox, run_sweep: Run
-) -> None:
+def test_a_reworded_spec_of_the_same_search_space_is_reported_as_unchanged(changed: Sandbox) -> None:
     spec = changed.spec("peak")
     spec.write_text(spec.read_text().replace("Where does", "Where, oh where, does"))
 
@@ -354,7 +314,7 @@ def test_a_reworded_spec_of_the_same_search_space_is_reported_as_unchanged(
     assert f"spec compared with {base}: search space unchanged (3 trials)" in done.stdout
 
 
-def test_code_that_changed_since_the_lock_is_reported(changed: Sandbox, run_sweep: Run) -> None:
+def test_code_that_changed_since_the_lock_is_reported(changed: Sandbox) -> None:
     before = changed.git("rev-parse", "--short=8", "HEAD:code").strip()
     changed.write("code/train.py", "print('rewritten')\n")
     changed.commit("Rewrite")
@@ -372,11 +332,10 @@ def test_code_that_changed_since_the_lock_is_reported(changed: Sandbox, run_swee
 
 
 def before_lines(changed: Sandbox) -> int:
-    """Return how many lines the program had before the last commit."""
     return changed.git("show", "HEAD~1:code/train.py").count("\n")
 
 
-def test_a_plan_shows_how_the_code_differs_from_what_the_sweep_ran(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_a_plan_shows_how_the_code_differs_from_what_the_sweep_ran(sandbox: Sandbox) -> None:
     batch = sandbox.merged()
     (sandbox.root / "code/data.bin").write_bytes(b"\0\1")
     for number in range(7):
@@ -445,15 +404,6 @@ def test_a_budget_is_shown_beside_the_cost(capsys: pytest.CaptureFixture[str]) -
     assert "limit  1,000 trials, 2.5 GPU hours" in shown(capsys, review)
 
 
-def test_the_pool_is_shown_with_its_nodes(capsys: pytest.CaptureFixture[str]) -> None:
-    pool = Pool("cpu-small", NodeCapacity("8", "16Gi"), max_nodes=100)
-    run = Runs(resources=Resources("4", "2Gi"), parallelism=4)
-    review = a_review(a_sweep(run=run, pool=pool), counts=TrialCounts(16, 0, 0))
-
-    line = "16 × cpu-small (4 CPU, 2 GiB) · 4 at once · 2 nodes of at most 100"  # noqa: RUF001 - as shown
-    assert f"pool   {line}\n" in shown(capsys, review)
-
-
 def test_the_pool_shows_what_the_pod_of_a_pack_has_and_the_cost_what_its_trials_share() -> None:
     pool = Pool("gpu", NodeCapacity("8", "64Gi", 1), price=8, max_nodes=4)
     run = Runs(
@@ -517,13 +467,3 @@ def test_replicates_are_numbered(capsys: pytest.CaptureFixture[str]) -> None:
 
     assert "4 trials (2 configurations × 2 replicates)" in output  # noqa: RUF001 - as shown
     assert "(replicate 1)" in output
-
-
-def test_a_histogram_shows_empty_bins() -> None:
-    sweep = of_parameters(Parameter("x", Choice(tuple(range(100)))))
-    assignments = [{"x": number % 20} for number in range(100)] + [{"x": 95}]
-    (covered,) = coverage(sweep, assignments).parameters
-
-    assert not isinstance(covered.values, tuple)
-    assert plan.histogram_text(covered.values).startswith("██·")  # type: ignore[arg-type]
-    assert plan.histogram_text(covered.values).endswith("·▁")  # type: ignore[arg-type]

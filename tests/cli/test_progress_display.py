@@ -56,7 +56,7 @@ def test_errors_of_the_remote_are_printed(tmp_path: Path) -> None:
 
 
 def ended(number: int, tries: int | None) -> events.PodEnded:
-    attempt = events.PodAttempt("b", "b", 0, "t0123456789a", f"u{number}", number)
+    attempt = events.PodAttempt("b", 0, "t0123456789a", f"u{number}", number)
     return events.PodEnded(attempt, Status.FAILED, "exit-1", {}, 0.5, "", tries)
 
 

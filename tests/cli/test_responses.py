@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,8 @@ import pytest
 
 from sweepledger.repo.state import create_state
 from sweepledger.structs.record import Status
+from tests.command_line import run_sweep
 from tests.repository import Sandbox
-
-Run = Callable[..., subprocess.CompletedProcess[str]]
 
 KEYS = {"version", "command", "status", "data", "problems"}
 PROBLEM_KEYS = {"code", "file", "line", "column", "path", "message", "hint", "severity"}
@@ -31,15 +29,14 @@ def envelope(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 
 @pytest.fixture
-def recorded(sandbox: Sandbox, run_sweep: Run) -> Sandbox:
-    """A sandbox with one sweep run and recorded."""
+def recorded(sandbox: Sandbox) -> Sandbox:
     sandbox.merged()
     assert run_sweep("cluster", "local", "--once", cwd=sandbox.root).returncode == 0
     sandbox.pull()
     return sandbox
 
 
-def test_check_prints_how_much_of_their_pool_new_batches_use(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_check_prints_how_much_of_their_pool_new_batches_use(sandbox: Sandbox) -> None:
     pool = "{selector: {disk: ssd}, node: {cpu: 2, memory: 1Gi}, max_nodes: 7}"
     sandbox.write("sweepledger.yaml", f"defaults: {{pool: small}}\npools: {{small: {pool}}}\n")
     sandbox.spec()
@@ -58,7 +55,7 @@ def test_check_prints_how_much_of_their_pool_new_batches_use(sandbox: Sandbox, r
     assert merged["data"]["pools"] == {}
 
 
-def test_the_whole_story_as_json(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_the_whole_story_as_json(sandbox: Sandbox) -> None:
     def ask(*arguments: str, code: int = 0) -> dict[str, Any]:
         done = run_sweep(*arguments, "--format", "json", cwd=sandbox.root)
         assert done.returncode == code, done.stderr
@@ -103,7 +100,7 @@ def test_the_whole_story_as_json(sandbox: Sandbox, run_sweep: Run) -> None:
     assert ask("new", "other")["paths"] == ["sweeps/other.yaml", ".gitattributes"]
 
 
-def test_log_shows_the_change_of_the_best_metric(recorded: Sandbox, run_sweep: Run) -> None:
+def test_log_shows_the_change_of_the_best_metric(recorded: Sandbox) -> None:
     recorded.merged(xs="1, 2, 3, 2.1")
     run_sweep("cluster", "local", "--once", cwd=recorded.root)
     recorded.pull()
@@ -116,7 +113,7 @@ def test_log_shows_the_change_of_the_best_metric(recorded: Sandbox, run_sweep: R
     assert [entry["change"] for entry in entries if entry["kind"] == "results"] == [None, 0.0, 0.0]
 
 
-def test_all_problems_are_printed_at_once_with_their_positions(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_all_problems_are_printed_at_once_with_their_positions(sandbox: Sandbox) -> None:
     sandbox.write(
         "sweeps/wrong.yaml",
         "name: wrongg\n"
@@ -160,12 +157,12 @@ def refused(done: subprocess.CompletedProcess[str], code: int, words: str, form:
 
 
 @ANYWHERE
-def test_outside_a_repository(tmp_path: Path, run_sweep: Run, form: str) -> None:
+def test_outside_a_repository(tmp_path: Path, form: str) -> None:
     refused(run_sweep("validate", "--format", form, cwd=tmp_path), 3, "is not inside a git repository", form)
 
 
 @ANYWHERE
-def test_without_the_remote(sandbox: Sandbox, run_sweep: Run, form: str) -> None:
+def test_without_the_remote(sandbox: Sandbox, form: str) -> None:
     sandbox.merged()
     sandbox.git("remote", "remove", "origin")
 
@@ -178,7 +175,7 @@ def test_without_the_remote(sandbox: Sandbox, run_sweep: Run, form: str) -> None
 
 
 @ANYWHERE
-def test_with_a_remote_that_is_gone(sandbox: Sandbox, run_sweep: Run, form: str) -> None:
+def test_with_a_remote_that_is_gone(sandbox: Sandbox, form: str) -> None:
     sandbox.git("remote", "set-url", "origin", "/nowhere/at/all")
 
     refused(
@@ -211,7 +208,7 @@ def test_with_a_remote_that_is_gone(sandbox: Sandbox, run_sweep: Run, form: str)
     ids=lambda value: "-".join(value) if isinstance(value, list) else "",
 )
 def test_unknown_names_and_options_are_usage_errors(
-    sandbox: Sandbox, run_sweep: Run, arguments: list[str], words: str, form: str
+    sandbox: Sandbox, arguments: list[str], words: str, form: str
 ) -> None:
     sandbox.spec()
 
@@ -219,7 +216,7 @@ def test_unknown_names_and_options_are_usage_errors(
 
 
 @ANYWHERE
-def test_a_trial_whose_data_is_wrong(sandbox: Sandbox, run_sweep: Run, form: str) -> None:
+def test_a_trial_whose_data_is_wrong(sandbox: Sandbox, form: str) -> None:
     path = sandbox.spec()
     path.write_text(path.read_text().replace("  code:", "  data: digits\n  code:"))
     sandbox.write(
@@ -232,7 +229,7 @@ def test_a_trial_whose_data_is_wrong(sandbox: Sandbox, run_sweep: Run, form: str
     refused(run_sweep("try", "peak", "--format", form, cwd=sandbox.root), 3, "contains other data", form)
 
 
-def test_a_detached_head_works_as_well(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_a_detached_head_works_as_well(sandbox: Sandbox) -> None:
     sandbox.spec()
     sandbox.commit("Ask")
     sandbox.git("checkout", "-q", "--detach")
@@ -241,7 +238,7 @@ def test_a_detached_head_works_as_well(sandbox: Sandbox, run_sweep: Run) -> None
     assert run_sweep("check", cwd=sandbox.root).returncode == 0
 
 
-def test_from_a_folder_below_the_root(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_from_a_folder_below_the_root(sandbox: Sandbox) -> None:
     sandbox.spec()
 
     done = run_sweep("validate", cwd=sandbox.root / "code")
@@ -332,7 +329,7 @@ def unread(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     ids=lambda value: "-".join(value) if isinstance(value, list) else "",
 )
 def test_a_closed_pipe_does_not_change_the_exit_code(
-    sandbox: Sandbox, run_sweep: Run, arguments: list[str], code: int
+    sandbox: Sandbox, arguments: list[str], code: int
 ) -> None:
     sandbox.spec()
     assert run_sweep(*arguments, cwd=sandbox.root).stdout
@@ -343,7 +340,7 @@ def test_a_closed_pipe_does_not_change_the_exit_code(
 
 
 @ANYWHERE
-def test_a_trial_of_try_has_no_id(sandbox: Sandbox, run_sweep: Run, form: str) -> None:
+def test_a_trial_of_try_has_no_id(sandbox: Sandbox, form: str) -> None:
     sandbox.spec()
 
     done = run_sweep("try", "peak", "--trial", "2", "--format", form, cwd=sandbox.root)
@@ -353,20 +350,18 @@ def test_a_trial_of_try_has_no_id(sandbox: Sandbox, run_sweep: Run, form: str) -
     assert "launch.py: try: ok" in done.stderr
 
 
-def test_try_shows_the_folder_that_it_leaves(
-    sandbox: Sandbox, run_sweep: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+def test_try_shows_the_folder_that_it_leaves(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.spec()
 
-    done = run_sweep("try", "peak", "--keep", cwd=sandbox.root)
+    done = run_sweep("try", "peak", "--keep", cwd=sandbox.root, TMPDIR=str(tmp_path))
 
     assert done.returncode == 0, done.stderr
     folder = Path(re.sub(r"\s", "", done.stdout.rpartition("its folder:")[2]))
+    assert folder.is_relative_to(tmp_path)
     assert (folder / "code/train.py").is_file()
 
 
-def test_status_says_what_this_clone_takes_of_the_disk(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_status_says_what_this_clone_takes_of_the_disk(sandbox: Sandbox) -> None:
     sandbox.spec()
     create_state(sandbox.workspace.repository)
     sandbox.write(".sweepledger/data/large", "x" * (5 << 20))
@@ -374,7 +369,7 @@ def test_status_says_what_this_clone_takes_of_the_disk(sandbox: Sandbox, run_swe
     assert ".sweepledger takes 5 MiB of the disk" in run_sweep("status", cwd=sandbox.root).stdout
 
 
-def test_local_warns_of_batches_that_are_not_on_the_branch(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_local_warns_of_batches_that_are_not_on_the_branch(sandbox: Sandbox) -> None:
     sandbox.spec()
     run_sweep("generate", cwd=sandbox.root)
     sandbox.commit("Ask")
@@ -386,7 +381,7 @@ def test_local_warns_of_batches_that_are_not_on_the_branch(sandbox: Sandbox, run
     assert "work tree" not in run_sweep("cluster", "local", "--once", cwd=sandbox.root).stdout
 
 
-def test_status_of_a_sweep_without_a_batch(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_status_of_a_sweep_without_a_batch(sandbox: Sandbox) -> None:
     sandbox.spec()
 
     done = run_sweep("status", "peak", cwd=sandbox.root)
@@ -396,7 +391,7 @@ def test_status_of_a_sweep_without_a_batch(sandbox: Sandbox, run_sweep: Run) -> 
     assert [(sweep["name"], sweep["batches"], sweep["planned"]) for sweep in sweeps] == [("peak", 0, 0)]
 
 
-def test_control_characters_in_commit_messages_are_escaped(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_control_characters_in_commit_messages_are_escaped(sandbox: Sandbox) -> None:
     sandbox.spec()
     sandbox.commit("\x1b[31mred\x1e\x1f")
 
@@ -420,7 +415,7 @@ OF_A_CLUSTER = (
     ("group", "commands"), [((), TOP), (("cluster",), OF_A_CLUSTER)], ids=["sweep", "cluster"]
 )
 def test_the_help_names_every_command_and_fits_a_terminal(
-    run_sweep: Run, tmp_path: Path, group: tuple[str, ...], commands: str
+    tmp_path: Path, group: tuple[str, ...], commands: str
 ) -> None:
     shown = run_sweep(*group, "--help", cwd=tmp_path, COLUMNS="80").stdout
 
@@ -451,9 +446,7 @@ def test_the_help_names_every_command_and_fits_a_terminal(
         "cluster collect --by-pod --cluster": "--by-pod cannot be combined with --cluster",
     }.items(),
 )
-def test_options_that_do_not_belong_together_are_refused(
-    sandbox: Sandbox, run_sweep: Run, command: str, reason: str
-) -> None:
+def test_options_that_do_not_belong_together_are_refused(sandbox: Sandbox, command: str, reason: str) -> None:
     done = run_sweep(*command.split(), cwd=sandbox.root)
 
     assert (done.returncode, reason in done.stderr) == (2, True), done.stderr

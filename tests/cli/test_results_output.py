@@ -4,13 +4,11 @@ import io
 import json
 import subprocess
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from sweepledger.cli.text.values import configuration_text, value_text
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.reports.outputs import AttemptOutput, Logs
 from sweepledger.commands.reports.recorded_status import BestValue
@@ -20,10 +18,9 @@ from sweepledger.repo import batches
 from sweepledger.structs.names import MAX_SWEEP_NAME_LENGTH
 from sweepledger.verbs.logs import logs_text
 from sweepledger.verbs.status import status_table
+from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox
-
-Run = Callable[..., subprocess.CompletedProcess[str]]
 
 PARAMETERS = """parameters:
   x: {values: [1, 2, 3]}
@@ -56,9 +53,7 @@ def lines(done: subprocess.CompletedProcess[str]) -> list[list[str]]:
     return [line.split() for line in done.stdout.splitlines()]
 
 
-def test_a_failed_trial_says_why_and_after_how_many_attempts(
-    sandbox: Sandbox, run_sweep: Run, tmp_path: Path
-) -> None:
+def test_a_failed_trial_says_why_and_after_how_many_attempts(sandbox: Sandbox, tmp_path: Path) -> None:
     _, failed, diverged = recorded(sandbox, tmp_path / "volume")
 
     output = lines(run_sweep("show", failed, cwd=sandbox.root, COLUMNS="250"))
@@ -73,7 +68,7 @@ def test_a_failed_trial_says_why_and_after_how_many_attempts(
 
 
 def test_names_are_whole_on_a_narrow_terminal_and_what_is_long_is_folded(
-    sandbox: Sandbox, run_sweep: Run, tmp_path: Path
+    sandbox: Sandbox, tmp_path: Path
 ) -> None:
     ok, *_ = recorded(sandbox, tmp_path / "volume")
 
@@ -92,9 +87,7 @@ def test_an_attempt_that_printed_nothing_is_named() -> None:
     assert output == ["-- u1 printed nothing", "-- u2 stdout", "x=1"]
 
 
-def test_a_failed_trial_shows_the_error_of_its_last_attempt(
-    sandbox: Sandbox, run_sweep: Run, tmp_path: Path
-) -> None:
+def test_a_failed_trial_shows_the_error_of_its_last_attempt(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.spec()
     merge(sandbox)
     (batch,) = batches.in_work_tree(sandbox.root)
@@ -115,7 +108,7 @@ def test_a_failed_trial_shows_the_error_of_its_last_attempt(
     assert json.loads(output.stdout)["data"]["message"] == "no number \x1b[31mscore"
 
 
-def test_results_say_why_trials_failed(sandbox: Sandbox, run_sweep: Run, tmp_path: Path) -> None:
+def test_results_say_why_trials_failed(sandbox: Sandbox, tmp_path: Path) -> None:
     recorded(sandbox, tmp_path / "volume")
 
     head, _, *rest = lines(run_sweep("results", "peak", cwd=sandbox.root, COLUMNS="250"))
@@ -124,7 +117,7 @@ def test_results_say_why_trials_failed(sandbox: Sandbox, run_sweep: Run, tmp_pat
     assert {row[3] for row in rest} == {"exit-7", "bad-hyperparameters"}
 
 
-def test_no_two_columns_have_the_same_name(sandbox: Sandbox, run_sweep: Run, tmp_path: Path) -> None:
+def test_no_two_columns_have_the_same_name(sandbox: Sandbox, tmp_path: Path) -> None:
     names = ("seed", "seconds", "status", "reason", "batch", "score", "x")
     zipped = "".join(f"  {name}: {{values: [1, 2, 3]}}\n" for name in names)
     recorded(sandbox, tmp_path / "volume", f"parameters:\n{zipped}zip: [[{', '.join(names)}]]\n")
@@ -136,7 +129,7 @@ def test_no_two_columns_have_the_same_name(sandbox: Sandbox, run_sweep: Run, tmp
 
 
 def test_absent_and_empty_values_differ_and_booleans_are_shown_as_in_yaml(
-    sandbox: Sandbox, run_sweep: Run, tmp_path: Path
+    sandbox: Sandbox, tmp_path: Path
 ) -> None:
     listed = 'method: list\nassignments: [{a: "", b: true}, {b: null}, {a: "true", b: 1}]\n'
     path = sandbox.spec()
@@ -156,27 +149,7 @@ def test_absent_and_empty_values_differ_and_booleans_are_shown_as_in_yaml(
     assert ["values", 'a=""', "b=true"] in shown
 
 
-@pytest.mark.parametrize(
-    ("value", "output"),
-    [
-        (True, "true"),
-        (None, "null"),
-        ("", '""'),
-        ("True", '"True"'),
-        ("~", '"~"'),
-        ("1e-4", '"1e-4"'),
-        ("adam", "adam"),
-        (1.0, "1"),
-        ([1, True, None, "a"], '[1,true,null,"a"]'),
-    ],
-    ids=repr,
-)
-def test_a_value_is_shown_with_its_type(value: object, output: str) -> None:
-    assert value_text(value) == output  # type: ignore[arg-type]
-    assert configuration_text({"x": value}) == f"x={output}"  # type: ignore[dict-item]
-
-
-def test_a_sweep_is_given_by_name_or_by_spec(sandbox: Sandbox, run_sweep: Run, tmp_path: Path) -> None:
+def test_a_sweep_is_given_by_name_or_by_spec(sandbox: Sandbox, tmp_path: Path) -> None:
     trial, *_ = recorded(sandbox, tmp_path / "volume")
 
     def output(*arguments: str, cwd: Path = sandbox.root) -> str:
@@ -192,7 +165,7 @@ def test_a_sweep_is_given_by_name_or_by_spec(sandbox: Sandbox, run_sweep: Run, t
     assert result["sweep"] == "peak"
 
 
-def test_planned_trials_have_a_column_where_there_are_any(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_planned_trials_have_a_column_where_there_are_any(sandbox: Sandbox) -> None:
     sandbox.spec()
     assert run_sweep("generate", cwd=sandbox.root).returncode == 0
 
@@ -207,14 +180,6 @@ def test_planned_trials_have_a_column_where_there_are_any(sandbox: Sandbox, run_
     head, row = lines(run_sweep("status", cwd=sandbox.root, COLUMNS="250"))
     assert "planned" not in head
     assert (row[head.index("pending")], row[head.index("missing")]) == ("3", "0")
-
-
-def test_an_uncommitted_sweep_has_no_history(sandbox: Sandbox, run_sweep: Run) -> None:
-    sandbox.spec()
-
-    done = run_sweep("log", "peak", cwd=sandbox.root)
-
-    assert (done.returncode, done.stdout) == (0, "there is no commit of peak yet\n")
 
 
 MANY = {
@@ -263,7 +228,7 @@ def test_a_wide_table_of_sweeps_has_a_column_per_state_and_names_active_batches(
 
 
 def test_a_new_spec_with_a_mistake_is_named_by_status_and_the_others_are_counted(
-    sandbox: Sandbox, run_sweep: Run, tmp_path: Path
+    sandbox: Sandbox, tmp_path: Path
 ) -> None:
     recorded(sandbox, tmp_path / "volume")
     wrong = sandbox.spec("wrong")

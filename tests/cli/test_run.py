@@ -139,19 +139,30 @@ def test_results_are_filtered_and_shown_by_column(lab: Path) -> None:
 
     assert shown("--where", "x<3") == [["2.25", "0.9375", "ok"], ["1", "0", "ok"]]
     assert shown("--where", "x<3", "--where", "score > 0.5", "--digits", "2") == [["2.2", "0.94", "ok"]]
-    assert shown("--where", "status!=ok") == [["3", "failed"]]
-    assert shown("--where", "x=3.0", "--top", "1") == [["3", "failed"]]
+    assert shown("--where", "status != 'ok'") == [["3", "failed"]]
+    assert shown("--where", "x == 3.0", "--top", "1") == [["3", "failed"]]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--where", "y=1"), "no column 'y'\n  hint: columns: x, score, trial"),
-        (("--where", "x"), "--where must be COLUMN=VALUE"),
-        (("--where", "status<ok"), "--where compares numbers, got 'ok'"),
+        (("--where", "y == 1"), "no column 'y'\n  hint: columns: x, score, trial"),
+        (("--where", "status == ok"), "no column 'ok'\n  hint: columns: x, score, trial"),
+        (
+            ("--where", "x=1"),
+            "--where must not have '=' at character 2 of 'x=1'\n  hint: write == to compare",
+        ),
+        (
+            ("--where", "x"),
+            "--where must be true or false, got a number: 'x'\n  hint: compare it with something",
+        ),
+        (
+            ("--where", "status < 1"),
+            "--where < must compare two numbers or two texts, got a text and a number at character 1",
+        ),
         (("--columns", "x,z"), "no column 'z'"),
     ],
-    ids=["column of a condition", "condition", "comparison of text", "column"],
+    ids=["column of a condition", "text without quotes", "syntax", "no condition", "kind", "column"],
 )
 def test_a_wrong_filter_is_explained(recorded_lab: Path, options: tuple[str, ...], message: str) -> None:
     done = run_sweep("results", "score", *options, cwd=recorded_lab)

@@ -3,7 +3,7 @@
 import pytest
 
 from sweepledger.cli.text.search_space import domain_text, parameter_rows
-from sweepledger.reader.expression import parse_expression
+from sweepledger.expressions.parser import parse_expression
 from sweepledger.structs.domain import (
     Beta,
     Choice,

@@ -2,17 +2,14 @@
 
 import json
 import os
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
 
 from sweepledger.spec.schemas import load_schema
+from tests.command_line import run_sweep
 from tests.repository import Sandbox
-
-Run = Callable[..., subprocess.CompletedProcess[str]]
 
 LISTED = """name: listed
 method: list
@@ -33,14 +30,14 @@ run: {code: {path: code}}
 
 
 @pytest.mark.parametrize("name", ["sweep", "settings"])
-def test_the_schema_is_printed_anywhere(tmp_path: Path, run_sweep: Run, name: str) -> None:
+def test_the_schema_is_printed_anywhere(tmp_path: Path, name: str) -> None:
     done = run_sweep("validate", "--schema", name, cwd=tmp_path)
 
     assert done.returncode == 0
     assert json.loads(done.stdout) == load_schema(name)
 
 
-def test_a_new_spec_names_the_schema_next_to_it(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_a_new_spec_names_the_schema_next_to_it(sandbox: Sandbox) -> None:
     sandbox.write("sweeps/.schema.json", "of an older release")
 
     run_sweep("new", "lr", cwd=sandbox.root)
@@ -54,15 +51,13 @@ def test_a_new_spec_names_the_schema_next_to_it(sandbox: Sandbox, run_sweep: Run
 CLONES = """version: 1
 defaults: {image: git}
 images:
-  git: {repository: registry.example.org/git, digest: 'sha256:%s'}
+  git: registry.example.org/git@sha256:%s
 code: {url: 'https://git.example.org/team/sweeps.git', image: git}
 """ % ("1" * 64)
 
 
 @pytest.mark.parametrize(("settings", "code"), [(CLONES, "clone"), ("version: 1\n", None)])
-def test_a_new_spec_clones_code_if_pods_can(
-    sandbox: Sandbox, run_sweep: Run, settings: str, code: str | None
-) -> None:
+def test_a_new_spec_clones_code_if_pods_can(sandbox: Sandbox, settings: str, code: str | None) -> None:
     sandbox.write("sweepledger.yaml", settings)
 
     run_sweep("new", "lr", cwd=sandbox.root)
@@ -73,9 +68,7 @@ def test_a_new_spec_clones_code_if_pods_can(
 
 
 @pytest.mark.parametrize("command", ["validate", "generate", "check", "plan"])
-def test_warnings_are_printed_and_do_not_fail_the_command(
-    sandbox: Sandbox, run_sweep: Run, command: str
-) -> None:
+def test_warnings_are_printed_and_do_not_fail_the_command(sandbox: Sandbox, command: str) -> None:
     sandbox.write("sweeps/repeated.yaml", REPEATED)
     sandbox.commit("Ask")
     if command == "check":
@@ -90,27 +83,8 @@ def test_warnings_are_printed_and_do_not_fail_the_command(
     assert {problem["severity"] for problem in data["problems"]} == {"warning"}
 
 
-def test_configurations_are_read_from_the_file_next_to_the_spec(sandbox: Sandbox, run_sweep: Run) -> None:
-    sandbox.write("sweeps/listed.yaml", LISTED)
-    sandbox.write("sweeps/points.csv", "x,bias\n1,0.5\n2,\n")
-
-    done = run_sweep("validate", cwd=sandbox.root)
-
-    assert done.stdout == "sweeps/listed.yaml: ok, 2 trials\n"
-
-
-def test_problems_of_the_file_have_its_positions(sandbox: Sandbox, run_sweep: Run) -> None:
-    sandbox.write("sweeps/listed.yaml", LISTED)
-    sandbox.write("sweeps/points.csv", "x\non\n")
-
-    done = run_sweep("validate", cwd=sandbox.root)
-
-    assert done.returncode == 1
-    assert done.stderr.startswith("sweeps/points.csv:2:1: x: ")
-
-
 @pytest.mark.parametrize("kind", ["nothing", "link", "pipe", "folder"])
-def test_only_a_regular_file_is_opened(sandbox: Sandbox, run_sweep: Run, kind: str) -> None:
+def test_only_a_regular_file_is_opened(sandbox: Sandbox, kind: str) -> None:
     sandbox.write("sweeps/listed.yaml", LISTED)
     target = sandbox.root / "sweeps/points.csv"
     match kind:
@@ -129,7 +103,7 @@ def test_only_a_regular_file_is_opened(sandbox: Sandbox, run_sweep: Run, kind: s
 
 @pytest.mark.parametrize("arguments", [("validate",), ("generate",)])
 def test_without_any_spec_the_command_that_writes_one_is_named(
-    sandbox: Sandbox, run_sweep: Run, arguments: tuple[str, ...]
+    sandbox: Sandbox, arguments: tuple[str, ...]
 ) -> None:
     done = run_sweep(*arguments, cwd=sandbox.root)
 
@@ -139,7 +113,7 @@ def test_without_any_spec_the_command_that_writes_one_is_named(
 @pytest.mark.parametrize("below", [".", "sweeps"])
 @pytest.mark.parametrize("has_settings", [True, False])
 def test_settings_below_the_root_are_refused_because_nothing_would_read_them(
-    sandbox: Sandbox, run_sweep: Run, below: str, *, has_settings: bool
+    sandbox: Sandbox, below: str, *, has_settings: bool
 ) -> None:
     sandbox.write("team/vision/sweepledger.yaml", "version: 1\n")
     sandbox.write("team/vision/sweeps/lr.yaml", "name: lr\n")
@@ -156,7 +130,7 @@ def test_settings_below_the_root_are_refused_because_nothing_would_read_them(
 
 @pytest.mark.parametrize("command", ["validate", "check", "generate"])
 def test_from_the_root_no_check_passes_because_all_sweeps_are_in_a_folder_that_is_not_read(
-    sandbox: Sandbox, run_sweep: Run, command: str
+    sandbox: Sandbox, command: str
 ) -> None:
     sandbox.write("team/vision/sweepledger.yaml", "version: 1\n")
     sandbox.write("team/vision/sweeps/lr.yaml", "name: lr\n")
@@ -176,7 +150,7 @@ def test_from_the_root_no_check_passes_because_all_sweeps_are_in_a_folder_that_i
 
 
 def test_a_program_that_is_named_from_its_own_folder_is_shown_with_its_path_from_the_root(
-    sandbox: Sandbox, run_sweep: Run
+    sandbox: Sandbox,
 ) -> None:
     sandbox.write("ml/experiments/code/score.py", "print('score=1')\n")
     sandbox.commit("Add a program")

@@ -57,7 +57,6 @@ class Server:
 
     @property
     def address(self) -> str:
-        """Give its URL."""
         return str(self._cluster["server"])
 
     @property

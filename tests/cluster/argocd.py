@@ -137,7 +137,6 @@ def webhook(machine: Machine) -> tuple[str, str]:
 
 
 def applications(machine: Machine) -> dict[str, Application]:
-    """Say how each Application stands."""
     objects = controller_files.objects(machine, f"application.{GROUP}", NAMESPACE)
     return {item["metadata"]["name"]: _standing(item.get("status", {})) for item in objects}
 

@@ -61,12 +61,10 @@ def why_not() -> str | None:
 
 
 def is_inside() -> bool:
-    """Tell whether this process runs in a box."""
     return NAME in os.environ
 
 
 def folder() -> Path:
-    """Give this box's own folder, which is removed with it."""
     return HOME / os.environ[NAME]
 
 
@@ -231,7 +229,6 @@ def do(*argv: str) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command line."""
     if arguments[:1] == ["--inside"]:
         return abs(_inside(arguments[1:]))
     try:

@@ -316,7 +316,6 @@ def _folder(name: str, wanted: object) -> Path:
 
 
 def _sources(name: str, modules: list[str], deadline: Deadline) -> Mapping[str, Path]:
-    """Fetch modules; give the folder of each."""
     shown = _go(name, ["mod", "download", "-json", *modules], deadline=deadline)
     found = json.loads("[" + shown.replace("}\n{", "},{") + "]")
     return {module["Path"]: Path(module["Dir"]) for module in found}

@@ -44,11 +44,9 @@ class Children:
             )
 
     def is_alive(self, name: str) -> bool:
-        """Tell whether a process was started and runs."""
         return name in self._running and self._running[name].poll() is None
 
     def pid(self, name: str) -> int:
-        """Give the number of a process that was started."""
         return self._running[name].pid
 
     def end(self, name: str) -> None:
@@ -75,7 +73,6 @@ class Children:
             self.kill(name)
 
     def end_all(self) -> None:
-        """End all of them, the last one first."""
         for name in reversed(list(self._running)):
             self.end(name)
 
@@ -85,7 +82,6 @@ class Children:
         return path.read_text(errors="replace") if path.is_file() else ""
 
     def cpu_seconds(self, name: str) -> float:
-        """Give the CPU seconds that a running process has used."""
         results = Path(f"/proc/{self.pid(name)}/stat").read_text().rpartition(")")[2].split()
         return (int(results[11]) + int(results[12])) / os.sysconf("SC_CLK_TCK")
 

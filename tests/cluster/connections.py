@@ -22,12 +22,10 @@ QUESTION = b"\x53\x77\x01\x00\x00\x01" + bytes(6) + NAME + b"\x00\x01\x00\x01"
 
 
 def tcp(address: str, port: int) -> None:
-    """Connect."""
     socket.create_connection((address, port), timeout=SECONDS).close()
 
 
 def name(host: str, port: int) -> None:
-    """Find the address of a host, and connect to it."""
     (*_, place), *_ = socket.getaddrinfo(host, port, socket.AF_INET, socket.SOCK_STREAM)
     tcp(str(place[0]), port)
 
@@ -53,7 +51,6 @@ KINDS: dict[str, Callable[[str, int], None]] = {"name": name, "tcp": tcp, "udp":
 
 
 def attempt(place: str) -> str:
-    """Try a connection, and say what comes of it."""
     kind, address, port = place.split(":")
     try:
         KINDS[kind](address, int(port))

@@ -47,7 +47,6 @@ class ControlPlane:
 
     @property
     def server(self) -> Server:
-        """Give what tests speak to."""
         return Server(self.folder, self.folder / "kubeconfig")
 
     def start(self) -> None:
@@ -59,7 +58,6 @@ class ControlPlane:
         self.resume()
 
     def start_etcd(self) -> None:
-        """Start the store."""
         self._start("etcd", *etcd_flags(self.folder, ETCD_CLIENT, ETCD_PEER))
 
     def resume(self) -> None:
@@ -100,7 +98,6 @@ class ControlPlane:
         self._start("kube-controller-manager", *flags)
 
     def start_scheduler(self) -> None:
-        """Start the scheduler."""
         flags = [
             f"--kubeconfig={self.folder / 'kubeconfig'}",
             "--leader-elect=false",

@@ -72,7 +72,6 @@ def _answers(url: str) -> bool:
 
 
 def objects(machine: Machine, kind: str, namespace: str | None = None) -> list[dict[str, Any]]:
-    """List the objects of a kind, a plural with its group."""
     document = machine.server.ask(_path(kind, namespace)) or {}
     items: list[dict[str, Any]] = document.get("items", [])
     return items
@@ -102,5 +101,4 @@ def _path(kind: str, namespace: str | None) -> str:
 
 
 def conditions(status: Mapping[str, Any]) -> Sequence[Mapping[str, str]]:
-    """List the conditions of a status."""
     return status.get("conditions") or ()

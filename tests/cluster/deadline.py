@@ -31,7 +31,6 @@ class Deadline:
 
     @property
     def has_passed(self) -> bool:
-        """Tell whether the time is over."""
         return time.monotonic() >= self.at
 
     def run(

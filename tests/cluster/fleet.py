@@ -25,8 +25,8 @@ namespace: {namespace}
 controller: none
 defaults: {{image: trainer, pool: fake}}
 images:
-  trainer: {{repository: registry.example.org/trainer, digest: 'sha256:{digest}'}}
-results: {{every: 30m, nfs: {{server: files.example.org, path: /results}}}}
+  trainer: registry.example.org/trainer@sha256:{digest}
+results: {{every: 30m, nfs: files.example.org:/results}}
 """
 SPEC = """name: {name}
 description: How does the cluster carry {trials} trials?

@@ -56,7 +56,6 @@ def start(machine: Machine, *, more: Sequence[str] = ()) -> None:
 
 
 def stop(machine: Machine) -> None:
-    """End them."""
     for name in reversed(NAMES):
         machine.children.end(name)
 
@@ -92,7 +91,6 @@ def refresh_all(machine: Machine, namespace: str, name: str) -> None:
 
 
 def ready(machine: Machine, namespace: str) -> dict[str, Standing]:
-    """Say how each Kustomization of a namespace stands."""
     objects = controller_files.objects(machine, f"kustomization.{_group('kustomization')}", namespace)
     return {item["metadata"]["name"]: _standing(item.get("status", {})) for item in objects}
 

@@ -87,7 +87,6 @@ class Forge:
         return self.folder / forge_git.REPOSITORIES / f"{repository}.git"
 
     def git(self, repository: str, *arguments: str) -> str:
-        """Ask git about a repository, on the server."""
         command = ["git", "--git-dir", str(self.bare(repository)), *arguments]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
@@ -131,7 +130,6 @@ class Forge:
         return {kind: counts.get(kind, 0) for kind in forge_faults.KINDS}
 
     def webhooks(self, *urls: str, secret: str = "") -> None:
-        """Tell these URLs, and no others, of every push from now on."""
         hooks = [{"url": url, "secret": secret} for url in urls]
         forge_faults.keep(self.folder / forge_webhooks.WEBHOOKS, {"hooks": hooks})
 

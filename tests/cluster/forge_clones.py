@@ -30,12 +30,10 @@ class Clone:
 
     @classmethod
     def of(cls, forge: Forge, root: Path, user: str, repository: str = REPOSITORY) -> "Clone":
-        """Clone a repository as a user."""
         git(root.parent, "clone", "-q", forge.url(repository, user=user), str(root))
         return cls(forge, root, repository)
 
     def git(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        """Run git in the work tree."""
         return git(self.root, *arguments, check=check)
 
     def commit(self, path: str, text: str) -> str:
@@ -84,5 +82,4 @@ def serving(folder: Path) -> Iterator[Forge]:
 
 
 def head(forge: Forge, branch: str = "main") -> str:
-    """Say where a branch stands on the server."""
     return forge.git(REPOSITORY, "rev-parse", f"refs/heads/{branch}")

@@ -76,7 +76,6 @@ class Fault:
 
 
 def name(trouble: Trouble) -> str:
-    """Name a trouble as the counts do."""
     return type(trouble).__name__.lower()
 
 
@@ -130,12 +129,10 @@ class Ledger:
         return None
 
     def give_back(self, trouble: Trouble) -> None:
-        """Take back a count: there was nothing to trouble."""
         with self._lock:
             self._add(name(trouble), -1)
 
     def stands(self, trouble: Trouble) -> bool:
-        """Tell whether a trouble has not been lifted."""
         return any(document["kind"] == name(trouble) for document in self._standing())
 
     def _standing(self) -> list[dict[str, Any]]:

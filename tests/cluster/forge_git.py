@@ -65,7 +65,6 @@ def default_branch(bare: Path) -> str:
 
 
 def is_branch(bare: Path, ref: str) -> bool:
-    """Tell whether there is a branch of a name."""
     return ref.startswith("refs/heads/") and not _git(bare, "rev-parse", "--verify", ref).returncode
 
 

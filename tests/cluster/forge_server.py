@@ -52,7 +52,6 @@ class Server(ThreadingHTTPServer):
         TCPServer.server_bind(self)
 
     def bare(self, repository: str) -> Path:
-        """Say where a repository lies."""
         return self.folder / forge_git.REPOSITORIES / f"{repository}.git"
 
     def handle_error(self, request: object, client_address: object) -> None:
@@ -202,7 +201,6 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def main(arguments: list[str]) -> None:
-    """Serve until asked to end."""
     parser = argparse.ArgumentParser(prog="python -m tests.cluster.forge_server")
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--address", required=True)

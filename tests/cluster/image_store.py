@@ -30,7 +30,6 @@ class Store:
     """For what no later build needs; an absolute path, as the store's."""
 
     def run(self, *arguments: str) -> str:
-        """Run buildah; give what it prints."""
         own = ("--root", str(self.folder), "--runroot", str(self.scratch / "run"))
         done = subprocess.run(
             [*base_system.ENDS_WITH_US, "buildah", *own, "--storage-driver=overlay", *arguments],
@@ -44,7 +43,6 @@ class Store:
         return done.stdout
 
     def has(self, name: str) -> bool:
-        """Tell whether there is an image of that name."""
         return name in self._names()
 
     def keep(self, base: Base) -> str:
@@ -63,7 +61,6 @@ class Store:
         return name
 
     def save(self, name: str, layout: Path) -> None:
-        """Write an image as an OCI layout."""
         self.run("push", "--quiet", *ZSTD, name, f"oci:{layout}:image")
 
     def forget_all_but(self, names: Collection[str]) -> None:
@@ -82,7 +79,6 @@ def stored_name(name: str, key: str) -> str:
 
 
 def base_name(base: Base) -> str:
-    """Name a Debian after what is asked of it."""
     return stored_name(f"base-{base.name}", base.key)
 
 

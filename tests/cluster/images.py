@@ -136,7 +136,6 @@ def _images(archives: dict[str, Path]) -> Images:
 
 
 def _build(recipe: Recipe, context: Path, store: Store) -> Path:
-    """Build one image unless it is there."""
     archive = archive_of(recipe, context)
     if archive.is_file():
         return archive
@@ -184,14 +183,12 @@ def _wheels(lock: Path, folder: Path) -> Path:
 
 
 def _names(recipe: Recipe, context: Path) -> set[str]:
-    """Name what the store keeps for an image."""
     if recipe.base is None:
         return set()
     return {base_name(recipe.base), stored_image(recipe, context), _slow_name(recipe, context)}
 
 
 def stored_image(recipe: Recipe, context: Path) -> str:
-    """Name it in the store."""
     return stored_name(recipe.name, _key(recipe, context))
 
 

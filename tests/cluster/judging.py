@@ -65,6 +65,5 @@ def judged(server: Server, folder: Path) -> Refusals:
 
 
 def write_list(folder: Path, name: str, manifests: Iterable[Mapping[str, Any]]) -> None:
-    """Write manifests as one file that kubectl reads."""
     listed = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
     (folder / f"{name}.json").write_text(json.dumps(listed))

@@ -82,12 +82,10 @@ def start_fleet(machine: Machine, follower: str | None, *, boot_seconds: int) ->
 
 
 def node_pools() -> list[Manifest]:
-    """Read the node pools of the example."""
     return [dict(item) for item in yaml.load_all((EXAMPLE / "karpenter.yaml").read_bytes())]
 
 
 def claims(machine: Machine) -> list[Manifest]:
-    """List the claims: one for each node that Karpenter has, or waits for."""
     return controller_files.objects(machine, "nodeclaims.karpenter.sh")
 
 

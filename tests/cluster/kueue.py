@@ -30,7 +30,6 @@ def workloads(machine: Machine, namespace: str) -> list[Manifest]:
 
 
 def is_admitted(workload: Mapping[str, Any]) -> bool:
-    """Tell whether a Job may run, or has run."""
     return any(
         one["type"] == "Admitted" and one["status"] == "True"
         for one in controller_files.conditions(workload.get("status", {}))

@@ -52,7 +52,6 @@ def start(machine: Machine, *, nodes: int = 10, seconds: float = 0, pool: str = 
 
 
 def add(machine: Machine, *nodes: Mapping[str, Any]) -> None:
-    """Add fake nodes and wait until they are ready."""
     before = _ready(machine)
     machine.server.apply(*nodes)
     count = before + len(nodes)

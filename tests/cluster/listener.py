@@ -18,7 +18,6 @@ TYPE_A, NO_SUCH_NAME = 1, 3
 
 
 def answer(question: bytes) -> bytes:
-    """Answer a question of DNS."""
     labels, end = [], 12
     while length := question[end]:
         labels.append(question[end + 1 : end + 1 + length].decode(errors="replace"))
@@ -67,7 +66,6 @@ def _answer_stream(connection: socket.socket) -> None:
 
 
 def main(places: Sequence[str]) -> None:
-    """Listen on every place, until it is ended."""
     threads = []
     for place in places:
         kind, address, port = place.split(":")

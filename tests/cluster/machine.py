@@ -26,7 +26,6 @@ class Machine:
 
     @property
     def server(self) -> Server:
-        """Give what tests speak to, as the administrator."""
         return self.plane.server
 
 

@@ -60,7 +60,6 @@ class Place:
 
     @property
     def name(self) -> str:
-        """Name the node."""
         return f"node-{self.number}"
 
     @property
@@ -75,7 +74,6 @@ class Place:
 
     @property
     def socket(self) -> Path:
-        """Give containerd's socket."""
         return self.state / "containerd.sock"
 
     @property
@@ -89,7 +87,6 @@ class Place:
 
     @property
     def pods(self) -> str:
-        """Give the addresses of its pods."""
         return f"10.210.{self.number}.0/24"
 
     @property
@@ -142,7 +139,6 @@ class Node:
         until("the node is ready", self._is_ready, seconds=READY_SECONDS, pause=0.3)
 
     def start_containerd(self) -> None:
-        """Start the container runtime."""
         programs = tool(building.CONTAINERS)
         config = self.folder / "containerd.toml"
         config.write_text(
@@ -179,7 +175,6 @@ class Node:
         self.children.start(self.place.process("kubelet"), [kubelet, *flags])
 
     def load(self, archive: Path) -> None:
-        """Let the node have an image, under the name that the archive says."""
         ctr = str(tool(building.CONTAINERS, "ctr"))
         where = (f"--address={self.place.socket}", "--namespace=k8s.io")
         box.do(ctr, *where, "images", "import", "--local", str(archive))

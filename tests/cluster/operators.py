@@ -55,7 +55,6 @@ class Names:
 
     @classmethod
     def of_kubebuilder(cls, name: str) -> "Names":
-        """Return the names that kubebuilder gives."""
         made = ("system", "controller-manager", "webhook-service", "webhook-server-cert")
         return cls(*(f"{name}-{ending}" for ending in made))
 

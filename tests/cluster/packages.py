@@ -18,7 +18,6 @@ class PackagesError(Exception):
 
 
 def wanted() -> tuple[str, ...]:
-    """Name the packages of the list."""
     lines = (line.partition("#")[0].strip() for line in LIST.read_text().splitlines())
     return tuple(line for line in lines if line)
 

@@ -23,7 +23,7 @@ SETTINGS = """version: 1
 namespace: {namespace}
 defaults: {{image: 'registry.example/trainer@sha256:{digest}'}}
 secrets: {{tracker: {{secret: tracker, key: token, variable: TRACKER_TOKEN}}}}
-results: {{nfs: {{server: files.example, path: /results}}}}
+results: {{nfs: files.example:/results}}
 """
 STEP = re.compile(r"`(kubectl apply [^`]+)`")
 

@@ -61,7 +61,6 @@ def _reap(pid: int) -> None:
 
 
 def lives(pid: int) -> bool:
-    """Tell whether there is a process of a number."""
     try:
         os.kill(pid, 0)
     except OSError:

@@ -57,11 +57,9 @@ class Slurm:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of its clients."""
         return {**os.environ, "SLURM_CONF": str(self.folder / "slurm.conf")}
 
     def run(self, *command: str, cwd: Path | None = None) -> str:
-        """Run a client."""
         done = subprocess.run(
             command, cwd=cwd, env=self.environment, check=True, capture_output=True, text=True
         )

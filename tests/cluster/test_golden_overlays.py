@@ -34,7 +34,6 @@ NEEDS = {"pool-devices": 34}
 
 
 def _cases(*without: str) -> pytest.MarkDecorator:
-    """Return the mark that gives a test the golden overlays."""
     paths = [path for path in CASES if path.parents[1].name not in without]
     names = [path.parents[1].name for path in paths]
     older = [NEEDS.get(name, 0) > building.MINOR for name in names]
@@ -250,7 +249,6 @@ def _is_suspended(manifest: Mapping[str, Any], kind: Kind) -> bool:
 
 
 def in_state(folder: Path, overlay: Path, state: RunningState | None) -> Path:
-    """Copy an overlay, in a state if one is given."""
     target = folder / overlay.parents[1].name / "expected" / overlay.name
     shutil.copytree(overlay, target)
     for settings_file in overlay.parents[1].glob("sweepledger.yaml"):

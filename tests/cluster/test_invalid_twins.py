@@ -130,7 +130,6 @@ def test_what_only_we_catch_is_what_the_documentation_lists() -> None:
 
 
 def table(rows: Iterable[str]) -> str:
-    """Write rows as the documentation lists them: by what they have in common."""
     groups: dict[str, list[str]] = defaultdict(list)
     for row in sorted(rows):
         family, _, rest = row.partition("-")

@@ -75,7 +75,6 @@ def tolerant(sample: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def jobs(fleet: Fleet, *batches: str) -> list[Job]:
-    """List the Jobs of batches, or all."""
     every = controller_files.objects(fleet.machine, "jobs", NAMESPACE)
     label = "sweepledger.dev/batch"
     return [item for item in every if not batches or item["metadata"]["labels"][label] in batches]
@@ -118,7 +117,6 @@ def writers(fleet: Fleet, field: str) -> set[str]:
 
 
 def ended(fleet: Fleet) -> frozenset[str]:
-    """Ask as the collector does which batches have ended."""
     active = [batch for batch in batches.in_work_tree(fleet.team.root) if batch.is_active]
     return find_cluster_batches(Kubectl(), NAMESPACE, active).ended
 

@@ -82,7 +82,6 @@ def withdraw(fleet: Fleet, sweep: str) -> None:
 
 
 def racks_of_trials(fleet: Fleet, batch: str) -> dict[str, list[str]]:
-    """Give the racks of the pods of each trial that have a node."""
     racks = {
         node["metadata"]["name"]: node["metadata"]["labels"].get(RACK, "none")
         for node in controller_files.objects(fleet.machine, "nodes")
@@ -124,7 +123,6 @@ def answer(fleet: Fleet, name: str, type_: str, message: str) -> None:
 
 
 def requested(fleet: Fleet, known: set[str]) -> str:
-    """Wait for a request whose uid is not known, and give its name."""
     until("Kueue asks the autoscaler", lambda: uids(fleet) - known, seconds=PATIENCE)
     (name,) = (name for name, one in requests(fleet).items() if one["metadata"]["uid"] not in known)
     return name

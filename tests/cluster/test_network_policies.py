@@ -49,9 +49,9 @@ namespace: {SPACE}
 controller: none
 defaults: {{image: trainer}}
 images:
-  trainer: {{repository: registry.example/trainer, digest: '{DIGEST}'}}
-  collector: {{repository: registry.example/sweep, digest: '{DIGEST}'}}
-  sync: {{repository: registry.example/sync, digest: '{DIGEST}'}}
+  trainer: registry.example/trainer@{DIGEST}
+  collector: registry.example/sweep@{DIGEST}
+  sync: registry.example/sync@{DIGEST}
 code: {{url: 'https://git.example/team/sweeps.git', image: collector}}
 results:
   claim: results
@@ -170,7 +170,6 @@ class Repository:
         self._sweep("generate")
 
     def apply(self) -> None:
-        """Apply the namespaces and their policies."""
         paths = [self.root / f"clusters/platform/{name}.yaml" for name in ("namespaces", "network")]
         written = [item for path in paths for item in yaml.safe_load_all(path.read_text())]
         for kind in ("Namespace", "NetworkPolicy"):
@@ -221,7 +220,6 @@ class Repository:
 
 
 def _templates(value: object) -> Iterator[dict[str, Any]]:
-    """Find what pods are made from."""
     if isinstance(value, dict):
         if "containers" in (value.get("spec") or {}) and "labels" in (value.get("metadata") or {}):
             yield value
@@ -248,7 +246,6 @@ class Network:
         return self.attempts(source, [place])[place]
 
     def verdicts(self) -> Verdicts:
-        """Try all connections."""
         listed = [*FORBIDDEN.values(), *ALLOWED.values()]
         sources = dict.fromkeys(source for source, _ in listed)
         tried = {
@@ -265,7 +262,6 @@ class Network:
         return {place: answers[address] for place, address in real.items()}
 
     def until(self, source: str, place: str, *, is_open: bool) -> None:
-        """Wait until the firewall has read what was applied."""
         until(
             f"{source} finds {place} {'open' if is_open else 'closed'}",
             lambda: (self.verdict(source, place) == OPEN) == is_open,
@@ -305,7 +301,6 @@ def unconfined(network: Network) -> Verdicts:
 
 @pytest.fixture(scope="module")
 def firewall(network: Network, unconfined: Verdicts) -> None:
-    """A firewall that enforces them."""
     kube_router.start(network.machine)
     kube_router.until_it_knows(network.places[name] for name in network.spaces)
 
@@ -416,8 +411,6 @@ def _accounts(server: Server) -> set[str]:
 
 
 def _address(server: Server, space: str, name: str) -> str:
-    """Wait until a pod runs and listens; give its address."""
-
     def listens() -> bool:
         address = _status(server, space, name).get("podIP")
         if address is None:

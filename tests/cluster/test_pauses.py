@@ -67,12 +67,10 @@ class Kubelet:
         return items
 
     def running(self) -> list[dict[str, Any]]:
-        """Give the pods that run and are not to end."""
         self.work()
         return [pod for pod in self.pods() if _phase(pod) == "Running" and not _is_doomed(pod)]
 
     def work(self) -> None:
-        """Start what waits; end what is to end, as by a SIGTERM."""
         for pod in self.pods():
             name = pod["metadata"]["name"]
             if _is_doomed(pod):
@@ -88,7 +86,6 @@ class Kubelet:
                 self._say(pod, {"phase": "Running"})
 
     def end(self, pod: dict[str, Any], code: int) -> None:
-        """Say that a pod's container has ended."""
         container = {
             "name": "trial",
             "image": "trainer",

@@ -18,9 +18,9 @@ from sweepledger.repo import batches
 from sweepledger.verbs.export import export_batch
 from tests.cluster.children import until
 from tests.cluster.slurm import NODES, NoSlurmError, Slurm, running
+from tests.command_line import run_sweep
 from tests.repository import Sandbox
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
 MANY = 1000
 ARRAY_SECONDS = 1500.0
 FEW_SECONDS = 300.0
@@ -77,14 +77,13 @@ def wait_for(what: str, condition: Callable[[], object], seconds: float = FEW_SE
 
 
 def launcher_processes(sandbox: Sandbox) -> list[int]:
-    """Return the launchers that run, by the path of their file."""
     wanted = str(sandbox.root / ".sweepledger/jobs")
     lines = subprocess.run(["ps", "-ewwo", "pid,args"], check=True, capture_output=True, text=True).stdout
     return [int(line.split()[0]) for line in lines.splitlines() if wanted in line and "/launch.py" in line]
 
 
 def test_an_array_of_a_thousand_trials_records_each_once_although_a_node_is_drained_and_jobs_are_killed(
-    sandbox: Sandbox, slurm: Slurm, submit: Callable[..., str], run_sweep: Run
+    sandbox: Sandbox, slurm: Slurm, submit: Callable[..., str]
 ) -> None:
     batch = submit(MANY, 12)
     (stored,) = batches.in_commit(sandbox.workspace.repository, "HEAD")
@@ -117,7 +116,7 @@ def test_an_array_of_a_thousand_trials_records_each_once_although_a_node_is_drai
 
 
 def test_killed_jobs_are_retried_and_what_was_cancelled_runs_when_the_script_is_submitted_again(
-    sandbox: Sandbox, slurm: Slurm, submit: Callable[..., str], run_sweep: Run
+    sandbox: Sandbox, slurm: Slurm, submit: Callable[..., str]
 ) -> None:
     hold = sandbox.root / "hold"
     hold.touch()

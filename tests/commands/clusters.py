@@ -44,7 +44,6 @@ class Cluster:
     def job(
         self, batch: str, name: str = "", ends: str | None = None, *, trials: int = 0, **metadata: Any
     ) -> None:
-        """Make a Job, of so many indexes if of any, and let its controller say how it ended."""
         name = name or batch
         pod = {"restartPolicy": "Never", "containers": [{"name": "trial", "image": "a.example/b"}]}
         counted: dict[str, Any] = {}
@@ -56,12 +55,10 @@ class Cluster:
             self.end(name, ends)
 
     def job_of_trial(self, batch: str, index: int, ends: str | None = None) -> None:
-        """Make the Job of one trial, where each has its own."""
         labels = {"sweepledger.dev/batch": batch, "sweepledger.dev/index": str(index)}
         self.job(batch, f"{batch}-{index}", ends, labels=labels)
 
     def end(self, job: str, ends: str, **more: Any) -> None:
-        """Say of a Job that it has ended."""
         documents = [
             {
                 "type": condition,
@@ -75,7 +72,6 @@ class Cluster:
         self.say("jobs", job, {"startTime": MOMENT, **STATUS[ends], "conditions": documents, **more})
 
     def pod(self, batch: str, name: str = "left") -> None:
-        """Make a pod of which nothing is known."""
         self.apply("Pod", name, batch, spec={"containers": [{"name": "trial", "image": "a.example/b"}]})
 
     def attempt(
@@ -114,7 +110,6 @@ class Cluster:
         return str(completed.stdout)
 
     def ended(self, pod: str, code: int, message: str = "", *, reason: str = "Error", **status: Any) -> None:
-        """Say as a kubelet how a pod ended."""
         state = {
             "exitCode": code,
             "reason": reason,
@@ -125,7 +120,6 @@ class Cluster:
         self.stands(pod, "Failed" if code else "Succeeded", {"terminated": state}, **status)
 
     def stands(self, pod: str, phase: str, state: dict[str, Any] | None = None, **status: Any) -> None:
-        """Say as a kubelet how far a pod is."""
         container = {
             "name": "trial",
             "image": "a.example/b",
@@ -157,5 +151,4 @@ class Cluster:
 
     @property
     def here(self) -> tuple[str, str]:
-        """Say to kubectl where."""
         return ("--namespace", self.namespace)

@@ -18,7 +18,6 @@ from tests.repository import Sandbox
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    """Where the results volume is mounted."""
     return tmp_path / "results"
 
 

@@ -27,15 +27,8 @@ def die_at_record() -> None:
         time.sleep(0.0005)
 
 
-def die_after() -> None:
-    time.sleep(count / 1000)
-    die()
-
-
 if moment == "Record":
     threading.Thread(target=die_at_record, daemon=True).start()
-elif moment == "Milliseconds":
-    threading.Thread(target=die_after, daemon=True).start()
 
 seen = 0
 event: Event

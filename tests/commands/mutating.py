@@ -22,7 +22,6 @@ class Mutation:
     column: str
 
     def is_told(self, differences: Sequence[FileDifference]) -> bool:
-        """Tell whether a difference names this very place."""
         return any(
             difference.path == self.path
             and (not self.row or difference.row == self.row)

@@ -7,8 +7,6 @@ With `HandOver` it hands over instead, and dies when the branch has moved for th
 import os
 import signal
 import sys
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +20,6 @@ root, name, moment, count = Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys
 
 def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-def die_after() -> None:
-    time.sleep(count / 1000)
-    die()
 
 
 def hand_over() -> None:
@@ -46,8 +39,6 @@ def hand_over() -> None:
 
 workspace = Workspace.find(root)
 state = create_state(workspace.repository)
-if moment == "Milliseconds":
-    threading.Thread(target=die_after, daemon=True).start()
 if moment == "HandOver":
     hand_over()
     sys.exit()

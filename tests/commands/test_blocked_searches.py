@@ -1,7 +1,5 @@
 """A search never stands still in silence: a model that fails is replaced, and what blocks a search is a failure."""
 
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,12 +9,11 @@ from sweepledger.commands.generate import generate
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.verbs.validate import check_specs
-from tests.command_line import run_sweep_process
+from tests.command_line import run_sweep, run_sweep_process
 from tests.repository import Sandbox
 from tests.searches import begun, hill, leave
 
 ROOT = Path(__file__).parents[2]
-Run = Callable[..., subprocess.CompletedProcess[str]]
 MANY = "{values: [" + ", ".join(f"w{at}" for at in range(150)) + "]}"
 WHY = "egobox models at most 40 columns"
 
@@ -44,9 +41,7 @@ def without(library: str, tmp_path: Path) -> dict[str, str]:
     return {"PYTHONPATH": f"{stubs}:{ROOT / 'generator'}"}
 
 
-def test_a_search_whose_model_cannot_take_its_space_runs_to_its_end_and_says_so(
-    sandbox: Sandbox, run_sweep: Run
-) -> None:
+def test_a_search_whose_model_cannot_take_its_space_runs_to_its_end_and_says_so(sandbox: Sandbox) -> None:
     with_many_words(sandbox)
     sandbox.commit("Search many words")
     sandbox.push()
@@ -69,9 +64,7 @@ def test_a_search_whose_model_cannot_take_its_space_runs_to_its_end_and_says_so(
     assert "153" in readme
 
 
-def test_a_replaced_round_is_proposed_checked_and_shown_like_any_other(
-    sandbox: Sandbox, run_sweep: Run
-) -> None:
+def test_a_replaced_round_is_proposed_checked_and_shown_like_any_other(sandbox: Sandbox) -> None:
     sandbox.write("sweepledger.yaml", "version: 1\nnext: review\n")
     with_many_words(sandbox)
     sandbox.commit("Search many words")
@@ -124,7 +117,7 @@ def test_a_command_whose_search_is_blocked_fails_with_the_reason(
 
 
 def test_a_collection_that_cannot_continue_a_search_records_it_and_fails_with_the_reason(
-    sandbox: Sandbox, tmp_path: Path, run_sweep: Run
+    sandbox: Sandbox, tmp_path: Path
 ) -> None:
     begun(sandbox, size=2, rounds=3)
     results = tmp_path / "results"
@@ -143,9 +136,7 @@ def test_a_collection_that_cannot_continue_a_search_records_it_and_fails_with_th
     assert len(rounds(sandbox)) == 2
 
 
-def test_a_blocked_search_goes_on_once_its_cause_is_gone(
-    sandbox: Sandbox, tmp_path: Path, run_sweep: Run
-) -> None:
+def test_a_blocked_search_goes_on_once_its_cause_is_gone(sandbox: Sandbox, tmp_path: Path) -> None:
     begun(sandbox, size=2, rounds=2)
     sandbox.use_as_laptop()
     blocked = run_sweep_process("run", "hill", cwd=sandbox.root, **without("optuna", tmp_path))
@@ -156,7 +147,7 @@ def test_a_blocked_search_goes_on_once_its_cause_is_gone(
     assert [batch.lock.round for batch in rounds(sandbox)] == [1, 2]
 
 
-def test_update_begins_a_search_anew_with_the_changed_code(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_update_begins_a_search_anew_with_the_changed_code(sandbox: Sandbox) -> None:
     begun(sandbox, size=2, rounds=2)
     sandbox.use_as_laptop()
     assert run_sweep("run", "hill", cwd=sandbox.root).returncode == 0
@@ -170,7 +161,7 @@ def test_update_begins_a_search_anew_with_the_changed_code(sandbox: Sandbox, run
 
 
 @pytest.mark.parametrize("name", ["hill", "peak"])
-def test_update_says_why_it_requests_nothing(sandbox: Sandbox, run_sweep: Run, name: str) -> None:
+def test_update_says_why_it_requests_nothing(sandbox: Sandbox, name: str) -> None:
     """After a revert the code is one that has run before."""
     if name == "hill":
         begun(sandbox, size=2, rounds=1)
@@ -194,7 +185,7 @@ def test_update_says_why_it_requests_nothing(sandbox: Sandbox, run_sweep: Run, n
     assert f"nothing to write: {why}" in dry.stdout
 
 
-def test_a_paused_search_is_no_failure(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_a_paused_search_is_no_failure(sandbox: Sandbox) -> None:
     begun(sandbox, size=2, rounds=2)
     assert run_sweep("cluster", "pause", "hill", cwd=sandbox.root).returncode == 0
     sandbox.push()

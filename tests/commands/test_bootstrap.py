@@ -17,7 +17,7 @@ from sweepledger.errors import RepositoryError, StorageError, UsageError
 from sweepledger.repo.git import Change, publish
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller, ResultsMode
-from tests.command_line import install_sweep
+from tests.command_line import install_sweep, run_sweep
 from tests.repository import Sandbox
 
 URL = "https://git.example.org/team/sweeps.git"
@@ -49,7 +49,7 @@ def test_it_writes_the_platform_and_says_so_in_the_settings_where_comments_stay(
 
 @pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX], ids=str)
 def test_objects_that_no_file_declares_any_more_are_named(sandbox: Sandbox, controller: Controller) -> None:
-    volume = "results: {nfs: {server: nfs.example.org, path: /export}}\n"
+    volume = "results: {nfs: nfs.example.org:/export}\n"
     sandbox.write("sweepledger.yaml", "version: 1\nresults: {store: api}\n")
     assert run_bootstrap(sandbox, controller).undeclared == ()
     sandbox.write("sweepledger.yaml", f"version: 1\ncontroller: {controller}\n{volume}")
@@ -71,14 +71,15 @@ def test_objects_that_no_file_declares_any_more_are_named(sandbox: Sandbox, cont
     ]
 
 
-def test_twice_changes_nothing(sandbox: Sandbox) -> None:
-    run_bootstrap(sandbox)
-    sandbox.commit("Bootstrap")
+def test_monitoring_is_a_key_that_bootstrap_adds_and_removes(sandbox: Sandbox) -> None:
+    with_it = run_bootstrap(sandbox, monitoring=True)
+    text = (sandbox.root / "sweepledger.yaml").read_text()
 
-    again = run_bootstrap(sandbox)
-
-    assert (again.written, again.removed, again.changed_settings) == ((), (), ())
-    assert sandbox.git("status", "--porcelain") == ""
+    assert "\nmonitoring: {}\n" in text
+    assert "clusters/monitoring/dashboard.json" in with_it.written
+    assert not run_bootstrap(sandbox, monitoring=True).written
+    run_bootstrap(sandbox, monitoring=False)
+    assert (sandbox.root / "sweepledger.yaml").read_text() == text.replace("monitoring: {}\n", "")
 
 
 def test_what_was_asked_for_before_need_not_be_said_again(sandbox: Sandbox) -> None:
@@ -147,7 +148,7 @@ def test_what_the_collector_may_reach_beyond_need_is_not_decided_yet(sandbox: Sa
 
 
 CLONING = """version: 1
-images: {collector: {repository: registry.example.org/collector, digest: 'sha256:%s'}}
+images: {collector: registry.example.org/collector@sha256:%s}
 code: {url: 'https://git.example.org/team/sweeps.git', image: collector}
 """ % ("1" * 64)
 OPENED = "egress: {git: {cidrs: [198.51.100.7/32], ports: [443]}}\n"
@@ -184,12 +185,6 @@ def test_choosing_the_other_controller_takes_the_first_ones_files_away(sandbox: 
     assert "clusters/flux/source.yaml" in result.removed
     assert not kustomization.exists()
     assert sandbox.workspace.settings.controller is Controller.ARGOCD
-
-
-def test_the_cluster_reads_the_remote_where_no_url_is_given(sandbox: Sandbox) -> None:
-    sandbox.git("remote", "set-url", "origin", URL)
-
-    assert bootstrap(sandbox.workspace, BootstrapRequest(Controller.ARGOCD)).source.url == URL
 
 
 def test_another_branch_is_set_in_the_settings_too(sandbox: Sandbox) -> None:
@@ -238,12 +233,12 @@ def test_a_bootstrap_file_that_cannot_be_read_is_said_to_be_so(sandbox: Sandbox)
 
 PRIVATE = """version: 1
 images:
-  collector: {repository: registry.example.org/sweep, digest: "sha256:DIGEST"}
-  git: {repository: registry.example.org/git, digest: "sha256:DIGEST"}
+  collector: registry.example.org/sweep@sha256:DIGEST
+  git: registry.example.org/git@sha256:DIGEST
 image_pull_secret: registry
 code: {url: "https://git.example.org/team/sweeps.git", image: git, secret: code-read}
 secrets: {hub: {secret: hub-token, key: token, variable: HF_TOKEN}}
-results: {nfs: {server: nfs.example.org, path: /export/results}}
+results: {nfs: nfs.example.org:/export/results}
 """.replace("DIGEST", "1" * 64)
 
 
@@ -286,9 +281,7 @@ def test_the_command_that_makes_a_secret_is_one_that_kubectl_takes(sandbox: Sand
             assert set(json.loads(done.stdout)["data"]) >= set(needed.keys)
 
 
-def test_as_a_command_it_says_what_to_do_next(
-    sandbox: Sandbox, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
+def test_as_a_command_it_says_what_to_do_next(sandbox: Sandbox) -> None:
     done = run_sweep("cluster", "bootstrap", "argocd", "--repo", URL, "--branch", "main", cwd=sandbox.root)
     data = run_sweep("cluster", "bootstrap", "argocd", "--format=json", cwd=sandbox.root)
 
@@ -335,9 +328,7 @@ pools:
 """
 
 
-def test_it_lists_the_objects_that_the_settings_name_and_no_file_declares(
-    sandbox: Sandbox, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
+def test_it_lists_the_objects_that_the_settings_name_and_no_file_declares(sandbox: Sandbox) -> None:
     sandbox.write("sweepledger.yaml", NAMED)
 
     done = run_sweep("cluster", "bootstrap", "flux", "--repo", URL, "--branch", "main", cwd=sandbox.root)

@@ -57,7 +57,6 @@ class Stored:
 
 
 def settings_of(server: StorageServer, kind: str) -> tuple[str, dict[str, str]]:
-    """Return the settings of a server's bucket, and the credential."""
     values = {name: value.replace("PORT", str(server.port)) for name, value in server.variables.items()}
     if kind == "azure":
         own = f"account: {values['AZURE_STORAGE_ACCOUNT_NAME']}, endpoint: {values['AZURE_STORAGE_ENDPOINT']}"
@@ -68,7 +67,7 @@ def settings_of(server: StorageServer, kind: str) -> tuple[str, dict[str, str]]:
     repository, _, digest = IMAGE.partition("@")
     text = (
         f'results: {{store: bucket, keep: {KEEP}d, bucket: {{url: "{server.url}", egress: bucket, {own}}}}}\n'
-        f'images: {{collector: {{repository: {repository}, digest: "{digest}"}}}}\n'
+        f"images: {{collector: {repository}@{digest}}}\n"
         "egress: {bucket: {cidrs: [203.0.113.0/24], ports: [443]}}\n"
     )
     return f"version: 1\n{text}", {name: values[name] for name in names}

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,10 +17,9 @@ from sweepledger.plan import BudgetUnit
 from sweepledger.problems import Problem
 from sweepledger.verbs.cluster.budget import MonthBudget
 from sweepledger.verbs.cluster.budget import month_budget as report
+from tests.command_line import run_sweep
 from tests.commands.recording import record_batch
 from tests.repository import IMAGE, Sandbox
-
-Run = Callable[..., subprocess.CompletedProcess[str]]
 
 SETTINGS = f"""version: 1
 defaults: {{image: '{IMAGE}', pool: gpus}}
@@ -52,7 +50,6 @@ def taken(sandbox: Sandbox, hours: int) -> str:
 
 
 def ask(sandbox: Sandbox, name: str, trials: int, shape: str = "jobs") -> str:
-    """Ask for so many trials of an hour and a GPU each."""
     spec = sandbox.spec(name, xs=", ".join(map(str, range(trials))), parallelism=trials)
     text = (
         spec.read_text()
@@ -168,7 +165,7 @@ def test_what_trials_write_as_their_time_moves_no_charge_to_another_month(
     ],
 )
 def test_no_trial_is_charged_for_more_than_it_was_allowed(
-    sandbox: Sandbox, needs_kustomize: None, run_sweep: Run, seconds: float
+    sandbox: Sandbox, needs_kustomize: None, seconds: float
 ) -> None:
     name = asked(sandbox, 8, 4)
     record_batch(sandbox, name, lambda values: seconds if values["x"] == 1 else 900.0)
@@ -269,7 +266,7 @@ def test_where_overlays_are_written_after_the_merge_the_spec_is_what_asks(
     assert {problem.code for problem in problems} == {"budget-overdrawn", "pending"}
 
 
-def test_the_ledger_of_a_month_shows_teams_and_sweeps(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_the_ledger_of_a_month_shows_teams_and_sweeps(sandbox: Sandbox) -> None:
     name = asked(sandbox, 5, 4)
     record_batch(sandbox, name, lambda _: 900.0)
     ask(sandbox, "vision-b", 3)
@@ -299,7 +296,7 @@ def test_the_ledger_of_a_month_shows_teams_and_sweeps(sandbox: Sandbox, run_swee
     )
 
 
-def test_without_budgets_there_is_no_ledger(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_without_budgets_there_is_no_ledger(sandbox: Sandbox) -> None:
     assert run_sweep("cluster", "budget", cwd=sandbox.root).stdout == "sweepledger.yaml has no budgets\n"
 
 

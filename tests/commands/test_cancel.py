@@ -1,8 +1,6 @@
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import pytest
 
@@ -16,6 +14,7 @@ from sweepledger.errors import IdleError, RepositoryError, UsageError
 from sweepledger.repo import batches
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.sweep import Sweep
+from tests.command_line import run_sweep
 from tests.commands.test_collect import leave, target
 from tests.repository import Sandbox, followed_by
 
@@ -182,9 +181,7 @@ def test_what_does_not_stand_or_is_over_cannot_be_cancelled(sandbox: Sandbox, tm
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("pushed", [False, True])
 @pytest.mark.parametrize("named", [False, True])
-def test_cancelled_twice_is_nothing_to_do(
-    sandbox: Sandbox, run_sweep: Callable[..., CompletedProcess[str]], *, named: bool, pushed: bool
-) -> None:
+def test_cancelled_twice_is_nothing_to_do(sandbox: Sandbox, *, named: bool, pushed: bool) -> None:
     batch = sandbox.merged()
     chosen = ("--batch", batch) if named else ()
     run_sweep("cancel", "peak", *chosen, cwd=sandbox.root)
@@ -233,9 +230,7 @@ def test_with_flux_the_batchs_file_goes_as_well(sandbox: Sandbox) -> None:
     assert not file.exists()
 
 
-def test_the_command_says_what_it_did_and_what_comes_next(
-    sandbox: Sandbox, run_sweep: Callable[..., CompletedProcess[str]]
-) -> None:
+def test_the_command_says_what_it_did_and_what_comes_next(sandbox: Sandbox) -> None:
     batch = sandbox.merged()
 
     done = run_sweep("cancel", "peak", "--replace", cwd=sandbox.root)

@@ -72,7 +72,7 @@ def test_a_pointer_without_its_attribute_is_refused(sandbox: Sandbox) -> None:
     assert "is a pointer of git-lfs" in answer.stderr
 
 
-@pytest.mark.parametrize("code", [WHOLE, "{paths: [code]}", "{path: ., include: ['*.py']}"])
+@pytest.mark.parametrize("code", [WHOLE, "{path: [code]}", "{path: ., include: ['*.py']}"])
 def test_a_submodule_in_the_code_is_refused(sandbox: Sandbox, tmp_path: Path, code: str) -> None:
     add_submodule(started(sandbox, code), tmp_path, "code/lib")
 

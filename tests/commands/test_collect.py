@@ -229,21 +229,7 @@ def test_the_attempt_that_decides_remains_and_then_the_newest(merged: Sandbox, r
     assert b",ok,,6," in (merged.root / "results/peak/summary.csv").read_bytes()
 
 
-def test_a_record_of_more_than_32_kib_is_none(merged: Sandbox, results: Path) -> None:
-    batch = stored(merged)
-    listed = [{"path": f"{number:04}" * 50, "bytes": 1, "sha256": "0" * 64} for number in range(200)]
-    leave(results, batch, 0, artifacts=listed)
-    for index in (1, 2):
-        leave(results, batch, index, artifacts=listed[:20])
-
-    commits = commit_results(target(merged), results, {batch.name})
-
-    assert recorded(merged, commits) == {"0": "corrupt", "1": "ok", "2": "ok"}
-    assert commits[0].corrupt == ("too-large",)
-
-
 def kept(sandbox: Sandbox, batch: StoredBatch) -> list[Record]:
-    """Read the records that main has."""
     content = (sandbox.root / f"results/peak/records/{batch.name}.jsonl").read_bytes()
     return [record for record in records_jsonl.records(content) if isinstance(record, Record)]
 
@@ -285,16 +271,6 @@ def test_no_size_of_numbers_stops_the_collector(
     }
 
 
-def test_a_record_that_is_a_link_is_never_followed(merged: Sandbox, results: Path, tmp_path: Path) -> None:
-    batch = stored(merged)
-    real = leave(results, batch, 0)
-    (tmp_path / "secret.json").write_bytes(real.read_bytes())
-    real.unlink()
-    real.symlink_to(tmp_path / "secret.json")
-
-    assert recorded(merged, commit_results(target(merged), results, {batch.name}))["0"] == "corrupt"
-
-
 def test_collecting_again_makes_no_commit(merged: Sandbox, results: Path) -> None:
     batch = stored(merged)
     leave(results, batch, 0)
@@ -329,19 +305,6 @@ def test_an_edit_in_the_way_is_kept_and_told(merged: Sandbox, results: Path) -> 
         commit_results(target(merged, push=False), results, {batch.name})
 
     assert own.read_text() == "my own notes"
-
-
-def test_the_results_are_the_same_whatever_the_order_of_collecting(merged: Sandbox, results: Path) -> None:
-    batch = stored(merged)
-    for index in (2, 0, 1):
-        leave(results, batch, index)
-    leave(results, batch, 1, uid="another", attempt=2, status="failed", reason="exit-1", metrics={})
-    commit_results(target(merged), results, {batch.name})
-    merged.pull()
-    first = (merged.root / "results/peak/summary.csv").read_bytes()
-
-    assert b",ok,,2," in first
-    assert len(kept(merged, batch)) == 4
 
 
 def test_an_archived_batch_without_records_waits_while_another_is_recorded(

@@ -47,7 +47,7 @@ def in_a_bucket(sandbox: Sandbox) -> None:
     settings = sandbox.root / "sweepledger.yaml"
     chosen = 'results: {store: bucket, bucket: {url: "s3://results/sweeps", egress: bucket}}\n'
     repository, _, digest = IMAGE.partition("@")
-    images = f'images: {{collector: {{repository: {repository}, digest: "{digest}"}}}}\n'
+    images = f"images: {{collector: {repository}@{digest}}}\n"
     egress = "egress: {bucket: {cidrs: [203.0.113.0/24], ports: [443]}}\n"
     settings.write_text(f"{settings.read_text()}{chosen}{images}{egress}")
     sandbox.commit("Keep results in a bucket")
@@ -276,7 +276,6 @@ def in_pods(sandbox: Sandbox, cluster: Cluster, tmp_path: Path) -> str:
 
 
 def silent() -> Bucket:
-    """Return a bucket on a server that does not answer."""
     variables = {"AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_ALLOW_HTTP": "true", "AWS_REGION": "r"}
     keys = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "key"}
     return Bucket("s3://results/sweeps", variables=variables | keys)

@@ -18,7 +18,7 @@ from sweepledger.commands.repository.workspace import Target
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.structs.settings import ResultsSettings
 from tests.cluster.apiserver import kubectl
-from tests.command_line import install_sweep
+from tests.command_line import install_sweep, run_sweep
 from tests.commands.clusters import Cluster, Look
 from tests.commands.test_collect import leave, recorded, stored
 from tests.render.platforms import PLATFORM_SETTINGS, a_platform, a_source, the
@@ -124,7 +124,6 @@ def test_the_command_asks_the_cluster_and_reads_the_volume(
     sandbox: Sandbox,
     cluster: Cluster,
     results: Path,
-    run_sweep: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
     batch = sandbox.merged()
     leave(results, stored(sandbox), 0)

@@ -53,7 +53,6 @@ def attempt(
 
 
 def held(cluster: Cluster) -> list[str]:
-    """List the pods that are kept for their records."""
     listed = pods.held_pods(Kubectl(), cluster.namespace)
     return sorted(manifest["metadata"]["name"] for manifest in listed)
 

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from sweepledger.commands.collection.cluster_evidence import FRESH_SECONDS
 from sweepledger.commands.collection.collector import Collection
 from sweepledger.commands.repository.workspace import Workspace
+from tests.command_line import run_sweep
 from tests.commands.clusters import Cluster, Look
 from tests.commands.test_collect import leave, recorded, stored
 from tests.repository import Sandbox
@@ -116,7 +116,6 @@ def test_the_command_names_the_ways_out_and_does_not_fail(
     sandbox: Sandbox,
     cluster: Cluster,
     results: Path,
-    run_sweep: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
     batch = sandbox.merged()
     (results / batch / "0").mkdir(parents=True)

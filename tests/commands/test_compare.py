@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from sweepledger.commands.reports.comparison import Spent, compare_sweeps
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.repo import batches
+from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox
 
@@ -157,9 +157,7 @@ def test_other_data_is_another_question(sandbox: Sandbox, tmp_path: Path) -> Non
     )
 
 
-def test_the_command_answers_in_both_forms(
-    sandbox: Sandbox, tmp_path: Path, run_sweep: Callable[..., Done]
-) -> None:
+def test_the_command_answers_in_both_forms(sandbox: Sandbox, tmp_path: Path) -> None:
     recorded(sandbox, tmp_path / "v", "one", {1: 0.5, 2: 0.6})
     recorded(sandbox, tmp_path / "v", "two", {1: 0.75, 3: 0.5})
 

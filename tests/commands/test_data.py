@@ -1,16 +1,15 @@
 import hashlib
 import os
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import pytest
 
-from sweepledger.engine import datasets
 from sweepledger.errors import StorageError, UsageError
+from sweepledger.repo import datasets
 from sweepledger.structs.settings import Dataset
 from sweepledger.verbs.cluster.data import folder_digest
+from tests.command_line import run_sweep
 
 
 @pytest.fixture
@@ -75,9 +74,7 @@ def test_nothing_has_no_digest(tmp_path: Path) -> None:
         folder_digest(tmp_path)
 
 
-def test_the_command_prints_the_digest_alone(
-    folder: Path, run_sweep: Callable[..., CompletedProcess[str]]
-) -> None:
+def test_the_command_prints_the_digest_alone(folder: Path) -> None:
     done = run_sweep("cluster", "data", str(folder), cwd=folder)
 
     assert done.returncode == 0, done.stderr

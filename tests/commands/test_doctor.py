@@ -5,7 +5,6 @@ import json
 import shlex
 import time
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from sweepledger.structs.settings import Controller
 from sweepledger.verbs.cluster.doctor import diagnose, release_pods
 from tests.cluster.apiserver import Server, kubectl
 from tests.cluster.platforms import Manifest, applied, bootstrapped, built
+from tests.command_line import run_sweep
 from tests.commands.clusters import Cluster
 from tests.repository import Sandbox
 
@@ -40,20 +40,6 @@ def platform(apiserver: Server, namespace: str, sandbox: Sandbox, needs_kustomiz
 
 def looked(sandbox: Sandbox, **options: Any) -> dict[str, HealthFinding]:
     return {finding.check: finding for finding in diagnose(sandbox.workspace, Kubectl(), **options)}
-
-
-def test_what_was_applied_is_in_place(platform: str, sandbox: Sandbox) -> None:
-    findings = looked(sandbox)
-
-    for what in (
-        f"Namespace {platform}",
-        f"Namespace {platform}-collector",
-        f"ServiceAccount {platform}/sweep-trial",
-        f"ResourceQuota {platform}/sweep-trials",
-        f"LimitRange {platform}/sweep-trials",
-        f"ValidatingAdmissionPolicy {platform}-trial-jobs",
-    ):
-        assert findings[what].state is HealthStatus.OK, findings[what]
 
 
 def test_what_nobody_made_is_missing_with_a_way_out(platform: str, sandbox: Sandbox) -> None:
@@ -96,18 +82,6 @@ def test_what_is_not_applied_is_so_by_the_commands_of_the_platforms_own_page(
     assert all("--server-side" in command for command in (platform, own))
 
 
-def test_what_was_changed_in_the_cluster_is_wrong(platform: str, sandbox: Sandbox, apiserver: Server) -> None:
-    patch = ("patch", "cronjob", "sweep-collector", "--namespace", f"{platform}-collector", "--patch")
-    apiserver.kubectl(*patch, json.dumps({"spec": {"suspend": True}}))
-    label = "pod-security.kubernetes.io/enforce=privileged"
-    apiserver.kubectl("label", "namespace", platform, label, "--overwrite")
-
-    findings = looked(sandbox)
-
-    assert findings[f"CronJob {platform}-collector/sweep-collector"].state is HealthStatus.WRONG
-    assert "restricted" in findings[f"Namespace {platform}"].message
-
-
 @pytest.fixture
 def orphans(sandbox: Sandbox, apiserver: Server, namespace: str) -> Cluster:
     """A namespace with an ended pod of a batch that no commit has, and one of a batch that is active."""
@@ -147,7 +121,7 @@ def test_a_claim_that_no_volume_fits_is_wrong(platform: str, sandbox: Sandbox) -
     assert "not 'Bound'" in findings[f"PersistentVolumeClaim {platform}/sweep-results"].message
 
 
-MORE = f"""images: {{collector: {{repository: registry.example/sweep, digest: 'sha256:{"c" * 64}'}}}}
+MORE = f"""images: {{collector: registry.example/sweep@sha256:{"c" * 64}}}
 pools: {{gpu: {{queue: research, node: {{cpu: 8, memory: 32Gi, gpu: 1}}, max_nodes: 4}}}}
 datasets: {{digits: {{claim: digits, path: v2, version: '2'}}}}
 authorities: {{config_map: company-ca}}
@@ -291,11 +265,12 @@ def test_each_change_in_the_cluster_is_found_and_nothing_else(
         f"PersistentVolumeClaim {complete}/digits": HealthStatus.WRONG,
     }
     assert "4 nodes" in findings[f"PersistentVolumeClaim {complete}/digits"].message
+    assert "restricted" in findings[f"Namespace {complete}"].message
     assert all(finding.hint for finding in findings.values())
 
 
 def test_secrets_are_looked_at_by_key_and_never_by_value(
-    platform: str, sandbox: Sandbox, apiserver: Server, run_sweep: Callable[..., Any]
+    platform: str, sandbox: Sandbox, apiserver: Server
 ) -> None:
     value = base64.b64encode(b"canary-of-the-test").decode()
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "tracker", "namespace": platform}}

@@ -9,7 +9,7 @@ from tests.repository import IMAGE, Sandbox
 REPOSITORY, _, DIGEST = IMAGE.partition("@")
 BUCKET = (
     'results: {store: bucket, keep: 30d, bucket: {url: "s3://ml-sweeps/vision", egress: bucket}}\n'
-    f'images: {{collector: {{repository: {REPOSITORY}, digest: "{DIGEST}"}}}}\n'
+    f"images: {{collector: {REPOSITORY}@{DIGEST}}}\n"
     "egress: {bucket: {cidrs: [203.0.113.0/24], ports: [443]}}\n"
 )
 STORES = {

@@ -85,7 +85,6 @@ def fate(result: Expired) -> tuple[FolderState, str]:
 
 
 def aged(folder: Path, when: float) -> None:
-    """Set the time of a folder and of all that is in it."""
     for path in [*folder.rglob("*"), folder]:
         os.utime(path, (when, when), follow_symlinks=False)
 
@@ -206,14 +205,6 @@ def test_a_record_whose_cause_only_the_cluster_knew_is_in_git_all_the_same(
     )
     kept.write_bytes(content)
     recorded.publish("As the collector would have")
-
-    assert fate(expired(recorded, results)) == (FolderState.EXPIRED, "")
-
-
-def test_what_a_trial_wrote_for_another_is_no_late_record(recorded: Sandbox, results: Path) -> None:
-    path = next(results.glob("*/0/*.json"))
-    forged = {**json.loads(path.read_text()), "uid": "forged"}
-    (path.parent.parent / "1/forged.json").write_text(json.dumps(forged))
 
     assert fate(expired(recorded, results)) == (FolderState.EXPIRED, "")
 

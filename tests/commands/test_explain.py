@@ -1,7 +1,6 @@
 """`sweep compare --explain`: factors that were planted in a repository, and proposals that are valid specs."""
 
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.repo import batches
 from sweepledger.results.causes import Factor
+from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
 from tests.commands.test_compare import recorded
 from tests.repository import Sandbox
@@ -42,9 +42,7 @@ def record_again(sandbox: Sandbox, volume: Path, name: str, gain: float) -> None
     assert commit_results(Target(sandbox.workspace.repository), volume, {batch.name})
 
 
-def test_better_code_is_named_with_its_files(
-    sandbox: Sandbox, tmp_path: Path, run_sweep: Callable[..., Done]
-) -> None:
+def test_better_code_is_named_with_its_files(sandbox: Sandbox, tmp_path: Path) -> None:
     before = recorded(sandbox, tmp_path / "v", "peak", {x: x / 10 for x in range(1, 7)})
     sandbox.write("code/train.py", "# better\n")
     sandbox.commit("Better code")

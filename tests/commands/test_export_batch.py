@@ -5,7 +5,6 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from sweepledger.commands.repository.workspace import results_target
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.repo import batches
 from sweepledger.verbs.export import export_batch
+from tests.command_line import run_sweep
 from tests.repository import Sandbox
 
 PROGRAM = """import os, signal, sys
@@ -87,7 +87,7 @@ def _generated(sandbox: Sandbox) -> str:
 
 
 def test_a_batch_that_its_scheduler_has_given_up_is_recorded_with_the_missing_trials_on_request(
-    sandbox: Sandbox, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
+    sandbox: Sandbox,
 ) -> None:
     batch = sandbox.merged()
     sandbox.git("config", "user.name", "Ada")
@@ -123,7 +123,7 @@ def test_a_slurm_array_has_the_resources_limits_and_time_of_the_batch(sandbox: S
 
 @pytest.mark.parametrize("text", ["it's", 'a "b"', "$HOME `id`", "two\nlines", "~", "*"])
 def test_values_of_the_environment_reach_a_trial_unchanged(sandbox: Sandbox, text: str) -> None:
-    from sweepledger.engine.local.batch_script import shell_word  # noqa: PLC0415
+    from sweepledger.commands.repository.batch_script import shell_word  # noqa: PLC0415
 
     word = shell_word(f"X={text}\0row\0{text}")
 
@@ -134,9 +134,7 @@ def test_values_of_the_environment_reach_a_trial_unchanged(sandbox: Sandbox, tex
     assert shlex.split(word.replace('"${row}"', "7")) == [f"X={text}7{text}"]
 
 
-def test_what_cannot_be_exported_is_refused_with_the_way_out(
-    sandbox: Sandbox, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
+def test_what_cannot_be_exported_is_refused_with_the_way_out(sandbox: Sandbox) -> None:
     sandbox.spec()
 
     with pytest.raises(RepositoryError, match="no active batch of peak is committed") as error:

@@ -20,6 +20,7 @@ from sweepledger.errors import IdleError, StorageError
 from sweepledger.repo.artifacts import artifact_paths
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.record import Artifact
+from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
 from tests.commands.test_read import newest
 from tests.repository import IMAGE, Sandbox
@@ -229,9 +230,7 @@ def test_another_file_in_the_way_stays(
     assert lie(tmp_path / "got") == {"model.bin": b"mine"}
 
 
-def test_the_command_says_what_it_brought(
-    sandbox: Sandbox, batch: StoredBatch, state: Path, run_sweep: Callable[..., Done]
-) -> None:
+def test_the_command_says_what_it_brought(sandbox: Sandbox, batch: StoredBatch, state: Path) -> None:
     trial = batch.rows[1].trial
 
     done = run_sweep(
@@ -249,9 +248,7 @@ def test_the_command_says_what_it_brought(
 # Other programs
 
 
-def test_results_are_written_for_other_programs(
-    sandbox: Sandbox, batch: StoredBatch, run_sweep: Callable[..., Done], tmp_path: Path
-) -> None:
+def test_results_are_written_for_other_programs(sandbox: Sandbox, batch: StoredBatch, tmp_path: Path) -> None:
     csv = run_sweep("results", "peak", "--output", "csv", cwd=sandbox.root)
     rows = json.loads(run_sweep("results", "peak", "--output", "json", "--top", "2", cwd=sandbox.root).stdout)
     to = run_sweep("results", "peak", "--output", "csv", "--to", str(tmp_path / "a.csv"), cwd=sandbox.root)
@@ -263,9 +260,7 @@ def test_results_are_written_for_other_programs(
     assert (to.returncode, (tmp_path / "a.csv").read_text()) == (0, csv.stdout)
 
 
-def test_parquet_needs_pyarrow_and_says_so(
-    sandbox: Sandbox, batch: StoredBatch, run_sweep: Callable[..., Done], tmp_path: Path
-) -> None:
+def test_parquet_needs_pyarrow_and_says_so(sandbox: Sandbox, batch: StoredBatch, tmp_path: Path) -> None:
     (tmp_path / "pyarrow.py").write_text("raise ImportError\n")
     root = Path(__file__).parents[2]
 

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.settings import Controller, Settings
 from sweepledger.verbs.cluster.upgrade import upgrade_files
 from sweepledger.verbs.why import explain_waiting
+from tests.command_line import run_sweep
 from tests.commands.clusters import Cluster
 from tests.commands.test_bootstrap import URL, install, push
 from tests.commands.test_collect import leave
@@ -197,9 +197,7 @@ def test_one_argo_cd_tells_its_clusters_apart(sandbox: Sandbox) -> None:
     assert not named["eu"] & named["us"], "both are in one namespace of one cluster"
 
 
-def test_each_object_that_stays_is_named_with_its_cluster(
-    sandbox: Sandbox, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
+def test_each_object_that_stays_is_named_with_its_cluster(sandbox: Sandbox) -> None:
     with_settings(sandbox)
     bootstrapped(sandbox)
     with_settings(sandbox, LOST)
@@ -305,7 +303,6 @@ Collect = Callable[[str], Collection]
 
 @pytest.fixture
 def collect(sandbox: Sandbox, cluster: Cluster, tmp_path: Path) -> Collect:
-    """What `sweep cluster collect --push --cluster --in NAME` does in one of the clusters."""
     founded(sandbox, namespace=cluster.namespace)
 
     def run(name: str) -> Collection:

@@ -76,7 +76,7 @@ method: grid
 metric: {{name: val_loss, goal: minimize}}
 parameters: {{lr: {{values: [0.1, 0.6]}}}}
 command: ["{python}", -m, fitting.cli, "${{args}}", "--out=${{envvar:SWEEP_RESULT}}"]
-run: {{code: {{paths: [src]}}, resources: {{memory: 256Mi}}, timeout: 1m}}
+run: {{code: {{path: [src]}}, resources: {{memory: 256Mi}}, timeout: 1m}}
 """,
 }
 

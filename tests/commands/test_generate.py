@@ -1,7 +1,3 @@
-import subprocess
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from sweepledger.commands.generate import generate
@@ -9,6 +5,7 @@ from sweepledger.commands.generation.next_batch import Generated
 from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.repo import batches, kustomize
 from sweepledger.structs.run_config import Shape
+from tests.command_line import run_sweep
 from tests.repository import Sandbox, followed_by
 
 
@@ -95,14 +92,6 @@ def test_the_spelling_of_the_spec_is_that_of_the_table(sandbox: Sandbox) -> None
     ]
 
 
-def test_after_the_merge_nothing_is_new(sandbox: Sandbox) -> None:
-    sandbox.merged()
-
-    generated_batch = only(generate(sandbox.workspace))
-
-    assert (generated_batch.known, generated_batch.batch, generated_batch.is_pending) == (3, None, False)
-
-
 def test_an_added_value_makes_a_second_batch_with_only_the_new_trials(sandbox: Sandbox) -> None:
     first = sandbox.merged()
     sandbox.spec(xs="1, 2, 3, 4")
@@ -174,15 +163,6 @@ def test_an_edited_spec_replaces_the_batch_that_was_not_merged_yet(sandbox: Sand
     assert sandbox.active() == [second.batch.name]
 
 
-def test_check_writes_nothing_and_tells(sandbox: Sandbox) -> None:
-    sandbox.spec()
-
-    generated_batch = only(generate(sandbox.workspace, check=True))
-
-    assert generated_batch.is_pending
-    assert sandbox.active() == []
-
-
 @pytest.mark.parametrize("merged", [True, False], ids=["merged", "new"])
 def test_a_tree_edited_by_hand_is_never_overwritten(sandbox: Sandbox, *, merged: bool) -> None:
     name = sandbox.merged() if merged else ""
@@ -215,23 +195,6 @@ def test_dirty_code_is_not_locked(sandbox: Sandbox) -> None:
     assert sandbox.active() == []
 
 
-def test_without_a_commit_no_code_can_be_locked(tmp_path: Path) -> None:
-    subprocess.run(["git", "init", "-q", str(tmp_path / "new")], check=True)
-    sandbox = Sandbox(tmp_path, tmp_path / "new")
-    sandbox.spec()
-
-    with pytest.raises(RepositoryError, match="nothing is committed yet"):
-        generate(sandbox.workspace)
-
-
-def test_a_missing_code_path_is_named(sandbox: Sandbox) -> None:
-    path = sandbox.spec()
-    path.write_text(path.read_text().replace("{path: code}", "{path: nowhere}"))
-
-    with pytest.raises(RepositoryError, match="nowhere/ is not a folder in the last commit"):
-        generate(sandbox.workspace)
-
-
 def test_a_wrong_spec_that_is_named_writes_nothing_of_any_sweep(sandbox: Sandbox) -> None:
     sandbox.spec("good")
     sandbox.write("sweeps/bad.yaml", "name: bad\n")
@@ -256,7 +219,6 @@ def test_a_broken_spec_stops_no_other(
     code: int,
     message: str,
     sandbox: Sandbox,
-    run_sweep: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
     sandbox.spec("good")
     path = sandbox.spec("bad")
@@ -274,9 +236,7 @@ def test_a_broken_spec_stops_no_other(
     assert [folder.partition("-b1-")[0] for folder in sandbox.active()] == ["good"]
 
 
-def test_an_edited_batch_stops_every_sweep(
-    sandbox: Sandbox, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
+def test_an_edited_batch_stops_every_sweep(sandbox: Sandbox) -> None:
     sandbox.merged("first")
     (name,) = sandbox.active()
     sandbox.write(f"overlays/active/{name}/batch.json", "edited\n")

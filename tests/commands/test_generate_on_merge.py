@@ -1,13 +1,11 @@
 """`generate: on-merge`: the overlay is judged before the merge, and written after it, by one commit."""
 
-import subprocess
-from collections.abc import Callable
-
 import pytest
 
 from sweepledger.commands import generate
 from sweepledger.commands.check import check_change
 from sweepledger.errors import SpecError, UsageError
+from tests.command_line import run_sweep
 from tests.repository import IMAGE, Sandbox
 
 SETTINGS = "version: 1\ngenerate: on-merge\n"
@@ -93,9 +91,7 @@ def test_a_wrong_spec_that_is_named_is_refused(merging: Sandbox) -> None:
     assert remote_files(merging) == before
 
 
-def test_the_command_commits_the_others_and_fails(
-    merging: Sandbox, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
+def test_the_command_commits_the_others_and_fails(merging: Sandbox) -> None:
     merging.spec("good")
     merging.write("sweeps/bad.yaml", "name: bad\n")
     merging.publish("Ask")

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,18 +19,15 @@ from sweepledger.errors import SpecError, StorageError
 from sweepledger.repo.git import Mirror
 from sweepledger.structs.program import Code
 from sweepledger.verbs.validate import check_specs
+from tests.command_line import run_sweep
 from tests.repository import Sandbox
-
-Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def codes(sandbox: Sandbox) -> set[str]:
     return {problem.code for problem in check_change(sandbox.workspace).problems}
 
 
-def test_git_in_a_hook_never_redirects_us_to_the_repository_of_the_hook(
-    sandbox: Sandbox, run_sweep: Run
-) -> None:
+def test_git_in_a_hook_never_redirects_us_to_the_repository_of_the_hook(sandbox: Sandbox) -> None:
     sandbox.merged()
     config = (sandbox.root / ".git/config").read_text()
 

@@ -1,8 +1,6 @@
 import re
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import pytest
 
@@ -13,9 +11,8 @@ from sweepledger.commands.scaffold.init import init
 from sweepledger.errors import GeneratorError, RepositoryError, UsageError
 from sweepledger.formats import yaml
 from sweepledger.structs.settings import Controller, GenerateMode, NextRoundMode
+from tests.command_line import run_sweep
 from tests.repository import IMAGE
-
-Run = Callable[..., CompletedProcess[str]]
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -23,9 +20,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 @pytest.mark.full_suite("whole runs")
-def test_from_an_empty_folder_to_a_recorded_sweep(
-    tmp_path: Path, run_sweep: Run, needs_kustomize: None
-) -> None:
+def test_from_an_empty_folder_to_a_recorded_sweep(tmp_path: Path, needs_kustomize: None) -> None:
     root, remote = tmp_path / "lab", tmp_path / "remote.git"
     git(tmp_path, "init", "-q", "--bare", "-b", "main", str(remote))
 
@@ -86,7 +81,7 @@ def test_nothing_is_pinned_linked_or_promised_that_does_not_exist(tmp_path: Path
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("controller", ["argocd", "flux", "submit"])
 def test_for_a_cluster_it_is_told_what_comes_first_and_that_makes_it_whole(
-    tmp_path: Path, run_sweep: Run, controller: str
+    tmp_path: Path, controller: str
 ) -> None:
     done = run_sweep("cluster", "init", "lab", "--controller", controller, cwd=tmp_path)
     root = tmp_path / "lab"
@@ -110,7 +105,7 @@ def commit(root: Path, message: str) -> None:
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("generate", ["in-pull-request", "on-merge"])
 def test_an_example_that_nobody_has_generated_yet_stops_no_change_but_its_own(
-    tmp_path: Path, run_sweep: Run, needs_kustomize: None, generate: str
+    tmp_path: Path, needs_kustomize: None, generate: str
 ) -> None:
     run_sweep("cluster", "init", "lab", "--generate", generate, cwd=tmp_path)
     root = tmp_path / "lab"
@@ -135,7 +130,7 @@ def test_an_example_that_nobody_has_generated_yet_stops_no_change_but_its_own(
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("controller", ["argocd", "flux", "submit"])
 def test_for_a_cluster_the_image_and_then_the_first_batch_pass_the_check(
-    tmp_path: Path, run_sweep: Run, needs_kustomize: None, controller: str
+    tmp_path: Path, needs_kustomize: None, controller: str
 ) -> None:
     run_sweep("cluster", "init", "lab", "--controller", controller, cwd=tmp_path)
     root = tmp_path / "lab"
@@ -151,7 +146,7 @@ def test_for_a_cluster_the_image_and_then_the_first_batch_pass_the_check(
     assert (image.returncode, batch.returncode) == (0, 0), image.stderr + batch.stderr
 
 
-def test_the_next_command_can_be_typed_as_it_is_told(tmp_path: Path, run_sweep: Run) -> None:
+def test_the_next_command_can_be_typed_as_it_is_told(tmp_path: Path) -> None:
     (tmp_path / "here").mkdir()
     here = run_sweep("cluster", "init", ".", cwd=tmp_path / "here")
     there = run_sweep("cluster", "init", "our lab", "--name", "lab", cwd=tmp_path)
@@ -261,7 +256,7 @@ def test_a_label_that_is_none_is_refused(tmp_path: Path, runner: str) -> None:
 
 
 def test_the_workflows_of_a_team_are_the_packaged_ones_and_only_who_chose_it_writes_on_merge(
-    tmp_path: Path, run_sweep: Run
+    tmp_path: Path,
 ) -> None:
     packaged = Path(templates.__file__).parents[1] / "workflows"
 

@@ -19,6 +19,7 @@ from sweepledger.verbs.log import sweep_log
 from sweepledger.verbs.show import trial_details
 from sweepledger.verbs.site import build_site
 from sweepledger.verbs.verify import VerificationState, verify_results
+from tests.command_line import run_sweep
 from tests.repository import Sandbox
 
 RunSweep = Callable[..., subprocess.CompletedProcess[str]]
@@ -108,7 +109,7 @@ def test_the_python_api_labels_marked_batches(laptop: Sandbox) -> None:
     assert f"<th>{LAPTOP_WARNING}</th><td>{batch}</td>" in peak._repr_html_()
 
 
-def test_the_commands_print_the_label(laptop: Sandbox, run_sweep: RunSweep) -> None:
+def test_the_commands_print_the_label(laptop: Sandbox) -> None:
     (batch,) = (laptop.root / MARK).read_text().split()
     label = f"{LAPTOP_WARNING}: {batch}"
 

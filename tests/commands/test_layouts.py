@@ -105,16 +105,16 @@ def test_uncommitted_files_matter_only_if_they_are_selected(script: Sandbox) -> 
 
 
 def test_a_selection_without_a_committed_file_locks_nothing(script: Sandbox) -> None:
-    ask(script, code="{paths: [source]}")
+    ask(script, code="{path: [source]}")
 
     with pytest.raises(RepositoryError, match="selects no file of the last commit"):
         generate(script.workspace)
 
 
 def test_a_trial_of_the_work_tree_has_the_selected_files_only(script: Sandbox) -> None:
-    ask(script, code="{paths: [train.py]}")
+    ask(script, code="{path: [train.py]}")
     assert not try_trial(script.workspace, "fit", 0, quiet=True).is_ok
-    ask(script, code="{paths: [train.py, helper.py]}")
+    ask(script, code="{path: [train.py, helper.py]}")
     script.write("helper.py", "not_committed = True")
     assert try_trial(script.workspace, "fit", 0, quiet=True).is_ok
 
@@ -142,7 +142,7 @@ def test_code_of_a_merged_batch_is_found_again_after_the_store_was_pruned(script
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("code", ["{path: code}", "{paths: [code]}"])
+@pytest.mark.parametrize("code", ["{path: code}", "{path: [code]}"])
 def test_a_retry_after_a_fix_says_that_it_runs_the_old_code(sandbox: Sandbox, code: str) -> None:
     sandbox.write("code/train.py", "raise SystemExit(1)")
     sandbox.commit("Broken")

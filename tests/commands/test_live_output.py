@@ -14,7 +14,7 @@ from sweepledger.commands.run import RunEvent, RunOptions, SweepRun
 from sweepledger.engine.local.events import PodEnded, PodStarted
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.repo.state import create_state
-from tests.command_line import ROOT
+from tests.command_line import ROOT, run_sweep
 from tests.repository import Sandbox
 
 PROGRAM = """import os, sys, time
@@ -155,10 +155,8 @@ def test_characters_lines_and_bars_that_are_written_in_parts_come_whole() -> Non
         (("--by-pod",), "kubectl logs --follow"),
     ],
 )
-def test_what_cannot_be_followed_is_refused(
-    sandbox: Sandbox, run_sweep: object, options: tuple[str, ...], message: str
-) -> None:
-    done = run_sweep("logs", "peak", "--follow", *options, cwd=sandbox.root)  # type: ignore[operator]
+def test_what_cannot_be_followed_is_refused(sandbox: Sandbox, options: tuple[str, ...], message: str) -> None:
+    done = run_sweep("logs", "peak", "--follow", *options, cwd=sandbox.root)
 
     assert done.returncode == 2
     assert message in done.stdout + done.stderr

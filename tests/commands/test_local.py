@@ -1,12 +1,10 @@
-"""The main job on a real repository: real git, real kustomize, the rendered Jobs as real processes."""
+"""The main job on a real repository: real git, real kustomize, trials as real processes."""
 
 import csv
 import json
 import os
-import random
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -53,7 +51,6 @@ def spied(sandbox: Sandbox) -> Sandbox:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
-    """Such a sandbox with a recorded batch, for tests that only read it."""
     sandbox = spied(Sandbox.create(tmp_path_factory.mktemp("finished")))
     sandbox.merged()
     play(sandbox)
@@ -135,21 +132,6 @@ def test_a_merged_sweep_ends_as_one_results_commit(ready: Sandbox) -> None:
     assert left_over(ready) == []
 
 
-@pytest.mark.full_suite("whole runs")
-def test_a_second_run_trains_nothing_and_touches_no_record(finished: Sandbox) -> None:
-    before = {
-        path: (path.stat().st_ino, path.stat().st_mtime_ns)
-        for path in options(finished).state.rglob("*.json")
-    }
-    count = len(starts(finished))
-
-    assert play(finished) == []
-
-    assert len(starts(finished)) == count == 3
-    records = {path: key for path, key in before.items() if "results" in path.parts}
-    assert {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in records} == records
-
-
 def test_each_trial_receives_exactly_its_row(finished: Sandbox) -> None:
     for row in summary(finished):
         (out,) = (options(finished).state / "results" / row["batch"] / row["index"]).glob("*.out")
@@ -205,34 +187,6 @@ def test_killed_at_any_phase_and_started_again_it_finishes_the_same(ready: Sandb
     assert len(ready.git("log", "--format=%s", "--grep", r"^results(peak)").splitlines()) == 1
     records = list((options(ready).state / "results").glob("*/*/*.json"))
     assert len(records) == 3, "no trial ran again once its result existed"
-    assert left_over(ready) == []
-
-
-@pytest.mark.full_suite("seeded kills")
-@pytest.mark.parametrize("seed", range(3))
-def test_killed_at_a_seeded_moment_it_finishes_all_the_same(ready: Sandbox, seed: int) -> None:
-    ready.merged()
-    generator = random.Random(seed)  # noqa: S311 - a seeded choice of moments
-
-    for _ in range(3):
-        drive(ready, "Milliseconds", generator.randrange(200, 2500))
-    play(ready)
-
-    assert [row["metrics.score"] for row in summary(ready)] == ["-0.5", "0.5", "-0.5"]
-    assert len(list((options(ready).state / "results").glob("*/*/*.json"))) == 3
-    assert len(ready.git("log", "--format=%s", "--grep", r"^results(peak)").splitlines()) == 1
-    assert left_over(ready) == []
-
-
-@pytest.mark.full_suite("whole runs")
-def test_after_a_kill_no_process_stays_even_before_the_restart(ready: Sandbox) -> None:
-    ready.merged()
-    drive(ready, "PodStarted")
-
-    deadline = time.monotonic() + 120
-    while left_over(ready) and time.monotonic() < deadline:
-        time.sleep(0.1)
-
     assert left_over(ready) == []
 
 
@@ -300,6 +254,22 @@ def test_a_batch_that_cannot_run_stops_no_other(sandbox: Sandbox) -> None:
     sandbox.pull()
     assert (sandbox.root / "overlays/archive" / good).is_dir()
     assert len(sandbox.active()) == 1
+
+
+def test_a_batch_whose_files_are_not_those_of_its_name_is_refused(sandbox: Sandbox) -> None:
+    launch = sandbox.root / "overlays/active" / sandbox.merged() / "launch.json"
+    text = launch.read_text()
+    launch.write_text(text.replace('"seed_base": 0', '"seed_base": 1'))
+    assert launch.read_text() != text
+    sandbox.commit("Edit a merged batch")
+    sandbox.push()
+
+    with pytest.raises(SpecError) as refused:
+        play(sandbox)
+
+    (problem,) = refused.value.problems
+    assert (problem.code, problem.file.rpartition("/")[2]) == ("batch-edited", "launch.json")
+    assert starts(sandbox) == []
 
 
 def test_two_engines_never_share_a_state(sandbox: Sandbox) -> None:

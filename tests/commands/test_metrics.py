@@ -1,14 +1,10 @@
 """`sweep cluster metrics`: what git knows, in Prometheus' text format."""
 
-import subprocess
-from collections.abc import Callable
-
+from tests.command_line import run_sweep
 from tests.repository import Sandbox
 
 
-def test_active_batches_and_budgets_are_metrics_and_the_file_has_what_is_printed(
-    sandbox: Sandbox, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
+def test_active_batches_and_budgets_are_metrics_and_the_file_has_what_is_printed(sandbox: Sandbox) -> None:
     batch = sandbox.merged()
     sandbox.write("sweepledger.yaml", "version: 1\nbudgets: {vision: {gpu_hours: 10}}\n")
     sandbox.publish("Limit the cost")

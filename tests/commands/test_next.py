@@ -3,7 +3,6 @@
 import csv
 import shutil
 import subprocess
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from sweepledger.search.adaptive import Round
 from sweepledger.search.adaptive.rounds import next_round
 from sweepledger.verbs.cluster.next_ import evidence_weights, push_next, write_next
 from sweepledger.verbs.retry import retry_trials
+from tests.command_line import run_sweep
 from tests.repo.test_signatures import key, line
 from tests.repository import Sandbox, followed_by
 from tests.searches import active, begun, followed, hill, leave, record
@@ -99,28 +99,6 @@ def test_from_an_empty_clone_at_every_results_commit_the_following_batch_comes_b
         result = clone / "overlays/active" / step.step.batch.name
         assert {path.name: path.read_bytes() for path in result.iterdir()} == want
     assert locks
-
-
-def test_a_round_waits_for_the_results_of_the_one_before(sandbox: Sandbox) -> None:
-    name = begun(sandbox)
-
-    step = followed(sandbox.workspace)
-
-    assert isinstance(step.step, ResultsPending)
-    assert step.step.evidence.pending == (name,)
-    assert not step.is_missing
-
-
-@pytest.mark.full_suite("more searches")
-def test_no_trial_is_asked_for_twice(sandbox: Sandbox, results: Path) -> None:
-    begun(sandbox, rounds=3)
-
-    for _ in range(3):
-        record(sandbox, results)
-
-    lines = (sandbox.root / "results/hill/summary.csv").read_text().splitlines()[1:]
-    assert len(lines) == 9
-    assert len({line.split(",")[0] for line in lines}) == 9
 
 
 def test_where_a_person_reviews_each_round_the_collector_asks_for_none(
@@ -322,17 +300,6 @@ def test_a_collector_that_loses_the_branch_draws_the_round_anew_and_asks_for_it_
     assert subjects[0].startswith("results(hill)")
 
 
-def test_run_twice_the_second_run_finds_nothing_to_record_and_nothing_to_ask_for(
-    sandbox: Sandbox, results: Path
-) -> None:
-    begun(sandbox)
-    record(sandbox, results)
-    target = Target(sandbox.workspace.repository, "origin", "main")
-
-    assert commit_results(target, results, ()) == ()
-    assert list(push_idle_rounds(target)) == []
-
-
 def test_where_the_server_refuses_the_round_the_results_are_recorded_all_the_same(
     sandbox: Sandbox, results: Path
 ) -> None:
@@ -478,7 +445,7 @@ def test_a_warm_start_weighs_what_another_sweep_has_recorded(sandbox: Sandbox, r
 
 
 def test_a_warm_start_reads_the_trials_of_another_space_as_the_spec_says(
-    sandbox: Sandbox, results: Path, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
+    sandbox: Sandbox, results: Path
 ) -> None:
     begun(sandbox, "dale", rounds=1)
     record(sandbox, results)

@@ -18,6 +18,7 @@ from sweepledger.errors import ContentionError, RepositoryError, SpecError, Unre
 from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.git import publish
+from tests.command_line import run_sweep
 from tests.commands.clusters import Cluster
 from tests.commands.test_collect import leave, target
 from tests.repo.test_publish import hook
@@ -154,7 +155,7 @@ def test_a_recorded_batch_that_breaks_stops_its_sweep_and_no_other(
 
 
 def test_the_command_records_the_others_names_what_is_broken_and_ends_with_3(
-    sandbox: Sandbox, two: tuple[str, str], results: Path, run_sweep: RunSweep
+    sandbox: Sandbox, two: tuple[str, str], results: Path
 ) -> None:
     file = break_lock(sandbox, two[0])
     words = ("cluster", "collect", "--push", f"--results={results}")
@@ -267,9 +268,7 @@ def test_what_was_refused_is_recorded_when_it_is_allowed(
 
 
 @pytest.mark.full_suite("whole runs")
-def test_sweep_local_ends_with_what_was_refused_once_nothing_runs(
-    sandbox: Sandbox, run_sweep: RunSweep
-) -> None:
+def test_sweep_local_ends_with_what_was_refused_once_nothing_runs(sandbox: Sandbox) -> None:
     merged(sandbox, "apple")
     good = merged(sandbox, "pear")
     hook(sandbox, "pre-receive", REFUSE.format("apple"))
@@ -283,9 +282,7 @@ def test_sweep_local_ends_with_what_was_refused_once_nothing_runs(
     assert (sandbox.root / "overlays/archive" / good).is_dir()
 
 
-def test_every_refusal_is_named(
-    sandbox: Sandbox, three: tuple[str, ...], results: Path, run_sweep: RunSweep
-) -> None:
+def test_every_refusal_is_named(sandbox: Sandbox, three: tuple[str, ...], results: Path) -> None:
     hook(sandbox, "pre-receive", REFUSE.format("p[a-z]*"))
 
     done = run_sweep("cluster", "collect", "--push", f"--results={results}", cwd=sandbox.root)

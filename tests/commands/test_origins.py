@@ -1,19 +1,16 @@
 """`sweep status NAME` leads to the spec, the pull request, the batch and the results."""
 
 import json
-import subprocess
-from collections.abc import Callable
 
 import pytest
 
 from sweepledger.commands.generate import generate
+from tests.command_line import run_sweep
 from tests.commands.recording import record_batch
 from tests.repository import Sandbox
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
 
-
-def links(sandbox: Sandbox, run_sweep: Run) -> dict[str, object]:
+def links(sandbox: Sandbox) -> dict[str, object]:
     done = run_sweep("status", "peak", "--format", "json", cwd=sandbox.root)
     (sweep,) = json.loads(done.stdout)["data"]["sweeps"]
     return dict(sweep["links"])
@@ -24,9 +21,7 @@ def links(sandbox: Sandbox, run_sweep: Run) -> dict[str, object]:
     ["Merge pull request #12 from team/peak", "Where is the peak? (#12)", "Merge '…' (!12)"],
     ids=["merge", "squash", "gitlab"],
 )
-def test_the_pull_request_is_the_one_that_the_merge_names(
-    subject: str, sandbox: Sandbox, run_sweep: Run
-) -> None:
+def test_the_pull_request_is_the_one_that_the_merge_names(subject: str, sandbox: Sandbox) -> None:
     sandbox.git("checkout", "-q", "-b", "peak")
     sandbox.spec()
     (made,) = generate(sandbox.workspace)
@@ -38,7 +33,7 @@ def test_the_pull_request_is_the_one_that_the_merge_names(
     record_batch(sandbox, made.batch.name, lambda _: 1.0)
     sandbox.write("results/peak/README.md", "# peak\n")
 
-    document = links(sandbox, run_sweep)
+    document = links(sandbox)
 
     assert document == {
         "spec": "sweeps/peak.yaml",
@@ -49,10 +44,10 @@ def test_the_pull_request_is_the_one_that_the_merge_names(
     assert f"  overlays/archive/{made.batch.name} (#12)\n" in shown
 
 
-def test_what_was_pushed_without_one_has_none(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_what_was_pushed_without_one_has_none(sandbox: Sandbox) -> None:
     name = sandbox.merged()
 
-    assert links(sandbox, run_sweep) == {
+    assert links(sandbox) == {
         "spec": "sweeps/peak.yaml",
         "batches": [{"folder": f"overlays/active/{name}", "pull_request": None}],
         "results": None,

@@ -81,7 +81,6 @@ def run(sandbox: Sandbox) -> tuple[list[str], str]:
 
 
 def recorded(sandbox: Sandbox) -> list[str]:
-    """Return the recorded statuses of the trials."""
     (records,) = sandbox.root.glob("results/fit/records/*.jsonl")
     lines = map(json.loads, records.read_text().splitlines())
     return [line["status"] for line in lines if "status" in line]
@@ -118,7 +117,7 @@ def test_an_edited_module_beside_the_locked_folder_is_named_before_anything_runs
 def test_of_an_editable_install_the_locked_copy_runs(sandbox: Sandbox, python: str, start: list[str]) -> None:
     package(sandbox, "src")
     link(python, sandbox.root / "src")
-    ask(sandbox, [python, *start], "{paths: [src, scripts]}")
+    ask(sandbox, [python, *start], "{path: [src, scripts]}")
     sandbox.write("src/fitting/peak.py", "raise SystemExit('the work tree ran')")
 
     refused, _ = run(sandbox)
@@ -150,7 +149,7 @@ def test_a_module_that_is_added_to_the_code_is_no_problem_any_more(sandbox: Sand
     ask(sandbox, [python, "scripts/train.py"], "{path: scripts}")
     assert run(sandbox)[0] != []
     spec = sandbox.root / "sweeps/fit.yaml"
-    spec.write_text(spec.read_text().replace("{path: scripts}", "{paths: [scripts, fitting]}"))
+    spec.write_text(spec.read_text().replace("{path: scripts}", "{path: [scripts, fitting]}"))
     generate(sandbox.workspace, ["fit"], update=True)
     spec.write_text(spec.read_text() + f"cancel: [{sandbox.active()[0]}]\n")
     sandbox.git("rm", "-q", "-r", f"overlays/active/{sandbox.active()[0]}")
@@ -177,7 +176,7 @@ def test_an_upgraded_package_is_named_before_anything_runs_and_by_reproduce(
     sandbox.write("requirements.txt", lock)
     sandbox.commit("Lock the environment")
     install(python, "solver", "2.0")
-    code = "{paths: [code, requirements.txt]}, environment_lock: requirements.txt"
+    code = "{path: [code, requirements.txt]}, environment_lock: requirements.txt"
     ask(sandbox, [python, "code/train.py"], code)
 
     refused, _ = run(sandbox)

@@ -42,7 +42,6 @@ def batch_of(sandbox: Sandbox, name: str) -> StoredBatch:
 
 
 def recorded(sandbox: Sandbox, name: str) -> dict[str, list[Record]]:
-    """Read the records in git, by trial."""
     content = (sandbox.root / batch_records.records_file(batch_of(sandbox, name))).read_bytes()
     read: dict[str, list[Record]] = {}
     for record in records_jsonl.records(content):
@@ -95,7 +94,7 @@ def test_a_machine_runs_packs_also_for_a_repository_whose_results_go_to_a_bucket
     settings = laptop.root / "sweepledger.yaml"
     repository, _, digest = IMAGE.partition("@")
     chosen = 'results: {store: bucket, bucket: {url: "s3://results/sweeps", egress: bucket}}\n'
-    images = f'images: {{collector: {{repository: {repository}, digest: "{digest}"}}}}\n'
+    images = f"images: {{collector: {repository}@{digest}}}\n"
     egress = "egress: {bucket: {cidrs: [203.0.113.0/24], ports: [443]}}\n"
     settings.write_text(f"{settings.read_text()}{chosen}{images}{egress}")
     laptop.commit("Keep results in a bucket")

@@ -10,33 +10,31 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from subprocess import CompletedProcess
 from typing import NoReturn
 
 import pytest
 
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.engine import registry
-from sweepledger.engine.registry import ImageRepository
 from sweepledger.errors import SpecError, ToolError, UsageError
+from sweepledger.repo import image_registry as registry
+from sweepledger.repo.image_registry import ImageRepository
 from sweepledger.verbs.cluster.pin import pin_image
 from tests.cluster.processes import free_ports
+from tests.command_line import run_sweep
 from tests.repository import Sandbox
 
 OLD = f"sha256:{'0' * 64}"
 SETTINGS = """# ours
 version: 1
 images:
-  trainer:   # what trains
-    repository: {repository}
-    tag: v1
-    digest: {digest}   # of v1
+  # what trains
+  trainer: "{repository}:v1@{digest}"   # of v1
 """
 
 
@@ -139,22 +137,22 @@ def test_the_digest_is_written_where_the_old_one_stood_and_nothing_else_changes(
 
 
 def test_an_image_without_a_digest_gets_its_first(sandbox: Sandbox, host: str, shelf: Shelf) -> None:
-    text = f"version: 1\nimages:\n  trainer: {{repository: {host}/team/trainer, tag: v1}}\n"
-    sandbox.write("sweepledger.yaml", f"{text}  other: {{repository: {host}/team/other, tag: v1}}\n")
+    text = f"version: 1\nimages:\n  trainer: {host}/team/trainer:v1\n"
+    sandbox.write("sweepledger.yaml", f"{text}  other: {host}/team/other:v1\n")
     workspace = Workspace.find(sandbox.root, unpinned=True)
 
     result = pin_image(workspace, "trainer")
 
     assert (result.digest, result.previous) == (shelf.digest, "")
     assert (
-        f"trainer: {{repository: {host}/team/trainer, tag: v1, digest: "
+        f'trainer: "{host}/team/trainer:v1@{shelf.digest}"\n'
         in (sandbox.root / "sweepledger.yaml").read_text()
     )
     with pytest.raises(SpecError) as raised:
         _ = sandbox.workspace
     (problem,) = raised.value.problems
     assert (problem.path, problem.hint) == (
-        "images.other.digest",
+        "images.other",
         "`sweep cluster pin other` finds the digest of its tag",
     )
 
@@ -437,9 +435,7 @@ def push(host: str) -> str:
     return f"sha256:{hashlib.sha256(manifest).hexdigest()}"
 
 
-def test_a_real_registry_is_understood(
-    sandbox: Sandbox, real_registry: str, run_sweep: Callable[..., CompletedProcess[str]]
-) -> None:
+def test_a_real_registry_is_understood(sandbox: Sandbox, real_registry: str) -> None:
     digest = push(real_registry)
     settings(sandbox, real_registry)
 

@@ -80,13 +80,6 @@ def test_before_the_first_merge_every_trial_is_new(sandbox: Sandbox) -> None:
     assert xs(change(result).added) == [1, 2, 3]
 
 
-def test_trials_of_an_active_batch_are_running(sandbox: Sandbox) -> None:
-    sandbox.merged()
-    sandbox.spec(xs="2, 3, 4")
-
-    assert counts(review(sandbox)) == (1, 2, 0)
-
-
 def test_trials_of_archived_batches_are_recorded(sandbox: Sandbox) -> None:
     archive(sandbox, sandbox.merged())
     sandbox.merged(xs="2, 3, 4")

@@ -9,6 +9,7 @@ from pathlib import Path
 from sweepledger.commands.collection.progress_branch import update_progress_branches
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.repository.workspace import Target
+from tests.command_line import run_sweep
 from tests.commands.test_collect import branches, leave, stored, target
 from tests.repository import Sandbox
 
@@ -73,7 +74,7 @@ def test_one_that_is_refused_is_told(sandbox: Sandbox, results: Path) -> None:
     assert "git push failed" in str(error)
 
 
-def test_the_status_names_the_branch(sandbox: Sandbox, run_sweep: RunSweep) -> None:
+def test_the_status_names_the_branch(sandbox: Sandbox) -> None:
     sandbox.write("sweepledger.yaml", "version: 1\nresults: {progress: 15m}\n")
     sandbox.merged()
 

@@ -49,6 +49,7 @@ def test_short_trials_fill_ten_minutes_of_a_pod_as_many_at_once_as_a_node_has_ro
         ({"seconds": 6.0, "parallelism": 7, "resources": Resources("2", "1Gi")}, Pack(100, 1)),
         ({"seconds": 6.0, "pool": None}, Pack(100, 1)),
         ({"seconds": 6.0, "resources": Resources("1", "1Gi", gpu=1)}, Pack(100, 1)),
+        ({"seconds": 6.0, "resources": Resources("1", "1Gi", shared_memory="64Mi")}, Pack(100, 1)),
         ({"seconds": 119.0}, Pack(40, 8)),
         ({"seconds": 121.0}, None),
         ({"seconds": 6.0, "trials": 3, "pool": None}, None),

@@ -1,8 +1,6 @@
 """The rounds that `sweep plan` proposes for a static sweep with early stopping, and that the pasted block runs."""
 
 import csv
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from sweepledger.commands.run import RunOptions, SweepRun
 from sweepledger.errors import UsageError
 from sweepledger.repo import batches
 from sweepledger.verbs.cluster.next_ import write_next
+from tests.command_line import run_sweep
 from tests.repository import IMAGE, Sandbox
 from tests.searches import SLOPE, active, record
 
@@ -47,7 +46,6 @@ def ask(
     more: str = EXPECTED,
     low: float = 0.0,
 ) -> None:
-    """Write the spec and the settings."""
     sandbox.write("sweepledger.yaml", f"version: 1\n{settings}")
     text = SPEC.format(trials=trials, parallelism=parallelism, more=more, low=low)
     sandbox.write("sweeps/hill.yaml", text)
@@ -84,9 +82,7 @@ def test_the_pasted_block_runs_the_trials_in_waves_which_follow_each_other_to_th
     assert [type(step) for step in steps] == [RoundDue, RoundDue, SearchEnded]
 
 
-def test_the_plan_shows_the_block_and_what_it_costs(
-    sandbox: Sandbox, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
+def test_the_plan_shows_the_block_and_what_it_costs(sandbox: Sandbox) -> None:
     ask(sandbox, trials=22)
 
     text = " ".join(run_sweep("plan", "hill", cwd=sandbox.root).stdout.split())

@@ -90,7 +90,6 @@ def amended(sandbox: Sandbox) -> None:
 
 
 def in_round(sandbox: Sandbox, path: str, old: str, new: str) -> None:
-    """Change a file of the round that is asked for."""
     (batch,) = sandbox.active()
     file = sandbox.root / path.format(batch=batch)
     text = file.read_text()

@@ -17,6 +17,7 @@ from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.repo import batches
+from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
 from tests.repository import TRAIN, Sandbox
 
@@ -76,9 +77,7 @@ def test_what_may_not_win_is_listed_after_what_may_and_other_programs_last(
     assert results.rank_trials(programs.workspace, "peak", top=3).barred == (None, None, Ineligibility.SPEC)
 
 
-def test_a_place_is_given_only_to_what_may_win(
-    programs: Sandbox, run_sweep: Callable[..., CompletedProcess[str]]
-) -> None:
+def test_a_place_is_given_only_to_what_may_win(programs: Sandbox) -> None:
     shown = run_sweep("results", "peak", cwd=programs.root).stdout.splitlines()[:8]
     document = json.loads(run_sweep("results", "peak", "--format", "json", cwd=programs.root).stdout)
 
@@ -119,7 +118,7 @@ def reverted(sandbox: Sandbox, tmp_path: Path) -> Sandbox:
     return sandbox
 
 
-def test_after_a_revert_the_program_of_head_is_ranked(reverted: Sandbox, run_sweep: Show) -> None:
+def test_after_a_revert_the_program_of_head_is_ranked(reverted: Sandbox) -> None:
     newer = [(score, "newer program") for score in (9.0, 8.0, 7.0)]
 
     shown = run_sweep("results", "peak", cwd=reverted.root).stdout
@@ -134,7 +133,7 @@ def test_without_the_revert_the_newest_is(reverted: Sandbox) -> None:
     assert listed(reverted)[:3] == [(9.0, None), (8.0, None), (7.0, None)]
 
 
-def test_code_that_no_trial_ran_leaves_the_newest_ranked(reverted: Sandbox, run_sweep: Show) -> None:
+def test_code_that_no_trial_ran_leaves_the_newest_ranked(reverted: Sandbox) -> None:
     reverted.write("code/train.py", TRAIN + "# a third program\n")
     reverted.commit("Change it once more")
 
@@ -159,7 +158,7 @@ def test_a_command_that_is_taken_back_is_another_program_too(sandbox: Sandbox, t
     assert listed(sandbox)[:2] == [(5.0, None), (2.0, None)]
 
 
-def test_all_programs_are_ranked_together_on_request(reverted: Sandbox, run_sweep: Show) -> None:
+def test_all_programs_are_ranked_together_on_request(reverted: Sandbox) -> None:
     document = json.loads(
         run_sweep("results", "peak", "--all-programs", "--format", "json", cwd=reverted.root).stdout
     )["data"]
@@ -188,7 +187,7 @@ def test_status_and_comparisons_know_the_program_of_head(reverted: Sandbox) -> N
 
 
 def test_the_first_tries_of_a_mended_program_are_last_and_say_nothing_any_more(
-    sandbox: Sandbox, tmp_path: Path, run_sweep: Show
+    sandbox: Sandbox, tmp_path: Path
 ) -> None:
     sandbox.merged()
     batch = batches.in_work_tree(sandbox.root)[-1]

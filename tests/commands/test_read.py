@@ -3,9 +3,7 @@
 import json
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import pytest
 
@@ -20,6 +18,7 @@ from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Mirror, Repository, commits
 from sweepledger.verbs.log import sweep_log
 from sweepledger.verbs.show import trial_details
+from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox
 
@@ -274,7 +273,7 @@ def test_results_of_a_sweep_that_nobody_knows_are_refused_with_those_known(
 
 @pytest.mark.parametrize("fetched", [True, False], ids=["fetched", "in the mirror of sweep cluster local"])
 def test_results_that_were_not_pulled_yet_are_pointed_to(
-    sandbox: Sandbox, tmp_path: Path, run_sweep: Callable[..., CompletedProcess[str]], *, fetched: bool
+    sandbox: Sandbox, tmp_path: Path, *, fetched: bool
 ) -> None:
     recorded(sandbox, tmp_path / "volume")
     sandbox.git("push", "-q", "origin", "main")

@@ -51,11 +51,29 @@ def newest_records(sandbox: Sandbox) -> list[Record]:
     return [record for record in records if isinstance(record, Record)]
 
 
-def test_outputs_are_read_by_the_mended_metric_and_nothing_is_trained(misnamed: Sandbox) -> None:
+PATTERN = "format: regex, patterns: ['^epoch=(?P<step>[0-9]+) {}=(?P<value>[0-9.]+)']"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("name: score", "name: points"),
+        ("name: points, format: jsonl", "name: points"),
+        ("name: points, " + PATTERN.format("score"), "name: points, " + PATTERN.format("points")),
+        ("name: points, path: metrics.csv, format: csv", "name: points, source: stdout"),
+    ],
+    ids=["name", "format", "pattern", "path"],
+)
+def test_outputs_are_read_by_the_mended_metric_and_nothing_is_trained(
+    misnamed: Sandbox, before: str, after: str
+) -> None:
+    change_metric(misnamed, "name: score", before)
+    if "path" in before:
+        change_metric(misnamed, ", source: stdout", "")
     run(misnamed)
     failed = newest_records(misnamed)
     trained = starts(misnamed)
-    change_metric(misnamed, "name: score", "name: points")
+    change_metric(misnamed, before, after)
 
     retry_trials(misnamed.workspace, "peak")
     run(misnamed)
@@ -65,19 +83,19 @@ def test_outputs_are_read_by_the_mended_metric_and_nothing_is_trained(misnamed: 
     assert starts(misnamed) == trained, "no program has started again"
     mended = newest_records(misnamed)
     assert [record.status for record in mended] == [Status.OK] * 3
-    for before, after in zip(failed, mended, strict=True):
-        (output,) = (misnamed.root / ".sweepledger/results").glob(f"*/*/{before.uid}.out")
+    for first, second in zip(failed, mended, strict=True):
+        (output,) = (misnamed.root / ".sweepledger/results").glob(f"*/*/{first.uid}.out")
         digest = f"sha256:{hashlib.sha256(output.read_bytes()).hexdigest()}"
-        source = {"batch": before.batch, "uid": before.uid, "output": digest}
-        assert after.details["read_again"] == source
-        assert (after.seconds, after.environment, after.started) == (
-            before.seconds,
-            before.environment,
-            before.started,
+        source = {"batch": first.batch, "uid": first.uid, "output": digest}
+        assert second.details["read_again"] == source
+        assert (second.seconds, second.environment, second.started) == (
+            first.seconds,
+            first.environment,
+            first.started,
         )
-        assert after.artifacts == before.artifacts
-        assert after.artifacts
-        assert len(after.curve("points")) == 3
+        assert second.artifacts == first.artifacts
+        assert second.artifacts
+        assert len(second.curve("points")) == 3
     provenance = json.loads((misnamed.root / "results/peak/provenance.json").read_text())
     assert json.dumps(provenance).count('"read_again"') == 3
     assert verify_results(misnamed.workspace).sweeps[0].differences == ()

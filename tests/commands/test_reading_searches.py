@@ -2,8 +2,6 @@
 
 import csv
 import json
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +16,10 @@ from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds.progress import SearchProgress, SearchState
 from sweepledger.repo import batches
 from sweepledger.verbs.cluster.next_ import write_next
+from tests.command_line import run_sweep
 from tests.commands.test_collect import leave as leave_one
 from tests.repository import Sandbox
 from tests.searches import active, begun, hill, record
-
-Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def come(sandbox: Sandbox, name: str = "hill") -> SearchProgress:
@@ -99,7 +96,7 @@ def test_of_rungs_status_knows_the_end_though_no_spec_says_how_many(sandbox: San
     assert (progress.state, progress.reason) == (SearchState.OVER, "last-rung")
 
 
-def test_status_and_validate_tell_of_rounds(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_status_and_validate_tell_of_rounds(sandbox: Sandbox) -> None:
     name = begun(sandbox)
     sandbox.spec()
 
@@ -117,7 +114,7 @@ def test_status_and_validate_tell_of_rounds(sandbox: Sandbox, run_sweep: Run) ->
     ]
 
 
-def test_what_nothing_but_its_records_bounds_says_so(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_what_nothing_but_its_records_bounds_says_so(sandbox: Sandbox) -> None:
     text = hill(sandbox, rounds=5).read_text().replace("max: 5}", "patience: 2}")
     sandbox.write("sweeps/hill.yaml", text)
 
@@ -126,9 +123,7 @@ def test_what_nothing_but_its_records_bounds_says_so(sandbox: Sandbox, run_sweep
     )
 
 
-def test_a_plan_of_a_search_tells_its_space_and_no_trials_that_nobody_knows(
-    sandbox: Sandbox, run_sweep: Run
-) -> None:
+def test_a_plan_of_a_search_tells_its_space_and_no_trials_that_nobody_knows(sandbox: Sandbox) -> None:
     hill(sandbox)
     sandbox.commit("Ask for a search")
 
@@ -171,7 +166,7 @@ def recorded(sandbox: Sandbox, results: Path) -> list[dict[str, str]]:
 
 
 def test_several_metrics_and_replicates_go_through_the_records_into_the_next_round_and_a_front(
-    sandbox: Sandbox, results: Path, run_sweep: Run
+    sandbox: Sandbox, results: Path
 ) -> None:
     begun_with_two_metrics(sandbox)
     rows = recorded(sandbox, results)
@@ -215,6 +210,8 @@ parser.add_argument("--epochs", type=int)
 args = parser.parse_args()
 own, parent = Path(os.environ["SWEEP_CHECKPOINTS"]), os.environ.get("SWEEP_PARENT")
 walked = (Path(parent) / "walked").read_text().split() if parent else []
+if parent:
+    (Path(parent) / "walked").write_text("in place")  # other trials go on from there, too
 walked.append(str(args.x))
 (own / "walked").write_text(" ".join(walked))
 print(f"score={args.x} walked={len(walked)} first={walked[0]} before={walked[-2] if parent else -1}")
@@ -223,7 +220,7 @@ print(f"score={args.x} walked={len(walked)} first={walked[0]} before={walked[-2]
 
 @pytest.mark.full_suite("whole searches")
 def test_each_member_of_a_population_finds_the_checkpoints_of_the_one_it_goes_on_from(
-    sandbox: Sandbox, run_sweep: Run
+    sandbox: Sandbox,
 ) -> None:
     sandbox.write("code/train.py", MEMBER)
     sandbox.write("sweeps/hill.yaml", POPULATION)

@@ -1,5 +1,6 @@
 """What is recorded stays and is never requested again, pushed or not, in a fork, and after a rebase or a merge."""
 
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -37,7 +38,6 @@ def record_here(sandbox: Sandbox, results: Path, **changes: object) -> None:
 
 
 def archived(sandbox: Sandbox) -> list[str]:
-    """List the archived batches of the work tree."""
     return [batch.name for batch in batches.in_work_tree(sandbox.root) if not batch.is_active]
 
 
@@ -375,17 +375,25 @@ def test_check_names_what_the_base_lacks_and_how_a_vanished_batch_comes_back(unp
     assert unpushed.git("status", "--porcelain") == ""
 
 
-def test_a_batch_that_never_ran_is_still_refused_in_the_archive(sandbox: Sandbox) -> None:
+def test_a_batch_that_never_ran_is_still_refused_in_the_archive_with_a_way_out(sandbox: Sandbox) -> None:
     sandbox.spec()
     (made,) = generate(sandbox.workspace)
     assert made.batch is not None
     sandbox.git("add", "--all")
     sandbox.git("mv", f"overlays/active/{made.batch.name}", f"overlays/archive/{made.batch.name}")
+    sandbox.git("commit", "-q", "-m", "Archive it by hand")
 
     (moved,) = [one for one in check_change(sandbox.workspace).problems if one.code == "batch-moved"]
 
     assert moved.message == "a batch that never ran must not be in the archive"
-    assert moved.hint == f"`rm -r overlays/archive/{made.batch.name}`, then `sweep generate peak`"
+    assert (
+        moved.hint == f"`rm -r overlays/archive/{made.batch.name}`, commit that, then `sweep generate peak`"
+    )
+
+    shutil.rmtree(sandbox.root / f"overlays/archive/{made.batch.name}")
+    sandbox.git("commit", "-q", "-a", "-m", "Follow the hint")
+    generate(sandbox.workspace, ["peak"])
+    assert check_change(sandbox.workspace).problems == ()
 
 
 def test_a_recorded_batch_that_is_not_pushed_counts_as_recorded_in_why(unpushed: Sandbox) -> None:

@@ -12,6 +12,7 @@ import pytest
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.structs.settings import Controller
+from tests.command_line import run_sweep
 from tests.commands.test_collect import leave, stored, target
 from tests.repo.test_signatures import key, line
 from tests.repository import Sandbox, followed_by
@@ -23,7 +24,7 @@ Sweep = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def run(sandbox: Sandbox, run_sweep: Sweep) -> Callable[..., str]:
+def run(sandbox: Sandbox) -> Callable[..., str]:
     """Run the commands that a section shows for a shell, in the sandbox's clone or another; return the output."""
 
     def execute(section: str, *blocks: int, root: Path | None = None, **words: str) -> str:
@@ -51,7 +52,6 @@ def _blocks(section: str) -> Iterator[list[str]]:
 
 
 def record(sandbox: Sandbox, results: Path) -> None:
-    """Record the one batch, as the collector does."""
     batch = stored(sandbox)
     for index in range(batch.lock.trials):
         leave(results, batch, index)

@@ -52,7 +52,6 @@ ALLOWED = "infrastructure: {retries: 2, exit_codes: [91]}"
 
 
 def write_key(sandbox: Sandbox, text: str = ALLOWED) -> None:
-    """Set `run.infrastructure` of the spec."""
     spec = sandbox.root / "sweeps/peak.yaml"
     lines = [line for line in spec.read_text().splitlines() if "infrastructure" not in line]
     place = next(number for number, line in enumerate(lines) if line.startswith("run:"))

@@ -5,7 +5,6 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from sweepledger.commands.reports.rerun import TIMING_NAME, recipe, run_again
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import UsageError
 from sweepledger.repo.batches import StoredBatch
+from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
 from tests.commands.test_read import newest
 from tests.repository import Sandbox
@@ -100,9 +100,7 @@ def test_one_ulp_is_a_difference(sandbox: Sandbox, batch: StoredBatch, file: str
     assert {comparison.where for comparison in reproduction.metrics if not comparison.is_equal} == {path}
 
 
-def test_what_ends_otherwise_is_told(
-    sandbox: Sandbox, tmp_path: Path, needs_kustomize: None, run_sweep: Callable[..., Done]
-) -> None:
+def test_what_ends_otherwise_is_told(sandbox: Sandbox, tmp_path: Path, needs_kustomize: None) -> None:
     sandbox.write("code/train.py", "import sys\nprint('no such luck')\nsys.exit(7)\n")
     sandbox.publish("Break it")
     batch = recorded(sandbox, tmp_path, SCORES)
@@ -113,9 +111,7 @@ def test_what_ends_otherwise_is_told(
     assert "no such luck" in done.stdout
 
 
-def test_the_command_answers_in_both_forms(
-    sandbox: Sandbox, batch: StoredBatch, run_sweep: Callable[..., Done]
-) -> None:
+def test_the_command_answers_in_both_forms(sandbox: Sandbox, batch: StoredBatch) -> None:
     trial = batch.rows[1].trial
 
     shown = run_sweep("show", trial, "--reproduce", cwd=sandbox.root)

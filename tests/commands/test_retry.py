@@ -2,7 +2,6 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import pytest
 
@@ -18,6 +17,7 @@ from sweepledger.structs.record import Status
 from sweepledger.structs.sweep import Retry, Sweep
 from sweepledger.verbs.retry import retry_trials
 from sweepledger.verbs.verify import verify_results
+from tests.command_line import run_sweep
 from tests.commands.test_cancel import commit_between
 from tests.commands.test_collect import leave, target
 from tests.commands.test_run import playing
@@ -224,9 +224,7 @@ def test_where_nothing_can_be_retried_it_says_why(recorded: Sandbox, tmp_path: P
     assert requested_values(recorded, made.batch) == [2, 3]
 
 
-def test_asked_twice_before_it_is_pushed_nothing_is_written_twice(
-    recorded: Sandbox, run_sweep: Callable[..., CompletedProcess[str]]
-) -> None:
+def test_asked_twice_before_it_is_pushed_nothing_is_written_twice(recorded: Sandbox) -> None:
     made = retry_trials(recorded.workspace, "peak")
     head = recorded.git("rev-parse", "HEAD")
 
@@ -238,15 +236,6 @@ def test_asked_twice_before_it_is_pushed_nothing_is_written_twice(
         "next: `sweep run peak` here; or push the commit, or open a pull request\n"
     )
     assert recorded.git("rev-parse", "HEAD") == head
-
-
-def test_what_a_merged_batch_asks_for_again_already_is_not_said_to_have_ended_well(recorded: Sandbox) -> None:
-    made = retry_trials(recorded.workspace, "peak")
-    recorded.push()
-
-    with pytest.raises(IdleError, match=f"nothing to retry: {made.batch} already requests") as raised:
-        retry_trials(recorded.workspace, "peak")
-    assert "sweep status peak" in (raised.value.hint or "")
 
 
 @pytest.mark.parametrize("verb", [retry_trials, cancel])
@@ -281,9 +270,7 @@ def test_an_entry_that_asks_for_less_is_widened_by_hand(recorded: Sandbox) -> No
     assert "`only:`" in (raised.value.hint or "")
 
 
-def test_where_nothing_is_to_be_retried_scripts_go_on(
-    sandbox: Sandbox, run_sweep: Callable[..., CompletedProcess[str]]
-) -> None:
+def test_where_nothing_is_to_be_retried_scripts_go_on(sandbox: Sandbox) -> None:
     sandbox.merged()
 
     done = run_sweep("retry", "peak", cwd=sandbox.root)
@@ -337,9 +324,7 @@ def test_without_an_image_nothing_is_asked_of_a_cluster_again(recorded: Sandbox)
     assert "`sweep generate peak --update`" in (problem.hint or "")
 
 
-def test_the_command_takes_statuses_as_words(
-    recorded: Sandbox, run_sweep: Callable[..., CompletedProcess[str]]
-) -> None:
+def test_the_command_takes_statuses_as_words(recorded: Sandbox) -> None:
     done = run_sweep("retry", "peak", "--failed", "--status", "cancelled", cwd=recorded.root)
 
     assert done.returncode == 0, done.stderr

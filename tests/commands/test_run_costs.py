@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.laptop import repository
 
-MOST_GIT = 55
+MOST_GIT = 53
 """Git processes of a first sweep in a repository, from validation to the results commit."""
 
 

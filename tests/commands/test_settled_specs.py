@@ -21,7 +21,6 @@ run:
 
 
 def changed(sandbox: Sandbox) -> tuple[list[str], list[str]]:
-    """Return the sweeps that are planned, and those that are not read."""
     made = generate_changed(sandbox.workspace)
     return [one.sweep.name for one in made.generated], sorted(path.stem for path in made.settled)
 

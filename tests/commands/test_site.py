@@ -20,7 +20,6 @@ from tests.searches import leave
 
 
 def recorded(sandbox: Sandbox, tmp_path: Path, name: str = "peak", xs: str = "1, 2, 3") -> None:
-    """Merge a sweep, and record it."""
     merged = sandbox.merged(name, xs)
     results = tmp_path / "results"
     (batch,) = [one for one in batches.in_work_tree(sandbox.root) if one.name == merged]

@@ -100,7 +100,7 @@ def test_code_that_is_too_large_to_copy_is_refused_before_a_batch_is_written(
 
 def test_code_without_the_large_file_is_locked(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     sandbox.write("code/data/large.bin", "w" * (17 * MIB))
-    selected(sandbox, "{paths: [code], exclude: ['*.bin']}")
+    selected(sandbox, "{path: [code], exclude: ['*.bin']}")
     sandbox.publish("Start")
     monkeypatch.setattr(programs, "LARGEST_CODE", 16 * MIB)
 

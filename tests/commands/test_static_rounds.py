@@ -31,7 +31,6 @@ def trials(sandbox: Sandbox) -> list[str]:
 
 
 def finished(sandbox: Sandbox, results: Path) -> list[Any]:
-    """Let all rounds end; return what followed each."""
     steps = []
     while active(sandbox.workspace):
         steps += [commit.step for commit in record(sandbox, results)]

@@ -1,9 +1,7 @@
 """`sweep status --cluster`: where trials stand, by the Jobs and pods of a real API server."""
 
 import json
-import subprocess
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,6 +9,7 @@ import pytest
 from sweepledger.commands.collection.cluster_evidence import FRESH_SECONDS
 from sweepledger.commands.reports.status import SweepStatus, sweep_statuses
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
+from tests.command_line import run_sweep
 from tests.commands.clusters import MOMENT, Cluster
 from tests.repository import Sandbox
 
@@ -127,9 +126,7 @@ def test_a_cluster_that_does_not_answer_is_told(sandbox: Sandbox, monkeypatch: p
         tally(sandbox)
 
 
-def test_the_command_shows_what_only_a_cluster_can_say(
-    sandbox: Sandbox, cluster: Cluster, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
+def test_the_command_shows_what_only_a_cluster_can_say(sandbox: Sandbox, cluster: Cluster) -> None:
     batch = sandbox.merged()
     cluster.job(batch, trials=3)
     cluster.attempt(batch, 0, "lost")

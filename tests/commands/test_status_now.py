@@ -19,6 +19,7 @@ from sweepledger.commands.run import RunOptions, SweepRun
 from sweepledger.engine.local.events import PodEnded, PodStarted
 from sweepledger.repo import batches
 from sweepledger.repo.state import create_state
+from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox
 
@@ -30,7 +31,7 @@ def now(sandbox: Sandbox) -> SweepStatus:
     return shown
 
 
-def test_trials_run_only_as_long_as_an_engine_does(sandbox: Sandbox, run_sweep: RunSweep) -> None:
+def test_trials_run_only_as_long_as_an_engine_does(sandbox: Sandbox) -> None:
     sandbox.git("config", "user.name", "Ada")
     sandbox.git("config", "user.email", "ada@example.org")
     program = sandbox.root / "code/train.py"
@@ -73,9 +74,7 @@ def listed(sandbox: Sandbox) -> list[tuple[object, bool]]:
     return [(row.metrics.get("score"), (row.batch, row.index) in ranking.unrecorded) for row in ranking.rows]
 
 
-def test_what_has_finished_and_is_not_recorded_is_known_and_marked(
-    sandbox: Sandbox, run_sweep: RunSweep
-) -> None:
+def test_what_has_finished_and_is_not_recorded_is_known_and_marked(sandbox: Sandbox) -> None:
     sandbox.merged()
     finished_here(sandbox, 5.0, 9.0)
 
@@ -131,7 +130,7 @@ def test_a_later_batch_competes_with_what_is_recorded(
     assert listed(sandbox) == expected
 
 
-def test_files_for_other_programs_have_recorded_trials_only(sandbox: Sandbox, run_sweep: RunSweep) -> None:
+def test_files_for_other_programs_have_recorded_trials_only(sandbox: Sandbox) -> None:
     sandbox.merged()
     finished_here(sandbox, 5.0, 9.0)
 
@@ -159,9 +158,7 @@ def test_a_run_that_is_resumed_knows_the_best_before_it(sandbox: Sandbox) -> Non
 
 
 @pytest.mark.parametrize("is_recorded", [True, False], ids=["recorded", "not recorded"])
-def test_equal_numbers_of_other_values_are_doubted(
-    sandbox: Sandbox, run_sweep: RunSweep, *, is_recorded: bool
-) -> None:
+def test_equal_numbers_of_other_values_are_doubted(sandbox: Sandbox, *, is_recorded: bool) -> None:
     sandbox.merged()
     finished_here(sandbox, 0.25, 0.25, 0.25)
     if is_recorded:
@@ -178,7 +175,7 @@ def test_equal_numbers_of_other_values_are_doubted(
     assert now(sandbox).doubts == (doubt,)
 
 
-def test_results_that_are_not_pulled_are_not_pending(sandbox: Sandbox, run_sweep: RunSweep) -> None:
+def test_results_that_are_not_pulled_are_not_pending(sandbox: Sandbox) -> None:
     sandbox.merged()
     create_state(sandbox.workspace.repository)
     list(local(Options(str(sandbox.remote), "main", sandbox.root / ".sweepledger", once=True)))
@@ -191,9 +188,7 @@ def test_results_that_are_not_pulled_are_not_pending(sandbox: Sandbox, run_sweep
     assert now(sandbox).counts == Counter({"ok": 3})
 
 
-def test_an_overlay_that_was_edited_by_hand_is_named_with_the_way_back(
-    sandbox: Sandbox, run_sweep: RunSweep
-) -> None:
+def test_an_overlay_that_was_edited_by_hand_is_named_with_the_way_back(sandbox: Sandbox) -> None:
     batch = sandbox.merged()
     path = sandbox.root / f"overlays/active/{batch}/job.yaml"
     path.write_text(path.read_text() + "# mine\n")
@@ -208,7 +203,7 @@ def test_an_overlay_that_was_edited_by_hand_is_named_with_the_way_back(
     assert done.returncode == 0
 
 
-def test_watching_ends_when_no_batch_is_active(sandbox: Sandbox, run_sweep: RunSweep) -> None:
+def test_watching_ends_when_no_batch_is_active(sandbox: Sandbox) -> None:
     sandbox.git("config", "user.name", "Ada")
     sandbox.git("config", "user.email", "ada@example.org")
     sandbox.spec()

@@ -20,6 +20,7 @@ from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.record import Record
 from sweepledger.verbs.submit import submit_batches
 from tests.cluster.apiserver import Server, kubectl
+from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox
 
@@ -333,7 +334,6 @@ def test_the_command_says_what_it_did_as_json(
     merged: Callable[..., str],
     sandbox: Sandbox,
     apiserver: Server,
-    run_sweep: Callable[..., Any],
 ) -> None:
     batch = merged()
 

@@ -16,6 +16,7 @@ from sweepledger.repo.git import Repository
 from sweepledger.stores.registry import StoreKind
 from sweepledger.structs.settings import SyncTarget
 from sweepledger.verbs import sync as command
+from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox
 
@@ -142,7 +143,7 @@ def test_without_a_store_the_settings_are_asked(sandbox: Sandbox) -> None:
         command.sync_stores(sandbox.workspace)
 
 
-def test_a_store_needs_a_sweep(sandbox: Sandbox, run_sweep: object) -> None:
+def test_a_store_needs_a_sweep(sandbox: Sandbox) -> None:
     assert callable(run_sweep)
     done = run_sweep("sync", "optuna", cwd=sandbox.root)
 

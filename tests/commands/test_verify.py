@@ -3,7 +3,6 @@
 import json
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from sweepledger.errors import IdleError, RepositoryError, UsageError
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.values import blob_id, bytes_digest
 from sweepledger.verbs.verify import Verification, VerificationState, verify_results
+from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
 from tests.commands.test_read import newest, recorded
 from tests.repo.test_signatures import key, line, signed_commit
@@ -241,9 +241,7 @@ def test_a_merge_that_puts_results_back_is_signed_by_nobody(sandbox: Sandbox, tm
 # The command
 
 
-def test_the_command_answers_with_states_and_exit_codes(
-    sandbox: Sandbox, batch: StoredBatch, run_sweep: Callable[..., Done]
-) -> None:
+def test_the_command_answers_with_states_and_exit_codes(sandbox: Sandbox, batch: StoredBatch) -> None:
     good = run_sweep("verify", cwd=sandbox.root)
     edit(sandbox, "results/peak/summary.csv", ",0.5,1.5,", ",0.75,1.5,")
     bad = run_sweep("verify", "peak", cwd=sandbox.root)

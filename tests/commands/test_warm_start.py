@@ -1,8 +1,7 @@
 """Finished trials of other tools as foreign evidence of a search."""
 
 import json
-import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from sweepledger.verbs.cluster.next_ import write_next
 from sweepledger.verbs.show import trial_details
 from sweepledger.verbs.site import build_site
 from sweepledger.verbs.verify import verify_results
+from tests.command_line import run_sweep
 from tests.repository import Sandbox
 from tests.searches import hill, leave
 
@@ -56,7 +56,6 @@ def search(sandbox: Sandbox) -> Sandbox:
 
 
 def observed(sandbox: Sandbox) -> list[Observation]:
-    """Return what the next round is computed from."""
     (step,) = write_next(sandbox.workspace, ["hill"], check=True)
     assert isinstance(step.step, RoundDue)
     return list(step.step.evidence.observations)
@@ -109,9 +108,7 @@ def test_a_study_is_read_by_optuna_from_a_copy(search: Sandbox, tmp_path: Path, 
     assert file.read_bytes() == before
 
 
-def test_foreign_trials_are_labelled_and_never_results(
-    search: Sandbox, tmp_path: Path, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
+def test_foreign_trials_are_labelled_and_never_results(search: Sandbox, tmp_path: Path) -> None:
     (tmp_path / "old.csv").write_text("x,score\n0.5,0.25\n")
 
     done = run_sweep(

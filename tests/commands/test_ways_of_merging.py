@@ -78,7 +78,6 @@ def copy(sandbox: Sandbox, folder: Path) -> Sandbox:
 
 
 def command_results(sandbox: Sandbox, state: Path) -> dict[str, Any]:
-    """Ask every command that reads; retry last, as it commits."""
     workspace = sandbox.workspace
     trial = stored(sandbox).rows[0].trial
     (verified,) = verify_results(workspace).sweeps

@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-from collections.abc import Callable
 
 import pytest
 
@@ -13,12 +11,12 @@ from sweepledger.errors import UsageError
 from sweepledger.formats.record_json import format_time
 from sweepledger.structs.settings import LogsSettings
 from sweepledger.verbs.why import WaitExplanation, explain_waiting
+from tests.command_line import run_sweep
 from tests.commands.clusters import MOMENT, Cluster
 from tests.repository import Sandbox
 
 
 def kinds(explanation: WaitExplanation) -> list[tuple[str, int]]:
-    """Return the causes and how many trials have each."""
     groups = [group for batch in explanation.batches for group in batch.causes]
     return [(str(group.cause.kind), len(group.indexes)) for group in groups]
 
@@ -45,9 +43,7 @@ def test_from_the_spec_to_the_merge_git_alone_says_what_is_missing(sandbox: Sand
     assert (kinds(merged), "sweep generate --push" in remedies(merged)) == ([("not-generated", 2)], True)
 
 
-def test_a_batch_waits_for_its_merge_and_then_for_what_runs_it(
-    sandbox: Sandbox, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
+def test_a_batch_waits_for_its_merge_and_then_for_what_runs_it(sandbox: Sandbox) -> None:
     batch = sandbox.merged()
     merged = explain_waiting(sandbox.workspace, "peak")
     sandbox.git("push", "-q", "--force", "origin", "HEAD~1:main")
@@ -94,7 +90,7 @@ def test_the_link_to_the_log_system_names_the_trial_with_escaped_values(sandbox:
     link = "https://logs.example.org/{namespace}?q={batch}%20{trial}&pod={pod}"
     batch = sandbox.merged()
     trial = explain_waiting(sandbox.workspace, "peak").batches[0].ids[1]
-    sandbox.write("sweepledger.yaml", f"version: 1\nlogs: {{link: '{link}'}}\n")
+    sandbox.write("sweepledger.yaml", f"version: 1\nlogs: '{link}'\n")
 
     (explained,) = explain_waiting(sandbox.workspace, trial).batches
 
@@ -162,9 +158,7 @@ def test_a_batch_that_only_fails_names_the_commands_that_end_it(sandbox: Sandbox
         assert f"`sweep {command}`" in remark.hint
 
 
-def test_an_explanation_tells_when_this_clone_last_heard_of_the_branch(
-    sandbox: Sandbox, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
+def test_an_explanation_tells_when_this_clone_last_heard_of_the_branch(sandbox: Sandbox) -> None:
     sandbox.merged()
     sandbox.git("fetch", "-q", "origin")
     fetched = sandbox.root / ".git/FETCH_HEAD"

@@ -62,7 +62,7 @@ datasets:
     prepare: [sh, -c, "printf digits > $SWEEP_DATA/content"]
   words: {{claim: words, digest: "{DIGEST}", prepare: [sh, -c, "printf digits > $SWEEP_DATA/content"]}}
 """
-ALL = "  workdir: mnist\n  keep: [out/]\n  data: {mnist: {at: ../data}}"
+ALL = "  workdir: mnist\n  keep: [out/]\n  data: {mnist: ../data}"
 
 
 def laptop(sandbox: Sandbox, run: str = ALL, *, code: str = ".", data: str = "../data/content") -> Sandbox:
@@ -78,7 +78,6 @@ def laptop(sandbox: Sandbox, run: str = ALL, *, code: str = ".", data: str = "..
 
 
 def run(sandbox: Sandbox) -> list[dict[str, Any]]:
-    """Run the sweep, and return its records."""
     list(
         SweepRun.prepare(sandbox.workspace, ("peak",)).run(
             RunOptions(create_state(sandbox.workspace.repository))
@@ -172,10 +171,10 @@ def test_trials_that_follow_each_other_share_what_none_has_changed(
 @pytest.mark.parametrize(
     ("run_keys", "data"),
     [
-        ("  workdir: mnist\n  data: {mnist: {at: ../../data}}", "../../data/content"),
-        ("  workdir: mnist/\n  data: {mnist: {at: ./data/}}", "data/content"),
-        ("  workdir: mnist\n  data: {mnist: {at: deep/er/data}, words: {}}", "deep/er/data/content"),
-        ("  workdir: mnist\n  data: {mnist: {at: a}, words: {at: ../b}}", "../b/content"),
+        ("  workdir: mnist\n  data: {mnist: ../../data}", "../../data/content"),
+        ("  workdir: mnist/\n  data: {mnist: ./data/}", "data/content"),
+        ("  workdir: mnist\n  data: {mnist: deep/er/data, words: null}", "deep/er/data/content"),
+        ("  workdir: mnist\n  data: {mnist: a, words: ../b}", "../b/content"),
     ],
 )
 def test_a_dataset_is_where_the_program_looks(sandbox: Sandbox, run_keys: str, data: str) -> None:
@@ -187,7 +186,7 @@ def test_a_dataset_is_where_the_program_looks(sandbox: Sandbox, run_keys: str, d
 
 
 def test_a_folder_of_the_code_may_be_where_trials_start(sandbox: Sandbox) -> None:
-    run_keys = "  workdir: mnist\n  keep: ['*.txt']\n  data: {mnist: {at: ../data}}"
+    run_keys = "  workdir: mnist\n  keep: ['*.txt']\n  data: {mnist: ../data}"
     laptop(sandbox, run_keys, code="mnist")
 
     tried = try_trial(sandbox.workspace, "peak", 0, quiet=True)
@@ -210,7 +209,7 @@ def test_the_folder_of_a_tried_trial_is_left_on_request(
     assert (tried.folder / "out/model.pt").read_text() == "digits 2"
     assert tried.as_data()["folder"] == str(tried.folder)
     assert try_trial(sandbox.workspace, "peak", 1, quiet=True).folder is None
-    assert [*(tmp_path / "tried").iterdir()] == [tried.folder.parents[4]]
+    assert [*(tmp_path / "tried").iterdir()] == [tried.folder.parents[7]]
 
 
 def test_exported_scripts_start_trials_in_the_same_folder(sandbox: Sandbox) -> None:
@@ -231,10 +230,12 @@ def test_what_a_trial_is_includes_folder_and_places_and_not_what_is_kept(sandbox
     plain = _program(sandbox)
     assert {"workdir", "at"}.isdisjoint([*plain, *plain["data"]])
 
-    sandbox.write("sweeps/peak.yaml", SPEC.format(code="mnist", run="  data: {mnist: {}}\n  keep: ['*.pt']"))
+    sandbox.write(
+        "sweeps/peak.yaml", SPEC.format(code="mnist", run="  data: {mnist: null}\n  keep: ['*.pt']")
+    )
     assert generate(sandbox.workspace)[0].trials == 2
     assert _program(sandbox) == plain
-    sandbox.write("sweeps/peak.yaml", SPEC.format(code="mnist", run="  data: {mnist: {at: ../data}}"))
+    sandbox.write("sweeps/peak.yaml", SPEC.format(code="mnist", run="  data: {mnist: ../data}"))
     assert _program(sandbox) == {**plain, "data": {**plain["data"], "at": {"mnist": "../data"}}}
     sandbox.write("sweeps/peak.yaml", SPEC.format(code="mnist", run="  data: mnist\n  workdir: mnist"))
     command = [element.removeprefix("mnist/") for element in plain["command"]]
@@ -259,12 +260,12 @@ def _program(sandbox: Sandbox) -> dict[str, Any]:
         ),
         ("  workdir: late", "must be a folder of the committed code, got 'late'", "commit its files"),
         (
-            "  workdir: mnist\n  data: {mnist: {at: ../code}}",
+            "  workdir: mnist\n  data: {mnist: ../code}",
             "must be at a path that the code does not have, got '../code': there is code/train.py",
             "run.code.exclude",
         ),
         (
-            "  workdir: mnist\n  data: {mnist: {at: helper.py/data}}",
+            "  workdir: mnist\n  data: {mnist: helper.py/data}",
             "must be at a path that the code does not have, got 'helper.py/data': there is mnist/helper.py",
             "run.code.exclude",
         ),
@@ -302,3 +303,17 @@ def test_a_folder_that_is_not_written_yet_is_a_warning(sandbox: Sandbox) -> None
     (problem,) = check_specs(sandbox.workspace)[1]
 
     assert (problem.code, problem.path, problem.severity) == ("workdir", "run.workdir", Severity.WARNING)
+
+
+def test_a_tried_trial_has_the_environment_of_its_spec(sandbox: Sandbox) -> None:
+    program = "import json, os\nwith open(os.environ['SWEEP_RESULT'], 'w') as file:\n"
+    sandbox.write(
+        "code/train.py", f"{program}    json.dump({{'score': float(os.environ['FACTOR'])}}, file)\n"
+    )
+    path = sandbox.spec()
+    path.write_text(path.read_text().replace("\nrun:\n", "\nrun:\n  environment: {FACTOR: '2.5'}\n"))
+
+    tried = try_trial(sandbox.workspace, "peak", 0, quiet=True)
+
+    assert tried.record is not None
+    assert tried.record.metrics == {"score": 2.5}

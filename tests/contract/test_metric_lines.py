@@ -97,7 +97,6 @@ def test_lines_give_the_points_that_the_launcher_finds(form: MetricFormat) -> No
 
 
 def launched_points(metric: Metric, output: bytes) -> list[tuple[int, float]]:
-    """Return every value that the launcher takes from lines."""
     how = {"name": metric.name, "format": str(metric.format), "reduce": "last", "patterns": [PATTERN, DIGITS]}
     stream = launch.Stream(how | ({"curve": metric.curve} if metric.curve else {}))
     stream.feed(output)

@@ -131,7 +131,6 @@ def test_the_published_logs_give_the_published_table(form: str, sandbox: Sandbox
 
 
 def means(rows: list[dict[str, str]], column: str, digits: int) -> dict[tuple[str, float], float]:
-    """Give the mean by value of each parameter."""
     results = defaultdict(list)
     for row in rows:
         for name, _ in MEANS:

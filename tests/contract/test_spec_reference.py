@@ -48,7 +48,6 @@ def completed(text: str) -> tuple[str, str]:
             "command": "program:",
             "method": "blocks:",
             "parameters": "method: list",
-            "metric": "metrics:",
         }.get(key, "\0")
         if not has and not re.search(rf"^{instead}", text, re.MULTILINE):
             lines.append(line)
@@ -119,7 +118,6 @@ def test_the_complete_spec_at_the_end_is_the_one_among_the_examples() -> None:
 
 
 def settings_keys(schema: dict[str, Any], path: str = "") -> Iterator[str]:
-    """Name every key, those of what has names of its own under NAME."""
     for name, entry in schema.get("properties", {}).items():
         part = resolved(entry)
         yield path + name

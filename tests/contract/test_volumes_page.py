@@ -15,7 +15,7 @@ BLOCKS = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 def test_its_settings_are_valid() -> None:
     written = [block for block in BLOCKS if block.startswith("results:")]
-    written += [f"{line}\n" for line in re.findall(r"`(results: \{.*?\}\})`", PAGE)]
+    written += [f"{line}\n" for line in re.findall(r"`(results: \{.*?\})`", PAGE)]
 
     assert len(written) == 2
     for text in written:

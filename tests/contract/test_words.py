@@ -96,7 +96,6 @@ def written_keys(node: ast.AST) -> Iterator[str]:
 
 
 def answers() -> Iterator[tuple[str, ast.FunctionDef | ast.Module]]:
-    """Yield each module or function that writes JSON answers."""
     for path in sorted(PACKAGE.rglob("*.py")):
         module = ast.parse(path.read_text(encoding="utf-8"))
         functions = (node for node in ast.walk(module) if isinstance(node, ast.FunctionDef))

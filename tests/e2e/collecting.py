@@ -64,7 +64,6 @@ class Run:
         return cls(team, job, made["name"], made["uid"])
 
     def processes(self) -> dict[int, Argv]:
-        """Give the processes of its containers, by number."""
         results = {}
         for group in _cgroups(self.uid):
             with suppress(OSError):  # it has ended
@@ -97,7 +96,6 @@ class Run:
         return self._status["phase"] in {"Succeeded", "Failed"}
 
     def ended(self, *, seconds: float = RUN_SECONDS) -> Ended:
-        """Wait for its end, and say how it was."""
         until(f"{self.job} ends", lambda: self.is_over, seconds=seconds, pause=0.5)
         status = self._status
         ran = [*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())]
@@ -112,13 +110,11 @@ class Run:
         return status
 
     def log(self) -> str:
-        """Give what it printed."""
         logs = ("logs", self.pod, f"--namespace={COLLECTORS}", "--all-containers")
         return self.team.server.kubectl(*logs, check=False).stdout
 
 
 def is_cloning(running: Sequence[Argv]) -> bool:
-    """Tell whether it makes its clone."""
     return any("clone" in argv for argv in running)
 
 
@@ -128,7 +124,6 @@ def is_asking_the_cluster(running: Sequence[Argv]) -> bool:
 
 
 def is_pushing(running: Sequence[Argv]) -> bool:
-    """Tell whether it has begun to push."""
     return any("push" in argv for argv in running)
 
 
@@ -152,7 +147,6 @@ class Reading:
             return False
 
     def close(self) -> None:
-        """Look no more."""
         os.close(self._events)
 
 

@@ -93,5 +93,4 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 
 @pytest.fixture
 def repository_root() -> Path:
-    """Where this project lies."""
     return Path(__file__).parents[2]

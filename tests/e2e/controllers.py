@@ -61,7 +61,6 @@ class Flux:
         self.machine = machine
 
     def start(self) -> None:
-        """Start its processes."""
         flux.start(self.machine)
 
     def follow(self, team: Team) -> None:
@@ -80,7 +79,6 @@ class Flux:
         flux.restart(self.machine)
 
     def objects(self) -> set[str]:
-        """Name the Kustomizations of batches."""
         return set(flux.ready(self.machine, self.SPACE)) - {ROOT}
 
     def forget(self, batch: Batch) -> None:
@@ -109,7 +107,6 @@ class ArgoCD:
         self.machine = machine
 
     def start(self) -> None:
-        """Start its processes."""
         argocd.start(self.machine)
 
     def follow(self, team: Team) -> None:
@@ -129,7 +126,6 @@ class ArgoCD:
         argocd.restart(self.machine)
 
     def objects(self) -> set[str]:
-        """Name the Applications of batches."""
         return {name for name in argocd.applications(self.machine) if not name.endswith("-platform")}
 
     def forget(self, batch: Batch) -> None:

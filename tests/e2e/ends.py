@@ -80,7 +80,6 @@ class Hand:
                     self._done.add(uid)
 
     def _how(self, item: PlannedBatch, index: int) -> str:
-        """Give how the pod of an index is to end."""
         return item.hows[index]
 
     def _mark(self, batch: Batch, index: int) -> Path:
@@ -91,7 +90,6 @@ class Hand:
         return self._mark(batch, _index(pod)).exists() and pod["status"]["phase"] == "Running"
 
     def _end(self, how: str, pod: dict[str, Any]) -> bool:
-        """End a pod, where it is to be ended; tell whether that was done."""
         name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
         if how in ONCE and len(self._of(pod)) > 1:
             return True  # only the first attempt
@@ -111,12 +109,10 @@ class Hand:
         return True
 
     def _of(self, pod: dict[str, Any]) -> set[str]:
-        """Give the pods of the same trial."""
         return next(uids for uids in self.pods.values() if pod["metadata"]["uid"] in uids)
 
 
 def evict(team: Team, pod: str) -> None:
-    """Evict a pod as a drain of its node does."""
     wanted = {
         "apiVersion": "policy/v1",
         "kind": "Eviction",

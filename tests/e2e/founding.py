@@ -32,8 +32,8 @@ defaults: {{image: trainer}}
 results: {{claim: sweep-results, every: 1m}}
 next: collector
 images:
-  trainer: {{repository: {trainer.name}, digest: '{trainer.digest}'}}
-  collector: {{repository: {collector.name}, digest: '{collector.digest}'}}
+  trainer: {trainer.name}@{trainer.digest}
+  collector: {collector.name}@{collector.digest}
 code: {{url: '{url}', image: collector}}
 datasets:
   mnist: {{claim: mnist, digest: '{digits}'}}
@@ -83,7 +83,6 @@ def prepared(machine: Machine, controller: str, *, megabytes: int = RESULTS_MEGA
 
 
 def load(made: Images, node: Node) -> None:
-    """Let a node have all images."""
     for image in (made.pause, made.collector, made.trainer):
         node.load(image.archive)
 
@@ -116,7 +115,6 @@ def set_up_team(ground: Ground, *, namespace: str = NAMESPACE, python: str = sys
 
 
 def followed_team(ground: Ground) -> Team:
-    """Set up a team, and start the controller that follows its repository."""
     controller = CONTROLLERS[ground.controller](ground.machine)
     controller.start()
     team = set_up_team(ground)

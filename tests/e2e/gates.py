@@ -27,7 +27,6 @@ class Gate:
 
     @property
     def waiting(self) -> int:
-        """Say how many have come so far."""
         return len(list(self.folder.glob("came.*")))
 
     def open(self) -> None:

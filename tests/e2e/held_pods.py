@@ -41,7 +41,6 @@ class HeldPods:
 
     @pytest.fixture(autouse=True)
     def _by_hand(self, team: Team) -> Iterator[None]:
-        """Let the collector run when a test says so."""
         with collecting.only_by_hand(team):
             yield
 
@@ -125,7 +124,6 @@ class LostNodes:
     room = ROOMS[0]
 
     def has_checkpoint(self, batch: Batch) -> bool:  # noqa: ARG002 - for a store that keeps it
-        """Tell whether the store has the checkpoint of the only trial."""
         return not self.goes_on
 
     def asked_for(self, team: Team, name: str, seconds: int) -> Batch:

@@ -145,7 +145,6 @@ ATTEMPTS = {item.__name__: item for item in (honest, token, api, outside, forge,
 
 
 def main() -> None:
-    """Make one attempt."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--attempt", choices=sorted(ATTEMPTS), required=True)
     print("trained", flush=True)

@@ -14,7 +14,6 @@ FIRST = "node-1"
 
 
 def start_node(ground: Ground, number: int, room: str) -> Node:
-    """Start a node of a pool."""
     machine, place = ground.machine, Place(number)
     labels, taints = {f"{LABEL}-{room}": "yes"}, {TAINT: "NoSchedule"}
     made = Node(machine.folder / place.name, machine.children, machine.server, place, labels, taints)
@@ -24,8 +23,6 @@ def start_node(ground: Ground, number: int, room: str) -> Node:
 
 
 def running_pod(team: Team, batch: Batch) -> str:
-    """Wait until a batch's only pod runs; give its uid."""
-
     def runs() -> bool:
         return [pod["status"]["phase"] for pod in team.pods(batch)] == ["Running"]
 

@@ -30,7 +30,6 @@ class Peak:
     """The highest resident set of each program."""
 
     def __str__(self) -> str:
-        """Say it in MiB."""
         shown = {name: f"{size / MIB:.0f}" for name, size in self.processes.items() if size > MIB}
         return f"{self.charged / MIB:.0f} MiB charged, {self.own / MIB:.0f} of its own; resident {shown}"
 
@@ -65,7 +64,6 @@ def _look(results: dict[str, Peak], pid: int, argv: tuple[str, ...]) -> None:
 
 
 def _folder(pid: int) -> Path:
-    """Give the folder of the memory cgroup that a process is in."""
     for line in (Path("/proc") / str(pid) / "cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers == "memory":

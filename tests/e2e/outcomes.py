@@ -30,8 +30,6 @@ def trained(
 
 
 def until_trained(team: Team, *batches: Batch) -> None:
-    """Wait until the Jobs of batches say that they have ended."""
-
     def have_ended() -> bool:
         jobs = [team.jobs(batch) for batch in batches]
         return all(jobs) and all(has_ended(job) for documents in jobs for job in documents)

@@ -60,7 +60,6 @@ def difference(team: Team, batch: Batch) -> str:
 
 
 def warnings(machine: Machine, namespace: str, *batches: Batch) -> list[str]:
-    """Give the warnings that a controller has put on record for batches."""
     events = controller_files.objects(machine, "events", namespace)
     names = {batch.name for batch in batches}
     return [

@@ -42,7 +42,6 @@ OBJECTS = {
 
 
 def up(controller: str) -> int:
-    """Start it in the background, and say how to reach it."""
     reason = box.why_not()
     if reason:
         return _refuse(f"no cluster tools ({reason})")
@@ -109,7 +108,6 @@ def down() -> int:
 
 
 def serve(controller: str) -> int:
-    """Be the cluster, until a signal ends it."""
     try:
         machine = start()
         ground = prepared(machine, controller)
@@ -148,7 +146,6 @@ def _refuse(why: str) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command line."""
     match arguments:
         case ["up", *rest]:
             return up(*(rest or ["argocd"]))

@@ -28,10 +28,10 @@ SETTINGS = """version: 1
 namespace: {namespace}
 controller: none
 defaults: {{image: trainer}}
-results: {{claim: sweep-results, every: 30m, keep: 90d, nfs: {{server: nfs.example, path: /results}}}}
+results: {{claim: sweep-results, every: 30m, keep: 90d, nfs: nfs.example:/results}}
 images:
-  trainer: {{repository: registry.example/trainer, digest: 'sha256:{digest}'}}
-  collector: {{repository: registry.example/sweep, digest: 'sha256:{digest}'}}
+  trainer: registry.example/trainer@sha256:{digest}
+  collector: registry.example/sweep@sha256:{digest}
 egress:
   git: {{cidrs: ['192.0.2.1/32'], ports: [443]}}
   api-server: {{cidrs: ['192.0.2.2/32'], ports: [443]}}
@@ -40,7 +40,6 @@ egress:
 
 
 def documented(name: str) -> dict[str, Any]:
-    """Give a ClusterRole as the page has it."""
     page = (HERE / "docs/kubernetes.md").read_text()
     blocks = map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", page, re.DOTALL))
     (block,) = [item for item in blocks if isinstance(item, dict) and item.get("metadata") == {"name": name}]
@@ -56,7 +55,6 @@ class Account:
 
     @classmethod
     def of(cls, machine: Machine, namespace: str, name: str) -> "Account":
-        """Take on a service account of the cluster."""
         return cls(Server(machine.server.folder, controller_files.kubeconfig(machine, namespace, name)))
 
     def refused(self, *arguments: str, given: object = None) -> str:

@@ -27,7 +27,6 @@ class Storage:
 
     @property
     def results(self) -> Path:
-        """Give where the results lie."""
         return self.folder / "results"
 
     def make(self) -> None:
@@ -52,7 +51,6 @@ class Storage:
 
 
 def volume(namespace: str, claim: str, path: Path, mode: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Give a volume that every node has at a path, and the claim that takes it."""
     name = f"{namespace}-{claim}"
     size = {"storage": "1Gi"}
     offered = {

@@ -50,7 +50,6 @@ def held(team: Team, batch: Batch) -> list[dict[str, Any]]:
 
 
 def recorded_job(team: Team, batch: Batch) -> str:
-    """Give the Jobs of a recorded batch, as history has them."""
     (commit,) = team.git("log", "-1", "--format=%H", "--", f"results/{batch.sweep}").split()
     return team.git("show", f"{commit}^:overlays/active/{batch.name}/job.yaml")
 

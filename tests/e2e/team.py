@@ -61,7 +61,6 @@ class Batch:
 
     @property
     def lock(self) -> Mapping[str, Any]:
-        """Read its lock."""
         document: Mapping[str, Any] = yaml.safe_load((self.folder / "batch.json").read_text())
         return document
 
@@ -83,7 +82,6 @@ class Team:
 
     @property
     def collectors(self) -> str:
-        """Name the namespace of its collector."""
         return f"{self.namespace}-collector"
 
     def sweep(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
@@ -91,11 +89,9 @@ class Team:
         return self.run([self.python, "-m", "sweepledger.cli", *arguments], check=check)
 
     def git(self, *arguments: str, check: bool = True) -> str:
-        """Run git in the clone, as a person."""
         return self.run(["git", *arguments], check=check).stdout
 
     def run(self, argv: Sequence[str], *, check: bool = True) -> subprocess.CompletedProcess[str]:
-        """Run a command in the clone."""
         done = subprocess.run(
             list(argv), cwd=self.root, env=self.environment(), capture_output=True, text=True, check=False
         )
@@ -105,7 +101,6 @@ class Team:
         return done
 
     def write(self, path: str, text: str) -> None:
-        """Write a file of the clone."""
         target = self.root / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
@@ -155,7 +150,6 @@ class Team:
         return self.push()
 
     def merge_specs(self, *names: str) -> tuple[Batch, ...]:
-        """Propose specs that were written and merge them; give their batches."""
         self.propose(*names)
         self.merge()
         return tuple(self.batch(name) for name in names)
@@ -177,7 +171,6 @@ class Team:
         return self.git("rev-parse", "HEAD").strip()
 
     def pull(self) -> None:
-        """Take what was pushed."""
         self.git("pull", "-q", "--ff-only", "origin", "main")
 
     def apply_platform(self) -> None:
@@ -194,18 +187,15 @@ class Team:
         return option
 
     def batch(self, sweep: str, where: str = "active") -> Batch:
-        """Give a sweep's newest batch."""
         paths = [path for path in (self.root / "overlays" / where).glob(f"{sweep}-b*-*") if path.is_dir()]
         newest = max(paths, key=lambda path: int(path.name.removeprefix(f"{sweep}-b").partition("-")[0]))
         return Batch(newest.name, sweep, newest)
 
     def active(self) -> list[str]:
-        """List what the branch asks for, by the names in its folder."""
         self.git("fetch", "-q", "origin")
         return self.git("ls-tree", "--name-only", "origin/main:overlays/active").split()
 
     def until_idle(self) -> None:
-        """Wait until the branch asks for nothing."""
         until("nothing else is active", lambda: self.active() == [".gitkeep"], seconds=PATIENCE)
 
     def is_recorded(self, batch: Batch) -> bool:
@@ -244,12 +234,10 @@ class Team:
         return job
 
     def image(self, name: str) -> str:
-        """Give an image as the settings pin it."""
         named = yaml.safe_load((self.root / "sweepledger.yaml").read_text())["images"][name]
         return f"{named['repository']}@{named['digest']}"
 
     def jobs(self, batch: Batch) -> list[dict[str, Any]]:
-        """Give the Jobs of a batch that the cluster has."""
         return self._labelled("jobs", batch)
 
     def get(self, kind: str, name: str, namespace: str = "") -> dict[str, Any] | None:
@@ -269,7 +257,6 @@ class Team:
         self.server.kubectl("patch", "pod", name, space, "--type=merge", f"--patch={patch}", check=False)
 
     def running(self, batch: Batch) -> int:
-        """Count the pods of a batch that run."""
         return sum(pod["status"]["phase"] == "Running" for pod in self.pods(batch))
 
     def _labelled(self, kind: str, batch: Batch) -> list[dict[str, Any]]:
@@ -298,7 +285,6 @@ class Team:
 
 
 def has_ended(job: Mapping[str, Any]) -> bool:
-    """Tell whether a Job says that it has ended."""
     conditions = job.get("status", {}).get("conditions") or ()
     return any(
         condition["type"] in {"Complete", "Failed"} and condition["status"] == "True"

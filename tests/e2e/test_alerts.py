@@ -34,7 +34,6 @@ class Prometheus:
     address: str
 
     def query(self, expression: str) -> list[dict[str, Any]]:
-        """Return the samples of an expression now."""
         query = urllib.parse.urlencode({"query": expression})
         with urllib.request.urlopen(f"{self.address}/api/v1/query?{query}", timeout=30) as answer:  # noqa: S310
             result: list[dict[str, Any]] = json.load(answer)["data"]["result"]
@@ -48,7 +47,6 @@ class Prometheus:
         return {rule["name"]: rule.get("lastError", "") for rule in rules if rule["health"] != "ok"}
 
     def firing(self) -> set[str]:
-        """Return the names of the alerts that fire."""
         alerts = self.query('ALERTS{alertname=~"Sweep.*",alertstate="firing"}')
         return {alert["metric"]["alertname"] for alert in alerts}
 

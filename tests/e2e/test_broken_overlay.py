@@ -99,7 +99,6 @@ class Story:
 
 @pytest.fixture(scope="module")
 def story(team: Team, controller: Controller) -> Story:
-    """Run it, up to where the controller says of every broken overlay what is wrong."""
     team.write_spec("steady", parameters={"x": [1, 2], "seconds": [30]})
     (steady,) = team.merge_specs("steady")
     until("a sweep runs", lambda: len(team.pods(steady)) == 2, seconds=PATIENCE, pause=1)

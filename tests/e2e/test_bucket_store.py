@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sweepledger.bucket.objects import Bucket
-from sweepledger.engine.datasets import folder_digest
+from sweepledger.repo.datasets import folder_digest
 from tests.bucket.servers import BUCKET, KEY, KEY_ID
 from tests.cluster import box, building
 from tests.cluster.children import until

@@ -92,7 +92,6 @@ def _ask(team: Team, *, patience: int, resources: object) -> None:
 
 @pytest.fixture(scope="module")
 def story(team: Team, ground: Ground) -> Story:
-    """Run it: asked, begun, cancelled, ended and recorded."""
     team.write("code/patient.py", PATIENT)
     team.commit("A trial that takes its time")
     _ask(team, patience=900, resources=TOO_MUCH)

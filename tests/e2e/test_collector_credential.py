@@ -60,8 +60,6 @@ Attempt = Callable[[Thief], tuple[str, ...]]
 
 
 def changing(*paths: str) -> Attempt:
-    """Write into files."""
-
     def prepare(thief: Thief) -> tuple[str, ...]:
         thief.commit(*(path.format(batch=thief.batch.name) for path in paths))
         return (MAIN,)
@@ -84,7 +82,6 @@ def moving_a_changed_batch(thief: Thief) -> tuple[str, ...]:
 
 
 def linking(thief: Thief) -> tuple[str, ...]:
-    """Let a result be a link to the settings."""
     (thief.clone.root / STRAY).parent.mkdir(parents=True, exist_ok=True)
     (thief.clone.root / STRAY).symlink_to("../../sweepledger.yaml")
     thief.commit()

@@ -23,7 +23,6 @@ SIGNER = "sweepledger@localhost"
 
 @pytest.fixture
 def by_hand(team: Team) -> Iterator[None]:
-    """Let the collector run when a test says so."""
     with collecting.only_by_hand(team):
         yield
 

@@ -135,7 +135,6 @@ def _trained(data: Path, rate: str) -> float:
 
 
 def nodes_of_trials(team: Team, batch: Batch) -> dict[str, set[str]]:
-    """Give the nodes of the pods of each trial that have one."""
     found: dict[str, set[str]] = {}
     for pod in team.pods(batch):
         trial, node = pod["metadata"]["labels"]["jobset.sigs.k8s.io/jobset-name"], pod["spec"].get("nodeName")

@@ -75,7 +75,6 @@ class Endings:
     """What was recorded of the attempts."""
 
     def row(self, sweep: str, how: str) -> Row:
-        """Say what became of a trial."""
         planned = self.planned[sweep]
         (results,) = (row for row in self.rows[sweep] if int(row["index"]) == planned.hows.index(how))
         pods = len(self.hand.pods[planned.batch.name, how])
@@ -104,7 +103,6 @@ def nowhere(team: Team) -> str:
 
 
 def follow(result: Endings) -> None:
-    """End what is to be ended until all is recorded; say when each was."""
     began, waiting = time.monotonic(), dict(result.planned)
     while waiting:
         assert time.monotonic() < began + SECONDS, f"not recorded: {sorted(waiting)}"

@@ -89,7 +89,6 @@ def _clone(team: Team, laptop: Team) -> None:
 
 @contextmanager
 def _running(laptop: Team) -> Iterator[subprocess.Popen[bytes]]:
-    """Run the sweep on the laptop for the block."""
     command = [sys.executable, "-m", "sweepledger.cli", "run", NAME]
     log = laptop.root.with_name("laptop.log")
     with log.open("wb") as said:

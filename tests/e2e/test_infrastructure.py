@@ -42,7 +42,6 @@ class Repeated:
         print(f"{what} after {time.monotonic() - self.began:.0f} s", flush=True)
 
     def batches(self, sweep: str) -> list[str]:
-        """List the batches of a sweep that the branch has, by number."""
         self.team.git("fetch", "-q", "origin")
         names = [
             name

@@ -157,7 +157,6 @@ def _is_doomed(team: Team, item: Lost) -> bool:
 
 
 def _is_recorded(team: Team, item: Lost, pods: set[str]) -> bool:
-    """Tell whether a batch is recorded, and take in the pods that it has."""
     known = len(pods)
     pods |= {pod["metadata"]["uid"] for pod in team.pods(item.batch)}
     if len(pods) > known:

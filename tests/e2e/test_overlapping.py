@@ -78,7 +78,6 @@ def searched(team: Team) -> Team:
 
 
 def requested(team: Team, sweep: str) -> list[str]:
-    """List the trials of all batches of a sweep."""
     tables = sorted((team.root / "overlays/archive").glob(f"{sweep}-b*/hyperparams.csv"))
     return [row.split(",")[0] for table in tables for row in table.read_text().splitlines()[1:]]
 

@@ -97,7 +97,6 @@ def packs(team: Team, ground: Ground) -> Iterator[Packs]:
 
 
 def follow(team: Team, result: Packs) -> None:
-    """End what is to be ended until all is recorded."""
     began, waiting = time.monotonic(), dict(result.planned)
     while waiting:
         assert time.monotonic() < began + SECONDS, f"not recorded: {sorted(waiting)}"
@@ -169,7 +168,6 @@ PLACES = {"batch", "uid", "row", "started", "finished", "seconds", "node", "shar
 
 
 def recorded(team: Team, batch: Batch) -> list[dict[str, Any]]:
-    """Wait for the records of a batch; give them in the order of its table."""
     team.until_recorded(batch)
     return sorted(team.records(batch), key=lambda record: int(record["index"]))
 

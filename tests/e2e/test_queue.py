@@ -89,7 +89,6 @@ class Queues:
         return batch
 
     def open(self, *batches: Batch) -> None:
-        """Let trials end that have begun."""
         results = self.ground.storage.results
         folders = [results / batch.name / str(index) for batch in batches for index in range(len(SCORES))]
         for folder in (folder / "checkpoints" for folder in folders):

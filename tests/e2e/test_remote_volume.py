@@ -72,7 +72,6 @@ class Remote:
         until(f"{place} is mounted", place.is_mount, seconds=120, pause=0.2)
 
     def records(self, place: Path, batch: Batch) -> list[str]:
-        """Give the records that somebody sees of a batch."""
         return sorted(path.name for path in (place / batch.name).glob("*/*.json"))
 
 

@@ -44,11 +44,9 @@ class Story:
         tell("made anew", seconds_until_ended=round(time.monotonic() - began), containers_ran=ran)
 
     def words(self) -> list[str]:
-        """Give what each pod has said that is there."""
         return [words for batch in self.batches for words in self.watch.outputs(batch).values()]
 
     def commits(self) -> list[int]:
-        """Say how many results commits each batch has."""
         return [len(self.watch.team.results_commits(batch)) for batch in self.batches]
 
 

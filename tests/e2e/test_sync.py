@@ -56,7 +56,6 @@ class MLflow:
             return False
 
     def trials(self, sweep: str) -> list[str]:
-        """Return the trials of an experiment by its runs that have ended."""
         try:
             named = self._ask(f"/api/2.0/mlflow/experiments/get-by-name?experiment_name={sweep}", None)
         except urllib.error.HTTPError as error:
@@ -103,7 +102,7 @@ def _synced(team: Team, controller: Controller, ground: Ground, mlflow: MLflow) 
     team.until_idle()
     team.pull()
     before = (team.root / "sweepledger.yaml").read_text()
-    images = f"images:\n  sync: {{repository: {image.name}, digest: '{image.digest}'}}\n"
+    images = f"images:\n  sync: {image.name}@{image.digest}\n"
     team.write("sweepledger.yaml", before.replace("images:\n", images).replace("egress:\n", EGRESS))
     secret(team, COLLECTORS, "sweep-git-read", READER)
     change_store(team, controller, VOLUME, SYNCED)
@@ -115,7 +114,6 @@ def _synced(team: Team, controller: Controller, ground: Ground, mlflow: MLflow) 
 
 
 def has_failed(team: Team) -> bool:
-    """Return whether a Job of the CronJob has failed."""
     listed = team.server.ask(f"/apis/batch/v1/namespaces/{COLLECTORS}/jobs")
     assert listed is not None
     jobs = [job for job in listed["items"] if job["metadata"]["name"].startswith("sweep-sync-")]

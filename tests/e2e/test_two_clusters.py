@@ -58,7 +58,6 @@ class Fleet:
     """The platform of the other team before this one came."""
 
     def settings_of_us(self, *more: str) -> str:
-        """Give what the settings say of the second cluster."""
         server = f"argocd: {{server: '{self.second.server.address}'}}"
         return f"{{{', '.join([*more, *([server] if self.eu.controller == 'argocd' else [])])}}}"
 
@@ -85,7 +84,6 @@ def platform_of(team: Team) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def machine_of_us(ground: Ground) -> Iterator[Machine]:
-    """The second cluster, with images."""
     made = second.start()
     assert made.node is not None
     load(ground.images, made.node)

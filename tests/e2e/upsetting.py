@@ -63,11 +63,9 @@ class FluxUpsets:
         _apply_again(self.team, "flux", "Kustomization")
 
     def kept(self, batch: Batch) -> Mapping[str, Any]:
-        """Give a Kustomization."""
         return _kept(self.machine, (KUSTOMIZATION, Flux.SPACE, batch.name))
 
     def applied(self, kept: Mapping[str, Any]) -> AbstractContextManager[None]:
-        """Apply a Kustomization."""
         return _applied(self.machine, kept)
 
     @contextmanager
@@ -86,7 +84,6 @@ class FluxUpsets:
         self.look_hard()
 
     def stop(self) -> None:
-        """End both controllers."""
         flux.stop(self.machine)
 
 
@@ -98,7 +95,6 @@ class ArgoCDUpsets:
     team: Team
 
     def look_hard(self) -> None:
-        """Ask for a hard refresh."""
         ArgoCD(self.machine).look(is_hard=True)
 
     def remake(self) -> None:
@@ -112,7 +108,6 @@ class ArgoCDUpsets:
         _apply_again(self.team, "argocd", "ApplicationSet")
 
     def kept(self, batch: Batch) -> Mapping[str, Any]:
-        """Give an Application."""
         return _kept(self.machine, (APPLICATION, argocd.NAMESPACE, batch.name))
 
     def applied(self, kept: Mapping[str, Any]) -> AbstractContextManager[None]:
@@ -126,7 +121,6 @@ class ArgoCDUpsets:
         return _applied(self.machine, {**kept, "spec": pinned})
 
     def stop(self) -> None:
-        """End all of its processes."""
         argocd.stop(self.machine)
 
     @contextmanager

@@ -42,7 +42,6 @@ class Watch:
     results: Path
 
     def write_spec(self, name: str, trials: int, *, seconds: float = 0, **run: Any) -> None:
-        """Write a spec of so many trials, each of which trains for so long."""
         self.team.have_program(PROGRAM, SCRIPT)
         self.team.write_spec(
             name,
@@ -76,15 +75,12 @@ class Watch:
         return {item["name"]: item["uid"] for item in metadata}
 
     def until_running(self, *batches: Batch) -> None:
-        """Wait until some trial of each trains."""
-
         def is_running() -> bool:
             return all(any(self.trainings(batch).values()) for batch in batches)
 
         until("trials train", is_running, seconds=PATIENCE)
 
     def until_each_trains(self, *batches: Batch) -> None:
-        """Wait until every trial of each trains."""
         until("every trial trains", lambda: all(self.trainings(*batches).values()), seconds=PATIENCE)
 
     def until_ended(self, *batches: Batch, but: Mapping[str, str] | None = None) -> None:

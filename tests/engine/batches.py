@@ -1,6 +1,5 @@
-"""Rendered manifests for tests of the engine: valid by default, one change a test."""
+"""Batches for tests of the engine: valid by default, one change a test."""
 
-import copy
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -8,14 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sweepledger.engine.local import manifests
 from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.events import EngineEvent, PodEnded
-from sweepledger.engine.local.job_spec import BatchSpec, ResourceAmounts
+from sweepledger.engine.local.local_batch import LocalBatch, ResourceAmounts, TrialRow
 from sweepledger.engine.local.pods import DesiredBatch
 from sweepledger.formats import json
 from sweepledger.formats import record_json as record_format
+from sweepledger.formats.hyperparams_csv import row_digest
 from sweepledger.structs.record import Record
+from sweepledger.structs.values import bytes_digest, digest
 
 HERE = Path(__file__).parent
 PROGRAM = "ab" * 32
@@ -23,120 +23,13 @@ CODE = "cd" * 20
 ROOMY = ResourceAmounts(milli_cpus=64_000, memory=1 << 40, gpus=0)
 """A machine on which only `parallelism` limits."""
 
-HARDENING: dict[str, Any] = {
-    "runAsNonRoot": True,
-    "seccompProfile": {"type": "RuntimeDefault"},
-}
-
 
 def trial(index: int) -> str:
     """Name the trial of a row."""
     return f"t{index:011x}"
 
 
-def config_maps(name: str, does: Iterable[str]) -> list[dict[str, Any]]:
-    """Make the launcher's and the table's ConfigMaps, with a row a word list."""
-    table = "trial,does\n" + "".join(f'{trial(index)},"{words}"\n' for index, words in enumerate(does))
-    launch = {
-        "version": 1,
-        "batch": name,
-        "program": PROGRAM,
-        "code": CODE,
-        "data": None,
-        "columns": [],
-        "shards": [{"file": "hyperparams.csv", "first": 0, "count": table.count("\n") - 1, "digest": "-"}],
-        "seed_base": 0,
-    }
-    files = {
-        "launcher": {
-            "launch.py": (HERE / "fake_launcher.py").read_text(encoding="utf-8"),
-            "launch.json": json.dump(launch),
-        },
-        "table-000": {"hyperparams.csv": table},
-    }
-    return [
-        {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": f"{name}-{part}", "namespace": "sweeps"},
-            "immutable": True,
-            "data": data,
-        }
-        for part, data in files.items()
-    ]
-
-
-def _variables() -> list[dict[str, Any]]:
-    plain = {
-        "HOME": "/sweep/scratch",
-        "SWEEP_LAUNCH": "/sweep/launcher/launch.json",
-        "SWEEP_TABLE": "/sweep/table",
-        "SWEEP_CODE": "/code",
-        "SWEEP_RESULTS": "/sweep/results",
-        "SWEEP_SCRATCH": "/sweep/scratch",
-        "SWEEP_RAN": "local",
-        "OMP_NUM_THREADS": "1",
-    }
-    fields = {
-        "SWEEP_POD_UID": "metadata.uid",
-        "SWEEP_NODE": "spec.nodeName",
-        "SWEEP_FAILURES": "metadata.annotations['batch.kubernetes.io/job-index-failure-count']",
-    }
-    return [
-        *({"name": name, "value": value} for name, value in plain.items()),
-        *(
-            {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}}
-            for name, path in fields.items()
-        ),
-    ]
-
-
-def _pod(name: str, results: dict[str, str], resources: dict[str, Any]) -> dict[str, Any]:
-    container = {
-        "name": "trial",
-        "image": "sweepledger.invalid/local",
-        "command": ["python3", "/sweep/launcher/launch.py"],
-        "workingDir": "/sweep/scratch",
-        "env": _variables(),
-        "resources": {"limits": dict(resources), "requests": dict(resources)},
-        "securityContext": {"readOnlyRootFilesystem": True},
-        "volumeMounts": [
-            {"name": "launcher", "mountPath": "/sweep/launcher", "readOnly": True},
-            {"name": "table", "mountPath": "/sweep/table", "readOnly": True},
-            {"name": "results", "mountPath": "/sweep/results", **results},
-            {"name": "scratch", "mountPath": "/sweep/scratch"},
-            {"name": "scratch", "mountPath": "/tmp"},  # noqa: S108 - a path in the container
-        ],
-    }
-    return {
-        "restartPolicy": "Never",
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "terminationGracePeriodSeconds": 2,
-        "activeDeadlineSeconds": 300,
-        "securityContext": copy.deepcopy(HARDENING),
-        "containers": [container],
-        "volumes": [
-            {"name": "launcher", "configMap": {"name": f"{name}-launcher", "defaultMode": 0o444}},
-            {
-                "name": "table",
-                "projected": {
-                    "defaultMode": 0o444,
-                    "sources": [{"configMap": {"name": f"{name}-table-000"}}],
-                },
-            },
-            {"name": "results", "persistentVolumeClaim": {"claimName": "sweep-results"}},
-            {"name": "scratch", "emptyDir": {"sizeLimit": "2Gi"}},
-        ],
-    }
-
-
-def _rule(action: str, codes: list[int]) -> dict[str, Any]:
-    return {"action": action, "onExitCodes": {"containerName": "trial", "operator": "In", "values": codes}}
-
-
-DISRUPTION = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
-SMALL = {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "4Gi"}
+SMALL = ResourceAmounts(milli_cpus=1000, memory=1 << 30)
 
 
 def indexed(
@@ -145,71 +38,46 @@ def indexed(
     name: str = "lr-b1-00000001",
     parallelism: int = 4,
     retries: int = 0,
-    resources: dict[str, Any] | None = None,
-) -> list[dict[str, Any]]:
-    """Make the manifests of a batch in shape `indexed`."""
-    words = list(does)
-    results = {"subPathExpr": f"{name}/$(JOB_COMPLETION_INDEX)"}
-    job = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": name, "namespace": "sweeps", "labels": {"sweepledger.dev/batch": name}},
-        "spec": {
-            "completionMode": "Indexed",
-            "completions": len(words),
-            "parallelism": parallelism,
-            "backoffLimitPerIndex": retries,
-            "maxFailedIndexes": len(words),
-            "podReplacementPolicy": "Failed",
-            "podFailurePolicy": {"rules": [DISRUPTION, _rule("FailIndex", [42]), _rule("FailJob", [43])]},
-            "template": {
-                "metadata": {"labels": {"sweepledger.dev/batch": name}},
-                "spec": _pod(name, results, resources or SMALL),
-            },
-        },
+    resources: ResourceAmounts = SMALL,
+) -> LocalBatch:
+    """Make a batch with a row a word list."""
+    header, lines = "trial,does", [f'{trial(index)},"{words}"' for index, words in enumerate(does)]
+    table = "".join(f"{line}\n" for line in (header, *lines))
+    launch = {
+        "version": 1,
+        "batch": name,
+        "program": PROGRAM,
+        "code": CODE,
+        "data": None,
+        "columns": [],
+        "shards": [{"file": "hyperparams.csv", "first": 0, "count": len(lines), "digest": "-"}],
+        "seed_base": 0,
     }
-    return [*config_maps(name, words), job]
-
-
-def jobs(does: Iterable[str], *, name: str = "lr-b1-00000002", retries: int = 0) -> list[dict[str, Any]]:
-    """Make the manifests of a batch in shape `jobs`."""
-    words = list(does)
-    made: list[dict[str, Any]] = config_maps(name, words)
-    for index in range(len(words)):
-        pod = _pod(name, {"subPath": f"{name}/{index}"}, SMALL)
-        pod["containers"][0]["env"].append({"name": "SWEEP_INDEX", "value": str(index)})
-        made.append(
-            {
-                "apiVersion": "batch/v1",
-                "kind": "Job",
-                "metadata": {"name": f"{name}-{trial(index)}", "namespace": "sweeps"},
-                "spec": {
-                    "completionMode": "Indexed",
-                    "completions": 1,
-                    "parallelism": 1,
-                    "backoffLimitPerIndex": retries,
-                    "maxFailedIndexes": 1,
-                    "podReplacementPolicy": "Failed",
-                    "podFailurePolicy": {
-                        "rules": [DISRUPTION, _rule("FailIndex", [42]), _rule("FailJob", [43])]
-                    },
-                    "template": {"metadata": {"labels": {}}, "spec": pod},
-                },
-            }
-        )
-    return made
-
-
-def name_of(made: list[dict[str, Any]]) -> str:
-    """Give the name of the batch that manifests belong to."""
-    return str(made[0]["metadata"]["name"]).removesuffix("-launcher")
-
-
-def parsed(made: list[dict[str, Any]]) -> BatchSpec:
-    """Parse manifests that must be right."""
-    batch = manifests.parse_batch(name_of(made), made)
-    assert isinstance(batch, BatchSpec), batch
-    return batch
+    files = {
+        "launcher/launch.py": (HERE / "fake_launcher.py").read_bytes(),
+        "launcher/launch.json": json.dump(launch).encode(),
+        "table/hyperparams.csv": table.encode(),
+    }
+    return LocalBatch(
+        name=name,
+        digest=digest([{path: bytes_digest(content) for path, content in files.items()}, parallelism]),
+        files=files,
+        code=CODE,
+        data=None,
+        interpreter="python3",
+        variables={"OMP_NUM_THREADS": "1"},
+        trials=tuple(
+            TrialRow(trial(index), row_digest(PROGRAM, header, line), 0) for index, line in enumerate(lines)
+        ),
+        indexes=tuple(range(len(lines))),
+        parallelism=parallelism,
+        retries=retries,
+        pod_deadline=300,
+        grace=2.0,
+        requests=resources,
+        limits=resources,
+        scratch=2 << 30,
+    )
 
 
 @dataclass
@@ -228,16 +96,16 @@ class Machine:
         """Start an engine on a machine with room."""
         return LocalEngine(self.state, **{"capacity": ROOMY, **changes})
 
-    def desired(self, made: list[dict[str, Any]]) -> DesiredBatch:
+    def desired(self, made: LocalBatch) -> DesiredBatch:
         """Give a batch its locked code."""
         code = self.root / "locked code"
         code.mkdir(exist_ok=True)
-        return DesiredBatch(parsed(made), code)
+        return DesiredBatch(made, code)
 
     def drive(
         self,
         engine: LocalEngine,
-        *batches: list[dict[str, Any]],
+        *batches: LocalBatch,
         until: Callable[[], object] | None = None,
         seconds: float = 120.0,
     ) -> list[EngineEvent]:
@@ -253,26 +121,26 @@ class Machine:
             engine.wait(0.05)
         raise AssertionError(f"not settled after {seconds} s: {happened}")
 
-    def run(self, *batches: list[dict[str, Any]], **changes: Any) -> list[EngineEvent]:
+    def run(self, *batches: LocalBatch, **changes: Any) -> list[EngineEvent]:
         """Run batches to their end."""
         with self.engine(**changes) as engine:
             return self.drive(engine, *batches)
 
-    def records(self, made: list[dict[str, Any]], index: int) -> list[Record]:
+    def records(self, made: LocalBatch, index: int) -> list[Record]:
         """Read what the attempts at an index left, first attempt first."""
-        folder = self.state / "results" / name_of(made) / str(index)
+        folder = self.state / "results" / made.name / str(index)
         results = [record_format.read(path.read_bytes()) for path in folder.glob("*.json")]
         return sorted(
             (record for record in results if isinstance(record, Record)), key=lambda item: item.attempt
         )
 
-    def spy(self, made: list[dict[str, Any]]) -> list[tuple[str, int, int]]:
+    def spy(self, made: LocalBatch) -> list[tuple[str, int, int]]:
         """Read the notes of the fake launchers: word, index, process."""
-        path = self.state / "results" / name_of(made) / "spy"
+        path = self.state / "results" / made.name / "spy"
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
         return [(word, int(index), int(pid)) for word, index, pid in (line.split() for line in lines)]
 
-    def starts(self, made: list[dict[str, Any]]) -> list[int]:
+    def starts(self, made: LocalBatch) -> list[int]:
         """List the indexes whose launcher was started, in order."""
         return [index for word, index, _ in self.spy(made) if word == "start"]
 

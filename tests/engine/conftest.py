@@ -10,7 +10,6 @@ from tests.engine.batches import Machine
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[Machine]:
-    """Give a machine, and demand that nothing runs on it in the end."""
     made = Machine(tmp_path)
     yield made
     assert made.processes() == []

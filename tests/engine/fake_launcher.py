@@ -56,7 +56,6 @@ def record(status: str, reason: str | None = None) -> None:
 
 
 def end(code: int) -> None:
-    """End with a record that fits the code."""
     statuses = {0: ("ok", None), 42: ("diverged", "bad-hyperparameters"), 43: ("failed", "bad-sweep")}
     record(*statuses.get(code, ("failed", f"exit-{code}")))
     sys.exit(code)
@@ -95,7 +94,6 @@ def fill(mebibytes: str) -> None:
 
 
 def kill_supervisor(_: str) -> None:
-    """Take the guard away."""
     os.kill(os.getppid(), signal.SIGKILL)
     time.sleep(300)
 
@@ -116,7 +114,6 @@ def only_log(_: str) -> None:
 
 
 def fail_first(times: str) -> None:
-    """Fail so many attempts."""
     if int(times) >= ATTEMPT:
         end(1)
 
@@ -128,7 +125,6 @@ def wait_for(name: str) -> None:
 
 
 def odd(code: str) -> None:
-    """End with a code that the record says nothing of."""
     record("failed", "out-of-sorts")
     sys.exit(int(code))
 
@@ -175,7 +171,6 @@ VERBS = {
 
 
 def main() -> None:
-    """Do what the row says."""
     note("start")
     if any(path.suffix == ".json" and '"status": "ok"' in path.read_text() for path in RESULTS.iterdir()):
         note("again")

@@ -7,7 +7,7 @@ import pytest
 
 from sweepledger.engine.cluster import batch_objects, causes
 from sweepledger.engine.cluster.causes import BatchObjects, CauseKind, WaitCause
-from sweepledger.engine.cluster.collector_state import CollectorState, parse_collector, unknown_collector
+from sweepledger.engine.cluster.collector_state import CollectorState, parse_collector
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.cluster.pods import parse_pod
 from sweepledger.engine.cluster.workloads import parse_workload
@@ -57,7 +57,7 @@ def kind_of(
         [pod for pod in map(parse_pod, pods) if pod],
         **more,
     )
-    collector = collector or unknown_collector("sweeps-collector", 5)
+    collector = collector or CollectorState("sweeps-collector", 5, is_known=False)
     for group in causes.explain_batch(objects, 3, collector=collector, now=NOW):
         if index in group.indexes:
             return group.cause.kind, group.cause.text, group.cause.remedy

@@ -19,12 +19,12 @@ from sweepledger.engine.local.events import (
     PodStarted,
 )
 from sweepledger.engine.local.job_controller import JobCondition
-from sweepledger.engine.local.job_spec import ResourceAmounts
+from sweepledger.engine.local.local_batch import ResourceAmounts
 from sweepledger.engine.local.store import batch_conditions
 from sweepledger.errors import RepositoryError, StorageError
 from sweepledger.formats import record_json as record_format
 from sweepledger.structs.record import Status
-from tests.engine.batches import Machine, ends, indexed, jobs, name_of, trial
+from tests.engine.batches import Machine, ends, indexed, trial
 
 
 def test_a_batch_runs_to_its_end(machine: Machine) -> None:
@@ -34,10 +34,8 @@ def test_a_batch_runs_to_its_end(machine: Machine) -> None:
 
     assert [event.status for event in ends(happened)] == [Status.OK] * 3
     assert sorted(machine.starts(made)) == [0, 1, 2]
-    assert happened[0] == JobCreated("lr-b1-00000001", "lr-b1-00000001")
-    assert happened[-1] == JobFinished(
-        "lr-b1-00000001", "lr-b1-00000001", JobCondition.COMPLETE, "CompletionsReached"
-    )
+    assert happened[0] == JobCreated("lr-b1-00000001")
+    assert happened[-1] == JobFinished("lr-b1-00000001", JobCondition.COMPLETE, "CompletionsReached")
     assert batch_conditions(machine.state) == {"lr-b1-00000001": JobCondition.COMPLETE}
     assert list((machine.state / "pods").iterdir()) == []
 
@@ -95,31 +93,31 @@ def test_results_are_read_from_records_without_the_state_file(machine: Machine) 
 def test_a_result_that_appears_meanwhile_prevents_the_start_of_its_pod(machine: Machine) -> None:
     made, elsewhere = indexed(["wait-for:go", ""], parallelism=1), Machine(machine.root / "elsewhere")
     elsewhere.root.mkdir()
-    (elsewhere.state / "results" / name_of(made)).mkdir(parents=True)
-    (elsewhere.state / "results" / name_of(made) / "go").touch()
+    (elsewhere.state / "results" / made.name).mkdir(parents=True)
+    (elsewhere.state / "results" / made.name / "go").touch()
     elsewhere.run(made)
-    results = machine.state / "results" / name_of(made)
+    results = machine.state / "results" / made.name
 
     with machine.engine() as engine:
         machine.drive(engine, made, until=lambda: machine.spy(made))
-        shutil.copytree(elsewhere.state / "results" / name_of(made) / "1", results / "1")
+        shutil.copytree(elsewhere.state / "results" / made.name / "1", results / "1")
         (results / "go").touch()
         machine.drive(engine, made)
 
     assert machine.starts(made) == [0]
-    assert batch_conditions(machine.state) == {name_of(made): JobCondition.COMPLETE}
+    assert batch_conditions(machine.state) == {made.name: JobCondition.COMPLETE}
 
 
 def test_a_launcher_that_finds_a_result_leaves_no_second_record(machine: Machine) -> None:
     made, elsewhere = indexed(["wait-for:go vanish:0"]), Machine(machine.root / "elsewhere")
     elsewhere.root.mkdir()
-    results = machine.state / "results" / name_of(made)
+    results = machine.state / "results" / made.name
 
     with machine.engine() as engine:
         machine.drive(engine, made, until=lambda: machine.spy(made))
         elsewhere.run(indexed([""]))
         (record,) = elsewhere.records(made, 0)
-        text = record_format.to_line(replace(record, row=machine.desired(made).batch.table.rows[0].digest))
+        text = record_format.to_line(replace(record, row=machine.desired(made).batch.trials[0].digest))
         (results / "0" / f"{record.uid}.json").write_text(text)
         (results / "go").touch()
         (ended,) = ends(machine.drive(engine, made))
@@ -142,13 +140,11 @@ def test_parallelism_limits_the_running_pods(machine: Machine) -> None:
 
 
 def test_slots_limit_the_running_pods(machine: Machine) -> None:
-    made = jobs(["sleep:0.05"] * 3)
+    made = indexed(["sleep:0.05"] * 3)
 
     with machine.engine(slots=1) as engine:
         engine.step([machine.desired(made)])
-        assert engine.progress() == {
-            name_of(made): BatchProgress(total=3, ok=0, diverged=0, failed=0, running=1)
-        }
+        assert engine.progress() == {made.name: BatchProgress(total=3, ok=0, diverged=0, failed=0, running=1)}
         machine.drive(engine, made)
 
 
@@ -163,7 +159,7 @@ def test_a_failed_trial_is_retried_with_its_number_of_failures(machine: Machine)
     ]
     assert [event.index for event in happened if isinstance(event, events.RetryScheduled)] == [0]
     assert [record.attempt for record in machine.records(made, 0)] == [1, 2]
-    assert batch_conditions(machine.state) == {name_of(made): JobCondition.COMPLETE}
+    assert batch_conditions(machine.state) == {made.name: JobCondition.COMPLETE}
 
 
 def test_retries_are_limited(machine: Machine) -> None:
@@ -172,7 +168,7 @@ def test_retries_are_limited(machine: Machine) -> None:
     happened = machine.run(made)
 
     assert [event.reason for event in ends(happened) if event.attempt.index == 0] == ["exit-3", "exit-3"]
-    assert batch_conditions(machine.state) == {name_of(made): JobCondition.FAILED}
+    assert batch_conditions(machine.state) == {made.name: JobCondition.FAILED}
 
 
 def test_the_exit_code_overrides_the_reason_in_the_record(machine: Machine) -> None:
@@ -180,7 +176,7 @@ def test_the_exit_code_overrides_the_reason_in_the_record(machine: Machine) -> N
 
     happened = machine.run(made)
 
-    assert happened[-1] == JobFinished(name_of(made), name_of(made), JobCondition.FAILED, "PodFailurePolicy")
+    assert happened[-1] == JobFinished(made.name, JobCondition.FAILED, "PodFailurePolicy")
     assert machine.starts(made) == [0]
 
 
@@ -201,32 +197,22 @@ def test_a_bad_sweep_stops_an_indexed_batch(machine: Machine) -> None:
     happened = machine.run(made)
 
     assert sorted(machine.starts(made)) == [0, 1, 2]
-    assert happened[-1] == JobFinished(name_of(made), name_of(made), JobCondition.FAILED, "PodFailurePolicy")
+    assert happened[-1] == JobFinished(made.name, JobCondition.FAILED, "PodFailurePolicy")
     assert {record.reason for index in (1, 2) for record in machine.records(made, index)} == {"stopped"}
 
 
-def test_a_bad_sweep_stops_all_jobs_of_its_batch_and_no_other(machine: Machine) -> None:
-    made, other = jobs(["exit:43", "sleep:300", "sleep:300"]), indexed(["sleep:0.5"])
+def test_a_bad_sweep_stops_no_other_batch(machine: Machine) -> None:
+    made, other = (
+        indexed(["exit:43", "sleep:300", "sleep:300"]),
+        indexed(["sleep:0.5"], name="lr-b2-00000002"),
+    )
 
     machine.run(made, other)
 
     assert batch_conditions(machine.state) == {
-        name_of(other): JobCondition.COMPLETE,
-        name_of(made): JobCondition.FAILED,
+        other.name: JobCondition.COMPLETE,
+        made.name: JobCondition.FAILED,
     }
-
-
-def test_a_batch_of_jobs_is_finished_when_all_its_jobs_are(machine: Machine) -> None:
-    made = jobs(["", "wait-for:go"])
-
-    with machine.engine() as engine:
-        machine.drive(engine, made, until=lambda: machine.records(made, 0))
-        engine.step([machine.desired(made)])
-        assert batch_conditions(machine.state) == {name_of(made): None}
-        (machine.state / "results" / name_of(made) / "go").touch()
-        machine.drive(engine, made)
-
-    assert batch_conditions(machine.state) == {name_of(made): JobCondition.COMPLETE}
 
 
 @pytest.mark.parametrize(
@@ -255,21 +241,24 @@ def test_the_engine_writes_the_record_of_a_pod_without_one(
     assert (record.details.get("said", ""), ended.output) == (message, message)
 
 
-def test_a_pod_over_its_memory_limit_is_recorded_as_oom(machine: Machine) -> None:
-    made = indexed(["orphan hold:200"], resources={"cpu": "1", "memory": "128Mi"})
+@pytest.mark.parametrize(
+    ("does", "mebibytes"), [("orphan hold:200", 128), ("hold:300", 256), ("setsid hold:150", 64)]
+)
+def test_a_pod_over_its_memory_limit_is_recorded_as_oom(machine: Machine, does: str, mebibytes: int) -> None:
+    made = indexed([does], resources=ResourceAmounts(1000, mebibytes << 20))
 
     machine.run(made)
 
     (record,) = machine.records(made, 0)
     assert record.reason == "oom"
     assert re.fullmatch(
-        r"used [0-9]+Mi of memory, and the limit is 128Mi: raise run.resources.memory", record.error or ""
+        rf"used [0-9]+Mi of memory, and the limit is {mebibytes}Mi: raise run.resources.memory",
+        record.error or "",
     )
 
 
 def test_a_pod_that_cannot_start_is_recorded_as_start_failed(machine: Machine) -> None:
-    made = indexed([""])
-    made[-1]["spec"]["template"]["spec"]["containers"][0]["command"] = ["no-such-program"]
+    made = replace(indexed([""]), interpreter="no-such-program")
 
     (ended,) = ends(machine.run(made))
 
@@ -290,7 +279,7 @@ def test_an_unreadable_record_is_a_failed_attempt_and_is_kept(machine: Machine) 
 
     (ended,) = ends(machine.run(made))
 
-    path = machine.state / "results" / name_of(made) / "0" / f"{ended.attempt.uid}.json"
+    path = machine.state / "results" / made.name / "0" / f"{ended.attempt.uid}.json"
     assert (ended.status, ended.reason) == (Status.FAILED, "record-invalid")
     assert path.read_text() == '{"version": 1'
 
@@ -305,13 +294,11 @@ def test_a_record_of_another_row_is_no_result(machine: Machine) -> None:
 
     # Counted as a failed attempt, and no retry is left.
     assert machine.starts(second) == [0]
-    assert batch_conditions(machine.state) == {name_of(second): JobCondition.FAILED}
+    assert batch_conditions(machine.state) == {second.name: JobCondition.FAILED}
 
 
 def test_a_pod_past_its_deadline_is_stopped(machine: Machine) -> None:
-    made = indexed(["stubborn sleep:300"])
-    spec = made[-1]["spec"]["template"]["spec"]
-    spec.update(activeDeadlineSeconds=1, terminationGracePeriodSeconds=0)
+    made = replace(indexed(["stubborn sleep:300"]), pod_deadline=1, grace=0)
 
     (ended,) = ends(machine.run(made))
 
@@ -323,9 +310,9 @@ def test_jobs_that_are_not_desired_are_pruned_and_their_records_stay(machine: Ma
 
     with machine.engine() as engine:
         machine.drive(engine, made, until=lambda: len(machine.spy(made)) == 2 and machine.records(made, 0))
-        happened = machine.drive(engine, until=lambda: not (machine.state / "jobs" / name_of(made)).exists())
+        happened = machine.drive(engine, until=lambda: not (machine.state / "jobs" / made.name).exists())
 
-    assert happened[-1] == JobPruned(name_of(made), name_of(made))
+    assert happened[-1] == JobPruned(made.name)
     assert batch_conditions(machine.state) == {}
     assert len(machine.records(made, 0)) == 1
     assert machine.records(made, 1) == []
@@ -337,10 +324,10 @@ def test_a_changed_job_is_refused_once_and_continues(machine: Machine) -> None:
     with machine.engine() as engine:
         machine.drive(engine, made, until=lambda: machine.spy(made))
         happened = [event for _ in range(3) for event in engine.step([machine.desired(changed)])]
-        (machine.state / "results" / name_of(made) / "go").touch()
+        (machine.state / "results" / made.name / "go").touch()
         machine.drive(engine, made)
 
-    assert happened == [events.EditRefused(name_of(made), name_of(made))]
+    assert happened == [events.EditRefused(made.name)]
     assert machine.starts(made) == [0]
 
 
@@ -352,7 +339,7 @@ def test_an_untouched_batch_is_neither_pruned_nor_continued(machine: Machine) ->
         happened: list[events.EngineEvent] = []
         while not ends(happened):
             engine.wait(1)
-            happened += engine.step([], untouched=[name_of(made)])
+            happened += engine.step([], untouched=[made.name])
 
     assert [type(event) for event in happened] == [PodEnded]
     assert ends(happened)[0].status is Status.OK
@@ -370,7 +357,7 @@ def test_closing_kills_all_pods_without_counting_an_attempt(machine: Machine) ->
     assert took < 100
     assert machine.processes() == []
     assert machine.records(made, 0) == []
-    (machine.state / "results" / name_of(made) / "go").touch()
+    (machine.state / "results" / made.name / "go").touch()
     machine.run(made)
     assert [record.attempt for record in machine.records(made, 0)] == [1]
 
@@ -404,7 +391,7 @@ def test_a_results_volume_that_cannot_be_written_is_named(machine: Machine) -> N
 
 def test_an_exit_that_cannot_be_recorded_is_kept_until_it_can(machine: Machine) -> None:
     made = indexed(["wait-for:go vanish:3"])
-    folder = machine.state / "results" / name_of(made) / "0"
+    folder = machine.state / "results" / made.name / "0"
 
     with machine.engine() as engine:
         machine.drive(engine, made, until=lambda: machine.spy(made))
@@ -421,15 +408,7 @@ def test_an_exit_that_cannot_be_recorded_is_kept_until_it_can(machine: Machine) 
 
 
 def test_a_dataset_is_visible_at_its_mount_path(machine: Machine) -> None:
-    made = indexed([""])
-    spec = made[-1]["spec"]["template"]["spec"]
-    spec["volumes"].append(
-        {"name": "data", "persistentVolumeClaim": {"claimName": "mnist", "readOnly": True}}
-    )
-    spec["containers"][0]["volumeMounts"].append(
-        {"name": "data", "mountPath": "/sweep/data", "subPath": "v2"}
-    )
-    spec["containers"][0]["env"].append({"name": "SWEEP_DATA", "value": "/sweep/data"})
+    made = replace(indexed([""]), data="sha256:" + "e" * 64)
     desired = replace(machine.desired(made), data=machine.root / "digits")
 
     with machine.engine() as engine:
@@ -440,18 +419,8 @@ def test_a_dataset_is_visible_at_its_mount_path(machine: Machine) -> None:
     assert machine.records(made, 0)[0].details["env"]["SWEEP_DATA"] == str(machine.root / "digits")
 
 
-def test_a_batch_without_its_dataset_is_refused(machine: Machine) -> None:
-    made = indexed([""])
-    spec = made[-1]["spec"]["template"]["spec"]
-    spec["volumes"].append({"name": "data", "persistentVolumeClaim": {"claimName": "mnist"}})
-    spec["containers"][0]["volumeMounts"].append({"name": "data", "mountPath": "/sweep/data"})
-
-    with machine.engine() as engine, pytest.raises(RepositoryError, match="needs a dataset"):
-        machine.drive(engine, made)
-
-
 def test_a_pod_sees_only_its_own_gpus(machine: Machine) -> None:
-    wants = {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "1"}
+    wants = ResourceAmounts(1000, 1 << 30, gpus=1)
     made = indexed(["sleep:0.1"] * 2, resources=wants)
 
     machine.run(made, capacity=ResourceAmounts(64_000, 1 << 40, gpus=2))
@@ -461,7 +430,7 @@ def test_a_pod_sees_only_its_own_gpus(machine: Machine) -> None:
 
 
 def test_a_trial_without_its_gpu_gets_a_variable(machine: Machine) -> None:
-    made = indexed([""], resources={"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "1"})
+    made = indexed([""], resources=ResourceAmounts(1000, 1 << 30, gpus=1))
     plain = indexed([""], name="lr-b2-00000002")
 
     machine.run(made, plain, without_gpu=True)
@@ -478,7 +447,7 @@ def test_pods_get_different_cpus(machine: Machine) -> None:
     with machine.engine() as engine:
         machine.drive(engine, made, until=lambda: len(machine.spy(made)) == 2)
         shown = {tuple(os.sched_getaffinity(pid)) for _, _, pid in machine.spy(made)}
-        (machine.state / "results" / name_of(made) / "go").touch()
+        (machine.state / "results" / made.name / "go").touch()
         machine.drive(engine, made)
 
     assert len(shown) == 2

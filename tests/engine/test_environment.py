@@ -5,10 +5,11 @@ import pytest
 
 from sweepledger.engine.local import environment
 from sweepledger.engine.local.environment import HostVariables, PathTranslation, PodIdentity
-from sweepledger.engine.local.job_spec import FieldVariable, LiteralVariable, Variable
-from tests.engine.batches import indexed, jobs, parsed
+from sweepledger.engine.local.local_batch import Parent
+from sweepledger.structs.run_config import Pack
+from tests.engine.batches import indexed
 
-IDENTITY = PodIdentity(uid="u-1", node="here", index=3, failures=2)
+IDENTITY = PodIdentity(uid="u-1", node="here", failures=2)
 
 
 def test_only_container_paths_become_folders() -> None:
@@ -30,58 +31,28 @@ def test_only_container_paths_become_folders() -> None:
     assert seen == ["/r r", "/r r/x", "/s/resultsx", "/s", "a/sweep", "/temp", ""]
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("$(A)", "1"),
-        ("x$(A)$(B)y", "x12y"),
-        ("$(UNKNOWN)", "$(UNKNOWN)"),
-        ("$$(A)", "$(A)"),
-        ("$A ${A} $", "$A ${A} $"),
-    ],
-)
-def test_references_expand_as_in_kubernetes(text: str, value: str) -> None:
-    assert environment.expand(text, {"A": "1", "B": "2"}) == value
+def test_a_trial_that_continues_another_has_its_checkpoints() -> None:
+    parent = Parent("t-1", "lr-b1-3f9a1c2e/7")
+    on_results = indexed([""])
+    on_volume = replace(on_results, volumes=("checkpoints",))
 
+    folders = [batch.kept_folders(3, parent, Path("/s")) for batch in (on_results, on_volume)]
 
-def test_field_variables_describe_the_pod() -> None:
-    job = parsed(indexed([""] * 4)).jobs[0]
-    fields = {
-        "UID": "metadata.uid",
-        "NAMESPACE": "metadata.namespace",
-        "NODE": "spec.nodeName",
-        "BATCH": "metadata.labels['sweepledger.dev/batch']",
-        "INDEX": "metadata.annotations['batch.kubernetes.io/job-completion-index']",
-        "FAILURES": "metadata.annotations['batch.kubernetes.io/job-index-failure-count']",
-        "NOTHING": "metadata.annotations['other']",
+    assert folders[0] == {
+        "/sweep/results": Path("/s/results/lr-b1-00000001/3"),
+        "/sweep/parent": Path("/s/results/lr-b1-3f9a1c2e/7/checkpoints"),
     }
-    variables: list[Variable] = [FieldVariable(name, path) for name, path in fields.items()]
-    variables.append(LiteralVariable("JOINED", "$(NODE)/$(JOB_COMPLETION_INDEX)"))
-
-    declared_variables = environment.declared_variables(
-        replace(job, pod=replace(job.pod, environment=tuple(variables))), IDENTITY
-    )
-
-    assert declared_variables == {
-        "JOB_COMPLETION_INDEX": "3",
-        "UID": "u-1",
-        "NAMESPACE": "sweeps",
-        "NODE": "here",
-        "BATCH": "lr-b1-00000001",
-        "INDEX": "3",
-        "FAILURES": "2",
-        "NOTHING": "",
-        "JOINED": "here/3",
-    }
+    assert folders[1]["/sweep/parent"] == Path("/s/checkpoints/lr-b1-3f9a1c2e/7/checkpoints")
+    assert folders[1]["/sweep/checkpoints"] == Path("/s/checkpoints/lr-b1-00000001/3")
+    assert on_results.declared_variables(3, parent)["SWEEP_PARENT_ID"] == "t-1"
+    assert "SWEEP_PARENT" not in on_results.declared_variables(3, None)
 
 
-def test_a_job_of_one_trial_names_its_row_beside_its_only_index() -> None:
-    job = parsed(jobs(["", ""])).jobs[1]
+def test_trials_of_one_pod_share_no_folder_for_temporary_files() -> None:
+    batch = indexed([""])
 
-    declared_variables = environment.declared_variables(job, IDENTITY)
-
-    assert declared_variables["JOB_COMPLETION_INDEX"] == "0"
-    assert declared_variables["SWEEP_INDEX"] == "1"
+    assert batch.temporary_folders(Path("/own"))["/tmp"] == Path("/own/scratch")  # noqa: S108
+    assert "/tmp" not in replace(batch, pack=Pack(2)).temporary_folders(Path("/own"))  # noqa: S108
 
 
 def test_the_engines_environment_does_not_reach_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:

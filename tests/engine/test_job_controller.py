@@ -26,9 +26,9 @@ from sweepledger.engine.local.job_controller import (
     StartPod,
     reconcile,
 )
-from sweepledger.engine.local.job_spec import BatchSpec, JobSpec, ResourceAmounts
+from sweepledger.engine.local.local_batch import LocalBatch, ResourceAmounts
 from sweepledger.structs.record import Status
-from tests.engine.batches import ROOMY, indexed, jobs, parsed
+from tests.engine.batches import ROOMY, indexed
 
 OK = IndexState(Status.OK)
 DIVERGED = IndexState(Status.DIVERGED)
@@ -40,7 +40,7 @@ def failed(*codes: int, at: float = 0.0) -> IndexState:
 
 
 def seen(
-    job: JobSpec,
+    job: LocalBatch,
     indexes: Mapping[int, IndexState] | None = None,
     *,
     pods: tuple[PodState, ...] = (),
@@ -51,53 +51,52 @@ def seen(
     return ObservedState({job.name: state}, pods, capacity, slots)
 
 
-def pod(job: JobSpec, index: int, *, stopping: bool = False, started: float = 0.0) -> PodState:
-    return PodState(f"u{index}", job.name, index, started, job.pod.requests, stopping=stopping)
+def pod(job: LocalBatch, index: int, *, stopping: bool = False, started: float = 0.0) -> PodState:
+    return PodState(f"u{index}", job.name, index, started, job.requests, stopping=stopping)
 
 
 def started(actions: tuple[Action, ...]) -> list[int]:
     return [action.index for action in actions if isinstance(action, StartPod)]
 
 
-def one(does: int, **changes: int) -> tuple[BatchSpec, JobSpec]:
-    batch = parsed(indexed([""] * does, **changes))  # type: ignore[arg-type]
-    return batch, batch.jobs[0]
+def one(does: int, **changes: int) -> LocalBatch:
+    return indexed([""] * does, **changes)  # type: ignore[arg-type]
 
 
 def test_new_jobs_are_created_before_pods_start() -> None:
-    batch, job = one(2)
+    job = one(2)
 
-    assert reconcile([batch], ObservedState({}, (), ROOMY), 0.0) == (CreateJob(job.name),)
+    assert reconcile([job], ObservedState({}, (), ROOMY), 0.0) == (CreateJob(job.name),)
 
 
 def test_lower_indexes_start_first_and_parallelism_is_kept() -> None:
-    batch, job = one(5, parallelism=2)
+    job = one(5, parallelism=2)
 
-    assert started(reconcile([batch], seen(job), 0.0)) == [0, 1]
-    assert started(reconcile([batch], seen(job, {0: OK}, pods=(pod(job, 1),)), 0.0)) == [2]
+    assert started(reconcile([job], seen(job), 0.0)) == [0, 1]
+    assert started(reconcile([job], seen(job, {0: OK}, pods=(pod(job, 1),)), 0.0)) == [2]
 
 
 def test_pods_that_are_being_stopped_still_use_capacity() -> None:
-    batch, job = one(5, parallelism=2)
+    job = one(5, parallelism=2)
 
     pods = (pod(job, 0, stopping=True), pod(job, 1))
 
-    assert started(reconcile([batch], seen(job, pods=pods), 0.0)) == []
+    assert started(reconcile([job], seen(job, pods=pods), 0.0)) == []
 
 
 def test_pods_fit_the_machine() -> None:
-    batch, job = one(5, parallelism=5)
+    job = one(5, parallelism=5)
     two_cpus, two_gib = ResourceAmounts(2000, 1 << 40), ResourceAmounts(64_000, 2 << 30)
 
-    assert started(reconcile([batch], seen(job, capacity=two_cpus), 0.0)) == [0, 1]
-    assert started(reconcile([batch], seen(job, capacity=two_gib), 0.0)) == [0, 1]
-    assert started(reconcile([batch], seen(job, slots=3), 0.0)) == [0, 1, 2]
-    assert started(reconcile([batch], seen(job, slots=3, pods=(pod(job, 4),)), 0.0)) == [0, 1]
+    assert started(reconcile([job], seen(job, capacity=two_cpus), 0.0)) == [0, 1]
+    assert started(reconcile([job], seen(job, capacity=two_gib), 0.0)) == [0, 1]
+    assert started(reconcile([job], seen(job, slots=3), 0.0)) == [0, 1, 2]
+    assert started(reconcile([job], seen(job, slots=3, pods=(pod(job, 4),)), 0.0)) == [0, 1]
 
 
 def test_batches_share_the_machine_in_their_order() -> None:
-    first, second = parsed(indexed([""])), parsed(indexed(["", ""], name="lr-b2-00000002"))
-    states = {job.name: JobState(job.digest, 0.0) for batch in (first, second) for job in batch.jobs}
+    first, second = indexed([""]), indexed(["", ""], name="lr-b2-00000002")
+    states = {job.name: JobState(job.digest, 0.0) for job in (first, second)}
 
     actions = reconcile([first, second], ObservedState(states, (), ROOMY, 2), 0.0)
 
@@ -105,12 +104,12 @@ def test_batches_share_the_machine_in_their_order() -> None:
 
 
 def test_a_failed_index_waits_longer_after_each_failure() -> None:
-    batch, job = one(1, retries=20)
+    job = one(1, retries=20)
 
     def ready_after(failures: int) -> float:
         state = {0: failed(*[1] * failures, at=100.0)}
         return next(
-            wait / 4 for wait in range(1000) if started(reconcile([batch], seen(job, state), 100 + wait / 4))
+            wait / 4 for wait in range(1000) if started(reconcile([job], seen(job, state), 100 + wait / 4))
         )
 
     assert [ready_after(count) for count in (1, 2, 3, 4)] == [1.0, 2.0, 4.0, 8.0]
@@ -118,133 +117,93 @@ def test_a_failed_index_waits_longer_after_each_failure() -> None:
 
 
 def test_a_clock_that_was_set_back_delays_no_index() -> None:
-    batch, job = one(1, retries=1)
+    job = one(1, retries=1)
 
-    assert started(reconcile([batch], seen(job, {0: failed(1, at=1e9)}), 5.0)) == [0]
+    assert started(reconcile([job], seen(job, {0: failed(1, at=1e9)}), 5.0)) == [0]
 
 
 def test_other_indexes_start_before_a_waiting_one() -> None:
-    batch, job = one(3, parallelism=1, retries=1)
+    job = one(3, parallelism=1, retries=1)
 
-    assert started(reconcile([batch], seen(job, {0: failed(1, at=10.0)}), 10.5)) == [1]
+    assert started(reconcile([job], seen(job, {0: failed(1, at=10.0)}), 10.5)) == [1]
 
 
 def test_an_attempt_gets_the_number_of_failures_before_it() -> None:
-    batch, job = one(1, retries=2)
+    job = one(1, retries=2)
 
-    assert reconcile([batch], seen(job, {0: failed(1, 137)}), 99.0) == (StartPod(job.name, 0, 2),)
+    assert reconcile([job], seen(job, {0: failed(1, 137)}), 99.0) == (StartPod(job.name, 0, 2),)
 
 
 def test_a_job_is_complete_when_every_index_is_ok() -> None:
-    batch, job = one(2)
+    job = one(2)
 
-    assert reconcile([batch], seen(job, {0: OK, 1: OK}), 0.0) == (
+    assert reconcile([job], seen(job, {0: OK, 1: OK}), 0.0) == (
         FinishJob(job.name, JobCondition.COMPLETE, "CompletionsReached"),
     )
 
 
 def test_a_pruned_trial_counts_as_completed_for_its_job() -> None:
-    batch, job = one(2, parallelism=1)
+    job = one(2, parallelism=1)
 
-    assert started(reconcile([batch], seen(job, {0: PRUNED}), 0.0)) == [1]
-    assert reconcile([batch], seen(job, {0: PRUNED, 1: OK}), 0.0) == (
+    assert started(reconcile([job], seen(job, {0: PRUNED}), 0.0)) == [1]
+    assert reconcile([job], seen(job, {0: PRUNED, 1: OK}), 0.0) == (
         FinishJob(job.name, JobCondition.COMPLETE, "CompletionsReached"),
     )
 
 
 @pytest.mark.parametrize("lost", [DIVERGED, failed(42), failed(1, 1)], ids=["diverged", "42", "spent"])
 def test_a_job_with_a_failed_index_fails_when_the_others_have_finished(lost: IndexState) -> None:
-    batch, job = one(2, retries=1)
+    job = one(2, retries=1)
 
-    early = reconcile([batch], seen(job, {0: lost}), 99.0)
-    late = reconcile([batch], seen(job, {0: lost, 1: OK}), 99.0)
+    early = reconcile([job], seen(job, {0: lost}), 99.0)
+    late = reconcile([job], seen(job, {0: lost, 1: OK}), 99.0)
 
     assert started(early) == [1]
     assert late == (FinishJob(job.name, JobCondition.FAILED, "FailedIndexes"),)
 
 
 def test_a_bad_sweep_ends_the_pods_first_and_then_the_job() -> None:
-    batch, job = one(4, retries=3)
+    job = one(4, retries=3)
     state = {0: failed(43)}
 
-    first = reconcile([batch], seen(job, state, pods=(pod(job, 1), pod(job, 2, stopping=True))), 99.0)
-    second = reconcile([batch], seen(job, state, pods=(pod(job, 1, stopping=True),)), 99.0)
-    third = reconcile([batch], seen(job, state), 99.0)
+    first = reconcile([job], seen(job, state, pods=(pod(job, 1), pod(job, 2, stopping=True))), 99.0)
+    second = reconcile([job], seen(job, state, pods=(pod(job, 1, stopping=True),)), 99.0)
+    third = reconcile([job], seen(job, state), 99.0)
 
     assert first == (KillPod("u1", "PodFailurePolicy"),)
     assert second == ()
     assert third == (FinishJob(job.name, JobCondition.FAILED, "PodFailurePolicy"),)
 
 
-def test_a_bad_sweep_stops_every_job_of_its_batch_but_the_complete() -> None:
-    batch = parsed(jobs(["", "", ""]))
-    states = {job.name: JobState(job.digest, 0.0) for job in batch.jobs}
-    names = [job.name for job in batch.jobs]
-    states[names[0]] = JobState(batch.jobs[0].digest, 0.0, indexes=IndexStates({0: OK}))
-    states[names[1]] = JobState(batch.jobs[1].digest, 0.0, indexes=IndexStates({1: failed(43)}))
-
-    actions = reconcile([batch], ObservedState(states, (), ROOMY), 99.0)
-
-    assert actions == (
-        FinishJob(names[0], JobCondition.COMPLETE, "CompletionsReached"),
-        FinishJob(names[1], JobCondition.FAILED, "PodFailurePolicy"),
-        FinishJob(names[2], JobCondition.FAILED, "BatchStopped"),
-    )
-
-
-def test_bad_hyperparameters_stop_only_their_own_job() -> None:
-    batch = parsed(jobs(["", ""]))
-    states = {job.name: JobState(job.digest, 0.0) for job in batch.jobs}
-    first, second = batch.jobs
-    states[first.name] = JobState(first.digest, 0.0, indexes=IndexStates({0: DIVERGED}))
-
-    actions = reconcile([batch], ObservedState(states, (), ROOMY), 99.0)
-
-    assert actions == (
-        FinishJob(first.name, JobCondition.FAILED, "FailedIndexes"),
-        StartPod(second.name, 1, 0),
-    )
-
-
-def test_a_single_job_fails_after_its_last_attempt() -> None:
-    batch = parsed(jobs([""], retries=1))
-    (job,) = batch.jobs
-
-    assert started(reconcile([batch], seen(job, {0: failed(1)}), 99.0)) == [0]
-    assert reconcile([batch], seen(job, {0: failed(1, 1)}), 99.0) == (
-        FinishJob(job.name, JobCondition.FAILED, "FailedIndexes"),
-    )
-
-
 def test_too_many_failed_indexes_end_the_job_early() -> None:
-    batch, job = one(4)
+    job = one(4)
     strict = replace(job, max_failed=1)
     state = {0: DIVERGED, 1: DIVERGED}
 
-    actions = reconcile([replace(batch, jobs=(strict,))], seen(job, state), 99.0)
+    actions = reconcile([strict], seen(job, state), 99.0)
 
     assert actions == (FinishJob(job.name, JobCondition.FAILED, "MaxFailedIndexesExceeded"),)
 
 
 def test_a_job_past_its_deadline_fails() -> None:
-    batch, job = one(2)
+    job = one(2)
     short = replace(job, deadline=10.0)
 
-    assert started(reconcile([replace(batch, jobs=(short,))], seen(job), 10.0)) == [0, 1]
-    assert reconcile([replace(batch, jobs=(short,))], seen(job), 10.5) == (
+    assert started(reconcile([short], seen(job), 10.0)) == [0, 1]
+    assert reconcile([short], seen(job), 10.5) == (
         FinishJob(job.name, JobCondition.FAILED, "DeadlineExceeded"),
     )
 
 
 def test_a_pod_past_its_deadline_is_killed_once() -> None:
-    batch, job = one(1)
+    job = one(1)
 
-    assert reconcile([batch], seen(job, pods=(pod(job, 0),)), 300.5) == (KillPod("u0", "deadline"),)
-    assert reconcile([batch], seen(job, pods=(pod(job, 0, stopping=True),)), 300.5) == ()
+    assert reconcile([job], seen(job, pods=(pod(job, 0),)), 300.5) == (KillPod("u0", "deadline"),)
+    assert reconcile([job], seen(job, pods=(pod(job, 0, stopping=True),)), 300.5) == ()
 
 
 def test_jobs_that_are_not_desired_are_pruned_after_their_pods() -> None:
-    _, job = one(2)
+    job = one(2)
 
     assert reconcile([], seen(job, pods=(pod(job, 0),)), 0.0) == (KillPod("u0", "pruned"),)
     assert reconcile([], seen(job, pods=(pod(job, 0, stopping=True),)), 0.0) == ()
@@ -252,32 +211,32 @@ def test_jobs_that_are_not_desired_are_pruned_after_their_pods() -> None:
 
 
 def test_an_untouched_job_is_left_alone() -> None:
-    _, job = one(2)
+    job = one(2)
 
     assert reconcile([], seen(job, pods=(pod(job, 0),)), 0.0, untouched=[job.name]) == ()
 
 
 def test_a_changed_job_is_refused_and_not_touched() -> None:
-    batch, job = one(2)
+    job = one(2)
     other = replace(job, digest="other")
 
-    actions = reconcile([batch], seen(other, pods=(pod(job, 0),)), 0.0)
+    actions = reconcile([job], seen(other, pods=(pod(job, 0),)), 0.0)
 
     assert actions == (RefuseEdit(job.name),)
 
 
 def test_an_ended_job_starts_nothing_whatever_its_records_contain() -> None:
-    batch, job = one(2)
+    job = one(2)
     state = JobState(job.digest, 0.0, JobCondition.FAILED)
 
-    assert reconcile([batch], ObservedState({job.name: state}, (), ROOMY), 99.0) == ()
+    assert reconcile([job], ObservedState({job.name: state}, (), ROOMY), 99.0) == ()
 
 
 @dataclass
 class World:
     """A machine that exists in numbers only: outcomes are drawn, engines are killed now and then."""
 
-    batch: BatchSpec
+    job: LocalBatch
     slots: int
     jobs: dict[str, JobState] = field(default_factory=dict)
     pods: dict[str, PodState] = field(default_factory=dict)
@@ -295,8 +254,7 @@ class World:
         for action in actions:
             match action:
                 case CreateJob(name):
-                    digest = next(job.digest for job in self.batch.jobs if job.name == name)
-                    self.jobs[name] = JobState(digest, self.now)
+                    self.jobs[name] = JobState(self.job.digest, self.now)
                 case StartPod(name, number, failures):
                     self.start(name, number, failures)
                 case KillPod(uid):
@@ -336,12 +294,7 @@ class World:
 
 
 BATCHES = st.builds(
-    lambda shape, count, parallelism, retries: parsed(
-        indexed([""] * count, parallelism=parallelism, retries=retries)
-        if shape
-        else jobs([""] * count, retries=retries)
-    ),
-    st.booleans(),
+    lambda count, parallelism, retries: indexed([""] * count, parallelism=parallelism, retries=retries),
     st.integers(1, 5),
     st.integers(1, 4),
     st.integers(0, 2),
@@ -351,14 +304,12 @@ CODES = st.sampled_from([0, 0, 0, 1, 1, 42, 137, 43])
 
 @settings(max_examples=120, deadline=None)
 @given(BATCHES, st.integers(1, 4), st.data())
-def test_every_batch_ends_and_all_invariants_hold(batch: BatchSpec, slots: int, data: st.DataObject) -> None:
-    world = World(batch, slots)
-    job = batch.jobs[0]
+def test_every_batch_ends_and_all_invariants_hold(job: LocalBatch, slots: int, data: st.DataObject) -> None:
+    world = World(job, slots)
     for _ in range(300):
-        world.act(reconcile([batch], world.observed(), world.now))
+        world.act(reconcile([job], world.observed(), world.now))
         assert len(world.pods) <= slots
-        for name, count in Counter(pod.job for pod in world.pods.values()).items():
-            assert count <= next(one.parallelism for one in batch.jobs if one.name == name)
+        assert len(world.pods) <= job.parallelism
         world.now += data.draw(st.sampled_from([0.0, 0.5, 100.0]))
         if world.pods:
             uid = data.draw(st.sampled_from(sorted(world.pods)))
@@ -372,19 +323,19 @@ def test_every_batch_ends_and_all_invariants_hold(batch: BatchSpec, slots: int, 
     else:
         world.now += 1e6
         for _ in range(60):
-            world.act(reconcile([batch], world.observed(), world.now))
+            world.act(reconcile([job], world.observed(), world.now))
             for uid in list(world.pods):
                 world.end(uid, 0)
 
     assert {state.condition is not None for state in world.jobs.values()} == {True}
-    assert reconcile([batch], world.observed(), world.now) == ()
+    assert reconcile([job], world.observed(), world.now) == ()
     for number, count in world.starts.items():
         assert count <= 1 + job.retries + world.lost[number]
 
 
 @settings(max_examples=60, deadline=None)
 @given(BATCHES, st.data())
-def test_an_index_with_a_result_is_never_started(batch: BatchSpec, data: st.DataObject) -> None:
+def test_an_index_with_a_result_is_never_started(job: LocalBatch, data: st.DataObject) -> None:
     states = st.builds(
         IndexState,
         st.sampled_from([None, Status.OK, Status.DIVERGED, Status.PRUNED]),
@@ -392,35 +343,28 @@ def test_an_index_with_a_result_is_never_started(batch: BatchSpec, data: st.Data
             st.builds(FailedAttempt, st.sampled_from([0, 1, 42, 137]), st.floats(0, 10)), max_size=3
         ).map(tuple),
     )
-    indexes = {job.name: {index: data.draw(states) for index in job.indexes} for job in batch.jobs}
-    known = {
-        job.name: JobState(job.digest, 0.0, indexes=IndexStates(indexes[job.name])) for job in batch.jobs
-    }
+    indexes = {index: data.draw(states) for index in job.indexes}
 
-    actions = reconcile([batch], ObservedState(known, (), ROOMY), data.draw(st.floats(0, 1000)))
+    actions = reconcile([job], seen(job, indexes), data.draw(st.floats(0, 1000)))
 
     for action in actions:
         if isinstance(action, StartPod):
-            assert indexes[action.job][action.index].result is None
+            assert indexes[action.index].result is None
 
 
 def test_a_paused_job_starts_nothing_and_kills_nothing() -> None:
-    (job,) = parsed(indexed(["", "", ""], parallelism=2)).jobs
-    paused = replace(job, is_paused=True)
-    batch = replace(parsed(indexed(["", "", ""], parallelism=2)), jobs=(paused,))
+    job = replace(one(3, parallelism=2), is_paused=True)
 
-    assert reconcile([batch], seen(paused, pods=(pod(job, 0),)), 1.0) == ()
-    assert reconcile([batch], seen(paused, {0: OK, 1: OK, 2: OK}), 1.0) == (
+    assert reconcile([job], seen(job, pods=(pod(job, 0),)), 1.0) == ()
+    assert reconcile([job], seen(job, {0: OK, 1: OK, 2: OK}), 1.0) == (
         FinishJob(job.name, JobCondition.COMPLETE, "CompletionsReached"),
     )
 
 
 def test_a_pause_does_not_count_against_the_deadline_of_a_job() -> None:
-    (job,) = parsed(indexed(["", ""], parallelism=2)).jobs
-    late = replace(job, deadline=10.0)
-    batch = replace(parsed(indexed(["", ""], parallelism=2)), jobs=(replace(late, is_paused=True),))
+    job = replace(one(2), deadline=10.0, is_paused=True)
 
-    assert reconcile([batch], seen(late), 11.0) == ()
+    assert reconcile([job], seen(job), 11.0) == ()
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from([OK, DIVERGED, failed(1), IndexState()]))))

@@ -13,7 +13,7 @@ import pytest
 from sweepledger.engine.local.job_controller import JobCondition
 from sweepledger.engine.local.store import batch_conditions
 from sweepledger.structs.record import Status
-from tests.engine.batches import Machine, indexed, name_of
+from tests.engine.batches import Machine, indexed
 
 DRIVER = Path(__file__).parent / "driver.py"
 WORDS = ["setsid", "orphan", "fail-first:1", "sleep:0.1", "exit:42", ""]
@@ -59,7 +59,7 @@ def assert_all_was_done_once(machine: Machine, words: list[str]) -> None:
             for step in (
                 "node.Node.wait:1",  # pods have just been started
                 "store.save_jobs:2",  # all records are there, and the Job's end is not
-                "volumes.write_configs:1",
+                "volumes.write_files:1",
                 "pods.prepare_launch:2",
                 "node.Node.start:3",
                 "pods.settle_pod:4",
@@ -94,7 +94,7 @@ def test_an_engine_killed_at_ten_moments_loses_nothing_and_repeats_no_result(mac
             engine.kill()
             kills += engine.wait() != 0
 
-    (machine.state / "results" / name_of(indexed(words)) / "go").touch()
+    (machine.state / "results" / indexed(words).name / "go").touch()
     assert finish(machine, *words) == 0
 
     assert kills == 10
@@ -110,8 +110,8 @@ def test_an_engine_killed_while_pruning_prunes_after_a_restart(machine: Machine)
             time.sleep(0.01)
         engine.kill()
 
-    assert finish(machine, die_at="volumes.remove_configs:1") == -signal.SIGKILL
-    assert set(batch_conditions(machine.state)) == {name_of(indexed([""]))}
+    assert finish(machine, die_at="volumes.remove_files:1") == -signal.SIGKILL
+    assert set(batch_conditions(machine.state)) == {indexed([""]).name}
     assert finish(machine) == 0
 
     assert batch_conditions(machine.state) == {}
@@ -135,7 +135,7 @@ def test_a_new_engine_kills_processes_without_a_supervisor(machine: Machine) -> 
     words = "setsid orphan make:left sleep:300"
     made = indexed([words])
     with start(machine, words) as engine:
-        while not (machine.state / "results" / name_of(made) / "left").exists():
+        while not (machine.state / "results" / made.name / "left").exists():
             time.sleep(0.01)
         # Warden and engine stop at once, so that nobody is there to clean up.
         launcher = machine.spy(made)[0][2]

@@ -1,7 +1,9 @@
+from dataclasses import replace
+
 from sweepledger.engine.local import machine
-from sweepledger.engine.local.job_spec import ResourceAmounts
-from sweepledger.structs.run_config import RunningState
-from tests.engine.batches import indexed, parsed
+from sweepledger.engine.local.local_batch import ResourceAmounts
+from sweepledger.structs.run_config import Pack
+from tests.engine.batches import indexed
 
 HAS = ResourceAmounts(milli_cpus=2000, memory=4 << 30, gpus=0)
 
@@ -25,15 +27,15 @@ def test_partitions_of_gpus_are_not_counted() -> None:
 
 
 def test_a_batch_that_fits_is_not_refused() -> None:
-    batch = parsed(indexed([""] * 9, resources={"cpu": "2", "memory": "4Gi"}))
+    batch = indexed([""] * 9, resources=ResourceAmounts(2000, 4 << 30))
 
-    assert machine.capacity_problems([batch], HAS) == ()
+    assert machine.capacity_problems(batch, HAS) == ()
 
 
 def test_all_lacking_resources_are_named() -> None:
-    batch = parsed(indexed([""], resources={"cpu": "2500m", "memory": "5Gi", "nvidia.com/gpu": 1}))
+    batch = indexed([""], resources=ResourceAmounts(2500, 5 << 30, 1))
 
-    (problem,) = machine.capacity_problems([batch], HAS)
+    (problem,) = machine.capacity_problems(batch, HAS)
 
     assert problem.code == "resources-lacking"
     assert problem.message == (
@@ -44,29 +46,34 @@ def test_all_lacking_resources_are_named() -> None:
 
 
 def test_a_lack_of_only_gpus_has_a_hint() -> None:
-    batch = parsed(indexed([""], resources={"cpu": "1", "nvidia.com/gpu": 1}))
+    batch = indexed([""], resources=ResourceAmounts(1000, 0, 1))
 
-    (problem,) = machine.capacity_problems([batch], HAS)
+    (problem,) = machine.capacity_problems(batch, HAS)
 
     assert "--without-gpu" in (problem.hint or "")
-    assert machine.capacity_problems([batch], HAS, without_gpu=True) == ()
+    assert machine.capacity_problems(batch, HAS, without_gpu=True) == ()
 
 
 def test_without_gpus_only_the_requests_change() -> None:
-    batch = parsed(indexed([""], resources={"cpu": "1", "nvidia.com/gpu": 1}))
+    batch = indexed([""], resources=ResourceAmounts(1000, 0, 1))
 
-    (job,) = machine.without_gpus(batch).jobs
+    without = machine.without_gpus(batch)
 
-    assert (job.pod.requests.gpus, job.pod.limits.gpus) == (0, 1)
-    assert job.digest == batch.jobs[0].digest
+    assert (without.requests.gpus, without.limits.gpus) == (0, 1)
+    assert without.digest == batch.digest
 
 
-def test_a_batch_runs_with_the_parallelism_that_it_has_now() -> None:
-    made = parsed(indexed(["", "", ""], parallelism=3))
+def test_fewer_trials_of_a_pod_at_once_need_less() -> None:
+    batch = replace(
+        indexed([""] * 8, parallelism=2, resources=ResourceAmounts(4000, 8 << 30, 1)), pack=Pack(4, at_once=4)
+    )
 
-    scaled = machine.running(made, RunningState(parallelism=1))
-    paused = machine.running(made, RunningState(paused=True))
+    halved, smaller = (
+        machine.with_parallelism(batch, 2),
+        machine.fitted(batch, ResourceAmounts(1500, 9 << 30, 1)),
+    )
 
-    assert [(job.parallelism, job.is_paused) for job in scaled.jobs] == [(1, False)]
-    assert [(job.parallelism, job.is_paused) for job in paused.jobs] == [(3, True)]
-    assert machine.running(made, RunningState()) == made
+    assert (halved.parallelism, halved.pack, halved.requests.milli_cpus) == (1, Pack(4, at_once=2), 2000)
+    assert (smaller.pack, smaller.requests) == (Pack(4), ResourceAmounts(1000, 2 << 30, 1))
+    assert machine.with_parallelism(batch, None) is batch
+    assert machine.with_parallelism(indexed([""] * 3), 1).parallelism == 1

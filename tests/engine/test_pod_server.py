@@ -169,7 +169,7 @@ def test_records_do_not_depend_on_who_executes_the_definitions(tmp_path: Path) -
     for name, launcher in (("forked", None), ("called", packaged_launcher())):
         machine = Machine(tmp_path / name)
         machine.root.mkdir()
-        batch = rendered(Shape.INDEXED, machine.root / "repository")
+        batch = rendered(Shape.INDEXED)
         played(machine, batch, TRAIN, launcher=launcher)
         paths = sorted((machine.state / "results" / batch.name).glob("*/*.json"))
         texts.append([without_times(path.read_text(), str(machine.root)) for path in paths])
@@ -371,7 +371,6 @@ def test_an_edited_launcher_of_the_package_is_not_run_repeatedly(tmp_path: Path)
 
 
 def a_quick_launcher(folder: Path, code: int = 0) -> Path:
-    """Write a launcher that only notes the process that has started it."""
     path = folder / "quick.py"
     path.write_text(
         f"import os\nopen({str(folder / 'parents')!r}, 'a').write(f'{{os.getppid()}}\\n')\nraise SystemExit({code})\n"
@@ -380,7 +379,6 @@ def a_quick_launcher(folder: Path, code: int = 0) -> Path:
 
 
 def supervisors(folder: Path) -> list[int]:
-    """Return the supervisors of the pods that have run the quick launcher."""
     return [int(line) for line in (folder / "parents").read_text().split()]
 
 

@@ -47,7 +47,6 @@ def read(manifest: dict[str, Any]) -> TrialPod:
 
 
 def made(manifest: dict[str, Any], attempt: int | None = None) -> Record:
-    """Give the record made of a pod, as strictly read back as any."""
     termination = pod_termination.read_termination(read(manifest))
     record = pod_termination.substitute_record(
         ASKED, replace(termination, attempt=attempt or termination.attempt)

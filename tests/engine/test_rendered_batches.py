@@ -1,24 +1,21 @@
-"""What the generator renders and kustomize prints, run here under the launcher that overlays carry."""
+"""What the generator renders, run here under the launcher that overlays carry."""
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sweepledger.engine.local import manifests
 from sweepledger.engine.local.engine import LocalEngine
-from sweepledger.engine.local.job_spec import BatchSpec
+from sweepledger.engine.local.local_batch import LocalBatch, local_batch
 from sweepledger.engine.local.pods import DesiredBatch
 from sweepledger.engine.local.store import batch_conditions
 from sweepledger.formats import record_json as record_format
 from sweepledger.render.overlay import overlay
-from sweepledger.repo import files, kustomize
 from sweepledger.structs.record import Record, Status
 from sweepledger.structs.run_config import Shape
 from tests.engine.batches import ROOMY, Machine
-from tests.sweeps import BASE, SETTINGS, a_batch, a_sweep, real_bases
+from tests.sweeps import SETTINGS, a_batch, a_sweep, real_bases
 
 TRAIN = """\
 import json, os, sys, time
@@ -34,21 +31,16 @@ KILL = "import os, signal; os.kill(os.getppid(), signal.SIGKILL)\n"
 """A program that ends its launcher before that can write a record."""
 
 
-def rendered(shape: Shape, folder: Path, **changes: Any) -> BatchSpec:
+def rendered(shape: Shape, **changes: Any) -> LocalBatch:
     run = replace(a_sweep().run, data=None, **changes.pop("run", {}))
     sweep = a_sweep(run=run, command=("python", "train.py", "${args}", "/sweep/scratch"), **changes)
     made = overlay(a_batch(shape, sweep=sweep), real_bases(), SETTINGS)
-    shutil.copytree(BASE, folder / "base", ignore=shutil.ignore_patterns("__pycache__"))
-    files.write_folder(folder / "overlays/active" / made.name, made.tree)
-    batch = manifests.parse_batch(made.name, kustomize.build(folder / "overlays/active" / made.name))
-    assert isinstance(batch, BatchSpec), batch
-    return batch
+    return local_batch(made.lock, made.tree.files, {"launch.py": real_bases().launcher})
 
 
 def played(
-    machine: Machine, batch: BatchSpec, program: str, *, launcher: Path | None = None
+    machine: Machine, batch: LocalBatch, program: str, *, launcher: Path | None = None
 ) -> dict[int, Record]:
-    """Run a batch to its end; give the record of each index."""
     code = machine.root / "locked code"
     code.mkdir()
     (code / "train.py").write_text(program)
@@ -69,7 +61,7 @@ def played(
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOBS], ids=str)
 def test_a_rendered_batch_runs_unchanged(machine: Machine, shape: Shape) -> None:
-    batch = rendered(shape, machine.root / "repository")
+    batch = rendered(shape)
 
     records = played(machine, batch, TRAIN)
 
@@ -88,7 +80,7 @@ def test_a_record_that_the_engine_writes_has_the_seed_of_its_replicate(
     machine: Machine, shape: Shape
 ) -> None:
     run = {"seed_base": 100, "retries": 0}
-    batch = rendered(shape, machine.root / "repository", run=run, replicates=3)
+    batch = rendered(shape, run=run, replicates=3)
 
     records = played(machine, batch, KILL)
 

@@ -1,4 +1,4 @@
-from sweepledger.engine.local.job_spec import ResourceAmounts
+from sweepledger.engine.local.local_batch import ResourceAmounts
 
 
 def test_a_pod_fits_only_if_all_its_requests_fit() -> None:

@@ -8,7 +8,7 @@ from sweepledger.engine.local.job_controller import JobCondition
 from sweepledger.engine.local.store import JobEntry
 from sweepledger.errors import StorageError
 
-ENTRY = JobEntry(uid="u", batch="b", digest="d", created=1.5)
+ENTRY = JobEntry(digest="d", created=1.5)
 
 
 def test_saved_jobs_are_loaded(tmp_path: Path) -> None:
@@ -25,23 +25,12 @@ def test_a_folder_without_state_holds_no_jobs(tmp_path: Path) -> None:
     assert store.batch_conditions(tmp_path) == {}
 
 
-@pytest.mark.parametrize(
-    ("conditions", "together"),
-    [
-        ((JobCondition.COMPLETE, JobCondition.COMPLETE), JobCondition.COMPLETE),
-        ((JobCondition.COMPLETE, JobCondition.FAILED), JobCondition.FAILED),
-        ((JobCondition.FAILED, None), None),
-    ],
-)
-def test_a_batch_has_ended_when_all_its_jobs_have(
-    tmp_path: Path, conditions: tuple[JobCondition | None, ...], together: JobCondition | None
-) -> None:
-    store.save_jobs(
-        tmp_path,
-        {str(number): replace(ENTRY, condition=condition) for number, condition in enumerate(conditions)},
-    )
+def test_the_condition_of_a_batch_is_that_of_its_job(tmp_path: Path) -> None:
+    ended = replace(ENTRY, condition=JobCondition.FAILED)
 
-    assert store.batch_conditions(tmp_path) == {"b": together}
+    store.save_jobs(tmp_path, {"b": ended, "a": ENTRY})
+
+    assert store.batch_conditions(tmp_path) == {"a": None, "b": JobCondition.FAILED}
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"jobs": {"a": {}}}', '{"jobs": {"a": 1}}'])

@@ -58,7 +58,6 @@ def disrupted(reason: str) -> dict[str, Any]:
 
 
 def conditions(**messages: str) -> list[dict[str, Any]]:
-    """Give conditions of a pod that were set as it began."""
     return [{"type": name, "status": value, "lastTransitionTime": BEGAN} for name, value in messages.items()]
 
 

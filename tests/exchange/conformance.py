@@ -245,7 +245,6 @@ def _replacement(
 
 
 def read(name: str, content: bytes | None = None) -> Imported:
-    """Import an example, or other content in its format."""
     return READERS[name.partition(":")[0]](SEEDS[name] if content is None else content, name="imported")
 
 

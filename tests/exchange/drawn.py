@@ -28,7 +28,6 @@ CONSTANTS = st.one_of(SCALARS, st.lists(st.integers(0, 9), min_size=1, max_size=
 
 @st.composite
 def ranges(draw: st.DrawFn) -> dict[str, Any]:
-    """A distribution of numbers."""
     low, high = sorted(draw(st.lists(st.integers(1, 200), min_size=2, max_size=2, unique=True)))
     whole = {"min": low, "max": high}
     fractional = {"min": low / 64, "max": high / 64}

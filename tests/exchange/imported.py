@@ -28,7 +28,6 @@ def sweep_of(imported: Imported, *, beside: Callable[[str], bytes | None] = lamb
 
 
 def assignments_of(sweep: Sweep) -> Assignments:
-    """Expand a sweep."""
     expansion = search.explore(sweep)
     assert isinstance(expansion, Expansion), "\n".join(map(str, expansion))
     return expansion.configurations
@@ -52,10 +51,8 @@ def combinations(**values: Sequence[Value]) -> Assignments:
 
 
 def a_list(rows: Assignments) -> ConfigurationList:
-    """List assignments."""
     return ConfigurationList(SearchSpace(()), tuple(rows))
 
 
 def whats(losses: Sequence[Loss]) -> list[str]:
-    """Name what was lost."""
     return [loss.part for loss in losses]

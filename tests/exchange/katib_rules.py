@@ -13,7 +13,6 @@ PARTS = {"objective", "algorithm", "metricsCollectorSpec", "parameters", "trialT
 
 
 def broken(experiment: dict[str, Any]) -> list[str]:
-    """List every rule that an Experiment breaks."""
     spec = experiment["spec"]
     return [
         *_head(experiment),

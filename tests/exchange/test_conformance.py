@@ -152,16 +152,6 @@ def test_two_parameters_of_one_name_are_refused() -> None:
 NESTED = [{"a": {"b": 1}}, {"a": {"b": "}} ${x}"}}]
 
 
-def test_a_nested_value_of_wandb_is_json_that_a_spec_may_contain() -> None:
-    file = {"method": "grid", "program": "a/b.py", "parameters": {"x": {"values": NESTED}}}
-
-    imported = read("wandb", yaml.safe_dump(file).encode())
-
-    texts = imported.spec["parameters"]["x"]["values"]
-    assert {row["x"] for row in assignments_of(sweep_of(imported))} == set(texts)
-    assert [json.loads(text) for text in texts] == NESTED
-
-
 def test_a_nested_value_of_ray_is_json_that_a_spec_may_contain() -> None:
     imported = read("ray", f"tune.run(f, config={{'x': tune.grid_search({NESTED!r})}})".encode())
 
@@ -383,7 +373,6 @@ def test_optunas_own_storages_are_read(tmp_path: Path) -> None:
 
 
 def written(sweep: Sweep) -> tuple[bytes, dict[str, Any], Exported]:
-    """Return a sweep as an OptimizationJob: its bytes, its data, and the whole export."""
     assignments = () if sweep.search else assignments_of(sweep)
     exported = WRITERS["optimization-job"](sweep, assignments)
     return exported.text.encode(), yaml.safe_load(exported.text), exported

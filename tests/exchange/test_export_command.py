@@ -1,20 +1,15 @@
 """`sweep export`: a sweep in, a file for another tool and a report out."""
 
-import json
-import subprocess
-from collections.abc import Callable
-
 import pytest
 import yaml
 
 from sweepledger.errors import SpecError, UsageError
 from sweepledger.verbs.export import export_sweep
+from tests.command_line import run_sweep
 from tests.repository import Sandbox
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
 
-
-def test_a_file_goes_to_standard_output_and_the_report_beside_it(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_a_file_goes_to_standard_output_and_the_report_beside_it(sandbox: Sandbox) -> None:
     sandbox.spec()
 
     done = run_sweep("export", "wandb", "peak", cwd=sandbox.root)
@@ -22,16 +17,6 @@ def test_a_file_goes_to_standard_output_and_the_report_beside_it(sandbox: Sandbo
     assert done.returncode == 0, done.stderr
     assert yaml.safe_load(done.stdout)["parameters"]["x"] == {"values": [1, 2, 3]}
     assert "metric.source" in done.stderr
-
-
-def test_machines_get_the_file_and_the_losses_in_one_object(sandbox: Sandbox, run_sweep: Run) -> None:
-    sandbox.spec()
-
-    done = run_sweep("export", "hydra", "peak", "--format", "json", cwd=sandbox.root)
-
-    data = json.loads(done.stdout)["data"]
-    assert yaml.safe_load(data["text"])["hydra"]["sweeper"]["params"] == {"x": "1,2,3", "bias": "0.5"}
-    assert "command" in [loss["part"] for loss in data["losses"]]
 
 
 def test_a_file_is_written_and_never_over_another(sandbox: Sandbox) -> None:
@@ -68,7 +53,7 @@ def test_a_search_by_rounds_goes_to_tools_that_search_by_themselves_only(
 
 
 @pytest.mark.parametrize("foreign", ["wandb", "hydra"])
-def test_what_went_out_comes_back_as_the_same_trials(foreign: str, sandbox: Sandbox, run_sweep: Run) -> None:
+def test_what_went_out_comes_back_as_the_same_trials(foreign: str, sandbox: Sandbox) -> None:
     sandbox.spec()
     output = sandbox.root / "foreign.yaml"
     export_sweep(sandbox.workspace, foreign, "peak", output=output)

@@ -1,8 +1,6 @@
 """Hydra's multiruns: what comes in, what goes out, both held against Hydra itself."""
 
 import re
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +27,7 @@ from sweepledger.structs.search_block import GridSearch, RandomSearch
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value
+from tests.command_line import run_sweep
 from tests.repository import Sandbox
 from tests.written_specs import parse_sweep
 
@@ -66,18 +65,15 @@ def arguments(sweep: Sweep) -> list[list[str]]:
 
 
 def plain(value: Value) -> Value:
-    """Give a list as the launcher has it, which reads JSON."""
     return list(value) if isinstance(value, tuple) else value
 
 
 def jobs(overrides: list[str]) -> list[list[str]]:
-    """Give each job's overrides as Hydra's own sweeper has them."""
     made: list[list[str]] = basic.BasicSweeper.split_arguments(PARSER.parse_overrides(overrides), None)[0]
     return made
 
 
 def meant(overrides: list[list[str]]) -> list[list[tuple[str, str]]]:
-    """Give what Hydra makes of the overrides, types and all."""
     return sorted(
         [(each.key_or_group, repr(each.value())) for each in PARSER.parse_overrides(job)] for job in overrides
     )
@@ -288,45 +284,32 @@ hydra:
 
 
 @pytest.mark.parametrize(
-    ("text", "domains", "reported"),
+    ("text", "domains", "options", "reported"),
     [
         (OLD_OPTUNA, {
             "lr": LogUniform(1e-5, 0.1), "drop": Choice((0, 0.1, 0.2, 0.3, 0.4, 0.5)), "n": IntUniform(1, 8),
-            "opt": Choice(("sgd", "adam"))}, {"rounds"}),
+            "opt": Choice(("sgd", "adam"))}, (9, 1, "minimize"), {"rounds"}),
         (AX, {"lr": LogUniform(0.001, 1), "n": IntUniform(1, 8), "opt": Choice(("sgd", "adam")),
-              "fixed": Constant(3)},
+              "fixed": Constant(3)}, (7, 1, "maximize"),
          {"hydra.sweeper: ax", "hydra.sweeper.ax_config.early_stop",
           'hydra.sweeper.ax_config.experiment.parameter_constraints: ["a + b <= 1"]'}),
         (NEVERGRAD, {"db": Choice(("mnist", "cifar")), "lr": LogNormal(0, 0.69314718056),
-                     "shift": Normal(0.5, 0.25), "n": IntUniform(4, 16)},
+                     "shift": Normal(0.5, 0.25), "n": IntUniform(4, 16)}, (100, 10, "maximize"),
          {"hydra.sweeper: OnePlusOne", "hydra.sweeper.params.lr", "hydra.sweeper.params.n.init"}),
     ],
     ids=["optuna", "ax", "nevergrad"],
 )  # fmt: skip
-def test_a_space_of_mappings_is_read(text: str, domains: dict[str, Domain], reported: set[str]) -> None:
+def test_a_space_of_mappings_is_read(
+    text: str, domains: dict[str, Domain], options: tuple[int, int, str], reported: set[str]
+) -> None:
     imported = config(text)
 
     sweep = brought(imported)
-    block = sweep.design
-    assert {parameter.name: parameter.domain for parameter in block.space.parameters} == domains
+    search = sweep.search
+    assert search
+    assert {parameter.name: parameter.domain for parameter in search.space.parameters} == domains
+    assert (search.cap, sweep.run.parallelism, sweep.metric.goal) == options
     assert reported <= loss_reasons(imported).keys()
-
-
-def test_ax_names_metric_goal_seed_and_number_of_trials() -> None:
-    sweep = brought(config(AX))
-
-    search = sweep.search
-    assert search
-    assert (sweep.metric.name, sweep.metric.goal) == ("result", "maximize")
-    assert (search.method, search.seed, search.cap) == ("bayes", 3, 7)
-
-
-def test_nevergrad_names_goal_parallelism_and_number_of_trials() -> None:
-    sweep = brought(config(NEVERGRAD))
-
-    search = sweep.search
-    assert search
-    assert (sweep.metric.goal, sweep.run.parallelism, search.cap) == ("maximize", 10, 100)
 
 
 @pytest.mark.parametrize(
@@ -444,9 +427,7 @@ hydra:
 """
 
 
-def test_a_hydra_app_runs_from_its_own_config(
-    sandbox: Sandbox, run_sweep: Callable[..., subprocess.CompletedProcess[str]]
-) -> None:
+def test_a_hydra_app_runs_from_its_own_config(sandbox: Sandbox) -> None:
     sandbox.write("code/main.py", APP)
     config = sandbox.write("code/config.yaml", CONFIG)
     made = run_sweep("import", "hydra", str(config), "--output", "sweeps/multirun.yaml", cwd=sandbox.root)

@@ -21,7 +21,6 @@ from tests.exchange.test_hydra import PARSER, brought, jobs, meant, parsed, read
 
 
 def sent(text: str) -> tuple[dict[str, str], Exported]:
-    """Write a spec out; give the params, and all of it."""
     sweep = parsed(text)
     expansion = explore(sweep)
     assert isinstance(expansion, Expansion), expansion
@@ -74,19 +73,6 @@ def test_a_drawn_sweep_goes_out_for_the_sweeper_that_knows_intervals() -> None:
         assert again.design.space[key].domain == sweep.design.space[key].domain
     whats = {loss.part for loss in exported.losses}
     assert {"seed", "method: sobol", "parameters.noise", "parameters.act", "metric: loss"} <= whats
-
-
-def test_a_list_goes_out_as_its_values_and_says_how_many_trials_that_makes() -> None:
-    listed = "assignments: [{a: 1, b: 2}, {a: 3, b: 4}]"
-    text = f"{{name: multirun, metric: {{name: l}}, method: list, command: [x], {listed}}}"
-    sweep = parsed(text)
-    expansion = explore(sweep)
-    assert isinstance(expansion, Expansion)
-
-    exported = hydra.write(sweep, expansion.configurations)
-
-    assert yaml.safe_load(exported.text)["hydra"]["sweeper"]["params"] == {"a": "1,3", "b": "2,4"}
-    assert "all 4 combinations, not these 2" in {loss.part: loss.reason for loss in exported.losses}["trials"]
 
 
 def test_integers_that_are_drawn_keep_both_ends_and_come_back_as_integers() -> None:

@@ -1,8 +1,6 @@
 """`sweep import`: a file of a stranger in, a spec and a report out."""
 
 import json
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,10 +10,10 @@ from sweepledger.exchange.conversion import Imported
 from sweepledger.exchange.registry import EXPORTS, IMPORTS, READERS, WRITERS
 from sweepledger.verbs.export import BATCH_FORMATS, ExportFormat
 from sweepledger.verbs.import_ import ForeignFile, ImportFormat, import_spec
+from tests.command_line import run_sweep
 from tests.repository import Sandbox
 
 ROOT = Path(__file__).parents[2]
-Run = Callable[..., subprocess.CompletedProcess[str]]
 
 WANDB = """\
 program: code/train.py
@@ -53,7 +51,7 @@ def test_every_format_is_offered() -> None:
     assert tuple(WRITERS) == EXPORTS
 
 
-def test_a_spec_goes_to_standard_output_and_the_report_beside_it(tmp_path: Path, run_sweep: Run) -> None:
+def test_a_spec_goes_to_standard_output_and_the_report_beside_it(tmp_path: Path) -> None:
     (tmp_path / "Peaks.yaml").write_text(WANDB)
 
     done = run_sweep("import", "wandb", "Peaks.yaml", cwd=tmp_path)
@@ -64,14 +62,14 @@ def test_a_spec_goes_to_standard_output_and_the_report_beside_it(tmp_path: Path,
     assert "project" in done.stderr
 
 
-def test_standard_input_is_a_file_too(tmp_path: Path, run_sweep: Run) -> None:
+def test_standard_input_is_a_file_too(tmp_path: Path) -> None:
     done = run_sweep("import", "wandb", "-", cwd=tmp_path, stdin=WANDB.encode())
 
     assert done.returncode == 0, done.stderr
     assert "name: imported\n" in done.stdout
 
 
-def test_machines_get_the_spec_and_the_losses_in_one_object(tmp_path: Path, run_sweep: Run) -> None:
+def test_machines_get_the_spec_and_the_losses_in_one_object(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(WANDB)
 
     done = run_sweep("import", "wandb", "s.yaml", "--name", "lr", "--format", "json", cwd=tmp_path)
@@ -102,7 +100,7 @@ def test_a_sweep_is_called_as_a_person_says_or_the_file_or_the_files_name(
     assert spec.problems == ()
 
 
-def test_a_spec_that_our_rules_refuse_is_given_all_the_same(tmp_path: Path, run_sweep: Run) -> None:
+def test_a_spec_that_our_rules_refuse_is_given_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(WANDB.replace("[1, 2]", "[1, 99999999999999999999]"))
 
     done = run_sweep("import", "wandb", "s.yaml", cwd=tmp_path)
@@ -213,7 +211,7 @@ def test_what_is_no_file_is_said(tmp_path: Path) -> None:
         ForeignFile.read(tmp_path / "missing.yaml")
 
 
-def test_no_file_can_move_the_cursor(tmp_path: Path, run_sweep: Run) -> None:
+def test_no_file_can_move_the_cursor(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(WANDB + '"k\\e[2J": 1\n"metric\\u202e": 1\n')
 
     done = run_sweep("import", "wandb", "s.yaml", cwd=tmp_path)
@@ -222,7 +220,7 @@ def test_no_file_can_move_the_cursor(tmp_path: Path, run_sweep: Run) -> None:
     assert "\u202e" not in done.stdout + done.stderr
 
 
-def test_an_unmodified_script_runs_from_its_own_sweep_file(sandbox: Sandbox, run_sweep: Run) -> None:
+def test_an_unmodified_script_runs_from_its_own_sweep_file(sandbox: Sandbox) -> None:
     sandbox.write("code/train.py", SCRIPT)
     sandbox.write("sweep.yaml", WANDB)
     made = run_sweep("import", "wandb", "sweep.yaml", "--output", "sweeps/peak.yaml", cwd=sandbox.root)
@@ -234,7 +232,7 @@ def test_an_unmodified_script_runs_from_its_own_sweep_file(sandbox: Sandbox, run
     assert "score=1.0" in tried.stdout
 
 
-def test_no_line_of_the_report_is_the_files_own(tmp_path: Path, run_sweep: Run) -> None:
+def test_no_line_of_the_report_is_the_files_own(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(
         WANDB.replace("name: score", '"name": "m\\n::error::metric"') + '"x\\n::error::unknownkey": 1\n'
     )
@@ -245,9 +243,7 @@ def test_no_line_of_the_report_is_the_files_own(tmp_path: Path, run_sweep: Run) 
     assert not any(line.lstrip().startswith("::") for line in done.stderr.splitlines())
 
 
-def test_nothing_is_imported_into_gits_own_folder_or_through_a_link(
-    sandbox: Sandbox, run_sweep: Run, tmp_path: Path
-) -> None:
+def test_nothing_is_imported_into_gits_own_folder_or_through_a_link(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.write("s.yaml", WANDB)
     (tmp_path / "elsewhere").mkdir()
     (sandbox.root / "sweeps").symlink_to(tmp_path / "elsewhere")

@@ -319,14 +319,6 @@ def test_a_shells_braces_and_kubernetes_variables_are_told_apart_from_macros() -
     assert [what.rpartition(": ")[2] for what in messages if "command[2]" in what] == ["${HOME}", "$("]
 
 
-def test_a_parameter_in_a_variable_is_set_by_env() -> None:
-    imported = a_command("./run.sh", "$(RATE)", env=[{"name": "RATE", "value": "${trialParameters.rate}"}])
-
-    assert imported.spec["command"] == [
-        "${env}", "RATE=${envvar:SWEEP_PARAM_LR}", "./run.sh", "${envvar:SWEEP_PARAM_LR}",
-    ]  # fmt: skip
-
-
 def test_a_variable_may_use_those_before_it_and_none_after() -> None:
     imported = a_command("x", "$(B)", env=[{"name": "A", "value": "$(B)"}, {"name": "B", "value": "$(A)/b"}])
 

@@ -159,12 +159,6 @@ def test_every_failed_trial_is_allowed_and_no_more_run_at_once_than_there_are() 
     assert (spec["maxTrialCount"], spec["parallelTrialCount"], spec["maxFailedTrialCount"]) == (3, 3, 3)
 
 
-def test_the_number_of_tolerated_failures_is_that_of_the_sweep() -> None:
-    sweep = a_sweep(design=a_grid(lr=[0.1, 0.2, 0.3]), run=RunConfig(max_failed=1))
-
-    assert export_katib(sweep)[0]["spec"]["maxFailedTrialCount"] == 1
-
-
 def test_the_trial_is_a_job_with_the_sweeps_command_resources_and_limits() -> None:
     image = "registry.example/team/x@sha256:" + "0" * 64
     run = RunConfig(

@@ -51,20 +51,3 @@ def test_every_key_of_hydra_is_carried_over_or_named(
     message = " ".join(sorted(whats(imported)))
     assert {f"hydra.sweeper.{key}" for key in sweeper} <= whats(imported)
     assert all(key in message for key in [*section, *top])
-
-
-def test_every_loss_says_what_and_why_in_plain_words() -> None:
-    data = {
-        "method": "bayes",
-        "parameters": {"x": {"values": [1, 1, {"a": 1}]}},
-        "project": "p",
-        "run_cap": 9,
-    }
-
-    imported = wandb.read(yaml.safe_dump(data).encode(), name="lr")
-
-    assert len(imported.losses) > 5
-    for loss in imported.losses:
-        assert loss.part
-        assert loss.reason
-        assert not loss.reason.endswith(".")

@@ -77,13 +77,6 @@ def test_any_sets_are_written_as_pyyaml_writes_them(sets: list[dict[str, Value]]
     assert text == dumped(sets)
 
 
-@given(st.lists(st.dictionaries(NAMES, st.floats(allow_nan=False, allow_infinity=False), max_size=4)))
-def test_floats_are_written_as_pyyaml_writes_them(sets: list[dict[str, Value]]) -> None:
-    text = hyperparams_yaml.write(sets)
-
-    assert text == dumped(sets)
-
-
 @pytest.mark.parametrize(
     ("name", "trials"),
     [("cifar10", 16), ("cifar10-committed", 16), ("cifar10-extended", 48), ("mnist-eidf", 4)],

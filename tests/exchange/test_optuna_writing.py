@@ -46,7 +46,6 @@ print(f"note=1 accuracy={lr * n}")
 
 
 def script(sweep: Sweep) -> tuple[dict[str, Any], list[str]]:
-    """Return the names of the script of a sweep, and its losses."""
     exported = WRITERS["optuna"](sweep, () if sweep.search else assignments_of(sweep))
     names: dict[str, Any] = {"__name__": "exported"}
     exec(compile(exported.text, "exported.py", "exec"), names)  # noqa: S102 - our own script

@@ -63,7 +63,6 @@ def there_and_back(name: str, sweep: Sweep) -> tuple[Sweep, set[str]]:
 
 
 def trials(sweep: Sweep) -> list[str]:
-    """Return the configurations of a sweep, in any order."""
     return sorted(map(canonical_json, assignments_of(sweep)))
 
 
@@ -121,7 +120,6 @@ def test_other_trials_never_come_back_in_silence_in_many_tries(name: str, sweep:
 
 
 def values_of(domain: Domain) -> object:
-    """Return the values of a domain if they are listed or rounded; else the domain itself."""
     match domain:
         case Choice(values, None):
             return {canonical_json(value) for value in values}

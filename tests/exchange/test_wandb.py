@@ -343,10 +343,6 @@ def test_the_workers_of_launch_are_the_parallelism() -> None:
     assert "scheduler" not in loss_reasons(read(a_file(scheduler={"num_workers": 8})))
 
 
-def test_bayes_names_what_its_rounds_need() -> None:
-    assert "sweepledger[bayes]" in loss_reasons(read(a_file(method="bayes")))["method: bayes"]
-
-
 def test_the_macros_are_the_same() -> None:
     macros = ["${env}", "${interpreter}", "${program}", "${args}", "${args_json}", "${envvar:HOME}"]
 

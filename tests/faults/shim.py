@@ -189,6 +189,5 @@ class Shim:
         return ended, [tuple(line.split("\t")) for line in lines]
 
     def close(self) -> None:
-        """End the process."""
         self._worker.send_signal(signal.SIGKILL)
         self._worker.communicate()

@@ -3,7 +3,7 @@
 import json
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from tests.cluster.conftest import clone, forge
 from tests.cluster.forge import Forge
 from tests.cluster.forge_clones import REPOSITORY, Clone
 from tests.cluster.forge_faults import Failing, Fault, Refusing
+from tests.command_line import run_sweep
 from tests.commands.test_collect import leave, stored
 from tests.faults.worlds import git
 from tests.launcher.folders import TrialFolder, shell
@@ -70,7 +71,7 @@ def test_f9_without_the_redactor_the_search_finds_it(
 
 
 def test_f9_no_commit_and_no_output_of_a_collection_has_it(
-    forge: Forge, watched: Clone, tmp_path: Path, run_sweep: Callable[..., object]
+    forge: Forge, watched: Clone, tmp_path: Path
 ) -> None:
     sandbox = Sandbox.create(tmp_path / "team")
     sandbox.git("remote", "set-url", "origin", forge.url(REPOSITORY, user="robot"))

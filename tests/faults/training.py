@@ -67,7 +67,6 @@ class Laptop:
         return self.folder / "lab"
 
     def create(self) -> None:
-        """Write the repository."""
         self.lab.mkdir(parents=True)
         (self.lab / "train.py").write_text(PROGRAM.format(place=str(self.folder), epochs=EPOCHS))
         (self.lab / "sweeps").mkdir()

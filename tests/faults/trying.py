@@ -11,7 +11,6 @@ NAMED = re.compile(r"['\s(]\S*/\S|FETCH_HEAD")
 
 
 def spread(total: int, number: int) -> Iterable[int]:
-    """Choose so many of 1 … total, first and last among them."""
     if number >= total:
         return range(1, total + 1)
     return sorted({1 + round(item * (total - 1) / max(1, number - 1)) for item in range(number)})

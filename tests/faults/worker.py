@@ -88,7 +88,6 @@ def await_end(child: int, after: float | None) -> int:
 
 
 def read(file: int) -> str:
-    """Read all that was printed into a file."""
     os.lseek(file, 0, os.SEEK_SET)
     with os.fdopen(os.dup(file), "rb") as stream:
         return stream.read().decode(errors="replace")

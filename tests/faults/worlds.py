@@ -67,26 +67,21 @@ class World(ABC):
 
     @property
     def cwd(self) -> Path:
-        """Where the command is called."""
         return self.now / "work tree"
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What the command finds in its environment."""
         return {}
 
     @property
     def command(self) -> tuple[str, ...]:
-        """What is called."""
         return self.argv
 
     def fresh(self) -> None:
-        """Begin again."""
         shutil.rmtree(self.now, ignore_errors=True)
         shutil.copytree(self.pristine, self.now, symlinks=True)
 
     def run(self, plan: Plan | None = None) -> Ended:
-        """Call the command in the world as it is."""
         return self.shim.run(self.command, cwd=self.cwd, plan=plan, environment=self.environment)
 
     @abstractmethod
@@ -94,7 +89,6 @@ class World(ABC):
         """Say what the world holds, without what may differ from run to run."""
 
     def is_done(self) -> bool:
-        """Tell whether what is wanted is there, or where it is to be had."""
         return self.outcome() == self.wanted
 
     @abstractmethod
@@ -139,7 +133,6 @@ class Generating(World):
 
     @property
     def states(self) -> tuple[Files, Files]:
-        """The files before and after."""
         before, after = shown(self.pristine / "work tree"), self.wanted
         assert isinstance(after, dict)
         return before, after
@@ -216,7 +209,6 @@ class Collecting(World):
 
     @cached_property
     def base(self) -> str:
-        """The commit that main was at first."""
         return git(self.pristine / "work tree", "rev-parse", "main")
 
     def refuse_halves(self) -> None:
@@ -292,7 +284,6 @@ class Launching(World):
 
     @property
     def trial(self) -> TrialFolder:
-        """The folders of the trial."""
         return TrialFolder(self.now / "work tree")
 
     @property
@@ -344,7 +335,6 @@ class Launching(World):
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """Ask git about a repository."""
     return subprocess.run(
         ["git", *arguments], cwd=folder, check=True, capture_output=True, text=True
     ).stdout.strip()

@@ -35,7 +35,6 @@ def publish_row(clone: Path, row: str, budget: float = 600.0) -> None:
 
 
 def clones(remote: Path, folder: Path, number: int) -> list[Path]:
-    """Make a bare clone for each writer."""
     made = [folder / f"writer {item}" for item in range(number)]
     for clone in made:
         subprocess.run(["git", "clone", "-q", "--bare", str(remote), str(clone)], check=True)
@@ -64,7 +63,6 @@ def judge(remote: Path, number: int) -> None:
 
 
 def many_batches(folder: Path, number: int, trials: int) -> Sandbox:
-    """Merge so many batches of one sweep, each of so many trials."""
     sandbox = Sandbox.create(folder)
     for item in range(1, number + 1):
         sandbox.spec(xs=", ".join(map(str, range(item * trials))), parallelism=1)

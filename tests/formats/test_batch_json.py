@@ -47,7 +47,7 @@ def test_a_lock_reads_back_as_it_was_written() -> None:
         ("program.code.selection", {"paths": ["a"]}, "program.code: selected files belong in '.'"),
         ("program.data.at", {"mnist": 1}, "program.data.at[...]: Expected `str`, got `int`"),
         ("run.seed_base", 1.5, "run.seed_base: Expected `int`, got `float`"),
-        ("run.infrastructure", {"retries": -1}, "run.infrastructure: `0 <= retries` must hold"),
+        ("run.infrastructure", {"retries": -1}, "run.infrastructure.retries: Expected `int` >= 0"),
         ("files", {"job.yaml": "sha256:1"}, "files[...]: Expected `str` matching regex"),
         ("cluster", "../other", "cluster must be the name of a cluster, but got '../other'"),
         ("round", 0, "round: Expected `int` >= 1"),

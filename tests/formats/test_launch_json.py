@@ -77,7 +77,7 @@ def test_each_of_several_datasets_is_linked_by_its_name() -> None:
     data = Data("labels+mnist+words", "sha256:" + "d" * 64, {"labels": "../labels", "words": "text"})
 
     assert written(a_batch(data=data), SETTINGS)["data_at"] == {"labels": "../labels", "words": "text"}
-    assert data.as_written() == {"labels": {"at": "../labels"}, "mnist": {}, "words": {"at": "text"}}
+    assert data.as_written() == {"labels": "../labels", "mnist": None, "words": "text"}
 
 
 def test_the_limits_of_a_trial_stand_in_it() -> None:

@@ -9,7 +9,6 @@ RECORDS = {row: hashlib.sha256(str(row).encode()).hexdigest() for row in (0, 1, 
 
 
 def launchers(rows: dict[str, str | None]) -> str:
-    """Write a message as launch.py does."""
     return json.dumps({"rows": rows, "version": 1}, sort_keys=True, separators=(",", ":")) + "\n"
 
 

@@ -31,7 +31,6 @@ ENVIRONMENT = Environment("distributions", "sha256:" + "ab" * 32)
 
 
 def recorded(index: int = 0, **changes: Any) -> Record:
-    """Make a record with an environment."""
     return a_record(index, **{"environment": ENVIRONMENT, **changes})
 
 

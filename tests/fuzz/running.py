@@ -111,14 +111,12 @@ def fuzz(
 
 
 def executions(done: subprocess.CompletedProcess[str]) -> int:
-    """Read how many inputs a run has tried."""
     result = re.search(r"stat::number_of_executed_units:\s*([0-9]+)", done.stderr)
     assert result is not None, done.stderr[-4000:]
     return int(result[1])
 
 
 def seeds(target: str) -> list[bytes]:
-    """List what a target's mutations start from."""
     if target == "expression":
         return [text.encode() for text in EXPRESSIONS]
     files = [path.read_bytes() for path in sorted((ROOT / "tests/specs").glob("*/*.yaml"))]

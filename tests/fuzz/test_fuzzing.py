@@ -36,7 +36,7 @@ PLANTS = {
         (b"a: b\n", b"[c, d]", b"{e: f}"),
     ),
     "expression": Plant(
-        "generator/sweepledger/search/expressions.py",
+        "generator/sweepledger/expressions/evaluation.py",
         "except ZeroDivisionError as error",
         "except FloatingPointError as error",
         "ZeroDivisionError",

@@ -19,10 +19,10 @@ from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import SpecError, StorageError
 from sweepledger.problems import Problem
 from sweepledger.spec import ParsedSpec
+from tests.command_line import run_sweep
 from tests.repository import SPEC, Sandbox
 
 ROOT = Path(__file__).parents[2]
-Run = Callable[..., subprocess.CompletedProcess[str]]
 
 ELSEWHERE = {
     "G2 hard link": "reason: no commit can hold one; on a disk it is a plain file like any other",
@@ -190,9 +190,7 @@ def test_g3_nothing_of_a_local_configuration_runs(sandbox: Sandbox) -> None:
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("edit", ["hand", "extra", "missing", "crlf"], ids=lambda edit: f"G4 {edit}")
 @pytest.mark.parametrize("is_merged", [True, False], ids=["merged", "new"])
-def test_what_is_generated_is_not_edited(
-    sandbox: Sandbox, run_sweep: Run, edit: str, *, is_merged: bool
-) -> None:
+def test_what_is_generated_is_not_edited(sandbox: Sandbox, edit: str, *, is_merged: bool) -> None:
     if is_merged:
         name = sandbox.merged()
     else:
@@ -280,13 +278,11 @@ def test_g7_a_shallow_clone_and_a_worktree_work_alike(sandbox: Sandbox, tmp_path
 
 
 @pytest.mark.parametrize("state", ["none", "bare", "no git"], ids=lambda state: f"G7 {state}")
-def test_what_is_no_repository_is_told_in_a_sentence(
-    sandbox: Sandbox, run_sweep: Run, tmp_path: Path, state: str
-) -> None:
+def test_what_is_no_repository_is_told_in_a_sentence(sandbox: Sandbox, tmp_path: Path, state: str) -> None:
     folder = {"none": tmp_path, "bare": sandbox.remote, "no git": sandbox.root}[state]
-    environment = {"PATH": str(tmp_path)} if state == "no git" else {}
+    path = str(tmp_path) if state == "no git" else os.environ["PATH"]
 
-    done = run_sweep("check", cwd=folder, **environment)
+    done = run_sweep("check", cwd=folder, PATH=path)
 
     assert done.returncode == 3
     assert "Traceback" not in done.stderr
@@ -331,7 +327,7 @@ NAMES = [b"new\nline", b"-rf", b"\xff\xfe", b"tab\there", b"::error::", b"--uplo
 
 
 @pytest.mark.parametrize("name", NAMES, ids=lambda name: f"G11 {name!r}")
-def test_odd_names_are_told_and_obeyed_by_nothing(sandbox: Sandbox, run_sweep: Run, name: bytes) -> None:
+def test_odd_names_are_told_and_obeyed_by_nothing(sandbox: Sandbox, name: bytes) -> None:
     sandbox.merged()
     folder = sandbox.root / "overlays/active/odd"
     folder.mkdir()
@@ -351,7 +347,7 @@ def test_odd_names_are_told_and_obeyed_by_nothing(sandbox: Sandbox, run_sweep: R
     ["$(id)", "a;id", "--upload-pack=x", "`id`", "a&&b", "{{x}}", "-x"],
     ids=lambda item: f"G12 {item}",
 )
-def test_a_branch_of_any_name_is_a_name(sandbox: Sandbox, run_sweep: Run, branch: str) -> None:
+def test_a_branch_of_any_name_is_a_name(sandbox: Sandbox, branch: str) -> None:
     sandbox.merged()
     sandbox.git("update-ref", f"refs/heads/{branch}", "HEAD")
 

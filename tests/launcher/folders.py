@@ -50,7 +50,6 @@ LATE = 'echo $PPID >> "$HERE/late"; kill -CHLD $PPID'
 
 
 def make_late(folder: Path, launcher: int) -> None:
-    """Let an hour go by for a launcher, as `LATE` does."""
     with (folder / "late").open("a", encoding="utf-8") as file:
         file.write(f"{launcher}\n")
     os.kill(launcher, signal.SIGCHLD)
@@ -84,12 +83,10 @@ def wait_for(path: Path) -> None:
 
 
 def shell(script: str) -> list[Any]:
-    """Make a command of a shell script."""
     return ["sh", "-c", script]
 
 
 def python(script: str) -> list[Any]:
-    """Make a command of a Python script."""
     return [sys.executable, "-I", "-S", "-c", script]
 
 
@@ -193,7 +190,6 @@ class TrialFolder:
         return {name: value for name, value in given.items() if value}
 
     def write(self) -> None:
-        """Lay out all that the launcher reads."""
         (self.root / "table").mkdir(exist_ok=True)
         (self.root / "scratch").mkdir(exist_ok=True)
         self.code.mkdir(exist_ok=True)
@@ -252,7 +248,6 @@ class TrialFolder:
         return read
 
     def record(self) -> Any:
-        """Read the one record."""
         (record,) = self.records().values()
         return record
 

@@ -15,7 +15,6 @@ METRIC = {"name": "val/acc", "source": "result", "format": "jsonl"}
 
 @pytest.fixture
 def captured(trial_folder: TrialFolder, any_python: str) -> TrialFolder:
-    """A trial whose metrics are captured."""
     trial_folder.interpreter = any_python
     trial_folder.columns = [("lr", "number"), ("opt.name", "string")]
     trial_folder.rows = ['t00000000000,0.25,"adam"']

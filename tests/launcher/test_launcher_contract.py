@@ -1,6 +1,5 @@
 """The launcher's own contract broken: one clear line, exit 43 or 74, and nothing started."""
 
-import json
 import os
 import subprocess
 
@@ -67,27 +66,6 @@ def test_a_table_whose_bytes_changed_is_refused_with_both_digests(trial_folder: 
         43,
         [f"hyperparams.csv must have the digest sha256:{'0' * 64}, got {digest}"],
     )
-
-
-def test_a_malformed_row_is_refused(trial_folder: TrialFolder) -> None:
-    trial_folder.rows = [f"{TRIALS[0]},x"]
-
-    run = trial_folder.run()
-
-    assert (run.code, run.said) == (
-        43,
-        ["hyperparams.csv: learning_rate must be a cell of type number, got x"],
-    )
-
-
-def test_a_launch_json_that_is_cut_is_refused(trial_folder: TrialFolder) -> None:
-    cut = trial_folder.root / "cut.json"
-    cut.write_text(json.dumps(trial_folder.launch_json())[:-1])
-
-    run = trial_folder.run(SWEEP_LAUNCH=str(cut))
-
-    assert run.code == 43
-    assert run.said[0].startswith("launch.json cannot be read: Expecting ',' delimiter")
 
 
 def test_files_behind_links_are_read_as_kubernetes_mounts_them(trial_folder: TrialFolder) -> None:
@@ -192,7 +170,7 @@ def test_an_error_in_the_record_is_cut(trial_folder: TrialFolder) -> None:
 def test_the_launcher_stands_alone() -> None:
     text = LAUNCHER.read_text(encoding="utf-8")
 
-    assert {path.name for path in FOLDER.iterdir()} == {
+    assert {path.name for path in FOLDER.iterdir() if path.is_file()} == {
         "kustomization.yaml",
         "launch.py",
         "record.schema.json",

@@ -47,7 +47,6 @@ def counted(
 
 
 def to_files(trial_folder: TrialFolder) -> subprocess.Popen[bytes]:
-    """Start the launcher as `sweep run` does."""
     with (trial_folder.root / "stderr").open("ab") as stderr:
         return trial_folder.start(subprocess.DEVNULL, stderr.fileno())
 

@@ -1,10 +1,8 @@
 """Disruptions: pods that the cluster ended are counted and bounded, and no trial can pretend to be one."""
 
-import json
-
 import pytest
 
-from tests.launcher.folders import REPORT, TRIALS, TrialFolder, launch, shell
+from tests.launcher.folders import REPORT, TRIALS, TrialFolder, shell
 
 BEGAN = f"touch $HERE/began; {REPORT}"
 
@@ -55,14 +53,6 @@ def test_another_rank_does_not_start_either(trial_folder: TrialFolder) -> None:
     assert not (trial_folder.root / "began").exists()
 
 
-def test_a_program_that_exits_with_44_is_not_taken_for_disrupted(trial_folder: TrialFolder) -> None:
-    trial_folder.command = shell("exit 44")
-
-    record = trial_folder.try_once()
-
-    assert (record["status"], record["reason"], record["exit"]) == ("failed", "exit-44", 1)
-
-
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "name",
@@ -87,14 +77,3 @@ def test_a_rule_cannot_have_the_name_of_another_ending(name: str, trial_folder: 
 
     assert run.code == 43
     assert run.said[0].startswith("launch.json: stop: rule must be a word of its own in small letters, got ")
-
-
-def test_max_disruptions_is_required(trial_folder: TrialFolder) -> None:
-    trial_folder.write()
-    path = trial_folder.root / "launch.json"
-    members = json.loads(path.read_bytes())
-    del members["max_disruptions"]
-    path.write_text(json.dumps(members))
-
-    with pytest.raises(launch.Refused, match="launch: max_disruptions must be int, got None"):
-        launch.read_launch(str(path))

@@ -35,6 +35,7 @@ def verdict(code: int, cause: int, value: float | None, reason: str | None = Non
         (REPORT, "ok", None, 0),
         (f"{REPORT}; exit 42", "diverged", "bad-hyperparameters", 42),
         (f"{REPORT}; exit 43", "failed", "bad-sweep", 43),
+        (f"{REPORT}; exit 44", "failed", "exit-44", 1),
         (f"{REPORT}; exit 1", "failed", "exit-1", 1),
         (f"{REPORT}; exit 7", "failed", "exit-7", 7),
         (f"{REPORT}; exit 74", "failed", "exit-74", 74),

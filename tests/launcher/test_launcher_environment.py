@@ -16,7 +16,6 @@ from tests.launcher.folders import REPORT, TrialFolder, launch, shell
 
 
 def distributions(folder: Path, *entries: str) -> Path:
-    """Make a folder with the metadata of distributions."""
     for entry in entries:
         (folder / entry).mkdir(parents=True)
     return folder
@@ -68,6 +67,52 @@ def test_a_changed_distribution_changes_the_digest(
     after = trial_folder.try_once(PYTHONPATH=str(folder))["environment"]["digest"]
 
     assert same == before != after
+
+
+@pytest.mark.parametrize("change", ["added", "upgraded", "removed", "path file", "egg"])
+def test_a_process_that_lists_a_folder_again_sees_each_change(
+    change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(launch.main.__globals__, "OLD_CHANGE", -(10**18))
+    folder = distributions(tmp_path / "lib", "torch-2.1.0.dist-info", "foo-1.0.dist-info")
+    other = distributions(tmp_path / "other", "bar-3.dist-info")
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    before = launch.list_distributions(sys.executable).decode()
+    changed = folder.stat().st_ctime_ns
+
+    match change:
+        case "added":
+            distributions(folder, "baz-1.dist-info")
+        case "upgraded":
+            (folder / "foo-1.0.dist-info").rename(folder / "foo-2.0.dist-info")
+        case "removed":
+            (folder / "foo-1.0.dist-info").rmdir()
+        case "path file":
+            (folder / "other.pth").write_text(f"{other}\n")
+        case "egg":
+            distributions(folder, "baz.egg-info")
+            (folder / "baz.egg-info/PKG-INFO").write_text("Version: 1\n")
+            launch.list_distributions(sys.executable)
+            (folder / "baz.egg-info/PKG-INFO").write_text("Version: 2\n")
+    while folder.stat().st_ctime_ns == changed:
+        os.utime(folder)
+
+    after = launch.list_distributions(sys.executable).decode()
+    expected = {
+        "added": {"baz==1"},
+        "upgraded": {"foo==2.0", "foo==1.0"},
+        "removed": {"foo==1.0"},
+        "path file": {"bar==3"},
+        "egg": {"baz==2"},
+    }
+    assert {*after.split("\n")} ^ {*before.split("\n")} == expected[change]
+
+
+def test_a_folder_that_nobody_changed_is_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(launch.main.__globals__, "OLD_CHANGE", -(10**18))
+    folder = str(distributions(tmp_path / "lib", "torch-2.1.0.dist-info"))
+
+    assert launch.installed_in(folder) is launch.installed_in(folder)
 
 
 def test_names_are_normalized_and_versions_come_from_folders_or_eggs(

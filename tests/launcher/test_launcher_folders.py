@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 import pytest
 
-from sweepledger.engine.datasets import data_state
+from sweepledger.repo.datasets import data_state
 from sweepledger.spec.rules import environment
 from sweepledger.storage import folder_state
 from tests.launcher.folders import LAUNCHER, REPORT, TrialFolder, ended, launch, python, shell
@@ -37,7 +37,6 @@ def put(folder: Path, **files: str | bytes) -> None:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Return the files of a folder."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
     }
@@ -86,19 +85,6 @@ def test_nothing_that_a_command_writes_reaches_the_code(script: str, trial_folde
 
     assert contents(trial_folder.code) == before
     assert folder_state(trial_folder.code) == state
-
-
-def test_what_a_program_writes_beside_itself_stays_in_the_copy(trial_folder: TrialFolder) -> None:
-    put(
-        trial_folder.code,
-        package__train_py="import os, pathlib\n"
-        "(pathlib.Path(__file__).resolve().parent / 'cache.txt').write_text('x')\n"
-        "(pathlib.Path(__file__).parents[1] / 'best.txt').write_text('x')\n" + RESULT,
-    )
-    trial_folder.command = [sys.executable, "package/train.py"]
-
-    assert trial_folder.try_once()["status"] == "ok"
-    assert set(contents(trial_folder.code)) == {"package/train.py"}
 
 
 def test_no_attempt_sees_what_another_wrote(trial_folder: TrialFolder) -> None:
@@ -215,6 +201,37 @@ def test_no_attempt_sees_what_an_ended_one_left_in_its_folders(
     assert {*second} >= {"home", "run", "tmp", "trial.json"}
     assert not {*second} & {"deep", "earlier", "home.old"}
     assert len(list((local_folder.root / "scratch").glob("trial-*"))) == 1
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "ln $SWEEP_TRIAL $HERE/kept",
+        "mv $SWEEP_TRIAL $HERE/kept; ln -s $HERE/kept $SWEEP_TRIAL",
+        "mv $SWEEP_TRIAL $HERE/kept; mkfifo $SWEEP_TRIAL",
+        "mv $SWEEP_TRIAL $HERE/kept; mkdir $SWEEP_TRIAL",
+        "cp $SWEEP_TRIAL $HERE/kept; chmod 0 $SWEEP_TRIAL",
+    ],
+    ids=["other name", "link", "pipe", "folder", "mode"],
+)
+def test_the_values_of_the_next_attempt_are_in_a_file_of_its_own(
+    script: str, local_folder: TrialFolder
+) -> None:
+    said(local_folder, script, SWEEP_COPIES="1")
+    end_attempt(local_folder)
+    (local_folder.root / "kept").write_text("kept")
+
+    lines = said(local_folder, "cat $SWEEP_TRIAL; stat -c %F:%h:%a $SWEEP_TRIAL", SWEEP_COPIES="1")
+
+    assert "".join(lines).endswith("}regular file:1:644")
+    assert (local_folder.root / "kept").read_text() == "kept"
+
+
+def test_a_file_of_values_that_nobody_changed_is_written_again(local_folder: TrialFolder) -> None:
+    first = said(local_folder, "stat -c %i $SWEEP_TRIAL; cat $SWEEP_TRIAL", SWEEP_COPIES="1")
+    end_attempt(local_folder)
+
+    assert said(local_folder, "stat -c %i $SWEEP_TRIAL; cat $SWEEP_TRIAL", SWEEP_COPIES="1") == first
 
 
 def test_a_file_that_another_process_has_open_is_copied_anew(local_folder: TrialFolder) -> None:
@@ -515,7 +532,6 @@ def test_a_command_gets_no_variable_that_leads_to_what_other_trials_have(local_f
 
 
 def write_code(folder: Path) -> None:
-    """Write code with all that a folder may have."""
     put(folder, main_py="x", package__deep__data_txt="x", _hidden="x", größe="ü")
     (folder / "empty").mkdir()
     (folder / "main.py").chmod(0o755)
@@ -719,7 +735,6 @@ def test_a_dataset_may_replace_nothing_and_lie_one_level_up_at_most(
 
 
 def kept(folder: TrialFolder, patterns: list[str], script: str) -> list[str]:
-    """Return the artifacts of a trial that keeps what matches."""
     folder.changes = {"keep": patterns, **folder.changes}
     folder.command = shell(f"{script}; {REPORT}")
     record = folder.try_once()
@@ -801,19 +816,6 @@ OLD = '{"test_accuracy": 0.99}'
 
 @pytest.mark.parametrize(
     "script",
-    ["true", "touch metrics", f"printf '{OLD}' > metrics", "cp metrics x; rm metrics; mv x metrics"],
-    ids=["untouched", "touched", "same bytes", "replaced by a copy"],
-)
-def test_a_file_of_the_code_without_anything_new_does_not_count(
-    script: str, trial_folder: TrialFolder
-) -> None:
-    record = reported(trial_folder, script, OLD)
-
-    assert (record["reason"], record["metrics"], record["exit"]) == ("metric-missing", {}, 1)
-
-
-@pytest.mark.parametrize(
-    "script",
     ["printf '{}' > metrics", "rm metrics; printf '{}' > metrics", "printf '{}' > x; mv x metrics"],
     ids=["written over", "written anew", "replaced"],
 )
@@ -852,24 +854,6 @@ def test_of_a_file_of_the_code_only_what_was_appended_counts(
     assert [value for _, value in record.get("curves", {}).get("test_accuracy", [])] == (
         [] if metric["format"] == "log" else [0.2, 0.3]
     )
-
-
-@pytest.mark.parametrize(
-    ("before", "metric"),
-    [
-        ("test_accuracy=0.9\n", {"format": "text"}),
-        ("test_accuracy\n0.9\n", {"format": "csv"}),
-        (f"{OLD}\n", {"format": "jsonl"}),
-    ],
-    ids=["text", "csv", "jsonl"],
-)
-def test_lines_of_the_code_alone_are_no_result(
-    before: str, metric: dict[str, Any], trial_folder: TrialFolder
-) -> None:
-    assert reported(trial_folder, "touch metrics", before, **metric)["reason"] == "metric-missing"
-    record = reported(trial_folder, "echo >> metrics", before, **metric)
-
-    assert record["metrics"] == {}
 
 
 COPY_OF_PARENT = 'cp -R "$SWEEP_PARENT/." "$SWEEP_CHECKPOINTS"'
@@ -968,15 +952,8 @@ def test_a_path_outside_the_folders_of_the_attempt_is_refused(path: str, trial_f
     record = reported(trial_folder, f"touch $HERE/began; {REPORT}", path=path)
 
     assert (record["reason"], record["exit"]) == ("bad-sweep", 43)
+    assert record["details"]["error"].startswith("metric.path ")
     assert not (trial_folder.root / "began").exists()
-
-
-def test_a_path_outside_is_named_as_the_sweep_has_it(trial_folder: TrialFolder) -> None:
-    record = reported(trial_folder, REPORT, path="$HERE/metrics")
-
-    assert record["details"]["error"] == (
-        "metric.path must be in the working directory or another folder of the trial, got $HERE/metrics"
-    )
 
 
 # -------------------------------------------------------------------------------------- several rows in one pod

@@ -19,7 +19,6 @@ def metric(**changes: Any) -> dict[str, Any]:
 
 
 def read(content: str | bytes, tmp_path: Path, **changes: Any) -> Any:
-    """Return the report of a file."""
     path = tmp_path / "file"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return launch.read_report(None, launch.Files(str(path)), metric(**changes))
@@ -172,13 +171,6 @@ def test_a_path_with_a_variable_that_is_not_set_is_refused(trial_folder: TrialFo
     )
 
 
-def test_a_link_instead_of_a_file_is_not_followed(trial_folder: TrialFolder) -> None:
-    trial_folder.changes = {"metric": {"name": "test_accuracy", "source": "result", "path": "m.json"}}
-    trial_folder.command = shell("ln -s /etc/passwd m.json")
-
-    assert trial_folder.try_once()["reason"] == "metric-missing"
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -203,7 +195,6 @@ LOOSE = "could take too long, because it can divide a line in more than 10000000
 
 
 def matched(text: str, *patterns: str, **changes: Any) -> Any:
-    """Return the report of what was printed."""
     complete = metric(source="stdout", format="regex", patterns=list(patterns), **changes)
     stream = launch.Stream(complete)
     stream.feed(text.encode())
@@ -354,7 +345,6 @@ VERSION = frame(varint(1 << 3 | 1) + struct.pack("<d", 1.7e9) + field(3, b"brain
 
 
 def events(tmp_path: Path, content: bytes, name: str = "events.out.tfevents.1.host", **changes: Any) -> Any:
-    """Return the report of an event file."""
     files = launch.Files("", str(tmp_path), [str(tmp_path)], shown="runs", is_folder=True)
     (tmp_path / name).write_bytes(content)
     return launch.read_report(None, files, metric(format="tensorboard", path="x", **changes))
@@ -405,21 +395,6 @@ def test_what_is_no_scalar_is_passed_over(value: bytes, tmp_path: Path) -> None:
     report = events(tmp_path, VERSION + event(1, ("x", value), ("loss", simple(0.5))))
 
     assert (report.metrics, report.details) == ({"loss": 0.5}, {})
-
-
-@pytest.mark.parametrize(
-    ("steps", "restarts"),
-    [((1, 2, 3), 0), ((1, 2, 1, 2, 1, 2), 2), ((10, 20, 5), 1), ((0, 7, 9), 0), ((3, 2, 1), 2)],
-    ids=str,
-)
-def test_steps_of_event_files_that_restart_are_counted(
-    steps: tuple[int, ...], restarts: int, tmp_path: Path
-) -> None:
-    points = b"".join(event(step, ("loss", simple(0.5))) for step in steps)
-
-    report = events(tmp_path, VERSION + points)
-
-    assert (report.reason, report.details) == (None, {"steps_restarted": restarts} if restarts else {})
 
 
 def test_a_record_with_a_wrong_checksum_is_skipped_and_counted(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ import os
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -30,7 +29,6 @@ def feed(path: Path, *chunks: bytes) -> bytes:
 
 
 def numbered(size: int) -> bytes:
-    """Make bytes of which every part is unlike the others."""
     return b"".join(b"%07d\n" % number for number in range(size // 8 + 1))[:size]
 
 
@@ -53,13 +51,6 @@ def test_of_more_output_head_and_tail_are_kept_and_a_line_counts_the_rest(
 
     line = b"\n[launch.py cut %d bytes here]\n" % cut
     assert kept == content[:KEPT] + line + content[-KEPT:]
-
-
-def test_the_tail_takes_bounded_memory(tmp_path: Path) -> None:
-    tee = launch.Tee(-1, str(tmp_path / "out"), len)
-    for _ in range(100):
-        tee.keep(b"x" * 65536)
-        assert len(tee.tail) <= 2 * KEPT
 
 
 def test_stdout_and_stderr_are_copied_through_and_kept_apart(trial_folder: TrialFolder) -> None:
@@ -218,17 +209,3 @@ def test_what_an_earlier_attempt_planted_is_never_written_through(
     assert run.said[0].startswith("results volume, scratch folder or node failed: [Errno ")
     assert target.read_text() == "precious"
     assert not (trial_folder.root / "began").exists()
-
-
-def test_reading_ends_with_the_output(tmp_path: Path) -> None:
-    reader, writer = os.pipe()
-    tee = launch.Tee(-1, str(tmp_path / "out"), len)
-    with os.fdopen(reader, "rb") as source:
-        tee.copy(source)
-        os.write(writer, b"x")
-        os.close(writer)
-        tee.join(5)
-
-        assert not tee.is_alive()
-        assert isinstance(tee, threading.Thread)
-        assert tee.daemon

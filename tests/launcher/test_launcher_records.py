@@ -121,12 +121,6 @@ def test_a_record_says_everything(trial_folder: TrialFolder) -> None:
     }
 
 
-def test_a_record_says_process_where_nothing_else_is_said(trial_folder: TrialFolder) -> None:
-    record = trial_folder.try_once()
-
-    assert (record["ran"], record["node"], record["data"]) == ("process", None, None)
-
-
 def test_a_record_is_one_line_of_ascii_with_sorted_keys(trial_folder: TrialFolder) -> None:
     trial_folder.command = shell(
         'printf \'{"test_accuracy": 0.5, "name": "größe\\ud800"}\' > "$SWEEP_RESULT"'
@@ -305,12 +299,6 @@ def test_an_attempt_without_a_name_makes_one_of_its_own(trial_folder: TrialFolde
     assert all(name == f"{record['uid']}.json" for name, record in records.items())
 
 
-def test_a_missing_folder_is_made_with_its_parents(trial_folder: TrialFolder) -> None:
-    assert not trial_folder.results.parent.exists()
-
-    assert trial_folder.run().code == 0
-
-
 def test_a_good_trial_leaves_no_empty_folders(trial_folder: TrialFolder) -> None:
     trial_folder.run()
 
@@ -333,6 +321,55 @@ def test_checkpoints_outlive_attempts_until_one_is_ok(
     trial_folder.run()
 
     assert (trial_folder.results / "checkpoints" / "a" / "b").exists() == kept
+
+
+@pytest.mark.parametrize("target", ["../other/checkpoints", "$HERE/other/checkpoints", ".."])
+@pytest.mark.parametrize("end", ["exit 0", "exit 1"])
+def test_a_trial_leads_none_that_continues_it_to_the_checkpoints_of_another(
+    end: str, target: str, trial_folder: TrialFolder
+) -> None:
+    other = trial_folder.root / "other/checkpoints"
+    other.mkdir(parents=True)
+    (other / "last").write_text("7")
+    trial_folder.changes = {"keep_checkpoints": True}
+    trial_folder.command = shell(
+        f'rm -r "$SWEEP_CHECKPOINTS"; ln -s "{target}" "$SWEEP_CHECKPOINTS"; {REPORT}; {end}'
+    )
+
+    trial_folder.run()
+
+    assert len(trial_folder.records()) == 1
+    assert not (trial_folder.results / "checkpoints").is_symlink()
+    assert (other / "last").read_text() == "7"
+
+
+@pytest.mark.parametrize(
+    "writes",
+    [
+        "echo in place > $SWEEP_PARENT/state",
+        "rm -r $SWEEP_PARENT/deep; mv $SWEEP_PARENT/state $SWEEP_PARENT/deep",
+        "echo through a link > $SWEEP_PARENT/latest",
+        "cd $SWEEP_PARENT; echo >> deep/state; touch deep/new",
+    ],
+)
+def test_a_trial_that_goes_on_in_place_changes_nothing_of_the_one_that_it_continues(
+    writes: str, trial_folder: TrialFolder
+) -> None:
+    parent = trial_folder.root / "parent"
+    (parent / "deep").mkdir(parents=True)
+    for name in ("state", "deep/state"):
+        (parent / name).write_text("7\n")
+    (parent / "latest").symlink_to(parent / "state")
+    trial_folder.command = shell(f"cat $SWEEP_PARENT/latest $SWEEP_PARENT/deep/state; {writes}; {REPORT}")
+
+    run = trial_folder.run(SWEEP_PARENT=str(parent))
+
+    assert run.out.startswith(b"7\n7\n")
+    assert [record["status"] for record in trial_folder.records().values()] == ["ok"]
+    files = {path.relative_to(parent).as_posix(): path.read_text() for path in parent.rglob("*state")}
+    assert files == {"state": "7\n", "deep/state": "7\n"}
+    assert sorted(path.name for path in parent.iterdir()) == ["deep", "latest", "state"]
+    assert [path.name for path in (parent / "deep").iterdir()] == ["state"]
 
 
 def test_an_attempt_finds_the_checkpoints_of_the_last_one_and_keeps_its_own_artifacts(
@@ -379,7 +416,6 @@ def test_the_copy_is_whole_up_to_4095_bytes(size: int, whole: bool, trial_folder
 
 
 def hold(folder: TrialFolder) -> int:
-    """Take the trial's lock."""
     folder.results.mkdir(parents=True, exist_ok=True)
     file = os.open(folder.results / ".lock", os.O_RDWR | os.O_CREAT)
     fcntl.flock(file, fcntl.LOCK_EX)
@@ -407,18 +443,6 @@ def test_of_two_launchers_at_once_one_starts_the_trial(trial_folder: TrialFolder
     run = ended(second)
     assert (run.code, run.said) == (0, [f"{TRIALS[0]}: ok already, by attempt uid-1: nothing to do"])
     assert starts(trial_folder) == 1
-
-
-def test_a_waiting_launcher_says_so_once_and_goes_on_when_the_lock_is_free(trial_folder: TrialFolder) -> None:
-    file = hold(trial_folder)
-    launcher = trial_folder.start()
-    assert first_line(launcher) == WAITING
-    time.sleep(0.3)
-    os.close(file)
-
-    run = ended(launcher)
-
-    assert (run.code, run.said) == (0, [f"{TRIALS[0]}: ok: test_accuracy=0.5"])
 
 
 def test_a_waiting_launcher_can_be_stopped(trial_folder: TrialFolder) -> None:

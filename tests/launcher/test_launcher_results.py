@@ -16,7 +16,6 @@ MEBIBYTE = 1024 * 1024
 
 
 def read(content: bytes | str, tmp_path: Path, objective: str = "loss") -> Any:
-    """Give the report that a result file makes."""
     path = tmp_path / "result.json"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return launch.report_of_file(str(path), [objective])
@@ -304,10 +303,6 @@ def test_any_other_line_is_none(line: bytes) -> None:
     assert scan(line + b"\n", line) == {}
 
 
-def test_the_last_line_of_a_name_counts() -> None:
-    assert scan(b"loss=3\nacc=1\nloss=2\nacc=2\nloss=1") == {"loss": 1.0, "acc": 2.0}
-
-
 @given(st.lists(st.integers(0, 40), max_size=8))
 @settings(max_examples=50, deadline=None)
 def test_it_does_not_matter_in_what_pieces_the_output_comes(cuts: list[int]) -> None:
@@ -317,15 +312,6 @@ def test_it_does_not_matter_in_what_pieces_the_output_comes(cuts: list[int]) -> 
     chunks = [text[start:end] for start, end in itertools.pairwise(places)]
 
     assert scan(*chunks) == {"loss": 2.25, "acc": 0.5, "last": 7.0}
-
-
-def test_a_hundred_names_are_counted_and_the_deciding_one_always_is() -> None:
-    lines = b"".join(b"m%d=1\n" % number for number in range(102))
-
-    found = scan(lines + b"loss=3\nm0=2\nm101=2\n")
-
-    assert list(found) == [*(f"m{number}" for number in range(100)), "loss"]
-    assert (found["m0"], found["loss"]) == (2.0, 3.0)
 
 
 @pytest.mark.parametrize(("length", "counts"), [(64 * 1024, True), (64 * 1024 + 1, False), (300_000, False)])
@@ -381,17 +367,6 @@ def test_stdout_does_not_matter_where_the_sweep_does_not_say_so(trial_folder: Tr
     trial_folder.command = shell("echo test_accuracy=0.5")
 
     assert trial_folder.try_once()["details"] == {"error": "the trial wrote no $SWEEP_RESULT"}
-
-
-def test_no_such_line_on_stdout_is_a_missing_metric(trial_folder: TrialFolder) -> None:
-    trial_folder.changes = {"metric": {"name": "loss", "source": "stdout"}}
-    trial_folder.command = shell("echo accuracy=1")
-
-    record = trial_folder.try_once()
-
-    assert (record["status"], record["reason"], record["exit"]) == ("failed", "metric-missing", 1)
-    assert record["metrics"] == {"accuracy": 1.0}
-    assert record["details"]["error"].startswith("there is no line loss=NUMBER on stdout")
 
 
 def test_artifacts_enter_the_record_in_order_with_size_and_digest(trial_folder: TrialFolder) -> None:

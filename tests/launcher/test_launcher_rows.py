@@ -16,7 +16,6 @@ REPORT = 'printf \'{"test_accuracy": 0.%d}\' $JOB_ID > "$SWEEP_RESULT"'
 
 @pytest.fixture
 def rows(trial_folder: TrialFolder) -> TrialFolder:
-    """A table of six rows."""
     trial_folder.rows = [f"t0000000000{number},{number}" for number in range(6)]
     trial_folder.command = shell(REPORT)
     trial_folder.changes = {"pack": {"at_once": 3}}

@@ -346,13 +346,6 @@ def test_a_trial_is_pruned_by_what_it_reported_and_not_by_when_it_was_read(
     assert (result.broken and result.broken.step) == ends
 
 
-def test_without_rules_nothing_follows_and_nothing_is_looked_at_twice(trial_folder: TrialFolder) -> None:
-    trial_folder.changes = {"metric": JSONL, "stop": []}
-    trial_folder.command = python(TO_FILE.format(values="[0.0] * 9", then=0))
-
-    assert trial_folder.try_once()["status"] == "ok"
-
-
 def test_following_costs_no_busy_loop(trial_folder: TrialFolder) -> None:
     trial_folder.changes = {"metric": JSONL, "stop": [MEDIAN]}
     trial_folder.command = shell("sleep 1.5; echo '{\"test_accuracy\": 1}' > $SWEEP_RESULT")

@@ -29,7 +29,6 @@ class Packed:
     """Of its pods, as the Job controller counts them."""
 
     def start(self, **variables: str) -> subprocess.Popen[bytes]:
-        """Start the next pod, as a process of its own."""
         self.pods += 1
         variables = {"SWEEP_FAILURES": str(self.failures), **variables}
         self.folder.write()
@@ -92,7 +91,6 @@ OK = [("ok", None, 1)]
 
 
 def row_does(packed: Packed, script: str, row: int = 0, other: str = REPORT) -> None:
-    """Let a row do something else than the others; every start is noted."""
     note = "echo $JOB_ID >> $HERE/starts"
     packed.folder.command = shell(f"{note}; if [ $JOB_ID = {row + 1} ]; then {script}; else {other}; fi")
 
@@ -296,3 +294,45 @@ def test_packs_run_in_every_python(any_python: str, packed: Packed) -> None:
     row_does(packed, "exit 7")
 
     assert [packed.run().code, packed.run().code] == [7, 42]
+
+
+LEAVES = "ls -A $MEMORY > $HERE/seen-$JOB_ID; mkdir -p $MEMORY/folder; echo $JOB_ID > $MEMORY/folder/best"
+"""Say what is in shared memory, and leave something there."""
+
+
+@pytest.mark.parametrize(
+    "leaves",
+    [LEAVES, f"{LEAVES}; ln -s /etc $MEMORY/link; exit 7", f"{LEAVES}; (sleep 60 < $MEMORY/folder/best &)"],
+    ids=["a folder", "a failing trial", "a file that a process has open"],
+)
+def test_no_row_finds_what_an_earlier_one_left_in_shared_memory(packed: Packed, leaves: str) -> None:
+    memory = packed.folder.root / "memory"
+    memory.mkdir()
+    packed.folder.changes["pack"]["at_once"] = 1
+    row_does(packed, leaves, other=leaves)
+
+    packed.run(SWEEP_SHARED_MEMORY=str(memory), MEMORY=str(memory))
+
+    assert {(packed.folder.root / f"seen-{number + 1}").read_text() for number in range(ROWS)} == {""}
+
+
+def test_a_row_keeps_its_shared_memory_while_rows_beside_it_begin_and_end(packed: Packed) -> None:
+    memory = packed.folder.root / "memory"
+    memory.mkdir()
+    waits = "touch $MEMORY/own; while [ ! -e $HERE/last ]; do sleep 0.01; done; ls $MEMORY > $HERE/seen"
+    row_does(packed, f"{waits}; {REPORT}", other=f"[ $JOB_ID != {ROWS} ] || touch $HERE/last; {REPORT}")
+
+    packed.run(SWEEP_SHARED_MEMORY=str(memory), MEMORY=str(memory))
+
+    assert packed.records() == dict.fromkeys(range(ROWS), OK)
+    assert (packed.folder.root / "seen").read_text() == "own\n"
+
+
+def test_no_row_begins_beside_shared_memory_that_cannot_be_emptied(packed: Packed) -> None:
+    run = packed.run(SWEEP_SHARED_MEMORY="/proc/self/fdinfo")
+
+    assert run.code not in {0, 42}, "the next pod has other memory"
+    assert "shared memory cannot be emptied for the next trial" in run.err
+    assert packed.records() == {row: [] for row in range(ROWS)}
+    assert packed.run().code == 0
+    assert packed.records() == dict.fromkeys(range(ROWS), OK)

@@ -24,7 +24,6 @@ def when(name: str, domain: Domain, parent: str, *values: Value) -> Parameter:
 
 
 def column(domain: Domain, values: Sequence[Value]) -> Coverage:
-    """Cover one parameter with some values."""
     return coverage(of_domains(x=domain), [{"x": value} for value in values])
 
 

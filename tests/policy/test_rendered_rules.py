@@ -232,7 +232,6 @@ def test_what_the_generator_renders_has_no_fault(shape: Shape, rendered: Rendere
 
 
 def nodes(value: Any, *path: Any) -> Iterator[tuple[Any, ...]]:
-    """Give the way to every mapping, list and value."""
     yield path
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, below in pairs:

@@ -46,7 +46,6 @@ def pod_of(manifests: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def pod_templates(node: Any) -> list[dict[str, Any]]:
-    """Find the pod templates in manifests, of any kind."""
     if isinstance(node, dict) and isinstance(node.get("spec"), dict) and "containers" in node["spec"]:
         return [node]
     parts = node.values() if isinstance(node, dict) else node if isinstance(node, list | tuple) else ()

@@ -12,7 +12,11 @@ def refusals(
     policy: Manifest, manifest: Manifest, operation: str = "CREATE", *, old: Manifest | None = None
 ) -> set[str]:
     """Return the messages of the rules that do not hold."""
-    given: dict[str, Any] = {"object": manifest, "request": {"operation": operation}, "variables": {}}
+    given: dict[str, Any] = {
+        "object": _with_kind(manifest),
+        "request": {"operation": operation},
+        "variables": {},
+    }
     if old is not None:
         given["oldObject"] = old
     for variable in policy["spec"].get("variables", ()):
@@ -23,6 +27,11 @@ def refusals(
     if not isinstance(held, list):  # the error of one of them
         held = [evaluated(rule["expression"], given) for rule in rules]
     return {rule["message"] for rule, holds in zip(rules, held, strict=True) if holds is not True}
+
+
+def _with_kind(manifest: Manifest) -> Manifest:
+    """Give a pod template the kind of the pods that are made of it; a Job has a template of its own."""
+    return {"kind": "Job" if "template" in manifest.get("spec", {}) else "Pod", **manifest}
 
 
 def evaluated(expression: str, given: dict[str, Any]) -> Any:
@@ -55,5 +64,5 @@ def _plain(value: Any) -> Any:
 
 def is_judged(policy: Manifest, manifest: Manifest, old: Manifest) -> bool:
     """Tell whether the rules look at an update at all."""
-    given = {"object": manifest, "oldObject": old, "request": {"operation": "UPDATE"}}
+    given = {"object": _with_kind(manifest), "oldObject": old, "request": {"operation": "UPDATE"}}
     return all(evaluated(condition["expression"], given) for condition in policy["spec"]["matchConditions"])

@@ -61,12 +61,10 @@ def _documents(content: bytes) -> tuple[dict[str, Any], ...]:
     return tuple(yaml.load_all(content))
 
 
-def policies(settings: Settings, shapes: tuple[Shape, ...] = ()) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Give the admission policies for the Jobs and for the pods of trials."""
+def trial_policy(settings: Settings = PLATFORM_SETTINGS, shapes: tuple[Shape, ...] = ()) -> dict[str, Any]:
+    """Give the admission policy for the Jobs and pods of trials."""
     tree = a_platform(settings, a_source(shapes=shapes))
-    name = f"{settings.namespace}-trial"
-    jobs, pods = (the("ValidatingAdmissionPolicy", f"{name}-{kind}", tree) for kind in ("jobs", "pods"))
-    return jobs, pods
+    return the("ValidatingAdmissionPolicy", f"{settings.namespace}-trials", tree)
 
 
 def manifests(tree: FileTree, below: str = "clusters/") -> list[dict[str, Any]]:
@@ -84,7 +82,6 @@ def _manifests(tree: FileTree, below: str = "clusters/") -> list[dict[str, Any]]
 
 
 def the(kind: str, name: str, tree: FileTree, namespace: str | None = None) -> dict[str, Any]:
-    """Find one object."""
     (manifest,) = [
         made
         for made in _manifests(tree)

@@ -82,7 +82,6 @@ def requested_run(shape: Shape, run: dict[str, Any], several: dict[str, int]) ->
 
 
 def trial_objects(manifests: tuple[Any, ...]) -> list[Any]:
-    """Give the objects that run trials: one with an index in it, or one a trial."""
     return [
         manifest
         for manifest in manifests
@@ -115,7 +114,6 @@ def _last_of(name: str) -> str:
 
 
 def accepted(spec: dict[str, Any]) -> Batch:
-    """Give the batch of a spec, if its checks let it pass."""
     sweep = parse_sweep(spec_bytes(spec), f"sweeps/{spec['name']}.yaml", FULL_SETTINGS)
     assume(isinstance(sweep, Sweep))
     assert isinstance(sweep, Sweep)

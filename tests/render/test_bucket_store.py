@@ -26,7 +26,7 @@ from sweepledger.structs.settings import (
 )
 from tests.render.building import accepted, built, named, pod_templates, rendered
 from tests.render.judging import refusals
-from tests.render.platforms import PLATFORM_SETTINGS, a_platform, policies, the
+from tests.render.platforms import PLATFORM_SETTINGS, a_platform, the, trial_policy
 from tests.sweeps import a_batch, a_full_sweep, a_sweep, real_bases
 
 Manifest = dict[str, Any]
@@ -125,7 +125,7 @@ def test_in_every_shape_the_sidecar_copies_data_of_the_bucket_which_the_trial_on
     shape: Shape, tmp_path: Path
 ) -> None:
     batch = a_batch(shape, sweep=a_full_sweep("chosen", retries=0, nodes=2, data="mnist"), image=IMAGE)
-    jobs, pods = policies(IN_THE_BUCKET)
+    judge = trial_policy(IN_THE_BUCKET)
 
     made, manifests = accepted(batch, tmp_path, IN_THE_BUCKET)
 
@@ -144,11 +144,11 @@ def test_in_every_shape_the_sidecar_copies_data_of_the_bucket_which_the_trial_on
         assert trial["resources"]["requests"]["ephemeral-storage"] == "25Gi", "two folders, data, and 2Gi"
     for manifest in manifests:
         if manifest["kind"] == "Job":
-            assert refusals(jobs, manifest) == set()
-            assert refusals(pods, manifest["spec"]["template"]) == set()
+            assert refusals(judge, manifest) == set()
+            assert refusals(judge, manifest["spec"]["template"]) == set()
             template = deepcopy(manifest)
             a_variable("SWEEP_STORE_DATA", "other-b1-3f9a1c2e/records")(template["spec"]["template"]["spec"])
-            assert any("this batch's folder" in message for message in refusals(jobs, template))
+            assert any("this batch's folder" in message for message in refusals(judge, template))
             assert policy.check_batch(made.name, IN_THE_BUCKET, (template,), file="x")
 
 
@@ -178,14 +178,14 @@ def test_a_trial_reads_the_checkpoints_of_its_parent_which_the_sidecar_restores(
 
 @pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOBS], ids=str)
 def test_what_is_rendered_is_admitted_as_job_and_as_pod(shape: Shape, tmp_path: Path) -> None:
-    jobs, pods = policies(SETTINGS)
+    judge = trial_policy(SETTINGS)
     batches = [a_batch(shape, sweep=a_full_sweep("chosen"), image=IMAGE)]
     batches += [with_parent()] if shape is Shape.JOBS else []
     for number, batch in enumerate(batches):
         for manifest in built(batch, tmp_path / str(number), SETTINGS):
             if manifest["kind"] == "Job":
-                assert refusals(jobs, manifest) == set()
-                assert refusals(pods, manifest["spec"]["template"]) == set()
+                assert refusals(judge, manifest) == set()
+                assert refusals(judge, manifest["spec"]["template"]) == set()
 
 
 @pytest.fixture(scope="module")
@@ -286,8 +286,8 @@ def test_admission_refuses_any_other_sidecar_and_any_other_container_with_the_cr
     faulty = deepcopy(job)
     change(faulty["spec"]["template"]["spec"])
 
-    for judge, manifest in zip(policies(SETTINGS), (faulty, faulty["spec"]["template"]), strict=True):
-        assert any(says in message for message in refusals(judge, manifest))
+    for manifest in (faulty, faulty["spec"]["template"]):
+        assert any(says in message for message in refusals(trial_policy(SETTINGS), manifest))
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -310,17 +310,17 @@ def test_the_doctors_proof_has_the_same_sidecar_and_is_admitted(settings: Settin
     elsewhere = deepcopy(job)
     a_variable("SWEEP_BATCH", "lr-b1-3f9a1c2e")(elsewhere["spec"]["template"]["spec"])
 
-    jobs, pods = policies(settings)
-    assert refusals(jobs, job) == set()
-    assert refusals(pods, job["spec"]["template"]) == set()
-    assert any("this batch's folder" in message for message in refusals(jobs, elsewhere))
+    judge = trial_policy(settings)
+    assert refusals(judge, job) == set()
+    assert refusals(judge, job["spec"]["template"]) == set()
+    assert any("this batch's folder" in message for message in refusals(judge, elsewhere))
 
 
 def test_where_the_store_is_no_bucket_a_sidecar_is_refused(job: Manifest) -> None:
     settings = replace(PLATFORM_SETTINGS, results=ResultsSettings(store=ResultsStore.API))
-    (jobs, _) = policies(settings)
+    judge = trial_policy(settings)
 
-    assert any("gets the code" in message for message in refusals(jobs, job))
+    assert any("gets the code" in message for message in refusals(judge, job))
 
 
 TOKEN = {"serviceAccountToken": {"audience": "sts.amazonaws.com", "path": "token"}}
@@ -339,7 +339,7 @@ def test_an_identity_of_the_cloud_is_for_the_sidecar_alone(tmp_path: Path) -> No
     batch = a_batch(sweep=a_full_sweep("chosen"), image=IMAGE)
     manifests = built(batch, tmp_path, WITH_IDENTITY)
     (template,) = pod_templates(manifests)
-    _, pods = policies(WITH_IDENTITY)
+    judge = trial_policy(WITH_IDENTITY)
 
     name = rendered(batch, WITH_IDENTITY).name
     assert policy.check_batch(name, WITH_IDENTITY, manifests, file="x") == ()
@@ -354,8 +354,8 @@ def test_an_identity_of_the_cloud_is_for_the_sidecar_alone(tmp_path: Path) -> No
     assert template["metadata"]["annotations"] == {
         "eks.amazonaws.com/skip-containers": "code,pytorch,tensorflow,trial"
     }
-    assert refusals(pods, with_token(template, "store")) == set()
-    (message,) = refusals(pods, with_token(template, "trial"))
+    assert refusals(judge, with_token(template, "store")) == set()
+    (message,) = refusals(judge, with_token(template, "trial"))
     assert "has the identity" in message
 
 

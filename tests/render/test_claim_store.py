@@ -11,7 +11,7 @@ from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller, ResultsSettings, ResultsStore, Settings
 from tests.render.building import accepted, built, named, pod_templates
 from tests.render.judging import refusals
-from tests.render.platforms import PLATFORM_SETTINGS, a_platform, policies, the
+from tests.render.platforms import PLATFORM_SETTINGS, a_platform, the, trial_policy
 from tests.render.test_bucket_store import IMAGE
 from tests.sweeps import a_batch, a_full_sweep
 
@@ -49,14 +49,14 @@ def test_in_every_shape_pods_are_held_and_mount_the_folder_of_their_trial(
 
 @pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOBS], ids=str)
 def test_what_is_rendered_is_admitted_as_job_and_as_pod(shape: Shape, tmp_path: Path) -> None:
-    jobs, pods = policies(SETTINGS)
+    judge = trial_policy(SETTINGS)
     batch = a_batch(shape, sweep=a_full_sweep("chosen"), image=IMAGE)
     for manifest in built(batch, tmp_path, SETTINGS):
         if manifest["kind"] == "Job":
-            assert refusals(jobs, manifest) == set()
-            assert refusals(pods, manifest["spec"]["template"]) == set()
+            assert refusals(judge, manifest) == set()
+            assert refusals(judge, manifest["spec"]["template"]) == set()
             del manifest["spec"]["template"]["metadata"]["finalizers"]
-            (message,) = refusals(jobs, manifest)
+            (message,) = refusals(judge, manifest)
             assert "finalizer sweepledger.dev/record alone" in message
 
 

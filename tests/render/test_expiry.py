@@ -47,8 +47,7 @@ def the_pod(job: Manifest) -> Manifest:
 
 def is_judged(manifest: Manifest, settings: Settings = KEEPING, **source: Any) -> bool:
     """Tell whether the policy for trials looks at it at all."""
-    name = f"research-trial-{manifest['kind'].lower()}s"
-    policy = the("ValidatingAdmissionPolicy", name, a_platform(settings, a_source(**source)))
+    policy = the("ValidatingAdmissionPolicy", "research-trials", a_platform(settings, a_source(**source)))
     (condition,) = [
         match_condition
         for match_condition in policy["spec"]["matchConditions"]
@@ -285,7 +284,7 @@ def test_what_differs_in_one_thing_is_judged_as_a_trial_and_refused(change: Any)
     change(job)
 
     assert is_judged(job)
-    policy = the("ValidatingAdmissionPolicy", "research-trial-jobs", a_platform(KEEPING))
+    policy = the("ValidatingAdmissionPolicy", "research-trials", a_platform(KEEPING))
     given = {**job, "metadata": {"labels": {}, **job["metadata"]}}
     assert any("trial" in says or "Secret" in says for says in refusals(policy, given))
 

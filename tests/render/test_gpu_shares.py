@@ -84,7 +84,6 @@ def test_the_author_may_divide_the_memory_in_another_way(tmp_path: Path) -> None
 def told(
     pack: Pack | None, settings: Settings, folder: Path, environment: dict[str, str] | None = None
 ) -> dict[str, str]:
-    """Return the variables of a trial."""
     sweep = a_full_sweep("chosen", pack=pack, parallelism=4, environment=environment or {})
     (trial,) = pod_of(built(a_batch(sweep=replace(sweep, replicates=4)), folder, settings))["containers"]
     return {each["name"]: each.get("value", "") for each in trial["env"]}

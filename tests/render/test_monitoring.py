@@ -26,11 +26,11 @@ from sweepledger.structs.settings import (
 from tests.cluster import building
 from tests.cluster.apiserver import NoClusterToolsError, tool
 from tests.render.platforms import a_platform, a_source, manifests
+from tests.sweeps import real_bases
 
 SETTINGS = Settings(
     controller=Controller.ARGOCD,
     monitoring=MonitoringSettings(
-        enabled=True,
         labels={"release": "kps"},
         notify=Notify(MessageService.SLACK, "sweeps"),
         commit_status=True,
@@ -53,8 +53,11 @@ MERGED = (
 )
 
 
+def rule_groups(settings: Settings) -> list[dict[str, Any]]:
+    return monitoring.rule_groups(settings, real_bases().files)
+
+
 def files(settings: Settings) -> dict[str, Any]:
-    """Return the parsed files of the folder."""
     tree = a_platform(settings, a_source())
     chosen = {
         path.removeprefix("clusters/monitoring/"): text for path, text in tree if "/monitoring/" in path
@@ -63,7 +66,7 @@ def files(settings: Settings) -> dict[str, Any]:
 
 
 def test_without_the_setting_nothing_is_written() -> None:
-    assert files(replace(SETTINGS, monitoring=MonitoringSettings())) == {}
+    assert files(replace(SETTINGS, monitoring=MonitoringSettings(enabled=False))) == {}
 
 
 def test_the_rules_of_the_operator_and_of_the_file_are_the_same_and_carry_the_labels() -> None:
@@ -80,25 +83,25 @@ def test_the_rules_of_the_operator_and_of_the_file_are_the_same_and_carry_the_la
 
 
 def test_without_budgets_there_is_no_rule_about_them() -> None:
-    rules = json.dumps(monitoring.rule_groups(replace(SETTINGS, budgets={})))
+    rules = json.dumps(rule_groups(replace(SETTINGS, budgets={})))
 
     assert "SweepBudget" not in rules
-    assert "SweepBudget" in json.dumps(monitoring.rule_groups(SETTINGS))
+    assert "SweepBudget" in json.dumps(rule_groups(SETTINGS))
 
 
 def test_expiry_that_fails_is_told_where_results_expire() -> None:
     kept = replace(SETTINGS, results=replace(SETTINGS.results, keep_days=None))
 
-    assert "sweep-expiry" not in json.dumps(monitoring.rule_groups(kept))
+    assert "sweep-expiry" not in json.dumps(rule_groups(kept))
     expires = replace(SETTINGS, results=replace(SETTINGS.results, keep_days=30))
-    assert "SweepExpiryLate" in json.dumps(monitoring.rule_groups(expires))
+    assert "SweepExpiryLate" in json.dumps(rule_groups(expires))
 
 
 def test_without_stores_there_is_no_rule_about_them() -> None:
-    rules = json.dumps(monitoring.rule_groups(replace(SETTINGS, results=ResultsSettings())))
+    rules = json.dumps(rule_groups(replace(SETTINGS, results=ResultsSettings())))
 
     assert "SweepSync" not in rules
-    assert "SweepSyncLate" in json.dumps(monitoring.rule_groups(SETTINGS))
+    assert "SweepSyncLate" in json.dumps(rule_groups(SETTINGS))
 
 
 def test_every_panel_of_the_dashboard_asks_the_chosen_data_source() -> None:
@@ -349,4 +352,4 @@ def test_each_alert_fires_when_it_should_and_not_before_and_none_on_a_healthy_da
 
     assert done.returncode == 0, done.stdout + done.stderr
     named = {case[0] for case in (*CASES, not_synced)}
-    assert named == {rule["alert"] for rule in monitoring.rule_groups(settings)[0]["rules"]}
+    assert named == {rule["alert"] for rule in rule_groups(settings)[0]["rules"]}

@@ -13,8 +13,15 @@ from sweepledger.render.manifest import merge_all
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.kubernetes import EGRESS_LABEL
 from sweepledger.structs.run_config import CodeMode, Pack, Resources, Shape
-from sweepledger.structs.settings import BucketSettings, Dataset, Egress, ResultsSettings, ResultsStore
-from tests.render.building import built, job_of, pod_of, pod_templates, rendered, unordered
+from sweepledger.structs.settings import (
+    BucketSettings,
+    Dataset,
+    Egress,
+    ResultsSettings,
+    ResultsStore,
+    Settings,
+)
+from tests.render.building import built, job_of, named, pod_of, pod_templates, rendered, unordered
 from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, a_sweep, some_bases
 
 SHAPES = pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOBS], ids=str)
@@ -50,6 +57,24 @@ def test_without_a_volume_for_results_pods_are_held_for_their_records_in_every_s
         assert template["metadata"]["finalizers"] == [FINALIZER]
         (results,) = [volume for volume in template["spec"]["volumes"] if volume["name"] == "results"]
         assert results == {"name": "results", "emptyDir": {"sizeLimit": "10Gi"}}
+
+
+@pytest.mark.parametrize("store", [FULL_SETTINGS, WITHOUT_FILES], ids=["volume", "api"])
+@pytest.mark.parametrize("shape", sorted(Shape), ids=str)
+def test_a_command_starts_in_a_folder_that_its_pod_alone_writes_to_beside_code_that_none_does(
+    shape: Shape, store: Settings, tmp_path: Path
+) -> None:
+    manifests = built(a_batch(shape, sweep=a_full_sweep("chosen", retries=0)), tmp_path, store)
+
+    templates = pod_templates(manifests)
+    assert templates
+    for template in templates:
+        (trial,) = template["spec"]["containers"]
+        mounts = {mount["mountPath"]: mount for mount in trial["volumeMounts"]}
+        assert mounts[trial["workingDir"]] == {"name": "scratch", "mountPath": "/sweep/scratch"}
+        assert "emptyDir" in named(template["spec"]["volumes"], "scratch")
+        assert mounts["/code"]["readOnly"] is True
+        assert trial["securityContext"]["readOnlyRootFilesystem"] is True
 
 
 @SHAPES

@@ -11,7 +11,8 @@ import pytest
 from sweepledger import policy
 from sweepledger.formats import batch_json
 from sweepledger.formats.launch_json import PACK_PATH
-from sweepledger.render import jobs, pod
+from sweepledger.render import jobs
+from sweepledger.structs import run_config
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.quantities import format_bytes
 from sweepledger.structs.run_config import Pack, Resources
@@ -42,18 +43,21 @@ def test_a_job_has_an_index_for_each_pack_and_as_many_pods_as_its_trials_may_nee
     assert spec["backoffLimitPerIndex"] == 3 * (2 + 1) - 1, (
         "each attempt of each trial, and once beside others"
     )
-    assert spec["template"]["spec"]["activeDeadlineSeconds"] == 3 * (600 + 30) + pod.POD_STARTUP_SECONDS
-    longest = spec["template"]["spec"]["activeDeadlineSeconds"] + 30 + jobs.MAX_BACKOFF_SECONDS
+    assert (
+        spec["template"]["spec"]["activeDeadlineSeconds"] == 3 * (600 + 30) + run_config.POD_STARTUP_SECONDS
+    )
+    longest = spec["template"]["spec"]["activeDeadlineSeconds"] + 30 + run_config.MAX_BACKOFF_SECONDS
     starts = 3 * (2 + 1) + 3 * (batch.run.max_disruptions + 1)
-    assert spec["activeDeadlineSeconds"] == jobs.WAITING_SECONDS + spec["completions"] * starts * longest
+    assert (
+        spec["activeDeadlineSeconds"] == run_config.WAITING_SECONDS + spec["completions"] * starts * longest
+    )
 
 
 def test_no_deadline_is_longer_than_controllers_count() -> None:
     batch = packed(Pack(1000), timeout_seconds=30 * 86400)
 
-    assert (
-        pod.deadline(batch, FULL_SETTINGS) == jobs.job_deadline(batch, FULL_SETTINGS) == pod.LONGEST_DEADLINE
-    )
+    assert batch.run.pod_deadline(30) == run_config.LONGEST_DEADLINE
+    assert jobs.job_deadline(batch, FULL_SETTINGS) == run_config.LONGEST_DEADLINE
 
 
 def test_a_pod_has_room_for_the_trials_that_run_at_once_which_share_its_gpus(tmp_path: Path) -> None:
@@ -65,7 +69,6 @@ def test_a_pod_has_room_for_the_trials_that_run_at_once_which_share_its_gpus(tmp
     assert (limits["cpu"], limits["memory"], limits["nvidia.com/gpu"]) == ("4", "16Gi", "2")
     volumes = pod_of(manifests)["volumes"]
     assert named(volumes, "scratch")["emptyDir"] == {"sizeLimit": "20Gi"}
-    assert named(volumes, "shared-memory")["emptyDir"]["sizeLimit"] == "8Gi"
     threads = [named(container["env"], "OMP_NUM_THREADS")["value"] for container in (trial, alone)]
     assert threads == ["2", "2"], "those of one trial, so that it computes the same"
     assert trial["command"] == ["python3", PACK_PATH]
@@ -78,6 +81,21 @@ def test_trials_that_share_a_pod_share_no_folder_for_temporary_files(tmp_path: P
     shared, own = ({mount["mountPath"] for mount in each["volumeMounts"]} for each in (trial, alone))
     assert own - shared == {"/tmp"}  # noqa: S108 - inside the pod
     assert trial["securityContext"]["readOnlyRootFilesystem"] is True
+
+
+@pytest.mark.parametrize(
+    ("pack", "size", "read_only"),
+    [(PACK, None, True), (Pack(3), None, True), (Pack(3), "4Gi", False)],
+    ids=str,
+)
+def test_the_shared_memory_of_a_pack_is_read_only_unless_trials_that_ask_for_it_take_turns(
+    tmp_path: Path, pack: Pack, size: str | None, *, read_only: bool
+) -> None:
+    pod = pod_of(built(packed(pack, resources=Resources(shared_memory=size)), tmp_path, FULL_SETTINGS))
+
+    mount = named(pod["containers"][0]["volumeMounts"], "shared-memory")
+    assert mount == {"name": "shared-memory", "mountPath": "/dev/shm", "readOnly": read_only}  # noqa: S108
+    assert named(pod["volumes"], "shared-memory")["emptyDir"]["sizeLimit"] == (size or "1Mi")
 
 
 def test_a_pod_has_room_for_a_copy_of_the_code_for_each_trial_that_runs_at_once(tmp_path: Path) -> None:
@@ -120,7 +138,7 @@ def test_a_packed_batch_passes_the_policy(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["jobs", "pods"])
 def test_admission_lets_a_pod_start_the_program_of_packs_and_no_other(kind: str, tmp_path: Path) -> None:
-    settings, name = PLATFORM_SETTINGS, f"{PLATFORM_SETTINGS.namespace}-trial-{kind}"
+    settings, name = PLATFORM_SETTINGS, f"{PLATFORM_SETTINGS.namespace}-trials"
     judged = the("ValidatingAdmissionPolicy", name, a_platform(settings, a_source()))
 
     jobs_built = {pack: job_of(built(packed(pack), tmp_path, settings)) for pack in (PACK, None)}

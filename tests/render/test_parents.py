@@ -90,7 +90,7 @@ def test_policy_and_admission_let_exactly_that_mount_through(
 
 
 def the_policy() -> Any:
-    return the("ValidatingAdmissionPolicy", "research-trial-jobs", a_platform())
+    return the("ValidatingAdmissionPolicy", "research-trials", a_platform())
 
 
 FAULTS: dict[str, Callable[[Any], object]] = {

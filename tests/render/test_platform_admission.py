@@ -11,8 +11,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from sweepledger.formats import yaml
+from sweepledger.formats.launch_json import LAUNCHER_PATHS
+from sweepledger.render.platform import admission_lists
 from sweepledger.spec import ParsedSpec, parse
-from sweepledger.structs import names
+from sweepledger.structs import kubernetes, names
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import (
     API_SERVER_EGRESS,
@@ -27,7 +30,8 @@ from tests.render.building import built
 from tests.render.judging import refusals
 from tests.render.platforms import DISTRIBUTED, PLATFORM_SETTINGS, THREE_POOLS, a_platform, a_source, the
 from tests.render.pod_faults import LABEL_FAULTS, POD_FAULTS, a_variable, a_variable_before, a_volume
-from tests.sweeps import FULL_SETTINGS, POD_POOL_SETTINGS, a_batch, a_full_sweep
+from tests.render.test_bucket_store import SETTINGS as IN_A_BUCKET
+from tests.sweeps import FULL_SETTINGS, POD_POOL_SETTINGS, a_batch, a_full_sweep, real_bases
 
 Manifest = dict[str, Any]
 IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
@@ -35,11 +39,11 @@ IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
 
 def jobs_policy(settings: Settings = PLATFORM_SETTINGS, shapes: tuple[Shape, ...] = ()) -> Manifest:
     tree = a_platform(settings, a_source(shapes=shapes))
-    return the("ValidatingAdmissionPolicy", f"{settings.namespace}-trial-jobs", tree)
+    return the("ValidatingAdmissionPolicy", f"{settings.namespace}-trials", tree)
 
 
 def pods_policy() -> Manifest:
-    return the("ValidatingAdmissionPolicy", "research-trial-pods", a_platform())
+    return the("ValidatingAdmissionPolicy", "research-trials", a_platform())
 
 
 @pytest.fixture(scope="module")
@@ -247,7 +251,7 @@ def with_pod_settings() -> tuple[Manifest, Manifest]:
     """The policies for Jobs and pods of a platform whose pool sets everything about its pods."""
     pools = {**PLATFORM_SETTINGS.pools, **POD_POOL_SETTINGS.pools}
     tree = a_platform(replace(PLATFORM_SETTINGS, pools=pools))
-    names = ("research-trial-jobs", "research-trial-pods")
+    names = ("research-trials", "research-trials")
     first, second = (the("ValidatingAdmissionPolicy", name, tree) for name in names)
     return first, second
 
@@ -404,8 +408,8 @@ def test_where_every_pool_has_a_queue_no_job_goes_past_them(job: Manifest) -> No
     wrong["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "somebody-elses"
     through["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "heavy"
 
-    assert "cpu, heavy, light" in refusals(policy, past).pop()
-    assert "cpu, heavy, light" in refusals(policy, wrong).pop()
+    assert "one of the queues" in refusals(policy, past).pop()
+    assert "one of the queues" in refusals(policy, wrong).pop()
     assert refusals(policy, through) == set()
 
 
@@ -489,19 +493,18 @@ def test_flux_is_asked_for_nothing_but_batches_and_their_root() -> None:
 def test_policies_bind_to_the_namespace_of_the_trials_and_deny() -> None:
     tree = a_platform(replace(PLATFORM_SETTINGS, controller=Controller.ARGOCD))
 
-    for resource in ("jobs", "pods"):
-        name = f"research-trial-{resource}"
-        policy, binding = (the(f"ValidatingAdmissionPolicy{kind}", name, tree) for kind in ("", "Binding"))
-        (rule,) = policy["spec"]["matchConstraints"]["resourceRules"]
-        assert policy["spec"]["failurePolicy"] == "Fail"
-        assert (rule["resources"], rule["operations"]) == ([resource], ["CREATE", "UPDATE"])
-        assert binding["spec"] == {
-            "policyName": name,
-            "validationActions": ["Deny"],
-            "matchResources": {
-                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "research"}}
-            },
-        }
+    name = "research-trials"
+    policy, binding = (the(f"ValidatingAdmissionPolicy{kind}", name, tree) for kind in ("", "Binding"))
+    assert policy["spec"]["failurePolicy"] == "Fail"
+    assert [
+        (rule["resources"], rule["operations"])
+        for rule in policy["spec"]["matchConstraints"]["resourceRules"]
+    ] == [([resource], ["CREATE", "UPDATE"]) for resource in ("jobs", "pods")]
+    assert binding["spec"] == {
+        "policyName": name,
+        "validationActions": ["Deny"],
+        "matchResources": {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "research"}}},
+    }
 
 
 def test_a_plain_trial_is_not_let_among_the_pods_of_distributed_ones(tmp_path: Path) -> None:
@@ -516,3 +519,33 @@ def test_a_plain_trial_is_not_let_among_the_pods_of_distributed_ones(tmp_path: P
     refused = "only pods of distributed trials reach each other"
     assert refused in refusals(policy, labelled)
     assert refused not in refusals(policy, job) | refusals(policy, owned)
+
+
+ADMISSION = Path(__file__).parents[2] / "base/platform/admission/v1"
+CONSTANTS = (
+    *(names.HOOKS, names.INTERPRETER, str(names.LONGEST_INTERPRETER), *names.WRITABLE_FOLDERS),
+    *(kubernetes.RECORD_FINALIZER, kubernetes.TRIAL_ACCOUNT, kubernetes.PARENT_PATH, kubernetes.RESULTS_PATH),
+    *(kubernetes.QUEUE_LABEL, kubernetes.BATCH_LABEL, kubernetes.SWEEP_LABEL, kubernetes.EGRESS_LABEL),
+    *(kubernetes.DOCTOR_POD.component, *kubernetes.DOCTOR_POD.command, *kubernetes.DOCTOR_STORE_COMMAND),
+    *(kubernetes.READER_POD.component, *kubernetes.READER_POD.command, kubernetes.COMPONENT_LABEL),
+    *(kubernetes.STORE_COMMAND + kubernetes.STORE_READY_COMMAND),
+    *(word for words in kubernetes.MPI_WORKER_COMMAND for word in words),
+    *(kubernetes.POD_SET_ANNOTATIONS, kubernetes.GPU_PRODUCT_LABEL, *LAUNCHER_PATHS),
+)
+
+
+@pytest.mark.parametrize("constant", CONSTANTS)
+def test_the_policy_has_the_constants_of_the_package(constant: str) -> None:
+    policy = yaml.load((ADMISSION / "trials.yaml").read_bytes())
+    rules = [*policy["spec"]["variables"], *policy["spec"]["validations"]]
+
+    assert any(constant in rule["expression"].replace("\\\\", "\\") for rule in rules)
+
+
+def test_every_list_of_a_policy_has_a_value_or_a_default_that_allows_nothing() -> None:
+    """Whoever adds a list to a file and forgets its value would refuse all; whoever forgets the file is told."""
+    lists = admission_lists.of_trials(IN_A_BUCKET, a_source(shapes=DISTRIBUTED), real_bases().files)
+    policy = yaml.load((ADMISSION / "trials.yaml").read_bytes())
+    empty = {one["name"] for one in policy["spec"]["variables"] if one["expression"] in {"[]", "0"}}
+
+    assert empty == set(lists)

@@ -65,11 +65,11 @@ def a_job(folder: Path, pool: str = "queued") -> Manifest:
 def test_objects_of_every_shape_are_admitted_and_so_are_their_pods(
     shape: Shape, pool: str, tmp_path: Path
 ) -> None:
-    plural = {"Job": "trial-jobs"}
     for made in objects(shape, tmp_path, pool):
-        assert refusals(policy(plural.get(made["kind"], f"{made['kind'].lower()}s")), made) == set()
+        judge = policy("trials" if made["kind"] == "Job" else "workloads")
+        assert refusals(judge, made) == set()
         for pod in pods(made):
-            assert refusals(policy("trial-pods"), owned(pod, OWNERS.get(shape, "Job"))) == set()
+            assert refusals(policy("trials"), owned(pod, OWNERS.get(shape, "Job"))) == set()
 
 
 def test_jobs_that_a_job_set_or_an_mpi_job_consists_of_are_admitted(tmp_path: Path) -> None:
@@ -87,9 +87,9 @@ def test_jobs_that_a_job_set_or_an_mpi_job_consists_of_are_admitted(tmp_path: Pa
             keys = f"{trial_name(made['metadata']['labels']['sweepledger.dev/batch'], 0)}-ssh"
             a_volume(secret={"secretName": keys})(child["spec"]["template"]["spec"])
 
-        assert refusals(policy("trial-jobs", QUEUED), owned(child, kind)) == set()
-        assert "every Job goes through one of the queues cpu, heavy, light" in refusals(
-            policy("trial-jobs", QUEUED), child
+        assert refusals(policy("trials", QUEUED), owned(child, kind)) == set()
+        assert "every Job goes through one of the queues of sweepledger.yaml" in refusals(
+            policy("trials", QUEUED), child
         )
 
 
@@ -105,10 +105,10 @@ def test_only_the_pods_of_a_pytorch_job_wait_for_their_master(tmp_path: Path) ->
     }
     pod["spec"].setdefault("initContainers", []).append(waits)
 
-    assert refusals(policy("trial-pods"), owned(pod, "PyTorchJob")) == set()
-    assert "init container" in refusals(policy("trial-pods"), owned(pod, "TFJob")).pop()
+    assert refusals(policy("trials"), owned(pod, "PyTorchJob")) == set()
+    assert "init container" in refusals(policy("trials"), owned(pod, "TFJob")).pop()
     waits["volumeMounts"] = [{"name": "launcher", "mountPath": "/x"}]
-    assert refusals(policy("trial-pods"), owned(pod, "PyTorchJob"))
+    assert refusals(policy("trials"), owned(pod, "PyTorchJob"))
 
 
 def test_what_kueue_writes_into_a_job_as_its_turn_comes_is_admitted_and_from_git_refused(
@@ -117,13 +117,13 @@ def test_what_kueue_writes_into_a_job_as_its_turn_comes_is_admitted_and_from_git
     job = a_job(tmp_path)
     job["spec"]["template"]["spec"] |= FLAVOR | TAINT
 
-    assert refusals(policy("trial-jobs"), job, "UPDATE") == set()
-    assert refusals(policy("trial-jobs"), job) == {
+    assert refusals(policy("trials"), job, "UPDATE") == set()
+    assert refusals(policy("trials"), job) == {
         "a trial chooses nodes as a pool of sweepledger.yaml does",
         "a trial tolerates what a pool of sweepledger.yaml tolerates",
     }
     del job["metadata"]["labels"][QUEUE]
-    assert len(refusals(policy("trial-jobs"), job, "UPDATE")) == 2
+    assert len(refusals(policy("trials"), job, "UPDATE")) == 2
 
 
 @pytest.mark.parametrize("kind", ["Job", "MPIJob", "PyTorchJob", "TFJob"])
@@ -131,26 +131,26 @@ def test_pods_of_a_job_that_got_its_turn_are_admitted(kind: str, tmp_path: Path)
     pod = deepcopy(a_job(tmp_path)["spec"]["template"])
     pod["spec"] |= FLAVOR | TAINT
 
-    assert refusals(policy("trial-pods"), owned(pod, kind)) == set()
-    assert len(refusals(policy("trial-pods"), pod)) == 2
+    assert refusals(policy("trials"), owned(pod, kind)) == set()
+    assert len(refusals(policy("trials"), pod)) == 2
 
 
-@pytest.mark.parametrize("name", ["trial-jobs", "trial-pods"])
-def test_a_trial_asks_kueue_for_a_place_only_as_a_pool_does(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["Job", "Pod"])
+def test_a_trial_asks_kueue_for_a_place_only_as_a_pool_does(kind: str, tmp_path: Path) -> None:
     topology = Topology(("example.org/rack",), required="example.org/rack")
     heavy = replace(PLATFORM_SETTINGS.pools["queued"], topology=topology)
     settings = replace(PLATFORM_SETTINGS, pools={**PLATFORM_SETTINGS.pools, "queued": heavy})
     job = a_job(tmp_path)
     template = job["spec"]["template"]
     template["metadata"].setdefault("annotations", {})[REQUIRED_TOPOLOGY] = "example.org/rack"
-    asks = job if name == "trial-jobs" else template
+    asks = job if kind == "Job" else template
 
-    assert refusals(policy(name, settings), asks) == set()
-    assert refusals(policy(name), asks) == {
+    assert refusals(policy("trials", settings), asks) == set()
+    assert refusals(policy("trials"), asks) == {
         "a trial asks Kueue for a place as a pool of sweepledger.yaml does"
     }
     template["metadata"]["annotations"] = {ANYWHERE: "true"}  # as Kueue starts it
-    assert refusals(policy(name), asks) == set()
+    assert refusals(policy("trials"), asks) == set()
 
 
 def test_pods_bear_what_the_server_gives_every_pod(tmp_path: Path) -> None:
@@ -161,8 +161,8 @@ def test_pods_bear_what_the_server_gives_every_pod(tmp_path: Path) -> None:
     job = owned(pod, "Job")
     job["spec"]["priorityClassName"] = "what-the-cluster-gives-all"
 
-    assert refusals(policy("trial-pods"), pod) == set()
-    assert refusals(policy("trial-pods"), job) == set()
+    assert refusals(policy("trials"), pod) == set()
+    assert refusals(policy("trials"), job) == set()
 
 
 def test_an_update_that_asks_for_nothing_is_not_judged(tmp_path: Path) -> None:
@@ -172,18 +172,17 @@ def test_an_update_that_asks_for_nothing_is_not_judged(tmp_path: Path) -> None:
     relabelled["metadata"]["labels"]["sweepledger.dev/egress-other"] = "true"
     changed["spec"]["suspend"] = True
 
-    for name in ("trial-jobs", "trial-pods"):
-        assert not is_judged(policy(name), finalized, old)
-        assert is_judged(policy(name), relabelled, old)
-        assert is_judged(policy(name), changed, old)
+    assert not is_judged(policy("trials"), finalized, old)
+    assert is_judged(policy("trials"), relabelled, old)
+    assert is_judged(policy("trials"), changed, old)
 
 
 def test_a_pod_that_has_its_node_may_be_relabelled_but_none_chooses_one(tmp_path: Path) -> None:
     pod = deepcopy(a_job(tmp_path)["spec"]["template"])
     pod["spec"]["nodeName"] = "node-1"
 
-    assert refusals(policy("trial-pods"), pod, "UPDATE") == set()
-    assert refusals(policy("trial-pods"), pod) == {"a trial chooses no node by name"}
+    assert refusals(policy("trials"), pod, "UPDATE") == set()
+    assert refusals(policy("trials"), pod) == {"a trial chooses no node by name"}
 
 
 def test_the_doctors_proof_is_admitted_though_it_has_neither_batch_nor_queue() -> None:
@@ -192,9 +191,9 @@ def test_the_doctors_proof_is_admitted_though_it_has_neither_batch_nor_queue() -
     stranger["spec"]["template"]["spec"]["containers"][0]["volumeMounts"][0]["subPath"] = "lr-b1-00000000/0"
 
     for settings in (PLATFORM_SETTINGS, QUEUED):
-        assert refusals(policy("trial-jobs", settings), job) == set()
-        assert refusals(policy("trial-pods", settings), job["spec"]["template"]) == set()
-        assert "begins with the label" in refusals(policy("trial-jobs", settings), stranger).pop()
+        assert refusals(policy("trials", settings), job) == set()
+        assert refusals(policy("trials", settings), job["spec"]["template"]) == set()
+        assert "begins with the label" in refusals(policy("trials", settings), stranger).pop()
 
 
 def test_the_reader_of_a_person_is_admitted_and_can_only_read() -> None:
@@ -204,9 +203,9 @@ def test_the_reader_of_a_person_is_admitted_and_can_only_read() -> None:
     other = deepcopy(pod)
     other["spec"]["containers"][0]["command"] = ["sh"]
 
-    assert refusals(policy("trial-pods"), pod) == set()
+    assert refusals(policy("trials"), pod) == set()
     for faulty in (writes, other):
-        assert any("starts the launcher" in message for message in refusals(policy("trial-pods"), faulty))
+        assert any("starts the launcher" in message for message in refusals(policy("trials"), faulty))
 
 
 HELPER_FAULTS: dict[str, Manifest] = {
@@ -233,9 +232,9 @@ def test_a_helper_whose_program_could_be_another_is_none(fault: str) -> None:
     for judged in (pod, template):
         judged["spec"]["containers"][0] |= HELPER_FAULTS[fault]
 
-    assert any("starts the launcher" in message for message in refusals(policy("trial-pods"), pod))
-    assert any("starts the launcher" in message for message in refusals(policy("trial-pods"), template))
-    assert any("starts the launcher" in message for message in refusals(policy("trial-jobs"), job))
+    assert any("starts the launcher" in message for message in refusals(policy("trials"), pod))
+    assert any("starts the launcher" in message for message in refusals(policy("trials"), template))
+    assert any("starts the launcher" in message for message in refusals(policy("trials"), job))
 
 
 def test_an_mpi_worker_waits_in_sshd_and_a_plain_job_does_not(tmp_path: Path) -> None:
@@ -243,8 +242,8 @@ def test_an_mpi_worker_waits_in_sshd_and_a_plain_job_does_not(tmp_path: Path) ->
     template = made["spec"]["mpiReplicaSpecs"]["Worker"]["template"]
     job = {"metadata": {"name": "x"}, "spec": {"template": template}}
 
-    assert refusals(policy("trial-pods"), template) == set()
-    assert any("starts the launcher" in message for message in refusals(policy("trial-jobs"), job))
+    assert refusals(policy("trials"), template) == set()
+    assert any("starts the launcher" in message for message in refusals(policy("trials"), job))
 
 
 KIND_FAULTS: dict[str, tuple[Shape, str, dict[str, Any]]] = {
@@ -267,21 +266,20 @@ def test_a_custom_kind_with_a_single_fault_is_refused(fault: str, tmp_path: Path
 
     made["spec"] |= change
 
-    (message,) = refusals(policy(f"{made['kind'].lower()}s"), made)
+    (message,) = refusals(policy("workloads"), made)
     assert says in message
 
 
 @pytest.mark.parametrize("shape", DISTRIBUTED)
 def test_a_custom_kind_goes_past_no_queue_and_has_a_name(shape: Shape, tmp_path: Path) -> None:
     made = next(one for one in objects(shape, tmp_path) if one["kind"] != "TrainingRuntime")
-    name = f"{made['kind'].lower()}s"
 
     made["metadata"]["labels"][QUEUE] = "heavy"
-    assert refusals(policy(name, QUEUED), made) == set()
+    assert refusals(policy("workloads", QUEUED), made) == set()
     del made["metadata"]["labels"][QUEUE]
     made["metadata"]["generateName"] = "x-"
 
-    assert len(refusals(policy(name, QUEUED), made)) == 2
+    assert len(refusals(policy("workloads", QUEUED), made)) == 2
 
 
 @pytest.mark.parametrize("shape", [Shape.MPI_JOB, Shape.PYTORCH_JOB, Shape.TF_JOB])
@@ -290,4 +288,4 @@ def test_from_git_no_operators_init_container_is_taken(shape: Shape, tmp_path: P
     for pod in pods(made):
         pod["spec"].setdefault("initContainers", []).append({"name": "init-pytorch"})
 
-    assert "belongs to an operator" in refusals(policy(f"{made['kind'].lower()}s"), made).pop()
+    assert "belongs to an operator" in refusals(policy("workloads"), made).pop()

@@ -9,7 +9,7 @@ from sweepledger.engine.cluster import helper_pods
 from sweepledger.structs.kubernetes import RECORD_FINALIZER, TRIAL_ACCOUNT
 from sweepledger.structs.settings import Controller, ResultsSettings, ResultsStore, Settings
 from tests.render.judging import refusals
-from tests.render.platforms import PLATFORM_SETTINGS, a_platform, policies, the
+from tests.render.platforms import PLATFORM_SETTINGS, a_platform, the, trial_policy
 from tests.render.test_bucket_store import IMAGE
 
 WITHOUT_FILES = replace(PLATFORM_SETTINGS, results=ResultsSettings(store=ResultsStore.API))
@@ -38,11 +38,11 @@ def test_the_doctors_proof_is_a_held_pod_and_admitted(settings: Settings, claim:
     job = helper_pods.write_test_job("research", claim, IMAGE, TRIAL_ACCOUNT, is_held=True)
     pod = job["spec"]["template"]
 
-    jobs, pods = policies(settings)
+    judge = trial_policy(settings)
     assert pod["metadata"]["finalizers"] == [RECORD_FINALIZER]
     assert ("persistentVolumeClaim" in json.dumps(pod)) is (claim is not None)
-    assert refusals(jobs, job) == set()
-    assert refusals(pods, pod) == set()
+    assert refusals(judge, job) == set()
+    assert refusals(judge, pod) == set()
 
 
 def verbs(settings: Settings) -> list[str]:
@@ -61,11 +61,8 @@ def test_a_policy_binds_what_the_collector_changes_of_pods() -> None:
     policy = the("ValidatingAdmissionPolicy", name, a_platform(WITHOUT_FILES))
     binding = the("ValidatingAdmissionPolicyBinding", name, a_platform(WITHOUT_FILES))
 
-    (condition,) = policy["spec"]["matchConditions"]
-    assert (
-        f"system:serviceaccount:{WITHOUT_FILES.namespace}-collector:sweep-collector"
-        in condition["expression"]
-    )
+    collector = f"system:serviceaccount:{WITHOUT_FILES.namespace}-collector:sweep-collector"
+    assert policy["spec"]["variables"][0]["expression"] == f'["{collector}"]'
     assert policy["spec"]["failurePolicy"] == "Fail"
     assert binding["spec"]["validationActions"] == ["Deny"]
     assert not any(name in content.decode() for _, content in a_platform(PLATFORM_SETTINGS))

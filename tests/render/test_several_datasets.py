@@ -20,7 +20,7 @@ from sweepledger.structs.settings import (
 )
 from tests.render.building import accepted, job_of, named, pod_of, pod_templates
 from tests.render.judging import refusals
-from tests.render.platforms import PLATFORM_SETTINGS, policies
+from tests.render.platforms import PLATFORM_SETTINGS, trial_policy
 from tests.render.test_bucket_store import SETTINGS as BUCKET_SETTINGS
 from tests.render.test_bucket_store import a_variable
 from tests.sweeps import a_batch, a_full_sweep
@@ -96,20 +96,20 @@ def test_in_every_shape_each_dataset_is_mounted_read_only_in_the_folder_of_its_n
 @pytest.mark.parametrize("store", STORES)
 def test_with_every_store_the_claims_are_admitted(store: str, tmp_path: Path) -> None:
     settings = replace(IN_CLAIMS, results=STORES[store])
-    jobs, pods = policies(settings)
+    judge = trial_policy(settings)
 
     _, manifests = accepted(a_batch_of_several(settings), tmp_path, settings)
 
     job = job_of(manifests)
     assert len(data_of(pod_of(manifests)["volumes"])) == 2
-    assert refusals(jobs, job) == set()
-    assert refusals(pods, job["spec"]["template"]) == set()
+    assert refusals(judge, job) == set()
+    assert refusals(judge, job["spec"]["template"]) == set()
 
 
 @pytest.mark.parametrize("shape", sorted({*Shape} - {Shape.MPI_JOB, Shape.TRAIN_JOB}), ids=str)
 def test_the_sidecar_of_a_bucket_copies_all_of_them_into_one_volume(shape: Shape, tmp_path: Path) -> None:
     batch = a_batch_of_several(IN_THE_BUCKET, shape, retries=0, nodes=2)
-    jobs, pods = policies(IN_THE_BUCKET)
+    judge = trial_policy(IN_THE_BUCKET)
 
     _, manifests = accepted(batch, tmp_path, IN_THE_BUCKET)
 
@@ -128,8 +128,8 @@ def test_the_sidecar_of_a_bucket_copies_all_of_them_into_one_volume(shape: Shape
         assert trial["resources"]["requests"]["ephemeral-storage"] == "27136Mi", "two folders, data, and 2Gi"
     for manifest in manifests:
         if manifest["kind"] == "Job":
-            assert refusals(jobs, manifest) == set()
-            assert refusals(pods, manifest["spec"]["template"]) == set()
+            assert refusals(judge, manifest) == set()
+            assert refusals(judge, manifest["spec"]["template"]) == set()
 
 
 @pytest.mark.parametrize(
@@ -146,13 +146,13 @@ def test_the_sidecar_of_a_bucket_copies_all_of_them_into_one_volume(shape: Shape
     ],
 )
 def test_a_sidecar_copies_no_other_folder_and_none_to_another_place(folders: str, tmp_path: Path) -> None:
-    jobs, pods = policies(IN_THE_BUCKET)
+    judge = trial_policy(IN_THE_BUCKET)
     made, manifests = accepted(a_batch_of_several(IN_THE_BUCKET), tmp_path, IN_THE_BUCKET)
     job = copy.deepcopy(job_of(manifests))
 
     a_variable("SWEEP_STORE_DATA", folders)(job["spec"]["template"]["spec"])
 
-    for judge, judged in ((jobs, job), (pods, job["spec"]["template"])):
+    for judged in (job, job["spec"]["template"]):
         assert any("this batch's folder" in message for message in refusals(judge, judged))
     problems = policy.check_batch(made.name, IN_THE_BUCKET, (job,), file="x")
     assert any("must copy datasets of sweepledger.yaml" in problem.message for problem in problems)
@@ -200,14 +200,14 @@ def test_a_check_refuses_anything_else_in_the_volumes_of_several_datasets(fault:
 
 @pytest.mark.parametrize("fault", [*FAULTS, *OF_ADMISSION])
 def test_the_admission_policies_judge_these_volumes_by_their_claims(fault: str, tmp_path: Path) -> None:
-    jobs, pods = policies(IN_CLAIMS)
+    judge = trial_policy(IN_CLAIMS)
     _, manifests = accepted(a_batch_of_several(IN_CLAIMS), tmp_path, IN_CLAIMS)
     job = copy.deepcopy(job_of(manifests))
 
     (FAULTS | OF_ADMISSION)[fault](job["spec"]["template"]["spec"])
 
-    assert refusals(jobs, job)
-    assert refusals(pods, job["spec"]["template"])
+    assert refusals(judge, job)
+    assert refusals(judge, job["spec"]["template"])
 
 
 def test_one_dataset_is_called_and_identified_as_before() -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from sweepledger.structs.settings import AddedContainer, Settings
+from sweepledger.structs.settings import AddedContainer
 from tests.render.building import built
 from tests.render.judging import refusals
-from tests.render.platforms import PLATFORM_SETTINGS, a_platform, a_source, the
+from tests.render.platforms import PLATFORM_SETTINGS, trial_policy
 from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep
 
 Manifest = dict[str, Any]
@@ -22,10 +22,6 @@ MESHED = replace(
     mirrors={"registry.example.org": "mirror.example.org/cache"},
 )
 TOKEN = {"serviceAccountToken": {"audience": "istio-ca", "path": "istio-token"}}
-
-
-def policy(kind: str, settings: Settings = MESHED) -> Manifest:
-    return the("ValidatingAdmissionPolicy", f"research-trial-{kind}", a_platform(settings, a_source()))
 
 
 @pytest.fixture(scope="module")
@@ -67,13 +63,13 @@ def with_sidecar(job: Manifest) -> Manifest:
 def test_a_listed_sidecar_is_admitted_in_a_pod_and_refused_without_the_setting(job: Manifest) -> None:
     pod = with_sidecar(job)["spec"]["template"]
 
-    assert refusals(policy("pods"), pod) == set()
-    assert refusals(policy("pods", PLATFORM_SETTINGS), pod)
+    assert refusals(trial_policy(MESHED), pod) == set()
+    assert refusals(trial_policy(PLATFORM_SETTINGS), pod)
 
 
 def test_no_job_in_git_has_it(job: Manifest) -> None:
-    assert refusals(policy("jobs"), job) == set()
-    assert refusals(policy("jobs"), with_sidecar(job))
+    assert refusals(trial_policy(MESHED), job) == set()
+    assert refusals(trial_policy(MESHED), with_sidecar(job))
 
 
 def of_another_image(pod: Manifest) -> None:
@@ -119,14 +115,14 @@ def test_no_other_container_passes_for_it(change: Callable[[Manifest], None], jo
 
     change(changed["spec"]["template"]["spec"])
 
-    assert refusals(policy("pods"), changed["spec"]["template"])
+    assert refusals(trial_policy(MESHED), changed["spec"]["template"])
 
 
 def test_what_else_is_wrong_with_the_pod_is_still_refused(job: Manifest) -> None:
     changed = with_sidecar(job)
     changed["spec"]["template"]["spec"]["containers"][0]["command"] = ["sh"]
 
-    (message,) = refusals(policy("pods"), changed["spec"]["template"])
+    (message,) = refusals(trial_policy(MESHED), changed["spec"]["template"])
 
     assert "starts the launcher" in message
 
@@ -136,9 +132,9 @@ def test_an_image_from_a_mirror_is_admitted_in_a_pod_and_in_no_job(job: Manifest
     for one in changed["spec"]["template"]["spec"]["containers"]:
         one["image"] = one["image"].replace("registry.example.org/", "mirror.example.org/cache/")
 
-    assert refusals(policy("pods"), changed["spec"]["template"]) == set()
-    assert refusals(policy("pods", PLATFORM_SETTINGS), changed["spec"]["template"])
-    assert refusals(policy("jobs"), changed)
+    assert refusals(trial_policy(MESHED), changed["spec"]["template"]) == set()
+    assert refusals(trial_policy(PLATFORM_SETTINGS), changed["spec"]["template"])
+    assert refusals(trial_policy(MESHED), changed)
 
 
 def test_a_mirror_takes_the_place_of_whole_parts_of_a_name() -> None:

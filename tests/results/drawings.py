@@ -51,7 +51,6 @@ def classes(element: ET.Element) -> list[str]:
 
 
 def seen(root: ET.Element, page: str = "wide") -> Iterator[ET.Element]:
-    """All elements that a page of this width shows."""
     for child in root:
         if OTHER[page] not in classes(child):
             yield child

@@ -194,15 +194,6 @@ def test_an_assignment_without_rivals_wins() -> None:
     assert (summary.verdict, summary.best) == (Verdict.ALONE, 0.55)
 
 
-def test_the_subject_of_a_commit_tells_mean_and_interval() -> None:
-    message = commit_message(of(replicates((0.5, 0.51), (0.1, 0.11))), recorded=[])
-
-    assert message.splitlines()[0] == (
-        "results(mnist-grid): 4/4 trials, "
-        "best test_accuracy 0.505 ± 0.063531 over 2 replicates (t00000000000)"
-    )
-
-
 def test_rows_of_one_assignment_are_taken_together_though_a_table_calls_each_the_first() -> None:
     batch = replicates((0.5, 0.51), (0.1, 0.11))
     rows = tuple(replace(trial, replicate=0) for trial in batch.expected)

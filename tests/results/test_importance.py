@@ -43,7 +43,6 @@ def published() -> BatchRecords:
 def listed(
     assignments: Iterable[Mapping[str, Value]], score: Callable[[Mapping[str, Value]], float]
 ) -> BatchRecords:
-    """A batch of these assignments, all ok."""
     batch = a_grid({"a": [0]}, lambda _: 0.0)
     expected = [
         an_expected_trial(index, assignment=MappingProxyType(dict(each)))

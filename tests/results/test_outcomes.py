@@ -112,14 +112,6 @@ def test_of_several_attempts_one_counts(records: tuple[Record, ...], counts: Rec
         assert outcome.attempts == len(records)
 
 
-def test_equal_attempts_are_told_apart_by_content_not_by_order() -> None:
-    twins = [a_record(uid=uid) for uid in ("a", "b", "c")]
-
-    chosen = [evaluate(a_batch(*order)).outcomes[0].record for order in itertools.permutations(twins)]
-
-    assert len({record.uid for record in chosen if record}) == 1
-
-
 RECORDS = st.lists(
     st.builds(
         lambda index, status, second, uid: a_record(

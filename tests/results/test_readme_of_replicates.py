@@ -15,7 +15,6 @@ from tests.results.drawings import drawn, marks, paths, words
 
 
 def replicated(results: Mapping[Value, Sequence[float]]) -> BatchRecords:
-    """A batch of a trial for each result, by the value of its only parameter."""
     batch = a_grid({"a": [0]}, lambda _: 0.0)
     listed = [
         (value, number, result) for value, all_ in results.items() for number, result in enumerate(all_)

@@ -66,7 +66,6 @@ def files(results: Iterable[BatchRecords]) -> FileTree:
 
 
 def kept(tree: FileTree) -> list[list[Record]]:
-    """Read the records back, as the next collector does."""
     return [
         [record for record in records_jsonl.records(tree[records_path(name)]) if isinstance(record, Record)]
         for name in NAMES

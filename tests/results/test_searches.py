@@ -118,7 +118,6 @@ def test_a_search_without_parents_has_no_column_of_them_and_another_sweep_no_rou
 
 
 def with_epochs(batch: BatchRecords, epochs: list[int]) -> BatchRecords:
-    """Say what each trial got."""
     trials = [
         replace(trial, assignment=MappingProxyType({**trial.assignment, "epochs": amount}))
         for trial, amount in zip(batch.expected, epochs, strict=True)

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from sweepledger.results.importance import importance
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.results.summary import Summary, summarise
 from sweepledger.structs.metric import Goal, Metric
@@ -22,40 +21,10 @@ def of(*batches: BatchRecords) -> Summary:
 
 
 def scores(*values: float | None, **lock: object) -> BatchRecords:
-    """Trials 0, 1, 2 … with these objectives."""
     numbered = dict(enumerate(values))
     return a_grid(
         {"number": list(numbered)}, lambda assignment: numbered[int(str(assignment["number"]))], **lock
     )
-
-
-@pytest.mark.parametrize(("goal", "index"), [(Goal.MAXIMIZE, 1), (Goal.MINIMIZE, 2)])
-def test_the_goal_decides_who_wins(goal: Goal, index: int) -> None:
-    summary = of(scores(0.5, 0.7, -0.3, metric=Metric("test_accuracy", goal)))
-
-    assert summary.winner is summary.outcomes[index]
-    assert summary.best == summary.outcomes[index].metric("test_accuracy")
-
-
-def test_equal_objectives_are_ranked_by_trial_id() -> None:
-    batch = scores(0.5, 0.5, 0.5)
-    ids = ["tc", "ta", "tb"]
-    expected = tuple(
-        replace(row, trial=name.ljust(12, "0")) for row, name in zip(batch.expected, ids, strict=True)
-    )
-    records = tuple(
-        replace(each, trial=name.ljust(12, "0")) for each, name in zip(batch.records, ids, strict=True)
-    )
-
-    summary = of(replace(batch, expected=expected, records=records))
-
-    assert [outcome.trial[:2] for outcome in summary.top] == ["ta", "tb", "tc"]
-
-
-def test_without_an_ok_trial_there_is_no_winner_and_that_is_said() -> None:
-    summary = of(scores(None, None))
-
-    assert (summary.winner, summary.best, summary.top) == (None, None, ())
 
 
 def test_the_top_is_ten_best_first() -> None:
@@ -74,18 +43,6 @@ def test_batches_are_taken_by_number_in_whatever_order_they_come() -> None:
 
     assert of(second, first) == of(first, second)
     assert [outcome.batch for outcome in of(second, first).outcomes] == [first.lock.name, second.lock.name]
-
-
-def test_only_the_newest_program_may_win() -> None:
-    old, new = scores(0.99, 0.98), scores(0.5, 0.6, program=NEW_CODE, **LATER)
-
-    summary = of(old, new)
-
-    assert summary.best == 0.6
-    assert len(summary.top) == 2
-    assert [group.mean for group in importance(summary).parameters[0].groups] == [0.5, 0.6]
-    assert summary.counts[Status.OK] == 4
-    assert [summary.is_current(outcome) for outcome in summary.outcomes] == [False, False, True, True]
 
 
 def test_an_extension_of_the_same_program_competes_with_what_was() -> None:
@@ -109,12 +66,6 @@ def test_a_retried_trial_has_one_row_with_the_better_outcome() -> None:
         (0, Status.OK, missing.lock.name),
         (1, Status.OK, retry.lock.name),
     ]
-
-
-def test_means_do_not_depend_on_the_order_of_records() -> None:
-    batch = a_grid({"a": [0, 1], "b": list(range(50))}, lambda values: 1 / (1 + float(str(values["b"]))))
-
-    assert of(batch) == of(replace(batch, records=tuple(reversed(batch.records))))
 
 
 def test_a_summary_is_of_one_sweep() -> None:

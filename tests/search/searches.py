@@ -51,7 +51,6 @@ def an_observation(assignment: Mapping[str, Value], value: Any = 1.0, **changes:
 
 
 def recorded(search_round: Round, score: Score) -> list[Observation]:
-    """Run a round's trials."""
     return [
         an_observation(
             suggestion.configuration,
@@ -77,7 +76,6 @@ def history(sweep: Sweep, score: Score, count: int, *, seed: int = 1) -> list[Ob
 def searched(
     sweep: Sweep, score: Score, rounds: int, *, known: Iterable[Observation] = ()
 ) -> list[Observation]:
-    """Go on for so many rounds, or until the search ends."""
     observations = list(known)
     first = max((observation.round or 0 for observation in observations), default=0) + 1
     for number in range(first, first + rounds):

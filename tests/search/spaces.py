@@ -60,7 +60,6 @@ def spaces(draw: st.DrawFn) -> SearchSpace:
 
 
 def precedes(parent: str, child: str, parameters: Mapping[str, Parameter]) -> bool:
-    """Tell whether a condition of the child on the parent makes no circle."""
     above = [condition.parameter for condition in parameters[parent].when]
     return parent != child and all(precedes(item, child, parameters) for item in above)
 

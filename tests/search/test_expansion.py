@@ -84,7 +84,6 @@ def test_the_last_parameter_varies_fastest() -> None:
 
 
 def derived(expression: Expression, *inputs: Value) -> list[object]:
-    """Give what an expression of `a` makes of its values."""
     space = replace(a_space(a=Choice(inputs)), derived=(DerivedValue("b", expression, "…"),))
     return [row[1] for row in values(expansion_of(GridSearch(space)))]
 
@@ -129,7 +128,7 @@ TENTHS = {"min": 0, "max": 1, "step": 0.1}
         ({"a": {"values": [0.7, 0.1]}, "b": {"values": [0.1]}}, "not (a / b > 7)", 2),
         ({key: {"min": -0.3, "max": 0.3, "step": 0.1} for key in ("a", "b")}, "a + b == 0", 7),
         ({"a": {"linspace": [0, 1, 11]}, "b": {"values": [0.1]}}, "a - b >= 0.2", 8),
-        ({"a": {"logspace": [-3, -1, 3]}, "n": {"values": [3]}}, "a * n in [0.003, 0.3]", 2),
+        ({"a": {"geomspace": [1e-3, 1e-1, 3]}, "n": {"values": [3]}}, "a * n in [0.003, 0.3]", 2),
     ],
     ids=lambda part: part if isinstance(part, str) else "",
 )

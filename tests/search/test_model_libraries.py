@@ -54,7 +54,6 @@ def test_the_private_names_that_the_proposers_use_exist() -> None:
 
 
 def hide(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
-    """Make a library look as if it were not installed."""
     for module in {library, *(name for name in sys.modules if name.split(".")[0] == library)}:
         monkeypatch.setitem(sys.modules, module, None)
     for name in MODULES:

@@ -5,24 +5,16 @@ from typing import Any
 
 import pytest
 
-from sweepledger.search import Expansion, explore
+from sweepledger.search import explore
 from sweepledger.search.adaptive import Round, SearchEnd
 from sweepledger.search.adaptive.rounds import next_round
 from sweepledger.structs.record import Status
 from sweepledger.structs.run_config import Resources, RunConfig
-from sweepledger.structs.search_block import AdaptiveSearch, Resource, Rounds
+from sweepledger.structs.search_block import AdaptiveSearch, Resource
 from sweepledger.structs.settings import SweepLimits
 from sweepledger.structs.sweep import Budget
 from sweepledger.structs.values import canonical_json
 from tests.search.searches import MIXED, a_search, an_observation, history, loss, recorded, searched
-
-
-def test_the_expansion_of_a_search_has_no_configurations() -> None:
-    expansion = explore(a_search())
-
-    assert isinstance(expansion, Expansion)
-    assert expansion.configurations == ()
-    assert expansion.count.kept == 0
 
 
 def test_a_search_without_a_feasible_configuration_is_rejected() -> None:
@@ -82,11 +74,6 @@ def test_a_search_has_a_reason_to_end(changes: dict[str, object], reason: str) -
     assert isinstance(outcome, SearchEnd)
     assert outcome.reason == reason
     assert outcome.text
-
-
-def test_the_last_round_has_the_remaining_size() -> None:
-    assert len(searched(a_search(run_cap=6), loss, 9)) == 6
-    assert len(searched(a_search(budget={"max_trials": 7}, replicates=2), loss, 1)) == 3
 
 
 @pytest.mark.parametrize(
@@ -164,11 +151,9 @@ def test_a_resource_has_rungs_that_end_at_its_maximum() -> None:
         Resource("epochs", 3, 3)
 
 
-def test_a_search_requires_a_size_and_only_methods_with_parents_a_resource() -> None:
+def test_only_methods_with_parents_require_a_resource() -> None:
     search = a_search().search
 
     assert search
-    with pytest.raises(ValueError, match="size must be at least 1"):
-        Rounds(0)
     with pytest.raises(ValueError, match="must not have a resource"):
         AdaptiveSearch(search.method, search.space, 1, search.rounds, resource=Resource("epochs", 1, 3))

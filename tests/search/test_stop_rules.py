@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweepledger.search.stop_rules import MAX_THRESHOLDS, LearningCurve, compile_stop_rules
-from sweepledger.spec.sweep_builder import build_early_stop
+from sweepledger.spec.keys import EarlyTerminate
 from sweepledger.structs.early_stopping import (
     HyperbandStop,
     PatienceRule,
@@ -45,10 +45,6 @@ def test_a_fall_after_the_best_does_not_lower_a_threshold() -> None:
     curves = [a_curve(0.5, 0.9, 0.1)] * 3
 
     assert thresholds(PercentileStop(), UP, *curves) == {1: 0.5, 2: 0.9, 3: 0.9}
-
-
-def test_thresholds_of_a_loss_are_upper_bounds() -> None:
-    assert thresholds(PercentileStop(percentile=25), DOWN, *FIVE) == {1: 0.2, 2: 0.2}
 
 
 def test_a_percentile_counts_from_the_worst_up() -> None:
@@ -203,8 +199,7 @@ def test_the_best_recorded_trial_would_never_be_pruned(results: list[list[float 
 
 
 def test_patience_is_built_from_its_keys() -> None:
-    written = {"type": "patience", "patience": 4, "min_delta": 0.5, "min_iter": 2, "max_iter": 9}
+    written = EarlyTerminate(type="patience", patience=4, min_delta=0.5, min_iter=2, max_iter=9)
 
-    assert build_early_stop(written) == PatienceStop(4, 0.5, 2, 9)
-    assert build_early_stop({"type": "patience", "patience": 1}) == PatienceStop(1, 0.0, 1, None)
-    assert build_early_stop(None) is None
+    assert written.rule == PatienceStop(4, 0.5, 2, 9)
+    assert EarlyTerminate(type="patience", patience=1).rule == PatienceStop(1, 0.0, 1, None)

@@ -8,7 +8,6 @@ import pytest
 from sweepledger.search.adaptive import Observation, Round, SearchEnd
 from sweepledger.search.adaptive.rounds import next_round
 from sweepledger.structs.record import Status
-from sweepledger.structs.search_block import Resource, hyperband_brackets
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import canonical_json
 from tests.search.searches import a_search, an_observation, loss, recorded, searched
@@ -22,7 +21,6 @@ def a_climb(method: str, **changes: Any) -> Sweep:
 
 
 def epochs(trials: Sequence[Observation]) -> list[list[int]]:
-    """List what the trials of each round get."""
     results: dict[int, list[int]] = {}
     for observation in trials:
         results.setdefault(observation.round or 0, []).append(int(str(observation.configuration["epochs"])))
@@ -31,12 +29,6 @@ def epochs(trials: Sequence[Observation]) -> list[list[int]]:
 
 def values(assignment: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in assignment.items() if name != "epochs"}
-
-
-def test_halving_promotes_a_third_to_three_times_the_resource() -> None:
-    trials = searched(a_climb("halving"), loss, 9)
-
-    assert epochs(trials) == [[1] * 27, [3] * 9, [9] * 3, [27]]
 
 
 def test_promoted_trials_keep_their_values_and_name_their_parents() -> None:
@@ -92,25 +84,6 @@ def test_only_ok_trials_are_promoted(method: str, status: Status) -> None:
     assert not {suggestion.parent for suggestion in outcome.suggestions} & {
         observation.id for observation in broken
     }
-
-
-def test_hyperbands_brackets_are_those_of_the_paper() -> None:
-    paper = [(27, 1), (12, 3), (6, 9), (4, 27)]
-
-    results = hyperband_brackets(27, Resource("epochs", 1, 27, 3))
-
-    assert [(count, 3**rung) for rung, count in results] == paper
-
-
-def test_hyperband_continues_all_brackets_in_each_round() -> None:
-    trials = searched(a_climb("hyperband"), loss, 9)
-
-    assert epochs(trials) == [
-        [1] * 27 + [3] * 12 + [9] * 6 + [27] * 4,
-        [3] * 9 + [9] * 4 + [27] * 2,
-        [9] * 3 + [27],
-        [27],
-    ]
 
 
 def test_asha_fills_a_round_with_promotions_and_then_with_new_trials() -> None:

@@ -140,6 +140,5 @@ class Elements(HTMLParser):
             self.inside[-1] = (self._open, self.inside[-1][1] + data)
 
     def data(self) -> Any:
-        """Return the data of the page."""
         (text,) = [content for attributes, content in self.inside if attributes.get("id") == "data"]
         return json.loads(text)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sweepledger.engine.loopback import LoopbackServer, ServedFile
+from sweepledger.commands.reports.loopback import LoopbackServer, ServedFile
 from sweepledger.results.inference import interval
 from sweepledger.results.summary import summarise
 from sweepledger.site import compare_page, home_page, running_page, sweep_pages

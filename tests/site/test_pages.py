@@ -19,7 +19,6 @@ COMMIT = {"id": "c3" * 20, "day": "2026-01-03"}
 
 
 def site(*texts: str) -> Mapping[str, bytes]:
-    """Return every page of a site with one sweep."""
     history = a_history(texts or ("plain",))
     pages = sweep_pages(history, COMMIT["id"])
     card = pages.card.as_data()

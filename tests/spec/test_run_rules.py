@@ -287,14 +287,14 @@ def test_a_shape_of_several_pods_takes_no_number_of_disruptions() -> None:
 @pytest.mark.parametrize(
     ("run", "codes"),
     [
-        ({"data": {"mnist": {"at": "../data/"}, "cifar": {"at": "../data/cifar"}}}, ["data-place"]),
-        ({"data": {"mnist": {"at": "data"}, "cifar": {"at": "./data"}}}, ["data-place"]),
-        ({"data": {"mnist": {"at": "."}}}, ["data-place"]),
-        ({"data": {"mnist": {"at": ".."}}}, ["data-place"]),
-        ({"data": {"mnist": {"at": "../../data"}}}, ["data-place"]),
-        ({"data": {"mnist": {"at": "data/../../../x"}}}, ["data-place"]),
-        ({"data": {"mnist": {"at": "~/data"}}}, ["data-place"]),
-        ({"data": {"mnist": "../data"}}, ["wrong-type"]),
+        ({"data": {"mnist": "../data/", "cifar": "../data/cifar"}}, ["data-place"]),
+        ({"data": {"mnist": "data", "cifar": "./data"}}, ["data-place"]),
+        ({"data": {"mnist": "."}}, ["data-place"]),
+        ({"data": {"mnist": ".."}}, ["data-place"]),
+        ({"data": {"mnist": "../../data"}}, ["data-place"]),
+        ({"data": {"mnist": "data/../../../x"}}, ["data-place"]),
+        ({"data": {"mnist": "~/data"}}, ["data-place"]),
+        ({"data": {"mnist": {"at": "../data"}}}, ["wrong-type"]),
         ({"data": {}}, ["out-of-range"]),
         ({"workdir": "/code"}, ["workdir"]),
         ({"workdir": "."}, ["workdir"]),
@@ -312,7 +312,7 @@ def test_places_outside_the_private_folder_of_a_trial_are_refused(
 
 
 def test_a_place_is_known_by_its_shortest_form_and_a_program_by_where_it_starts() -> None:
-    data = {"mnist": {"at": "../data/./digits/"}, "cifar": {}}
+    data = {"mnist": "../data/./digits/", "cifar": None}
     run = {"code": {"path": "code"}, "workdir": "code/mnist/", "keep": ["*.pt", "*.pt"], "data": data}
 
     sweep = good(run=run, program="train.py", command=["python", "${program}", "tools/x.py", "${args}"])
@@ -498,3 +498,11 @@ def test_a_round_whose_trials_are_each_a_job_starts_as_a_whole_where_nothing_els
     sweep = good(method=method, seed=1, rounds={"size": 9, "max": 4}, **resource)
 
     assert sweep.run.parallelism == at_once
+
+
+def test_folders_of_a_pod_are_private_where_it_has_one_trial() -> None:
+    run = {"environment": {"HF_HOME": "/sweep/scratch/hub"}}
+
+    assert dict(good(run=run).run.environment) == run["environment"]
+    assert bad(run={**run, "pack": {"trials": 2}}) == [("run.environment.HF_HOME", "path-shared")]
+    assert good(run={"environment": {"HF_HOME": "hub"}, "pack": {"trials": 2}}).run.pack is not None

@@ -68,7 +68,7 @@ results:
   every: 10m
   progress: 15m
   keep: 90d
-  nfs: {{server: nfs.example.org, path: /export/results}}
+  nfs: nfs.example.org:/export/results
   sync: {{mlflow: {{to: "https://mlflow.example.org", egress: store, secret: mlflow}}}}
 limits: {{max_trials: 1000, max_gpu_hours: 50.5}}
 currency: EUR
@@ -78,10 +78,10 @@ budgets:
 submit: {{ttl: 2d}}
 code: {{url: "https://git.example.org/team/sweeps.git", image: train, secret: code-read}}
 images:
-  train: {{repository: registry.example.org:5000/team/train, tag: "1.4", digest: "{DIGEST}"}}
+  train: registry.example.org:5000/team/train:1.4@{DIGEST}
 datasets:
   mnist: {{claim: mnist-claim, path: mnist/v1/, digest: "{DIGEST}", prepare: [python, -m, trainer.data]}}
-  cifar: {{claim: c, version: torchvision-1, examples: 50000, nfs: {{server: "2001:db8::7", path: /}}}}
+  cifar: {{claim: c, version: torchvision-1, examples: 50000, nfs: "[2001:db8::7]:/"}}
 secrets:
   wandb: {{secret: wandb-account, key: api.key, variable: WANDB_API_KEY}}
 egress:
@@ -337,7 +337,7 @@ def test_other_settings_are_refused(text: str, found: list[tuple[str, str]]) -> 
     assert settings(text) == found
 
 
-IMAGE = f'{{repository: train, digest: "{DIGEST}"}}'
+IMAGE = f"train@{DIGEST}"
 NODE = "node: {cpu: 8, memory: 32Gi}"
 
 
@@ -347,7 +347,7 @@ NODE = "node: {cpu: 8, memory: 32Gi}"
         f"defaults: {{image: train@{DIGEST}}}",
         "defaults: {image: local}",
         f"defaults: {{image: train}}\nimages: {{train: {IMAGE}}}",
-        f'images: {{train: {{repository: a/b_c/d-e.f/g__h, tag: v1_2.3-rc, digest: "{DIGEST}"}}}}',
+        f"images: {{train: a/b_c/d-e.f/g__h:v1_2.3-rc@{DIGEST}}}",
         f'code: {{url: "http://git.example.org/x.git", image: git}}\nimages: {{git: {IMAGE}}}',
         f"pools: {{a: {{{NODE}}}}}",
         f"pools: {{a: {{{NODE}, tolerations: [{{key: a}}]}}}}",
@@ -369,13 +369,13 @@ def test_settings_take_what_the_cluster_takes(text: str) -> None:
     [
         (f"images: {{local: {IMAGE}}}", ("images.local", "image-reference")),
         (
-            f'images: {{a: {{repository: "a@b", digest: "{DIGEST}"}}}}',
-            ("images.a.repository", "image-reference"),
+            f"images: {{a: a@b@{DIGEST}}}",
+            ("images.a", "image-reference"),
         ),
-        ("images: {a: {repository: a}}", ("images.a.digest", "missing-key")),
+        ("images: {a: a}", ("images.a", "missing-key")),
         (
-            f"images: {{a: {{repository: a, digest: '{DIGEST}', tag: ''}}}}",
-            ("images.a.tag", "image-reference"),
+            f"images: {{a: 'a:@{DIGEST}'}}",
+            ("images.a", "image-reference"),
         ),
         (f'code: {{url: "https://a/b", image: train@{DIGEST}}}', ("code.image", "image-reference")),
         (f'code: {{url: "ssh://a/b", image: a}}\nimages: {{a: {IMAGE}}}', ("code.url", "code-url")),
@@ -412,8 +412,8 @@ def test_settings_take_what_the_cluster_takes(text: str) -> None:
         ("secrets: {a: {secret: a, key: a, variable: PATH}}", ("secrets.a.variable", "environment-name")),
         ("secrets: {a: {secret: a, key: a, variable: A-B}}", ("secrets.a.variable", "environment-name")),
         ("secrets: {a: {secret: a, key: .., variable: A}}", ("secrets.a.key", "name-form")),
-        ("results: {nfs: {server: a b, path: /a}}", ("results.nfs.server", "nfs")),
-        ("results: {nfs: {server: a, path: /a/../b}}", ("results.nfs.path", "nfs")),
+        ("results: {nfs: a b:/a}", ("results.nfs", "nfs")),
+        ("results: {nfs: a:/a/../b}", ("results.nfs", "nfs")),
         (
             f'{EGRESS}\nresults: {{sync: {{optuna: {{to: "sqlite:///o.db", egress: a}}}}}}',
             ("results.sync.optuna.to", "store-address"),
@@ -468,8 +468,8 @@ def test_the_collector_can_run_in_a_pool() -> None:
 def test_a_link_to_logs_has_a_longest_length() -> None:
     link = "https://logs.example.org/".ljust(2000, "a")
 
-    assert isinstance(settings(f"logs: {{link: '{link}'}}"), Settings)
-    assert settings(f"logs: {{link: '{link}a'}}") == [("logs.link", "log-link")]
+    assert isinstance(settings(f"logs: '{link}'"), Settings)
+    assert settings(f"logs: '{link}a'") == [("logs", "log-link")]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sweepledger.spec import units
+from sweepledger.structs import quantities as units
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,6 @@ def start(code: str, *arguments: str, home: Path) -> subprocess.Popen[str]:
 
 
 def run(code: str, *arguments: str, home: Path) -> str:
-    """Run code with the libraries, and return what it prints."""
     process = start(code, *arguments, home=home)
     output, errors = process.communicate()
     assert process.returncode == 0, errors
@@ -57,7 +56,6 @@ def run(code: str, *arguments: str, home: Path) -> str:
 
 
 def start_writing(store: str, contents: SweepContents, place: str, home: Path) -> subprocess.Popen[str]:
-    """Start to write results to a store."""
     pickled = home / "contents"
     pickled.write_bytes(pickle.dumps(contents))
     return start(WRITE, str(pickled), store, place, home=home)

@@ -51,7 +51,6 @@ def packed(contents: Mapping[str, bytes]) -> bytes:
 
 
 def manifest(contents: Mapping[str, bytes], prepared: str | None = None) -> CifarManifest:
-    """Return the manifest of an archive with these files."""
     content = packed(contents)
     names = [f"{FOLDER}/{name}" for name in sorted(members())]
     train, test = tuple(names[:5]), tuple(names[5:])

@@ -38,7 +38,6 @@ def start(*command: str, **environ: str) -> subprocess.Popen[str]:
 
 
 def start_two(folder: Path, namespace: int, *more: str) -> list[subprocess.Popen[str]]:
-    """Start two processes as mpirun does."""
     return [
         start(
             *(sys.executable, "-m", "trainer", *ARGUMENTS, *more),

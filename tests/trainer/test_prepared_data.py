@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.engine.datasets import folder_digest
 from sweepledger.formats import yaml
+from sweepledger.repo.datasets import folder_digest
 from tests.trainer import archives
 from tests.trainer.archives import members, packed
 from trainer import data

@@ -41,7 +41,6 @@ class Killed(BaseException):
 
 
 def kill_after(training: Training, steps: int) -> None:
-    """Let the training die after a number of steps."""
     due, left = training.saver.is_due, iter(range(steps))
 
     def dies() -> bool:

@@ -27,7 +27,6 @@ def a_training(
 
 
 def run(network: Network, dataset: Dataset, **changes: Any) -> list[EpochMetrics]:
-    """Train to the last epoch."""
     training = a_training(network, dataset, **changes)
     training.run(lambda _: None)
     return training.progress.epochs

@@ -17,7 +17,6 @@ class Expressions:
         self._calls = {"cancelled": False, "always": True, "failure": failed, "success": not failed}
 
     def filled(self, text: str) -> str:
-        """Replace every expression by its value, as text."""
         return MARKED.sub(lambda result: _text(self.value(result[1])), text)
 
     def holds(self, text: str | None) -> bool:
@@ -28,7 +27,6 @@ class Expressions:
         return self.value(result[1] if result else text) not in FALSY
 
     def value(self, text: str) -> Any:
-        """Evaluate one expression."""
         tokens = list(TOKEN.finditer(text.strip()))
         assert "".join(token[0] for token in tokens).strip() == text.strip(), f"cannot read {text!r}"
         value, rest = self._or([token[0].strip() for token in tokens])

@@ -241,7 +241,6 @@ def specs() -> Iterator[tuple[str, bytes]]:
 
 
 def first_of_each_row() -> Iterator[tuple[str, bytes]]:
-    """Give one hostile spec a row."""
     seen: set[str] = set()
     for name, content in specs():
         row = name.partition("-")[0]

@@ -35,7 +35,6 @@ def job(name: str) -> dict[str, Any]:
 def run_job(
     name: str, clone: Path, remote: Path, tools: Path, **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run the script of a job in a clone, with the variables that GitLab sets."""
     if not (tools / "python3").exists():
         install_sweep(tools)
         (tools / "python3").write_text(FAKE_PYTHON.format(here=tools))

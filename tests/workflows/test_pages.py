@@ -22,7 +22,6 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 def person(home: Path, machine: Path, words: Mapping[str, str]) -> Person:
-    """Somebody with a home of their own, and `sweep` on the PATH."""
     home.mkdir()
     (home / ".gitconfig").write_text("[user]\n\tname = Ada\n\temail = ada@example.org\n")
     environment = {"PATH": f"{machine}:/usr/bin:/bin", "HOME": str(home), "LANG": "C.UTF-8"}

@@ -21,7 +21,9 @@ Environment
   SWEEP_POD_UID   id of the attempt; default: a new one
   SWEEP_FAILURES  how often the trial has failed; default: the number of its records
   SWEEP_DISRUPTIONS  how often the cluster has ended a pod of the trial; default: 0
-  SWEEP_PARENT_ID    the trial whose checkpoints SWEEP_PARENT has, for the record
+  SWEEP_PARENT       checkpoints of another trial, from which this one continues; the command gets a copy,
+                     unless they are mounted read-only
+  SWEEP_PARENT_ID    that trial, for the record
   SWEEP_RAN, SWEEP_NODE   what runs (default: process) and where, for the record
   SWEEP_TERMINATION_LOG   file for the termination message, if it exists; default: /dev/termination-log
   SWEEP_CODE_STATE, SWEEP_DATA_STATE   of the code and of SWEEP_DATA: if one changes, no result counts
@@ -106,16 +108,21 @@ LARGEST_EVENTS = 1024 * 1024 * KIBIBYTE  # of one event file: pictures are skipp
 LARGEST_EVENT = 256 * KIBIBYTE  # that is searched for scalars
 CHECKED_EVENT = 4 * KIBIBYTE  # whose checksum is compared even if it has no scalars
 MOST_FILES = 10_000  # that a path with wildcards may match
-HEAD = 256  # bytes of a file that tell it from most others
+CREATED_MODE = 0o644
 FOR_LAUNCHER = {b"SWEEP_CODE", b"SWEEP_CODE_STATE", b"SWEEP_COPIES", b"SWEEP_DATA_STATE", b"SWEEP_EARLIER"}
 """Variables that no command gets: they lead to what other trials have."""
 MOST_CODE_FILES = 100_000  # of the code, which every trial copies
 LARGEST_CODE = 1024 * 1024 * KIBIBYTE
 LONGEST_TEMPORARY = 70  # bytes of TMPDIR: libraries put sockets there, whose paths end at 108
-COPIED = "copied"  # a JSON file with the inode and the time of change of each file of the copy of the code
-OWN_FOLDERS = ("run", "home", "tmp")  # and of these folders of the attempt
+COPIED = (
+    "copied"  # a JSON file with the inode of each file of the copy of the code, and when they were copied
+)
+COPY_TIMES = "/"  # its name in that file: the first and the last time of change that they have
+OWN_FOLDERS = ("run", "home", "tmp")  # folders of the attempt, of which it has inode and time of change
+OWN_FILES = (COPIED, "trial.json")  # which each attempt writes
 MOST_SHARED = 5000  # files of a copy that a later attempt may take
 MOST_WAITS = 40  # times half a millisecond
+OLD_CHANGE = 10**10  # nanoseconds after which a folder that did not change has the time of its last change
 SHORT_FOLDER, SHORT_PREFIX = "/tmp", "sweep-tmp-"  # noqa: S108 - of a link to a longer TMPDIR
 MOST_METRICS = 100
 MOST_POINTS = 200  # of a curve in the record
@@ -133,7 +140,7 @@ KEPT_OUTPUT = 256 * KIBIBYTE  # bytes of an output's head, and of its tail
 LONGEST_LINE = 64 * KIBIBYTE  # that is searched for a metric
 LONGEST_MATCH = 1000  # characters of a line that patterns are applied to
 MOST_WAYS = 10 * LONGEST_MATCH**2  # of a pattern to divide a line: two long repeats and few short ones
-HEAD = 256  # bytes by which a file that was written anew is recognized
+HEAD = 256  # bytes that tell a file from most others, and one that was written anew from what it was
 TERMINATION_BYTES = 4095  # Kubernetes keeps 4096
 WHOLE_LIST = 1000  # rows of hyperparams.yml: PyYAML needs half a second to read so many
 MOST_ROWS = 1000  # of one pod
@@ -221,9 +228,8 @@ def write_termination_message(text: str) -> bool:
     path = os.environ.get("SWEEP_TERMINATION_LOG") or "/dev/termination-log"
     content = text.encode()
     with contextlib.suppress(OSError), open(path, "r+b") as file:  # r+: it must exist already
-        file.truncate()
         file.write(content[:TERMINATION_BYTES])
-        file.flush()
+        file.truncate()
         return len(content) <= TERMINATION_BYTES
     return False
 
@@ -245,7 +251,7 @@ def count_from(variable: str, default: int) -> int:
 def create(path: str) -> int:
     """Open a file for writing from its start, never through a link or into a pipe that a trial has made."""
     flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK
-    file = os.open(path, flags, 0o644)
+    file = os.open(path, flags, CREATED_MODE)
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)
         raise OSError(errno.EINVAL, "not a regular file", path)
@@ -256,6 +262,32 @@ def write_all(file: int, content: bytes) -> None:
     """Write every byte: an almost full disk accepts a part first and fails at the next call."""
     while content:
         content = content[os.write(file, content) :]
+
+
+def write_again(path: str, content: bytes) -> None:
+    """Write a small file in place of what an ended attempt has left there, or of nothing.
+
+    Over it, if nobody else can have it: file systems may need longer to delete and create a file.
+    """
+    try:
+        file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        file = -1
+    try:
+        state = os.fstat(file)
+        if not stat.S_ISREG(state.st_mode) or state.st_nlink != 1 or state.st_mode & 0o777 != CREATED_MODE:
+            raise OSError(errno.EBUSY, "not only ours", path)
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        os.ftruncate(file, max(1, len(content)))  # to nothing: ext4 would write it to the disk at its end
+    except OSError:
+        if file >= 0:
+            os.close(file)
+        delete(path)
+        file = create(path)
+    try:
+        write_all(file, content)
+    finally:
+        os.close(file)
 
 
 def write_safely(path: str, content: bytes) -> None:
@@ -983,8 +1015,9 @@ def make_folders(trial: str) -> Folders:
     expected, code = os.environ.get("SWEEP_CODE_STATE", ""), code_folder()
     if not expected and not os.path.isdir(code):
         raise Refused(f"SWEEP_CODE: there is no folder {code}: the image must have the code there")
+    begin = changed_now(trial)
     try:
-        state, copied = copy_code(code, folders.work, earlier)
+        state, numbers = copy_folder(code, folders.work, earlier)
     except PermissionError as error:
         raise Refused(f"the code cannot be copied for the trial: {error}") from error
     finally:
@@ -993,8 +1026,8 @@ def make_folders(trial: str) -> Folders:
         state = state_of(code, expected)
     if expected and state != expected:
         raise CodeChanged("the stored code is no longer what was locked: something wrote to it")
-    if "SWEEP_COPIES" in os.environ and len(copied) <= MOST_SHARED:
-        note_copy(trial, copied)
+    if "SWEEP_COPIES" in os.environ and len(numbers) <= MOST_SHARED:
+        note_copy(trial, numbers, begin)
     return folders
 
 
@@ -1004,10 +1037,12 @@ def open_folder(path: str, parent: int | None = None) -> int:
 
 
 class Earlier(NamedTuple):
-    """The copy that an ended attempt had, with inode and time of change of each file when it was made."""
+    """The copy that an ended attempt had: the inode of each file, and when they were copied or moved."""
 
     folder: str
-    files: Mapping[str, Any]
+    numbers: Mapping[str, Any]
+    begin: int
+    end: int
 
     def open(self, folder: str) -> int:
         """Open a folder of the copy; -1: there is none. Links may name another attempt's."""
@@ -1024,36 +1059,35 @@ class Earlier(NamedTuple):
                 break
         return file
 
-    def gives(self, path: str, original: os.stat_result, folder: int, target: int) -> os.stat_result | None:
-        """Move a file to another folder, if it is as it was copied, and return its state; else None."""
-        noted, name = self.files.get(path), os.path.basename(path)
-        if folder < 0 or not noted:
-            return None
+    def gives(self, name: str, number: int, original: os.stat_result, folder: int, target: int) -> bool:
+        """Move a file of a folder to another one, if it is as it was copied; return whether it is there."""
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
-            file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+            file = os.open(name, flags, dir_fd=folder)
         except OSError:
-            return None
+            return False
         try:
             state = os.fstat(file)
             if (
-                note_of(state) != noted
+                state.st_ino != number
+                or not self.begin <= state.st_ctime_ns <= self.end
                 or state.st_mtime_ns != original.st_mtime_ns
                 or state.st_size != original.st_size
                 or state.st_mode != stat.S_IFREG | mode_of_copy(original)
                 or state.st_nlink != 1
             ):
-                return None
+                return False
             # Granted only if nobody else has the file open, or mapped: whoever has could still write to it.
             fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
             os.rename(name, name, src_dir_fd=folder, dst_dir_fd=target)
-            return os.fstat(file)
         except OSError:
-            return None
+            return False
         finally:
             os.close(file)
+        return True
 
 
-NO_COPY = Earlier("", {})
+NO_COPY = Earlier("", {}, 0, 0)
 
 
 def note_of(state: os.stat_result) -> list[int]:
@@ -1072,75 +1106,102 @@ def attempt_folder() -> str:
     return make_temporary_folder("trial-")
 
 
+def changed_now(folder: str) -> int:
+    """Return the time of change that the file system of a folder notes now."""
+    os.utime(folder)
+    return os.stat(folder).st_ctime_ns
+
+
 def take_copy(trial: str) -> Earlier:
     """Return the copy of the ended attempt that had a folder; of the rest, keep only untouched folders."""
-    earlier, noted = os.path.join(trial, "earlier"), {}
-    with contextlib.suppress(OSError, ValueError):
-        noted = read_object(os.path.join(trial, COPIED))
+    earlier, noted, begin, end = os.path.join(trial, "earlier"), {}, 0, 0
+    # Its attempt may have written to this file: only what the file system says of the copy makes it usable.
+    with contextlib.suppress(OSError, ValueError, TypeError, LookupError, RecursionError):
+        with open_regular(os.path.join(trial, COPIED)) as file:
+            content = json.loads(file.read(LARGEST_FILE))
+        begin, end = map(int, content[COPY_TIMES])
+        noted = dict(content)
     for name in os.listdir(trial):
         path = os.path.join(trial, name)
         is_kept = noted.get(f"/{name}") == note_of(os.lstat(path))
         if name == "run":
             with contextlib.suppress(OSError):
                 os.rename(os.path.join(path, "work"), earlier)
-        if not is_kept:
-            try:
-                os.unlink(path)
-            except OSError:
-                delete_folder(path)
-    return Earlier(earlier, noted)
+        if not is_kept and name not in OWN_FILES:
+            delete(path)
+    return Earlier(earlier, noted, begin, end)
 
 
-def note_copy(trial: str, copied: dict[str, list[int]]) -> None:
+def note_copy(trial: str, numbers: Mapping[str, int], begin: int) -> None:
     """Write what an attempt's folders and files are, if the file system notes each later write to them.
 
-    On tmpfs, a write through a mapping that was read before is not noted. First, the clock of the file system
-    has to go on: where it has steps of seconds, waiting costs more than a copy.
+    First, the clock of the file system has to go on: where it has steps of seconds, waiting costs more than a
+    copy.
     """
+    if not notes_writes(trial):
+        return
+    own = {f"/{name}": note_of(os.stat(os.path.join(trial, name))) for name in OWN_FOLDERS}
+    end = changed_now(trial)
+    for _ in range(MOST_WAITS):
+        if changed_now(trial) > end:
+            content = json.dumps({**numbers, **own, COPY_TIMES: [begin, end]}).encode()
+            write_again(os.path.join(trial, COPIED), content)
+            return
+        time.sleep(0.0005)
+
+
+NOTING: dict[int, bool] = {}  # by device, as far as somebody has tried it
+
+
+def notes_writes(folder: str) -> bool:
+    """Return whether the file system of a folder notes a write to a mapping that was read; tmpfs does not."""
     import mmap  # noqa: PLC0415 - laptops alone need it
 
-    copied.update((f"/{name}", note_of(os.stat(os.path.join(trial, name)))) for name in OWN_FOLDERS)
-    path, is_noted = os.path.join(trial, COPIED), False
-    file = create(path)
-    try:
-        write_all(file, b"0")
-        with contextlib.suppress(OSError, ValueError), mmap.mmap(file, 0) as mapped:  # some have no mappings
-            digit, written = mapped[0], os.fstat(file).st_ctime_ns
-            for _ in range(MOST_WAITS):
-                os.utime(trial)
-                if os.stat(trial).st_ctime_ns > written:
-                    break
-                time.sleep(0.0005)
-            mapped[0] = digit
-            is_noted = os.fstat(file).st_ctime_ns > written
-        if is_noted:
-            os.lseek(file, 0, os.SEEK_SET)
-            write_all(file, json.dumps(copied).encode())
-        else:
+    device = os.stat(folder).st_dev
+    if device not in NOTING:
+        NOTING[device] = False
+        path = os.path.join(folder, "mapped")
+        file = create(path)
+        try:
+            write_all(file, b"0")
+            with contextlib.suppress(OSError, ValueError), mmap.mmap(
+                file, 0
+            ) as mapped:  # some have no mappings
+                digit, written = mapped[0], os.fstat(file).st_ctime_ns
+                for _ in range(MOST_WAITS):
+                    if changed_now(folder) > written:
+                        break
+                    time.sleep(0.0005)
+                mapped[0] = digit
+                NOTING[device] = os.fstat(file).st_ctime_ns > written
+        finally:
+            os.close(file)
             os.unlink(path)
-    finally:
-        os.close(file)
+    return NOTING[device]
 
 
-def copy_code(source: str, target: str, earlier: Earlier = NO_COPY) -> tuple[str, dict[str, list[int]]]:
+def copy_folder(
+    source: str, target: str, earlier: Earlier = NO_COPY, *, is_code: bool = True
+) -> tuple[str, dict[str, int]]:
     """Copy a folder so that no write to the copy reaches the original; return the state of the original.
 
-    Also return inode and time of change of each copied file. Files of an earlier copy that nobody has changed
-    are moved. Folders are always new: a process outside the attempt that still has a folder of the earlier
-    copy does not reach this one.
+    Also return the inode of each copied file. Files of an earlier copy that nobody has changed are moved.
+    Folders are always new: a process outside the attempt that still has a folder of the earlier copy does not
+    reach this one.
     """
-    if is_below(source, os.path.dirname(target)):
+    if is_code and is_below(source, os.path.dirname(target)):
         raise Refused(f"SWEEP_CODE: {source} contains the scratch folder {need('SWEEP_SCRATCH')}")
-    states, copied, size, waiting = [], {}, 0, [""]
+    states, numbers, size, waiting = [], {}, 0, [""]
     while waiting:
         folder = waiting.pop()
         states.append(state_line(folder, os.stat(os.path.join(source, folder))))
-        place = os.path.join(target, folder) if folder else target
+        place, prefix = (os.path.join(target, folder), folder + os.sep) if folder else (target, "")
         os.mkdir(place, 0o700)
         opened, new = earlier.open(folder), open_folder(place)
+        given = earlier.numbers if opened >= 0 else {}
         with os.scandir(os.path.join(source, folder)) as entries:
             for entry in entries:
-                name = os.path.join(folder, entry.name)
+                name = prefix + entry.name
                 if entry.is_symlink():
                     states.append(state_line(name, entry.stat(follow_symlinks=False)))
                     os.symlink(moved(os.readlink(entry.path), source, target), os.path.join(target, name))
@@ -1148,14 +1209,13 @@ def copy_code(source: str, target: str, earlier: Earlier = NO_COPY) -> tuple[str
                     waiting.append(name)
                 elif entry.is_file():
                     state = entry.stat(follow_symlinks=False)
-                    made = earlier.gives(name, state, opened, new)
-                    if made is None:
-                        state = copy_file(entry.path, entry.name, new)
-                        made = os.stat(entry.name, dir_fd=new, follow_symlinks=False)
-                    copied[name] = note_of(made)
+                    number = given.get(name)
+                    if number is None or not earlier.gives(entry.name, number, state, opened, new):
+                        state, number = copy_file(entry.path, entry.name, new)
+                    numbers[name] = number
                     states.append(state_line(name, state))
                     size += state.st_size
-                if len(states) > MOST_CODE_FILES or size > LARGEST_CODE:
+                if is_code and (len(states) > MOST_CODE_FILES or size > LARGEST_CODE):
                     raise Refused(
                         f"the code has more than {MOST_CODE_FILES} files or {LARGEST_CODE >> 30} GiB, and"
                         " each trial has a copy: keep data in run.data, and the rest out of run.code"
@@ -1163,7 +1223,7 @@ def copy_code(source: str, target: str, earlier: Earlier = NO_COPY) -> tuple[str
         os.close(new)
         if opened >= 0:
             os.close(opened)
-    return digest_of_states(states), copied
+    return digest_of_states(states), numbers
 
 
 def mode_of_copy(original: os.stat_result) -> int:
@@ -1171,8 +1231,8 @@ def mode_of_copy(original: os.stat_result) -> int:
     return 0o600 | original.st_mode & 0o111
 
 
-def copy_file(source: str, target: str, folder: int | None = None) -> os.stat_result:
-    """Copy a file with its time and whether it can be executed; return its state after it."""
+def copy_file(source: str, target: str, folder: int | None = None) -> tuple[os.stat_result, int]:
+    """Copy a file, its time and whether it can run; return its state after it, and the copy's inode."""
     reader = os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         state = os.fstat(reader)
@@ -1181,9 +1241,10 @@ def copy_file(source: str, target: str, folder: int | None = None) -> os.stat_re
         try:
             copy_bytes(reader, writer, state.st_size)
             os.utime(writer, ns=(state.st_atime_ns, state.st_mtime_ns))
+            number = os.fstat(writer).st_ino
         finally:
             os.close(writer)
-        return os.fstat(reader)
+        return os.fstat(reader), number
     finally:
         os.close(reader)
 
@@ -1269,7 +1330,7 @@ def moved(path: str, source: str, target: str) -> str:
 def working_directory(launch: Mapping[str, Any], folders: Folders) -> str:
     """Return the folder in which the command starts, with links to datasets where the sweep wants them."""
     place = os.path.normpath(os.path.join(folders.work, launch.get("workdir", ".")))
-    if not os.path.isdir(place) or not is_below(folders.work, place):
+    if place != folders.work and not (os.path.isdir(place) and is_below(folders.work, place)):
         raise Refused(f"run.workdir: the code has no folder {launch['workdir']}")
     for name, path in sorted(launch.get("data_at", {}).items()):
         link = os.path.normpath(os.path.join(place, path))
@@ -1332,12 +1393,43 @@ def list_distributions(interpreter: str) -> bytes:
     """List `name==version` of the distributions that an interpreter can import, by their folders."""
     versions: dict[str, str] = {}
     for folder in import_folders(interpreter):
-        with contextlib.suppress(OSError):
-            for entry in sorted(filter(METADATA.search, os.listdir(folder))):
-                name, version = distribution_of(folder, entry)
-                if name:
-                    versions.setdefault(name, version)  # of several the first is imported
+        for name, version in installed_in(folder).distributions:
+            versions.setdefault(name, version)  # of several the first is imported
     return "".join(f"{name}=={version}\n" for name, version in sorted(versions.items())).encode()
+
+
+class Installed(NamedTuple):
+    """What a folder of installed packages has."""
+
+    distributions: list[tuple[str, str]]  # name and version
+    path_files: list[str]
+
+
+INSTALLED: dict[str, tuple[list[int], Installed]] = {}  # by folder, with its inode and times
+
+
+def installed_in(folder: str) -> Installed:
+    """Return what a folder has; a process that runs several rows lists it again only after a change."""
+    try:
+        found = os.stat(folder)
+        state = [*note_of(found), found.st_mtime_ns]
+        noted, installed = INSTALLED.get(folder, ([], Installed([], [])))
+        if noted == state:
+            return installed
+        entries = sorted(os.listdir(folder))
+    except OSError:
+        return Installed([], [])
+    metadata = list(filter(METADATA.search, entries))
+    pairs = (distribution_of(folder, entry) for entry in metadata)
+    installed = Installed(
+        [pair for pair in pairs if pair[0]], [entry for entry in entries if entry.endswith(".pth")]
+    )
+    # Other changes of the same moment would go unnoticed, as do those of files in an .egg-info.
+    if time.time_ns() - found.st_ctime_ns > OLD_CHANGE and not any(
+        entry.endswith(".egg-info") for entry in metadata
+    ):
+        INSTALLED[folder] = state, installed
+    return installed
 
 
 def distribution_of(folder: str, entry: str) -> tuple[str, str]:
@@ -1431,13 +1523,12 @@ def own_sites(venv: str) -> list[list[str]]:
 def linked(folder: str) -> Iterator[str]:
     """Yield the folders that the .pth files of a folder add, as editable installations have them."""
     with contextlib.suppress(OSError, ValueError):
-        for entry in sorted(os.listdir(folder)):
-            if entry.endswith(".pth"):
-                with open(os.path.join(folder, entry), encoding="utf-8") as file:
-                    for line in file.read(LARGEST_FILE).splitlines():
-                        path = os.path.join(folder, line.strip())
-                        if line.strip() and not line.startswith(("#", "import ")) and os.path.isdir(path):
-                            yield path
+        for entry in installed_in(folder).path_files:
+            with open(os.path.join(folder, entry), encoding="utf-8") as file:
+                for line in file.read(LARGEST_FILE).splitlines():
+                    path = os.path.join(folder, line.strip())
+                    if line.strip() and not line.startswith(("#", "import ")) and os.path.isdir(path):
+                        yield path
 
 
 # ------------------------------------------------------------------------------- signals, processes and pipes
@@ -3026,10 +3117,14 @@ def prepare(attempt: Attempt, scratch: str) -> Prepared:
         "SWEEP_ARTIFACTS": os.path.join(attempt.artifacts, attempt.uid),
         "SWEEP_CHECKPOINTS": attempt.checkpoints,
     }
-    with open(create(given["SWEEP_TRIAL"]), "wb") as file:
-        file.write(assignment.encode())
+    write_again(given["SWEEP_TRIAL"], assignment.encode())
     for name in ("SWEEP_ARTIFACTS", "SWEEP_CHECKPOINTS"):
         os.makedirs(given[name], exist_ok=True)
+    parent = os.environ.get("SWEEP_PARENT", "")
+    # What a trial writes there would reach others that continue from it; in a pod, nobody can.
+    if os.path.isdir(parent) and not os.statvfs(parent).f_flag & os.ST_RDONLY:
+        given["SWEEP_PARENT"] = os.path.join(scratch, "parent")
+        copy_folder(parent, given["SWEEP_PARENT"], is_code=False)
     variables = {name: text for name, text in os.environb.items() if name not in FOR_LAUNCHER}
     variables.update((name.encode(), text.encode("utf-8", "surrogateescape")) for name, text in given.items())
     single = {
@@ -3352,6 +3447,9 @@ def conclude(attempt: Attempt, outcome: Outcome) -> int:
     say(": ".join(words))
     if attempt.rank:
         return exit_code
+    if os.path.islink(attempt.checkpoints):  # trials that continue this one would mount what it leads to
+        with contextlib.suppress(OSError):
+            os.unlink(attempt.checkpoints)
     record = make_record(attempt, outcome)
     content = dump(record).encode()
     is_kept_by_node = write_termination_message(brief(record))
@@ -3380,6 +3478,14 @@ def keep_evidence(attempt: Attempt, outcome: Outcome) -> None:
         write_once(attempt.path("environments"), name, environment.content)
     if broken and broken.seen:
         write_once(attempt.path("thresholds"), f"{broken.seen.digest}.json", broken.seen.content)
+
+
+def delete(path: str) -> None:
+    """Delete whatever has a path, as far as possible."""
+    try:
+        os.unlink(path)
+    except OSError:
+        delete_folder(path)
 
 
 def delete_folder(path: str) -> None:

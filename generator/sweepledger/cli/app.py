@@ -26,28 +26,17 @@ from sweepledger.cli.response import (
 )
 
 VERBS = (
-    *(
-        "new",
-        "import",
-        "validate",
-        "plan",
-        "try",
-        "run",
-        "generate",
-        "check",
-        "submit",
-        "status",
-        "why",
-        "results",
-    ),
-    *("show", "logs", "log", "compare", "site", "retry", "cancel", "rename", "verify", "export", "sync"),
+    *("new", "import", "validate", "plan", "try", "run", "generate", "check", "submit", "status", "why"),
+    *("results", "show", "logs", "log", "compare", "site", "retry", "cancel", "rename", "verify"),
+    *("export", "sync"),
 )
-"""The commands of `sweep`, in the order of use; each is a module of `verbs/`."""
+"""Each command of `sweep`, in the order of use: `verbs/` has a module of its name."""
+
 CLUSTER_VERBS = (
-    *("init", "pin", "data", "bootstrap", "doctor", "upgrade", "local", "collect", "next", "pause", "resume"),
-    *("scale", "budget", "metrics", "expire"),
+    *("init", "pin", "data", "bootstrap", "doctor", "upgrade", "local", "collect", "next", "pause"),
+    *("resume", "scale", "budget", "metrics", "expire"),
 )
-"""The commands of `sweep cluster`, in the order of use; each is a module of `verbs/cluster/`."""
+"""Each command of `sweep cluster`, in the order of use."""
 
 SUMMARY = "Hyperparameter sweeps as reviewed commits: spec in, overlays out; results in, commit out."
 CLUSTER_SUMMARY = "Set up a team's repository and its cluster, and operate them."
@@ -70,10 +59,10 @@ class VerbGroup(TyperGroup):
         self.package = PACKAGES[self.name or "sweep"]
         verbs = VERBS if self.name == "sweep" else CLUSTER_VERBS
         self.late = {*verbs}
-        stubs = {
-            name: TyperCommand(name, short_help=self.summary(name), rich_markup_mode=None) for name in verbs
-        }
-        self.commands = {**stubs, **self.commands}
+        commands = (
+            TyperCommand(verb, short_help=self.summary(verb), rich_markup_mode=None) for verb in verbs
+        )
+        self.commands = {**dict(zip(verbs, commands, strict=True)), **self.commands}
 
     def load(self, name: str) -> None:
         """Import the module of a verb, and make the verb's command from it."""

@@ -19,11 +19,15 @@ from sweepledger.commands.repository.outside_imports import (
     refuse_other_environment,
     started_program,
 )
-from sweepledger.commands.repository.rendered_manifests import locked_data, parse_at
+from sweepledger.commands.repository.rendered_manifests import (
+    local_batch_at,
+    locked_data,
+    refuse_forged,
+    render_at,
+)
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.next_round import RoundBlocked
 from sweepledger.commands.rounds.round_commit import BlockedSearches, PushedBatch, push_due
-from sweepledger.engine import datasets
 from sweepledger.engine.local import events, machine
 from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.events import BatchProgress
@@ -33,7 +37,7 @@ from sweepledger.engine.local.store import batch_conditions
 from sweepledger.errors import GeneratorError, PausedError, RepositoryError, SpecError, UnreadableError
 from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.problems import Problem
-from sweepledger.repo import batches
+from sweepledger.repo import batches, datasets
 from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.git import REMOTE, Mirror, Repository, store_code
 from sweepledger.repo.state import DATA, state_folder
@@ -52,7 +56,7 @@ class RefusedBatch:
 
 @dataclass
 class DesiredState:
-    """Computes the desired state of commits. A batch is rendered once; only how it runs now may change."""
+    """Computes the desired state of commits. A batch is made once; only how it runs now may change."""
 
     repository: Repository
     mirror: Mirror
@@ -62,7 +66,9 @@ class DesiredState:
     """Number of trials of a batch at once; None: as its spec says."""
     work_tree: Repository | None = None
     """The user's repository, from which no trial may import."""
-    _rendered: dict[str, DesiredBatch] = field(default_factory=dict)
+    judged: frozenset[str] = frozenset()
+    """Batches whose files were built and checked before they were committed."""
+    _made: dict[str, DesiredBatch] = field(default_factory=dict)
     _outputs: dict[str, batch_records.StoredOutputs] = field(default_factory=dict)
 
     def settings(self, commit: str) -> Settings:
@@ -84,19 +90,19 @@ class DesiredState:
         )
 
     def desired(self, commit: str, batch: StoredBatch) -> DesiredBatch | RefusedBatch:
-        """Render one batch, or return why it cannot run. A failure is tried again at the next fetch."""
-        if batch.name not in self._rendered:
-            result = self._try(commit, batch)
-            if isinstance(result, RefusedBatch):
-                return result
-            self._rendered[batch.name] = result
-        rendered = self._rendered[batch.name]
+        """Return one batch, or why it cannot run. A failure is tried again at the next fetch."""
         try:
-            now = machine.running(rendered.batch, batch.running)
-        except UnreadableError as error:
+            if batch.name not in self._made:
+                self._made[batch.name] = self._make(commit, batch)
+            made, running = self._made[batch.name], batch.running
+        except (SpecError, UnreadableError) as error:
             return RefusedBatch(batch.name, error.problems)
+        except GeneratorError as error:
+            problem = Problem(batch.folder, 0, 0, "", str(error), "cannot-run", error.hint)
+            return RefusedBatch(batch.name, (problem,))
+        now = machine.with_parallelism(made.batch, self.parallel or running.parallelism)
         thresholds = self.rules.path(commit, batch)
-        return replace(rendered, batch=machine.with_parallelism(now, self.parallel), thresholds=thresholds)
+        return replace(made, batch=replace(now, is_paused=running.paused), thresholds=thresholds)
 
     @cached_property
     def rules(self) -> LiveRules:
@@ -110,28 +116,21 @@ class DesiredState:
             self._outputs[batch.name] = batch_records.stored_outputs(self.repository, commit, batch, results)
         return self._outputs[batch.name]
 
-    def _try(self, commit: str, batch: StoredBatch) -> DesiredBatch | RefusedBatch:
-        try:
-            return self._render(commit, batch)
-        except (SpecError, UnreadableError) as error:
-            return RefusedBatch(batch.name, error.problems)
-        except GeneratorError as error:
-            return RefusedBatch(
-                batch.name, (Problem(batch.folder, 0, 0, "", str(error), "cannot-run", error.hint),)
-            )
-
-    def _render(self, commit: str, batch: StoredBatch) -> DesiredBatch:
+    def _make(self, commit: str, batch: StoredBatch) -> DesiredBatch:
         settings = self.settings(commit)
-        parsed = parse_at(self.repository, commit, batch, settings)
+        if batch.name not in self.judged:
+            refuse_forged(batch)
+            render_at(self.repository, commit, batch, settings)
+        made = local_batch_at(self.repository, commit, batch, settings)
         program = batch.lock.program
         store_code(self.repository, program.code, [commit])
         code = self.mirror.code(program.code)
         data = locked_data(batch, (settings,), self.state / DATA, code=code.folder)
-        started = started_program(batch, parsed, code.folder)
+        started = started_program(batch.lock, code.folder)
         refuse_other_environment(batch, started, batch.folder)
         python_path = () if self.work_tree is None else locked_python_path(batch, started, self.work_tree)
         return DesiredBatch(
-            parsed,
+            made,
             code.folder,
             None if data is None else data.folder,
             python_path,
@@ -165,6 +164,8 @@ class Options:
     without_gpu: bool = False
     workspace: Workspace | None = None
     """The user's repository, to report batches there that are not on the branch."""
+    judged: frozenset[str] = frozenset()
+    """Batches whose files were built and checked before they were committed."""
     followed: str = ""
     """The branch with its remote, for messages."""
 
@@ -195,7 +196,7 @@ class Unpushed:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A batch was rendered and may run."""
+    """A batch may run."""
 
     batch: str
     metric: Metric
@@ -296,7 +297,7 @@ def follow(
     own = None if target.repository is mirror.repository else target.repository
     if options.workspace is not None:
         own = options.workspace.repository
-    cluster = DesiredState(target.repository, mirror, options.state, options.parallel, own)
+    cluster = DesiredState(target.repository, mirror, options.state, options.parallel, own, options.judged)
     return _Loop(options, target, cluster, engine).run()
 
 
@@ -408,7 +409,7 @@ class _Loop:
             if self.options.without_gpu:
                 rendered = machine.without_gpus(rendered)
             fitted = machine.fitted(rendered, has)
-            problems = machine.capacity_problems([fitted], has, without_gpu=self.options.without_gpu)
+            problems = machine.capacity_problems(fitted, has, without_gpu=self.options.without_gpu)
             if problems:
                 refused.append(RefusedBatch(batch.name, problems))
             else:
@@ -487,12 +488,11 @@ class _Loop:
             )
         except UnrecordedError as error:
             folders = tuple(f"{ACTIVE}/{refused.batch}/" for refused in self.refused)
-            failures = [failure for failure in error.failures if not _is_in_folders(failure, folders)]
+            failures = [
+                failure
+                for failure in error.failures
+                if not (isinstance(failure, UnreadableError) and failure.problems[0].file.startswith(folders))
+            ]
             if failures:
                 raise UnrecordedError(error.done, failures) from error
             return error.done
-
-
-def _is_in_folders(failure: RepositoryError, folders: tuple[str, ...]) -> bool:
-    """Return whether something cannot be read in one of some folders."""
-    return isinstance(failure, UnreadableError) and failure.problems[0].file.startswith(folders)

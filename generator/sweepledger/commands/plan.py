@@ -235,7 +235,8 @@ class _PlanContext:
     def disk(self, sweep: Sweep, program: Program) -> PodDisk:
         """Return what the pods of its next batch may write on their nodes."""
         batch = Batch(sweep, 1, None, program, (), Shape.INDEXED)
-        return PodDisk(pod.disk(batch, self.workspace.settings), pod.scratch(batch), program.code.disk)
+        code = program.code.disk
+        return PodDisk(pod.disk(batch, self.workspace.settings), sweep.run.scratch_bytes(code), code)
 
     def proposals(
         self, sweep: Sweep, expansion: Expansion, new: Sequence[Trial], program: Program

@@ -22,7 +22,7 @@ from sweepledger.commands.generation.next_batch import (
     write_batches,
 )
 from sweepledger.commands.generation.spec_change import RENAMED
-from sweepledger.commands.repository import base_files, programs
+from sweepledger.commands.repository import base_files, programs, rendered_manifests
 from sweepledger.commands.repository.batch_builder import batch_files
 from sweepledger.commands.repository.outside_imports import (
     StartedProgram,
@@ -119,7 +119,6 @@ class SweepRun:
     def prepare(cls, workspace: Workspace, names: tuple[str, ...]) -> "SweepRun":
         """Return the named sweeps. Raises SpecError, UsageError, RepositoryError if nothing can be committed here."""
         branch = _require_branch(workspace.repository)
-        git.refuse_unsigned(workspace.repository)
         read: dict[str, bytes] = {}
         specs = workspace.specs(names)
         for parsed in specs:
@@ -155,7 +154,9 @@ class SweepRun:
             yield from self._commit_code(options)
             mirror = Mirror(options.state, str(repository.folder), self.branch)
             mirror.borrow(repository)
-            yield self.commit_batches(update=options.updates, mirror=mirror)
+            committed = self.commit_batches(update=options.updates, mirror=mirror)
+            yield committed
+            made = frozenset(item.batch.name for item in committed.generated if item.batch)
             following = local.Options(
                 url=str(repository.folder),
                 branch=self.branch,
@@ -164,6 +165,7 @@ class SweepRun:
                 sweeps=self.names,
                 parallel=options.parallel,
                 without_gpu=options.without_gpu,
+                judged=made,
             )
             yield from local.follow(self._target, mirror, following, engine)
 
@@ -313,13 +315,23 @@ class SweepRun:
         return BatchesCommitted(commit, planned or ())
 
     def _refuse_what_cannot_run(self, mirror: Mirror, base: str, planned: Iterable[Generated]) -> None:
-        """Refuse imports from the work tree and other packages than a batch locks. Raises SpecError.
+        """Refuse invalid manifests, imports from the work tree, and other packages than a batch locks.
 
-        The engine refuses both as well, but then the branch already has a batch that can only be cancelled.
+        The engine refuses the latter as well, but then the branch already has a batch that can only be cancelled.
+        Raises SpecError, ToolError.
         """
-        for sweep, overlay in ((generated.sweep, generated.batch) for generated in planned):
+        merged = batches.in_commit(self.workspace.repository, base)
+        for generated in planned:
+            sweep, overlay = generated.sweep, generated.batch
             if overlay is None:
                 continue
+            batch = StoredBatch(f"{ACTIVE}/{overlay.name}", overlay.tree)
+            written = {
+                **self.workspace.repository.read(base, "base"),
+                **self._batch_files(base, (generated,)),
+            }
+            present = {path: content for path, content in written.items() if path.startswith(base_files.BASE)}
+            rendered_manifests.render(batch, present, self.workspace.settings, merged)
             program = overlay.lock.program
             git.store_code(mirror.repository, program.code, [base])
             started = StartedProgram(
@@ -329,7 +341,6 @@ class SweepRun:
                 mirror.code(program.code).folder,
                 program.workdir or ".",
             )
-            batch = StoredBatch(f"{ACTIVE}/{overlay.name}", overlay.tree)
             refuse_other_environment(batch, started, sweep.path)
             imports = check_imports(started, self.workspace.repository, sweep.path)
             if imports.problems:

@@ -4,7 +4,7 @@ import os
 import sys
 import tempfile
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,17 +12,19 @@ from typing import Any
 from sweepledger import process, storage
 from sweepledger.commands.repository import programs
 from sweepledger.commands.repository.base_files import read_bases
-from sweepledger.commands.repository.outside_imports import StartedProgram, check_imports
+from sweepledger.commands.repository.outside_imports import ImportCheck, StartedProgram, check_imports
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.engine import datasets
-from sweepledger.engine.local.environment import program_path
+from sweepledger.engine.local.local_batch import ResourceAmounts, local_batch
+from sweepledger.engine.local.node import Launch
+from sweepledger.engine.local.pods import DesiredBatch, LocalPod, prepare_launch
+from sweepledger.engine.local.volumes import StateFolders, write_files
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats import record_json as records
 from sweepledger.formats.launch_json import GRACE_SECONDS, LAUNCH_FILE, read_table_layout
 from sweepledger.problems import Problem, Severity
 from sweepledger.render.base_files import LAUNCHER_FILE
 from sweepledger.render.overlay import overlay
-from sweepledger.repo import files
+from sweepledger.repo import datasets, files
 from sweepledger.repo.git import EXECUTABLE_MODE, Checkout, work_tree_files
 from sweepledger.repo.state import DATA, state_folder
 from sweepledger.search import expansion
@@ -30,7 +32,6 @@ from sweepledger.search.adaptive import SearchEnd
 from sweepledger.search.adaptive.rounds import next_round
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.file_tree import FileTree
-from sweepledger.structs.kubernetes import CODE_VARIABLE, DATA_VARIABLE, INDEX_VARIABLE
 from sweepledger.structs.record import Record, Status
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller
@@ -85,7 +86,9 @@ def try_trial(workspace: Workspace, name: str, number: int, *, quiet: bool, keep
     `keep` leaves the folder that it has written to. The plan of a search is its first round.
     Raises SpecError, UsageError for a trial that does not exist, StorageError for wrong data, ToolError.
     """
-    (parsed,) = _without_controller(workspace).specs([name])
+    # A cluster needs an image, this machine does not.
+    settings = replace(workspace.settings, controller=Controller.NONE)
+    (parsed,) = replace(workspace, settings=settings).specs([name])
     programs.refuse_rewritten_code(workspace.repository, parsed)
     sweep = parsed.sweep
     program = programs.requested_program(workspace.settings, sweep, tree=WORK_TREE)
@@ -105,16 +108,26 @@ def try_trial(workspace: Workspace, name: str, number: int, *, quiet: bool, keep
         code = _code(workspace, sweep, scratch / "code")
         started = StartedProgram(
             program.command,
-            _interpreter(sweep),
+            sweep.run.interpreter,
             sweep.run.environment,
             code,
             program.workdir or ".",
         )
         imports = check_imports(started, workspace.repository, sweep.path)
-        record, exit_code = _run(workspace, batch, scratch, code, quiet=quiet)
+        launch = _launch(workspace, batch, StateFolders(scratch), code, imports)
+        own = [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
+        exit_code = process.run_foreground(
+            launch.argv,
+            folder=launch.cwd,
+            environment={**launch.environment, "PATH": os.pathsep.join(own)},
+            grace=GRACE_SECONDS,
+            quiet=quiet,
+        )
+        record = _record(launch, batch.trials[0])
         if keep:
             # None if the launcher refused the trial before it had one.
-            (*_, folder) = (None, *(scratch / "scratch").glob("trial-*/run/work"))
+            place = Path(launch.environment["SWEEP_SCRATCH"])
+            (*_, folder) = (None, *place.glob("trial-*/run/work"))
     finally:
         if folder is None:
             storage.remove_folder(scratch)
@@ -136,34 +149,32 @@ def _first_round(sweep: Sweep, program: str) -> tuple[Trial, ...]:
     )
 
 
-def _without_controller(workspace: Workspace) -> Workspace:
-    """Return the workspace without a controller: a cluster needs an image, this machine does not."""
-    return replace(workspace, settings=replace(workspace.settings, controller=Controller.NONE))
-
-
-def _run(
-    workspace: Workspace, batch: Batch, scratch: Path, code: Path, *, quiet: bool
-) -> tuple[Record | None, int]:
-    identity = batch.trials[0].id
+def _launch(
+    workspace: Workspace, batch: Batch, folders: StateFolders, code: Path, imports: ImportCheck
+) -> Launch:
+    """Return how the local engine would start the only trial of a batch."""
     bases = read_bases(workspace.root)
-    storage.write_file(scratch / "batch" / LAUNCHER_FILE, bases.launcher)
-    overlay_tree = overlay(batch, bases, workspace.settings).tree
-    for path, content in _without_identity(overlay_tree, identity):
-        storage.write_file(scratch / "batch" / path, content)
-    environment = _environment(workspace, batch, scratch, code)
-    exit_code = process.run_foreground(
-        [program_path(_interpreter(batch.sweep), str(code)), str(scratch / "batch" / "launch.py")],
-        folder=scratch / "scratch",
-        environment=environment,
-        grace=GRACE_SECONDS,
-        quiet=quiet,
-    )
-    file = scratch / "results" / f"{environment['SWEEP_POD_UID']}.json"
+    made = overlay(batch, bases, workspace.settings)
+    contents = dict(_without_identity(made.tree, batch.trials[0].id))
+    local = local_batch(made.lock, contents, {LAUNCHER_FILE: bases.launcher})
+    data = workspace.settings.dataset(batch.program.data)
+    folder = None
+    if data is not None:
+        cache = state_folder(workspace.repository) / DATA
+        folder = datasets.verified_data(data, cache, code=code).folder
+    write_files(folders, local)
+    desired = DesiredBatch(local, code, folder, imports.python_path)
+    return prepare_launch(LocalPod(desired, 0, 0, str(uuid.uuid4()), 0.0), folders, ResourceAmounts())
+
+
+def _record(launch: Launch, trial: Trial) -> Record | None:
+    """Return the record of a trial; None if the launcher refused to begin one."""
+    file = Path(launch.environment["SWEEP_RESULTS"]) / f"{launch.uid}.json"
     content = file.read_bytes() if file.is_file() else b""
     # A record requires a trial id.
-    named = content.replace(f'"trial":"{PLACEHOLDER_ID}"'.encode(), f'"trial":"{identity}"'.encode())
+    named = content.replace(f'"trial":"{PLACEHOLDER_ID}"'.encode(), f'"trial":"{trial.id}"'.encode())
     record = records.read(named) if content else None
-    return record if isinstance(record, Record) else None, exit_code
+    return record if isinstance(record, Record) else None
 
 
 def _without_identity(tree: FileTree, identity: str) -> Iterator[tuple[str, bytes]]:
@@ -192,32 +203,3 @@ def _code(workspace: Workspace, sweep: Sweep, folder: Path) -> Path:
         storage.write_file(folder / name, content)
         (folder / name).chmod(0o755 if entry.mode == EXECUTABLE_MODE else 0o644)
     return folder
-
-
-def _interpreter(sweep: Sweep) -> str:
-    return sys.executable if sweep.run.interpreter in {"python", "python3"} else sweep.run.interpreter
-
-
-def _environment(workspace: Workspace, batch: Batch, scratch: Path, code: Path) -> Mapping[str, str]:
-    """Return the environment variables of a pod, with the user's PATH."""
-    for folder in ("results", "scratch"):
-        (scratch / folder).mkdir()
-    environment = {
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
-        "HOME": str(scratch / "scratch"),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "OMP_NUM_THREADS": str(batch.run.threads),
-        "SWEEP_LAUNCH": str(scratch / "batch" / "launch.json"),
-        "SWEEP_TABLE": str(scratch / "batch"),
-        CODE_VARIABLE: str(code),
-        "SWEEP_RESULTS": str(scratch / "results"),
-        "SWEEP_SCRATCH": str(scratch / "scratch"),
-        "SWEEP_POD_UID": str(uuid.uuid4()),
-        "SWEEP_RAN": "process",
-        INDEX_VARIABLE: "0",
-    }
-    data = workspace.settings.dataset(batch.program.data)
-    if data is not None:
-        cache = state_folder(workspace.repository) / DATA
-        environment[DATA_VARIABLE] = str(datasets.verified_data(data, cache, code=code).folder)
-    return environment

@@ -288,8 +288,9 @@ def forecast(workload: PlannedTrials, ahead: Sequence[PlannedTrials] = (), *, se
     if isinstance(estimate, str) or not size:
         reason = estimate if isinstance(estimate, str) else ""
         return Forecast(DurationSource.UNKNOWN, size, ahead=len(ahead), reason=reason)
-    # In an unlimited pool no trial waits for others.
-    others = [(other, estimate_durations(other)) for other in (ahead if _is_limited(workload.pool) else ())]
+    if workload.pool is None or workload.pool.max_nodes is None:
+        ahead = ()  # in an unlimited pool no trial waits for others
+    others = [(other, estimate_durations(other)) for other in ahead]
     known = [(other, durations) for other, durations in others if isinstance(durations, DurationEstimate)]
     draws = _simulate_draws([(workload, estimate), *known], Random(seed))  # noqa: S311 - not for security
     hours = Quantiles.of([draw.hours for draw in draws])
@@ -382,10 +383,6 @@ def _remaining_seconds(workload: PlannedTrials, estimate: DurationEstimate, rand
     seconds = estimate.draw_seconds(random, shift=random.gauss())
     slot_seconds, _ = _slot_seconds(workload.run, estimate, seconds, random)
     return slot_seconds[int(random.random() * len(slot_seconds)) :]
-
-
-def _is_limited(pool: Pool | None) -> bool:
-    return pool is not None and pool.max_nodes is not None
 
 
 def _pool_capacity(workloads: Sequence[PlannedTrials]) -> tuple[PoolCapacity, list[int]]:

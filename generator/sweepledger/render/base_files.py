@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from sweepledger.formats import yaml
-from sweepledger.render.manifest import Manifest, merge
+from sweepledger.render.manifest import Manifest
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.node_pool import GPU_RESOURCE
 from sweepledger.structs.run_config import CodeMode, Shape
@@ -16,6 +16,7 @@ from sweepledger.structs.settings import Dataset, ResultsStore, Settings
 
 LAUNCHER = "launcher/v1"
 LAUNCHER_FILE = "launch.py"
+PACK_FILE = "pack.py"
 LAUNCHER_OBJECT = "launcher"
 """Name of the launcher's ConfigMap in its base; every overlay gives it the batch's own name."""
 TO_BASE = "../../../base"
@@ -85,12 +86,6 @@ def component_patch(bases: Bases, name: str) -> Manifest:
     """Return the partial pod template that a component adds."""
     template: Manifest = yaml.load(bases.files[f"{name}/patch.yaml"])["spec"]["template"]
     return template
-
-
-def clone_pods(bases: Bases) -> tuple[Manifest, ...]:
-    """Return what the components that clone code add to a pod, without and with a credential."""
-    clone, credential = (component_patch(bases, name)["spec"] for name in (CLONE, CREDENTIALS))
-    return clone, merge(clone, credential)
 
 
 def clone_command(bases: Bases) -> list[str]:

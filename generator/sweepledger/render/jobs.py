@@ -13,11 +13,6 @@ from sweepledger.structs.kubernetes import COMPLETION_INDEX_VARIABLE, TRIAL_LABE
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Settings
 
-WAITING_SECONDS = 7 * 86400
-"""How long the trials of a batch may wait for nodes in all, before the deadline of their Job could end them."""
-MAX_BACKOFF_SECONDS = 6 * 60
-"""The longest time that the Job controller waits before it replaces a failed pod."""
-
 LONGEST_JOB_NAME = 61
 """The pod of an Indexed Job has the Job's name and `-0` as its host name, which has 63 characters at most.
 
@@ -26,36 +21,15 @@ Only a long sweep's batch 100 or later loses one or two of the eleven digits of 
 
 
 def job_deadline(batch: Batch, settings: Settings) -> int:
-    """Return the seconds after which a Job ends, whatever its pods do.
-
-    They suffice for all attempts at all trials of the batch, one after the other, so only a launcher that a trial
-    has stopped from counting disruptions can reach them.
-    """
-    run = batch.run
-    # Of a pod of several trials, each has its own disruptions, and one begins the others' pod anew.
-    disrupted = run.max_disruptions if run.pack is None else run.pack.trials * (run.max_disruptions + 1)
-    attempts = pods_of(batch) * (pod_attempts(batch) + disrupted)
-    longest = pod.deadline(batch, settings) + pod.grace_seconds(batch, settings) + MAX_BACKOFF_SECONDS
-    return min(WAITING_SECONDS + attempts * longest, pod.LONGEST_DEADLINE)
-
-
-def pods_of(batch: Batch) -> int:
-    """Return how many completion indexes the Job of all trials has."""
-    return batch.run.pods(len(batch.trials))
-
-
-def pod_attempts(batch: Batch) -> int:
-    """Return how many pods an index may have without disruptions.
-
-    A pod of several trials that fails has cost at least one of them an attempt, or its place beside others.
-    """
-    run = batch.run
-    return run.attempts if run.pack is None else run.pack.trials * (run.max_starts - run.max_disruptions)
+    """Return the seconds after which a Job ends, whatever its pods do."""
+    grace, startup = pod.grace_seconds(batch, settings), pod.startup_seconds(batch, settings)
+    return batch.run.job_deadline(len(batch.trials), grace, startup)
 
 
 def indexed_patch(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> Manifest:
     """Return only what differs from `base/trial/v1/job.yaml` with the batch's components."""
-    pods, run = pods_of(batch), batch.run
+    run = batch.run
+    pods = run.pods(len(batch.trials))
     own = pod.output_mounts(settings, trial_folder_by_variable(name, COMPLETION_INDEX_VARIABLE))
     return {
         "apiVersion": "batch/v1",
@@ -68,7 +42,7 @@ def indexed_patch(name: str, batch: Batch, settings: Settings, shards: tuple[Sha
         "spec": {
             "completions": pods,
             "parallelism": run.pods_at_once(len(batch.trials)),
-            "backoffLimitPerIndex": pod_attempts(batch) - 1,
+            "backoffLimitPerIndex": run.pod_attempts - 1,
             "maxFailedIndexes": pods if run.max_failed is None else min(run.max_failed, pods),
             "activeDeadlineSeconds": job_deadline(batch, settings),
             "template": merge(pod.template(name, batch, settings, shards), own),

@@ -50,11 +50,11 @@ from sweepledger.structs.node_pool import (
     GRACE_SECONDS,
     TOKENS_VOLUME,
     Pool,
-    gpu_memory_fraction,
+    gpu_memory_variables,
     trial_fields,
 )
 from sweepledger.structs.program import Code
-from sweepledger.structs.run_config import CodeMode
+from sweepledger.structs.run_config import OTHER_DISK, POD_STARTUP_SECONDS, CodeMode
 from sweepledger.structs.settings import (
     AUTHORITIES_VOLUME,
     COLLECTOR_IMAGE,
@@ -65,14 +65,6 @@ from sweepledger.structs.settings import (
     SeveralDatasets,
 )
 
-POD_STARTUP_SECONDS = 15 * 60
-"""The least that a pod's deadline allows for its start, including the image pull; the launcher times trials."""
-
-LONGEST_DEADLINE = 2**31 - 1
-"""68 years: controllers count nanoseconds in 64 bits."""
-
-OTHER_DISK = 2 << 30
-"""Bytes that a pod may write in addition to its volumes: logs, the image's writable layer."""
 CLONE_VOLUMES, CLONED = ("clone", "code"), 2
 """How much of the code's size each volume of a clone may take: its files, or git's objects and what git adds."""
 MEBIBYTE = 1 << 20
@@ -145,14 +137,10 @@ def pool_of(batch: Batch, settings: Settings) -> Pool | None:
     return None if batch.run.pool is None else settings.pools[batch.run.pool]
 
 
-def deadline(batch: Batch, settings: Settings) -> int:
-    """Return the seconds after which the node ends a pod whose launcher has not ended."""
+def startup_seconds(batch: Batch, settings: Settings) -> int:
+    """Return how long a pod may take to start."""
     pool = pool_of(batch, settings)
-    startup = max(POD_STARTUP_SECONDS, 0 if pool is None else pool.startup_seconds)
-    # Each trial of a pod may have to run alone.
-    trials = 1 if batch.run.pack is None else batch.run.pack.trials
-    longest = trials * (batch.run.timeout_seconds + grace_seconds(batch, settings)) + startup
-    return min(longest, LONGEST_DEADLINE)
+    return max(POD_STARTUP_SECONDS, 0 if pool is None else pool.startup_seconds)
 
 
 def grace_seconds(batch: Batch, settings: Settings) -> int:
@@ -186,12 +174,6 @@ def resources(batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> Ma
     return {"limits": dict(amounts), "requests": dict(amounts), **claims}
 
 
-def scratch(batch: Batch) -> int:
-    """Return the bytes of a pod's scratch: that of the trials that run at once, each with a copy of the code."""
-    copies = batch.run.trials_per_pod * batch.program.code.disk
-    return quantities.whole_quantity(batch.run.pod_resources.scratch) + copies
-
-
 def disk(batch: Batch, settings: Settings) -> int:
     """Return the bytes that a pod may write on its node."""
     others = 0 if settings.results.claims else 1  # without a claim, files of the trial are on the node, too
@@ -200,7 +182,7 @@ def disk(batch: Batch, settings: Settings) -> int:
     copied = 0 if data is None or data.size is None else quantities.whole_quantity(data.size)
     cloned = CLONED * batch.program.code.disk if batch.run.code_mode is CodeMode.CLONE else 0
     kept = others * quantities.whole_quantity(batch.run.pod_resources.scratch)
-    return scratch(batch) + kept + copied + cloned + OTHER_DISK
+    return batch.run.scratch_bytes(batch.program.code.disk) + kept + copied + cloned + OTHER_DISK
 
 
 def _restores_parents(batch: Batch, settings: Settings) -> bool:
@@ -228,7 +210,9 @@ def template(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, .
         "volumeMounts": _mounts(batch, settings),
     }
     spec: Manifest = {
-        "activeDeadlineSeconds": deadline(batch, settings),
+        "activeDeadlineSeconds": batch.run.pod_deadline(
+            grace_seconds(batch, settings), startup_seconds(batch, settings)
+        ),
         **({} if pool is None else trial_fields(pool, has_gpus=batch.run.resources.gpu > 0)),
         "containers": [container],
         "volumes": _volumes(name, batch, settings, shards),
@@ -333,24 +317,11 @@ def _environment(batch: Batch, settings: Settings) -> list[Manifest]:
         # The components for one dataset have it, too.
         **({DATA_VARIABLE: DATA_PATH} if isinstance(data, SeveralDatasets) and data.claims else {}),
         "OMP_NUM_THREADS": str(batch.run.threads),
-        **_gpu_fraction(batch, settings),
+        **gpu_memory_variables(batch.run, pool_of(batch, settings)),
         **{variable: escape_variables(value) for variable, value in batch.run.environment.items()},
         "SWEEP_RAN": batch.program.image,
     }
     return [{"name": name, "value": value} for name, value in sorted(variables.items())]
-
-
-def _gpu_fraction(batch: Batch, settings: Settings) -> dict[str, str]:
-    """Return how much of the memory of a shared GPU a trial may use, as this trainer, JAX and TensorFlow read it."""
-    fraction = gpu_memory_fraction(batch.run, pool_of(batch, settings))
-    if fraction == 1:
-        return {}
-    return {
-        "SWEEP_GPU_FRACTION": f"{fraction:.6f}",
-        "TF_FORCE_GPU_ALLOW_GROWTH": "true",
-        # JAX leaves a quarter of a GPU to other needs, by default.
-        "XLA_PYTHON_CLIENT_MEM_FRACTION": f"{0.75 * fraction:.6f}",
-    }
 
 
 def _mounts(batch: Batch, settings: Settings) -> list[Manifest]:
@@ -421,10 +392,11 @@ def authorities_volume(settings: Settings) -> list[Manifest]:
 def _volumes(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> list[Manifest]:
     objects = ConfigMapNames(name)
     tables = [{"configMap": {"name": objects.table(number)}} for number in range(len(shards))]
+    scratch = batch.run.scratch_bytes(batch.program.code.disk)
     volumes: list[Manifest] = [
         {"name": "launcher", "configMap": {"name": objects.launcher, "defaultMode": 0o444}},
         {"name": "table", "projected": {"defaultMode": 0o444, "sources": tables}},
-        {"name": "scratch", "emptyDir": {"sizeLimit": quantities.format_bytes(scratch(batch))}},
+        {"name": "scratch", "emptyDir": {"sizeLimit": quantities.format_bytes(scratch)}},
         *(
             {"name": volume, "persistentVolumeClaim": {"claimName": claim}}
             for volume, claim in settings.results.claims.items()

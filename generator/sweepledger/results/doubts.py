@@ -84,7 +84,8 @@ def identical_metrics(trials: Iterable[TrialResult], metrics: Sequence[Metric]) 
         batches[one.batch].append(one)
     equal = [batch for batch, members in batches.items() if _are_identical(members)]
     if not equal and _have_one_objective(measured, metrics):
-        values = ", ".join(f"{one_line(each.name)} {_text(measured[0], each)}" for each in metrics)
+        shared = _reported(measured[0])
+        values = ", ".join(f"{one_line(each.name)} {format_number(shared[each.name])}" for each in metrics)
         yield _ignored(f"all {count_trials(len(measured))} report {values}", batches)
         return
     for batch in equal:
@@ -111,10 +112,6 @@ def _ignored(what: str, batches: Iterable[str]) -> Doubt:
 def _reported(trial: TrialResult) -> Mapping[str, float]:
     metrics = {} if trial.record is None else trial.record.metrics
     return {name: value for name, value in metrics.items() if value is not None}
-
-
-def _text(trial: TrialResult, metric: Metric) -> str:
-    return format_number(_reported(trial)[metric.name])
 
 
 def _configuration(trial: TrialResult) -> str:

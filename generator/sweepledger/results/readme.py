@@ -7,10 +7,13 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined, Template
+from jinja2.bccache import Bucket
 
 from sweepledger.formats.hyperparams_csv import REPLICATE_COLUMN
 from sweepledger.formats.summary_csv import parameter_names
@@ -63,10 +66,20 @@ def readme(summary: Summary, importance: Importance) -> str:
     return BLANKS.sub("\n\n", text)
 
 
+class _CompiledTemplates(FileSystemBytecodeCache):
+    """Compiled templates, beside the modules that Python has compiled, if the user may write there."""
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep a template."""
+        with suppress(OSError):
+            super().dump_bytecode(bucket)
+
+
 @cache
 def _template() -> Template:
     environment = Environment(
         loader=PackageLoader("sweepledger.results"),
+        bytecode_cache=_CompiledTemplates(str(Path(__file__).parent / "__pycache__"), "%s.template"),
         autoescape=False,  # noqa: S701 - this is Markdown; `_only_marked` lets nothing unescaped through
         undefined=StrictUndefined,
         finalize=_only_marked,

@@ -60,13 +60,9 @@ def _conditional_product(dimensions: tuple[Dimension, ...]) -> Iterator[tuple[tu
         # Children written before their parents vary more slowly, which a walk from parents to children
         # cannot produce.
         depths = [ordered.index(dimension) for dimension in dimensions]
-        indices = iter(sorted(map(_reordered(depths), indices)))
+        indices = iter(sorted(map(itemgetter(*depths), indices)))
     for row in indices:
         yield tuple(column[at] for column, at in zip(values, row, strict=True))
-
-
-def _reordered(depths: list[int]) -> "itemgetter[tuple[int, ...]]":
-    return itemgetter(*depths)
 
 
 class _ProductWalk:

@@ -6,6 +6,7 @@ The reader, the structure and the rules run in this order.
 from collections.abc import Iterable
 from dataclasses import replace
 
+from sweepledger.model.keys import decode
 from sweepledger.problems import Problem, Severity
 from sweepledger.reader import Document, limit_problems, read_document
 from sweepledger.spec import structure
@@ -14,7 +15,6 @@ from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules import program
 from sweepledger.spec.rules.bounds import distinct_points
 from sweepledger.spec.rules.registry import SETTINGS_RULES, SWEEP_RULES
-from sweepledger.spec.settings_builder import build_settings
 from sweepledger.spec.sweep_builder import ParsedSpec, build_spec
 from sweepledger.structs.settings import Settings
 
@@ -65,7 +65,10 @@ def parse_settings(content: bytes, path: str, *, unpinned: bool = False) -> Sett
     ruled = [*reading.problems, *problems, *(problem for rule in rules for problem in rule(draft))]
     forms = structure.check_forms(document, "settings", {problem.path for problem in ruled})
     all_problems = limit_problems([*ruled, *forms])
-    return all_problems if _errors(all_problems) else replace(build_settings(document), warnings=all_problems)
+    if _errors(all_problems):
+        return all_problems
+    settings: Settings = decode(Settings, document.data)
+    return replace(settings, warnings=all_problems)
 
 
 def _checked_structure(

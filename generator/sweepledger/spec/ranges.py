@@ -35,8 +35,6 @@ class Spacing(StrEnum):
 
     LINEAR = "linspace"
     """By equal differences."""
-    DECADES = "logspace"
-    """By equal ratios, from and to powers of ten whose exponents are given."""
     GEOMETRIC = "geomspace"
     """By equal ratios."""
 
@@ -87,8 +85,6 @@ def spaced(spacing: Spacing, start: Number, stop: Number, count: int) -> tuple[N
     match spacing:
         case Spacing.LINEAR:
             points = _within(tuple(_number(point) for point in _linear(start, stop, count)))
-        case Spacing.DECADES:
-            points = tuple(_power(Decimal(10), point) for point in _linear(start, stop, count))
         case Spacing.GEOMETRIC:
             points = _geometric(start, stop, count)
     return _of_one_kind(points, (start, stop))
@@ -133,10 +129,6 @@ def _linear(start: Number, stop: Number, count: int) -> Iterator[Fraction]:
     first = _exact(start)
     stride = (_exact(stop) - first) / max(1, count - 1)
     return (first + index * stride for index in range(count))
-
-
-def _power(base: Decimal, exponent: Fraction) -> Number:
-    return _rounded(_work().power(base, _decimal(exponent)))
 
 
 def _exponential(exponent: Decimal) -> Decimal:

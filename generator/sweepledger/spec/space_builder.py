@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from sweepledger.expressions.parser import parse_expression
 from sweepledger.reader import DocumentPath
-from sweepledger.reader.expression import parse_expression
 from sweepledger.spec.draft import Draft, RawMapping
 from sweepledger.spec.ranges import Number, Spacing, exponential, exponentially_spaced, spaced, stepped
 from sweepledger.spec.sections import Leaf, Section

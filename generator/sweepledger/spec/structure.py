@@ -31,9 +31,17 @@ def planned_keys(schema: str, path: DocumentPath) -> frozenset[str]:
 
 def foreign_hint(schema: str, path: DocumentPath, key: str) -> str | None:
     """Return how to convert another tool's file with this key; None for other keys."""
-    if (schema, *path) == ("sweep",) and key in FOREIGN_KEYS:
-        return "this is a key of W&B: convert the file with `sweep import wandb FILE`"
-    return None
+    match (schema, *path, key):
+        case ("sweep", _) if key in FOREIGN_KEYS:
+            return "this is a key of W&B: convert the file with `sweep import wandb FILE`"
+        case ("sweep", "metrics"):
+            return "write the first as metric, and the others as other_metrics"
+        case ("sweep", "other_metrics", _, _) if (
+            key in load_schema(schema)["properties"]["metric"]["properties"]
+        ):
+            return "metric sets it for all"
+        case _:
+            return None
 
 
 TYPE_NAMES = {

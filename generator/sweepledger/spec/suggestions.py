@@ -15,6 +15,7 @@ SYNONYMS = {
     "lhs": "latin-hypercube",
     "loguniform": "log_uniform_values",
     "lognormal": "log_normal",
+    "logspace": "geomspace",
     "low": "min",
     "lower": "min",
     "mean": "mu",

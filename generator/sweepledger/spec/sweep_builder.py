@@ -7,106 +7,66 @@ from posixpath import normpath
 from types import MappingProxyType
 from typing import Any
 
+from sweepledger.model.keys import decode
 from sweepledger.problems import Problem, Severity, SourceMap, SourcePath, SourcePosition
 from sweepledger.reader import DocumentPath
-from sweepledger.spec import units
 from sweepledger.spec.draft import Draft, RawMapping
+from sweepledger.spec.keys import SEARCH_KEYS, Spec
 from sweepledger.spec.sections import search_section
 from sweepledger.spec.space_builder import build_space, frozen_value
-from sweepledger.structs.early_stopping import (
-    DEFAULT_ETA,
-    EarlyStop,
-    HyperbandStop,
-    PatienceStop,
-    PercentileStop,
-    TargetStop,
-)
-from sweepledger.structs.metric import (
-    REPORTING_KEYS,
-    Goal,
-    Impute,
-    Metric,
-    MetricFormat,
-    MetricSource,
-    Reduce,
-)
 from sweepledger.structs.program import (
-    DEFAULT_COMMAND,
     PROGRAM_MACRO,
     REPOSITORY,
     CodeSelection,
     DataPlaces,
     data_name,
 )
-from sweepledger.structs.record import Status
-from sweepledger.structs.run_config import (
-    CodeMode,
-    Infrastructure,
-    Pack,
-    Resources,
-    RunConfig,
-    RunningState,
-    Shape,
-)
+from sweepledger.structs.run_config import CodeKeys, RunConfig
 from sweepledger.structs.search_block import (
     ADAPTIVE_METHODS,
-    DEFAULT_STARTUP,
     AdaptiveSearch,
     ConfigurationList,
     Design,
     GridSearch,
     Method,
     RandomSearch,
-    Resource,
-    Rounds,
     Sampler,
-    StartMapping,
 )
 from sweepledger.structs.settings import Settings
-from sweepledger.structs.space import SearchSpace
-from sweepledger.structs.sweep import Budget, Retry, Script, Sweep
+from sweepledger.structs.sweep import Script, Sweep
 from sweepledger.structs.values import Value, bytes_digest
 
 
-def build_run(data: Mapping[str, Any], settings: Settings) -> RunConfig:
+def build_run(data: RawMapping, settings: Settings) -> RunConfig:
     """Build the section `run` of a spec without problems."""
-    default, usual, code = RunConfig(), settings.defaults, data.get("code", {})
-    failed, expected = data.get("max_failed"), data.get("expected_minutes")
-    shape = Shape(data["shape"]) if "shape" in data else None
-    pack = build_pack(data.get("pack"))
-    # Kinds of several pods count a disruption as a failure, or not at all.
-    disruptions = 0 if shape is not None and shape.is_distributed else default.max_disruptions
-    return RunConfig(
-        image=data.get("image"),
-        interpreter=data.get("interpreter", default.interpreter),
+    code: CodeKeys = decode(CodeKeys, data.get("code", {}))
+    run: RunConfig = decode(RunConfig, {key: data[key] for key in data.keys() - {"code", "data"}})
+    usual, infrastructure = settings.defaults, run.infrastructure
+    is_distributed = run.shape is not None and run.shape.is_distributed
+    absent: dict[str, Any] = {
+        "pool": usual.pool,
+        "parallelism": run.parallelism if run.pack is None else run.pack.at_once,
+        "retries": usual.retries,
+        # Kinds of several pods count a disruption as a failure, or not at all.
+        "max_disruptions": 0 if is_distributed else run.max_disruptions,
+    }
+    if infrastructure is not None:
+        codes = tuple(sorted(set(infrastructure.exit_codes)))
+        infrastructure = replace(infrastructure, exit_codes=codes) if infrastructure.retries else None
+    return replace(
+        run,
         code_path=_code_folder(code),
-        code_selection=build_code_selection(code),
-        code_mode=CodeMode(code.get("mode", default.code_mode)),
-        workdir=data["workdir"].removesuffix("/") if "workdir" in data else None,
-        keep=tuple(dict.fromkeys(data.get("keep", ()))),
+        code_selection=_code_selection(code),
+        code_mode=code.mode,
+        workdir=None if run.workdir is None else run.workdir.removesuffix("/"),
+        keep=tuple(dict.fromkeys(run.keep)),
         data=_data(data.get("data")),
         data_places=_data_places(data.get("data")),
-        pool=data.get("pool", usual.pool),
-        cluster=data.get("cluster"),
-        priority=data.get("priority"),
-        resources=build_resources(data.get("resources", {})),
-        parallelism=int(data.get("parallelism", default.parallelism if pack is None else pack.at_once)),
-        retries=int(data.get("retries", usual.retries)),
-        max_disruptions=int(data.get("max_disruptions", disruptions)),
-        infrastructure=build_infrastructure(data.get("infrastructure")),
-        timeout_seconds=units.seconds(data["timeout"]) if "timeout" in data else usual.timeout_seconds,
-        expected_minutes=None if expected is None else float(expected),
-        seed_base=int(data.get("seed_base", default.seed_base)),
-        shape=shape,
-        max_failed=None if failed is None else int(failed),
-        nodes=int(data.get("nodes", default.nodes)),
-        processes=int(data.get("processes", default.processes)),
-        secrets=tuple(dict.fromkeys(data.get("secrets", ()))),
-        egress=tuple(dict.fromkeys(data.get("egress", ()))),
-        environment=MappingProxyType(dict(data.get("environment", {}))),
-        environment_lock=data.get("environment_lock"),
-        hyperparams_file=data.get("hyperparams_file", default.hyperparams_file),
-        pack=pack,
+        infrastructure=infrastructure,
+        timeout_seconds=run.timeout_seconds if "timeout" in data else usual.timeout_seconds,
+        secrets=tuple(dict.fromkeys(run.secrets)),
+        egress=tuple(dict.fromkeys(run.egress)),
+        **{key: value for key, value in absent.items() if key not in data},
     )
 
 
@@ -117,146 +77,22 @@ def _data(named: str | Iterable[str] | None) -> str | None:
 def _data_places(named: Any) -> DataPlaces:
     """Return the places of datasets in their shortest form, so that `./data` and `data` are the same program."""
     places = named.items() if isinstance(named, Mapping) else ()
-    return MappingProxyType({name: normpath(place["at"]) for name, place in sorted(places) if "at" in place})
+    return MappingProxyType({name: normpath(place) for name, place in sorted(places) if place is not None})
 
 
-def build_infrastructure(data: Mapping[str, Any] | None) -> Infrastructure | None:
-    """Build how often trials are requested again after a failure of infrastructure; None if they never are."""
-    if data is None or not data["retries"]:
-        return None
-    return Infrastructure(
-        int(data["retries"]), tuple(sorted({int(code) for code in data.get("exit_codes", ())}))
-    )
-
-
-def build_pack(data: Mapping[str, Any] | None) -> Pack | None:
-    """Build how many trials a pod runs; None if the spec does not say it."""
-    return None if data is None else Pack(int(data["trials"]), int(data.get("at_once", 1)))
-
-
-def _code_folder(code: RawMapping) -> str:
+def _code_folder(code: CodeKeys) -> str:
     """Return the folder that the program is relative to."""
-    written: str = code.get("path", REPOSITORY if "paths" in code else RunConfig().code_path)
-    return written.removesuffix("/")
+    return REPOSITORY if isinstance(code.path, list) else str(code.path).removesuffix("/")
 
 
-def build_code_selection(code: RawMapping) -> CodeSelection | None:
+def _code_selection(code: CodeKeys) -> CodeSelection | None:
     """Return the files of the code; None for a whole folder."""
-    folder, patterns = _code_folder(code), ("include", "exclude")
-    if folder != REPOSITORY and not any(code.get(key) for key in patterns):
+    folder = _code_folder(code)
+    if folder != REPOSITORY and not code.include and not code.exclude:
         return None
-    paths = (path.removesuffix("/") for path in code.get("paths", [folder]))
+    paths = (path.removesuffix("/") for path in (code.path if isinstance(code.path, list) else [folder]))
     # Sorted, since their order means nothing and the lock names them.
-    return CodeSelection(
-        tuple(sorted(set(paths))), *(tuple(sorted(set(code.get(key, ())))) for key in patterns)
-    )
-
-
-def build_resources(data: Mapping[str, Any]) -> Resources:
-    """Build the resources of one pod."""
-    default, shared = Resources(), data.get("shared_memory")
-    return Resources(
-        cpu=units.cores(data.get("cpu", default.cpu)),
-        memory=units.memory(data.get("memory", default.memory)),
-        gpu=int(data.get("gpu", default.gpu)),
-        scratch=units.memory(data.get("scratch", default.scratch)),
-        shared_memory=None if shared is None else units.memory(shared),
-    )
-
-
-MEDIAN = 50.0
-
-
-def build_metrics(data: RawMapping) -> tuple[Metric, ...]:
-    """Build the metrics: the first of several sets how all are reported."""
-    written: list[RawMapping] = data.get("metrics") or [data["metric"]]
-    reported = {key: value for key, value in written[0].items() if key in REPORTING_KEYS}
-    return tuple(_metric({**metric, **reported}) for metric in written)
-
-
-def _metric(section: RawMapping) -> Metric:
-    return Metric(
-        section["name"],
-        Goal(section.get("goal", Goal.MINIMIZE)),
-        MetricSource(section.get("source", MetricSource.RESULT)),
-        MetricFormat(section["format"]) if "format" in section else None,
-        Reduce(section.get("reduce", Reduce.LAST)),
-        float(section["target"]) if "target" in section else None,
-        Impute(section.get("impute", Impute.WORST)),
-        section.get("path"),
-        tuple(section.get("patterns", ())),
-        section.get("capture", False),
-        section.get("curve"),
-    )
-
-
-def build_search(data: RawMapping, space: SearchSpace, seed: int, cap: int | None = None) -> AdaptiveSearch:
-    """Build an adaptive search."""
-    resource = data.get("resource")
-    return AdaptiveSearch(
-        Method(data["method"]),
-        space,
-        seed,
-        build_rounds(data["rounds"]),
-        tuple(one if isinstance(one, str) else one["sweep"] for one in data.get("start", ())),
-        None
-        if resource is None
-        else Resource(
-            resource["parameter"],
-            int(resource["min"]),
-            int(resource["max"]),
-            int(resource.get("eta", 3)),
-            resource.get("continues", True),
-        ),
-        cap,
-        mappings=tuple(
-            StartMapping(
-                one["sweep"],
-                tuple(one.get("rename", {}).items()),
-                tuple((name, frozen_value(value)) for name, value in one.get("values", {}).items()),
-                tuple(one.get("ignore", ())),
-            )
-            for one in data.get("start", ())
-            if len(one) > 1 and not isinstance(one, str)
-        ),
-    )
-
-
-def build_rounds(written: RawMapping) -> Rounds:
-    """Build the rounds of a sweep."""
-    return Rounds(
-        int(written["size"]),
-        _integer_key(written, "max"),
-        _integer_key(written, "patience"),
-        int(written.get("ahead", 1)),
-        int(written.get("startup", DEFAULT_STARTUP)),
-    )
-
-
-def build_early_stop(written: RawMapping | None) -> EarlyStop | None:
-    """Build the rule of early stopping; None if the spec has none."""
-    match written:
-        case None:
-            return None
-        case {"type": "hyperband"}:
-            first, last, count = (_integer_key(written, key) for key in ("min_iter", "max_iter", "s"))
-            eta = float(written.get("eta", DEFAULT_ETA))
-            return HyperbandStop(first, last, count, eta, strict=written.get("strict", False))
-    first, last = _integer_key(written, "min_iter") or 1, _integer_key(written, "max_iter")
-    match written:
-        case {"type": "median" | "percentile"}:
-            share, least = float(written.get("percentile", MEDIAN)), int(written.get("min_trials", 3))
-            return PercentileStop(share, first, last, least)
-        case {"type": "patience", "patience": patience}:
-            return PatienceStop(int(patience), float(written.get("min_delta", 0)), first, last)
-        case {"type": "target"}:
-            return TargetStop(first)
-        case _:
-            raise AssertionError(f"the rules let through {written!r}")
-
-
-def _integer_key(written: RawMapping, key: str) -> int | None:
-    return int(written[key]) if key in written else None
+    return CodeSelection(*(tuple(sorted(set(part))) for part in (paths, code.include, code.exclude)))
 
 
 SCRIPT_PATH = re.compile(r"(?:\w[\w.-]*/)*\w[\w.-]*\.[A-Za-z]\w*", re.ASCII)
@@ -277,31 +113,34 @@ class ParsedSpec:
 def build_spec(draft: Draft, warnings: tuple[Problem, ...]) -> ParsedSpec:
     """Build the sweep of a draft without errors, and its source map."""
     document, data = draft.document, draft.document.data
-    design = _design(draft)
+    # Defaults of the run depend on the settings.
+    spec: Spec = decode(Spec, {key: data[key] for key in data.keys() - SEARCH_KEYS - {"run"}})
+    design = _design(draft, spec)
     run = _with_whole_rounds(build_run(data.get("run", {}), draft.settings), draft, design)
-    metrics, scripts = build_metrics(data), tuple(_scripts(draft, run))
-    early_stop = build_early_stop(data.get("early_terminate"))
-    is_static = not isinstance(design, AdaptiveSearch)
+    scripts = tuple(_scripts(draft, run))
     sweep = Sweep(
-        name=data["name"],
-        description=data.get("description", ""),
-        metric=metrics[0],
+        name=spec.name,
+        description=spec.description,
+        metric=spec.metric,
         design=design,
-        command=_command(data, run),
+        command=_command(spec, run),
         run=run,
         path=document.file,
         digest=_digest(draft),
-        replicates=int(data.get("replicates", 1)),
-        budget=_budget(draft),
-        cancel=tuple(data.get("cancel", ())),
-        running=MappingProxyType({name: _running(state) for name, state in data.get("running", {}).items()}),
-        retry=tuple(map(_retry, data.get("retry", ()))),
+        replicates=spec.replicates,
+        budget=spec.budget,
+        cancel=spec.cancel,
+        running=spec.running,
+        retry=spec.retry,
         limits=draft.settings.limits,
         pool=draft.settings.pool(run.pool),
         scripts=tuple(script for _, script in scripts),
-        other_metrics=metrics[1:],
-        early_stop=early_stop,
-        static_rounds=build_rounds(data["rounds"]) if is_static and "rounds" in data else None,
+        other_metrics=tuple(
+            replace(spec.metric, name=one.name, goal=one.goal, impute=one.impute)
+            for one in spec.other_metrics
+        ),
+        early_stop=None if spec.early_terminate is None else spec.early_terminate.rule,
+        static_rounds=None if isinstance(design, AdaptiveSearch) else spec.rounds,
     )
     return ParsedSpec(sweep, build_source_map(draft, [path for path, _ in scripts]), warnings)
 
@@ -321,11 +160,10 @@ def _digest(draft: Draft) -> str:
     return bytes_digest("\0".join(parts).encode())
 
 
-def _command(data: Mapping[str, Any], run: RunConfig) -> tuple[str, ...]:
+def _command(spec: Spec, run: RunConfig) -> tuple[str, ...]:
     # Without `run.workdir`, a trial starts beside the folder of the code, as in the repository.
-    program = f"{_code_prefix(run)}{data.get('program', '')}"
-    elements = data.get("command", DEFAULT_COMMAND)
-    return tuple(element.replace(PROGRAM_MACRO, program) for element in elements)
+    program = f"{_code_prefix(run)}{spec.program or ''}"
+    return tuple(element.replace(PROGRAM_MACRO, program) for element in spec.command)
 
 
 def _code_prefix(run: RunConfig) -> str:
@@ -351,59 +189,41 @@ def _scripts(draft: Draft, run: RunConfig) -> Iterator[tuple[DocumentPath, Scrip
             yield path, Script(text, Severity.WARNING, is_inside=not folder)
 
 
-def _design(draft: Draft) -> Design:
+def _design(draft: Draft, spec: Spec) -> Design:
     space = build_space(draft, search_section(draft))
-    seed, cap = _integer_at(draft, ("seed",)), _integer_at(draft, ("run_cap",))
-    match draft.get("method", kind=str):
+    match spec.method:
         case "grid":
-            return GridSearch(space, cap)
+            return GridSearch(space, spec.run_cap)
         case "list":
             return ConfigurationList(space, _assignments(draft))
         case method if method in ADAPTIVE_METHODS:
-            assert seed is not None
-            return build_search(draft.document.data, space, seed, cap)
+            assert spec.seed is not None
+            assert spec.rounds is not None
+            frozen = (replace(one, values=_frozen_values(one.values)) for one in spec.start)
+            return AdaptiveSearch(
+                Method(method),
+                space,
+                spec.seed,
+                spec.rounds,
+                tuple(one.sweep for one in spec.start),
+                spec.resource,
+                spec.run_cap,
+                mappings=tuple(one for one in frozen if one.renamed or one.values or one.ignored),
+            )
         case method:
-            assert seed is not None
-            assert cap is not None
-            return RandomSearch(Sampler(method or ""), space, seed, cap)
-
-
-def _integer_at(draft: Draft, path: DocumentPath) -> int | None:
-    number = draft.number(*path)
-    return None if number is None else int(number)
+            assert spec.seed is not None
+            assert spec.run_cap is not None
+            return RandomSearch(Sampler(method or ""), space, spec.seed, spec.run_cap)
 
 
 def _assignments(draft: Draft) -> tuple[Mapping[str, Value], ...]:
     if draft.table is not None:
         return draft.table.rows
-    return tuple(
-        MappingProxyType({name: frozen_value(item) for name, item in written.items()})
-        for _, written in draft.items("assignments")
-    )
+    return tuple(_frozen_values(written) for _, written in draft.items("assignments"))
 
 
-def _budget(draft: Draft) -> Budget:
-    most, hours = _integer_at(draft, ("budget", "max_trials")), draft.number("budget", "max_gpu_hours")
-    return Budget(most, None if hours is None else float(hours))
-
-
-def _running(written: Mapping[str, Any]) -> RunningState:
-    parallelism = written.get("parallelism")
-    return RunningState(
-        written.get("paused", False),
-        None if parallelism is None else int(parallelism),
-        int(written.get("resumes", 0)),
-    )
-
-
-def _retry(written: str | Mapping[str, Any]) -> Retry:
-    match written:
-        case str():
-            return Retry(written)
-        case {"batch": batch, "only": only}:
-            return Retry(batch, frozenset(map(Status, only)))
-        case _:
-            return Retry(written["batch"])
+def _frozen_values(written: Mapping[str, Any]) -> Mapping[str, Value]:
+    return MappingProxyType({name: frozen_value(item) for name, item in written.items()})
 
 
 def build_source_map(draft: Draft, scripts: Iterable[DocumentPath]) -> SourceMap:
@@ -433,7 +253,7 @@ def _run_positions(draft: Draft) -> Iterator[tuple[SourcePath, SourcePosition]]:
 
 def _code_position(draft: Draft) -> SourcePosition:
     """Return the position of the code path, else of the program."""
-    if draft.get("run", "code", "path", kind=str) is not None:
+    if "path" in draft.names("run", "code"):
         return draft.place(("run", "code", "path"))
     return draft.place(("program" if "program" in draft.names() else "command",), at_key=True)
 

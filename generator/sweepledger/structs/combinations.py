@@ -10,6 +10,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 from math import ceil, prod
+from operator import attrgetter
 from typing import assert_never
 
 from sweepledger.structs.domain import (
@@ -194,16 +195,15 @@ class _Case:
     positions: int
 
 
-def _members(dimension: Dimension) -> tuple[Parameter, ...]:
-    return dimension.members
-
-
 def _branches(part: list[Dimension]) -> list[tuple[Dimension, tuple[_Case, ...]]]:
     named: dict[str, dict[Hashable, None]] = {}
     members = [member for dimension in part for member in dimension.members]
     for condition in (condition for member in members for condition in member.when):
         named.setdefault(condition.parameter, {}).update(dict.fromkeys(map(identity, condition.values)))
-    return [(dimension, tuple(_cases(dimension, named))) for dimension in parents_first(part, _members)]
+    return [
+        (dimension, tuple(_cases(dimension, named)))
+        for dimension in parents_first(part, attrgetter("members"))
+    ]
 
 
 def _sum(branches: list[tuple[Dimension, tuple[_Case, ...]]], known: KnownParents) -> int:

@@ -7,8 +7,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
 
+from sweepledger.model.keys import TextForm
 from sweepledger.structs.run_config import Shape
 
 Manifest = Mapping[str, Any]
@@ -289,6 +290,8 @@ CLAIMS_VERSION = (1, 34)
 
 def parse_version(text: str) -> tuple[int, int]:
     """Return the version in a text such as `1.30`. Raises ValueError."""
+    if not re.fullmatch(r"1\.(?:3[0-9]|[4-9][0-9])", text, re.ASCII):
+        raise ValueError("must be a version of Kubernetes from 1.30 on, such as 1.34")
     major, minor = text.split(".")
     return int(major), int(minor)
 
@@ -303,3 +306,16 @@ def parse_server_version(text: str) -> tuple[int, int] | None:
 def format_version(version: tuple[int, int]) -> str:
     """Return a version such as `1.30`."""
     return ".".join(map(str, version))
+
+
+Version = Annotated[
+    tuple[int, int],
+    TextForm(
+        parse_version,
+        "wrong-form",
+        'for example "1.34"',
+        write=format_version,
+        pattern=r"1\.(?:3[0-9]|[4-9][0-9])",
+    ),
+]
+"""A minor version of Kubernetes."""

@@ -5,7 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from sweepledger.model.keys import like
 
 MAX_METRIC_NAME_LENGTH = 63
 LONGEST_MATCH = 1000
@@ -54,9 +58,6 @@ DEFAULT_FORMATS: Mapping[MetricSource, MetricFormat] = MappingProxyType(
 )
 """Format if the spec names none."""
 
-REPORTING_KEYS = frozenset({"source", "format", "reduce", "path", "patterns", "capture", "curve"})
-"""Keys of a spec's metric that the first of several metrics sets for all."""
-
 STREAM_FORMATS = frozenset(
     {
         MetricFormat.JSONL,
@@ -90,27 +91,71 @@ class Goal(StrEnum):
     MINIMIZE = "minimize"
 
 
+MetricForm = Annotated[
+    str,
+    like(
+        METRIC_NAME.pattern,
+        "must begin with a letter and have at most 63 letters, digits and any of _ . / @ -",
+        code="metric-name",
+    ),
+]
+MetricName = Annotated[
+    MetricForm,
+    Meta(
+        description="Name of the metric as the trial reports it.",
+        examples=["test_accuracy"],
+    ),
+]
+GoalKey = Annotated[
+    Goal, Meta(description="Whether to `minimize` or `maximize` the metric.", examples=["maximize"])
+]
+ImputeKey = Annotated[
+    Impute,
+    Meta(
+        description=(
+            "How an adaptive search counts a diverged trial: as the `worst` or the `best` value of the trials with "
+            "status ok, or as its own `latest`."
+        ),
+        examples=["worst"],
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class Metric:
     """A number that trials report, and the direction of optimization."""
 
-    name: str
-    goal: Goal
-    source: MetricSource = MetricSource.RESULT
-    format: MetricFormat | None = None
-    """None: the default of the source."""
-    reduce: Reduce = Reduce.LAST
-    target: float | None = None
-    """A value that is good enough to end a search."""
-    impute: Impute = Impute.WORST
-    path: str | None = None
-    """Files that are read instead of `$SWEEP_RESULT`."""
-    patterns: tuple[str, ...] = ()
-    """Regular expressions of the format regex."""
-    capture: bool = False
-    """Whether calls of W&B and MLflow are captured."""
-    curve: str | None = None
-    """The metric whose curve early stopping and charts compare; None: this one."""
+    name: MetricName
+    goal: GoalKey = Goal.MINIMIZE
+    source: Annotated[MetricSource, Meta(examples=["result"])] = MetricSource.RESULT
+    """Where a trial writes its metrics: `result` is the file $SWEEP_RESULT, `stdout` is standard output."""
+    format: Annotated[MetricFormat, Meta(examples=["jsonl"])] | None = None
+    """Format of the metrics: `json` is one object in the file, `jsonl` one object per line with its step, `text` lines
+    with `name=value`, `log` lines `key,value`, `csv` a table with a header, `regex` lines that `patterns` match,
+    `tensorboard` event files below `path`. Default: json for result, text for stdout."""
+    reduce: Annotated[Reduce, Meta(examples=["max"])] = Reduce.LAST
+    """Which number of the metric counts if a trial reports several, in all formats but json and log."""
+    target: Annotated[float, Meta(examples=[0.99])] | None = None
+    """A value that is good enough: an adaptive search ends when a trial has reached it."""
+    impute: ImputeKey = Impute.WORST
+    path: Annotated[str, Meta(min_length=1, examples=["logs/**/metrics.csv"])] | None = None
+    """Files that are read instead of $SWEEP_RESULT, relative to the working directory, with $NAME and wildcards."""
+    patterns: Annotated[
+        tuple[
+            Annotated[
+                str,
+                Meta(min_length=1, description="A regular expression.", examples=[r"loss=(?P<value>\S+)"]),
+            ],
+            ...,
+        ],
+        Meta(min_length=1, max_length=20),
+    ] = ()
+    """Regular expressions of the format `regex`, with the group `value`, and optionally `name` and `step`."""
+    capture: Annotated[bool, Meta(examples=[True])] = False
+    """Whether metrics that a Python program logs to W&B or MLflow are captured; needs `format: jsonl`."""
+    curve: Annotated[MetricForm, Meta(examples=["val_accuracy"])] | None = None
+    """The metric by step that early stopping and charts compare, with the goal of the objective. Default: the
+    objective."""
 
     @property
     def reported(self) -> dict[str, Any]:

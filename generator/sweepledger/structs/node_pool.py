@@ -4,9 +4,26 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
-from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
 
+from msgspec import Meta
+
+from sweepledger.model.forms import (
+    AnnotationKey,
+    Audience,
+    ClaimTemplate,
+    FlavorName,
+    GpuResource,
+    LabelKey,
+    Labels,
+    LabelValue,
+    Name,
+    NodeLabel,
+    PodName,
+    PodResource,
+    ProvisioningClass,
+)
+from sweepledger.model.keys import NAME, EntryName, Key, empty_mapping
 from sweepledger.structs import quantities
 from sweepledger.structs.kubernetes import (
     BATCH_LABEL,
@@ -16,10 +33,12 @@ from sweepledger.structs.kubernetes import (
     REQUIRED_TOPOLOGY,
     SWEEP_LABEL,
 )
+from sweepledger.structs.quantities import Cores, Memory, Seconds
 from sweepledger.structs.run_config import RunConfig
 
 GPU_RESOURCE = "nvidia.com/gpu"
 
+EFFECTS = ["NoExecute", "NoSchedule", "PreferNoSchedule"]
 GRACE_SECONDS = 30
 """Termination grace period of a pod, in seconds, unless its pool has another; the default of Kubernetes."""
 BUCKET_GRACE_SECONDS = 300
@@ -30,19 +49,24 @@ BUCKET_GRACE_SECONDS = 300
 class Toleration:
     """A taint that the pods of a pool tolerate."""
 
-    key: str
-    value: str | None = None
-    """None: any value."""
-    effect: str = "NoSchedule"
+    key: Annotated[LabelKey, Meta(examples=["nvidia.com/gpu"])]
+    """Key of the taint."""
+    value: Annotated[LabelValue | None, Meta(examples=["present"])] = None
+    """Value of the taint. Default: any."""
+    effect: Annotated[str, Meta(extra_json_schema={"enum": EFFECTS}, examples=["NoSchedule"])] = "NoSchedule"
+    """Its effect."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeCapacity:
     """Resources that one node offers to pods."""
 
-    cpu: str
-    memory: str
-    gpu: int = 0
+    cpu: Annotated[Cores, Meta(examples=[7.5, "7500m"])]
+    """Cores: a number, or thousandths with `m`."""
+    memory: Annotated[Memory, Meta(examples=["28Gi"])]
+    """Memory with its unit: Ki, Mi, Gi, Ti, or k, M, G, T."""
+    gpu: Annotated[int, Meta(ge=0, le=64, examples=[8])] = 0
+    """Number of GPUs."""
 
 
 class GpuSharing(StrEnum):
@@ -60,9 +84,11 @@ class GpuSharing(StrEnum):
 class GpuShares:
     """How the GPUs of a pool are divided."""
 
-    by: GpuSharing
-    count: int
-    """Shares of one GPU; the nodes of the pool offer that many for each."""
+    by: Annotated[GpuSharing, Meta(examples=["mps"])]
+    """`time-slicing`: in turns, in one memory; `mps`: at the same time, through the MPS server of the device plugin;
+    `mig`: in slices with a memory of their own."""
+    count: Annotated[int, Meta(ge=2, le=100, examples=[4])]
+    """Number of shares of one GPU."""
 
 
 TOKENS_VOLUME = "tokens"
@@ -74,34 +100,55 @@ TOKENS_MODE = 0o440
 class ServiceToken:
     """A token of a pod's service account for one service, which the kubelet renews."""
 
-    audience: str
-    """Whom it is for; no other service should accept it."""
-    expires_seconds: int = 3600
+    audience: Annotated[Audience, Meta(min_length=1, max_length=256, examples=["https://vault.example.org"])]
+    """Whom the token is for, as the service that checks it knows itself; never the API server."""
+    expires_seconds: Annotated[Seconds, Meta(examples=["30m"])] = 3600
+    """Lifetime of a token: 10m to 24h."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodSettings:
     """What else the pods of a pool need: the platform team's decision, never that of a spec."""
 
-    runtime_class: str | None = None
-    scheduler: str | None = None
-    """Name of the scheduler that places the pods; None: the cluster's default."""
-    priority_class: str | None = None
-    """None: that of the settings."""
-    service_account: str | None = None
-    """Account with the workload identity of trials; None: `TRIAL_ACCOUNT`, which has no rights."""
-    labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    annotations: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    resources: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
-    """Extended resources of the trial's container, such as `rdma/ib`."""
-    claims: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    """ResourceClaimTemplates of devices (DRA), by the name of the claim in the pod."""
-    spread: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
-    """Largest difference in the number of pods of a batch between two domains, by the label of nodes that has these."""
-    tokens: Mapping[str, ServiceToken] = field(default_factory=lambda: MappingProxyType({}))
-    """Tokens of the service account, by the name of the file in the trial's container."""
-    grace_seconds: int | None = None
-    """Time from the end's announcement to the kill of a pod; None: `GRACE_SECONDS`."""
+    runtime_class: Annotated[Name | None, Meta(examples=["nvidia"])] = None
+    """RuntimeClass of the pods."""
+    scheduler: Annotated[Name | None, Meta(examples=["volcano"])] = None
+    """Scheduler that places the pods."""
+    priority_class: Annotated[Name | None, Meta(examples=["batch-low"])] = None
+    """PriorityClass of the pods, instead of that of the settings."""
+    service_account: Annotated[Name | None, Meta(examples=["trainer"])] = None
+    """ServiceAccount of the pods, for workload identity. Default: one without rights."""
+    labels: Annotated[Labels, Meta(min_length=1, max_length=50, examples=[{"example.org/mesh": "off"}])] = (
+        field(default_factory=empty_mapping)
+    )
+    """Additional labels of the pods."""
+    annotations: Annotated[
+        Mapping[AnnotationKey, Annotated[str, Meta(max_length=4096)]],
+        Meta(min_length=1, max_length=50, examples=[{"sidecar.istio.io/inject": "false"}]),
+    ] = field(default_factory=empty_mapping)
+    """Annotations of the pods."""
+    resources: Annotated[
+        Mapping[PodResource, Annotated[int, Meta(ge=1, le=1000)]],
+        Meta(min_length=1, max_length=10, examples=[{"vpc.amazonaws.com/efa": 1}]),
+    ] = field(default_factory=empty_mapping)
+    """Extended resources of each pod, in whole numbers."""
+    claims: Annotated[
+        Mapping[PodName, ClaimTemplate], Meta(min_length=1, max_length=20, examples=[{"gpu": "one-gpu"}])
+    ] = field(default_factory=empty_mapping)
+    """ResourceClaimTemplates of devices (DRA), by the name of the claim in a pod. Needs Kubernetes 1.34."""
+    spread: Annotated[
+        Mapping[NodeLabel, Annotated[int, Meta(ge=1, le=100)]],
+        Meta(min_length=1, max_length=5, examples=[{"topology.kubernetes.io/zone": 1}]),
+    ] = field(default_factory=empty_mapping)
+    """Spreads the pods of a batch, by labels of nodes, each with the largest difference between two of its values."""
+    tokens: Annotated[
+        Mapping[PodName, ServiceToken], Meta(min_length=1, max_length=10), EntryName("vault")
+    ] = field(default_factory=empty_mapping)
+    """Tokens of the pool's service account for services outside of Kubernetes, by the name of the file in
+    /sweep/tokens. Needs service_account."""
+    grace_seconds: Annotated[Seconds | None, Meta(examples=["2m"])] = None
+    """Time from SIGTERM to SIGKILL of a pod: a whole number and s, m, h or d. The program has ten seconds less.
+    Default: 30s."""
 
     @property
     def token_volume(self) -> dict[str, Any] | None:
@@ -125,61 +172,106 @@ class PodSettings:
 class Topology:
     """How the nodes of a queue are connected, by labels of nodes; Kueue then counts the room in each domain."""
 
-    levels: tuple[str, ...]
-    """Labels from the largest domains to the smallest, such as block, rack and host."""
-    required: str | None = None
-    """The level whose domains must contain all pods of a distributed trial."""
-    preferred: str | None = None
-    """The level whose domains should contain them; if none has room, one of the next larger level."""
+    levels: Annotated[
+        tuple[NodeLabel, ...],
+        Meta(
+            min_length=1,
+            max_length=16,
+            examples=[
+                [
+                    "cloud.provider.com/topology-block",
+                    "cloud.provider.com/topology-rack",
+                    "kubernetes.io/hostname",
+                ]
+            ],
+        ),
+    ]
+    """Labels of nodes, from the largest domains to the smallest."""
+    required: Annotated[str | None, Key("require"), Meta(examples=["cloud.provider.com/topology-rack"])] = (
+        None
+    )
+    """Level whose domains must contain all pods of a distributed trial."""
+    preferred: Annotated[str | None, Key("prefer"), Meta(examples=["cloud.provider.com/topology-rack"])] = (
+        None
+    )
+    """Level whose domains should contain them; if none has room, one of the next larger level."""
 
 
 @dataclass(frozen=True, slots=True)
 class Provisioning:
     """A ProvisioningRequest of Kueue for each workload: the autoscaler confirms nodes before anything starts."""
 
-    provisioning_class: str
-    parameters: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    provisioning_class: Annotated[
+        ProvisioningClass, Key("class"), Meta(examples=["check-capacity.autoscaling.x-k8s.io"])
+    ]
+    """Provisioning class of the autoscaler."""
+    parameters: Annotated[
+        Mapping[str, Annotated[str, Meta(max_length=255)]],
+        Meta(min_length=1, max_length=100, examples=[{"ValidUntilSeconds": "600"}]),
+    ] = field(default_factory=empty_mapping)
     """Parameters of the class."""
-    selector: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    selector: Annotated[
+        Mapping[NodeLabel, Annotated[str, Meta(min_length=1, max_length=253)]],
+        Meta(
+            min_length=1,
+            max_length=8,
+            examples=[{"autoscaling.gke.io/provisioning-request": "ResizeRequestName"}],
+        ),
+    ] = field(default_factory=empty_mapping)
     """Labels of the provisioned nodes, each with the detail of the request that has its value."""
-    retries: int | None = None
-    """How often Kueue asks again after a failure; None: its default, 3."""
+    retries: Annotated[int | None, Meta(ge=0, le=1000, examples=[1])] = None
+    """How often Kueue asks again after a failure. Default: 3, as Kueue has it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
     """Nodes of one type; with a Kueue queue, its flavor has the selector and the tolerations, and pods have none."""
 
-    name: str
+    name: Annotated[str, NAME]
     node: NodeCapacity
-    queue: str | None = None
-    """A LocalQueue of Kueue, which adds its flavor's selector and tolerations to admitted pods."""
-    min_parallelism: int | None = None
-    """The fewest pods of a batch that the queue may admit together; None: all that may run at once."""
-    flavor: str | None = None
-    """A ResourceFlavor of the cluster that other teams use, too; None: the sample has one for the pool."""
-    cohort: str | None = None
-    """Queues that lend each other what they do not use."""
+    """Resources that one node can give to pods: its allocatable amounts less the requests of system pods."""
+    queue: Annotated[Name | None, Meta(examples=["gpu-heavy"])] = None
+    """LocalQueue of Kueue; selector and tolerations then are those of its ResourceFlavor."""
+    min_parallelism: Annotated[int | None, Meta(ge=1, le=1_000_000, examples=[4])] = None
+    """Fewest trials (with run.pack, pods) of a batch that the queue may admit together. Default: all that may run at
+    once."""
+    flavor: Annotated[FlavorName | None, Meta(examples=["a100"])] = None
+    """ResourceFlavor that exists in the cluster, for the sample of its queue: teams whose queues have one flavor and
+    one cohort lend each other what they do not use."""
+    cohort: Annotated[Name | None, Meta(examples=["gpus"])] = None
+    """Cohort of the sample of its queue: queues of one cohort lend each other what they do not use of the same
+    nodes."""
     topology: Topology | None = None
-    """None: Kueue compares amounts with the quota alone, wherever nodes have room."""
+    """How the nodes of the pool are connected, for Kueue: it then counts the room in each domain, and places the pods
+    of a distributed trial together."""
     provisioning: Provisioning | None = None
-    """None: a workload starts as soon as the quota allows it."""
-    selector: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    tolerations: tuple[Toleration, ...] = ()
-    gpu_resource: str = GPU_RESOURCE
-    """Resource name of a GPU, for example `nvidia.com/mig-1g.5gb`."""
+    """ProvisioningRequests: before a workload of the queue starts, Kueue asks the autoscaler for all of its nodes."""
+    selector: Annotated[
+        Labels, Meta(min_length=1, max_length=100, examples=[{"node.example.org/pool": "cpu-small"}])
+    ] = field(default_factory=empty_mapping)
+    """Labels of the nodes."""
+    tolerations: Annotated[tuple[Toleration, ...], Meta(min_length=1, max_length=100)] = ()
+    """Taints of the nodes."""
+    gpu_resource: Annotated[GpuResource, Meta(examples=["nvidia.com/mig-1g.5gb"])] = GPU_RESOURCE
+    """Resource name of a GPU of this pool; MIG slices have other names."""
     gpu_shares: GpuShares | None = None
-    """None: what pods request are whole GPUs."""
-    gpu_type: str | None = None
-    """Value of the node label `nvidia.com/gpu.product`, required by affinity, which Kueue reads, too."""
-    max_nodes: int | None = None
-    price: float | None = None
-    """Price per node and hour, in the currency of the settings."""
-    startup_seconds: int = 300
-    """Time from no node to a running container, image pull included."""
-    spot: bool = False
-    """Whether the provider may take the nodes away at any time."""
-    pod: PodSettings = field(default_factory=PodSettings)
+    """How several pods share one GPU of this pool. Then `node.gpu` counts shares, as the nodes offer them, and so does
+    `run.resources.gpu`."""
+    gpu_type: Annotated[LabelValue | None, Meta(examples=["NVIDIA-A100-SXM4-80GB"])] = None
+    """Value of the node label `nvidia.com/gpu.product`."""
+    max_nodes: Annotated[int | None, Meta(ge=1, le=100_000, examples=[100])] = None
+    """Number of nodes that the pool has, or that its autoscaler may create."""
+    price: Annotated[float | None, Meta(gt=0, examples=[2.48])] = None
+    """Price of one node per hour, in `currency`."""
+    startup_seconds: Annotated[Seconds, Meta(examples=["10m"])] = 300
+    """Time to start a new node, to the running container and including the image pull: a whole number and s, m, h or d.
+    The deadline of every trial's pod allows for it, or for 15 minutes if it is shorter."""
+    spot: Annotated[bool, Meta(examples=[True])] = False
+    """Whether nodes may be taken away at any time."""
+    pod: Annotated[PodSettings, Meta(min_length=1, examples=[{"runtime_class": "nvidia", "grace": "2m"}])] = (
+        field(default_factory=PodSettings)
+    )
+    """What else the pods of this pool need."""
 
     @property
     def devices(self) -> frozenset[str]:
@@ -206,6 +298,19 @@ def gpu_memory_fraction(run: RunConfig, pool: Pool | None) -> float:
     # A slice of MIG is a device of its own. Trials of a pod share all of its devices.
     others = 1 if shares is None or shares.by is GpuSharing.MIG else shares.count
     return 1.0 / (others * run.trials_per_pod)
+
+
+def gpu_memory_variables(run: RunConfig, pool: Pool | None) -> dict[str, str]:
+    """Return how much of the memory of a shared GPU a trial may use, as this trainer, JAX and TensorFlow read it."""
+    fraction = gpu_memory_fraction(run, pool)
+    if fraction == 1:
+        return {}
+    return {
+        "SWEEP_GPU_FRACTION": f"{fraction:.6f}",
+        "TF_FORCE_GPU_ALLOW_GROWTH": "true",
+        # JAX leaves a quarter of a GPU to other needs, by default.
+        "XLA_PYTHON_CLIENT_MEM_FRACTION": f"{0.75 * fraction:.6f}",
+    }
 
 
 def pods_per_node(run: RunConfig, node: NodeCapacity) -> int:

@@ -206,10 +206,10 @@ class Data:
             f"at {path}" if name == self.name else f"{name} at {path}" for name, path in self.at.items()
         )
 
-    def as_written(self) -> str | list[str] | dict[str, dict[str, str]]:
+    def as_written(self) -> str | list[str] | dict[str, str | None]:
         """Return what a spec says of it."""
         if self.at:
-            return {name: {"at": self.at[name]} if name in self.at else {} for name in self.names}
+            return {name: self.at.get(name) for name in self.names}
         return self.name if len(self.names) == 1 else [*self.names]
 
 

@@ -1,8 +1,11 @@
-"""Kubernetes quantities: `500m` CPUs, `2Gi` of memory."""
+"""Amounts as texts: `500m` CPUs, `2Gi` of memory, `10m` of time."""
 
 import re
 from decimal import Decimal
 from math import ceil
+from typing import Annotated
+
+from sweepledger.model.keys import TextForm
 
 QUANTITY = re.compile(
     r"(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:(?P<suffix>m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)|[eE](?P<power>[+-]?[0-9]{1,2}))?",
@@ -41,3 +44,92 @@ def format_bytes(size: int) -> str:
 def format_cpus(millicpus: int) -> str:
     """Return CPUs as a quantity: whole if possible, otherwise in thousandths."""
     return f"{millicpus}m" if millicpus % 1000 else str(millicpus // 1000)
+
+
+CORES = re.compile(
+    r"(?P<cores>(?:0|[1-9][0-9]{0,9})(?:\.[0-9]{1,3})?)|(?P<thousandths>[1-9][0-9]{0,9})m", re.ASCII
+)
+MOST_CORES = 1000
+
+MEMORY = re.compile(r"(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,3})?(?:[KMGT]i|[kMGT])", re.ASCII)
+LEAST_MEMORY = 2**20
+MOST_MEMORY = 64 * 2**40
+
+TIME = re.compile(r"(?P<amount>[1-9][0-9]{0,8})(?P<unit>[smhd])", re.ASCII)
+TIME_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+LONGEST_TIME = 30 * TIME_UNITS["d"]
+MOST_MINUTES = 30
+MOST_DAYS = 3650
+
+
+def cores(amount: str | float) -> str:
+    """Return a CPU request as a Kubernetes quantity. Raises ValueError if it is malformed or out of bounds."""
+    text = amount if isinstance(amount, str) else repr(int(amount) if amount == int(amount) else amount)
+    found = CORES.fullmatch(text)
+    if found is None:
+        raise ValueError("must be a number of cores such as 2, 0.5 or '500m'")
+    number = Decimal(found["cores"]) if found["cores"] else Decimal(found["thousandths"]) / 1000
+    if not 0 < number <= MOST_CORES:
+        raise ValueError(f"must be more than 0 and at most {MOST_CORES} cores")
+    return text
+
+
+def memory(text: str) -> str:
+    """Return a memory request as a Kubernetes quantity. Raises ValueError if it is malformed or out of bounds."""
+    if not MEMORY.fullmatch(text):
+        raise ValueError("must be an amount of memory with its unit, such as '2Gi' or '512Mi'")
+    if not LEAST_MEMORY <= parse_quantity(text) <= MOST_MEMORY:
+        raise ValueError("must be at least 1Mi and at most 64Ti")
+    return text
+
+
+def seconds(text: str) -> int:
+    """Return a time in seconds. Raises ValueError if it is malformed or out of bounds."""
+    found = TIME.fullmatch(text)
+    if found is None:
+        raise ValueError("must be a whole number and one of s, m, h, d, such as '90s' or '10m'")
+    time = int(found["amount"]) * TIME_UNITS[found["unit"]]
+    if time > LONGEST_TIME:
+        raise ValueError("must be at most 30d")
+    return time
+
+
+def minutes(text: str) -> int:
+    """Return an interval in minutes. Raises ValueError if it does not divide an hour."""
+    time = seconds(text)
+    minute, hour = TIME_UNITS["m"], TIME_UNITS["h"]
+    if time % minute or time > MOST_MINUTES * minute or hour % time:
+        raise ValueError("must be whole minutes that divide an hour, at most 30m")
+    return time // minute
+
+
+def days(text: str) -> int:
+    """Return a retention time in days. Raises ValueError if it is malformed or out of bounds."""
+    found = TIME.fullmatch(text)
+    if found is None or found["unit"] != "d":
+        raise ValueError("must be a whole number of days, such as '30d'")
+    time = int(found["amount"])
+    if time > MOST_DAYS:
+        raise ValueError(f"must be at most {MOST_DAYS}d: to keep everything, delete the key")
+    return time
+
+
+def _written_time(time: int) -> str:
+    unit, size = max((item for item in TIME_UNITS.items() if time % item[1] == 0), key=lambda item: item[1])
+    return f"{time // size}{unit}"
+
+
+def is_memory(text: str) -> bool:
+    """Return whether a text is a valid amount of memory."""
+    try:
+        memory(text)
+    except ValueError:
+        return False
+    return True
+
+
+Cores = Annotated[str, TextForm(cores, "quantity", types=(str, int, float))]
+Memory = Annotated[str, TextForm(memory, "quantity")]
+Seconds = Annotated[int, TextForm(seconds, "duration", unit="_seconds", write=_written_time)]
+Minutes = Annotated[int, TextForm(minutes, "duration", unit="_minutes", write=lambda time: f"{time}m")]
+Days = Annotated[int, TextForm(days, "duration", unit="_days")]

@@ -1,12 +1,18 @@
 """How the trials of a sweep run: shape, resources, code mode, retries and timeout."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import MappingProxyType
+from typing import Annotated, Any
 
+from msgspec import Meta
+
+from sweepledger.model.forms import DIGEST_EXAMPLE, DNS_LABEL
+from sweepledger.model.keys import UNWRITTEN, EntryName, OneOf, empty_mapping, like
+from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.program import CodeSelection, DataPlaces
-from sweepledger.structs.quantities import format_bytes, format_cpus, whole_quantity
+from sweepledger.structs.quantities import Cores, Memory, Seconds, format_bytes, format_cpus, whole_quantity
 
 
 class Shape(StrEnum):
@@ -33,15 +39,17 @@ class Shape(StrEnum):
 class Resources:
     """Resources of one trial; requests and limits are equal."""
 
-    cpu: str = "1"
-    """A Kubernetes quantity of cores."""
-    memory: str = "1Gi"
-    """A Kubernetes quantity of bytes."""
-    gpu: int = 0
-    scratch: str = "2Gi"
-    """A Kubernetes quantity of bytes: ephemeral storage of a trial."""
-    shared_memory: str | None = None
-    """A Kubernetes quantity of bytes for `/dev/shm`, part of the memory; None: the container's default of 64 MiB."""
+    cpu: Annotated[Cores, Meta(examples=[1, 0.5, "500m"])] = "1"
+    """Cores: a number, or thousandths with `m`."""
+    memory: Annotated[Memory, Meta(examples=["2Gi"])] = "1Gi"
+    """Memory with its unit: Ki, Mi, Gi, Ti, or k, M, G, T."""
+    gpu: Annotated[int, Meta(ge=0, le=64, examples=[1])] = 0
+    """Number of GPUs."""
+    scratch: Annotated[Memory, Meta(examples=["20Gi"])] = "2Gi"
+    """Space that a trial may use on its local disk, with its unit."""
+    shared_memory: Annotated[Memory, Meta(examples=["1Gi"])] | None = None
+    """Size of `/dev/shm`, with its unit, as part of the memory: data loaders with several processes need it. Default:
+    64 MiB, and nothing in a pack."""
 
     @property
     def threads(self) -> int:
@@ -52,13 +60,12 @@ class Resources:
         """Return what so many trials need that share a pod, and its GPUs."""
         if count == 1:
             return self
-        shared = self.shared_memory
         return Resources(
             cpu=format_cpus(count * whole_quantity(self.cpu, unit=1000)),
             memory=format_bytes(count * whole_quantity(self.memory)),
             gpu=self.gpu,
             scratch=format_bytes(count * whole_quantity(self.scratch)),
-            shared_memory=None if shared is None else format_bytes(count * whole_quantity(shared)),
+            shared_memory=self.shared_memory,
         )
 
 
@@ -66,10 +73,11 @@ class Resources:
 class Pack:
     """Several trials in one pod, consecutive rows of the table; how they run is no part of their identity."""
 
-    trials: int
-    """Rows of a pod, each with a process, a folder and a record of its own."""
-    at_once: int = 1
-    """How many of them run at the same time."""
+    trials: Annotated[int, Meta(ge=1, le=1000, examples=[20])]
+    """Number of trials of a pod."""
+    at_once: Annotated[int, Meta(ge=1, le=128, examples=[4])] = 1
+    """How many of them run at the same time. The pod has that many times the CPU, memory and scratch of `resources`;
+    they share its GPUs."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.at_once <= self.trials:
@@ -92,14 +100,31 @@ class Pack:
 class Infrastructure:
     """How often trials are requested again after a failure of infrastructure, and what else counts as one."""
 
-    retries: int
-    """How many further batches may list a trial, after infrastructure ended it in one."""
-    exit_codes: tuple[int, ...] = ()
-    """Exit codes by which the program reports broken infrastructure, such as a GPU, in order."""
+    retries: Annotated[int, Meta(ge=0, le=10, examples=[2])]
+    """Number of times a trial is requested again after a failure of infrastructure."""
+    exit_codes: Annotated[
+        tuple[
+            Annotated[
+                int,
+                Meta(ge=1, le=125, description="An exit code with no other meaning.", examples=[91]),
+            ],
+            ...,
+        ],
+        Meta(min_length=1),
+    ] = ()
+    """Exit codes by which the program reports broken infrastructure, such as a GPU with an XID error."""
 
-    def __post_init__(self) -> None:
-        if self.retries < 0:
-            raise ValueError(f"`0 <= retries` must hold, but got {self.retries}")
+
+POD_STARTUP_SECONDS = 15 * 60
+"""The least that a pod's deadline allows for its start, including the image pull; the launcher times trials."""
+WAITING_SECONDS = 7 * 86400
+"""How long the trials of a batch may wait for nodes in all, before the deadline of their Job could end them."""
+MAX_BACKOFF_SECONDS = 6 * 60
+"""The longest time that the Job controller waits before it replaces a failed pod."""
+LONGEST_DEADLINE = 2**31 - 1
+"""68 years: controllers count nanoseconds in 64 bits."""
+OTHER_DISK = 2 << 30
+"""Bytes that a pod may write in addition to its volumes: logs, the image's writable layer."""
 
 
 class CodeMode(StrEnum):
@@ -111,63 +136,241 @@ class CodeMode(StrEnum):
     """An init container fetches exactly the locked tree from git."""
 
 
+INTERPRETER_FORM = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+-]{0,254}", re.ASCII)
+"""Without a cluster, a path may also be relative."""
+PATTERNS = Meta(min_length=1, max_length=64)
+
+
+@dataclass(frozen=True, slots=True)
+class CodeKeys:
+    """The code that trials run."""
+
+    path: Annotated[
+        Any,
+        Meta(
+            extra_json_schema={
+                "type": ["string", "array"],
+                "minItems": 1,
+                "maxItems": 64,
+                "items": {
+                    "description": "File or folder, relative to the repository.",
+                    "type": "string",
+                    "examples": ["src", "train.py"],
+                },
+            },
+            examples=["trainer", ".", ["src", "train.py"]],
+        ),
+    ] = "trainer"
+    """Folder of the code, relative to the repository, or `.`: the repository, without what belongs to sweeps; or a list
+    of files and folders, to which `program` is not relative. Its git tree is locked with the first batch."""
+    include: Annotated[
+        tuple[Annotated[str, Meta(description="Pattern of files that are code.", examples=["*.py"])], ...],
+        PATTERNS,
+        Meta(examples=[["*.py", "/configs/"]]),
+    ] = ()
+    """Patterns as in .gitignore, relative to the repository: only files that match one are code. Default: all."""
+    exclude: Annotated[
+        tuple[
+            Annotated[str, Meta(description="Pattern of files that are not code.", examples=["data/"])], ...
+        ],
+        PATTERNS,
+        Meta(examples=[["data/", "*.ipynb"]]),
+    ] = ()
+    """Patterns as in .gitignore, relative to the repository: files that match one are not code."""
+    mode: Annotated[CodeMode, Meta(examples=["clone"])] = CodeMode.IMAGE
+    """How the code reaches the pod: `image`, in which it is at `/code`, or `clone`: an init container fetches exactly
+    the locked tree from git."""
+
+
+DATA_KEYS = {
+    "type": ["string", "array", "object"],
+    "minItems": 1,
+    "maxItems": 16,
+    "items": {
+        "description": "Name of one of several datasets.",
+        "type": "string",
+        "examples": ["labels"],
+    },
+    "minProperties": 1,
+    "maxProperties": 16,
+    "additionalProperties": {
+        "description": (
+            "Path of a link to the dataset of this name, relative to the folder that a trial starts in: in the code, "
+            "or one level above it. null: the dataset is only below $SWEEP_DATA."
+        ),
+        "type": ["string", "null"],
+        "maxLength": 200,
+        "examples": ["../data"],
+    },
+}
+"""A dataset, several, or several with their places, as JSON Schema."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunConfig:
     """How trials run. A change affects only later batches."""
 
-    image: str | None = None
-    """A name among the settings' images, a reference with digest, or `local`; None: the settings' default."""
-    interpreter: str = "python3"
-    """Interpreter that starts the launcher in the image, and value of `${interpreter}`."""
-    code_path: str = "trainer"
+    image: (
+        Annotated[
+            str,
+            Meta(examples=["train", f"registry.example/team/train:1.4@{DIGEST_EXAMPLE}", "local"]),
+        ]
+        | None
+    ) = None
+    """Container image: a name among the settings' images, a reference with its digest, or `local`: no image, the locked
+    code runs as processes. Default: the settings' image."""
+    interpreter: Annotated[
+        str,
+        like(
+            INTERPRETER_FORM.pattern,
+            "must be the name or path of a Python interpreter, without arguments",
+            code="interpreter",
+            hint="for example python3",
+        ),
+        Meta(examples=["python3", "/opt/conda/bin/python"]),
+    ] = "python3"
+    """The Python 3.8 or newer inside the image that starts the launcher, and the value of ${interpreter}. A cluster's
+    admission policies accept a name or an absolute path."""
+    code_path: Annotated[
+        str,
+        OneOf(
+            (
+                (
+                    "code",
+                    Annotated[
+                        CodeKeys,
+                        Meta(description="The code that trials run.", examples=[{"path": "trainer"}]),
+                    ],
+                ),
+            )
+        ),
+    ] = "trainer"
     """The folder that `program` is relative to; `.` is the repository."""
-    code_selection: CodeSelection | None = None
+    code_selection: Annotated[CodeSelection, UNWRITTEN] | None = None
     """The files of the code; None: everything in the folder."""
-    code_mode: CodeMode = CodeMode.IMAGE
-    workdir: str | None = None
-    """The folder of the code that trials start in and `program` is relative to; None: they start beside the code."""
-    keep: tuple[str, ...] = ()
-    """Patterns of files below the folder that trials start in, which become artifacts if the command writes them."""
-    data: str | None = None
+    code_mode: Annotated[CodeMode, UNWRITTEN] = CodeMode.IMAGE
+    workdir: Annotated[str, Meta(max_length=200, examples=["mnist"])] | None = None
+    """Folder of the code that trials start in, relative to the repository: `program`, and paths in `command`, are
+    relative to it. Default: trials start beside the folder of the code."""
+    keep: Annotated[
+        tuple[
+            Annotated[
+                str,
+                Meta(
+                    max_length=200,
+                    description="A pattern: `**` stands for any number of folders.",
+                    examples=["out/**"],
+                ),
+            ],
+            ...,
+        ],
+        Meta(min_length=1, max_length=100, examples=[["out/**", "*.pt"]]),
+    ] = ()
+    """Patterns of files below the folder that trials start in: what the command writes there becomes artifacts. All
+    else that it writes there is deleted."""
+    data: (
+        Annotated[
+            str,
+            Meta(
+                description=(
+                    "Name of a dataset in sweepledger.yaml, mounted read-only at $SWEEP_DATA; or a list of names, each "
+                    "mounted at $SWEEP_DATA/NAME; or names with places where trials find them, too."
+                ),
+                extra_json_schema=DATA_KEYS,
+                examples=["mnist", ["images", "labels"], {"mnist": "../data"}],
+            ),
+        ]
+        | None
+    ) = None
     """The name of a dataset, or the sorted names of several, joined by `+`."""
-    data_places: DataPlaces = field(default_factory=lambda: MappingProxyType({}))
-    pool: str | None = None
-    """A name among the settings' pools; the default pool is already filled in."""
-    cluster: str | None = None
-    """A name among the settings' clusters; None: chosen by `structs.placement`."""
-    priority: str | None = None
-    """A WorkloadPriorityClass of Kueue."""
-    resources: Resources = Resources()
-    parallelism: int = 1
-    retries: int = 0
-    max_disruptions: int = 5
-    """How often a trial may lose its pod to an eviction, a preemption or a lost node, and start again."""
-    infrastructure: Infrastructure | None = None
-    """What happens after a failure of infrastructure; None: trials that it ends have failed."""
-    timeout_seconds: int = 3600
-    expected_minutes: float | None = None
-    """The author's estimate for one trial, used for forecasts while nothing is recorded."""
-    seed_base: int = 0
-    shape: Shape | None = None
+    data_places: Annotated[DataPlaces, UNWRITTEN] = field(default_factory=empty_mapping)
+    pool: Annotated[str, Meta(examples=["cpu-small"])] | None = None
+    """Name among the settings' pools. Default: the settings' pool."""
+    cluster: Annotated[str, Meta(examples=["eu"])] | None = None
+    """Name among the settings' clusters. Default: where the newest batch of the sweep ran, else one that the name of
+    the sweep decides."""
+    priority: (
+        Annotated[
+            str,
+            like(DNS_LABEL.pattern, "must be the name of a WorkloadPriorityClass", code="queue-priority"),
+            Meta(examples=["urgent"]),
+        ]
+        | None
+    ) = None
+    """WorkloadPriorityClass of Kueue, for a pool with a queue."""
+    resources: Annotated[Resources, Meta(examples=[{"cpu": 1, "memory": "2Gi"}])] = Resources()
+    """Resources of one trial. Requests and limits are equal."""
+    parallelism: Annotated[int, Meta(ge=1, le=MAX_TRIALS, examples=[4])] = 1
+    """Number of trials that may run at once, a multiple of `pack.at_once`. Default with `pack`: `at_once`."""
+    retries: Annotated[int, Meta(ge=0, le=10, examples=[1])] = 0
+    """Number of times a trial is started again after a failure that its hyperparameters did not cause. Default: the
+    settings'."""
+    max_disruptions: Annotated[int, Meta(ge=0, le=100, examples=[20])] = 5
+    """Number of times a trial is started again after an eviction, a preemption or a lost node, in addition to
+    `retries`. For shapes `jobs` and `indexed`."""
+    infrastructure: Annotated[Infrastructure, Meta(examples=[{"retries": 2}])] | None = None
+    """What happens after a failure of infrastructure: a node that refuses or loses the pod, an image that no registry
+    serves. Such trials are requested again in further batches, which use up none of `retries`."""
+    timeout_seconds: Annotated[Seconds, Meta(examples=["10m"])] = 3600
+    """Longest time one attempt of a trial may take: a whole number and s, m, h or d. Default: the settings'."""
+    expected_minutes: Annotated[float, Meta(gt=0, le=100_000, examples=[2.5])] | None = None
+    """Minutes that you expect one trial to take: `sweep plan` estimates the completion time with it until trials of the
+    program are recorded. It limits nothing."""
+    seed_base: Annotated[int, Meta(ge=0, le=2**31 - 1, examples=[0])] = 0
+    """The seed of a trial's first replicate; all configurations have the same seeds."""
+    shape: (
+        Annotated[
+            Shape,
+            Meta(
+                description=(
+                    "How trials become Kubernetes objects. Default: `jobs` or `indexed` by the number of trials.\n\n"
+                    "- `jobs`: one readable Job per trial\n- `indexed`: one Indexed Job\n"
+                    "- `train-job`, `mpi-job`, `job-set`, `pytorch-job`, `tf-job`: trials with several pods, one "
+                    "object each."
+                ),
+                examples=["indexed"],
+            ),
+        ]
+        | None
+    ) = None
     """None: chosen by the number of trials."""
-    max_failed: int | None = None
-    """In shape `indexed`, more failed trials than this stop the batch; None: no limit."""
-    nodes: int = 1
-    """Pods per trial in a distributed shape."""
-    processes: int = 1
-    """Processes per pod in a distributed shape."""
-    secrets: tuple[str, ...] = ()
-    """Names among the settings' secrets."""
-    egress: tuple[str, ...] = ()
-    """Names among the settings' egress."""
-    environment: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    """Plain variables for the command; not part of the program, and not secret."""
-    environment_lock: str | None = None
-    """The lock file of the trials' environment, relative to the repository; None: not locked."""
-    pack: Pack | None = None
-    """In shape `indexed`, how many trials a pod runs; None: one."""
-    hyperparams_file: bool = False
-    """Whether the launcher writes `hyperparams.yml` to the working directory, as in NVIDIA's example."""
+    max_failed: Annotated[int, Meta(ge=0, le=MAX_TRIALS, examples=[10])] | None = None
+    """Number of failed trials that a batch of shape `indexed` tolerates; one more stops it. Default: no limit."""
+    nodes: Annotated[int, Meta(ge=1, le=100, examples=[4])] = 1
+    """Number of pods of a trial, in shapes with several pods; each has the resources."""
+    processes: Annotated[int, Meta(ge=1, le=1024, examples=[8])] = 1
+    """Processes per pod, in shapes with several pods."""
+    secrets: Annotated[
+        tuple[Annotated[str, Meta(description="One name.", examples=["hugging-face"])], ...],
+        Meta(max_length=100),
+    ] = ()
+    """Names among the settings' secrets: the command receives each as an environment variable."""
+    egress: Annotated[
+        tuple[Annotated[str, Meta(description="One name.", examples=["data-store"])], ...],
+        Meta(max_length=100),
+    ] = ()
+    """Names among the settings' egress networks, which the trial may reach."""
+    environment: Annotated[
+        Mapping[
+            str, Annotated[str, Meta(max_length=4096, description="Value of the variable.", examples=["1"])]
+        ],
+        EntryName("PYTHONUNBUFFERED"),
+        Meta(max_length=100),
+    ] = field(default_factory=empty_mapping)
+    """Environment variables of the command. They do not create new trials, so do not write hyperparameters or secrets
+    here."""
+    environment_lock: Annotated[str, Meta(examples=["uv.lock"])] | None = None
+    """File of the code that pins what trials run with: uv.lock, pylock.toml, conda-lock.yml, or requirements*.txt with
+    hashes. It becomes part of the program, and `sweep run` and `sweep cluster local` compare it with what is installed.
+    """
+    pack: Annotated[Pack, Meta(examples=[{"trials": 20, "at_once": 4}])] | None = None
+    """Several trials in one pod: consecutive rows of the table, each with a process, a folder, a timeout and a record
+    of its own. For trials of seconds or minutes, of which a pod each would cost more than they do. They have the ids
+    that they would have alone. Without the key, `sweep plan` proposes the numbers by recorded durations and the nodes
+    of the pool."""
+    hyperparams_file: Annotated[bool, Meta(examples=[True])] = False
+    """Whether the working directory has a file `hyperparams.yml`: a list whose item JOB_ID has the trial's values, as
+    scripts written for NVIDIA's example read it."""
 
     @property
     def program_folder(self) -> str:
@@ -205,6 +408,40 @@ class RunConfig:
         return min(max(1, self.parallelism // self.trials_per_pod), self.pods(trials))
 
     @property
+    def pod_attempts(self) -> int:
+        """The largest number of pods of one completion index, without disrupted ones.
+
+        A pod of several trials that fails has cost at least one of them an attempt, or its place beside others.
+        """
+        if self.pack is None:
+            return self.attempts
+        return self.pack.trials * (self.max_starts - self.max_disruptions)
+
+    def pod_deadline(self, grace: int, startup: int = POD_STARTUP_SECONDS) -> int:
+        """Return the seconds after which a pod ends whose launcher has not ended."""
+        # Each trial of a pod may have to run alone.
+        trials = 1 if self.pack is None else self.pack.trials
+        return min(trials * (self.timeout_seconds + grace) + startup, LONGEST_DEADLINE)
+
+    def job_deadline(self, trials: int, grace: int, startup: int = POD_STARTUP_SECONDS) -> int:
+        """Return the seconds after which the Job of some trials ends, whatever its pods do.
+
+        They suffice for all attempts at all trials, one after the other, so only a launcher that a trial has stopped
+        from counting disruptions can reach them.
+        """
+        # Of a pod of several trials, each has its own disruptions, and one begins the others' pod anew.
+        disrupted = self.max_disruptions
+        if self.pack is not None:
+            disrupted = self.pack.trials * (self.max_disruptions + 1)
+        attempts = self.pods(trials) * (self.pod_attempts + disrupted)
+        longest = self.pod_deadline(grace, startup) + grace + MAX_BACKOFF_SECONDS
+        return min(WAITING_SECONDS + attempts * longest, LONGEST_DEADLINE)
+
+    def scratch_bytes(self, code: int) -> int:
+        """Return the bytes of a pod's scratch: that of the trials that run at once, each with a copy of the code."""
+        return whole_quantity(self.pod_resources.scratch) + self.trials_per_pod * code
+
+    @property
     def pod_resources(self) -> Resources:
         """The resources of one pod."""
         return self.resources.times(self.trials_per_pod)
@@ -224,9 +461,10 @@ class RunConfig:
 class RunningState:
     """How a merged batch runs now, whatever its lock says."""
 
-    paused: bool = False
-    """Whether none of its trials may run."""
-    parallelism: int | None = None
-    """How many of its trials run at once; None: as many as it was made for."""
-    resumes: int = 0
-    """How often it was resumed after a pause, or had fewer at once: each time, its trials may repeat an attempt."""
+    paused: Annotated[bool, Meta(examples=[True])] = False
+    """Whether no trial of the batch may run."""
+    parallelism: Annotated[int, Meta(ge=1, le=MAX_TRIALS, examples=[4])] | None = None
+    """How many trials of the batch run at once, in shape `indexed`. Default: as many as it was made for."""
+    resumes: Annotated[int, Meta(ge=0, le=1000, examples=[1])] = 0
+    """How often the batch was resumed after a pause, or had fewer trials at once; budgets charge each as a further
+    timeout of every trial. It only grows, and `sweep cluster resume` and `sweep cluster scale` write it."""

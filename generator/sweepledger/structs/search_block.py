@@ -4,12 +4,17 @@ A design is a method with a search space. An `AdaptiveSearch` uses recorded resu
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from math import ceil
+from typing import Annotated, Any
 
+from msgspec import Meta
+
+from sweepledger.model.keys import Key, empty_mapping
+from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.space import SearchSpace
-from sweepledger.structs.values import Value
+from sweepledger.structs.values import LARGEST_EXACT_INTEGER, Value
 
 
 class Method(StrEnum):
@@ -59,48 +64,38 @@ DEFAULT_STARTUP = 10
 class Rounds:
     """Size and number of the rounds of a search."""
 
-    size: int
-    """Configurations per round; the size of a population or of the first rung."""
-    max: int | None = None
-    patience: int | None = None
-    """Number of rounds without a better value after which the search ends."""
-    ahead: int = 1
-    """Largest number of rounds without results: with more than one, rounds overlap."""
-    startup: int = DEFAULT_STARTUP
+    size: Annotated[int, Meta(ge=1, le=10_000, examples=[8])]
+    """Configurations per round; for `halving` and `hyperband` those of the first rung, for `pbt` the population."""
+    max: Annotated[int, Meta(ge=1, le=MAX_TRIALS, examples=[12])] | None = None
+    """Largest number of rounds."""
+    patience: Annotated[int, Meta(ge=1, le=MAX_TRIALS, examples=[3])] | None = None
+    """The search ends after this number of rounds without a better value."""
+    ahead: Annotated[int, Meta(ge=1, le=100, examples=[4])] = 1
+    """Largest number of rounds that run or wait for their results at the same time; the next is added when one of them
+    is recorded."""
+    startup: Annotated[int, Meta(ge=1, le=10_000, examples=[20])] = DEFAULT_STARTUP
     """Random configurations before the first that the model of `tpe` or `bayes` proposes."""
-
-    def __post_init__(self) -> None:
-        numbers = {
-            "size": self.size,
-            "max": self.max,
-            "patience": self.patience,
-            "ahead": self.ahead,
-            "startup": self.startup,
-        }
-        for name, number in numbers.items():
-            if number is not None and number < 1:
-                raise ValueError(f"{name} must be at least 1, but got {number!r}")
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
     """The parameter that increases when a trial continues: epochs, steps, files of data."""
 
-    parameter: str
-    """Passed to the program as a parameter; not part of the search space."""
-    minimum: int
-    """Value of the first rung; for a population, the increase per round."""
-    maximum: int
-    eta: int = 3
-    """A rung continues one trial in `eta`, with `eta` times the resource."""
-    continues: bool = True
-    """Whether a promoted trial continues from the checkpoints of its parent trial; otherwise it begins anew."""
+    parameter: Annotated[str, Meta(examples=["epochs"])]
+    """The parameter's name."""
+    minimum: Annotated[int, Key("min"), Meta(ge=1, le=LARGEST_EXACT_INTEGER, examples=[1])]
+    """The resource of a trial in the first rung; for `pbt` the amount that each round adds."""
+    maximum: Annotated[int, Key("max"), Meta(ge=2, le=LARGEST_EXACT_INTEGER, examples=[27])]
+    """The largest resource of a trial."""
+    eta: Annotated[int, Meta(ge=2, le=100, examples=[3])] = 3
+    """One trial of eta in each rung is promoted, with eta times the resource."""
+    continues: Annotated[bool, Meta(examples=[False])] = True
+    """Whether a promoted trial continues from the checkpoints of its parent trial. `false` for an amount of data, a
+    resolution or a model size: it begins anew with more of it."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.minimum < self.maximum:
             raise ValueError(f"1 <= min < max must hold, but got {self.minimum!r} and {self.maximum!r}")
-        if self.eta < 2:  # noqa: PLR2004 - one in two is the least that halves
-            raise ValueError(f"eta must be at least 2, but got {self.eta!r}")
 
     @property
     def rungs(self) -> tuple[int, ...]:
@@ -132,27 +127,40 @@ def hyperband_brackets(size: int, resource: Resource) -> tuple[tuple[int, int], 
 class StartMapping:
     """How the configurations of a sweep under `start`, which has another space, are read in this one."""
 
-    sweep: str
-    renamed: tuple[tuple[str, str], ...] = ()
-    """Names there, and here."""
-    values: tuple[tuple[str, Value], ...] = ()
-    """What trials there ran with, of the parameters that only this space has."""
-    ignored: tuple[str, ...] = ()
-    """Parameters there that this space does not have."""
+    sweep: Annotated[str, Meta(examples=["lr-coarse"])]
+    """The name of the sweep or of the foreign evidence."""
+    renamed: Annotated[
+        Mapping[str, Annotated[str, Meta(description="The name here.", examples=["learning_rate"])]],
+        Key("rename"),
+        Meta(max_length=100, examples=[{"lr": "learning_rate"}]),
+    ] = field(default_factory=empty_mapping)
+    """Names of parameters there, and their names here."""
+    values: Annotated[
+        Mapping[str, Annotated[Any, Meta(extra_json_schema={"$ref": "#/$defs/value"})]],
+        Meta(max_length=100, examples=[{"dropout": 0.0}]),
+    ] = field(default_factory=empty_mapping)
+    """What trials there ran with, of the parameters that only this search has."""
+    ignored: Annotated[
+        tuple[Annotated[str, Meta(description="Name of a parameter there.", examples=["width"])], ...],
+        Key("ignore"),
+        Meta(max_length=100),
+    ] = ()
+    """Parameters there that this search does not have."""
 
     def apply(self, configuration: Mapping[str, Value]) -> dict[str, Value]:
         """Return a configuration in this space; a value that the trial has itself is kept."""
-        names = dict(self.renamed)
         own = {
-            names.get(name, name): value for name, value in configuration.items() if name not in self.ignored
+            self.renamed.get(name, name): value
+            for name, value in configuration.items()
+            if name not in self.ignored
         }
-        return {**dict(self.values), **own}
+        return {**self.values, **own}
 
     @property
     def text(self) -> str:
         """The mapping, for readers."""
-        parts = [f"{there} as {here}" for there, here in self.renamed]
-        parts += [f"{name} = {value!r}" for name, value in self.values]
+        parts = [f"{there} as {here}" for there, here in self.renamed.items()]
+        parts += [f"{name} = {value!r}" for name, value in self.values.items()]
         parts += [f"without {name}" for name in self.ignored]
         return f"{self.sweep} is read with {', '.join(parts)}"
 

@@ -1,12 +1,47 @@
 """The settings of a repository, which the platform team decides for all sweeps."""
 
+import re
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TypeVar
-from urllib.parse import quote
+from typing import Annotated
+from urllib.parse import quote, urlsplit
 
+from msgspec import Meta
+
+from sweepledger.model.forms import (
+    DIGEST,
+    DIGEST_EXAMPLE,
+    IMAGE,
+    IMAGE_REPOSITORY,
+    LONGEST_DOMAIN,
+    LONGEST_IMAGE,
+    BranchName,
+    BucketFolder,
+    BucketUrl,
+    Channel,
+    CodeUrl,
+    Currency,
+    DataDigest,
+    DataVersion,
+    Endpoint,
+    ImagePrefix,
+    LabelKey,
+    Labels,
+    LabelValue,
+    Name,
+    Port,
+    Reference,
+    Region,
+    Signer,
+    StorageAccount,
+    SweepPattern,
+    TeamName,
+    VolumeFolder,
+    VolumeName,
+)
+from sweepledger.model.keys import NAME, UNWRITTEN, Absent, EntryName, Key, OneOf, TextForm, empty_mapping
 from sweepledger.problems import Problem
 from sweepledger.structs import quantities
 from sweepledger.structs.kubernetes import (
@@ -15,17 +50,13 @@ from sweepledger.structs.kubernetes import (
     OLDEST_VERSION,
     RESULTS_VOLUME,
     TRIAL_ACCOUNT,
+    Version,
 )
+from sweepledger.structs.names import CLUSTER_NAME
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import AND, LOCAL_IMAGE, Data, data_name
+from sweepledger.structs.quantities import Days, Memory, Minutes, Seconds
 from sweepledger.structs.values import listing_digest
-
-T = TypeVar("T")
-
-
-def _empty_mapping() -> Mapping[str, T]:
-    return MappingProxyType({})
-
 
 API_SERVER_EGRESS = "api-server"
 """The egress to the cluster's API server: for the collector, never for trials."""
@@ -113,20 +144,47 @@ class PullRequestResults(StrEnum):
     REFUSE = "refuse"
 
 
+SyncStore = Annotated[str, Meta(extra_json_schema={"enum": ["mlflow", "optuna"]})]
+MANY = Meta(max_length=1000)
+"""The largest number of entries."""
+
+
 @dataclass(frozen=True, slots=True)
 class Image:
     """A container image that specs name."""
 
-    name: str
+    name: Annotated[str, NAME]
     repository: str
     digest: str
+    """Empty only for `sweep cluster pin`, which adds it."""
     tag: str | None = None
-    """Tag that `sweep cluster pin` resolved; for information, because the digest decides."""
+    """For information, because the digest decides."""
 
     @property
     def reference(self) -> str:
         """The image reference in a pod."""
-        return f"{self.repository}{f':{self.tag}' if self.tag else ''}@{self.digest}"
+        digest = f"@{self.digest}" if self.digest else ""
+        return f"{self.repository}{f':{self.tag}' if self.tag else ''}{digest}"
+
+
+def _image(text: str) -> Image:
+    """Return the image of a reference, still without a name. Raises ValueError."""
+    match = IMAGE.fullmatch(text)
+    if match is not None and len(text) <= LONGEST_IMAGE:
+        return Image("", match["repository"], match["digest"] or "", match["tag"])
+    reference, _, digest = text.partition("@")
+    if digest and not DIGEST.fullmatch(digest):
+        raise ValueError("must end in @sha256: and 64 lower-case hex digits")
+    if re.fullmatch(IMAGE_REPOSITORY, reference.rpartition(":")[0], re.ASCII):
+        raise ValueError("must have a tag such as 1.4 after its repository, or none")
+    raise ValueError("must begin with a repository such as registry.example.org/team/train")
+
+
+NamedImage = Annotated[
+    Image,
+    TextForm(_image, "image-reference", "for example registry.example.org/team/train:1.4@sha256:…"),
+    Meta(examples=[f"registry.example.org/team/train:1.4@{DIGEST_EXAMPLE}"]),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,27 +195,52 @@ class Nfs:
     path: str
 
 
+def _export(text: str) -> Nfs:
+    """Return the export that a text names as mount(8) does. Raises ValueError."""
+    server = r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|\[[0-9a-fA-F:]{2,39}\]"
+    match = re.fullmatch(rf"({server}):(/|(?:/[A-Za-z0-9_.-]{{1,255}})+)", text, re.ASCII)
+    if match is None or ".." in match[2].split("/"):
+        raise ValueError("must be a server and an absolute path without .., with a colon between them")
+    return Nfs(match[1].strip("[]"), match[2])
+
+
+Export = Annotated[
+    Nfs,
+    TextForm(_export, "nfs", "for example nfs.example.org:/export/sweeps"),
+    Meta(
+        description=(
+            "NFS export of the volume, as mount(8) writes it: with it, `sweep cluster bootstrap` writes the volume "
+            "and the claim."
+        ),
+        examples=["nfs.example.org:/export/sweeps"],
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class Dataset:
     """Data that specs name."""
 
-    name: str
-    claim: str | None
-    """The PersistentVolumeClaim that contains it; None: it is in the bucket."""
-    identity: str
-    """Content of the folder: `sha256:` over its sorted `<sha256>  <name>` lines, or `version:` and a word."""
-    path: str = ""
-    """Folder inside the volume; empty: its root."""
-    prepare: tuple[str, ...] = ()
-    """A command that fills the folder `$SWEEP_DATA` on a machine without the volume."""
-    nfs: Nfs | None = None
-    """NFS export, if the platform files create the volume."""
-    examples: int | None = None
-    """Number of training examples; None: unknown."""
-    bucket: str = ""
-    """Folder of the bucket of results from which the sidecar of each pod copies it; empty: it is on a claim."""
-    size: str | None = None
-    """The most bytes of the copy in a pod, as a Kubernetes quantity; None: it is on a claim."""
+    name: Annotated[str, NAME]
+    claim: Annotated[Name | None, Absent(None), Meta(examples=["mnist"])]
+    """PersistentVolumeClaim with the data."""
+    identity: Annotated[str, OneOf((("digest", DataDigest), ("version", DataVersion)))]
+    """Content of the folder: `sha256:` over its sorted `<sha256> <name>` lines, or `version:` and a word."""
+    path: Annotated[VolumeFolder, Meta(examples=["mnist/v1"])] = ""
+    """Folder inside the volume. Default: the whole volume."""
+    prepare: Annotated[
+        tuple[str, ...],
+        Meta(min_length=1, max_length=256, examples=[["python", "-m", "trainer", "prepare", "mnist"]]),
+    ] = ()
+    """A command that fills the folder $SWEEP_DATA on a machine without the volume."""
+    nfs: Export | None = None
+    examples: Annotated[int | None, Meta(ge=1, examples=[60000])] = None
+    """Number of training examples: `sweep plan` warns of larger batch sizes."""
+    bucket: Annotated[BucketFolder, Meta(examples=["data/mnist"])] = ""
+    """Instead of a claim, with results.store bucket: the folder of the bucket, relative to its address, from which the
+    sidecar of each pod copies the data before the program starts."""
+    size: Annotated[Memory | None, Meta(examples=["2Gi"])] = None
+    """The most that a copy from the bucket needs: pods request it as local disk."""
 
     @property
     def copied_from(self) -> str:
@@ -211,45 +294,68 @@ class SeveralDatasets:
 class SecretReference:
     """A secret value of the cluster, which reaches a trial as a file and is never in git."""
 
-    name: str
-    secret: str
-    """The Kubernetes Secret."""
-    key: str
-    variable: str
-    """Environment variable of the command that contains the value."""
+    name: Annotated[str, NAME]
+    secret: Annotated[Name, Meta(examples=["hugging-face"])]
+    """Kubernetes Secret in the trials' namespace."""
+    key: Annotated[str, Meta(examples=["token"])]
+    """Its key."""
+    variable: Annotated[str, Meta(examples=["HF_TOKEN"])]
+    """Environment variable in which the trial's command receives the value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Egress:
     """A network destination that specs can request; without one a trial reaches nothing."""
 
-    name: str
-    cidrs: tuple[str, ...]
-    ports: tuple[int, ...]
-    hosts: tuple[str, ...] = ()
-    """Names of hosts, where `*` matches any characters but dots; only Cilium enforces them."""
+    name: Annotated[str, NAME]
+    cidrs: Annotated[
+        tuple[str, ...], Absent(()), Meta(min_length=1, max_length=100, examples=[["203.0.113.0/24"]])
+    ]
+    """Networks."""
+    ports: Annotated[tuple[Port, ...], Meta(min_length=1, max_length=100, examples=[[443]])]
+    """TCP ports."""
+    hosts: Annotated[
+        tuple[Annotated[str, Meta(max_length=LONGEST_DOMAIN)], ...],
+        Meta(min_length=1, max_length=100, examples=[["pypi.org", "*.example.org"]]),
+    ] = ()
+    """Names of hosts, where * stands for any characters but dots; only Cilium enforces them."""
 
 
 @dataclass(frozen=True, slots=True)
 class AddedContainer:
     """A container that a cluster adds to pods, such as the proxy of a mesh."""
 
-    name: str
-    image: str
+    name: Annotated[str, NAME]
+    image: Annotated[ImagePrefix, Meta(examples=["docker.io/istio/proxyv2"])]
     """Repository of its image, without tag and digest."""
-    volumes: tuple[str, ...] = ()
-    """Names of the volumes that come with it; it mounts no other ones."""
+    volumes: Annotated[
+        tuple[VolumeName, ...], Meta(min_length=1, max_length=50, examples=[["istio-envoy", "istio-token"]])
+    ] = ()
+    """Volumes that come with it, by name; it mounts no other ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProxySettings:
     """The proxy through which pods reach hosts outside; it knows hosts by their names."""
 
-    address: str
-    egress: str
-    """Name of the egress that leads to it: the pods that have it get its variables."""
-    exceptions: tuple[str, ...] = ()
-    """Names and networks that are reached without it, in addition to the cluster's own names."""
+    address: Annotated[
+        str,
+        Meta(
+            pattern=r"^https?://[A-Za-z0-9.:\[\]-]+$",
+            max_length=253,
+            examples=["http://proxy.example.org:3128"],
+        ),
+    ]
+    """Its address."""
+    egress: Annotated[str, Meta(examples=["proxy"])]
+    """Name of the egress that leads to it; pods that have it use the proxy."""
+    exceptions: Annotated[
+        tuple[Annotated[str, Meta(pattern="^[A-Za-z0-9.:/*-]{1,253}$")], ...],
+        Key("except"),
+        Meta(min_length=1, max_length=100, examples=[[".example.org", "10.0.0.0/8"]]),
+    ] = ()
+    """Names, endings of names that begin with a dot, and networks that are reached without it, in addition to those of
+    the cluster's Services."""
 
     @property
     def variables(self) -> Mapping[str, str]:
@@ -267,10 +373,10 @@ AUTHORITIES_VOLUME = "authorities"
 class AuthoritiesSettings:
     """Certificates of private authorities, for clients of TLS in pods."""
 
-    config_map: str
+    config_map: Annotated[Name, Meta(examples=["company-ca"])]
     """ConfigMap in the namespaces of trials and collector."""
-    key: str = "ca.crt"
-    """Its key with all certificates to trust, those of public authorities included."""
+    key: Annotated[str, Meta(pattern="^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,252}$", examples=["ca.crt"])] = "ca.crt"
+    """Its key with all certificates to trust, public ones included."""
 
     @property
     def variables(self) -> Mapping[str, str]:
@@ -281,28 +387,34 @@ class AuthoritiesSettings:
 
 @dataclass(frozen=True, slots=True)
 class DnsSettings:
-    """Where the cluster answers DNS queries; the default is that of kube-dns, CoreDNS and NodeLocal DNSCache."""
+    """Where the cluster answers DNS queries. Default: kube-dns or CoreDNS in kube-system, and NodeLocal DNSCache."""
 
-    namespace: str | None = None
-    """Namespace of the servers' pods; None: they are not pods of the cluster."""
-    labels: Mapping[str, str] = field(default_factory=_empty_mapping)
-    """Labels of their pods."""
-    cidrs: tuple[str, ...] = ()
+    namespace: Annotated[Name | None, Meta(examples=["openshift-dns"])] = None
+    """Namespace of the servers' pods."""
+    labels: Annotated[
+        Mapping[LabelKey, Annotated[LabelValue, Meta(max_length=63)]],
+        Meta(min_length=1, max_length=10, examples=[{"dns.operator.openshift.io/daemonset-dns": "default"}]),
+    ] = field(default_factory=empty_mapping)
+    """Labels of the servers' pods."""
+    cidrs: Annotated[
+        tuple[str, ...], Meta(min_length=1, max_length=20, examples=[["169.254.169.254/32"]])
+    ] = ()
     """Networks of servers that are not pods."""
-    port: int = 53
-    """Port on which the servers themselves listen: network policies apply after a Service's translation."""
+    port: Annotated[Port, Meta(examples=[5353])] = 53
+    """Port on which the servers listen."""
 
 
 @dataclass(frozen=True, slots=True)
 class SyncTarget:
     """A server that `sweep sync` writes recorded results to."""
 
-    to: str
-    """Its address, without credentials."""
-    egress: str
-    """Name of the egress that leads to it."""
-    secret: str | None = None
-    """The Kubernetes Secret whose keys are environment variables for its client."""
+    to: Annotated[str, Meta(examples=["https://mlflow.example.org"])]
+    """Address of MLflow's tracking server, or of Optuna's database, without credentials."""
+    egress: Annotated[str, Meta(examples=["mlflow"])]
+    """Name of the egress that leads to the server."""
+    secret: Annotated[Name | None, Meta(examples=["mlflow-account"])] = None
+    """Kubernetes Secret in the collector's namespace, whose keys become environment variables for the server's
+    client."""
 
 
 class Cloud(StrEnum):
@@ -327,28 +439,37 @@ _IDENTITY_ANNOTATIONS: Mapping[Cloud, Mapping[str, str]] = MappingProxyType(
 """Annotations by which it adds none to the containers that run a trial's code."""
 
 
+Identity = Annotated[
+    Mapping[LabelKey, str],
+    Meta(max_length=10, examples=[{"eks.amazonaws.com/role-arn": "arn:aws:iam::111122223333:role/sweep"}]),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class BucketSettings:
     """A bucket for results, and how its clients are let in."""
 
-    url: str
-    egress: str
-    """Name of the egress that leads to it."""
-    endpoint: str | None = None
-    """Address of a server with the same protocol; None: the cloud's."""
-    region: str | None = None
-    account: str | None = None
+    url: Annotated[BucketUrl, Meta(examples=["s3://ml-sweeps/vision"])]
+    """Address of the bucket, with a prefix of its own for this repository."""
+    egress: Annotated[str, Meta(examples=["bucket"])]
+    """Name of the egress that leads to the bucket."""
+    endpoint: Annotated[Endpoint | None, Meta(examples=["https://objects.example.org:9000"])] = None
+    """Address of a server that speaks the protocol of S3 or Azure. Default: that of the cloud."""
+    region: Annotated[Region | None, Meta(examples=["eu-central-1"])] = None
+    """Region of a bucket of S3."""
+    account: Annotated[StorageAccount | None, Meta(examples=["mlsweeps"])] = None
     """Storage account of a container of Azure."""
-    secret: str | None = None
-    """The Kubernetes Secret with a credential, a key for each variable; None: the platform gives an identity."""
-    seals: str | None = None
-    """The Kubernetes Secret with the key of seals."""
-    identity: Mapping[str, str] = field(default_factory=_empty_mapping)
-    """Annotations of the trials' service account."""
-    collector_identity: Mapping[str, str] = field(default_factory=_empty_mapping)
-    """Annotations of the collector's service account."""
-    expiry_identity: Mapping[str, str] = field(default_factory=_empty_mapping)
-    """Annotations of the service account that deletes what `results.keep` lets go."""
+    secret: Annotated[Name | None, Meta(examples=["sweep-bucket"])] = None
+    """Kubernetes Secret in the namespaces of trials and collector, with a key for each variable of a credential.
+    Default: the platform gives an identity."""
+    seals: Annotated[Name | None, Meta(examples=["sweep-seals"])] = None
+    """Kubernetes Secret in both namespaces, with the key by which sidecars seal what they write. Default: no seals."""
+    identity: Identity = field(default_factory=empty_mapping)
+    """Annotations of the trials' service account, by which a cloud gives it an identity."""
+    collector_identity: Identity = field(default_factory=empty_mapping)
+    """The same of the collector's service account."""
+    expiry_identity: Identity = field(default_factory=empty_mapping)
+    """The same of the service account that deletes what results.keep lets go."""
 
     @property
     def cloud(self) -> Cloud:
@@ -397,27 +518,34 @@ class BucketSettings:
 class ResultsSettings:
     """Where trials write their records, and how these are committed."""
 
-    claim: str = "sweep-results"
-    checkpoints: str | None = None
-    """Another claim for checkpoints; None: the results volume."""
-    artifacts: str | None = None
-    """Another claim for artifacts; None: the results volume."""
-    mode: ResultsMode = ResultsMode.PUSH
-    every_minutes: int = 5
-    """Interval of the collector, in minutes."""
-    progress_minutes: int | None = None
-    """Interval of summaries of running batches on the progress branch, in minutes; None: never."""
-    keep_days: int | None = None
-    """Retention of a batch's folders on the volumes after its results commit, in days; None: permanent."""
-    from_pull_request: PullRequestResults = PullRequestResults.SIGNED
-    nfs: Nfs | None = None
-    """NFS export, if the platform files create the volumes: once writable and once read-only."""
-    sync: Mapping[str, SyncTarget] = field(default_factory=_empty_mapping)
-    """Servers that get the recorded results, by the kind of store."""
-    store: ResultsStore = ResultsStore.VOLUME
-    """Through what records travel from trials to the collector."""
+    claim: Annotated[Name, Meta(examples=["sweep-results"])] = "sweep-results"
+    """PersistentVolumeClaim of the results volume, shared by all trials."""
+    checkpoints: Annotated[Name | None, Meta(examples=["sweep-checkpoints"])] = None
+    """Another PersistentVolumeClaim for checkpoints. Default: the results volume."""
+    artifacts: Annotated[Name | None, Meta(examples=["sweep-artifacts"])] = None
+    """Another PersistentVolumeClaim for artifacts. Default: the results volume."""
+    mode: Annotated[ResultsMode, Meta(examples=["branch"])] = ResultsMode.PUSH
+    """How the collector's commits reach the branch."""
+    every_minutes: Annotated[Minutes, Meta(examples=["10m"])] = 5
+    """Interval of the collector: whole minutes that divide an hour, at most 30m."""
+    progress_minutes: Annotated[Minutes | None, Meta(examples=["15m"])] = None
+    """How often partial results of running batches are published on a branch progress/SWEEP: whole minutes that divide
+    an hour, at most 30m. Default: never."""
+    keep_days: Annotated[Days | None, Meta(examples=["30d"])] = None
+    """Days for which a batch's folders stay on the volumes after its results are on the branch, at most 3650d. Default:
+    they are never deleted."""
+    from_pull_request: Annotated[PullRequestResults, Meta(examples=["marked"])] = PullRequestResults.SIGNED
+    """Which results a pull request may bring: of commits that a listed key signed, also those of new batches that are
+    marked as made on a laptop, or none."""
+    nfs: Export | None = None
+    sync: Annotated[Mapping[SyncStore, SyncTarget], Meta(max_length=2)] = field(default_factory=empty_mapping)
+    """Servers that get the recorded results, by their kind. A CronJob beside the collector writes what they lack."""
+    store: Annotated[ResultsStore, Meta(examples=["api"])] = ResultsStore.VOLUME
+    """Through what records travel from trials to the collector: the API server, which keeps no files, a bucket in
+    object storage, the API server with a claim for files that one node can mount, or a volume that every node can
+    mount."""
     bucket: BucketSettings | None = None
-    """The bucket; None: the store is another."""
+    """The bucket of `store: bucket`, and how its clients are let in."""
 
     @property
     def volumes(self) -> tuple[str, ...]:
@@ -446,13 +574,17 @@ class ResultsSettings:
 class CollectorSettings:
     """Where the collector runs in the cluster, and what it may use."""
 
-    pool: str | None = None
-    """Pool whose nodes or queue it uses; None: any node."""
-    priority_class: str | None = None
-    memory: str = "256Mi"
-    disk: str = "1Gi"
-    watches: bool = False
-    """Whether a run collects whenever a batch ends, until the next run is due or no batch is active."""
+    pool: Annotated[str | None, Meta(examples=["cpu-small"])] = None
+    """Pool whose nodes or queue the collector uses. Default: any node."""
+    priority_class: Annotated[Name | None, Meta(examples=["platform-services"])] = None
+    """PriorityClass of the collector's pod."""
+    memory: Annotated[Memory, Meta(examples=["512Mi"])] = "256Mi"
+    """Memory of the collector, with its unit: Ki, Mi, Gi, Ti, or k, M, G, T."""
+    disk: Annotated[Memory, Meta(examples=["2Gi"])] = "1Gi"
+    """Disk space of the collector, with its unit: Ki, Mi, Gi, Ti, or k, M, G, T."""
+    watches: Annotated[bool, Key("watch"), Meta(examples=[True])] = False
+    """Whether a run of the collector goes on until the next one, and collects whenever a batch ends, as long as one is
+    active."""
 
 
 LOCAL_CLUSTER = "https://kubernetes.default.svc"
@@ -463,11 +595,19 @@ LOCAL_CLUSTER = "https://kubernetes.default.svc"
 class ArgoCdSettings:
     """Where Argo CD runs, and the cluster in which it creates Jobs."""
 
-    namespace: str = "argocd"
-    server: str = LOCAL_CLUSTER
-    """Address of the API server that it applies to."""
-    cluster: str | None = None
-    """Name of a cluster that is registered with it, instead of an address."""
+    namespace: Annotated[Name, Meta(examples=["gitops"])] = "argocd"
+    """Namespace of Argo CD."""
+    server: Annotated[
+        str,
+        Meta(
+            pattern=r"^https://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._/-]*)?$",
+            max_length=253,
+            examples=["https://10.0.0.5:6443"],
+        ),
+    ] = LOCAL_CLUSTER
+    """Address of the API server to which Argo CD applies. Default: that of its own cluster."""
+    cluster: Annotated[Name | None, Meta(examples=["gpu-eu"])] = None
+    """Name of a cluster that is registered with Argo CD, instead of an address."""
 
     @property
     def destination(self) -> dict[str, str]:
@@ -484,20 +624,24 @@ class ArgoCdSettings:
 class ClusterSettings:
     """One of several clusters of a repository: what differs there from the settings of all."""
 
-    name: str
-    weight: int = 1
+    name: Annotated[str, NAME]
+    weight: Annotated[int, Meta(ge=0, le=100, examples=[3])] = 1
     """Its share of the sweeps that name no cluster; 0: none."""
-    is_lost: bool = False
+    is_lost: Annotated[bool, Key("lost"), Meta(examples=[True])] = False
     """Whether it was given up: nothing runs there any more, and nothing of it is recorded."""
-    pools: tuple[str, ...] | None = None
-    """Names of the pools that it has; None: all."""
+    pools: Annotated[
+        tuple[str, ...] | None, Meta(min_length=1, max_length=1000, examples=[["gpu-heavy"]])
+    ] = None
+    """Pools that it has. Default: all."""
     argocd: ArgoCdSettings = ArgoCdSettings()
-    egress: Mapping[str, Egress] = field(default_factory=_empty_mapping)
-    """Destinations with other addresses there."""
+    """Where Argo CD runs, and the cluster in which it creates Jobs."""
+    egress: Annotated[Mapping[str, Egress], MANY, EntryName("api-server")] = field(
+        default_factory=empty_mapping
+    )
+    """Egress with other addresses in this cluster, by name."""
     dns: DnsSettings | None = None
-    """None: as elsewhere."""
-    nfs: Nfs | None = None
-    """NFS export of the results; None: as elsewhere."""
+    """Where its servers of DNS are, if elsewhere than in the others."""
+    nfs: Export | None = None
 
     def has_pool(self, name: str | None) -> bool:
         """Return whether trials of a pool can run there; None: of no pool."""
@@ -508,19 +652,21 @@ class ClusterSettings:
 class CodeSource:
     """Where an init container fetches the locked code, if the image does not contain it."""
 
-    url: str
-    image: str
+    url: Annotated[CodeUrl, Meta(examples=["https://git.example.org/team/sweeps.git"])]
+    """Address of the repository, https and without credentials."""
+    image: Annotated[Reference, Meta(examples=["git"])]
     """Name of an image with git, among `images`."""
-    secret: str | None = None
-    """The Kubernetes Secret with `username` and `password`, for a private repository."""
+    secret: Annotated[Name | None, Meta(examples=["code-read"])] = None
+    """Kubernetes Secret with `username` and `password`, for a private repository."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubmitSettings:
     """Settings of `sweep submit`."""
 
-    ttl_seconds: int = 604_800
-    """Time until the cluster deletes a finished Job; results must be collected before."""
+    ttl_seconds: Annotated[Seconds, Meta(examples=["7d"])] = 604_800
+    """Time after which the cluster deletes a finished Job: a whole number and s, m, h or d. Results must be collected
+    before."""
 
 
 class MessageService(StrEnum):
@@ -536,24 +682,31 @@ class MessageService(StrEnum):
 class Notify:
     """The recipient of messages; its credential is a Secret of the cluster."""
 
-    service: MessageService
-    channel: str
+    service: Annotated[MessageService, Meta(examples=["slack"])]
+    """Kind of the service."""
+    channel: Annotated[Channel, Meta(examples=["sweeps"])]
+    """Name of the channel or recipient."""
 
 
 @dataclass(frozen=True, slots=True)
 class MonitoringSettings:
     """What `sweep cluster bootstrap` writes to `clusters/monitoring/`."""
 
-    enabled: bool = False
-    labels: Mapping[str, str] = field(default_factory=_empty_mapping)
-    """Labels of the PrometheusRule, by which a Prometheus selects it."""
+    enabled: Annotated[bool, UNWRITTEN] = True
+    """Whether the settings have this key; without it, no such folder is written."""
+    labels: Annotated[Labels, Meta(max_length=50, examples=[{"release": "kube-prometheus-stack"}])] = field(
+        default_factory=empty_mapping
+    )
+    """Labels of the PrometheusRule, by which the Prometheus Operator selects it."""
     notify: Notify | None = None
-    commit_status: bool = False
-    """Whether the controller reports on each commit to the git server."""
+    """Where the controller sends messages about batches and results; the credential is a Secret."""
+    commit_status: Annotated[bool, Meta(examples=[True])] = False
+    """Report to the git server whether the cluster has applied each commit."""
 
 
 LOG_LINK_NAMES = ("batch", "namespace", "pod", "sweep", "trial")
 """Names in braces that a link to logs may contain."""
+MAX_LINK = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -573,91 +726,215 @@ class LogsSettings:
         return text
 
 
+def _log_link(text: str) -> LogsSettings:
+    """Return the link of a web address without credentials, whose host is fixed, with known names in braces."""
+    bare, used = re.sub(r"\{[^{}]*\}", "", text), re.findall(r"\{([^{}]*)\}", text)
+    if len(text) > MAX_LINK or not text.isascii() or not text.isprintable() or set(' "<>\\^`{}') & set(bare):
+        raise ValueError(f"must be an address of at most {MAX_LINK} characters that are valid in one")
+    if unknown := sorted({*used} - {*LOG_LINK_NAMES}):
+        known = ", ".join(f"{{{name}}}" for name in LOG_LINK_NAMES)
+        raise ValueError(f"must use the names {known} only, not {{{unknown[0]}}}")
+    try:
+        parts = urlsplit(text)
+        host = parts.hostname
+    except ValueError:
+        host = None
+    if not host or parts.scheme not in {"https", "http"} or "@" in parts.netloc or "{" in parts.netloc:
+        raise ValueError("must begin with http:// or https:// and a fixed host without credentials")
+    return LogsSettings(text)
+
+
+LogLink = Annotated[
+    LogsSettings,
+    TextForm(
+        _log_link,
+        "log-link",
+        "for example https://grafana.example.org/explore?namespace={namespace}&pod={pod}",
+    ),
+    Meta(examples=["https://grafana.example.org/explore?namespace={namespace}&pod={pod}"]),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class SweepLimits:
     """Limits for every sweep, in addition to its own budget."""
 
-    max_trials: int | None = None
-    max_gpu_hours: float | None = None
-    failures: int = 3
-    """Number of failed trials without one that is ok after which a batch pauses on a laptop; 0: never."""
+    max_trials: Annotated[int | None, Meta(ge=1, le=100_000, examples=[10000])] = None
+    """Trials of one sweep, replicates included."""
+    max_gpu_hours: Annotated[float | None, Meta(gt=0, examples=[2000])] = None
+    """GPU hours of one sweep: trials * (retries + 1) * timeout * GPUs."""
+    failures: Annotated[int, Meta(ge=0, le=100_000, examples=[10])] = 3
+    """On a laptop, a batch pauses when this many of its trials have failed and none is ok; 0 switches that off."""
 
 
 @dataclass(frozen=True, slots=True)
 class TeamBudget:
     """What the sweeps of a team may use together in a month."""
 
-    name: str
-    """Name of the team."""
-    sweeps: tuple[str, ...] = ("*",)
-    """Patterns of sweep names, `*` for any letters. A sweep counts towards every budget that matches it."""
-    gpu_hours: float | None = None
-    money: float | None = None
-    """In the currency of the repository."""
+    name: Annotated[str, NAME]
+    sweeps: Annotated[
+        tuple[SweepPattern, ...],
+        Meta(min_length=1, max_length=100, examples=[["vision-*", "cifar"]]),
+    ] = ("*",)
+    """Patterns of sweep names, where `*` matches any characters. Default: every sweep. A sweep counts towards every
+    budget that names it."""
+    gpu_hours: Annotated[float | None, Meta(gt=0, examples=[100])] = None
+    """GPU hours per month."""
+    money: Annotated[float | None, Meta(gt=0, examples=[500])] = None
+    """Cost per month, in `currency`. Trials in pools without a price cost nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
     """Values for specs that contain no others."""
 
-    image: str = LOCAL_IMAGE
-    """`local`, a name among `images`, or a reference with digest."""
-    pool: str | None = None
-    retries: int = 0
-    timeout_seconds: int = 3600
+    image: Annotated[
+        str, Meta(examples=["train", f"registry.example.org/team/train:1.4@{DIGEST_EXAMPLE}", "local"])
+    ] = LOCAL_IMAGE
+    """Container image: a name among `images`, a reference with its digest, or `local`."""
+    pool: Annotated[Reference | None, Meta(examples=["cpu-small"])] = None
+    """Name among `pools`. Default: any node with free capacity."""
+    retries: Annotated[int, Meta(ge=0, le=10, examples=[1])] = 0
+    """Number of times a trial is started again after a failure that its hyperparameters did not cause."""
+    timeout_seconds: Annotated[Seconds, Meta(examples=["30m"])] = 3600
+    """Longest time of one attempt: a whole number and s, m, h or d."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings of a repository; every field has a default, so an empty file will do."""
+    """Settings of a repository, in `sweepledger.yaml`, for all of its sweeps. All keys are optional."""
 
-    namespace: str = "sweeps"
-    defaults: Defaults = Defaults()
-    branch: str = "main"
-    repository: str | None = None
-    """Address from which the cluster fetches the repository; None: the first bootstrap's."""
-    controller: Controller = Controller.NONE
-    generate: GenerateMode = GenerateMode.IN_PULL_REQUEST
-    next: NextRoundMode = NextRoundMode.REVIEW
-    results: ResultsSettings = field(default_factory=ResultsSettings)
-    collector: CollectorSettings = CollectorSettings()
+    namespace: Annotated[Name, Meta(examples=["sweeps"])] = "sweeps"
+    """Kubernetes namespace of the trials, at most 53 characters; the collector's is this one and `-collector`."""
+    defaults: Annotated[Defaults, Meta(examples=[{"image": "local", "retries": 1, "timeout": "30m"}])] = (
+        Defaults()
+    )
+    """Defaults for specs that do not set these keys."""
+    branch: Annotated[BranchName, Meta(examples=["main"])] = "main"
+    """Branch that the cluster follows and that results are committed to."""
+    repository: Annotated[
+        str | None, Meta(max_length=2000, examples=["https://git.example/team/sweeps.git"])
+    ] = None
+    """Address from which the cluster fetches this repository; the files in clusters/ may name no other."""
+    controller: Annotated[Controller, Meta(examples=["argocd"])] = Controller.NONE
+    """What applies the active overlays: Argo CD, Flux, `submit` (a user runs `sweep submit`, for clusters that forbid
+    GitOps), or `none`."""
+    generate: Annotated[GenerateMode, Meta(examples=["on-merge"])] = GenerateMode.IN_PULL_REQUEST
+    """When the overlay of a spec is generated: in its pull request, or by a workflow after the merge."""
+    next: Annotated[NextRoundMode, Meta(examples=["collector"])] = NextRoundMode.REVIEW
+    """What requests the next round of an adaptive search: a user in a pull request, a workflow, or the collector with
+    the results."""
+    results: Annotated[ResultsSettings, Meta(examples=[{"claim": "sweep-results", "every": "10m"}])] = field(
+        default_factory=ResultsSettings
+    )
+    """Where trials write their records, and how these are committed."""
+    collector: Annotated[CollectorSettings, Meta(examples=[{"memory": "512Mi"}])] = CollectorSettings()
+    """Where the collector runs in the cluster, and what it may use."""
     argocd: ArgoCdSettings = ArgoCdSettings()
-    kubernetes: tuple[int, int] = OLDEST_VERSION
-    """The oldest version of Kubernetes among the clusters."""
-    clusters: Mapping[str, ClusterSettings] = field(default_factory=_empty_mapping)
-    """Clusters by name; empty: there is one, which has no name."""
-    cluster: str | None = None
+    """Where Argo CD runs, and the cluster in which it creates Jobs."""
+    kubernetes: Annotated[Version, Meta(examples=["1.34"])] = OLDEST_VERSION
+    """Oldest version of Kubernetes among the clusters."""
+    clusters: Annotated[
+        Mapping[Annotated[str, Meta(pattern=f"^{CLUSTER_NAME.pattern}$")], ClusterSettings],
+        Meta(
+            max_length=100,
+            examples=[{"eu": {"argocd": {"cluster": "gpu-eu"}}, "us": {"argocd": {"cluster": "gpu-us"}}}],
+        ),
+    ] = field(default_factory=empty_mapping)
+    """Clusters by name, if the repository has several: each runs some of the sweeps."""
+    cluster: Annotated[str | None, UNWRITTEN] = None
     """The cluster that these settings are of; None: the only one, or all of several."""
-    limits: SweepLimits = SweepLimits()
+    limits: Annotated[
+        SweepLimits, Meta(min_length=1, examples=[{"max_trials": 10000, "max_gpu_hours": 2000}])
+    ] = SweepLimits()
+    """Limits of every sweep, in addition to the budget of its spec."""
     submit: SubmitSettings = SubmitSettings()
-    monitoring: MonitoringSettings = field(default_factory=MonitoringSettings)
-    logs: LogsSettings = LogsSettings()
-    currency: str = ""
-    """Currency of prices; empty: unknown."""
-    budgets: Mapping[str, TeamBudget] = field(default_factory=_empty_mapping)
+    """Settings for clusters without a GitOps controller."""
+    monitoring: Annotated[
+        MonitoringSettings, Meta(examples=[{"labels": {"release": "kube-prometheus-stack"}}])
+    ] = MonitoringSettings(enabled=False)
+    """Alerts, a dashboard and messages: with this key, also with an empty mapping, `sweep cluster bootstrap` writes
+    clusters/monitoring/."""
+    logs: LogLink = LogsSettings()
+    """Address at which a log system shows the output of a pod or trial, with {namespace}, {pod}, {sweep}, {batch} and
+    {trial} where they belong."""
+    currency: Annotated[Currency, Meta(examples=["EUR"])] = ""
+    """Currency of prices and budgets, shown after amounts."""
+    budgets: Annotated[
+        Mapping[
+            TeamName,
+            Annotated[TeamBudget, Meta(min_length=1, examples=[{"sweeps": ["vision-*"], "gpu_hours": 100}])],
+        ],
+        MANY,
+        EntryName("team-vision"),
+    ] = field(default_factory=empty_mapping)
+    """What the sweeps of a team may use in a month, by team: `sweep check` refuses a change that exceeds it, and `sweep
+    cluster budget` shows what remains."""
     code: CodeSource | None = None
-    images: Mapping[str, Image] = field(default_factory=_empty_mapping)
-    datasets: Mapping[str, Dataset] = field(default_factory=_empty_mapping)
-    secrets: Mapping[str, SecretReference] = field(default_factory=_empty_mapping)
-    egress: Mapping[str, Egress] = field(default_factory=_empty_mapping)
+    """The repository from which the init container of a trial with `run.code.mode: clone` gets the locked code."""
+    images: Annotated[Mapping[Name, NamedImage], MANY, EntryName("train")] = field(
+        default_factory=empty_mapping
+    )
+    """Container images by name, for specs to refer to: references with digests, which `sweep cluster pin NAME` writes.
+    The tag is for information; the digest determines what runs."""
+    datasets: Annotated[Mapping[Name, Dataset], MANY, EntryName("mnist")] = field(
+        default_factory=empty_mapping
+    )
+    """Datasets by name, for specs to refer to."""
+    secrets: Annotated[Mapping[Name, SecretReference], MANY, EntryName("hugging-face")] = field(
+        default_factory=empty_mapping
+    )
+    """Secret values for trials, by name. They are only in the cluster, never in git."""
+    egress: Annotated[Mapping[Name, Egress], MANY, EntryName("data-store")] = field(
+        default_factory=empty_mapping
+    )
+    """Networks outside the cluster that trials may reach, by name. A trial whose spec names none reaches nothing."""
     dns: DnsSettings | None = None
-    """Servers of DNS; None: those that most clusters have."""
+    """Where the cluster answers DNS queries. Default: kube-dns or CoreDNS in kube-system, and NodeLocal DNSCache."""
     proxy: ProxySettings | None = None
+    """Proxy through which pods reach hosts outside the cluster by their names."""
     authorities: AuthoritiesSettings | None = None
-    sidecars: Mapping[str, AddedContainer] = field(default_factory=_empty_mapping)
-    """Containers that the cluster adds to pods of trials, by name."""
-    mirrors: Mapping[str, str] = field(default_factory=_empty_mapping)
-    """Registries, or the beginnings of repositories, by what the cluster puts in place of each."""
-    pools: Mapping[str, Pool] = field(default_factory=_empty_mapping)
-    labels: Mapping[str, str] = field(default_factory=_empty_mapping)
-    """Labels on every object and pod, in addition to the generator's."""
-    image_pull_secret: str | None = None
-    priority_class: str | None = None
-    allowed_variables: tuple[str, ...] = ()
-    """Environment variables that specs may set although they can change which program starts."""
-    signers: tuple[str, ...] = ()
-    """Lines of git's allowed signers file: who may change results and archive manually."""
-    warnings: tuple[Problem, ...] = field(default=(), compare=False)
+    """Certificates of private authorities that clients in pods trust."""
+    sidecars: Annotated[Mapping[Name, AddedContainer], Meta(max_length=20), EntryName("istio-proxy")] = field(
+        default_factory=empty_mapping
+    )
+    """Containers that the cluster adds to pods of trials, such as the proxy of a mesh, by name."""
+    mirrors: Annotated[
+        Mapping[ImagePrefix, ImagePrefix],
+        Meta(max_length=50, examples=[{"registry.example.org": "mirror.example.org/cache"}]),
+    ] = field(default_factory=empty_mapping)
+    """Registries, or beginnings of repositories, that the cluster replaces in images of pods, each with its
+    replacement."""
+    pools: Annotated[Mapping[Name, Pool], MANY, EntryName("cpu-small")] = field(default_factory=empty_mapping)
+    """Node pools by name, for specs to refer to."""
+    labels: Annotated[Labels, Meta(max_length=50, examples=[{"example.org/team": "vision"}])] = field(
+        default_factory=empty_mapping
+    )
+    """Additional labels of every object and pod."""
+    image_pull_secret: Annotated[Name | None, Meta(examples=["registry-read"])] = None
+    """Kubernetes Secret for pulling images."""
+    priority_class: Annotated[Name | None, Meta(examples=["batch-low"])] = None
+    """PriorityClass of the trials' pods."""
+    allowed_variables: Annotated[
+        tuple[Annotated[str, Meta(pattern="^[A-Z_][A-Z0-9_]{0,127}$")], ...],
+        Meta(max_length=100, examples=[["LD_LIBRARY_PATH"]]),
+    ] = ()
+    """Environment variables that specs may set although the loader, a shell or Python obeys them before the launcher
+    starts."""
+    signers: Annotated[
+        tuple[Signer, ...],
+        Meta(
+            max_length=100,
+            examples=[
+                [
+                    "ops@example.org ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
+                ]
+            ],
+        ),
+    ] = ()
+    """Lines of git's allowed signers file: the keys whose signed commits may change results and archived batches
+    manually."""
+    warnings: Annotated[tuple[Problem, ...], UNWRITTEN] = field(default=(), compare=False)
     """Warnings about the file."""
 
     @property
@@ -731,7 +1008,7 @@ class Settings:
         """Return the settings of one of the clusters. Raises KeyError."""
         cluster = self.clusters[name]
         # One cluster writes to the stores of other tools: two would write each trial twice.
-        sync = self.results.sync if name == self.live_clusters[0] else _empty_mapping()
+        sync = self.results.sync if name == self.live_clusters[0] else empty_mapping()
         return replace(
             self,
             cluster=name,

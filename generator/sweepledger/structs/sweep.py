@@ -3,8 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Annotated
 
+from msgspec import Meta
+
+from sweepledger.model.keys import Key
 from sweepledger.problems import Severity
+from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.early_stopping import EarlyStop
 from sweepledger.structs.metric import Metric
 from sweepledger.structs.node_pool import Pool
@@ -30,18 +35,33 @@ class Script:
 class Retry:
     """A batch whose trials are retried."""
 
-    batch: str
-    statuses: frozenset[Status] = RETRYABLE_STATUSES
-    """Statuses of the trials to retry."""
+    batch: Annotated[str, Meta(examples=["mnist-grid-b1-3f9a1c2e"])]
+    """Name of the batch."""
+    statuses: Annotated[
+        frozenset[
+            Annotated[
+                Status,
+                Meta(
+                    description="One status.",
+                    extra_json_schema={"enum": sorted(RETRYABLE_STATUSES)},
+                    examples=["failed"],
+                ),
+            ]
+        ],
+        Key("only"),
+        Meta(min_length=1, max_length=len(RETRYABLE_STATUSES)),
+    ] = RETRYABLE_STATUSES
+    """Only trials with these statuses. Default: all three."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
     """Limits of one spec."""
 
-    max_trials: int | None = None
-    max_gpu_hours: float | None = None
-    """Compared with trials * (retries + 1) * timeout * GPUs."""
+    max_trials: Annotated[int, Meta(ge=1, le=MAX_TRIALS, examples=[200])] | None = None
+    """Trials, replicates included."""
+    max_gpu_hours: Annotated[float, Meta(gt=0, examples=[500])] | None = None
+    """GPU hours: trials * (retries + 1) * timeout * GPUs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
 from functools import lru_cache
 from json.encoder import encode_basestring_ascii
@@ -215,11 +215,10 @@ def as_data(value: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def _fields(kind: type[Any]) -> tuple[tuple[str, bool], ...]:
-    return tuple((field.name, _has_default(field)) for field in fields(kind))
-
-
-def _has_default(field: Field[Any]) -> bool:
-    return field.default is not MISSING or field.default_factory is not MISSING
+    return tuple(
+        (field.name, field.default is not MISSING or field.default_factory is not MISSING)
+        for field in fields(kind)
+    )
 
 
 def _is_silent(value: Any) -> bool:

@@ -18,10 +18,10 @@ from sweepledger.cli.options import FormatOption, OutputOption, SweepArgument
 from sweepledger.cli.response import Format, Response
 from sweepledger.cli.text.conversion import print_conversion
 from sweepledger.commands.local import DesiredState, RefusedBatch
+from sweepledger.commands.repository import batch_script
+from sweepledger.commands.repository.batch_script import PreparedBatch
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.engine.local import batch_script
-from sweepledger.engine.local.batch_script import PreparedBatch
-from sweepledger.engine.local.volumes import StateFolders, write_configs
+from sweepledger.engine.local.volumes import StateFolders, write_files
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.exchange.conversion import Loss
 from sweepledger.exchange.registry import WRITERS
@@ -182,12 +182,10 @@ def _prepare(workspace: Workspace, stored: StoredBatch) -> PreparedBatch:
     desired = DesiredState(repository, mirror, state, work_tree=repository).desired(commit, stored)
     if isinstance(desired, RefusedBatch):
         raise SpecError(desired.problems)
-    for job in desired.batch.jobs:
-        write_configs(StateFolders(state), desired.batch, job)
+    write_files(StateFolders(state), desired.batch)
     code = desired.code.resolve()
     return PreparedBatch(
         desired.batch,
-        stored.sweep,
         code=PurePosixPath(code.relative_to(state)),
         max_disruptions=stored.lock.run.max_disruptions,
         data=None if desired.data is None else PurePosixPath(desired.data.resolve().relative_to(state)),
@@ -197,7 +195,7 @@ def _prepare(workspace: Workspace, stored: StoredBatch) -> PreparedBatch:
 
 def _losses(stored: StoredBatch, prepared: PreparedBatch) -> Iterator[Loss]:
     """Yield what a cluster does for a batch and a script does not."""
-    lock, job = stored.lock, prepared.job
+    lock, most = stored.lock, prepared.batch.max_failed
     if lock.program.image != LOCAL_IMAGE:
         yield Loss(
             f"image: {lock.program.image}",
@@ -205,6 +203,6 @@ def _losses(stored: StoredBatch, prepared: PreparedBatch) -> Iterator[Loss]:
         )
     if lock.run.pool:
         yield Loss(f"pool: {lock.run.pool}", "nodes, queues and prices are those of the script's own options")
-    if job.max_failed is not None and job.max_failed < lock.trials:
-        yield Loss(f"max_failed: {job.max_failed}", "failed trials stop no others")
+    if most is not None and most < lock.trials:
+        yield Loss(f"max_failed: {most}", "failed trials stop no others")
     yield Loss("network and rights", "trials have those of the user who starts the script")

@@ -29,7 +29,6 @@ from sweepledger.cli.text.values import count_text, value_text
 from sweepledger.commands.reports.results import (
     RankedTrials,
     ResultsFormat,
-    RowCondition,
     cell_value,
     encode_results,
     is_null,
@@ -58,7 +57,7 @@ def results(
         typer.Option(
             "--where",
             metavar="CONDITION",
-            help="Show trials with COLUMN=VALUE only, or !=, <, <=, >, >=; can be repeated.",
+            help="Show trials that meet it only, such as \"rate < 0.1 and status == 'ok'\"; can be repeated.",
         ),
     ] = None,
     columns: Annotated[
@@ -97,7 +96,7 @@ def results(
             by=sort,
             top=top,
             all_programs=all_programs,
-            where=tuple(map(RowCondition.parse, where or ())),
+            where=where or (),
         )
     except IdleError as idle:
         if output is not None:

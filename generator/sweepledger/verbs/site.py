@@ -26,11 +26,11 @@ from sweepledger import __version__, storage
 from sweepledger.cli.options import ContextOption, StateOption
 from sweepledger.cli.response import Response, current_folder
 from sweepledger.commands.reports import running
+from sweepledger.commands.reports.loopback import LoopbackServer, ServedFile
 from sweepledger.commands.reports.site_history import HistoryReader, events_of
 from sweepledger.commands.repository import costs
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.cluster.kubectl import Kubectl
-from sweepledger.engine.loopback import LoopbackServer, ServedFile
 from sweepledger.errors import StorageError, UsageError
 from sweepledger.formats import json
 from sweepledger.plan import counts_towards

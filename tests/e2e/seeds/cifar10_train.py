@@ -19,7 +19,6 @@ batch_size, cutout = chosen["batch_size"], chosen["data_aug_cutout_size"]
 
 
 def block(inputs: int, outputs: int) -> nn.Sequential:
-    """A convolution, normalised where it is asked for."""
     norm = nn.BatchNorm2d(outputs) if chosen["batch_norm"] == "on" else nn.Identity()
     return nn.Sequential(nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), norm, nn.ReLU())
 

@@ -12,6 +12,7 @@ it from ever starting. This program remembers which rows have begun:
    What a disruption or the neighbours of a row have ended does not count. If no attempt could leave a record,
    this program writes it, with the reason signal-9.
 4. A disruption counts for the rows that were running, not for those that had not begun.
+5. No row begins beside a file that an earlier one has left in shared memory.
 
 The counts of failures and disruptions with which each pod starts say how the one before it ended.
 
@@ -19,6 +20,8 @@ Environment, in addition to that of launch.py
   SWEEP_RESULTS   the pod's own folder: each row has `<index>/` there, and this program the file `.pack`. If a
                   sidecar has made `.watched` there, it saves rows and says so by `.saved-<index>`, for which
                   this program waits: before the next row if many are not saved, and at its end
+  SWEEP_SHARED_MEMORY
+                  the folder of the pod's shared memory, which this program empties whenever no row runs
   SWEEP_AT_ONCE   fewer rows at the same time than launch.json says, on a small machine
 
 launch.json: `pack` with `rows`, `at_once` and `attempts`
@@ -35,7 +38,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil  # noqa: F401 - launchers of rows delete folders by it: loaded once, and not by each
+import shutil  # launchers of rows delete folders by it, too: loaded once, and not by each
 import signal
 import sys
 from typing import TYPE_CHECKING, Any, Mapping, NamedTuple
@@ -230,10 +233,29 @@ class Pack(launch.Pod):
         if self.signals.stop:
             self.codes[row] = 128 + self.signals.stop
             return
+        if not self.running and not self.empty_shared_memory():
+            self.codes[row] = launch.STORAGE_FAILED
+            return
         if row in self.given_up or self.note(ALONE if self.is_alone else BEGUN, row):
             super().start(row)
         else:
             self.codes[row] = launch.STORAGE_FAILED
+
+    def empty_shared_memory(self) -> bool:
+        """Delete what rows have left in shared memory; return whether nothing is left there."""
+        folder = os.environ.get("SWEEP_SHARED_MEMORY")
+        if not folder:
+            return True
+        for name in os.listdir(folder):
+            path = os.path.join(folder, name)
+            try:
+                os.remove(path)
+            except OSError:
+                shutil.rmtree(path, ignore_errors=True)
+        left = os.listdir(folder)
+        if left:
+            launch.say(f"shared memory cannot be emptied for the next trial: {min(left)!r} is left")
+        return not left
 
     def wait_until_saved(self, most: int) -> None:
         """Wait until a sidecar, if there is one, has saved all rows that have a record but some."""

@@ -247,8 +247,8 @@ class ProgressDisplay:
 
 def _job_text(event: events.EditRefused | events.JobFinished) -> Text:
     if isinstance(event, events.EditRefused):
-        return Text(f"{event.batch}: {event.job} was edited after its creation; the edit is ignored", "red")
-    return Text(f"job {event.job} {str(event.condition).lower()}: {event.reason}")
+        return Text(f"{event.batch} was edited after its creation; the edit is ignored", "red")
+    return Text(f"job {event.batch} {str(event.condition).lower()}: {event.reason}")
 
 
 def _pushed_text(event: ResultsPushed | RoundPushed, *, is_remote: bool) -> str:

@@ -12,7 +12,7 @@ from sweepledger.commands.checks.context import (
     referenced_bases,
 )
 from sweepledger.commands.repository import base_files, batch_builder, rendered_manifests
-from sweepledger.errors import RepositoryError, ToolError, UnreadableError
+from sweepledger.errors import RepositoryError, SpecError, ToolError, UnreadableError
 from sweepledger.problems import Problem
 from sweepledger.render.overlay import Overlay
 from sweepledger.repo import batches, kustomize
@@ -105,18 +105,13 @@ def _build(context: CheckContext, batch: StoredBatch) -> _Built:
 def check_unwritten(context: CheckContext, spec: str, overlay: Overlay) -> Iterator[Problem]:
     """Build the batch that is written after a spec's merge, and report its problems at the spec."""
     bases = base_files.read_bases(context.workspace.root).files
-    settings = context.workspace.settings
-    parents = {} if overlay.lock.restarts else overlay.lock.parents
-    folders = batch_builder.parent_folders(parents, context.present)
+    batch = StoredBatch(f"{ACTIVE}/{overlay.name}", overlay.tree)
     try:
-        rendered = rendered_manifests.render_tree(
-            overlay.lock, overlay.tree, bases, settings, parent_folders=folders
-        )
+        rendered_manifests.render(batch, bases, context.workspace.settings, context.present)
     except ToolError as error:
         yield Problem(spec, 0, 0, "", str(error), "build-failed", error.hint)
-        return
-    for problem in rendered:
-        if isinstance(problem, Problem):
+    except SpecError as error:
+        for problem in error.problems:
             yield replace(problem, file=spec, line=0, column=0)
 
 

@@ -82,7 +82,7 @@ def _unmerged_archived(context: CheckContext, batch: StoredBatch) -> Problem:
         )
         return Problem(batch.folder, 0, 0, "", message, "batch-moved", hint)
     message = "a batch that never ran must not be in the archive"
-    hint = f"`rm -r {batch.folder}`, then `sweep generate {batch.sweep}`"
+    hint = f"`rm -r {batch.folder}`, commit that, then `sweep generate {batch.sweep}`"
     return Problem(batch.folder, 0, 0, "", message, "batch-moved", hint)
 
 

@@ -92,12 +92,11 @@ def stalled_batches(
         for batch, observed in active
         if not observed.is_running
         and len(observed.workloads) < expected_objects(batch)
-        and (_has_begun(results, batch) or _is_old(repository, tip, batch, now))
+        and (
+            (results is not None and record_store(results).has_begun(batch.name))
+            or _is_old(repository, tip, batch, now)
+        )
     )
-
-
-def _has_begun(results: Path | RecordStore | None, batch: StoredBatch) -> bool:
-    return results is not None and record_store(results).has_begun(batch.name)
 
 
 def _is_old(repository: Repository, tip: str | None, batch: StoredBatch, now: float) -> bool:

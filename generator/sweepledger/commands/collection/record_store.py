@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from sweepledger.engine.registry import host_of, is_loopback
 from sweepledger.errors import ToolError, UsageError
 from sweepledger.repo.git import Repository
 from sweepledger.repo.git.repository import TRUSTED_CLONE
+from sweepledger.repo.image_registry import host_of, is_loopback
 from sweepledger.repo.volume import VolumeResults
 from sweepledger.structs.settings import BucketSettings, Cloud
 

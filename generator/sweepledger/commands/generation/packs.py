@@ -63,6 +63,8 @@ def _at_once(run: RunConfig, pool: Pool | None) -> tuple[int, str]:
     """Return how many trials may run at once in a pod, and what limits them."""
     if run.resources.gpu:
         return 1, "one at once, as sharing a GPU is for pack.at_once to say"
+    if run.resources.shared_memory:
+        return 1, "one at once, as trials share no memory"
     if pool is None:
         return 1, "one at once, as no pool says how large nodes are"
     for count in range(min(run.parallelism, MOST_AT_ONCE), 1, -1):

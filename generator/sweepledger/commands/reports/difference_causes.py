@@ -46,7 +46,7 @@ NORMAL_QUANTILES = 1.96 + 0.84
 FEWEST_REPLICATES, MOST_REPLICATES = 3, 20
 UNKNOWN_NOISE_REPLICATES = 5
 """Replicates if nothing is known of the seed noise."""
-KEPT_KEYS = ("metric", "metrics", "program", "command")
+KEPT_KEYS = ("metric", "other_metrics", "program", "command")
 """Keys of a spec that say what runs and what is measured: a proposal takes them over."""
 PROPOSAL_SUFFIXES = ("best", "old-data", "old-environment", "old-data-environment")
 """Ends of the names of proposed sweeps: what they run, or which parts of the program they return to those of A."""

@@ -17,11 +17,10 @@ from sweepledger.commands.repository.outside_imports import (
     locked_python_path,
     started_program,
 )
-from sweepledger.commands.repository.rendered_manifests import locked_data, parse_at
+from sweepledger.commands.repository.rendered_manifests import local_batch_at, locked_data
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.local import machine
 from sweepledger.engine.local.engine import LocalEngine
-from sweepledger.engine.local.job_spec import BatchSpec
 from sweepledger.engine.local.pods import DesiredBatch
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.formats import json, launch_json, record_json
@@ -67,7 +66,7 @@ def rerun(workspace: Workspace, batch: StoredBatch, index: int) -> Rerun:
         state = Path(folder)
         desired, differences = _desired_state(workspace, batch, index, state)
         with LocalEngine(state, slots=1, launcher=packaged_launcher()) as engine:
-            problems = machine.capacity_problems([desired.batch], engine.capacity)
+            problems = machine.capacity_problems(desired.batch, engine.capacity)
             if problems:
                 raise SpecError(problems)
             engine.step([desired])
@@ -95,17 +94,17 @@ def _desired_state(
     settings = at_commit.read_settings(repository, commit)
     if not isinstance(settings, Settings):
         raise SpecError(settings)
-    parsed = parse_at(repository, commit, batch, settings)
+    made = local_batch_at(repository, commit, batch, settings)
     mirror = Mirror(state, str(workspace.root), workspace.settings.branch)
     mirror.borrow(repository)
     store_code(repository, program.code, ["HEAD", commit])
     code = mirror.code(program.code)
     cache = state_folder(workspace.repository) / DATA
     data = locked_data(batch, (settings, workspace.settings), cache, code=code.folder)
-    started = started_program(batch, parsed, code.folder)
+    started = started_program(batch.lock, code.folder)
     python_path = locked_python_path(batch, started, repository)
     desired = DesiredBatch(
-        _single_trial(parsed, index),
+        replace(made, indexes=(index,), parallelism=1, retries=0, max_failed=None),
         code.folder,
         None if data is None else data.folder,
         python_path,
@@ -113,12 +112,6 @@ def _desired_state(
         data_state="" if data is None else data.state,
     )
     return desired, environment_differences(batch, started)
-
-
-def _single_trial(batch: BatchSpec, index: int) -> BatchSpec:
-    """Return a batch of one trial with one attempt."""
-    (job,) = (job for job in batch.jobs if index in job.indexes)
-    return replace(batch, jobs=(replace(job, indexes=(index,), parallelism=1, retries=0, max_failed=None),))
 
 
 def _batch_commit(workspace: Workspace, batch: StoredBatch) -> str:

@@ -1,7 +1,5 @@
 """The trials of a sweep, best first."""
 
-import operator
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -12,6 +10,8 @@ from sweepledger.commands.collection.unrecorded import finished_here, with_unrec
 from sweepledger.commands.repository import catalog, programs
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import IdleError, UsageError
+from sweepledger.expressions import kinds, parser
+from sweepledger.expressions.evaluation import ComputeError, compile_expression
 from sweepledger.formats import json, parquet, summary_csv
 from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow, SummaryTable
 from sweepledger.repo import batches, files
@@ -19,10 +19,11 @@ from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import REMOTE, Mirror, Repository, tracking_ref
 from sweepledger.repo.state import state_folder
 from sweepledger.results.paths import results_folder
+from sweepledger.structs.expression import names_in
 from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.program import Program
 from sweepledger.structs.record import Status
-from sweepledger.structs.values import Value, canonical_json
+from sweepledger.structs.values import Value
 
 SECONDS = "seconds"
 """Trials can be sorted by this besides metrics; a metric with this name takes precedence."""
@@ -111,15 +112,6 @@ class RankedTrials:
         return replace(self, rows=self.rows[:count], barred=self.barred[:count])
 
 
-CONDITION = re.compile(
-    r"\s*(?P<column>[^\s<>=!]+)\s*(?P<operator><=|>=|!=|=|<|>)\s*(?P<value>.*?)\s*", re.DOTALL
-)
-COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 FIXED_COLUMNS = (
     *("trial", "batch", "status", "reason", "error"),
     *("seed", "seconds", "attempts", "started", "finished"),
@@ -142,57 +134,12 @@ def cell_value(row: SummaryRow, column: str) -> Value:
     return str(value) if isinstance(value, Status) else value
 
 
-def require_columns(table: SummaryTable, columns: Iterable[str]) -> None:
+def require_columns(table: SummaryTable, columns: Iterable[str], note: str = "") -> None:
     """Raise UsageError for a column that a summary does not have."""
     known = column_names(table)
     for column in columns:
         if column not in known:
-            raise UsageError(f"no column {column!r}", hint=f"columns: {', '.join(known)}")
-
-
-@dataclass(frozen=True, slots=True)
-class RowCondition:
-    """A condition on the trials to show, such as `rate<0.1` or `status=failed`."""
-
-    column: str
-    comparison: str
-    value: str
-
-    @classmethod
-    def parse(cls, text: str) -> "RowCondition":
-        """Return the condition. Raises UsageError."""
-        match = CONDITION.fullmatch(text)
-        if match is None:
-            raise UsageError(
-                f"--where must be COLUMN=VALUE, or with !=, <, <=, > or >=, got {text!r}",
-                hint="quote it for the shell: --where 'rate<0.1'",
-            )
-        return cls(match["column"], match["operator"], match["value"])
-
-    def holds(self, row: SummaryRow) -> bool:
-        """Return whether a trial meets the condition; one without the value meets only `!=`."""
-        value = cell_value(row, self.column)
-        wanted = _number(self.value)
-        number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-        if self.comparison in COMPARISONS:
-            if wanted is None:
-                raise UsageError(f"--where compares numbers, got {self.value!r}", hint="use = or != for text")
-            return number is not None and COMPARISONS[self.comparison](number, wanted)
-        return self._is_value(row, value, wanted) is (self.comparison == "=")
-
-    def _is_value(self, row: SummaryRow, value: Value, wanted: float | None) -> bool:
-        """Return whether the condition names a value as tables show it; a text also as it is."""
-        match value:
-            case None:
-                return self.value == ("null" if is_null(row, self.column) else "")
-            case bool():
-                return self.value == canonical_json(value)
-            case int() | float():
-                return value == wanted
-            case str():
-                return self.value == value or (self.value.startswith('"') and _is_json(self.value, value))
-            case _:
-                return _is_json(self.value, value)
+            raise UsageError(f"no column {column!r}", hint=f"columns: {', '.join(known)}{note}")
 
 
 def is_null(row: SummaryRow, column: str) -> bool:
@@ -200,19 +147,34 @@ def is_null(row: SummaryRow, column: str) -> bool:
     return column in row.assignment and row.assignment[column] is None
 
 
-def _is_json(text: str, value: Value) -> bool:
-    """Return whether a text is the JSON of a value."""
-    try:
-        return canonical_json(json.load(text)) == canonical_json(value)
-    except (RecursionError, ValueError):
-        return False
+def row_condition(text: str, table: SummaryTable) -> Callable[[SummaryRow], bool]:
+    """Compile an expression of columns, such as `rate < 0.1 and status == 'ok'`, to a test of a trial.
 
-
-def _number(text: str) -> float | None:
+    A value that a trial lacks is null. A trial for which the expression has no result does not meet it. Raises
+    UsageError.
+    """
     try:
-        return float(text)
-    except ValueError:
-        return None
+        tree = parser.parse_expression(text)
+    except parser.ExpressionError as error:
+        message = f"--where {error.message}{parser.position_in(text, error.offset)}"
+        raise UsageError(message, hint=error.hint) from error
+    names = {name.name for name in names_in(tree)}
+    require_columns(table, sorted(names), note="; text stands in quotes, as in status == 'ok'")
+    known = {name: frozenset(kinds.type_of(cell_value(row, name)) for row in table.rows) for name in names}
+    null = frozenset({kinds.ValueType.NULL})
+    known = {name: kinds.ANY if present <= null else present for name, present in known.items()}
+    for problem in kinds.check_condition(text, tree, known):
+        message = f"--where {problem.message}{parser.position_in(text, problem.offset)}"
+        raise UsageError(message, hint=problem.hint)
+    compute = compile_expression(tree)
+
+    def holds(row: SummaryRow) -> bool:
+        try:
+            return compute({name: cell_value(row, name) for name in names}) is True
+        except ComputeError:
+            return False
+
+    return holds
 
 
 def rank_trials(
@@ -222,7 +184,7 @@ def rank_trials(
     state: Path | None = None,
     by: str | None = None,
     top: int | None = None,
-    where: Sequence[RowCondition] = (),
+    where: Sequence[str] = (),
     all_programs: bool = False,
 ) -> RankedTrials:
     """Sort a sweep's finished trials by a metric, or by `seconds`; trials without it come last.
@@ -250,7 +212,7 @@ def rank_trials(
     if wanted not in {metric.name, *table.metrics, SECONDS}:
         metrics = ", ".join(dict.fromkeys((*table.metrics, SECONDS)))
         raise UsageError(f"no metric {wanted!r} in {name}", hint=f"metrics: {metrics}")
-    require_columns(table, (condition.column for condition in where))
+    conditions = [row_condition(text, table) for text in where]
     locks = [batch.lock for batch in batches.readable(stored)]
     head = programs.ranked_program(workspace.repository, workspace.repository.commit("HEAD"), locks)
     candidates = catalog.eligible_rows(table.rows, batches.readable(stored), head)
@@ -273,7 +235,7 @@ def rank_trials(
             id(row) not in able,
         ),
     )
-    rows = tuple(row for row in listed if all(condition.holds(row) for condition in where))[:top]
+    rows = tuple(row for row in listed if all(holds(row) for holds in conditions))[:top]
     listed_batches = {row.batch for row in rows}
     order = list(dict.fromkeys(one.program.digest for one in locks))
     run = {row.program for row in table.rows}

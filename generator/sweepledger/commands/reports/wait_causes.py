@@ -185,8 +185,8 @@ class BatchObserver:
         observed = batch_objects.read_batch_objects(
             self.kubectl, names.trials, lock, missing=missing, now=self.now
         )
-        collector = self.collector or collector_state.unknown_collector(
-            names.collector, settings.results.every_minutes
+        collector = self.collector or CollectorState(
+            names.collector, settings.results.every_minutes, is_known=False
         )
         found = causes.explain_batch(
             *(observed, lock.trials, lock.run.pack),

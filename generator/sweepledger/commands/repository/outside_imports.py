@@ -11,13 +11,13 @@ from pathlib import Path, PurePath, PurePosixPath
 from posixpath import join, normpath
 
 from sweepledger.engine.local import python_environment
-from sweepledger.engine.local.job_spec import BatchSpec, LiteralVariable
 from sweepledger.engine.local.python_environment import PythonEnvironment, is_installed
 from sweepledger.errors import SpecError
 from sweepledger.formats import environment_lock
 from sweepledger.problems import Problem, list_names
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, uncommitted_paths
+from sweepledger.structs.batch import BatchLock
 
 MAX_FILES = 2000
 MAX_BYTES = 1024 * 1024
@@ -183,13 +183,10 @@ def check_imports(program: StartedProgram, repository: Repository, place: str) -
     return ImportCheck(ordered, tuple(_problems(imports, known, repository, (program.code, place))))
 
 
-def started_program(batch: StoredBatch, parsed: BatchSpec, code: Path) -> StartedProgram:
+def started_program(lock: BatchLock, code: Path) -> StartedProgram:
     """Return the program of a batch as it starts on this machine."""
-    pod = parsed.jobs[0].pod
-    literals = (variable for variable in pod.environment if isinstance(variable, LiteralVariable))
-    variables = {variable.name: variable.value for variable in literals}
-    program = batch.lock.program
-    return StartedProgram(program.command, pod.command[0], variables, code, program.workdir or ".")
+    run, program = lock.run, lock.program
+    return StartedProgram(program.command, run.interpreter, run.environment, code, program.workdir or ".")
 
 
 def locked_python_path(
@@ -265,5 +262,5 @@ def _problems(
         state = f", which has uncommitted changes ({list_names(edited)})" if edited else ""
         importer = f"{wanted.file}:{wanted.line} imports" if wanted.file else "the command starts"
         message = f"{importer} {wanted.name}, which the code lacks: it would come from {shown} of the work tree{state}"
-        hint = f"add {shown} to the code by run.code.paths, or install {wanted.name} without -e"
+        hint = f"add {shown} to the code by run.code.path, or install {wanted.name} without -e"
         yield Problem(place, 0, 0, "run.code", message, OUTSIDE_IMPORT, hint)

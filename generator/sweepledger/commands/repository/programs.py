@@ -322,7 +322,7 @@ def _too_large(
         f" at most {format_bytes(LARGEST_CODE)}B, got {count:,} and {size}; the largest: {list_names(largest)}"
     )
     hint = (
-        "leave files out by run.code.exclude, or choose them by run.code.include or paths (run.workdir: where trials"
+        "leave files out by run.code.exclude, or choose them by run.code.include or path (run.workdir: where trials"
         " start in them), and put data into a dataset (run.data); then commit"
     )
     yield parsed.source.problem(message, "run", "code_path", code=CODE_TOO_LARGE, hint=hint)
@@ -375,7 +375,7 @@ def _rewritten_code(
     modules = [path for path, entry in repository.index().items() if entry.mode == SUBMODULE_MODE]
     ways |= {"submodule": held} if (held := [path for path in modules if _holds(parsed, path)]) else {}
     selection = parsed.sweep.run.code_selection
-    exclude = "list what trials need by run.code.paths" if selection is None else "add it to run.code.exclude"
+    exclude = "list what trials need by run.code.path" if selection is None else "add it to run.code.exclude"
     for way, paths in ways.items():
         state, instead = STATES.get(way, (f"has the attribute {way}, which changes it here", UNDO))
         hint = f"{exclude}, or put it into a dataset (run.data), or {instead}"

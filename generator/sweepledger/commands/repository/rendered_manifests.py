@@ -1,69 +1,130 @@
-"""The rendered and checked manifests of a merged batch, and its dataset."""
+"""A stored batch as its manifests, which are checked, and as this machine runs it; its dataset."""
 
 import tempfile
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path, PurePath
 from typing import Any
 
 from sweepledger import policy
 from sweepledger.commands.repository import batch_builder
-from sweepledger.engine import datasets
-from sweepledger.engine.local import manifests
-from sweepledger.engine.local.code_clone import CodeClone
-from sweepledger.engine.local.job_spec import BatchSpec
+from sweepledger.engine.local.local_batch import LocalBatch, Parent, local_batch
 from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.problems import Problem
-from sweepledger.render.base_files import Bases, clone_pods
-from sweepledger.render.pod import locked_code
-from sweepledger.repo import batches, files, kustomize
-from sweepledger.repo.batches import ACTIVE, StoredBatch
+from sweepledger.render.base_files import LAUNCHER, LAUNCHER_FILE, PACK, PACK_FILE
+from sweepledger.render.overlay import batch_digest
+from sweepledger.repo import batches, datasets, files, kustomize
+from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
-from sweepledger.repo.package_data import base_folder
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.file_tree import FileTree
+from sweepledger.structs.kubernetes import WORKLOAD_KINDS
+from sweepledger.structs.names import LOCK_FILE
+from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Settings
 
+PROBLEM_CODE = "needs-cluster"
+EDITED = "batch-edited"
 Manifests = tuple[Mapping[str, Any], ...]
 
 
 def render_at(repository: Repository, commit: str, batch: StoredBatch, settings: Settings) -> Manifests:
-    """Build a batch from a commit and check it against policy.
+    """Build a batch from a commit and check it against policy. Raises SpecError, ToolError."""
+    older = batches.in_commit(repository, commit) if batch.lock.parents else ()
+    return render(batch, repository.read(commit, "base"), settings, older)
 
-    Raises SpecError with every problem, ToolError. An overlay that renders nothing is a problem.
+
+def render(
+    batch: StoredBatch, base: Mapping[str, bytes], settings: Settings, older: Iterable[StoredBatch]
+) -> Manifests:
+    """Build a batch that may not be written yet from the files below `base/`, and check it against policy.
+
+    Raises SpecError with every problem, also if the overlay renders nothing, and ToolError.
     """
-    base = repository.read(commit, "base")
     bases = {path.removeprefix("base/"): content for path, content in base.items()}
-    folders = batch_builder.parent_folders_of(
-        batch, batches.in_commit(repository, commit) if batch.lock.parents else ()
+    unsafe = policy.check_kustomization(batch.tree.files, bases, place=batch.folder)
+    if unsafe:
+        raise SpecError(unsafe)
+    with tempfile.TemporaryDirectory(prefix="sweep-build-") as scratch:
+        files.write_folder(Path(scratch) / batch.folder, batch.tree)
+        files.write_folder(Path(scratch) / "base", FileTree(bases))
+        built = kustomize.build(Path(scratch) / batch.folder)
+    problems = policy.check_batch(
+        batch.name,
+        settings,
+        built,
+        file=batch.folder,
+        image=batch.lock.program.container_image,
+        parent_folders=batch_builder.parent_folders_of(batch, older),
     )
-    rendered = render_tree(batch.lock, batch.tree, bases, settings, parent_folders=folders)
-    problems = [item for item in rendered if isinstance(item, Problem)]
     if problems:
         raise SpecError(problems)
-    return tuple(item for item in rendered if not isinstance(item, Problem))
+    return built
 
 
-def parse_at(repository: Repository, commit: str, batch: StoredBatch, settings: Settings) -> BatchSpec:
-    """Build a batch from a commit and parse its Jobs for the local engine. Raises as render_at does."""
-    rendered = render_at(repository, commit, batch, settings)
-    clone = _code_clone(batch.lock) if any(map(_has_init_container, rendered)) else None
-    parsed = manifests.parse_batch(batch.name, rendered, clone=clone)
-    if not isinstance(parsed, BatchSpec):
-        raise SpecError(parsed)
-    return parsed
+def refuse_forged(batch: StoredBatch) -> None:
+    """Raise SpecError unless a batch has the files of its lock, and the digest in its name is theirs."""
+    drift, name, digest = batch.hand_edits(), batch.vetted().name, batch.lock.digest
+    edited = [*drift.added, *drift.changed, *drift.stale]
+    is_own = name.endswith(f"-{digest.removeprefix('sha256:')[:8]}")
+    if not edited and not (is_own and batch_digest(batch.tree, name, digest) == digest):
+        edited = [LOCK_FILE]
+    if edited:
+        message = "is not what the digest in the name of its batch says"
+        hint = "restore the folder from git, or cancel the batch and generate another one"
+        raise SpecError(
+            [Problem(f"{batch.folder}/{path}", 0, 0, "", message, EDITED, hint) for path in edited]
+        )
 
 
-def _has_init_container(manifest: Mapping[str, Any]) -> bool:
-    return manifest["kind"] == "Job" and "initContainers" in manifest["spec"]["template"]["spec"]
+def local_batch_at(repository: Repository, commit: str, batch: StoredBatch, settings: Settings) -> LocalBatch:
+    """Return a batch as this machine runs it, under the launcher of a commit. Raises SpecError, RepositoryError."""
+    lock, run = batch.lock, batch.lock.run
+    problems = [
+        Problem(batch.folder, 0, 0, path, message, PROBLEM_CODE, "run it in the cluster")
+        for path, message in _cluster_needs(lock, settings)
+    ]
+    if problems:
+        raise SpecError(problems)
+    launcher = [f"base/{LAUNCHER}/{LAUNCHER_FILE}", *([f"base/{PACK}/{PACK_FILE}"] if run.pack else [])]
+    parents: Mapping[int, str] = {}
+    if lock.parents and lock.shape is Shape.JOBS:  # only there can each trial have a mount of its own
+        parents = batch_builder.parent_folders_of(batch, batches.in_commit(repository, commit))
+    contents = repository.read(commit, *launcher)
+    if missing := sorted({*launcher} - contents.keys()):
+        raise RepositoryError(
+            f"commit {commit[:12]} lacks {missing[0]}, which starts the trials of {batch.name}",
+            hint="restore the files below base/ from git",
+        )
+    is_proxied = settings.proxy is not None and settings.proxy.egress in run.egress
+    try:
+        return local_batch(
+            lock,
+            batch.tree.files,
+            {PurePath(path).name: content for path, content in contents.items()},
+            parents={row: Parent(lock.parents[row], folder) for row, folder in parents.items()},
+            proxy=settings.proxy.variables if settings.proxy and is_proxied else {},
+        )
+    except ValueError as error:
+        raise SpecError([Problem(batch.folder, 0, 0, "", str(error), EDITED)]) from error
 
 
-def _code_clone(lock: BatchLock) -> CodeClone:
-    """Return how pods may clone the code of a batch.
-
-    The components are the package's own: those of a commit may say that a cluster fetches something else.
-    """
-    known = Bases(files.read_sources(base_folder()).files)
-    return CodeClone(clone_pods(known), locked_code(lock.program.code))
+def _cluster_needs(lock: BatchLock, settings: Settings) -> Iterator[tuple[str, str]]:
+    """Yield place and message for each need of a batch that only a cluster meets."""
+    if lock.shape.is_distributed:
+        kind = WORKLOAD_KINDS[lock.shape]
+        yield (
+            f"{kind.kind}.kind",
+            f"must be a Job of batch/v1 or a ConfigMap of v1, got {kind.kind!r} of {kind.api_version!r}",
+        )
+    for name in lock.run.secrets:
+        secret = settings.secrets[name].secret if name in settings.secrets else name
+        yield (
+            f"run.secrets.{name}",
+            f"must be absent on this machine, which does not have the cluster's Secret {secret!r}",
+        )
+    pool = settings.pools.get(lock.run.pool or "")
+    if pool is not None and (devices := sorted({*pool.pod.resources, *pool.pod.claims})):
+        yield f"pools.{lock.run.pool}.pod", f"must have no devices on this machine, got {', '.join(devices)}"
 
 
 def locked_data(
@@ -87,27 +148,3 @@ def locked_data(
             f"`sweep generate {batch.lock.sweep} --update`",
         )
     return datasets.verified_data(dataset, cache, code=code)
-
-
-def render_tree(
-    lock: BatchLock,
-    tree: FileTree,
-    bases: Mapping[str, bytes],
-    settings: Settings,
-    *,
-    parent_folders: Mapping[int, str],
-) -> Manifests | tuple[Problem, ...]:
-    """Build an overlay that may not be written yet; return its manifests, or every problem. Raises ToolError."""
-    name, folder = lock.name, f"{ACTIVE}/{lock.name}"
-    unsafe = policy.check_kustomization(tree.files, bases, place=folder)
-    if unsafe:
-        return unsafe
-    with tempfile.TemporaryDirectory(prefix="sweep-build-") as scratch:
-        files.write_folder(Path(scratch) / folder, tree)
-        files.write_folder(Path(scratch) / "base", FileTree(bases))
-        built = kustomize.build(Path(scratch) / folder)
-    image = lock.program.container_image
-    problems = policy.check_batch(
-        name, settings, built, file=folder, image=image, parent_folders=parent_folders
-    )
-    return problems or built

@@ -7,7 +7,7 @@ from typing import Any
 
 from sweepledger import spec
 from sweepledger.errors import RepositoryError, SpecError
-from sweepledger.reader.yaml_edit import set_value
+from sweepledger.reader.yaml_edit import remove_key, set_value
 from sweepledger.repo import files
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.settings import Settings
@@ -34,7 +34,9 @@ def read_settings_text(root: Path) -> str:
 def edit_settings(
     text: str, values: Mapping[tuple[str, ...], Any], *, unpinned: bool = False
 ) -> SettingsEdit:
-    """Set values by the path of their keys. With `unpinned` an image may lack a digest.
+    """Set values by the path of their keys; None removes a key of the document.
+
+    With `unpinned` an image may lack a digest.
 
     Raises RepositoryError if the text cannot be changed safely, SpecError if the result is wrong.
     """
@@ -42,7 +44,7 @@ def edit_settings(
     for keys, value in values.items():
         before = text
         try:
-            text = set_value(text, keys, value)
+            text = remove_key(text, keys[0]) if value is None else set_value(text, keys, value)
         except ValueError as error:
             raise RepositoryError(
                 f"{SETTINGS_FILE} cannot be changed automatically: {error}",

@@ -230,7 +230,10 @@ def _unedited_files(
     return frozenset(owned)
 
 
-PLATFORM_BASES = ("collector/v1", "expiry/v1", "namespace/v1", "sync/v1")
+PLATFORM_BASES = (
+    *("collector/v1", "expiry/v1", "namespace/v1", "sync/v1"),
+    *("platform/admission/v1", "platform/argocd/v1", "platform/monitoring/v1"),
+)
 """Bases of the platform's files: the repository keeps its own, so that no newer version changes them."""
 
 
@@ -507,15 +510,15 @@ def _followed_url(settings: Settings, recorded: Bootstrap | None) -> str | None:
 
 def _edits(
     settings: Settings, request: BootstrapRequest, source: GitSource, recorded: Bootstrap | None
-) -> Mapping[tuple[str, ...], str | bool]:
+) -> Mapping[tuple[str, ...], object]:
     """Return the values to set, by key. Another address than before is set, so that a reviewer sees it."""
     mode = request.mode or settings.results.mode
-    edits: dict[tuple[str, ...], str | bool] = {
+    edits: dict[tuple[str, ...], object] = {
         ("controller",): request.controller.value,
         ("results", "mode"): mode.value,
     }
-    if request.monitoring is not None:
-        edits["monitoring", "enabled"] = request.monitoring
+    if request.monitoring is not None and request.monitoring is not settings.monitoring.enabled:
+        edits["monitoring",] = {} if request.monitoring else None
     if settings.branch != source.branch:
         edits["branch",] = source.branch
     if source.url != (_followed_url(settings, recorded) or source.url):

@@ -45,7 +45,7 @@ next: {next}             # or workflow, collector: who requests the next round o
 
 # Images by name; `sweep cluster pin trainer --tag v1` asks the registry for the digest and writes it here.
 # images:
-#   trainer: {{repository: registry.example.org/team/trainer, tag: v1}}
+#   trainer: registry.example.org/team/trainer:v1
 
 # Data by name; `sweep cluster data FOLDER` computes the digest.
 # datasets:

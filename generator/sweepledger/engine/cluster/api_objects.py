@@ -118,13 +118,6 @@ def require_list(response: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     return tuple(map(_require_shape, items))
 
 
-def continue_token(response: Mapping[str, Any]) -> str | None:
-    """Return the token for the next page of a list, or None on the last page."""
-    metadata = response.get("metadata")
-    token = metadata.get("continue") if isinstance(metadata, dict) else None
-    return token if isinstance(token, str) and token else None
-
-
 def excerpt(output: bytes) -> str:
     """Return the beginning of an output in quotes."""
     return repr(output[:EXCERPT_LENGTH].decode(errors="replace")) + (

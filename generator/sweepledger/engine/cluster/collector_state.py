@@ -101,11 +101,6 @@ class CollectorState:
         return f", and last succeeded {minutes} min ago"
 
 
-def unknown_collector(namespace: str, every_minutes: int) -> CollectorState:
-    """Return the state of a collector of which nothing is known."""
-    return CollectorState(namespace, every_minutes, is_known=False)
-
-
 def parse_collector(
     cron_job: Manifest | None,
     jobs: Sequence[Manifest],

@@ -182,9 +182,10 @@ class Kubectl:
         query = {"labelSelector": selector, "fieldSelector": fields, "limit": str(size)}
         for _ in range(MAX_PAGES):
             with self.parsed("get", "--raw", f"{path}?{urlencode(query)}") as response:
-                objects, token = api_objects.require_list(response), api_objects.continue_token(response)
+                objects = api_objects.require_list(response)
+                token = api_objects.text_at(response, "metadata", "continue")
             yield objects
-            if token is None:
+            if not token:
                 return
             query["continue"] = token
         raise ClusterError(f"the list at {path} has more than {MAX_PAGES} pages")

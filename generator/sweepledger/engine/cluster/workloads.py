@@ -121,7 +121,9 @@ def list_workloads(
     A kind that the server does not know has none. Raises ClusterError.
     """
     workloads: dict[tuple[str, str], list[Workload]] = {}
-    for path, kind in sorted({(api_path(shape), WORKLOAD_KINDS[shape]) for shape in shapes}, key=_path):
+    for path, kind in sorted(
+        {(api_path(shape), WORKLOAD_KINDS[shape]) for shape in shapes}, key=lambda pair: pair[0]
+    ):
         try:
             for page in kubectl.pages(path.format(namespace), BATCH_LABEL):
                 for manifest in page:
@@ -134,10 +136,6 @@ def list_workloads(
             if error.reason not in ABSENT:
                 raise
     return {key: BatchWorkloads(tuple(listed)) for key, listed in workloads.items()}
-
-
-def _path(pair: tuple[str, Kind]) -> str:
-    return pair[0]
 
 
 def parse_workload(manifest: Manifest, kind: Kind) -> Workload:

@@ -11,7 +11,7 @@ from pathlib import Path
 from sweepledger import storage
 from sweepledger.engine import termination
 from sweepledger.engine.local.job_controller import FailedAttempt, IndexState
-from sweepledger.engine.local.job_spec import BatchSpec
+from sweepledger.engine.local.local_batch import LocalBatch
 from sweepledger.engine.termination import ExpectedRecord, Termination
 from sweepledger.formats import record_json as record_format
 from sweepledger.safe_open import read_regular
@@ -27,10 +27,10 @@ LONGEST_LINE = 300
 """Characters of a line of output that progress shows."""
 
 
-def expected_record(batch: BatchSpec, index: int) -> ExpectedRecord:
+def expected_record(batch: LocalBatch, index: int) -> ExpectedRecord:
     """Return what the records of an index must contain."""
-    table, row = batch.table, batch.table.rows[index]
-    return ExpectedRecord(batch.name, index, row.trial, row.digest, table.code, table.data, row.seed)
+    row = batch.trials[index]
+    return ExpectedRecord(batch.name, index, row.trial, row.digest, batch.code, batch.data, row.seed)
 
 
 def read_attempts(folder: Path, expected: ExpectedRecord, codes: Mapping[str, int]) -> IndexState:

@@ -8,7 +8,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -38,21 +38,13 @@ from sweepledger.engine.local.job_controller import (
     RefuseEdit,
     StartPod,
 )
-from sweepledger.engine.local.job_spec import JobSpec, ResourceAmounts
+from sweepledger.engine.local.local_batch import LocalBatch, ResourceAmounts
 from sweepledger.engine.local.node import Node, PodExit
 from sweepledger.engine.local.pods import DesiredBatch, LocalPod
 from sweepledger.structs.record import Status
 
 MAX_PASSES = 8
 """Decisions per step: created Jobs start pods, and finished Jobs free capacity; the rest waits for the next step."""
-
-
-@dataclass(frozen=True, slots=True)
-class _DesiredJob:
-    """A desired Job and its batch."""
-
-    desired: DesiredBatch
-    job: JobSpec
 
 
 def steady_clock() -> Callable[[], float]:
@@ -86,7 +78,7 @@ class LocalEngine:
         self._left: dict[str, list[str]] = {}
         """By the state of the code, ended pods whose folders others can have."""
         self._ended: list[PodExit] = []
-        self._known: dict[str, _DesiredJob] = {}
+        self._desired: dict[str, DesiredBatch] = {}
         self._indexes: dict[str, IndexStates] = {}
         self._codes: dict[str, int] = {}
         self._failed_pods = Counter[tuple[str, int]]()
@@ -142,35 +134,31 @@ class LocalEngine:
     @property
     def is_settled(self) -> bool:
         """Whether every desired Job has its condition, and no pod is left."""
-        entries = (self._entries.get(name) for name in self._known)
+        entries = (self._entries.get(name) for name in self._desired)
         return not self._pods and all(entry is not None and entry.condition for entry in entries)
 
     def progress(self) -> dict[str, BatchProgress]:
         """Return the number of trials in each state, by desired batch."""
-        by_batch: dict[str, BatchProgress] = {}
-        for name, known in self._known.items():
-            progress = self._progress(name, known.job)
-            batch = known.job.batch
-            by_batch[batch] = by_batch[batch].plus(progress) if batch in by_batch else progress
-        return by_batch
+        return {name: self._progress(desired.batch) for name, desired in self._desired.items()}
 
-    def _progress(self, name: str, job: JobSpec) -> BatchProgress:
-        states = self._indexes.get(name) or IndexStates()
+    def _progress(self, batch: LocalBatch) -> BatchProgress:
+        states = self._indexes.get(batch.name) or IndexStates()
         ok, diverged, pruned = (states.results[each] for each in (Status.OK, Status.DIVERGED, Status.PRUNED))
-        entry = self._entries.get(name)
+        entry = self._entries.get(batch.name)
         if entry is not None and entry.condition:
-            failed = len(job.indexes) - states.finished
+            failed = len(batch.indexes) - states.finished
         else:
-            failed = job_controller.given_up(job, states)
-        running = sum(self._running(pod, states) for pod in self._pods.values() if pod.job.name == name)
-        return BatchProgress(len(job.indexes), ok, diverged, failed, running, pruned)
+            failed = job_controller.given_up(batch, states)
+        pods = (pod for pod in self._pods.values() if pod.batch.name == batch.name)
+        running = sum(self._running(pod, states) for pod in pods)
+        return BatchProgress(len(batch.indexes), ok, diverged, failed, running, pruned)
 
     def _running(self, pod: LocalPod, states: Mapping[int, IndexState]) -> int:
         """Return how many rows of a pod run, as far as their records were read."""
-        if pod.job.pack is None:
+        if pod.batch.pack is None:
             return 1
-        left = sum(job_controller.is_open(pod.job, states.get(row, IndexState())) for row in pod.rows)
-        return min(left, pod.job.pack.at_once)
+        left = sum(job_controller.is_open(pod.batch, states.get(row, IndexState())) for row in pod.rows)
+        return min(left, pod.batch.pack.at_once)
 
     def step(
         self, desired: Sequence[DesiredBatch], *, untouched: Collection[str] = ()
@@ -182,19 +170,23 @@ class LocalEngine:
         """
         if self._without_gpu:
             desired = [replace(item, batch=machine.without_gpus(item.batch)) for item in desired]
-        self._known = {job.name: _DesiredJob(item, job) for item in desired for job in item.batch.jobs}
+        self._desired = {item.batch.name: item for item in desired}
         history = list(self._collect())
-        for name in self._known:
-            self._observe(name)
+        for name, item in self._desired.items():
+            if name not in self._indexes:
+                # Of a new Job, all records are read; later only those of ended pods.
+                self._indexes[name] = IndexStates()
+                for index in item.batch.indexes:
+                    self._refresh(item.batch, index)
         held = self.held(desired)
         history += self._pauses(held)
         desired = [
-            replace(item, batch=machine.paused(item.batch)) if item in held else item for item in desired
+            replace(item, batch=replace(item.batch, is_paused=True)) if item in held else item
+            for item in desired
         ]
-        kept = [name for name, entry in self._entries.items() if entry.batch in untouched]
         for _ in range(MAX_PASSES):
             actions = job_controller.reconcile(
-                [item.batch for item in desired], self._observed(), self._clock(), untouched=kept
+                [item.batch for item in desired], self._observed(), self._clock(), untouched=untouched
             )
             acted = [event for action in actions for event in self._act(action)]
             if any(isinstance(action, CreateJob | FinishJob | PruneJob) for action in actions):
@@ -233,21 +225,13 @@ class LocalEngine:
                 self._reported.add(name)
                 yield events.BatchPaused(name, tuple(self._failures[name]), counts[name].open)
 
-    def _observe(self, name: str) -> None:
-        """Read all records of a new Job; later only the records of ended pods are read."""
-        if name not in self._indexes:
-            self._indexes[name] = IndexStates()
-            for index in self._known[name].job.indexes:
-                self._refresh(self._known[name], index)
-
-    def _refresh(self, known: _DesiredJob, index: int) -> IndexState:
-        batch, job = known.desired.batch, known.job
-        folder = volumes.trial_folder(self._folders, job, index)
+    def _refresh(self, batch: LocalBatch, index: int) -> IndexState:
+        folder = volumes.trial_folder(self._folders, batch, index)
         state = attempt_records.read_attempts(
             folder, attempt_records.expected_record(batch, index), self._codes
         )
         if state != IndexState():
-            self._indexes.setdefault(job.name, IndexStates())[index] = state
+            self._indexes.setdefault(batch.name, IndexStates())[index] = state
         return state
 
     def _observed(self) -> ObservedState:
@@ -262,41 +246,38 @@ class LocalEngine:
     def _act(self, action: Action) -> Iterator[EngineEvent]:
         match action:
             case CreateJob(name):
-                yield self._create(name)
+                batch = self._desired[name].batch
+                volumes.write_files(self._folders, batch)
+                self._entries[name] = store.JobEntry(batch.digest, self._clock())
+                yield events.JobCreated(name)
             case RefuseEdit(name):
                 if name not in self._refused:
                     self._refused.add(name)
-                    yield events.EditRefused(self._known[name].job.batch, name)
+                    yield events.EditRefused(name)
             case StartPod(name, index, failures):
-                yield from self._start(self._known[name], index, failures)
+                yield from self._start(self._desired[name], index, failures)
             case KillPod(uid, reason):
                 self._pods[uid] = replace(self._pods[uid], stopping=reason)
                 self._node.stop(uid)
             case FinishJob(name, condition, reason):
-                entry = replace(self._entries[name], condition=condition, reason=reason)
-                self._entries[name] = entry
-                yield events.JobFinished(entry.batch, name, condition, reason)
+                self._entries[name] = replace(self._entries[name], condition=condition, reason=reason)
+                yield events.JobFinished(name, condition, reason)
             case PruneJob(name):
-                volumes.remove_configs(self._folders, name)
+                volumes.remove_files(self._folders, name)
                 self._indexes.pop(name, None)
                 self._refused.discard(name)
-                yield events.JobPruned(self._entries.pop(name).batch, name)
+                self._entries.pop(name)
+                yield events.JobPruned(name)
 
-    def _create(self, name: str) -> EngineEvent:
-        known = self._known[name]
-        volumes.write_configs(self._folders, known.desired.batch, known.job)
-        self._entries[name] = store.JobEntry(str(uuid4()), known.job.batch, known.job.digest, self._clock())
-        return events.JobCreated(known.job.batch, name)
-
-    def _start(self, known: _DesiredJob, index: int, failures: int) -> Iterator[EngineEvent]:
-        job = known.job
-        before = {row: self._indexes[job.name].get(row, IndexState()) for row in job.rows(index)}
-        if {row: self._refresh(known, row) for row in before} != before:
+    def _start(self, desired: DesiredBatch, index: int, failures: int) -> Iterator[EngineEvent]:
+        batch = desired.batch
+        before = {row: self._indexes[batch.name].get(row, IndexState()) for row in batch.rows(index)}
+        if {row: self._refresh(batch, row) for row in before} != before:
             return  # a record has appeared since the decision
-        volumes.write_configs(self._folders, known.desired.batch, job)
-        if job.pack is not None:
-            failures = self._failed_pods[job.name, index]
-        pod = LocalPod(known.desired, job, index, failures, str(uuid4()), self._clock())
+        volumes.write_files(self._folders, batch)
+        if batch.pack is not None:
+            failures = self._failed_pods[batch.name, index]
+        pod = LocalPod(desired, index, failures, str(uuid4()), self._clock())
         devices = pods.choose_devices(pod, self._pods.values(), self.capacity)
         pod = replace(pod, cpus=devices.cpus, gpus=devices.gpus)
         if pods.can_share_copies(pod) and (left := self._left.get(pod.desired.code_state)):
@@ -305,7 +286,7 @@ class LocalEngine:
         self._pods[pod.uid] = pod
         self._node.start(launch)
         for row, state in before.items():
-            if job_controller.is_open(job, state):
+            if job_controller.is_open(batch, state):
                 yield events.PodStarted(pod.attempt(row, len(state.failures)))
 
     def _collect(self) -> Iterator[EngineEvent]:
@@ -315,13 +296,13 @@ class LocalEngine:
             pod_exit = self._ended[0]
             pod = self._pods[pod_exit.uid]
             self._codes[pod.uid] = pod_exit.code
-            self._failed_pods[pod.job.name, pod.index] += pod_exit.code != 0
+            self._failed_pods[pod.batch.name, pod.index] += pod_exit.code != 0
             now = self._clock()
             ended = tuple(pods.settle_pod(pod, pod_exit, self._folders, now))
-            if pod.job.pack is None:  # of several rows, it does not say when each ran
+            if pod.batch.pack is None:  # of several rows, it does not say when each ran
                 store.add_observed(
                     self._folders.state,
-                    store.ObservedPod(pod.job.batch, pod.index, pod.uid, pod.started, max(pod.started, now)),
+                    store.ObservedPod(pod.batch.name, pod.index, pod.uid, pod.started, max(pod.started, now)),
                 )
             del self._pods[pod.uid], self._ended[0]
             # With another reason, a process of it may go on.
@@ -331,19 +312,20 @@ class LocalEngine:
             else:
                 volumes.remove_pod(self._folders, pod.uid)
             for row in pod.rows:
-                self._refresh(_DesiredJob(pod.desired, pod.job), row)
+                self._refresh(pod.batch, row)
             for event in ended:
-                yield from self._ended_events(pod.job, event)
+                yield from self._ended_events(pod.batch, event)
 
-    def _ended_events(self, job: JobSpec, event: events.PodEnded) -> Iterator[EngineEvent]:
+    def _ended_events(self, batch: LocalBatch, event: events.PodEnded) -> Iterator[EngineEvent]:
         """Yield that an attempt ended, and when the next one follows."""
-        row, entry = event.attempt.index, self._entries.get(job.name)
-        state = None if entry is None or job.name not in self._known else self._state(job.name, entry)
-        if state is None or not job_controller.is_retried(job, state, row, self._clock()):
+        name, row = batch.name, event.attempt.index
+        entry = self._entries.get(name)
+        state = None if entry is None or name not in self._desired else self._state(name, entry)
+        if state is None or not job_controller.is_retried(batch, state, row, self._clock()):
             if event.status.kind is Status.FAILED:
-                self._failures.setdefault(job.batch, []).append(event.error)
+                self._failures.setdefault(name, []).append(event.error)
             yield event
             return
-        yield replace(event, attempts=max(job.retries, event.attempt.number) + 1)
-        until = job_controller.retry_at(job, state.indexes.get(row, IndexState()))
-        yield events.RetryScheduled(job.batch, job.name, row, until)
+        yield replace(event, attempts=max(batch.retries, event.attempt.number) + 1)
+        until = job_controller.retry_at(state.indexes.get(row, IndexState()))
+        yield events.RetryScheduled(name, row, until)

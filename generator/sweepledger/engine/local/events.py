@@ -12,7 +12,6 @@ class PodAttempt:
     """The attempt that an event belongs to."""
 
     batch: str
-    job: str
     index: int
     trial: str
     uid: str
@@ -25,15 +24,13 @@ class JobCreated:
     """A Job was created."""
 
     batch: str
-    job: str
 
 
 @dataclass(frozen=True, slots=True)
 class EditRefused:
-    """The manifest or ConfigMaps of a Job changed, which is ignored because they are immutable."""
+    """A batch that runs has changed, which is ignored because Jobs are immutable."""
 
     batch: str
-    job: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +62,6 @@ class RetryScheduled:
     """A failed trial will be retried."""
 
     batch: str
-    job: str
     index: int
     until: float
     """Earliest time of the next attempt, in seconds since 1970."""
@@ -76,7 +72,6 @@ class JobFinished:
     """A Job has ended with a condition."""
 
     batch: str
-    job: str
     condition: JobCondition
     reason: str
 
@@ -86,7 +81,6 @@ class JobPruned:
     """A Job that is not desired any more was deleted; its records remain."""
 
     batch: str
-    job: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +115,3 @@ class BatchProgress:
     def open(self) -> int:
         """Trials that wait for a pod."""
         return self.total - self.ok - self.pruned - self.diverged - self.failed - self.running
-
-    def plus(self, other: "BatchProgress") -> "BatchProgress":
-        """Return the sums of both."""
-        return BatchProgress(
-            self.total + other.total,
-            self.ok + other.ok,
-            self.diverged + other.diverged,
-            self.failed + other.failed,
-            self.running + other.running,
-            self.pruned + other.pruned,
-        )

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import islice
 
-from sweepledger.engine.local.job_spec import BatchSpec, FailureAction, JobSpec, ResourceAmounts
+from sweepledger.engine.local.local_batch import LocalBatch, ResourceAmounts
+from sweepledger.structs.kubernetes import BAD_HYPERPARAMETERS, BAD_SWEEP, DISRUPTED
 from sweepledger.structs.record import Status
 
 
@@ -129,7 +130,7 @@ class CreateJob:
 
 @dataclass(frozen=True, slots=True)
 class RefuseEdit:
-    """Report that the manifest of a Job changed, which is ignored because Jobs are immutable."""
+    """Report that a batch changed after its Job was created, which is ignored because Jobs are immutable."""
 
     job: str
 
@@ -172,55 +173,50 @@ class PruneJob:
 Action = CreateJob | RefuseEdit | StartPod | KillPod | FinishJob | PruneJob
 
 
-BAD_SWEEP = 43
-"""The exit code with which a trial stops its whole batch."""
-
 MIN_DELAY_SECONDS = 1.0
 MAX_DELAY_SECONDS = 60.0
 """Kubernetes waits 10 s to 6 min, so that another node may become free; one machine needs only a pause."""
 
 
 def reconcile(
-    desired: Sequence[BatchSpec], observed: ObservedState, now: float, *, untouched: Collection[str] = ()
+    desired: Sequence[LocalBatch], observed: ObservedState, now: float, *, untouched: Collection[str] = ()
 ) -> tuple[Action, ...]:
-    """Return the next actions; `untouched` Jobs are desired, but their manifests are unknown, so they are kept."""
+    """Return the next actions; `untouched` Jobs are desired, but what they run is unknown, so they are kept."""
     pods: dict[str, list[PodState]] = {}
     for pod in observed.pods:
         pods.setdefault(pod.job, []).append(pod)
-    names = {job.name for batch in desired for job in batch.jobs} | set(untouched)
-    actions = list(_prune(sorted(set(observed.jobs) - names), pods))
+    names = {job.name for job in desired} | set(untouched)
+    actions: list[Action] = []
+    for name in sorted(set(observed.jobs) - names):
+        actions += _kill(pods.get(name, []), "pruned") if pods.get(name) else [PruneJob(name)]
     free = _FreeCapacity(observed)
-    for batch in desired:
-        stopped = any(_is_bad_sweep(job, observed.jobs.get(job.name)) for job in batch.jobs)
-        for job in batch.jobs:
-            state = observed.jobs.get(job.name)
-            actions += _decide(job, state, pods.get(job.name, []), free, now, stopped=stopped)
+    for job in desired:
+        actions += _decide(job, observed.jobs.get(job.name), pods.get(job.name, []), free, now)
     return tuple(actions)
 
 
-def retry_at(job: JobSpec, state: IndexState) -> float:
+def retry_at(state: IndexState) -> float:
     """Return the earliest time of the next attempt, which is later after each failure, by the records' clock."""
-    counted = _counted(job, state)
-    if not counted:
+    if not state.failures:
         return 0.0
-    doublings = min(len(counted) - 1, 16)  # so that the power stays finite
-    return counted[-1].at + min(MIN_DELAY_SECONDS * float(2**doublings), MAX_DELAY_SECONDS)
+    doublings = min(len(state.failures) - 1, 16)  # so that the power stays finite
+    return state.failures[-1].at + min(MIN_DELAY_SECONDS * float(2**doublings), MAX_DELAY_SECONDS)
 
 
-def is_open(job: JobSpec, state: IndexState) -> bool:
+def is_open(job: LocalBatch, state: IndexState) -> bool:
     """Return whether an index may have another attempt, as far as its Job has not ended."""
     return state.result is None and not _is_lost(job, state)
 
 
-def given_up(job: JobSpec, states: IndexStates) -> int:
+def given_up(job: LocalBatch, states: IndexStates) -> int:
     """Return how many indexes have failed without a result and without another attempt."""
     return sum(state.result is None and _is_lost(job, state) for state in states.failing.values())
 
 
-def is_retried(job: JobSpec, state: JobState, index: int, now: float) -> bool:
+def is_retried(job: LocalBatch, state: JobState, index: int, now: float) -> bool:
     """Return whether a failed index will have another attempt: it may, and its Job continues."""
     known = state.indexes.get(index, IndexState())
-    return state.condition is None and is_open(job, known) and _end(job, state, now, stopped=False) is None
+    return state.condition is None and is_open(job, known) and _end(job, state, now) is None
 
 
 class _FreeCapacity:
@@ -244,25 +240,16 @@ class _FreeCapacity:
         return True
 
 
-def _prune(names: Iterable[str], pods: Mapping[str, list[PodState]]) -> Iterator[Action]:
-    for name in names:
-        yield from _kill(pods.get(name, []), "pruned")
-        if not pods.get(name):
-            yield PruneJob(name)
-
-
 def _kill(pods: Iterable[PodState], reason: str) -> Iterator[KillPod]:
     return (KillPod(pod.uid, reason) for pod in pods if not pod.stopping)
 
 
 def _decide(
-    job: JobSpec,
+    job: LocalBatch,
     state: JobState | None,
     pods: list[PodState],
     free: _FreeCapacity,
     now: float,
-    *,
-    stopped: bool,
 ) -> Iterator[Action]:
     if state is None:
         yield CreateJob(job.name)
@@ -270,25 +257,21 @@ def _decide(
         yield RefuseEdit(job.name)
     elif state.condition is not None:
         yield from _kill(pods, "finished")
-    elif (end := _end(job, state, now, stopped=stopped)) is not None:
+    elif (end := _end(job, state, now)) is not None:
         yield from _kill(pods, end.reason)
         if not pods:
             yield end
     else:
-        yield from _overdue(job, pods, now)
+        if job.pod_deadline is not None:
+            late = (pod for pod in pods if now - pod.started > (job.pod_deadline or 0))
+            yield from _kill(late, "deadline")
         if job.is_paused:
             return
         yield from _starts(job, state, pods, free, now)
 
 
-def _overdue(job: JobSpec, pods: list[PodState], now: float) -> Iterator[Action]:
-    if job.pod.deadline is not None:
-        late = (pod for pod in pods if now - pod.started > (job.pod.deadline or 0))
-        yield from _kill(late, "deadline")
-
-
 def _starts(
-    job: JobSpec, state: JobState, pods: list[PodState], free: _FreeCapacity, now: float
+    job: LocalBatch, state: JobState, pods: list[PodState], free: _FreeCapacity, now: float
 ) -> Iterator[Action]:
     busy = {pod.index for pod in pods}
     ready = (
@@ -297,46 +280,39 @@ def _starts(
         if number not in busy and any(_is_ready(job, state, row, now) for row in rows)
     )
     for number in islice(ready, max(0, job.parallelism - len(pods))):
-        if not free.take(job.pod.requests):
+        if not free.take(job.requests):
             return
         failures = 0 if job.pack else len(state.indexes.get(number, IndexState()).failures)
         yield StartPod(job.name, number, failures)
 
 
-def _is_ready(job: JobSpec, state: JobState, index: int, now: float) -> bool:
+def _is_ready(job: LocalBatch, state: JobState, index: int, now: float) -> bool:
     known = state.indexes.get(index)
     if known is None:
         return True
     if not is_open(job, known):
         return False
-    at = retry_at(job, known)
+    at = retry_at(known)
     # A record from the future means that the clock was set back, which must not delay the next attempt.
     future = bool(known.failures) and known.failures[-1].at > now
     return at <= now or future
 
 
-def _end(job: JobSpec, state: JobState, now: float, *, stopped: bool) -> FinishJob | None:
+def _end(job: LocalBatch, state: JobState, now: float) -> FinishJob | None:
     """Return the condition that a Job has reached, if any."""
     done = state.indexes.successes
     if done == len(job.indexes):
         return FinishJob(job.name, JobCondition.COMPLETE, "CompletionsReached")
-    reason = _policy(job, state) or _exhausted(job, state, done)
-    if reason is None and stopped:
-        reason = "BatchStopped"
+    failures = (failure for known in state.indexes.failing.values() for failure in known.failures)
+    is_wrong = any(failure.code == BAD_SWEEP for failure in failures)
+    reason = "PodFailurePolicy" if is_wrong else _exhausted(job, state, done)
     is_timed = job.deadline is not None and not job.is_paused
     if reason is None and is_timed and now - state.created > (job.deadline or 0):
         reason = "DeadlineExceeded"
     return None if reason is None else FinishJob(job.name, JobCondition.FAILED, reason)
 
 
-def _policy(job: JobSpec, state: JobState) -> str | None:
-    """Return a reason if a rule fails the whole Job."""
-    failures = (failure for known in state.indexes.failing.values() for failure in known.failures)
-    failed = any(job.failure_action(failure.code) is FailureAction.FAIL_JOB for failure in failures)
-    return "PodFailurePolicy" if failed else None
-
-
-def _exhausted(job: JobSpec, state: JobState, done: int) -> str | None:
+def _exhausted(job: LocalBatch, state: JobState, done: int) -> str | None:
     """Return a reason if too many indexes have failed."""
     lost = state.indexes.finished - done + given_up(job, state.indexes)
     if done + lost == len(job.indexes):
@@ -344,24 +320,10 @@ def _exhausted(job: JobSpec, state: JobState, done: int) -> str | None:
     return "MaxFailedIndexesExceeded" if job.max_failed is not None and lost > job.max_failed else None
 
 
-def _counted(job: JobSpec, state: IndexState) -> list[FailedAttempt]:
-    return [
-        failure for failure in state.failures if job.failure_action(failure.code) is not FailureAction.IGNORE
-    ]
-
-
-def _is_lost(job: JobSpec, state: IndexState) -> bool:
+def _is_lost(job: LocalBatch, state: IndexState) -> bool:
     """Return whether an index has failed without another attempt."""
     if state.result is not None:
         return not state.result.is_success
-    if any(job.failure_action(failure.code) is FailureAction.FAIL_INDEX for failure in state.failures):
+    if any(failure.code in {BAD_HYPERPARAMETERS, DISRUPTED} for failure in state.failures):
         return True
-    return len(_counted(job, state)) > job.retries
-
-
-def _is_bad_sweep(job: JobSpec, state: JobState | None) -> bool:
-    if state is None or job.failure_action(BAD_SWEEP) is not FailureAction.FAIL_JOB:
-        return False
-    return any(
-        failure.code == BAD_SWEEP for known in state.indexes.failing.values() for failure in known.failures
-    )
+    return len(state.failures) > job.retries

@@ -2,16 +2,14 @@
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from sweepledger import process
-from sweepledger.engine.local.job_spec import BatchSpec, JobSpec, ResourceAmounts
+from sweepledger.engine.local.local_batch import LocalBatch, ResourceAmounts
 from sweepledger.problems import Problem
 from sweepledger.process import LimitExceededError, Limits
-from sweepledger.structs.run_config import Pack, RunningState
 
 PROBLEM_CODE = "resources-lacking"
 MEBIBYTE = 1 << 20
@@ -65,78 +63,42 @@ def count_gpus(listing: str) -> int:
     return sum(line.startswith("GPU ") for line in listing.splitlines())
 
 
-def paused(batch: BatchSpec) -> BatchSpec:
-    """Return the batch so that no further pod starts; those that run go on."""
-    return replace(batch, jobs=tuple(replace(job, is_paused=True) for job in batch.jobs))
-
-
-def without_gpus(batch: BatchSpec) -> BatchSpec:
+def without_gpus(batch: LocalBatch) -> LocalBatch:
     """Return the batch with requests for no GPUs; the limits remain, so that records show the difference."""
-    return replace(batch, jobs=tuple(_without_gpus(job) for job in batch.jobs))
+    return replace(batch, requests=replace(batch.requests, gpus=0))
 
 
-def _without_gpus(job: JobSpec) -> JobSpec:
-    return replace(job, pod=replace(job.pod, requests=replace(job.pod.requests, gpus=0)))
-
-
-def with_parallelism(batch: BatchSpec, trials: int | None) -> BatchSpec:
+def with_parallelism(batch: LocalBatch, trials: int | None) -> LocalBatch:
     """Return the batch with so many trials at once; None: unchanged. What fits the machine is another limit."""
     if trials is None:
         return batch
-    return replace(batch, jobs=tuple(_with_parallelism(job, trials) for job in batch.jobs))
+    at_once = 1 if batch.pack is None else min(batch.pack.at_once, trials)
+    return replace(_with_at_once(batch, at_once), parallelism=trials // at_once)
 
 
-def running(batch: BatchSpec, state: RunningState) -> BatchSpec:
-    """Return the batch as it runs now."""
-    changed = batch if batch.jobs[0].has_own_row else with_parallelism(batch, state.parallelism)
-    return replace(changed, jobs=tuple(replace(job, is_paused=state.paused) for job in changed.jobs))
-
-
-def _with_parallelism(job: JobSpec, trials: int) -> JobSpec:
-    if job.pack is None:
-        return replace(job, parallelism=trials)
-    at_once = min(job.pack.at_once, trials)
-    return replace(_smaller(job, job.pack, at_once), parallelism=trials // at_once)
-
-
-def fitted(batch: BatchSpec, has: ResourceAmounts) -> BatchSpec:
+def fitted(batch: LocalBatch, has: ResourceAmounts) -> LocalBatch:
     """Return the batch with fewer trials at once in a pod, if the machine is too small for as many as it says."""
-    return replace(batch, jobs=tuple(_fitted(job, has) for job in batch.jobs))
+    most = 0 if batch.pack is None else batch.pack.at_once
+    smaller = (_with_at_once(batch, at_once) for at_once in range(most, 0, -1))
+    return next((each for each in smaller if each.requests.fits(has)), batch)
 
 
-def _fitted(job: JobSpec, has: ResourceAmounts) -> JobSpec:
-    if job.pack is None:
-        return job
-    smaller = (_smaller(job, job.pack, at_once) for at_once in range(job.pack.at_once, 0, -1))
-    return next((each for each in smaller if each.pod.requests.fits(has)), job)
-
-
-def _smaller(job: JobSpec, pack: Pack, at_once: int) -> JobSpec:
-    """Return the Job with fewer trials at once in a pod, which needs that much less."""
+def _with_at_once(batch: LocalBatch, at_once: int) -> LocalBatch:
+    """Return the batch with so many trials at once in a pod, which needs that much less."""
+    if batch.pack is None:
+        return batch
     requests, limits = (
-        amounts.share(at_once, pack.at_once) for amounts in (job.pod.requests, job.pod.limits)
+        amounts.share(at_once, batch.pack.at_once) for amounts in (batch.requests, batch.limits)
     )
-    return replace(
-        job,
-        pack=replace(pack, at_once=at_once),
-        pod=replace(job.pod, requests=requests, limits=limits),
-    )
+    return replace(batch, pack=replace(batch.pack, at_once=at_once), requests=requests, limits=limits)
 
 
 def capacity_problems(
-    batches: Sequence[BatchSpec], has: ResourceAmounts, *, without_gpu: bool = False
+    batch: LocalBatch, has: ResourceAmounts, *, without_gpu: bool = False
 ) -> tuple[Problem, ...]:
-    """Return a problem for every batch with a pod that does not fit the machine."""
-    return tuple(
-        problem for batch in batches for problem in _batch_problems(batch, has, without_gpu=without_gpu)
-    )
-
-
-def _batch_problems(batch: BatchSpec, has: ResourceAmounts, *, without_gpu: bool) -> Iterator[Problem]:
-    requests = {job.pod.requests for job in batch.jobs}
-    gpus = 0 if without_gpu else max(amounts.gpus for amounts in requests)
-    milli_cpus = max(amounts.milli_cpus for amounts in requests)
-    memory = max(amounts.memory for amounts in requests)
+    """Return a problem if a pod of a batch does not fit the machine."""
+    milli_cpus, memory = batch.requests.milli_cpus, batch.requests.memory
+    gpus = 0 if without_gpu else batch.requests.gpus
     lacks = [
         text
         for text, more in (
@@ -147,7 +109,7 @@ def _batch_problems(batch: BatchSpec, has: ResourceAmounts, *, without_gpu: bool
         if more
     ]
     if not lacks:
-        return
+        return ()
     only_gpus = gpus > has.gpus and len(lacks) == 1
     hint = (
         "`sweep cluster local --without-gpu` runs the trials without GPUs and marks their records"
@@ -155,4 +117,4 @@ def _batch_problems(batch: BatchSpec, has: ResourceAmounts, *, without_gpu: bool
         else None
     )
     message = f"each trial of {batch.name} requests more than this machine has: {', '.join(lacks)}"
-    yield Problem(f"overlays/active/{batch.name}", 0, 0, "resources", message, PROBLEM_CODE, hint)
+    return (Problem(f"overlays/active/{batch.name}", 0, 0, "resources", message, PROBLEM_CODE, hint),)

@@ -27,7 +27,8 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
-from types import ModuleType
+from importlib.machinery import SourceFileLoader
+from types import CodeType, ModuleType
 from typing import IO, Any
 
 from sweepledger import process_tree
@@ -166,7 +167,7 @@ def serve(control: socket.socket, variable: str, path: str) -> None:
     for name in PRELOADED:
         __import__(name)
     # Read before any trial runs: one that edits this file does not get its own code into the server.
-    trusted = _read(path)
+    trusted = _trusted(path)
     launchers: dict[bytes, Launcher] = {}
     gc.freeze()
     find = functools.partial(_find, launchers=launchers, trusted=trusted)
@@ -209,30 +210,41 @@ def _state(path: str) -> tuple[int, ...]:
     return ()
 
 
-def _find(path: str | None, launchers: dict[bytes, Launcher], trusted: bytes) -> Launcher | None:
+def _find(
+    path: str | None, launchers: dict[bytes, Launcher], trusted: dict[bytes, CodeType]
+) -> Launcher | None:
     """Return a launcher that a fork can run; None if only a new process can say what is wrong with it."""
     if path is None or not (text := _read(path)):
         return None
     if text not in launchers:
         try:
-            launchers[text] = _load(text, path, is_trusted=text == trusted)
+            launchers[text] = (
+                _executed(text, trusted[text])
+                if text in trusted
+                else Launcher(path, ModuleType("__main__"), compile(text, path, "exec"), None)
+            )
         except (SyntaxError, ValueError):
             return None
         gc.freeze()
     return replace(launchers[text], path=path)
 
 
-def _load(text: bytes, path: str, *, is_trusted: bool) -> Launcher:
-    """Compile a launcher, and execute its definitions if it is trusted. Raises SyntaxError and ValueError."""
-    module = ModuleType("__main__")
-    if not is_trusted or not text.endswith(ENTRY):
-        return Launcher(path, module, compile(text, path, "exec"), None)
-    definitions = text.removesuffix(ENTRY)
-    exec(compile(definitions, path, "exec"), module.__dict__)  # noqa: S102 - a launcher of the package
+def _trusted(path: str) -> dict[bytes, CodeType]:
+    """Return the compiled launcher of the package by its text, which Python caches as that of a module."""
+    with contextlib.suppress(OSError, SyntaxError, ValueError):
+        text, code = _read(path), SourceFileLoader("launch", path).get_code("launch")
+        return {text: code} if code and text.endswith(ENTRY) else {}
+    return {}
+
+
+def _executed(text: bytes, code: CodeType) -> Launcher:
+    """Execute the definitions of a launcher, and return it with what is left to execute."""
+    module = ModuleType("launch")
+    exec(code, module.__dict__)  # noqa: S102 - a launcher of the package
     module.__dict__["warm_up"]()
-    names = dict(module.__dict__)
-    entry = compile(b"\n" * definitions.count(b"\n") + ENTRY, path, "exec")  # with its line numbers
-    return Launcher(path, module, entry, names)
+    module.__name__ = "__main__"
+    entry = compile(b"\n" * text.removesuffix(ENTRY).count(b"\n") + ENTRY, "launch", "exec")
+    return Launcher("", module, entry, dict(module.__dict__))
 
 
 class _Workers:

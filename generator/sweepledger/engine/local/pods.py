@@ -13,7 +13,7 @@ from types import MappingProxyType
 from sweepledger.engine.local import attempt_records, environment, events, job_controller, machine, volumes
 from sweepledger.engine.local.environment import HostVariables, PathTranslation
 from sweepledger.engine.local.job_controller import PodState
-from sweepledger.engine.local.job_spec import BatchSpec, JobSpec, ResourceAmounts
+from sweepledger.engine.local.local_batch import LocalBatch, ResourceAmounts
 from sweepledger.engine.local.node import Launch, PodExit
 from sweepledger.engine.local.volumes import STDERR_FILE, TERMINATION_FILE, StateFolders
 from sweepledger.engine.termination import ExpectedRecord, Termination
@@ -34,9 +34,9 @@ PACK_JOURNAL = ".pack"
 
 @dataclass(frozen=True, slots=True)
 class DesiredBatch:
-    """A desired batch, and the folders that its manifests do not contain."""
+    """A desired batch, and the folders of its code and data."""
 
-    batch: BatchSpec
+    batch: LocalBatch
     code: Path
     """Folder of the code tree, of which launchers make a copy for each trial."""
     data: Path | None = None
@@ -60,7 +60,6 @@ class LocalPod:
     """A pod that has not ended."""
 
     desired: DesiredBatch
-    job: JobSpec
     index: int
     """The row, or the number of a pod that runs several."""
     failures: int
@@ -72,21 +71,26 @@ class LocalPod:
     gpus: tuple[int, ...] = ()
 
     @property
+    def batch(self) -> LocalBatch:
+        """The batch that it belongs to."""
+        return self.desired.batch
+
+    @property
     def state(self) -> PodState:
         """The pod as the Job controller observes it."""
         stopping = self.stopping is not None
-        requests = self.job.pod.requests
-        return PodState(self.uid, self.job.name, self.index, self.started, requests, stopping=stopping)
+        requests = self.batch.requests
+        return PodState(self.uid, self.batch.name, self.index, self.started, requests, stopping=stopping)
 
     @property
     def rows(self) -> tuple[int, ...]:
         """The rows that the pod runs."""
-        return self.job.rows(self.index)
+        return self.batch.rows(self.index)
 
     def attempt(self, row: int, failures: int) -> events.PodAttempt:
         """Return the attempt at a row that the pod runs."""
-        trial, uid = self.desired.batch.table.rows[row].trial, self.job.attempt(self.uid, row)
-        return events.PodAttempt(self.job.batch, self.job.name, row, trial, uid, failures + 1)
+        trial, uid = self.batch.trials[row].trial, self.batch.attempt(self.uid, row)
+        return events.PodAttempt(self.batch.name, row, trial, uid, failures + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,21 +106,22 @@ def choose_devices(pod: LocalPod, others: Collection[LocalPod], capacity: Resour
     """Return the least used CPUs, and GPUs that no other pod has."""
     available = machine.cpus() if machine.can_pin_cpus() else ()
     used = Counter(cpu for other in others for cpu in other.cpus)
-    count = pod.job.pod.limits.cpus
+    count = pod.batch.limits.cpus
     cpus = tuple(sorted(sorted(available, key=lambda cpu: (used[cpu], cpu))[:count]))
     taken = {gpu for other in others for gpu in other.gpus}
     free = [gpu for gpu in range(capacity.gpus) if gpu not in taken]
-    return PodDevices(cpus if count < len(available) else (), tuple(free[: pod.job.pod.requests.gpus]))
+    return PodDevices(cpus if count < len(available) else (), tuple(free[: pod.batch.requests.gpus]))
 
 
 def prepare_launch(pod: LocalPod, folders: StateFolders, capacity: ResourceAmounts) -> Launch:
-    """Create the folders of a pod, and return how to start it. Raises StorageError, RepositoryError."""
-    job, uid = pod.job, pod.uid
-    identity = environment.PodIdentity(uid, socket.gethostname(), pod.index, pod.failures)
-    variables = environment.declared_variables(job, identity)
-    mounted = volumes.prepare_mounts(folders, job, uid, variables=variables, data=pod.desired.data)
+    """Create the folders of a pod, and return how to start it. Raises StorageError."""
+    batch, uid = pod.batch, pod.uid
+    identity = environment.PodIdentity(uid, socket.gethostname(), pod.failures)
+    variables = batch.declared_variables(pod.index, batch.parents.get(pod.index))
+    read_only = batch.read_only_folders(folders.state, pod.desired.code, pod.desired.data)
+    translate = PathTranslation(volumes.prepare_folders(folders, batch, pod.index, uid, read_only))
     pod_folder = folders.pod(uid)
-    translate = PathTranslation({**mounted, job.pod.code: pod.desired.code})
+    interpreter, launcher = batch.command
     extras = HostVariables(
         scratch=pod_folder,
         termination_log=pod_folder / TERMINATION_FILE,
@@ -130,34 +135,30 @@ def prepare_launch(pod: LocalPod, folders: StateFolders, capacity: ResourceAmoun
     )
     return Launch(
         uid=uid,
-        argv=(
-            translate(environment.program_path(job.pod.command[0], job.pod.code)),
-            *(translate(environment.expand(word, variables)) for word in job.pod.command[1:]),
-            *(environment.expand(word, variables) for word in job.pod.arguments),
-        ),
+        argv=(translate(environment.program_path(interpreter)), translate(launcher)),
         cwd=pod_folder,
         environment=environment.process_environment(variables, identity, translate, extras),
         stderr=pod_folder / STDERR_FILE,
         cpus=pod.cpus,
-        memory=job.pod.limits.memory or None,
-        scratch=volumes.scratch_limits(folders, job, uid),
-        grace=job.pod.grace,
+        memory=batch.limits.memory or None,
+        scratch=volumes.scratch_limits(folders, batch, uid),
+        grace=batch.grace,
     )
 
 
 def _devices(pod: LocalPod, capacity: ResourceAmounts) -> dict[str, str]:
     """Return variables that show a pod its own GPUs only, as a device plugin does."""
     variables = {"CUDA_VISIBLE_DEVICES": ",".join(map(str, pod.gpus))} if capacity.gpus else {}
-    if pod.job.pod.limits.gpus > pod.job.pod.requests.gpus:
+    if pod.batch.limits.gpus > pod.batch.requests.gpus:
         variables["SWEEP_WITHOUT_GPU"] = "1"
     return variables
 
 
 def _rows(pod: LocalPod) -> dict[str, str]:
     """Return which rows a pod runs, and how many at once: as many as the machine has room for."""
-    if pod.job.pack is None:
+    if pod.batch.pack is None:
         return {}
-    return {"SWEEP_AT_ONCE": str(pod.job.pack.at_once), "SWEEP_ROWS": f"{pod.rows[0]}-{pod.rows[-1]}"}
+    return {"SWEEP_AT_ONCE": str(pod.batch.pack.at_once), "SWEEP_ROWS": f"{pod.rows[0]}-{pod.rows[-1]}"}
 
 
 def _thresholds(pod: LocalPod) -> dict[str, str]:
@@ -184,43 +185,42 @@ def _earlier(pod: LocalPod, path: Path) -> dict[str, str]:
 
 def can_share_copies(pod: LocalPod) -> bool:
     """Return whether a later pod may have the copy of the code: all processes of this one end with it."""
-    return sys.platform == "linux" and pod.job.pack is None and bool(pod.desired.code_state)
+    return sys.platform == "linux" and pod.batch.pack is None and bool(pod.desired.code_state)
 
 
 def settle_pod(
     pod: LocalPod, pod_exit: PodExit, folders: StateFolders, now: float
 ) -> Iterator[events.PodEnded]:
     """Yield the events of an ended pod, and write the records that it should have left. Raises StorageError."""
-    if pod.job.pack is None:
+    if pod.batch.pack is None:
         yield _settle(pod, pod.index, pod_exit, folders, now)
         return
-    journal = volumes.pod_results(folders, pod.job, pod.index) / PACK_JOURNAL
+    journal = volumes.pod_results(folders, pod.batch, pod.index) / PACK_JOURNAL
     # A row that it has begun is for the next pod: only that one knows whether it has another attempt.
     has_begun = pod.uid.encode() in _read(journal)
     for row in pod.rows:
-        folder, uid = volumes.trial_folder(folders, pod.job, row), pod.job.attempt(pod.uid, row)
-        expected = attempt_records.expected_record(pod.desired.batch, row)
+        folder, uid = volumes.trial_folder(folders, pod.batch, row), pod.batch.attempt(pod.uid, row)
+        expected = attempt_records.expected_record(pod.batch, row)
         if attempt_records.has_record(folder, uid) or not (
-            has_begun or pod.stopping == PRUNED or _is_over(pod.job, folder, expected)
+            has_begun or pod.stopping == PRUNED or _is_over(pod.batch, folder, expected)
         ):
             yield _settle(pod, row, pod_exit, folders, now)
 
 
-def _is_over(job: JobSpec, folder: Path, expected: ExpectedRecord) -> bool:
-    return not job_controller.is_open(job, attempt_records.read_attempts(folder, expected, {}))
+def _is_over(batch: LocalBatch, folder: Path, expected: ExpectedRecord) -> bool:
+    return not job_controller.is_open(batch, attempt_records.read_attempts(folder, expected, {}))
 
 
 def _settle(pod: LocalPod, row: int, pod_exit: PodExit, folders: StateFolders, now: float) -> events.PodEnded:
     """Return how the attempt at a row ended, and write its record if it left none. Raises StorageError."""
-    batch = pod.desired.batch
-    folder = volumes.trial_folder(folders, pod.job, row)
-    expected = attempt_records.expected_record(batch, row)
+    folder = volumes.trial_folder(folders, pod.batch, row)
+    expected = attempt_records.expected_record(pod.batch, row)
     output = pod_exit.message or _read_stderr(folders.pod(pod.uid) / STDERR_FILE)
     attempt = pod.attempt(row, pod.failures)
     record = attempt_records.find_record(folder, expected, attempt.uid)
     if record is None:
         before = attempt_records.read_attempts(folder, expected, {})
-        if pod.job.pack is not None:  # its failures are those of its pod
+        if pod.batch.pack is not None:  # its failures are those of its pod
             attempt = pod.attempt(row, len(before.failures))
         if before.result is not None:
             # A launcher that finds a result writes no second record.
@@ -241,10 +241,10 @@ def _settle(pod: LocalPod, row: int, pod_exit: PodExit, folders: StateFolders, n
         log = folders.pod(pod.uid) / TERMINATION_FILE
         record = attempt_records.write_substitute(folder, expected, ending, termination_log=log)
     # Of a pod with several rows, the last lines may be those of another.
-    output = "" if record.status.is_success else record.error_line if pod.job.pack else output
+    output = "" if record.status.is_success else record.error_line if pod.batch.pack else output
     error = (record.error_line or attempt_records.last_error_line(folder, attempt.uid)) if output else ""
     return events.PodEnded(
-        replace(attempt, number=record.attempt) if pod.job.pack else attempt,
+        replace(attempt, number=record.attempt) if pod.batch.pack else attempt,
         record.status,
         record.reason,
         record.metrics,

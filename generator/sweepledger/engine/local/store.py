@@ -10,7 +10,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from sweepledger import storage
 from sweepledger.engine.local.job_controller import JobCondition
@@ -39,8 +38,6 @@ class ObservedPod:
 class JobEntry:
     """A Job that the engine has created."""
 
-    uid: str
-    batch: str
     digest: str
     created: float
     """Seconds since 1970, from which the Job's deadline counts."""
@@ -49,11 +46,14 @@ class JobEntry:
 
 
 def load_jobs(state: Path) -> dict[str, JobEntry]:
-    """Return the created Jobs by name; none if no engine has run. Raises StorageError."""
+    """Return the created Jobs by batch; none if no engine has run. Raises StorageError."""
     path = state / STATE_FILE
     try:
         jobs = json.loads(path.read_text(encoding="utf-8"))["jobs"]
-        return {name: _entry(data) for name, data in jobs.items()}
+        return {
+            name: JobEntry(**{**data, "condition": data["condition"] and JobCondition(data["condition"])})
+            for name, data in jobs.items()
+        }
     except FileNotFoundError:
         return {}
     except OSError as error:
@@ -63,11 +63,6 @@ def load_jobs(state: Path) -> dict[str, JobEntry]:
             f"{path} is damaged: {error}",
             hint="delete it while no trial runs; the state of trials is read from their records",
         ) from error
-
-
-def _entry(data: dict[str, Any]) -> JobEntry:
-    condition = data.pop("condition")
-    return JobEntry(**data, condition=None if condition is None else JobCondition(condition))
 
 
 def save_jobs(state: Path, jobs: Mapping[str, JobEntry]) -> None:
@@ -143,14 +138,5 @@ def is_engine_running(state: Path) -> bool:
 
 
 def batch_conditions(state: Path) -> dict[str, JobCondition | None]:
-    """Return the condition of each batch; None while one of its Jobs has not ended."""
-    batches: dict[str, list[JobCondition | None]] = {}
-    for entry in load_jobs(state).values():
-        batches.setdefault(entry.batch, []).append(entry.condition)
-    return {name: _combined_condition(conditions) for name, conditions in sorted(batches.items())}
-
-
-def _combined_condition(conditions: list[JobCondition | None]) -> JobCondition | None:
-    if None in conditions:
-        return None
-    return JobCondition.FAILED if JobCondition.FAILED in conditions else JobCondition.COMPLETE
+    """Return the condition of each batch; None while its Job has not ended."""
+    return {name: entry.condition for name, entry in sorted(load_jobs(state).items())}

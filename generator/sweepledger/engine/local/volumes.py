@@ -1,29 +1,20 @@
-"""The volumes of a pod as folders below the engine's state."""
+"""The folders of a pod below the engine's state."""
 
 import contextlib
 import functools
 import hashlib
 import os
 import shutil
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import assert_never
 
-from sweepledger.engine.local.environment import sub_path
-from sweepledger.engine.local.job_spec import (
-    BatchSpec,
-    ConfigVolume,
-    DataVolume,
-    JobSpec,
-    KeptVolume,
-    ResultsVolume,
-    ScratchVolume,
-)
-from sweepledger.errors import RepositoryError, StorageError
+from sweepledger.engine.local.local_batch import SCRATCH, SHARED_MEMORY, LocalBatch
+from sweepledger.errors import StorageError
 from sweepledger.safe_open import read_regular
 from sweepledger.storage import remove_folder, storage_errors
-from sweepledger.structs.kubernetes import PARENT_PATH
+from sweepledger.structs.run_config import OTHER_DISK
 
 VOLUMES = "volumes"
 TERMINATION_FILE = "termination-log"
@@ -51,9 +42,9 @@ class StateFolders:
         """Return the folder for the files of a pod, which are deleted with it."""
         return self.pods / uid
 
-    def config(self, job: str) -> Path:
-        """Return the folder for the ConfigMaps of a Job, with one folder per volume."""
-        return self.state / "jobs" / job
+    def job(self, name: str) -> Path:
+        """Return the folder of a Job's launcher, launch file and table."""
+        return self.state / "jobs" / name
 
 
 @functools.cache
@@ -66,78 +57,57 @@ def _pods_folder(state: Path) -> Path:
     return cache.absolute() / "sweepledger" / hashlib.sha256(os.fsencode(state)).hexdigest()[:12] / "pods"
 
 
-def trial_folder(folders: StateFolders, job: JobSpec, row: int) -> Path:
+def trial_folder(folders: StateFolders, batch: LocalBatch, row: int) -> Path:
     """Return the folder of the results volume for the records of a row."""
-    folder = pod_results(folders, job, job.pod_number(row))
-    return folder if job.pack is None else folder / str(row)
+    folder = pod_results(folders, batch, batch.pod_number(row))
+    return folder if batch.pack is None else folder / str(row)
 
 
-def pod_results(folders: StateFolders, job: JobSpec, number: int) -> Path:
-    """Return the folder of the results volume that a pod mounts."""
-    for mount in job.pod.mounts:
-        if isinstance(job.pod.volumes.get(mount.volume), ResultsVolume) and mount.path != PARENT_PATH:
-            return folders.results / sub_path(mount, {"JOB_COMPLETION_INDEX": str(number)})
-    raise AssertionError("the parser refuses a Job without results volume")
+def pod_results(folders: StateFolders, batch: LocalBatch, number: int) -> Path:
+    """Return the folder of the results volume that a pod has."""
+    return folders.results / batch.name / str(number)
 
 
-def write_configs(folders: StateFolders, batch: BatchSpec, job: JobSpec) -> None:
-    """Write the ConfigMaps of a Job once, because they are immutable. Raises StorageError."""
-    target = folders.config(job.name)
+def write_files(folders: StateFolders, batch: LocalBatch) -> None:
+    """Write the files of a Job once, because they are immutable. Raises StorageError."""
+    target = folders.job(batch.name)
     if target.is_dir():
         return
     temporary = target.with_name(f"{target.name}.tmp")
     with storage_errors(target):
         shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir(parents=True)
-        for name, volume in job.pod.volumes.items():
-            if isinstance(volume, ConfigVolume):
-                _write_config_volume(temporary / name, volume, batch.config_maps)
+        for name, content in batch.files.items():
+            path = temporary / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            path.chmod(0o444)
         temporary.rename(target)
 
 
-def _write_config_volume(
-    folder: Path, volume: ConfigVolume, config_maps: Mapping[str, Mapping[str, str]]
-) -> None:
-    folder.mkdir()
-    for source in volume.sources:
-        data = config_maps[source.name]
-        for key, place in source.items or tuple((key, key) for key in data):
-            path = folder / place
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(data[key], encoding="utf-8", newline="\n")
-            path.chmod(0o444)
+def remove_files(folders: StateFolders, job: str) -> None:
+    """Remove the files of a pruned Job."""
+    shutil.rmtree(folders.job(job), ignore_errors=True)
 
 
-def remove_configs(folders: StateFolders, job: str) -> None:
-    """Remove the ConfigMaps of a pruned Job."""
-    shutil.rmtree(folders.config(job), ignore_errors=True)
-
-
-def prepare_mounts(
-    folders: StateFolders, job: JobSpec, uid: str, *, variables: Mapping[str, str], data: Path | None
+def prepare_folders(
+    folders: StateFolders, batch: LocalBatch, number: int, uid: str, read_only: Mapping[str, Path]
 ) -> dict[str, Path]:
-    """Create the folders that a pod mounts, as far as `take_pod` has left none; return them by mount path.
+    """Create the folders of a pod, as far as `take_pod` has left none; return all by their paths in the container.
 
-    Raises StorageError and RepositoryError.
+    `read_only` are those that exist. Raises StorageError.
     """
-    mounted: dict[str, Path] = {}
     own = folders.pod(uid)
+    kept = batch.kept_folders(number, batch.parents.get(number), folders.state)
+    temporary = batch.temporary_folders(own / VOLUMES)
     with storage_errors(own):
         own.mkdir(parents=True, exist_ok=True)
         (own / TERMINATION_FILE).touch()
-        for mount in job.pod.mounts:
-            volume, base = (
-                job.pod.volumes[mount.volume],
-                _volume_folder(folders, job, uid, mount.volume, data),
-            )
-            # A dataset is its folder itself, wherever it is in the volume of a cluster.
-            place = base if isinstance(volume, DataVolume) else base / sub_path(mount, variables)
-            mounted[mount.path] = place
-            if isinstance(volume, ResultsVolume | KeptVolume):  # others have no folders of other trials
-                _unlink_links(base, place)
-            if not isinstance(volume, ConfigVolume | DataVolume):
-                place.mkdir(parents=True, exist_ok=True)
-    return mounted
+        for folder in kept.values():
+            volume = folder.relative_to(folders.state).parts[0]
+            _unlink_links(folders.state / volume, folder)
+        for folder in (*kept.values(), *temporary.values()):
+            folder.mkdir(parents=True, exist_ok=True)
+    return {**read_only, **kept, **temporary}
 
 
 def _unlink_links(base: Path, folder: Path) -> None:
@@ -149,30 +119,13 @@ def _unlink_links(base: Path, folder: Path) -> None:
             place.unlink()
 
 
-def _volume_folder(folders: StateFolders, job: JobSpec, uid: str, name: str, data: Path | None) -> Path:
-    volume = job.pod.volumes[name]
-    match volume:
-        case ConfigVolume():
-            return folders.config(job.name) / name
-        case ResultsVolume():
-            return folders.results
-        case KeptVolume():
-            return folders.state / volume.name
-        case ScratchVolume():
-            return folders.pod(uid) / VOLUMES / name
-        case DataVolume():
-            if data is None:
-                raise RepositoryError(f"{job.batch} needs a dataset, but no folder was given for it")
-            return data
-        case _:
-            assert_never(volume)
-
-
 MOST_REPORTED = 4 << 20
 """Bytes that are read of what a running trial reports in a file."""
 _REPORT = "result.json"
 _COPIED = "copied"
 """A file of the launcher that says what its copy of the code was, where a later change would be noticed."""
+_WRITTEN_AGAIN = (_COPIED, "trial.json", TERMINATION_FILE)
+"""Small files, over which the next launcher writes: to delete and create them takes some file systems longer."""
 SHORT_FOLDER, SHORT_PREFIX = "/tmp", "sweep-tmp-"  # noqa: S108 - where launchers make them
 
 
@@ -190,15 +143,12 @@ def reported_lines(state: Path, uid: str) -> bytes:
     return b""
 
 
-def scratch_limits(folders: StateFolders, job: JobSpec, uid: str) -> tuple[tuple[Path, int], ...]:
+def scratch_limits(folders: StateFolders, batch: LocalBatch, uid: str) -> tuple[tuple[Path, int], ...]:
     """Return the folders of a pod with a limit, and the bytes that each may contain."""
-    limits = [
-        (folders.pod(uid) / VOLUMES / name, volume.limit)
-        for name, volume in job.pod.volumes.items()
-        if isinstance(volume, ScratchVolume) and volume.limit
-    ]
-    if job.pod.scratch_limit:
-        limits.append((folders.pod(uid), job.pod.scratch_limit))
+    own = folders.pod(uid)
+    limits = [(own / VOLUMES / SCRATCH, batch.scratch), (own, batch.scratch + OTHER_DISK)]
+    if batch.shared_memory is not None:
+        limits.append((own / VOLUMES / SHARED_MEMORY, batch.shared_memory))
     return tuple(limits)
 
 
@@ -225,7 +175,8 @@ def leave_pod(folders: StateFolders, uid: str) -> bool:
             return False
         for path in (*trials[0].iterdir(), *(pod / name for name in LEFT_FILES)):
             if path.is_symlink() or not path.is_dir():
-                if path.name != _COPIED:
+                state = path.lstat()
+                if path.name not in _WRITTEN_AGAIN or not stat.S_ISREG(state.st_mode) or state.st_nlink > 1:
                     path.unlink()  # to truncate it would let ext4 write to the disk whenever it is closed
             elif path.name != "run" and any(path.iterdir()):
                 remove_folder(path)
@@ -256,7 +207,9 @@ def remove_pod(folders: StateFolders, uid: str) -> None:
 
 def remove_short_links(folders: StateFolders) -> None:
     """Remove the links to long temporary folders of pods that launchers have left behind."""
-    for link in Path(SHORT_FOLDER).glob(f"{SHORT_PREFIX}*"):
+    with os.scandir(SHORT_FOLDER) as entries:
+        links = [Path(entry.path) for entry in entries if entry.name.startswith(SHORT_PREFIX)]
+    for link in links:
         with contextlib.suppress(OSError):
             if link.readlink().is_relative_to(folders.pods):
                 link.unlink()

@@ -319,7 +319,7 @@ def _separate(swept: _SweptOverrides) -> None:
 def _metrics(
     data: Mapping[str, Any], sweeper: Mapping[str, Any], method: str, losses: list[Loss]
 ) -> dict[str, Any]:
-    """Return `metric`, or `metrics` for several directions if the method can search for several."""
+    """Return `metric`, and `other_metrics` for several directions if the method can search for several."""
     direction, named = _objective(data, sweeper)
     name = metric_name(named) if named else PLACEHOLDER_METRIC
     why = f"Hydra uses the function's return value: print a line `{name}=NUMBER`"
@@ -328,11 +328,13 @@ def _metrics(
         losses.append(Loss(f"metric: {named}", f"is named {name} here"))
     goals = [each for each in direction if each in {"minimize", "maximize"}]
     if len(goals) > 1 and method in MULTI_OBJECTIVE_METHODS:
-        several = [{"name": f"{name}_{place}", "goal": goal} for place, goal in enumerate(goals, start=1)]
+        first, *others = [
+            {"name": f"{name}_{place}", "goal": goal} for place, goal in enumerate(goals, start=1)
+        ]
         losses.append(
             Loss("hydra.sweeper.direction", f"print a line for each of {name}_1 to {name}_{len(goals)}")
         )
-        return {"metrics": [{**several[0], "source": "stdout"}, *several[1:]]}
+        return {"metric": {**first, "source": "stdout"}, "other_metrics": others}
     if len(goals) > 1:
         why = f"method: {method} has one objective; the first direction is written"
         losses.append(Loss("hydra.sweeper.direction", why))

@@ -71,7 +71,7 @@ def read(content: bytes, *, name: str) -> Imported:
         )
     losses.append(Loss("sampler", "is not in a storage; written as tpe, Optuna's default"))
     losses += [
-        Loss(f"direction {place}: {goal}", "one objective is written; add `metrics` for several")
+        Loss(f"direction {place}: {goal}", "one objective is written; add `other_metrics` for several")
         for place, goal in enumerate(study.directions[1:], start=2)
     ]
     goal = study.directions[0] if study.directions else None

@@ -9,7 +9,7 @@ from sweepledger.policy.batch_rules.identity import (
     runs_all_trials,
     trial_index,
 )
-from sweepledger.policy.objects import Container, Finding, Object
+from sweepledger.policy.objects import Finding, Object
 from sweepledger.reader.document import DocumentPath
 from sweepledger.reader.messages import safe_json, safe_repr
 from sweepledger.structs.kubernetes import (
@@ -56,8 +56,9 @@ def check(obj: Object, trials: BatchContext) -> Iterator[Finding]:
             yield from _volume(volume, trials, (*pod.at, "volumes", number))
         volumes = {volume.get("name"): volume for volume in pod.volumes}
         for container in pod.containers:
+            is_sidecar = (container.sort, container.data.get("name")) == ("initContainers", STORE_CONTAINER)
             for number, mount in enumerate(container.data.get("volumeMounts") or ()):
-                if mount.get("name") in OF_STORE and not _is_sidecar(container):
+                if mount.get("name") in OF_STORE and not is_sidecar:
                     message = f"must be mounted by the sidecar alone, got {safe_repr(mount.get('name'))}"
                     yield Finding((*container.path, "volumeMounts", number), message, CODE)
                 claim = (volumes.get(mount.get("name"), {}).get("persistentVolumeClaim") or {}).get(
@@ -67,10 +68,6 @@ def check(obj: Object, trials: BatchContext) -> Iterator[Finding]:
                     at = (*container.path, "volumeMounts", number)
                     if mount != _parents(obj, trials):
                         yield from _mount(mount, claim, own, trials, at)
-
-
-def _is_sidecar(container: Container) -> bool:
-    return container.sort == "initContainers" and container.data.get("name") == STORE_CONTAINER
 
 
 def _folder(obj: Object, batch: str) -> dict[str, str]:

@@ -12,7 +12,6 @@ from typing import Any
 
 from sweepledger.formats import yaml
 from sweepledger.render.manifest import Manifest
-from sweepledger.render.platform.cel import owned_by
 from sweepledger.render.platform.objects import Names, labels
 from sweepledger.render.platform.source import GitSource
 from sweepledger.render.pod import (
@@ -316,7 +315,13 @@ def expiry_expression(
     absent += [] if is_pod else [f"{at}.{key}" for key in ABSENT_FROM_JOB if key not in spec]
     if is_pod:
         spec.pop("tolerations", None)  # the API server adds those of nodes that are lost
-    holds = [owned_by(["Job" if is_pod else "CronJob"]), *_equal(at, spec)]
+    owner = "Job" if is_pod else "CronJob"
+    # Git cannot name an owner: its identifier is the cluster's, and what names a wrong one is deleted.
+    owned = (
+        "has(object.metadata.ownerReferences) && object.metadata.ownerReferences.exists(o,"
+        f" o.kind == '{owner}' && has(o.controller) && o.controller)"
+    )
+    holds = [owned, *_equal(at, spec)]
     for sort in ("initContainers", "containers"):
         absent += [f"{at}.{sort}[0].{key}" for key in ABSENT_FROM_CONTAINERS]
     return " && ".join([*holds, *(f"!has({path})" for path in absent)])

@@ -53,17 +53,14 @@ def text(settings: Settings, source: GitSource, paths: list[str]) -> str:
     ]
     listed = "\n".join(["| file | what it is for |", "|---|---|", *rows])
     steps = "\n".join(f"{number}. {step}" for number, step in enumerate(_steps(settings, source), 1))
+    cluster = "" if settings.cluster is None else f" in cluster `{settings.cluster}`"
     return (
-        f"<!-- {BANNER} -->\n\n# The platform of namespace `{settings.namespace}`{_in_cluster(settings)}\n\n"
+        f"<!-- {BANNER} -->\n\n# The platform of namespace `{settings.namespace}`{cluster}\n\n"
         f"What a cluster needs to run the sweeps of `{source.url}`, branch `{source.branch}`.\n\n"
         f"{listed}\n\n## What to apply first\n\n"
         f"Once all of this is on `{source.branch}`: the cluster reads the branch, not this clone.\n\n"
         f"{steps}\n\n{_signed(settings)}{_proposed(settings)}"
     )
-
-
-def _in_cluster(settings: Settings) -> str:
-    return "" if settings.cluster is None else f" in cluster `{settings.cluster}`"
 
 
 def _below(path: str, cluster: str | None) -> str:

@@ -69,11 +69,11 @@ def _cluster_files(
     place = platform_folder(settings.cluster)
     folders = {
         "platform": _platform(settings, source, bases),
-        "argocd": _argocd(settings, source),
+        "argocd": _argocd(settings, source, bases),
         "flux": _flux(settings, source, bases),
     }
     owned = [made for listed in folders.values() for _, _, objects in listed for made in objects]
-    owner = admission.owner_policy(settings, owned)
+    owner = admission.owner_policy(settings, owned, bases)
     folders["platform"].append(
         ("owner.yaml", "No object of this platform is given to another repository.", owner)
     )
@@ -94,7 +94,7 @@ def _cluster_files(
     for name, purpose, made in _optional(settings):
         if made:
             files[f"{place}/optional/{name}"] = dump_objects(*made, purpose=purpose)
-    files |= dict(monitoring.monitoring_files(settings, source))
+    files |= dict(monitoring.monitoring_files(settings, source, bases))
     if settings.controller is Controller.FLUX:
         files[f"{flux.active_folder(settings.cluster)}/.gitkeep"] = b""
         files |= {
@@ -152,7 +152,10 @@ def _platform(settings: Settings, source: GitSource, bases: Mapping[str, bytes])
         (
             "admission.yaml",
             "What the API server refuses to run as a trial, even if it was merged.",
-            [*admission.trial_policies(settings, source, bases), *admission.release_policies(settings)],
+            [
+                *admission.trial_policies(settings, source, bases),
+                *admission.release_policies(settings, bases),
+            ],
         ),
         *_scheduled(settings, source, bases),
     ]
@@ -178,22 +181,22 @@ def _scheduled(settings: Settings, source: GitSource, bases: Mapping[str, bytes]
     ]
 
 
-def _argocd(settings: Settings, source: GitSource) -> list[File]:
+def _argocd(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> list[File]:
     return [
         (
             "projects.yaml",
             "What batches may be, and what the platform may be.",
-            argocd.projects(settings, source),
+            argocd.projects(settings, source, bases),
         ),
         (
             "batches.yaml",
             _batches_purpose(settings),
-            [argocd.application_set(settings, source)],
+            [argocd.application_set(settings, source, bases)],
         ),
         (
             "root.yaml",
             f"Keeps {platform_folder(settings.cluster)}/platform applied; this folder is applied by a person.",
-            [argocd.root(settings, source)],
+            [argocd.root(settings, source, bases)],
         ),
         _lease(settings),
     ]
@@ -217,7 +220,11 @@ def _flux(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> 
     return [
         ("namespace.yaml", "Where Flux reads what follows; nothing runs here.", space),
         ("access.yaml", "With whose rights Flux applies batches.", access.flux(settings, source)),
-        ("admission.yaml", "What Flux may be asked for here.", admission.kustomization_policies(settings)),
+        (
+            "admission.yaml",
+            "What Flux may be asked for here.",
+            admission.kustomization_policies(settings, bases),
+        ),
         ("source.yaml", "The branch that the cluster follows.", [flux.source(settings, source)]),
         (
             "root.yaml",

@@ -7,7 +7,7 @@ from sweepledger.repo.git.branch import (
     rebased_commit,
 )
 from sweepledger.repo.git.code_tree import code_tree, commit_with_code, store_code
-from sweepledger.repo.git.commit import Change, committer, create_repository, refuse_unsigned
+from sweepledger.repo.git.commit import Change, committer, create_repository
 from sweepledger.repo.git.history import (
     Commit,
     CommitSignature,

@@ -175,7 +175,8 @@ def _follow(
     if repository.head_ref() != ref or not steps:
         return
     entries = _index_entries(repository, steps)
-    unstaged = [step for step in steps if entries.get(step.path) in (step.old, _new_entry(step))]
+    staged = {step.path: None if step.is_removal else Entry(step.mode, step.id) for step in steps}
+    unstaged = [step for step in steps if entries.get(step.path) in (step.old, staged[step.path])]
     wanted = {step.id for step in unstaged if not step.is_removal}
     contents = repository.blobs(wanted | {step.old.id for step in unstaged if step.old is not None})
     left_out = left_out_paths(repository, unstaged)
@@ -203,10 +204,6 @@ def _index_entries(repository: Repository, steps: tuple[TreeStep, ...]) -> dict[
     """Return the entries of the index for some paths."""
     places = {step.path for step in steps}
     return {path: entry for path, entry in repository.index().items() if path in places}
-
-
-def _new_entry(step: TreeStep) -> Entry | None:
-    return None if step.is_removal else Entry(step.mode, step.id)
 
 
 def _is_unedited(root: Path, step: TreeStep, contents: Mapping[str, bytes]) -> bool:

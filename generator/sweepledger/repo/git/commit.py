@@ -108,10 +108,14 @@ def _write_blobs(repository: Repository, contents: Iterable[bytes], scratch: Pat
 
 
 def committer(repository: Repository) -> str | None:
-    """Return the name and address that git commits with; None if it knows no person."""
-    identity = _settings(repository)
-    name = os.environ.get("GIT_COMMITTER_NAME") or identity.get("user.name")
-    email = os.environ.get("GIT_COMMITTER_EMAIL") or os.environ.get("EMAIL") or identity.get("user.email")
+    """Return the name and address that git commits with; None if it knows no person.
+
+    Raises RepositoryError if git is configured to sign commits, and this program cannot.
+    """
+    settings = _settings(repository)
+    name = os.environ.get("GIT_COMMITTER_NAME") or settings.get("user.name")
+    email = os.environ.get("GIT_COMMITTER_EMAIL") or os.environ.get("EMAIL") or settings.get("user.email")
+    _signing_key(repository, settings)
     return f"{name} <{email}>" if name and email else None
 
 
@@ -133,11 +137,6 @@ def _identity(settings: Mapping[str, str]) -> dict[str, str]:
         environment[author] = value
         environment[committer] = os.environ.get(committer) or value
     return environment
-
-
-def refuse_unsigned(repository: Repository) -> None:
-    """Raise RepositoryError if git is configured to sign commits, and this program cannot."""
-    _signing_key(repository, _settings(repository))
 
 
 def _signing_key(repository: Repository, settings: Mapping[str, str]) -> str | None:

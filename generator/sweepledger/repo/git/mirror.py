@@ -84,25 +84,28 @@ class Mirror:
 
     def _write(self, tree: str, folder: Path) -> None:
         """Write the files of a tree without filters of any kind; links come last, so that none is followed."""
+        entries, links = sorted(self.repository.files(tree).items()), list[tuple[str, bytes]]()
         folder.mkdir(parents=True)
-        entries, links = sorted(self.repository.files(tree).items()), list[tuple[Path, str]]()
+        folders = {""}
         for start in range(0, len(entries), FILES_AT_ONCE):
             chunk = entries[start : start + FILES_AT_ONCE]
             contents = self.repository.blobs(entry.id for _, entry in chunk)
             for name, entry in chunk:
-                parts, content = name.split("/"), contents[entry.id]
-                if not {"", ".", "..", ".git"}.isdisjoint(part.lower() for part in parts):
+                content = contents[entry.id]
+                if not {"", ".", "..", ".git"}.isdisjoint(name.lower().split("/")):
                     raise RepositoryError(
                         f"the tree {tree} has a file {name!r}, which git would not check out"
                     )
-                path = folder.joinpath(*parts)
-                path.parent.mkdir(parents=True, exist_ok=True)
+                path, parent = f"{folder}/{name}", name.rpartition("/")[0]
+                if parent not in folders:
+                    os.makedirs(f"{folder}/{parent}", exist_ok=True)  # noqa: PTH103 - of thousands of files
+                    folders.add(parent)
                 if entry.is_link:
-                    links.append((path, os.fsdecode(content)))
+                    links.append((path, content))
                     continue
-                with path.open("xb") as file:
+                with open(path, "xb") as file:  # noqa: PTH123
                     file.write(content)
                 if entry.mode == EXECUTABLE_MODE:
-                    path.chmod(0o755)
+                    os.chmod(path, 0o755)  # noqa: PTH101, S103
         for path, target in links:
-            path.symlink_to(target)
+            os.symlink(target, os.fsencode(path))  # noqa: PTH211

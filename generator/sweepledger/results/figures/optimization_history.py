@@ -119,7 +119,8 @@ def _record(plot: Plot, across: Axis, drawn: Sequence[PlottedTrial]) -> Iterator
 
 def draw_over_time(summary: Summary) -> str:
     """Return the figure of the best value so far over the computing time, in the order in which trials ended."""
-    ran = sorted(_ran(summary), key=lambda one: (one.record.finished if one.record else "", one.trial))
+    ran = [one for one in summary.outcomes if one.record is not None and summary.is_current(one)]
+    ran.sort(key=lambda one: (one.record.finished if one.record else "", one.trial))
     costs = list(accumulate(one.record.seconds for one in ran if one.record is not None))
     values = [value for one in ran if (value := one.metric(summary.metric.name)) is not None]
     spread = ObjectiveScale.of(values, summary.metric.goal)
@@ -142,10 +143,6 @@ def draw_over_time(summary: Summary) -> str:
     middle = (plot.frame.left + plot.frame.width / 2, below)
     svg.text(root, f"{name} of computing time, all trials together", middle, anchor="middle")
     return svg.close(root, notes(root, _remarks(spread), below))
-
-
-def _ran(summary: Summary) -> Iterator[TrialResult]:
-    return (one for one in summary.outcomes if one.record is not None and summary.is_current(one))
 
 
 def _fill_time(plot: Plot, across: Axis, placed: Sequence[tuple[float, TrialResult]]) -> None:

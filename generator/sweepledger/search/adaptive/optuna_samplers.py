@@ -21,7 +21,6 @@ from sweepledger.search.encoding import (
     Ordinal,
     UnitInterval,
 )
-from sweepledger.structs.metric import Goal
 from sweepledger.structs.search_block import AdaptiveSearch, Method
 from sweepledger.structs.sweep import Sweep
 
@@ -69,7 +68,7 @@ def create_optuna_proposer(
     with warnings.catch_warnings():
         # Optuna warns of experimental features; its version is limited and recorded.
         warnings.simplefilter("ignore")
-        directions = [_direction(metric.goal) for metric in sweep.metrics]
+        directions = [StudyDirection[metric.goal.name] for metric in sweep.metrics]
         study = optuna.create_study(sampler=_sampler(search, evidence, seed), directions=directions)
         return _OptunaProposer(study, space, evidence)
 
@@ -90,10 +89,6 @@ def _sampler(search: AdaptiveSearch, evidence: Sequence[EncodedEvidence], seed: 
             return RoundwiseNSGAII(search.rounds.size, rounds, seed)
         case method:
             raise AssertionError(f"Optuna has no sampler for {method}")
-
-
-def _direction(goal: Goal) -> StudyDirection:
-    return StudyDirection.MAXIMIZE if goal is Goal.MAXIMIZE else StudyDirection.MINIMIZE
 
 
 class _OptunaProposer:

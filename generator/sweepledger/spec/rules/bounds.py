@@ -161,8 +161,6 @@ EXPONENT_DISTRIBUTIONS = frozenset({"log_uniform", "q_log_uniform", "inv_log_uni
 
 FARTHEST_EXPONENT = 700
 """Exponents of e: above 709 there is no float, and below -708 it loses digits."""
-FARTHEST_POWER = 300
-"""Exponents of ten: floats reach 308."""
 FLATTEST_BETA = 0.001
 STEEPEST_BETA = 100_000
 """Bounds of a and b, between which SciPy's quantiles are correct to ten digits."""
@@ -196,13 +194,6 @@ def exponent_bounds(draft: Draft) -> Iterator[Problem]:
                 yield draft.problem(
                     place, message + f"got {safe_repr(bound)}", code="exponent-range", hint=hint
                 )
-        if is_spacing(draft, leaf, "logspace"):
-            for index, bound in enumerate(sound_keys(draft, leaf)["logspace"][:2]):
-                if abs(bound) > FARTHEST_POWER:
-                    message = f"must be an exponent of ten from -{FARTHEST_POWER} to {FARTHEST_POWER}, "
-                    message += f"got {safe_repr(bound)}"
-                    place, hint = (*leaf.path, "logspace", index), "geomspace takes the values themselves"
-                    yield draft.problem(place, message, code="exponent-range", hint=hint)
 
 
 def distinct_exponents(draft: Draft) -> Iterator[Problem]:
@@ -268,14 +259,6 @@ def exponents_like_values(draft: Draft) -> Iterator[Problem]:
             hint = f"did you mean {kind}_values?"
             place = (*leaf.path, "distribution")
             yield draft.warning(place, message, code="exponent-range", hint=hint)
-        if is_spacing(draft, leaf, "logspace"):
-            start, stop = sorted(sound_keys(draft, leaf)["logspace"][:2])
-            if 0 < start < stop <= 1:
-                message = f"{safe_repr(start)} and {safe_repr(stop)} are exponents of ten: values from "
-                message += f"{10**start:.6g} to {10**stop:.6g}"
-                hint = "did you mean geomspace?"
-                place = (*leaf.path, "logspace")
-                yield draft.warning(place, message, code="exponent-range", hint=hint)
 
 
 def _look_like_values(low: float, high: float) -> bool:

@@ -1,8 +1,8 @@
 """Names and labels of Kubernetes objects in the settings."""
 
-import re
 from collections.abc import Iterator
 
+from sweepledger.model.forms import DNS_LABEL
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
@@ -21,33 +21,6 @@ from sweepledger.structs.kubernetes import (
 from sweepledger.structs.names import MAX_LABEL_LENGTH, PLATFORM_SUFFIX
 from sweepledger.structs.settings import PEERS_EGRESS
 
-DNS_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
-
-
-NAMED_MAPPINGS = ("images", "datasets", "secrets", "egress", "pools", "sidecars")
-"""Mappings whose keys a spec uses as names."""
-
-OBJECTS: tuple[DocumentPath, ...] = (
-    ("namespace",),
-    ("results", "claim"),
-    ("results", "checkpoints"),
-    ("results", "artifacts"),
-    ("results", "bucket", "secret"),
-    ("results", "bucket", "seals"),
-    ("code", "secret"),
-    ("image_pull_secret",),
-    ("priority_class",),
-    ("collector", "priority_class"),
-    ("argocd", "namespace"),
-    ("argocd", "cluster"),
-    ("dns", "namespace"),
-    ("authorities", "config_map"),
-)
-PER_CLUSTER = frozenset({"argocd", "dns"})
-"""Keys that each of several clusters may have, too."""
-OBJECTS_OF_EACH = (("datasets", "claim"), ("secrets", "secret"), ("pools", "queue"))
-OBJECTS_OF_PODS = ("runtime_class", "scheduler", "priority_class", "service_account")
-
 SYSTEM_PRIORITY = "system-"
 """Kubernetes keeps names of priority classes that begin so to itself."""
 
@@ -62,29 +35,6 @@ CONTROLLER_NAMESPACES = frozenset({"argocd", "flux-system", "kueue-system"})
 LONGEST_NAMESPACE = MAX_LABEL_LENGTH - len(COLLECTOR)
 LONGEST_EGRESS = MAX_LABEL_LENGTH - len("egress-")
 """The label of a pod contains this name."""
-
-
-def object_names(draft: Draft) -> Iterator[Problem]:
-    """Names of cluster objects, and names that specs refer to, are DNS labels."""
-    places = [*OBJECTS]
-    places += [("results", "sync", name, "secret") for name in draft.names("results", "sync")]
-    places += [(top, name, key) for top, key in OBJECTS_OF_EACH for name in draft.names(top)]
-    places += [("pools", name, "pod", key) for name in draft.names("pools") for key in OBJECTS_OF_PODS]
-    places += [
-        ("clusters", name, *place)
-        for name in draft.names("clusters")
-        for place in OBJECTS
-        if place[0] in PER_CLUSTER
-    ]
-    found = [(place, draft.get(*place, kind=str), False) for place in places]
-    found += [((top, name), name, True) for top in NAMED_MAPPINGS for name in draft.names(top)]
-    for place, name, at_key in found:
-        if name is not None and not DNS_LABEL.fullmatch(name):
-            message = (
-                "must be lower-case letters, digits and inner hyphens and have at most 63 characters, "
-                f"got {safe_repr(name)}"
-            )
-            yield draft.problem(place, message, code="cluster-name", at_key=at_key)
 
 
 OWN_CONTAINERS = frozenset({CODE_CONTAINER, STORE_CONTAINER, "trial", "pytorch", "tensorflow"})
@@ -183,9 +133,6 @@ def egress_names(draft: Draft) -> Iterator[Problem]:
             yield draft.problem(("egress", name), message, code="cluster-name", at_key=True)
 
 
-LABEL_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?", re.ASCII)
-DOMAIN_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*", re.ASCII)
-LONGEST_DOMAIN = 253
 RESERVED_DOMAINS = (
     "sweepledger.dev",
     "kubernetes.io",
@@ -198,43 +145,6 @@ RESERVED_DOMAINS = (
 """Domains of labels that programs act on."""
 RESERVED_LABELS = frozenset({"controller-uid", "job-name"})
 """Labels without a domain that Kubernetes writes on a Job's pods."""
-
-
-def is_domain_name(text: str) -> bool:
-    """Return whether a text is a DNS subdomain, as Kubernetes has it."""
-    return DOMAIN_NAME.fullmatch(text) is not None and len(text) <= LONGEST_DOMAIN
-
-
-def is_label_key(text: str) -> bool:
-    """Return whether a text is a label's key: a name with an optional domain."""
-    prefix, slash, name = text.rpartition("/")
-    return LABEL_NAME.fullmatch(name) is not None and (is_domain_name(prefix) if slash else not prefix)
-
-
-def is_resource_name(text: str) -> bool:
-    """Return whether a text is the name of an extended resource, which has a domain."""
-    return "/" in text and is_label_key(text) and not _is_in_domain(text, ("kubernetes.io",))
-
-
-def labels(draft: Draft) -> Iterator[Problem]:
-    """Labels are valid in Kubernetes."""
-    maps: list[DocumentPath] = [("labels",), ("monitoring", "labels"), ("dns", "labels")]
-    maps += [("clusters", name, "dns", "labels") for name in draft.names("clusters")]
-    for name in draft.names("pools"):
-        maps += [("pools", name, "selector"), ("pools", name, "pod", "labels")]
-    for place in maps:
-        for key in draft.names(*place):
-            yield from _label_key(draft, (*place, key), key, at_key=True)
-            yield from _label_value(draft, (*place, key))
-    for identity in ("identity", "collector_identity", "expiry_identity"):
-        place = ("results", "bucket", identity)
-        for key in draft.names(*place):  # annotations: their values may be anything
-            yield from _label_key(draft, (*place, key), key, at_key=True)
-    for name in draft.names("pools"):
-        yield from _label_value(draft, ("pools", name, "gpu_type"))
-        for place, _ in draft.items("pools", name, "tolerations"):
-            yield from _label_key(draft, (*place, "key"), draft.get(*place, "key", kind=str))
-            yield from _label_value(draft, (*place, "value"))
 
 
 def reserved_labels(draft: Draft) -> Iterator[Problem]:
@@ -256,21 +166,3 @@ def is_reserved_label(key: str, domains: tuple[str, ...]) -> bool:
 def _is_in_domain(key: str, domains: tuple[str, ...]) -> bool:
     prefix = key.rpartition("/")[0]
     return any(prefix == domain or prefix.endswith(f".{domain}") for domain in domains)
-
-
-def _label_key(
-    draft: Draft, place: DocumentPath, text: str | None, *, at_key: bool = False
-) -> Iterator[Problem]:
-    if text is not None and not is_label_key(text):
-        message = f"must be a label's key such as example.org/team, got {safe_repr(text)}"
-        yield draft.problem(place, message, code="label", at_key=at_key)
-
-
-def _label_value(draft: Draft, place: DocumentPath) -> Iterator[Problem]:
-    text = draft.get(*place, kind=str)
-    if text and not LABEL_NAME.fullmatch(text):
-        message = (
-            "must be at most 63 letters, digits and inner - _ ., "
-            f"beginning and ending with a letter or digit, got {safe_repr(text)}"
-        )
-        yield draft.problem(place, message, code="label")

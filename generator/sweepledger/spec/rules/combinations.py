@@ -193,4 +193,4 @@ def _is_no_list(keys: dict[str, object]) -> bool:
 
 def _is_list(keys: dict[str, object]) -> bool:
     """Return whether a parameter is meant as a list, even if it is invalid."""
-    return bool(keys.keys() & {"values", "step", "count", "linspace", "logspace", "geomspace"})
+    return bool(keys.keys() & {"values", "step", "count", *SPACINGS})

@@ -85,9 +85,24 @@ def outside_paths(draft: Draft) -> Iterator[Problem]:
             yield draft.warning(place, message, code="path-outside", hint=hint)
 
 
+def shared_paths(draft: Draft) -> Iterator[Problem]:
+    """In a pack, no command and no variable has a path in a folder that the trials of the pod share."""
+    if "pack" not in draft.names("run"):
+        return
+    for place, text in (*draft.texts("command"), *draft.texts("run", "environment")):
+        path = SHARED_PATH.search(text)
+        if path is not None:
+            message = f"must not be in a folder that all trials of a pod share, got {safe_repr(path[0])}"
+            hint = (
+                "write a relative path or ${envvar:SWEEP_CHECKPOINTS}, which are private, or delete run.pack"
+            )
+            yield draft.problem(place, message, code="path-shared", hint=hint)
+
+
 SCRIPT = re.compile(r"(?:[\w.@-]+/)*?(?:(?P<package>[\w-]+)/__main__|(?P<stem>[\w-]+))(?:\.\w+)?")
 ABSOLUTE_PATH = re.compile(r"""(?<![^\s=,:;'"(\[<>|&])/(?!/)[^\s,:;'"()\[\]<>|&]+""")
 """A path at the start of a word, or after `=` as in `--data=/mnt/data`; not what follows a macro or a name."""
+SHARED_PATH = re.compile(r"/sweep/(?:artifacts|checkpoints|results|scratch)(?![\w-])[^\s,:;'\"()]*")
 PROGRAM_PATH = re.compile(
     r"/(?:usr/|usr/local/)?s?bin/.*|/dev/.*|/sweep/.*"
     r"|/.*/(?:python|pypy|bash|sh|zsh|node|ruby|perl|Rscript|julia|java)[0-9.]*"

@@ -2,63 +2,25 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, format_path, safe_repr, truncate
 from sweepledger.reader.scalars import describe_split, rejoin_split
 from sweepledger.spec.draft import Draft
+from sweepledger.spec.keys import DISTRIBUTIONS, Form
 from sweepledger.spec.sections import Leaf, all_leaves, search_section, sound_keys
 from sweepledger.spec.space_builder import bounds_distribution
 from sweepledger.spec.suggestions import quoted_names
 from sweepledger.structs.domain import PROBABILITY_SLACK
 from sweepledger.structs.values import canonical_json
 
-SPACINGS = ("linspace", "logspace", "geomspace")
+SPACINGS = ("linspace", "geomspace")
 BOUND_KEYS = frozenset({"min", "max"})
 MODIFIER_KEYS = frozenset({"when", "q", "mu", "sigma", "a", "b", "step", "count", "probabilities"})
 """Keys that modify a form."""
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
-    """The keys of a form of parameter."""
-
-    needs: frozenset[str]
-    may_have: frozenset[str] = frozenset()
-
-    @property
-    def keys(self) -> frozenset[str]:
-        """Every key of the form but `when`, which all have."""
-        return self.needs | self.may_have
-
-
-def _form(needs: str = "", may_have: str = "") -> Form:
-    return Form(frozenset(needs.split()), frozenset(may_have.split()))
-
-
-DISTRIBUTIONS = {
-    "constant": _form("value"),
-    "categorical": _form("values", "probabilities"),
-    "categorical_w_probabilities": _form("values probabilities"),
-    "uniform": _form("min max", "count"),
-    "int_uniform": _form("min max"),
-    "q_uniform": _form("min max", "q"),
-    "log_uniform": _form("min max", "count"),
-    "log_uniform_values": _form("min max", "count"),
-    "q_log_uniform": _form("min max", "q"),
-    "q_log_uniform_values": _form("min max", "q"),
-    "inv_log_uniform": _form("min max", "count"),
-    "inv_log_uniform_values": _form("min max", "count"),
-    "normal": _form("", "mu sigma"),
-    "q_normal": _form("", "mu sigma q"),
-    "log_normal": _form("", "mu sigma"),
-    "q_log_normal": _form("", "mu sigma q"),
-    "truncated_normal": _form("", "mu sigma min max"),
-    "beta": _form("", "a b"),
-    "q_beta": _form("", "a b q"),
-}
 KEY_HINTS = {
     "probabilities": "probabilities belong to values",
     "mu": "mu belongs to distribution: normal, log_normal or truncated_normal",
@@ -66,7 +28,7 @@ KEY_HINTS = {
 }
 """Hints for stray keys of any form."""
 
-RANGE = _form("min max", "step count")
+RANGE = Form.of("min max", "step count")
 
 
 def one_form(draft: Draft) -> Iterator[Problem]:
@@ -155,7 +117,7 @@ def _form_of(draft: Draft, leaf: Leaf, mapping: dict[str, Any]) -> tuple[str, Fo
         case ["min and max"]:
             return "min and max", RANGE
         case [name]:
-            return name, _form(name)
+            return name, Form.of(name)
         case _:
             return "", None
 

@@ -4,15 +4,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sweepledger.expressions.kinds import ANY, ValueType, ValueTypes, check_condition, check_types, type_of
+from sweepledger.expressions.parser import ExpressionError, parse_expression, position_in
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, truncate
-from sweepledger.reader.expression import ExpressionError, parse_expression
 from sweepledger.spec.draft import Draft
-from sweepledger.spec.expression_types import ANY, TypeProblem, ValueType, ValueTypes, check_types, type_of
 from sweepledger.spec.rules.conditions import find_cycles
 from sweepledger.spec.rules.domains import is_sound_value
 from sweepledger.spec.sections import Leaf, Section, search_section, sound_keys
 from sweepledger.spec.space_builder import dependency_order
+from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs.expression import Expression, names_in
 
 NUMBER = frozenset({ValueType.NUMBER})
@@ -29,14 +30,18 @@ class WrittenExpression:
     @property
     def names(self) -> list[str]:
         """The names that it mentions, each once."""
-        return [] if isinstance(self.tree, ExpressionError) else list(_mentioned(self.tree))
+        return (
+            []
+            if isinstance(self.tree, ExpressionError)
+            else list(dict.fromkeys(name.name for name in names_in(self.tree)))
+        )
 
 
 def syntax(draft: Draft) -> Iterator[Problem]:
     """The text of an expression has valid syntax."""
     for text in (*_constraints(draft), *_derived(draft).values()):
         if isinstance(text.tree, ExpressionError):
-            message = f"{text.tree.message}{_at(text, text.tree.offset)}"
+            message = f"{text.tree.message}{position_in(text.text, text.tree.offset)}"
             yield draft.problem(text.path, message, code="expression-syntax", hint=text.tree.hint)
 
 
@@ -48,14 +53,22 @@ def types(draft: Draft) -> Iterator[Problem]:
     for text in texts:
         if isinstance(text.tree, ExpressionError):
             continue
-        findings, kinds = check_types(text.tree, _with_all(known, section, text))
+        # A section that is not whole may have every name that the text mentions.
+        names = known if section.is_whole else {**dict.fromkeys(text.names, ANY), **known}
+        if "constraints" in text.path:
+            findings = check_condition(text.text, text.tree, names)
+        else:
+            findings, _ = check_types(text.tree, names)
         for finding in findings:
-            code = "expression-kind" if _names_known(finding, known, text) else "unknown-parameter"
-            message = f"{finding.message}{_at(text, finding.offset)}"
-            hint = _quotes_hint(draft, section, text, finding) or finding.hint
-            yield draft.problem(text.path, message, code=code, hint=hint)
-        if not findings:
-            yield from _result_type(draft, text, kinds)
+            # Text without quotes looks like a name, wherever it stands.
+            word = next((name.name for name in names_in(text.tree) if name.offset == finding.offset), None)
+            yield draft.problem(
+                text.path,
+                f"{finding.message}{position_in(text.text, finding.offset)}",
+                code="unknown-parameter" if finding.unknown else "expression-kind",
+                hint=_quotes_hint(draft, section, word)
+                or (finding.hint if finding.unknown is None else _name_hint(finding.unknown, names)),
+            )
 
 
 def constants(draft: Draft) -> Iterator[Problem]:
@@ -78,13 +91,6 @@ def cycles(draft: Draft) -> Iterator[Problem]:
         yield draft.problem(texts[chain[0]].path, message, code="dependency-cycle")
 
 
-def _result_type(draft: Draft, text: WrittenExpression, kinds: ValueTypes) -> Iterator[Problem]:
-    if "constraints" in text.path and ValueType.BOOLEAN not in kinds:
-        message = f"must be true or false, got a {_type_names(kinds)}: {truncate(repr(text.text))}"
-        hint = "compare it with something, as in `x <= 10`"
-        yield draft.problem(text.path, message, code="expression-kind", hint=hint)
-
-
 def _constraints(draft: Draft) -> list[WrittenExpression]:
     places = draft.items("constraints")
     return [_text(place, text) for place, text in places if isinstance(text, str)]
@@ -101,10 +107,6 @@ def _text(path: DocumentPath, text: str) -> WrittenExpression:
         return WrittenExpression(path, text, parse_expression(text))
     except ExpressionError as error:
         return WrittenExpression(path, text, error)
-
-
-def _mentioned(tree: Expression) -> dict[str, None]:
-    return dict.fromkeys(name.name for name in names_in(tree))
 
 
 def _known_types(draft: Draft, section: Section) -> dict[str, ValueTypes]:
@@ -147,33 +149,15 @@ def _types_at(draft: Draft, place: DocumentPath) -> ValueTypes:
     )
 
 
-def _with_all(
-    known: dict[str, ValueTypes], section: Section, text: WrittenExpression
-) -> dict[str, ValueTypes]:
-    """Return the known names; if a section may have more, include every name that the text mentions."""
-    return known if section.is_whole else {**dict.fromkeys(text.names, ANY), **known}
-
-
-def _names_known(finding: TypeProblem, known: Mapping[str, ValueTypes], text: WrittenExpression) -> bool:
-    assert not isinstance(text.tree, ExpressionError)
-    unknown = {name.offset for name in names_in(text.tree) if name.name not in known}
-    return finding.offset not in unknown
-
-
-def _quotes_hint(draft: Draft, section: Section, text: WrittenExpression, finding: TypeProblem) -> str | None:
+def _quotes_hint(draft: Draft, section: Section, word: str | None) -> str | None:
     """Return a hint for a name that is the text of a parameter's value without quotes."""
-    assert not isinstance(text.tree, ExpressionError)
-    word = next((name.name for name in names_in(text.tree) if name.offset == finding.offset), None)
     places = (found for leaf in section.leaves.values() for found in draft.texts(*leaf.path))
     if word is None or word in section.parameters or word not in {found for _, found in places}:
         return None
     return f"write text in quotes: '{word}'"
 
 
-def _at(text: WrittenExpression, offset: int | None) -> str:
-    """Return a suffix with the position in the text: the problem has the location of the whole text."""
-    return "" if offset is None else f" at character {offset + 1} of {truncate(repr(text.text))}"
-
-
-def _type_names(kinds: ValueTypes) -> str:
-    return " or ".join(sorted(kinds))
+def _name_hint(found: str, known: Mapping[str, ValueTypes]) -> str | None:
+    if whole := [name for name in known if "-" in name and name.startswith(f"{found}-")]:
+        return f"write a name with a hyphen in backticks: `{min(whole)}`"
+    return did_you_mean(found, known)

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from sweepledger.problems import Problem
 from sweepledger.reader import safe_repr
 from sweepledger.spec.draft import Draft
-from sweepledger.spec.rules.domains import DISTRIBUTIONS, distribution_of
+from sweepledger.spec.keys import DISTRIBUTIONS
+from sweepledger.spec.rules.domains import distribution_of
 from sweepledger.spec.rules.metrics import metric_format
 from sweepledger.spec.sections import Leaf, search_section
 from sweepledger.structs.metric import STREAM_FORMATS
@@ -363,13 +364,12 @@ def early_stopping_bounds(draft: Draft) -> Iterator[Problem]:
 
 def early_stopping_curve(draft: Draft) -> Iterator[Problem]:
     """Early stopping needs one metric, reported by step."""
-    place = ("metrics",) if "metrics" in draft.names() else ("metric",)
-    if "early_terminate" not in draft.names() or place[0] not in draft.names():
+    if not {"early_terminate", "metric"} <= {*draft.names()}:
         return
-    if place == ("metrics",):
+    if "other_metrics" in draft.names():
         message, hint = "must not be given with several metrics", "early stopping compares one metric"
         yield draft.problem(("early_terminate",), message, code=CODE, hint=hint, at_key=True)
     elif (found := metric_format(draft)) is not None and found not in STREAM_FORMATS:
         message = f"must have a format with steps for early_terminate, got format: {found}"
         hint = "source: stdout with lines name=value, or format: jsonl"
-        yield draft.problem(place, message, code=CODE, hint=hint, at_key=True)
+        yield draft.problem(("metric",), message, code=CODE, hint=hint, at_key=True)

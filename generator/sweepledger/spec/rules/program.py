@@ -6,15 +6,15 @@ from itertools import takewhile
 from posixpath import join, normpath
 
 from sweepledger.formats.environment_lock import FORMATS, is_lock_name
+from sweepledger.model.forms import DNS_LABEL, IMAGE, LONGEST_IMAGE
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
-from sweepledger.spec.rules.cluster import DNS_LABEL
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs import names
 from sweepledger.structs.kubernetes import CODE_PATH
 from sweepledger.structs.program import LOCAL_IMAGE, REPOSITORY, SWEEP_NAMES, PathPattern
-from sweepledger.structs.run_config import CodeMode, RunConfig
+from sweepledger.structs.run_config import INTERPRETER_FORM, CodeMode, RunConfig
 from sweepledger.structs.settings import Controller
 
 ENVIRONMENT_LOCK = "environment-lock"
@@ -23,25 +23,18 @@ WORKDIR, DATA_PLACE = "workdir", "data-place"
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 
 
-INTERPRETER = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+-]{0,254}", re.ASCII)
-"""Without a cluster, a path may also be relative."""
 CODE_PART = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]{0,254}", re.ASCII)
 GENERATED_FOLDERS = frozenset({".git", "overlays", "results"})
 """Folders that change with every batch: as code, they would make every trial new."""
 
 
 def interpreter(draft: Draft) -> Iterator[Problem]:
-    """The interpreter is a name or a path without arguments."""
-    text = draft.get("run", "interpreter", kind=str)
-    if text is None:
-        return
+    """In a cluster, the interpreter is where no trial can write."""
     place = ("run", "interpreter")
-    if not INTERPRETER.fullmatch(text):
-        message = (
-            f"must be the name or path of a Python interpreter, without arguments, got {safe_repr(text)}"
-        )
-        yield draft.problem(place, message, code="interpreter", hint="for example python3")
-    elif draft.settings.controller is not Controller.NONE:
+    text = draft.get(*place, kind=str)
+    if text is None or not INTERPRETER_FORM.fullmatch(text):
+        return
+    if draft.settings.controller is not Controller.NONE:
         clones = draft.get("run", "code", "mode", kind=str) == CodeMode.CLONE
         if not names.is_interpreter(text, (f"{CODE_PATH}/",) if clones else ()):
             message = (
@@ -76,11 +69,7 @@ def code_path(draft: Draft) -> Iterator[Problem]:
 def code_selection(draft: Draft) -> Iterator[Problem]:
     """Selected code has paths in the repository, and patterns that mean the same everywhere."""
     place: DocumentPath = ("run", "code")
-    if {"path", "paths"} <= {*draft.names(*place)}:
-        message = "must not be given besides path"
-        hint = "write all files and folders under paths; program is then relative to the repository"
-        yield draft.problem((*place, "paths"), message, code="code-path", hint=hint, at_key=True)
-    for path, written in draft.items(*place, "paths"):
+    for path, written in draft.items(*place, "path"):
         yield from _selected_path(draft, path, written)
     for key in ("include", "exclude"):
         for path, pattern in draft.items(*place, key):
@@ -95,9 +84,8 @@ def code_selection(draft: Draft) -> Iterator[Problem]:
 
 def _is_selection(draft: Draft) -> bool:
     """Return whether the code is anything but a whole folder."""
-    path = draft.get("run", "code", "path", kind=str) or ""
-    keys = {"paths", "include", "exclude"}
-    return path.removesuffix("/") == REPOSITORY or not keys.isdisjoint(draft.names("run", "code"))
+    is_chosen = not {"include", "exclude"}.isdisjoint(draft.names("run", "code"))
+    return is_chosen or _code_folder(draft) == REPOSITORY
 
 
 def _selected_path(draft: Draft, place: DocumentPath, text: str) -> Iterator[Problem]:
@@ -131,13 +119,13 @@ def environment_lock(draft: Draft) -> Iterator[Problem]:
             message = (
                 f"must be a file of the code, {folder}/, so that trials can read it, got {safe_repr(path)}"
             )
-            hint = f"add it to the code: `run: {{code: {{paths: [{folder}, {path}]}}}}`"
+            hint = f"add it to the code: `run: {{code: {{path: [{folder}, {path}]}}}}`"
             yield draft.problem(place, message, code=ENVIRONMENT_LOCK, hint=hint)
 
 
 def _code_folder(draft: Draft) -> str:
     """Return the folder of the code; that of selected paths is the repository."""
-    default = REPOSITORY if "paths" in draft.names("run", "code") else RunConfig().code_path
+    default = RunConfig().code_path if draft.get("run", "code", "path", kind=list) is None else REPOSITORY
     return (draft.get("run", "code", "path", kind=str) or default).removesuffix("/")
 
 
@@ -220,7 +208,7 @@ def data_places(draft: Draft) -> Iterator[Problem]:
     start = draft.get("run", "workdir", kind=str) or REPOSITORY
     links: dict[str, str] = {}
     for name in draft.names("run", "data"):
-        place: DocumentPath = ("run", "data", name, "at")
+        place: DocumentPath = ("run", "data", name)
         text = draft.get(*place, kind=str)
         if text is None:
             continue
@@ -273,14 +261,6 @@ def effective_image(draft: Draft) -> str | None:
     return draft.settings.defaults.image
 
 
-LONGEST_IMAGE = 512
-_HOST = r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?"
-_COMPONENT = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
-IMAGE_REPOSITORY = re.compile(rf"(?:{_HOST}/)?{_COMPONENT}(?:/{_COMPONENT})*", re.ASCII)
-IMAGE_TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", re.ASCII)
-IMAGE = re.compile(rf"{IMAGE_REPOSITORY.pattern}(?::{IMAGE_TAG.pattern})?@{DIGEST.pattern}", re.ASCII)
-
-
 def run_image(draft: Draft) -> Iterator[Problem]:
     """An image has a digest, and its repository is one that the settings list, if they list any."""
     place, listed = ("run", "image"), draft.settings.images
@@ -289,10 +269,9 @@ def run_image(draft: Draft) -> Iterator[Problem]:
     text = draft.get(*place, kind=str)
     if found or not listed or text is None or text == LOCAL_IMAGE or text in listed:
         return
-    repository = text.partition("@")[0]
-    repository = repository if ":" not in repository.rpartition("/")[2] else repository.rpartition(":")[0]
+    match = IMAGE.fullmatch(text)
     known = sorted({image.repository for image in listed.values()})
-    if repository not in known:
+    if match is None or match["repository"] not in known:
         message = f"must be of a repository that images in sweepledger.yaml list, got {safe_repr(text)}"
         yield draft.problem(place, message, code="image-not-listed", hint=f"listed: {', '.join(known)}")
 
@@ -313,48 +292,29 @@ def code_image(draft: Draft) -> Iterator[Problem]:
 
 
 def named_images(draft: Draft) -> Iterator[Problem]:
-    """A named image has a valid repository, tag and digest."""
-    for name in draft.names("images"):
-        place: DocumentPath = ("images", name)
-        if name == LOCAL_IMAGE:
-            message = f"must not be {LOCAL_IMAGE!r}, which means no image"
-            yield draft.problem(place, message, code="image-reference", at_key=True)
-        yield from _repository(draft, (*place, "repository"))
-        for key, form, rule in (
-            ("tag", IMAGE_TAG, "must be a tag such as 1.4"),
-            ("digest", DIGEST, "must be sha256: and 64 lower-case hex digits"),
-        ):
-            text = draft.get(*place, key, kind=str)
-            if text is not None and not form.fullmatch(text):
-                yield draft.problem((*place, key), f"{rule}, got {safe_repr(text)}", code="image-reference")
+    """No image is called as if there were none."""
+    if LOCAL_IMAGE in draft.names("images"):
+        place, message = ("images", LOCAL_IMAGE), f"must not be {LOCAL_IMAGE!r}, which means no image"
+        yield draft.problem(place, message, code="image-reference", at_key=True)
 
 
 def pinned_images(draft: Draft) -> Iterator[Problem]:
     """A named image has a digest; `sweep cluster pin` skips this rule."""
     for name in draft.names("images"):
-        place: DocumentPath = ("images", name)
-        if draft.get(*place, kind=dict) is not None and "digest" not in draft.names(*place):
-            tagged = "" if "tag" in draft.names(*place) else " --tag TAG"
-            hint = f"`sweep cluster pin {name}{tagged}` finds the digest of its tag"
-            yield draft.problem(
-                (*place, "digest"), "must be given", code="missing-key", hint=hint, at_key=True
-            )
-
-
-def _repository(draft: Draft, place: DocumentPath) -> Iterator[Problem]:
-    text = draft.get(*place, kind=str)
-    if text is None or (len(text) <= LONGEST_IMAGE // 2 and IMAGE_REPOSITORY.fullmatch(text)):
-        return
-    hint = "write tag and digest under their own keys" if re.search(r"@|:[^/]*$", text) else None
-    message = f"must be a repository such as registry.example.org/team/train, got {safe_repr(text)}"
-    yield draft.problem(place, message, code="image-reference", hint=hint)
+        text = draft.get("images", name, kind=str)
+        match = None if text is None else IMAGE.fullmatch(text)
+        if match is not None and match["digest"] is None:
+            hint = f"`sweep cluster pin {name}{'' if match['tag'] else ' --tag TAG'}` finds the digest of its tag"
+            message = f"must have a digest, got {safe_repr(text)}"
+            yield draft.problem(("images", name), message, code="missing-key", hint=hint)
 
 
 def _image(draft: Draft, place: DocumentPath, known: Collection[str]) -> Iterator[Problem]:
     text = draft.get(*place, kind=str)
     if text is None or text == LOCAL_IMAGE or text in known:
         return
-    if len(text) <= LONGEST_IMAGE and IMAGE.fullmatch(text):
+    match = IMAGE.fullmatch(text)
+    if len(text) <= LONGEST_IMAGE and match is not None and match["digest"] is not None:
         return
     message = f"must be 'local', a name among the images or name[:tag]@sha256:<64 hex digits>, got {safe_repr(text)}"
     yield draft.problem(place, message, code="image-reference", hint=_image_hint(text, known))

@@ -5,9 +5,7 @@ from dataclasses import replace
 
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
-from sweepledger.spec import units
 from sweepledger.spec.draft import Draft
-from sweepledger.spec.rules.cluster import DNS_LABEL
 from sweepledger.spec.rules.methods import RESOURCE_METHODS
 from sweepledger.spec.rules.program import effective_image
 from sweepledger.spec.suggestions import did_you_mean, quoted_names
@@ -15,38 +13,29 @@ from sweepledger.spec.sweep_builder import build_run
 from sweepledger.structs import node_pool, quantities
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import LOCAL_IMAGE
+from sweepledger.structs.quantities import is_memory
 from sweepledger.structs.run_config import Resources, RunConfig, Shape
 from sweepledger.structs.settings import Controller, ResultsStore, Settings
 
 RESOURCES = ("run", "resources")
 
 
-def cpu(draft: Draft) -> Iterator[Problem]:
-    """CPU cores are a Kubernetes quantity."""
-    yield from units.cores_problems(draft, (*RESOURCES, "cpu"))
-
-
-def memory(draft: Draft) -> Iterator[Problem]:
-    """Memory, scratch and shared memory are Kubernetes quantities."""
-    for key in ("memory", "scratch", "shared_memory"):
-        yield from units.memory_problems(draft, (*RESOURCES, key))
-
-
 def shared_memory(draft: Draft) -> Iterator[Problem]:
-    """Shared memory is at most the memory, which contains it."""
+    """Shared memory is at most the memory, which contains it, and of one trial at a time."""
     place = (*RESOURCES, "shared_memory")
     shared = draft.get(*place, kind=str)
     whole = draft.get(*RESOURCES, "memory", kind=str) or Resources().memory
-    if shared is None or not (units.is_memory(shared) and units.is_memory(whole)):
+    if shared is not None and (draft.number(*PACK, "at_once") or 1) > 1:
+        message = (
+            "must be absent with pack.at_once above 1: trials that run at once would share the files there"
+        )
+        hint = "write pack.at_once: 1, or delete one of the keys"
+        yield draft.problem(place, message, code="shared-memory", hint=hint, at_key=True)
+    if shared is None or not (is_memory(shared) and is_memory(whole)):
         return
     if quantities.parse_quantity(shared) > quantities.parse_quantity(whole):
         message = f"must be at most the memory ({whole}), which contains it, got {safe_repr(shared)}"
         yield draft.problem(place, message, code="shared-memory", hint="raise run.resources.memory as well")
-
-
-def timeout(draft: Draft) -> Iterator[Problem]:
-    """The timeout is a valid time."""
-    yield from units.duration_problems(draft, ("run", "timeout"), units.seconds)
 
 
 SHAPES_WITHOUT_RETRIES = frozenset({Shape.MPI_JOB, Shape.PYTORCH_JOB, Shape.TF_JOB})
@@ -196,12 +185,8 @@ def pool_name(draft: Draft) -> Iterator[Problem]:
 def priority(draft: Draft) -> Iterator[Problem]:
     """A priority needs a pool with a queue."""
     place, pool = ("run", "priority"), chosen_pool(draft)
-    name = draft.get(*place, kind=str)
-    if name is None:
+    if draft.get(*place, kind=str) is None:
         return
-    if not DNS_LABEL.fullmatch(name):
-        message = f"must be the name of a WorkloadPriorityClass, got {safe_repr(name)}"
-        yield draft.problem(place, message, code="queue-priority")
     if pool is None and ("pool" not in draft.names("run")):
         message = "needs a pool with a queue, got no pool"
         yield draft.problem(place, message, code="queue-priority", hint=_queue_hint(draft), at_key=True)

@@ -11,8 +11,8 @@ import typer
 
 from sweepledger.cli import response
 from sweepledger.cli.response import Response
-from sweepledger.engine.datasets import FolderDigest, ReadProgress, digest_folder
 from sweepledger.errors import StorageError, UsageError
+from sweepledger.repo.datasets import FolderDigest, ReadProgress, digest_folder
 from sweepledger.storage import storage_errors
 
 

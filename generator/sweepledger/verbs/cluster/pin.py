@@ -1,7 +1,7 @@
 """Write the digest of an image's tag to sweepledger.yaml."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -10,8 +10,8 @@ from sweepledger.cli import completion
 from sweepledger.cli.response import Response, current_folder
 from sweepledger.commands.repository.settings_edit import SettingsEdit, edit_settings, read_settings_text
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.engine import registry
 from sweepledger.errors import UsageError
+from sweepledger.repo import image_registry
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.settings import Image
 
@@ -87,7 +87,7 @@ def pin_image(
     _set_image(
         text, Image(name, registry_repository, UNKNOWN_DIGEST)
     )  # reports a wrong name before asking the registry
-    digest = registry.resolve_digest(registry_repository, requested_tag)
+    digest = image_registry.resolve_digest(registry_repository, requested_tag)
     edit = _set_image(text, Image(name, registry_repository, digest, requested_tag))
     storage.write_file(path, edit.text.encode())
     reference = edit.settings.images[name].reference
@@ -95,15 +95,7 @@ def pin_image(
 
 
 def _set_image(text: str, image: Image) -> SettingsEdit:
-    """Set the keys of an image that differ from the settings in this text."""
+    """Set an image of the settings in this text, if it is another there."""
     current = edit_settings(text, {}, unpinned=True).settings.images.get(image.name)
-    tag = {"tag": image.tag} if image.tag else {}
-    keys = {"repository": image.repository, **tag, "digest": image.digest}
-    values: dict[tuple[str, ...], Any] = {("images", image.name): keys}
-    if current is not None:
-        values = {
-            ("images", image.name, key): value
-            for key, value in keys.items()
-            if getattr(current, key) != value
-        }
-    return edit_settings(text, values, unpinned=True)
+    is_new = current != image
+    return edit_settings(text, {("images", image.name): image.reference} if is_new else {}, unpinned=True)

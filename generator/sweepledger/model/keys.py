@@ -1,0 +1,226 @@
+"""The keys of a document, as its class states them; nothing else states them.
+
+A document, and each mapping in it whose keys are fixed, is a frozen dataclass, and an attribute is a key:
+
+    every_minutes: Annotated[Minutes, Meta(examples=["10m"])] = 5
+    \"\"\"Interval of the collector: whole minutes that divide an hour, at most 30m.\"\"\"
+
+- The type is that of the value in the class. `Meta` (msgspec) has bounds, pattern and examples; a list or a mapping has
+  those of its entries in its brackets: `tuple[Annotated[str, Meta(…)], ...]`, `Mapping[Name, Pool]`.
+- A `TextForm` is for texts that become another value, or that must have a form; it has problem code and message.
+- An attribute without a default must be given, unless `Absent` says what it else is. `X | None = None` may be left out.
+- The text below an attribute is the key's description; that of a class describes the entry of a mapping with free
+  names, of which `EntryName` has a name for the example. Entries of lists and plain values of mappings need neither.
+- A key is called like its attribute, without the unit of its form. `Key` gives another name, `NAME` marks the attribute
+  that receives the entry's name in the mapping around it, `UNWRITTEN` one that no document has, and `OneOf` one that
+  several keys can give.
+
+From this, `decode` makes the value of a valid document, `texts_with_forms` lists what rules check, and
+`python -m tools.json_schemas` writes the JSON Schemas, by which every problem of a document is found at its position.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from functools import cache
+from types import MappingProxyType, NoneType, UnionType
+from typing import Annotated, Any, NamedTuple, TypeVar, Union, cast, get_args, get_origin
+
+from msgspec import Meta
+
+Path = tuple[str | int, ...]
+T = TypeVar("T")
+
+
+def empty_mapping() -> Mapping[str, T]:
+    """Return a mapping that nobody can change."""
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class TextForm:
+    """How a value is written, if not as a plain text or number."""
+
+    read: Callable[[Any], Any]
+    """Returns the value. Raises ValueError, which says how it must be written."""
+    code: str
+    """Code of the problem."""
+    hint: str | None = None
+    unit: str = ""
+    """End of an attribute's name that is no part of the key."""
+    write: Callable[[Any], str] = str
+    """Returns how a default is written."""
+    types: tuple[type, ...] = (str,)
+    """As what it is written."""
+    pattern: str | None = None
+    """A regular expression that it matches, for editors."""
+
+
+def like(
+    pattern: str, rule: str, *, code: str, hint: str | None = None, fits: Callable[[str], bool] | None = None
+) -> TextForm:
+    """Return the form of texts that match a regular expression, and that fit otherwise, too."""
+
+    def read(text: str) -> str:
+        if re.fullmatch(pattern, text, re.ASCII) is None or not (fits is None or fits(text)):
+            raise ValueError(rule)
+        return text
+
+    return TextForm(read, code, hint, pattern=pattern)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """The name of a key that is not called like its attribute."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """The value of a key that may be left out although its attribute has no default."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class EntryName:
+    """A name for the example of a mapping with free names."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """Keys of which one gives the value of an attribute, each with its annotation."""
+
+    keys: tuple[tuple[str, Any], ...]
+
+
+NAME, UNWRITTEN = Key("*"), Key("-")
+
+
+class Type(NamedTuple):
+    """What an annotation says."""
+
+    kind: Any
+    """The type itself, without None: a class, `Mapping[…]`, `tuple[…]`, or a union."""
+    metadata: tuple[Any, ...]
+
+    @property
+    def form(self) -> TextForm | None:
+        """How it is written; None: as it is."""
+        return next((part for part in reversed(self.metadata) if isinstance(part, TextForm)), None)
+
+    @property
+    def metas(self) -> tuple[Meta, ...]:
+        """Bounds, pattern and examples; the last that has one counts."""
+        return tuple(part for part in self.metadata if isinstance(part, Meta))
+
+
+@cache
+def type_of(annotation: Any) -> Type:
+    """Return what an annotation says, also within aliases."""
+    metadata: tuple[Any, ...] = ()
+    while True:
+        parts = [part for part in get_args(annotation) if part is not NoneType]
+        if get_origin(annotation) is Annotated:
+            metadata = (*annotation.__metadata__, *metadata)
+            annotation = annotation.__origin__
+        elif get_origin(annotation) in {Union, UnionType} and len(parts) == 1:
+            (annotation,) = parts
+        else:
+            return Type(annotation, metadata)
+
+
+class KeyOf(NamedTuple):
+    """A key of a class."""
+
+    attribute: str
+    annotation: Any
+    default: Any
+    """`dataclasses.MISSING`: it has none."""
+    is_required: bool
+    absent: Any = MISSING
+    """What the attribute is if the key is left out; MISSING: its default."""
+
+
+@cache
+def keys_of(kind: type) -> Mapping[str, KeyOf]:
+    """Return the keys of a class in its order."""
+    keys: dict[str, KeyOf] = {}
+    for field in fields(kind):
+        annotation: Any = field.type
+        stated = type_of(annotation)
+        unit = stated.form.unit if stated.form else ""
+        name = field.name.removesuffix(unit)
+        is_required = field.default is MISSING and field.default_factory is MISSING
+        absent: Any = MISSING
+        for part in stated.metadata:
+            if isinstance(part, OneOf):
+                name = UNWRITTEN.name
+                keys |= {
+                    key: KeyOf(field.name, inner, MISSING, is_required=False) for key, inner in part.keys
+                }
+            elif isinstance(part, Key):
+                name = part.name
+            elif isinstance(part, Absent):
+                absent, is_required = part.value, False
+        if name not in {NAME.name, UNWRITTEN.name}:
+            keys[name] = KeyOf(field.name, annotation, field.default, is_required, absent)
+    return MappingProxyType(keys)
+
+
+def decode(annotation: Any, data: Any, name: str = "") -> Any:
+    """Return the value of a part of a document that has no problem; `name` is that in the mapping around it."""
+    stated = type_of(annotation)
+    kind, form = stated.kind, stated.form
+    is_class = isinstance(kind, type) and is_dataclass(kind)
+    values: dict[str, Any] = (
+        {field.name: name for field in fields(kind) if NAME in type_of(cast("Any", field.type)).metadata}
+        if is_class
+        else {}
+    )
+    if form is not None:
+        return replace(form.read(data), **values) if values else form.read(data)
+    if is_class:
+        if isinstance(data, str):  # the first key alone, without its name
+            data = {next(iter(keys_of(kind))): data}
+        for written, key in keys_of(kind).items():
+            if written in data:
+                values[key.attribute] = decode(key.annotation, data[written])
+            elif key.absent is not MISSING:
+                values[key.attribute] = key.absent
+        return kind(**values)
+    match get_origin(kind):
+        case None:
+            return data if kind is Any else kind(data)
+        case builtin if builtin in {tuple, frozenset}:
+            return builtin(decode(get_args(kind)[0], part) for part in data)
+        case _:
+            inner = get_args(kind)[1]
+            return MappingProxyType({key: decode(inner, part, key) for key, part in data.items()})
+
+
+def texts_with_forms(
+    annotation: Any, data: Any, path: Path = ()
+) -> Iterator[tuple[Path, Any, TextForm, bool]]:
+    """Yield what must have a form: its path, as it is written, the form, and whether it is a key."""
+    stated = type_of(annotation)
+    kind, form, origin = stated.kind, stated.form, get_origin(stated.kind)
+    if form is not None and isinstance(data, form.types):
+        yield path, data, form, False
+    elif isinstance(kind, type) and is_dataclass(kind) and isinstance(data, dict):
+        for key, stated_key in keys_of(kind).items():
+            if key in data:
+                yield from texts_with_forms(stated_key.annotation, data[key], (*path, key))
+    elif origin is tuple and isinstance(data, list):
+        for index, part in enumerate(data):
+            yield from texts_with_forms(get_args(kind)[0], part, (*path, index))
+    elif origin is Mapping and isinstance(data, dict):
+        names, entries = get_args(kind)
+        for key, part in data.items():
+            named = type_of(names).form
+            if named is not None:
+                yield (*path, key), key, named, True
+            yield from texts_with_forms(entries, part, (*path, key))

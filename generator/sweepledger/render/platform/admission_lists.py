@@ -1,0 +1,217 @@
+"""The values that the settings and `base/` give to the variables of the admission policies."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from sweepledger.formats import yaml
+from sweepledger.render.base_files import Bases, clone_command
+from sweepledger.render.platform.source import GitSource
+from sweepledger.structs.combinations import MAX_TRIALS
+from sweepledger.structs.kubernetes import (
+    ANYWHERE,
+    CODE_CONTAINER,
+    CODE_VARIABLES,
+    COMPLETION_INDEX_VARIABLE,
+    EGRESS_LABEL,
+    POD_SET_ANNOTATIONS,
+    RECORD_FINALIZER,
+    STORE_CONTAINER,
+    STORE_VARIABLES,
+)
+from sweepledger.structs.node_pool import PodSettings, scheduling_fields, topology_annotations
+from sweepledger.structs.program import LOCAL_IMAGE
+from sweepledger.structs.run_config import Shape
+from sweepledger.structs.settings import API_SERVER_EGRESS, COLLECTOR_IMAGE, PEERS_EGRESS, Settings
+
+OWNERS: Mapping[Shape, str] = {
+    Shape.JOB_SET: "JobSet",
+    Shape.MPI_JOB: "MPIJob",
+    Shape.PYTORCH_JOB: "PyTorchJob",
+    Shape.TF_JOB: "TFJob",
+    Shape.TRAIN_JOB: "JobSet",
+}
+"""The kinds that create Jobs or pods for a distributed trial."""
+
+Values = dict[str, Any]
+
+
+def of_trials(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> Values:
+    """Return the values of `trials.yaml`, by variable."""
+    finalizers = [RECORD_FINALIZER] if settings.results.store.holds_pods else []
+    opened = [*sorted(settings.egress.keys() - {API_SERVER_EGRESS}), PEERS_EGRESS]
+    return {
+        "maxTrials": settings.limits.max_trials or MAX_TRIALS,
+        "finalizers": finalizers,
+        "owners": sorted({OWNERS[shape] for shape in source.shapes}),
+        "egress": [f"{EGRESS_LABEL}{name}" for name in opened],
+        **_images(settings),
+        **_queues(settings),
+        **_pods(settings),
+        **_volumes(settings),
+        **_store(settings),
+        **_variables(settings, bases),
+    }
+
+
+def of_workloads(settings: Settings) -> Values:
+    """Return the values of `workloads.yaml`, by variable."""
+    sidecar = [STORE_CONTAINER] if settings.results.bucket is not None else []
+    return {"initContainers": [CODE_CONTAINER, *sidecar], **_queues(settings)}
+
+
+def _images(settings: Settings) -> Values:
+    """Return repositories, of which any digest is allowed: a batch keeps the image that it was made with.
+
+    Settings that name no image leave the choice to specs.
+    """
+    default = settings.defaults.image
+    named = {image.repository for image in settings.images.values()}
+    if default != LOCAL_IMAGE and default not in settings.images:
+        name = default.partition("@")[0]
+        head, slash, last = name.rpartition("/")
+        named.add(f"{head}{slash}{last.partition(':')[0]}")
+    added = [
+        f"{_patterns([name])[0]}={pattern}"
+        for name, sidecar in sorted(settings.sidecars.items())
+        for pattern in _patterns(settings.with_mirrors([sidecar.image]))
+    ]
+    return {
+        "images": _patterns(named),
+        "mirrors": _patterns(settings.with_mirrors(named) - named),
+        "sidecars": added,
+        "sidecarVolumes": sorted({name for one in settings.sidecars.values() for name in one.volumes}),
+    }
+
+
+def _patterns(repositories: Iterable[str]) -> list[str]:
+    """Return regular expressions of repositories, sorted."""
+    return [re.escape(name).replace(r"\-", "-") for name in sorted(repositories)]
+
+
+def _queues(settings: Settings) -> Values:
+    queues = {pool.queue for pool in settings.pools.values() if pool.queue is not None}
+    without = [name for name, pool in sorted(settings.pools.items()) if pool.queue is None]
+    return {"queues": sorted(queues), "poolsWithoutQueue": without}
+
+
+def _pods(settings: Settings) -> Values:
+    """Return what pools give to their pods."""
+    pools = [pool for _, pool in sorted(settings.pools.items())]
+    fields = [scheduling_fields(pool, has_gpus=False) for pool in pools]
+    taints = {
+        f"{taint['key']}={taint.get('value', '')}:{taint['effect']}"
+        for pod in fields
+        for taint in pod.get("tolerations", ())
+    }
+    # Where the cluster is set so, the API server lets pods with GPUs bear the taint called like these.
+    taints |= {f"{pool.gpu_resource}=:NoSchedule" for pool in pools if pool.node.gpu}
+    places = {
+        f"{key}={value}"
+        for pool in pools
+        for templates in (1, 2)
+        for key, value in {**pool.pod.annotations, **topology_annotations(pool, templates)}.items()
+        if key.startswith(POD_SET_ANNOTATIONS)
+    }
+    classes = {settings.priority_class, *_pod_values(settings, lambda pod: pod.priority_class)}
+    tokens = {
+        f"{pool.pod.service_account} {name} {token.audience}"
+        for pool in pools
+        for name, token in pool.pod.tokens.items()
+    }
+    devices = {f"{name}={template}" for pool in pools for name, template in pool.pod.claims.items()}
+    return {
+        "accounts": settings.trial_accounts,
+        "tokens": sorted(tokens),
+        "schedulers": _pod_values(settings, lambda pod: pod.scheduler),
+        "devices": sorted(devices),
+        "nodeLabels": sorted(
+            {f"{key}={value}" for pod in fields for key, value in pod.get("nodeSelector", {}).items()}
+        ),
+        "gpuTypes": sorted({pool.gpu_type for pool in pools if pool.gpu_type is not None}),
+        "taints": sorted(taints),
+        "places": sorted({*places, f"{ANYWHERE}=true"}),
+        "priorityClasses": sorted(name for name in classes if name is not None),
+        "runtimeClasses": _pod_values(settings, lambda pod: pod.runtime_class),
+    }
+
+
+def _pod_values(settings: Settings, read: Callable[[PodSettings], str | None]) -> list[str]:
+    """Return the different values that pools give to a field of pods, sorted."""
+    return sorted({value for pool in settings.pools.values() if (value := read(pool.pod)) is not None})
+
+
+def _volumes(settings: Settings) -> Values:
+    pull = settings.image_pull_secret
+    return {
+        "resultClaims": sorted(set(settings.results.claims.values())),
+        "dataClaims": sorted(settings.dataset_claims),
+        "secrets": sorted(settings.mountable_secrets),
+        "pullSecrets": [] if pull is None else [pull],
+    }
+
+
+def _store(settings: Settings) -> Values:
+    """Return what the sidecar of a bucket may be. Without a Secret, its account has an identity of the cloud."""
+    bucket = settings.results.bucket
+    if bucket is None:
+        return {"identities": settings.trial_accounts[1:]}
+    images = {settings.images[COLLECTOR_IMAGE].repository} if COLLECTOR_IMAGE in settings.images else set()
+    clients = settings.client_variables(settings.egress)
+    named = "|".join(_patterns(settings.named_dataset_folders))
+    has_identity = bucket.secret is None
+    return {
+        "identities": settings.trial_accounts[0 if has_identity else 1 :],
+        "store": [bucket.url],
+        "storeImages": _patterns(images),
+        "storeMirrors": _patterns(settings.with_mirrors(images) - images),
+        "storeVariables": sorted({*STORE_VARIABLES, *bucket.variables, COMPLETION_INDEX_VARIABLE, *clients}),
+        "storeSecrets": bucket.secrets,
+        "cloudVariables": ["AWS_", "AZURE_"] if has_identity else [],
+        "datasets": settings.dataset_folders,
+        "severalDatasets": [f"^({named})( ({named}))*$"] if named else [],
+    }
+
+
+def _variables(settings: Settings, bases: Mapping[str, bytes]) -> Values:
+    """Return the variables that `base/` decides: folders and files, and all of the init container that gets code."""
+    fixed = {
+        (variable, container, value)
+        for path, content in bases.items()
+        if path.endswith(".yaml")
+        for variable, container, value in _file_variables(content)
+        if container == CODE_CONTAINER or value.startswith("/")
+    }
+    code = {variable for variable, container, _ in fixed if container == CODE_CONTAINER}
+    clients = settings.client_variables(settings.egress)
+    return {
+        "clone": [] if settings.code is None else clone_command(Bases(bases)),
+        "cloneVariables": sorted({*code, *CODE_VARIABLES, COMPLETION_INDEX_VARIABLE, *clients}),
+        "allowedVariables": settings.allowed_variables,
+        "fixedVariables": sorted({variable for variable, _, _ in fixed}),
+        "fixedValues": sorted({f"{variable}={value}" for variable, _, value in fixed}),
+    }
+
+
+@cache
+def _file_variables(content: bytes) -> tuple[tuple[str, str, str], ...]:
+    """Return name, container and value of each variable of a file."""
+    return tuple(
+        (str(variable["name"]), str(container.get("name")), variable["value"])
+        for container in _containers(yaml.load_all(content))
+        for variable in container["env"]
+        if variable.get("value") is not None
+    )
+
+
+def _containers(node: object) -> Iterator[Mapping[str, Any]]:
+    """Find everything with variables in a document, whatever its kind."""
+    if isinstance(node, Mapping):
+        if isinstance(node.get("env"), list):
+            yield node
+        for value in node.values():
+            yield from _containers(value)
+    elif isinstance(node, list | tuple):
+        for item in node:
+            yield from _containers(item)

@@ -1,0 +1,555 @@
+"""A spec as its author writes it: its keys, each with type, bounds, default, description and example.
+
+`sweepledger.model.keys` says how a class states keys. The classes of what a spec keeps as it is written, such as its
+metric and its run, are in the modules of their subjects.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from sweepledger.model.keys import EntryName, empty_mapping
+from sweepledger.structs.combinations import MAX_TRIALS
+from sweepledger.structs.early_stopping import (
+    DEFAULT_ETA,
+    EarlyStop,
+    HyperbandStop,
+    PatienceStop,
+    PercentileStop,
+    TargetStop,
+)
+from sweepledger.structs.metric import Goal, GoalKey, Impute, ImputeKey, Metric, MetricName
+from sweepledger.structs.names import PARAMETER_NAME, SWEEP_NAME
+from sweepledger.structs.program import DEFAULT_COMMAND
+from sweepledger.structs.run_config import RunConfig, RunningState
+from sweepledger.structs.search_block import Method, Resource, Rounds, Sampler, StartMapping
+from sweepledger.structs.sweep import Budget, Retry
+from sweepledger.structs.values import LARGEST_EXACT_INTEGER
+
+MOST_NAMES = 100
+"""Parameters, constraints, derived values, names of a group."""
+
+SCALARS = ["string", "number", "boolean", "null"]
+Scalar = Annotated[
+    Any,
+    Meta(
+        description="A number, text, true, false or null.",
+        extra_json_schema={"type": SCALARS},
+        examples=[64, "relu", True, None],
+    ),
+]
+LISTS = {"type": [*SCALARS, "array"], "items": {"$ref": "#/$defs/scalar"}}
+ParameterValue = Annotated[
+    Any,
+    Meta(
+        description="A number, text, true, false, null, or a list of those.",
+        extra_json_schema=LISTS,
+        examples=[0.1, "adam", [64, 64]],
+    ),
+]
+AnyValue = Annotated[Any, Meta(extra_json_schema={"$ref": "#/$defs/value"})]
+ParameterName = Annotated[str, Meta(pattern=f"^{PARAMETER_NAME.pattern}$")]
+Points = Annotated[
+    tuple[
+        Annotated[
+            float,
+            Meta(description="The first point, the last point, or the number of points.", examples=[0.1, 3]),
+        ],
+        ...,
+    ],
+    Meta(min_length=3, max_length=3),
+]
+Positive = Annotated[float, Meta(gt=0)]
+Step = Annotated[int, Meta(ge=1, le=LARGEST_EXACT_INTEGER)]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The keys of a form of parameter."""
+
+    needs: frozenset[str]
+    may_have: frozenset[str] = frozenset()
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """Every key of the form but `when`, which all have."""
+        return self.needs | self.may_have
+
+    @classmethod
+    def of(cls, needs: str = "", may_have: str = "") -> "Form":
+        """Return the form with these keys, in words."""
+        return cls(frozenset(needs.split()), frozenset(may_have.split()))
+
+
+DISTRIBUTIONS = {
+    "constant": Form.of("value"),
+    "categorical": Form.of("values", "probabilities"),
+    "categorical_w_probabilities": Form.of("values probabilities"),
+    "uniform": Form.of("min max", "count"),
+    "int_uniform": Form.of("min max"),
+    "q_uniform": Form.of("min max", "q"),
+    "log_uniform": Form.of("min max", "count"),
+    "log_uniform_values": Form.of("min max", "count"),
+    "q_log_uniform": Form.of("min max", "q"),
+    "q_log_uniform_values": Form.of("min max", "q"),
+    "inv_log_uniform": Form.of("min max", "count"),
+    "inv_log_uniform_values": Form.of("min max", "count"),
+    "normal": Form.of("", "mu sigma"),
+    "q_normal": Form.of("", "mu sigma q"),
+    "log_normal": Form.of("", "mu sigma"),
+    "q_log_normal": Form.of("", "mu sigma q"),
+    "truncated_normal": Form.of("", "mu sigma min max"),
+    "beta": Form.of("", "a b"),
+    "q_beta": Form.of("", "a b q"),
+}
+"""The keys of each distribution."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParameterKeys:
+    """The keys of a hyperparameter."""
+
+    value: Annotated[
+        Any,
+        Meta(
+            extra_json_schema=LISTS,
+            examples=[2, "adam", [64, 64]],
+        ),
+    ] = None
+    """The value for all trials: a number, text, true, false, null, or a list of those."""
+    values: Annotated[
+        tuple[AnyValue, ...],
+        Meta(min_length=1, max_length=MAX_TRIALS, examples=[[0.01, 0.04, 0.1], ["adam", "sgd"]]),
+    ] = ()
+    """The values to try, all different: numbers, text, true, false, null, or lists of those. In a `zip` group a value
+    may be repeated."""
+    probabilities: Annotated[
+        tuple[Annotated[float, Meta(ge=0, le=1, description="From 0 to 1.", examples=[0.7])], ...],
+        Meta(min_length=1, max_length=MAX_TRIALS, examples=[[0.7, 0.2, 0.1]]),
+    ] = ()
+    """Probability of each of the `values`, in their order; they sum to 1. For sampling methods. Default: equal
+    probabilities."""
+    min: Annotated[float, Meta(examples=[0.0001, 1])] | None = None
+    """The lower bound, included. With `log_uniform`, `q_log_uniform` and `inv_log_uniform` it is a natural-log
+    exponent, as in W&B: -7 means exp(-7)."""
+    max: Annotated[float, Meta(examples=[0.1, 16])] | None = None
+    """The upper bound, included. With `log_uniform`, `q_log_uniform` and `inv_log_uniform` it is a natural-log
+    exponent, as in W&B: 0 means 1."""
+    step: Annotated[Positive, Meta(examples=[0.1, 2])] | None = None
+    """Makes the range a list: from `min` to `max` by exactly this step, both included. Steps are exact decimals,
+    without noise in the last digits."""
+    count: Annotated[int, Meta(ge=2, le=MAX_TRIALS, examples=[5])] | None = None
+    """Makes the range a list of this number of points, both bounds included: evenly spaced, or by equal ratios with a
+    log distribution."""
+    distribution: (
+        Annotated[
+            str,
+            Meta(
+                description=(
+                    "How values are drawn; W&B's names and meanings. Default with `min` and `max`: `int_uniform` if "
+                    "both are written as integers, else `uniform`.\n\n"
+                    "- `constant` (value), `categorical` (values), `categorical_w_probabilities` (values, "
+                    "probabilities)\n"
+                    "- `uniform` (min, max), `int_uniform` (min, max: integers, both included)\n"
+                    "- `log_uniform_values` (min, max), `log_uniform` (min, max are natural-log exponents)\n"
+                    "- `inv_log_uniform_values` (min, max), `inv_log_uniform` (exponents: values from exp(-max) to "
+                    "exp(-min))\n"
+                    "- `normal`, `log_normal` (mu, sigma), `truncated_normal` (mu, sigma, min and/or max), "
+                    "`beta` (a, b)\n"
+                    "- `q_uniform`, `q_log_uniform`, `q_log_uniform_values`, `q_normal`, `q_log_normal`, `q_beta`: the "
+                    "same, rounded to multiples of q."
+                ),
+                extra_json_schema={"enum": [*DISTRIBUTIONS]},
+                examples=["log_uniform_values"],
+            ),
+        ]
+        | None
+    ) = None
+    mu: Annotated[float, Meta(examples=[0.5])] = 0
+    """Mean of a normal distribution; of the logarithm for `log_normal`."""
+    sigma: Annotated[Positive, Meta(examples=[0.1])] = 1
+    """Standard deviation of a normal distribution; of the logarithm for `log_normal`."""
+    a: Annotated[Positive, Meta(examples=[2])] = 1
+    """First shape parameter of the beta distribution."""
+    b: Annotated[Positive, Meta(examples=[5])] = 1
+    """Second shape parameter of the beta distribution."""
+    q: Annotated[Positive, Meta(examples=[0.05, 8])] = 1
+    """The `q_…` distributions round to multiples of this number."""
+    linspace: Annotated[Points, Meta(examples=[[0, 1, 5]])] = ()
+    """[from, to, count]: this number of values by equal differences, both ends included, as in NumPy."""
+    geomspace: Annotated[Points, Meta(examples=[[0.0001, 0.1, 4]])] = ()
+    """[from, to, count]: this number of values by equal ratios, both ends included, as in NumPy."""
+    parameters: Annotated[
+        Any,
+        Meta(
+            extra_json_schema={"$ref": "#/$defs/parameters"},
+            examples=[{"lr": {"values": [0.01, 0.1]}, "name": {"value": "sgd"}}],
+        ),
+    ] = None
+    """A group of parameters. Their names begin with the group's and a dot: `optimizer.lr`."""
+    when: Annotated[
+        Mapping[
+            ParameterName,
+            Annotated[
+                Any,
+                Meta(
+                    description=(
+                        "The value that the other parameter must have, or a list of such values; write a value that "
+                        "is a list as a list in the list."
+                    ),
+                    extra_json_schema={"type": [*SCALARS, "array"], "items": {"$ref": "#/$defs/value"}},
+                    examples=["sgd", ["adam", "adamw"], [[64, 64]]],
+                ),
+            ],
+        ],
+        Meta(
+            min_length=1,
+            max_length=MOST_NAMES,
+            examples=[{"optimizer": "sgd"}, {"optimizer": ["adam", "adamw"]}],
+        ),
+    ] = field(default_factory=empty_mapping)
+    """The parameter exists only if every other parameter named here exists and has this value, or one of these values.
+    Full names with dots. On a group, it applies to all parameters in it."""
+
+
+ParameterMapping = Annotated[
+    ParameterKeys,
+    Meta(
+        description=(
+            "One hyperparameter: a single `value`, the `values` to try, a range from `min` to `max`, a `distribution`, "
+            "a list by `linspace` or `geomspace`, or a group of nested `parameters`."
+        ),
+        examples=[
+            {"values": [0.01, 0.1]},
+            {"value": 2},
+            {"min": 0.0001, "max": 0.1, "distribution": "log_uniform_values"},
+            {"min": 0.1, "max": 0.5, "step": 0.1},
+            {"min": 1, "max": 8},
+            {"distribution": "normal", "mu": 0, "sigma": 0.1},
+            {"values": [0.9, 0.95], "when": {"optimizer": "sgd"}},
+        ],
+    ),
+]
+Parameters = Annotated[
+    Mapping[ParameterName, ParameterKeys],
+    Meta(
+        min_length=1,
+        max_length=MOST_NAMES,
+        examples=[{"learning_rate": {"values": [0.01, 0.1]}, "epochs": {"value": 2}}],
+        description=(
+            "The hyperparameters by name, in the order in which a grid varies them: the last one fastest."
+        ),
+    ),
+]
+
+
+DEFINITIONS: Mapping[str, Any] = MappingProxyType(
+    {"scalar": Scalar, "value": ParameterValue, "parameter": ParameterMapping, "parameters": Parameters}
+)
+"""What several keys refer to, by its name in the JSON Schema."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherMetric:
+    """One metric, reported as `metric` says."""
+
+    name: MetricName
+    goal: GoalKey = Goal.MINIMIZE
+    impute: ImputeKey = Impute.WORST
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlyTerminate:
+    """When trials with bad intermediate values stop."""
+
+    type: Annotated[
+        str,
+        Meta(
+            description=(
+                "The rule.\n\n"
+                "- `hyperband`: as in W&B; at steps that grow by eta, one trial of eta continues\n"
+                "- `median`, `percentile`: a trial stops if it is worse than this share of other trials at that step\n"
+                "- `patience`: a trial stops after a number of reports without a better value\n"
+                "- `target`: a trial stops when it has reached `metric.target`."
+            ),
+            extra_json_schema={"enum": ["hyperband", "median", "percentile", "patience", "target"]},
+            examples=["hyperband"],
+        ),
+    ]
+    min_iter: Annotated[Step, Meta(examples=[3])] | None = None
+    """The first step at which a trial may stop."""
+    max_iter: Annotated[Step, Meta(examples=[27])] | None = None
+    """The last step at which a trial may stop; for `hyperband` with `s` the step that is divided by eta, s times."""
+    s: Annotated[Step, Meta(examples=[2])] | None = None
+    """Number of steps at which `hyperband` compares, counted back from `max_iter`."""
+    eta: Annotated[float, Meta(gt=1, examples=[3])] = DEFAULT_ETA
+    """With `hyperband`, one trial of eta continues at each comparison, and the steps are eta times apart."""
+    strict: Annotated[bool, Meta(examples=[True])] = False
+    """With `hyperband`, whether the trial's value at the step counts, instead of its best value so far."""
+    percentile: Annotated[float, Meta(gt=0, le=99, examples=[25])] = 50.0
+    """Percentile of the other trials' best values at a step, counted from the worst: a trial below it stops."""
+    min_trials: Annotated[int, Meta(ge=1, le=MAX_TRIALS, examples=[5])] = 3
+    """Number of recorded learning curves below which `median` and `percentile` stop no trial."""
+    patience: Annotated[Step, Meta(examples=[5])] | None = None
+    """Number of reports without a better value after which `patience` stops a trial."""
+    min_delta: Annotated[float, Meta(ge=0, examples=[0.001])] = 0.0
+    """The smallest improvement that counts as better for `patience`."""
+
+    @property
+    def rule(self) -> EarlyStop:
+        """The rule itself."""
+        first = self.min_iter or 1
+        match self.type:
+            case "hyperband":
+                return HyperbandStop(self.min_iter, self.max_iter, self.s, self.eta, self.strict)
+            case "median" | "percentile":
+                return PercentileStop(self.percentile, first, self.max_iter, self.min_trials)
+            case "patience":
+                assert self.patience is not None
+                return PatienceStop(self.patience, self.min_delta, first, self.max_iter)
+            case _:
+                return TargetStop(first)
+
+
+SEARCH_KEYS = frozenset({"assignments", "constraints", "derived", "parameters", "zip"})
+"""Keys of what is tried, which may be large: `space_builder` reads them."""
+METHODS = (*("grid", *Sampler, "list"), *Method)
+NAME_EXAMPLE = "mnist-grid-b1-3f9a1c2e"
+BatchName = Annotated[str, Meta(description="Name of a batch.", examples=[NAME_EXAMPLE])]
+EXPRESSIONS = (
+    "Names are parameters, dots included; write a name with a hyphen in backticks. Numbers, 'text', true, false, null, "
+    "[lists]; + - * / // % **, comparisons, in, and, or, not, `a if c else b`; abs ceil exp floor len log log10 log2 "
+    "max min round sqrt."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """A sweep: what to try, what to measure and how to run it. One file `sweeps/<name>.yaml` per sweep."""
+
+    name: Annotated[str, Meta(pattern=f"^{SWEEP_NAME.pattern}$", examples=["mnist-grid"])]
+    """Name of the sweep, equal to the file's name without `.yaml`: lower-case letters, digits and inner hyphens,
+    beginning with a letter. Every Kubernetes object of the sweep begins with it."""
+    description: Annotated[
+        str,
+        Meta(
+            max_length=1000,
+            examples=["How far do learning rate and batch size carry a small CNN on MNIST?"],
+        ),
+    ] = ""
+    """The question that this sweep answers."""
+    method: (
+        Annotated[
+            str,
+            Meta(
+                description=(
+                    "How trials are chosen.\n\n"
+                    "- `grid`: every combination; the last parameter varies fastest\n"
+                    "- `random`: independent draws\n"
+                    "- `sobol`, `halton`: draws that cover the space more evenly; a Sobol set is balanced for a power "
+                    "of two\n"
+                    "- `latin-hypercube`: draws with one value in each part of each range\n"
+                    "- `list`: the configurations in `assignments` or `file`\n"
+                    "- `tpe`, `bayes`, `cma-es`, `nsga2`: rounds of trials proposed by a model of the results so far\n"
+                    "- `halving`, `hyperband`, `asha`: rounds in which the better trials continue with more of a "
+                    "`resource`\n"
+                    "- `pbt`: a population that trains on; its worst members go on from the best ones."
+                ),
+                extra_json_schema={"enum": [*map(str, METHODS)]},
+                examples=["grid", "random"],
+            ),
+        ]
+        | None
+    ) = None
+    metric: Annotated[Metric, Meta(examples=[{"name": "test_accuracy", "goal": "maximize"}])]
+    """The metric of a trial, and whether to minimize or maximize it."""
+    other_metrics: Annotated[
+        tuple[Annotated[OtherMetric, Meta(examples=[{"name": "seconds", "goal": "minimize"}])], ...],
+        Meta(min_length=1, max_length=7),
+    ] = ()
+    """Further metrics of a search with `tpe`, `bayes` or `nsga2`, which then looks for the Pareto front. They are
+    reported as `metric` says."""
+    parameters: Annotated[
+        Any,
+        Meta(
+            extra_json_schema={"$ref": "#/$defs/parameters"},
+            examples=[{"learning_rate": {"values": [0.01, 0.1]}, "epochs": {"value": 2}}],
+        ),
+    ] = None
+    """The hyperparameters by name, in the order in which a grid varies them: the last one fastest."""
+    zip: Annotated[
+        tuple[
+            Annotated[
+                tuple[Annotated[str, Meta(description="Name of a parameter.", examples=["width"])], ...],
+                Meta(
+                    min_length=2,
+                    max_length=MOST_NAMES,
+                    description="The names of one group.",
+                    examples=[["width", "depth"]],
+                ),
+            ],
+            ...,
+        ],
+        Meta(min_length=1, max_length=MOST_NAMES),
+    ] = ()
+    """Groups of parameters that move together: the first values of all, then the second values, and so on. All of a
+    group have equally many `values`."""
+    constraints: Annotated[
+        tuple[
+            Annotated[
+                str,
+                Meta(
+                    max_length=1000,
+                    description="One condition.",
+                    examples=["batch_size * accumulate <= 512"],
+                ),
+            ],
+            ...,
+        ],
+        Meta(
+            min_length=1,
+            max_length=MOST_NAMES,
+            description=(
+                "Conditions that every configuration must satisfy. A constraint that names a parameter which a trial "
+                f"does not have is satisfied. {EXPRESSIONS}"
+            ),
+            examples=[["width * depth <= 4096", "optimizer != 'sgd' or lr >= 0.01"]],
+        ),
+    ] = ()
+    derived: Annotated[
+        Mapping[
+            ParameterName,
+            Annotated[
+                str,
+                Meta(
+                    max_length=1000,
+                    description="How the value is computed.",
+                    examples=["base_lr * batch_size / 256"],
+                ),
+            ],
+        ],
+        EntryName("lr"),
+        Meta(
+            min_length=1,
+            max_length=MOST_NAMES,
+            description=(
+                "Values computed from others, by name; trials receive them like parameters. A derived value may use "
+                f"other derived values. {EXPRESSIONS}"
+            ),
+        ),
+    ] = field(default_factory=empty_mapping)
+    seed: Annotated[int, Meta(ge=0, le=LARGEST_EXACT_INTEGER, examples=[0, 42])] | None = None
+    """Seed of all random draws: the same seed always gives the same trials. Required for sampling methods and adaptive
+    searches."""
+    run_cap: Annotated[int, Meta(ge=1, le=MAX_TRIALS, examples=[64])] | None = None
+    """Largest number of configurations, after constraints and the removal of duplicates, before replicates. Required
+    for sampling methods. A grid must not be larger. For an adaptive search: of all rounds together."""
+    assignments: Annotated[
+        tuple[
+            Annotated[
+                Mapping[ParameterName, AnyValue],
+                Meta(
+                    min_length=1,
+                    max_length=MOST_NAMES,
+                    description="One configuration.",
+                    examples=[{"lr": 0.1, "width": 64}],
+                ),
+            ],
+            ...,
+        ],
+        Meta(
+            min_length=1,
+            max_length=MAX_TRIALS,
+            examples=[[{"lr": 0.1, "width": 64}, {"lr": 0.01, "width": 128}]],
+        ),
+    ] = ()
+    """For `method: list`: the configurations, each a mapping from names to values. `parameters` (constants only) apply
+    if a configuration does not contain them."""
+    file: Annotated[str, Meta(min_length=1, examples=["best-of-last-week.csv"])] | None = None
+    """For `method: list`: a CSV file next to the spec: a header of names, and one line per configuration. An unquoted
+    cell has the same meaning as in YAML, a quoted cell is text, an empty cell means absent."""
+    replicates: Annotated[int, Meta(ge=1, le=1000, examples=[3])] = 1
+    """Number of times that each configuration runs, with different seeds: `run.seed_base`, the next one, and so on.
+    Raising it keeps the existing trials."""
+    rounds: Annotated[Rounds, Meta(examples=[{"size": 8, "max": 12}])] | None = None
+    """Size and end of the rounds of a sweep: it ends at `max` rounds, `metric.target` or `patience`; an adaptive search
+    also at `run_cap` or the budget, another one after its last configuration. Without the key, a static sweep requests
+    all trials at once; with an `early_terminate` that compares them, `sweep plan` proposes a size."""
+    start: Annotated[
+        tuple[
+            Annotated[
+                StartMapping,
+                Meta(
+                    description=(
+                        "The name of a sweep or of foreign evidence; or, if it has another space, a mapping that says "
+                        "how its trials are read."
+                    ),
+                    extra_json_schema={"type": ["string", "object"]},
+                    examples=["lr-coarse"],
+                ),
+            ],
+            ...,
+        ],
+        Meta(min_length=1, max_length=16),
+    ] = ()
+    """Other sweeps, or foreign evidence (sweep import trials), whose results are used from the first round on: those of
+    trials whose values are in this space and which have the metric."""
+    resource: (
+        Annotated[Resource, Meta(examples=[{"parameter": "epochs", "min": 1, "max": 27, "eta": 3}])] | None
+    ) = None
+    """The parameter that the method increases for promoted trials. Do not list it in `parameters`."""
+    budget: Annotated[Budget, Meta(min_length=1)] = field(default_factory=Budget)
+    """Upper bound of the sweep's cost; a larger sweep is refused before anything runs."""
+    early_terminate: (
+        Annotated[EarlyTerminate, Meta(examples=[{"type": "hyperband", "min_iter": 3}])] | None
+    ) = None
+    """Stops trials with bad intermediate values, by comparing them with recorded learning curves, or by `patience` or
+    `target` alone."""
+    program: Annotated[str, Meta(examples=["train.py"])] | None = None
+    """The script, relative to the folder of the code. ${program} is its path including this folder; without a
+    `command`, it runs as `${env} ${interpreter} ${program} ${args}`."""
+    command: Annotated[
+        tuple[Annotated[str, Meta(description="One argument.", examples=["python", "${args}"])], ...],
+        Meta(
+            min_length=1,
+            max_length=256,
+            extra_json_schema={"default": [*DEFAULT_COMMAND]},
+            examples=[["python", "-m", "trainer", "mnist", "${args}"]],
+        ),
+    ] = DEFAULT_COMMAND
+    """The program and its arguments, one per list item, run without a shell in the parent folder of the code, so paths
+    begin with the code's folder: `trainer/train.py`. Macros: ${args}, ${args_no_hyphens}, ${args_no_boolean_flags},
+    ${args_json}, ${args_json_file}, ${env}, ${envvar:NAME}, ${interpreter}, ${program}, ${seed}. Optional if `program`
+    is given."""
+    run: Annotated[RunConfig, Meta(examples=[{"parallelism": 4, "timeout": "10m"}])] = field(
+        default_factory=RunConfig
+    )
+    """How trials run. A change here applies to the next batch and does not create new trials, except for image, code
+    and data."""
+    cancel: Annotated[tuple[BatchName, ...], Meta(max_length=1000)] = ()
+    """Cancelled batches of this sweep; `sweep cancel` writes this key."""
+    running: Annotated[
+        Mapping[str, Annotated[RunningState, Meta(min_length=1, description="State of a batch.")]],
+        EntryName(NAME_EXAMPLE),
+        Meta(max_length=1000),
+    ] = field(default_factory=empty_mapping)
+    """How merged batches of this sweep run now; `sweep cluster pause`, `sweep cluster resume` and `sweep cluster scale`
+    write this key."""
+    retry: Annotated[
+        tuple[
+            Annotated[
+                Retry,
+                Meta(
+                    description="Name of a batch, or a mapping with the statuses that count.",
+                    extra_json_schema={"type": ["string", "object"]},
+                    examples=[NAME_EXAMPLE, {"batch": NAME_EXAMPLE, "only": ["failed"]}],
+                ),
+            ],
+            ...,
+        ],
+        Meta(max_length=1000),
+    ] = ()
+    """Batches of this sweep whose unfinished trials are requested again; `sweep retry` writes this key."""

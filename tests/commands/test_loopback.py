@@ -1,0 +1,67 @@
+"""The server for the browser of this machine: what it answers, and whom."""
+
+import http.client
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from sweepledger.commands.reports.loopback import HOST, LoopbackServer, ServedFile
+from sweepledger.errors import StorageError, UsageError
+
+
+def answer(path: str) -> ServedFile | None:
+    if path == "/broken":
+        raise StorageError("the disk is full", hint="free some space")
+    return ServedFile(b"<p>here</p>") if path == "/a page" else None
+
+
+@pytest.fixture
+def server() -> Iterator[LoopbackServer]:
+    made = LoopbackServer(answer, 0)
+    thread = threading.Thread(target=made.serve)
+    thread.start()
+    yield made
+    made.stop()
+    thread.join()
+
+
+def request(
+    server: LoopbackServer, path: str, method: str = "GET", **headers: str
+) -> http.client.HTTPResponse:
+    connection = http.client.HTTPConnection(HOST, server.port, timeout=60)
+    connection.request(method, path, headers=headers)
+    return connection.getresponse()
+
+
+def test_a_page_is_served_and_may_not_be_framed_or_kept(server: LoopbackServer) -> None:
+    got = request(server, "/a%20page?query")
+
+    assert (got.status, got.read()) == (200, b"<p>here</p>")
+    assert got.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert got.headers["Content-Security-Policy"] == "frame-ancestors 'none'"
+    assert got.headers["Cache-Control"] == "no-store"
+
+
+def test_a_page_that_does_not_exist_is_not_found(server: LoopbackServer) -> None:
+    assert request(server, "/other").status == 404
+
+
+def test_an_expected_failure_is_said_with_its_hint(server: LoopbackServer) -> None:
+    got = request(server, "/broken")
+
+    assert (got.status, got.read()) == (500, b"the disk is full\nfree some space\n")
+
+
+def test_a_name_that_points_here_is_refused(server: LoopbackServer) -> None:
+    assert request(server, "/a%20page", Host="attacker.example").status == 421
+    assert request(server, "/a%20page", Host=f"localhost:{server.port}").status == 200
+
+
+def test_only_get_is_answered(server: LoopbackServer) -> None:
+    assert request(server, "/a%20page", "POST").status == 501
+
+
+def test_a_port_that_is_used_is_named(server: LoopbackServer) -> None:
+    with pytest.raises(UsageError, match=rf"port {server.port} of 127\.0\.0\.1: Address already in use"):
+        LoopbackServer(answer, server.port)
