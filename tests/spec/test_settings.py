@@ -245,7 +245,6 @@ priority_class: A
 collector: {priority_class: A}
 argocd: {namespace: A, cluster: A}
 dns: {namespace: A}
-authorities: {config_map: A}
 datasets: {d: {claim: A}}
 secrets: {s: {secret: A}}
 pools: {p: {queue: A, pod: {runtime_class: A, scheduler: A, priority_class: A, service_account: A}}}
