@@ -76,8 +76,6 @@ SWEEP_RULES: tuple[Rule, ...] = (
     domains.single_values,
     domains.probabilities,
     domains.value_lengths,
-    configurations.one_source,
-    configurations.file_name,
     configurations.constant_parameters,
     configurations.distinct_configurations,
     configurations.column_names,
