@@ -63,6 +63,8 @@ Points = Annotated[
     Meta(min_length=3, max_length=3),
 ]
 Positive = Annotated[float, Meta(gt=0)]
+BetaShape = Annotated[float, Meta(ge=0.001, le=100_000)]
+"""Between these bounds, SciPy's quantiles are correct to ten digits; outside, nearly all draws are equal."""
 Step = Annotated[int, Meta(ge=1, le=LARGEST_EXACT_INTEGER)]
 
 
@@ -172,9 +174,9 @@ class ParameterKeys:
     """Mean of a normal distribution; of the logarithm for `log_normal`."""
     sigma: Annotated[Positive, Meta(examples=[0.1])] = 1
     """Standard deviation of a normal distribution; of the logarithm for `log_normal`."""
-    a: Annotated[Positive, Meta(examples=[2])] = 1
+    a: Annotated[BetaShape, Meta(examples=[2])] = 1
     """First shape parameter of the beta distribution."""
-    b: Annotated[Positive, Meta(examples=[5])] = 1
+    b: Annotated[BetaShape, Meta(examples=[5])] = 1
     """Second shape parameter of the beta distribution."""
     q: Annotated[Positive, Meta(examples=[0.05, 8])] = 1
     """The `q_…` distributions round to multiples of this number."""

@@ -69,7 +69,6 @@ SWEEP_RULES: tuple[Rule, ...] = (
     bounds.exponent_bounds,
     bounds.distinct_exponents,
     bounds.log_normal_exponents,
-    bounds.beta_shapes,
     bounds.exponents_like_values,
     domains.split_values,
     domains.duplicate_values,
