@@ -37,7 +37,7 @@ def test_trials_of_an_earlier_batch_are_looked_up_in_the_spec_of_the_newest(
 LISTED = """name: peak
 method: list
 metric: {name: score, goal: maximize}
-file: points.csv
+assignments: points.csv
 command: [python, code/train.py, "${args}"]
 run: {code: {path: code}}
 """
