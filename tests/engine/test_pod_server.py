@@ -112,9 +112,7 @@ def server_pid(node: Node) -> int:
 
 
 @pytest.mark.sampled(1)
-def test_a_forked_launcher_has_what_a_new_process_has(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_forked_launcher_lacks_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     launcher = a_launcher(tmp_path)
     launch = launch_of(tmp_path, launcher, CODE="7", LC_ALL="C.UTF-8")
     found = []

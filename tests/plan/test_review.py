@@ -77,9 +77,7 @@ FOUR_A_NODE = RunConfig(resources=Resources(cpu="2"), parallelism=8, timeout_sec
         "fewer packs than the pool has room for",
     ],
 )
-def test_trials_fill_the_available_nodes(
-    run: RunConfig, trials: int, at_once: int, nodes: int, price: float
-) -> None:
+def test_trials_fill_the_nodes(run: RunConfig, trials: int, at_once: int, nodes: int, price: float) -> None:
     usage = pool_usage(a_sweep(run=run, pool=POOL), trials)
 
     assert usage is not None

@@ -59,9 +59,7 @@ def test_a_hyperparameter_is_shown_exactly_on_one_line(value: Value, text: str) 
         (123456.0, 1e9, "0"),
     ],
 )
-def test_a_number_among_others_has_the_digits_that_tell_them_apart(
-    number: float, width: float, text: str
-) -> None:
+def test_numbers_have_the_digits_that_differ(number: float, width: float, text: str) -> None:
     assert display.format_within(number, width) == text
 
 

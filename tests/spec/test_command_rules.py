@@ -160,9 +160,7 @@ def test_modules_and_texts_are_programs(command: list[str]) -> None:
         ("train.py", ["sh", "-c", "python train.py 2>&1"], False),
     ],
 )
-def test_a_program_that_the_command_leaves_out_has_a_warning(
-    program: str, command: list[str], *, is_unused: bool
-) -> None:
+def test_a_program_left_out_has_a_warning(program: str, command: list[str], *, is_unused: bool) -> None:
     warnings = problems_of(a_spec(program=program, command=command))
 
     assert ("program-unused" in {problem.code for problem in warnings}) is is_unused

@@ -54,9 +54,7 @@ def test_each_distribution_needs_its_keys_and_takes_them_alone(kind: str) -> Non
     ],
     ids=str,
 )
-def test_a_parameter_has_one_form_and_its_keys(
-    domain: dict[str, Any], problems: list[tuple[str, str]]
-) -> None:
+def test_a_parameter_has_one_form(domain: dict[str, Any], problems: list[tuple[str, str]]) -> None:
     assert paths_and_codes(domain) == problems
 
 
@@ -98,10 +96,7 @@ def test_what_other_tools_call_a_key_is_recognised(key: str, meant: str) -> None
             {"distribution": "inv_log_uniform_values", "min": 1, "max": 100, "count": 4},
             ("count", "range-count"),
         ),
-        (
-            {"distribution": "log_uniform_values", "min": 1, "max": 100, "count": 4},
-            ("count", "range-count"),
-        ),
+        ({"distribution": "log_uniform_values", "min": 1, "max": 100, "count": 4}, ("count", "range-count")),
         ({"linspace": [1, 1, 3]}, ("linspace[1]", "range-inverted")),
         ({"geomspace": [-1, 1, 3]}, ("geomspace", "log-range")),
         ({"geomspace": [1, 0, 3]}, ("geomspace", "log-range")),

@@ -305,9 +305,7 @@ def test_a_shape_of_several_pods_takes_no_number_of_disruptions() -> None:
         ({"keep": []}, ["out-of-range"]),
     ],
 )
-def test_places_outside_the_private_folder_of_a_trial_are_refused(
-    run: dict[str, Any], codes: list[str]
-) -> None:
+def test_folders_outside_that_of_a_trial_are_refused(run: dict[str, Any], codes: list[str]) -> None:
     assert with_settings(SETTINGS, **run) == codes
 
 
@@ -349,9 +347,7 @@ def explored(**changes: Any) -> list[str]:
 @pytest.mark.parametrize(
     ("parallelism", "trials", "results"), [(32, 64, []), (33, 64, ["pool-nodes"]), (100, 32, []), (1, 64, [])]
 )
-def test_more_trials_at_once_than_the_nodes_can_bear_are_told(
-    parallelism: int, trials: int, results: list[str]
-) -> None:
+def test_too_many_trials_for_the_nodes(parallelism: int, trials: int, results: list[str]) -> None:
     run = {"pool": "gpu-heavy", "resources": {"gpu": 1}, "parallelism": parallelism}
 
     assert explored(run=run, parameters={"x": axis(trials)}) == results
@@ -490,9 +486,7 @@ def test_other_batches_are_refused(changes: dict[str, Any], results: tuple[str, 
 
 
 @pytest.mark.parametrize(("method", "at_once"), [("halving", 9), ("pbt", 9), ("hyperband", 17), ("tpe", 1)])
-def test_a_round_whose_trials_are_each_a_job_starts_as_a_whole_where_nothing_else_is_said(
-    method: str, at_once: int
-) -> None:
+def test_a_round_of_jobs_starts_as_a_whole(method: str, at_once: int) -> None:
     resource = {"resource": {"parameter": "epochs", "min": 1, "max": 9}} if method != "tpe" else {}
 
     sweep = good(method=method, seed=1, rounds={"size": 9, "max": 4}, **resource)

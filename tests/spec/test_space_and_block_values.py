@@ -32,10 +32,7 @@ E = 2.718281828459045
         ({"value": 3, "distribution": "constant"}, Constant(3)),
         ({"values": [1, "a", [2, 3]]}, Choice((1, "a", (2, 3)))),
         ({"values": ["a", "b"], "distribution": "categorical"}, Choice(("a", "b"))),
-        (
-            {"values": ["a", "b"], "probabilities": [0.25, 0.75]},
-            Choice(("a", "b"), (0.25, 0.75)),
-        ),
+        ({"values": ["a", "b"], "probabilities": [0.25, 0.75]}, Choice(("a", "b"), (0.25, 0.75))),
         (
             {"values": [1], "probabilities": [1], "distribution": "categorical_w_probabilities"},
             Choice((1,), (1.0,)),
@@ -72,10 +69,7 @@ E = 2.718281828459045
             {"min": -1, "max": 1, "count": 3, "distribution": "log_uniform"},
             Choice((0.3678794412, 1, 2.718281828)),
         ),
-        (
-            {"min": -1, "max": 0, "count": 2, "distribution": "inv_log_uniform"},
-            Choice((1, 2.718281828)),
-        ),
+        ({"min": -1, "max": 0, "count": 2, "distribution": "inv_log_uniform"}, Choice((1, 2.718281828))),
         ({"linspace": [0, 1, 3]}, Choice((0, 0.5, 1))),
         ({"geomspace": [1, 4, 3]}, Choice((1, 2, 4))),
     ],
@@ -131,8 +125,7 @@ def test_constraints_keep_their_order() -> None:
 
 def test_zipped_parameters_are_named_in_groups() -> None:
     result = space(
-        parameters={"a": {"values": [1, 1]}, "b": {"values": [1, 2]}, "c": {"value": 3}},
-        zip=[["a", "b"]],
+        parameters={"a": {"values": [1, 1]}, "b": {"values": [1, 2]}, "c": {"value": 3}}, zip=[["a", "b"]]
     )
 
     assert result.zips == (("a", "b"),)

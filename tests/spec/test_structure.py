@@ -17,12 +17,7 @@ METHODS = sorted(load_schema("sweep")["properties"]["method"]["enum"])
 
 
 @pytest.mark.parametrize(
-    ("method", "hint"),
-    [
-        ("gird", "did you mean 'grid'?"),
-        ("Grid", "did you mean 'grid'?"),
-        ("x", None),
-    ],
+    ("method", "hint"), [("gird", "did you mean 'grid'?"), ("Grid", "did you mean 'grid'?"), ("x", None)]
 )
 def test_other_methods_are_unknown(method: str, hint: str | None) -> None:
     assert messages(method=method) == [f"must be one of {', '.join(map(repr, METHODS))}, got {method!r}"]
