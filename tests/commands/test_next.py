@@ -277,7 +277,7 @@ def test_a_collector_that_loses_the_branch_adds_the_round_once(sandbox: Sandbox,
     assert subjects[0].startswith("results(hill)")
 
 
-def test_a_refused_round_does_not_keep_results_from_the_record(sandbox: Sandbox, results: Path) -> None:
+def test_results_are_recorded_where_a_server_rejects_a_round(sandbox: Sandbox, results: Path) -> None:
     begun(sandbox)
     hook(sandbox, REFUSE)
 
