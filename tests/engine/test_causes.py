@@ -191,15 +191,8 @@ WEBHOOK = 'Error creating: admission webhook "gpu.example.org" denied the reques
         (NO_ADMISSION, "`sweep cluster doctor`"),
     ],
     ids=[
-        "our quota",
-        "a quota",
-        "its name",
-        "too small",
-        "unspecified",
-        "a limit",
-        "a ratio",
-        "a webhook",
-        "a policy",
+        *("our quota", "a quota", "its name", "too small"),
+        *("unspecified", "a limit", "a ratio", "a webhook", "a policy"),
     ],
 )
 def test_a_refusal_has_the_way_out_that_its_rule_leaves(message: str, words: str) -> None:

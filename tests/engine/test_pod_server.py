@@ -194,15 +194,8 @@ def test_the_definitions_of_the_launcher_depend_on_nothing_that_forks_change() -
 
     calls = {ast.unparse(node.func) for node in executed_at_once if isinstance(node, ast.Call)}
     assert calls <= {
-        "int",
-        "re.compile",
-        "frozenset",
-        "range",
-        "type",
-        "word.title",
-        "word.upper",
-        "Report",
-        "Earlier",
+        *("int", "re.compile", "frozenset", "range", "type"),
+        *("word.title", "word.upper", "Report", "Earlier"),
     }
     read = {ast.unparse(node) for node in executed_at_once if isinstance(node, ast.Attribute)}
     assert not {name for name in read if name.startswith(("os.", "sys.", "time."))}

@@ -7,7 +7,7 @@ import pytest
 from sweepledger.spec.keys import DISTRIBUTIONS
 from sweepledger.structs.combinations import grid_values
 from sweepledger.structs.sweep import Sweep
-from tests.written_specs import SETTINGS, a_spec, good, hints, parse_sweep, parsed, problems_of, spec_bytes
+from tests.written_specs import SETTINGS, a_spec, bad, good, hints, parse_sweep, problems_of, spec_bytes
 
 VALUES: dict[str, Any] = {"value": 1, "values": [1, 2], "min": 1, "max": 2, "probabilities": [0.5, 0.5]}
 
@@ -148,11 +148,7 @@ def test_only_zipped_values_may_repeat() -> None:
     parameters = {"a": {"values": [1, 1]}, "b": {"values": [1, 2]}}
 
     assert good(parameters=parameters, zip=[["a", "b"]])
-    sweep = parsed(a_spec(parameters=parameters))
-    assert isinstance(sweep, tuple)
-    assert [(problem.path, problem.code) for problem in sweep] == [
-        ("parameters.a.values[1]", "duplicate-value")
-    ]
+    assert bad(parameters=parameters) == [("parameters.a.values[1]", "duplicate-value")]
 
 
 @pytest.mark.parametrize(
@@ -199,12 +195,8 @@ def test_a_count_makes_integers_alone_or_floats_alone(domain: dict[str, Any], va
 @pytest.mark.parametrize(
     "values",
     [
-        '["(3", "5)"]',
-        "[relu(), gelu()]",
-        '["(3", relu]',
-        "[[3, 5], [4, 6]]",
-        '["(3, 5)", "(4, 6)"]',
-        "[a(b)c, d]",
+        *('["(3", "5)"]', "[relu(), gelu()]", '["(3", relu]'),
+        *("[[3, 5], [4, 6]]", '["(3, 5)", "(4, 6)"]', "[a(b)c, d]"),
     ],
 )
 def test_texts_in_quotes_and_closed_brackets_are_values(values: str) -> None:

@@ -20,7 +20,7 @@ from sweepledger.structs.domain import (
 from sweepledger.structs.search_block import ConfigurationList, GridSearch, RandomSearch, Sampler
 from sweepledger.structs.space import Condition, Parameter, SearchSpace
 from sweepledger.structs.sweep import Budget
-from tests.written_specs import bad, good, good_spec
+from tests.written_specs import bad, good
 
 E = 2.718281828459045
 
@@ -162,14 +162,6 @@ def test_a_list_has_the_assignments_as_written() -> None:
     assert design.space.parameters == (Parameter("epochs", Constant(2)),)
 
 
-def test_the_program_is_written_out_and_has_a_command() -> None:
-    default = good(command=..., program="train.py")
-    own = good(program="train.py", command=["python", "-u", "${program}", "${args}"])
-
-    assert default.command == ("${env}", "${interpreter}", "trainer/train.py", "${args}")
-    assert own.command == ("python", "-u", "trainer/train.py", "${args}")
-
-
 def test_replicates_and_budget_are_numbers() -> None:
     sweep = good(
         replicates=2.0, budget={"max_trials": 10, "max_gpu_hours": 3}, command=["train", "${seed}", "${args}"]
@@ -178,13 +170,6 @@ def test_replicates_and_budget_are_numbers() -> None:
     assert repr(sweep.replicates) == "2"
     assert sweep.budget == Budget(10, 3.0)
     assert good().budget == Budget()
-
-
-def test_warnings_stop_nothing_and_are_beside_the_sweep() -> None:
-    spec = good_spec(replicates=2)
-
-    assert [str(warning.severity) for warning in spec.warnings] == ["warning"]
-    assert good_spec().warnings == ()
 
 
 @pytest.mark.parametrize(
