@@ -5,14 +5,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger.spec import parse_settings
-from sweepledger.structs.node_pool import (
-    NodeCapacity,
-    PodSettings,
-    Pool,
-    Provisioning,
-    Toleration,
-    Topology,
-)
+from sweepledger.structs.node_pool import NodeCapacity, PodSettings, Pool, Provisioning, Toleration, Topology
 from sweepledger.structs.settings import (
     AddedContainer,
     BucketSettings,
@@ -283,22 +276,8 @@ def test_branches_are_plain_names(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "",
-        "-x",
-        "--x",
-        "a..b",
-        "a b",
-        "a/",
-        "/a",
-        "a//b",
-        "a.",
-        ".a",
-        "a/.b",
-        "a.lock",
-        "a.lock/b",
-        "https://x",
-        "a~1",
-        "a:b",
+        *("", "-x", "--x", "a..b", "a b", "a/", "/a", "a//b", "a."),
+        *(".a", "a/.b", "a.lock", "a.lock/b", "https://x", "a~1", "a:b"),
     ],
 )
 def test_other_branches_are_refused(name: str) -> None:
@@ -366,15 +345,9 @@ def test_settings_take_what_the_cluster_takes(text: str) -> None:
     ("text", "found"),
     [
         (f"images: {{local: {IMAGE}}}", ("images.local", "image-reference")),
-        (
-            f"images: {{a: a@b@{DIGEST}}}",
-            ("images.a", "image-reference"),
-        ),
+        (f"images: {{a: a@b@{DIGEST}}}", ("images.a", "image-reference")),
         ("images: {a: a}", ("images.a", "missing-key")),
-        (
-            f"images: {{a: 'a:@{DIGEST}'}}",
-            ("images.a", "image-reference"),
-        ),
+        (f"images: {{a: 'a:@{DIGEST}'}}", ("images.a", "image-reference")),
         (f'code: {{url: "https://a/b", image: train@{DIGEST}}}', ("code.image", "not-in-settings")),
         (f'code: {{url: "ssh://a/b", image: a}}\nimages: {{a: {IMAGE}}}', ("code.url", "code-url")),
         (f'code: {{url: "https://a/b?x=1", image: a}}\nimages: {{a: {IMAGE}}}', ("code.url", "code-url")),
@@ -446,9 +419,7 @@ def test_settings_take_what_the_cluster_takes(text: str) -> None:
         (f"namespace: {'a' * 54}", ("namespace", "cluster-name")),
     ],
 )
-def test_settings_are_refused_before_the_cluster_would_refuse_what_they_become(
-    text: str, found: tuple[str, str]
-) -> None:
+def test_settings_that_a_cluster_would_refuse(text: str, found: tuple[str, str]) -> None:
     assert settings(text) == [found]
 
 
