@@ -119,9 +119,7 @@ def a_table(folder: Path, rows: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("rows", [1000, 1001])
-def test_a_long_list_holds_only_its_own_item_at_its_position(
-    rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_list_holds_only_its_item(rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWEEP_TABLE", str(tmp_path))
     instructions = a_table(tmp_path, rows)
     row = launch.read_row(instructions, str(tmp_path), 700)

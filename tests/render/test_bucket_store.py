@@ -54,9 +54,7 @@ SHAPES = sorted({*Shape} - {Shape.MPI_JOB, Shape.TRAIN_JOB})
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_in_every_shape_a_sidecar_with_the_credential_moves_the_files_of_its_own_trial(
-    shape: Shape, tmp_path: Path
-) -> None:
+def test_in_every_shape_a_sidecar_moves_the_files_of_its_own_trial(shape: Shape, tmp_path: Path) -> None:
     batch = a_batch(shape, sweep=a_full_sweep("chosen", retries=0, nodes=2), image=IMAGE)
 
     made, manifests = accepted(batch, tmp_path, SETTINGS)
@@ -121,9 +119,7 @@ IN_THE_BUCKET = replace(
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_in_every_shape_the_sidecar_copies_data_of_the_bucket_which_the_trial_only_reads(
-    shape: Shape, tmp_path: Path
-) -> None:
+def test_in_every_shape_the_sidecar_copies_data_that_trials_only_read(shape: Shape, tmp_path: Path) -> None:
     batch = a_batch(shape, sweep=a_full_sweep("chosen", retries=0, nodes=2, data="mnist"), image=IMAGE)
     judge = trial_policy(IN_THE_BUCKET)
 
@@ -279,9 +275,7 @@ FAULTS: dict[str, tuple[str, Callable[[Manifest], Any]]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_admission_refuses_any_other_sidecar_and_any_other_container_with_the_credential(
-    fault: str, job: Manifest
-) -> None:
+def test_admission_refuses_any_other_sidecar_and_use_of_the_credential(fault: str, job: Manifest) -> None:
     says, change = FAULTS[fault]
     faulty = deepcopy(job)
     change(faulty["spec"]["template"]["spec"])
@@ -360,9 +354,7 @@ def test_an_identity_of_the_cloud_is_for_the_sidecar_alone(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX], ids=str)
-def test_the_platform_has_no_volume_for_results_and_lets_the_collector_reach_the_bucket(
-    controller: Controller,
-) -> None:
+def test_the_platform_has_no_volume_and_the_collector_reaches_the_bucket(controller: Controller) -> None:
     tree = a_platform(replace(in_a_bucket(keep_days=30), controller=controller, datasets={}))
     pod = the("CronJob", "sweep-collector", tree)["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     (collect,) = pod["containers"]
