@@ -81,10 +81,7 @@ def digest_of_all(digest: str, tmp_path: Path) -> str:
         path = tmp_path / "labels" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-    parts = [
-        Dataset("labels", None, folder_digest(tmp_path / "labels")),
-        Dataset("pixels", None, digest),
-    ]
+    parts = [Dataset("labels", None, folder_digest(tmp_path / "labels")), Dataset("pixels", None, digest)]
     return SeveralDatasets(tuple(parts)).identity
 
 

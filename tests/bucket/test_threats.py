@@ -303,10 +303,7 @@ def test_rows_of_a_lost_node_count_once_the_next_pod_of_the_pack_has_seen_them(b
     late, _ = put_rows(bucket, "lost", range(2, 3))
 
     judged = account(
-        BucketResults(bucket),
-        *good,
-        *late,
-        ended=(*pack("next", range(3), "", {"lost": vouch(digests)}),),
+        BucketResults(bucket), *good, *late, ended=(*pack("next", range(3), "", {"lost": vouch(digests)}),)
     )
 
     assert judged.confirmed == good, "what came after that pod had looked is not confirmed by it"

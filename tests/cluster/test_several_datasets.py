@@ -11,10 +11,7 @@ from tests.cluster.apiserver import Server
 from tests.cluster.platforms import policed_job, rendered_and_applied
 from tests.cluster.templates import pods
 from tests.render.test_bucket_store import a_variable
-from tests.render.test_several_datasets import (
-    IN_THE_BUCKET,
-    a_batch_of_several,
-)
+from tests.render.test_several_datasets import IN_THE_BUCKET, a_batch_of_several
 
 OTHERS = {
     f"dataset-{number}": Dataset(

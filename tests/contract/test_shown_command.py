@@ -70,10 +70,7 @@ def read_back(batch: Batch) -> tuple[Mapping[str, Any], Any, Table]:
     return read, values, table
 
 
-@given(
-    st.lists(VALUES, min_size=len(NAMES), max_size=len(NAMES)),
-    st.lists(ELEMENTS, max_size=4),
-)
+@given(st.lists(VALUES, min_size=len(NAMES), max_size=len(NAMES)), st.lists(ELEMENTS, max_size=4))
 def test_the_shown_command_is_that_of_the_launcher(values: list[Any], command: list[str]) -> None:
     space = SearchSpace(
         tuple(Parameter(name, Constant(value)) for name, value in zip(NAMES, values, strict=True))

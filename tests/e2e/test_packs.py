@@ -38,8 +38,7 @@ SWEEPS: Mapping[str, tuple[tuple[str, ...], Mapping[str, Any]]] = {
     "packs-all": (STOPPED, {"parallelism": 2, "timeout": "10m"}),
 }
 BESIDE_PROGRAM = PROGRAM.replace(
-    "once = (",
-    f'if how.startswith("beside"):\n    time.sleep({SLOW})\nonce = (',
+    "once = (", f'if how.startswith("beside"):\n    time.sleep({SLOW})\nonce = ('
 )
 
 

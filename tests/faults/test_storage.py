@@ -21,9 +21,7 @@ def ids(cases: list[tuple[str, str]]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("name", "error"),
-    parameters(CASES, BY_DEFAULT, "more points of failure"),
-    ids=ids(CASES),
+    ("name", "error"), parameters(CASES, BY_DEFAULT, "more points of failure"), ids=ids(CASES)
 )
 def test_a_call_that_fails_leaves_the_old(world_of: Callable[[str], World], name: str, error: str) -> None:
     world = world_of(name)

@@ -389,11 +389,7 @@ def test_no_spec_sets_a_variable_that_the_launcher_gives() -> None:
 def test_the_working_directory_is_empty_but_for_the_code(trial_folder: TrialFolder) -> None:
     put(trial_folder.code, main_py="", _hidden="")
 
-    assert said(trial_folder, "ls -A; ls -A ..") == [
-        ".hidden",
-        "main.py",
-        "work",
-    ]
+    assert said(trial_folder, "ls -A; ls -A ..") == [".hidden", "main.py", "work"]
 
 
 def test_a_socket_fits_the_temporary_folder_of_a_long_path(trial_folder: TrialFolder) -> None:
@@ -875,10 +871,7 @@ def test_of_an_event_file_of_the_code_only_what_was_appended_counts(trial_folder
 def test_early_stopping_sees_only_what_was_appended_too(trial_folder: TrialFolder) -> None:
     put(trial_folder.code, metrics="step,test_accuracy\n1,0.9\n")
     rule = {"rule": "target", "goal": "maximize", "reach": 0.5}
-    trial_folder.changes = {
-        "metric": BY_LINES | {"path": "metrics", "format": "csv"},
-        "stop": [rule],
-    }
+    trial_folder.changes = {"metric": BY_LINES | {"path": "metrics", "format": "csv"}, "stop": [rule]}
     trial_folder.command = shell("echo 2,0.25 >> metrics; sleep 0.1; echo 3,0.625 >> metrics; sleep 600")
 
     record = trial_folder.try_once()

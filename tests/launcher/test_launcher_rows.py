@@ -219,9 +219,7 @@ def test_rows_that_ignore_sigterm_are_killed(rows: TrialFolder) -> None:
 
 def test_a_row_whose_launcher_is_killed_leaves_no_processes_and_no_harm(rows: TrialFolder) -> None:
     rows.command = of_row(
-        "setsid sleep 600 & echo $! > $HERE/left; kill -9 $PPID; sleep 600",
-        2,
-        f"sleep 0.3; {REPORT}",
+        "setsid sleep 600 & echo $! > $HERE/left; kill -9 $PPID; sleep 600", 2, f"sleep 0.3; {REPORT}"
     )
 
     run = rows.run()

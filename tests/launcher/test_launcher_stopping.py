@@ -197,10 +197,7 @@ def test_only_the_first_rank_follows_what_is_reported(trial_folder: TrialFolder)
         ({"thresholds": [[2]]}, "a threshold must be a step and a number, got [2]"),
         ({"thresholds": [[1, True]]}, "a threshold must be a step and a number, got [1, True]"),
         ({"thresholds": [[2, 0.1], [1, 0.1]]}, "the thresholds must be in the order of their steps"),
-        (
-            {"reach": 1},
-            "one of thresholds, reports, reach must be given",
-        ),
+        ({"reach": 1}, "one of thresholds, reports, reach must be given"),
         ({"rule": 7}, "stop: rule must be str, got 7"),
     ],
 )

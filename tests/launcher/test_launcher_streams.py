@@ -11,13 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.launcher.folders import (
-    TRIALS,
-    TrialFolder,
-    launch,
-    python,
-    shell,
-)
+from tests.launcher.folders import TRIALS, TrialFolder, launch, python, shell
 
 SEVEN = """\
 train time,2.9695417881011963

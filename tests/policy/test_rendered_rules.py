@@ -60,14 +60,8 @@ FAULTS: dict[str, tuple[str, Callable[[list[Any]], object]]] = {
         lambda all_: pod(all_)["volumes"].append({"name": "root", "hostPath": {"path": "/"}}),
     ),
     "a secret": ("volume-not-allowed", lambda all_: pod(all_)["volumes"].append({"name": "s", "secret": {}})),
-    "a second container": (
-        "batch-manifest",
-        lambda all_: pod(all_)["containers"].append({"name": "side"}),
-    ),
-    "another command": (
-        "batch-manifest",
-        lambda all_: container(all_).update(command=["sh", "-c", "id"]),
-    ),
+    "a second container": ("batch-manifest", lambda all_: pod(all_)["containers"].append({"name": "side"})),
+    "another command": ("batch-manifest", lambda all_: container(all_).update(command=["sh", "-c", "id"])),
     "arguments": ("batch-manifest", lambda all_: container(all_).update(args=["x"])),
     "unequal resources": (
         "resources-unequal",
@@ -85,10 +79,7 @@ KEYS: dict[str, tuple[str, Callable[[list[Any]], object]]] = {
     "root in the container": ("pod-not-restricted", lambda all_: context(all_).update(runAsUser=0)),
     "root in the pod": ("pod-not-restricted", lambda all_: pod(all_)["securityContext"].update(runAsUser=0)),
     "root's group": ("batch-manifest", lambda all_: pod(all_)["securityContext"].update(runAsGroup=0)),
-    "a capability kept": (
-        "pod-not-restricted",
-        lambda all_: context(all_).update(capabilities={"drop": []}),
-    ),
+    "a capability kept": ("pod-not-restricted", lambda all_: context(all_).update(capabilities={"drop": []})),
     "variables of a secret": (
         "pod-not-restricted",
         lambda all_: container(all_).update(envFrom=[{"secretRef": {"name": "s"}}]),

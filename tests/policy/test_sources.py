@@ -142,11 +142,7 @@ def test_only_the_component_of_packs_adds_its_program(folder: str, file: str, *,
 
 
 @pytest.mark.parametrize(("base", "is_safe"), [("components/pack/v1", True), ("launcher/v1", False)])
-def test_the_component_of_packs_alone_changes_the_pod(
-    base: str,
-    *,
-    is_safe: bool,
-) -> None:
+def test_the_component_of_packs_alone_changes_the_pod(base: str, *, is_safe: bool) -> None:
     path = f"{base}/kustomization.yaml"
     component = {
         "apiVersion": "kustomize.config.k8s.io/v1alpha1",

@@ -101,10 +101,7 @@ FAULTS: dict[str, tuple[str, Change]] = {
     "another trial's": ("volume-not-allowed", lambda all_: in_folder(all_, "$(SWEEP_NODE)", "subPathExpr")),
     "all results to read": ("volume-not-allowed", whole),
     "data elsewhere": ("volume-not-allowed", lambda all_: mount(all_, "data").update(subPath="private")),
-    "a number of its own": (
-        "batch-manifest",
-        lambda all_: environment(all_, "JOB_COMPLETION_INDEX", "0"),
-    ),
+    "a number of its own": ("batch-manifest", lambda all_: environment(all_, "JOB_COMPLETION_INDEX", "0")),
     "another row": ("batch-manifest", lambda all_: environment(all_, "SWEEP_INDEX", "7")),
     "peers": (
         "pod-not-restricted",
@@ -118,10 +115,7 @@ FAULTS: dict[str, tuple[str, Change]] = {
         "batch-manifest",
         lambda all_: pod_labels(all_).update({"sweepledger.dev/batch": "lr-b2-00000000"}),
     ),
-    "another sweep": (
-        "batch-manifest",
-        lambda all_: labels(all_).update({"sweepledger.dev/sweep": "other"}),
-    ),
+    "another sweep": ("batch-manifest", lambda all_: labels(all_).update({"sweepledger.dev/sweep": "other"})),
     "another manager": (
         "batch-manifest",
         lambda all_: labels(all_).update({"app.kubernetes.io/managed-by": "Helm"}),
@@ -158,10 +152,7 @@ def first(all_: list[Any], key: str) -> dict[str, Any]:
 
 
 POOLED: dict[str, tuple[str, Change]] = {
-    "another pool's nodes": (
-        "batch-manifest",
-        lambda all_: pod(all_).update(nodeSelector={"pool": "other"}),
-    ),
+    "another pool's nodes": ("batch-manifest", lambda all_: pod(all_).update(nodeSelector={"pool": "other"})),
     "no nodes chosen": ("batch-manifest", lambda all_: pod(all_).pop("nodeSelector")),
     "one taint more": (
         "batch-manifest",

@@ -321,10 +321,7 @@ POD_FAULTS: dict[str, tuple[str, Change]] = {
 """In the pod's own words."""
 
 LABEL_FAULTS: dict[str, tuple[str, Manifest]] = {
-    "an egress that nobody named": (
-        "does not open",
-        {"sweepledger.dev/egress-anywhere": "true"},
-    ),
+    "an egress that nobody named": ("does not open", {"sweepledger.dev/egress-anywhere": "true"}),
     "an egress that nobody named, not even as true": (
         "does not open",
         {"sweepledger.dev/egress-anywhere": ""},

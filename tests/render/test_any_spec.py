@@ -60,11 +60,7 @@ RUN = st.fixed_dictionaries(
         "timeout": st.sampled_from(["1m", "36h"]),
         "resources": st.fixed_dictionaries(
             {"cpu": st.sampled_from([1, "1500m"]), "memory": st.sampled_from(["512Mi", "8Gi"])},
-            optional={
-                "gpu": st.just(1),
-                "scratch": st.just("20Gi"),
-                "shared_memory": st.just("256Mi"),
-            },
+            optional={"gpu": st.just(1), "scratch": st.just("20Gi"), "shared_memory": st.just("256Mi")},
         ),
     },
 )

@@ -263,10 +263,7 @@ FAULTS: dict[str, tuple[str, Callable[[Manifest], Any]]] = {
         "this batch's folder",
         a_variable("SWEEP_PARENT_FOLDER", "other-b1-3f9a1c2e/7"),
     ),
-    "a program over that of the image": (
-        "below /sweep",
-        a_mount("store", "results", "/opt/sweepledger/bin"),
-    ),
+    "a program over that of the image": ("below /sweep", a_mount("store", "results", "/opt/sweepledger/bin")),
     "a hook of the trial": (
         "neither hooks nor probes",
         lambda pod: pod["containers"][0].update(lifecycle={"postStart": HOOK}),

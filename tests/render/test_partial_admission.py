@@ -141,7 +141,7 @@ def test_queues_of_a_cohort_lend_and_take_back() -> None:
     assert "cohort" not in specs["research-cpu"]
     assert flavors["research-nightly"] == flavors["research-gpu-heavy"] == ["research-gpu-heavy"]
     assert [one["metadata"]["name"] for one in made if one["kind"] == "ResourceFlavor"] == [
-        *("research-cpu", "research-gpu-heavy", "research-gpu-light"),
+        *("research-cpu", "research-gpu-heavy", "research-gpu-light")
     ]
 
 
@@ -152,7 +152,7 @@ def test_queues_without_a_cohort_have_flavors_of_their_own() -> None:
     made = kueue.objects(replace(PLATFORM_SETTINGS, pools=pools))
 
     assert [one["metadata"]["name"] for one in made if one["kind"] == "ResourceFlavor"] == [
-        *("research-gpu-heavy", "research-nightly"),
+        *("research-gpu-heavy", "research-nightly")
     ]
 
 

@@ -164,12 +164,7 @@ OPEN = "allow-any-host-by-port"
 
 @pytest.mark.parametrize(
     ("known", "anywhere"),
-    [
-        ((), [443, 6443]),
-        ((GIT,), [443, 6443]),
-        ((API_SERVER,), [443]),
-        ((GIT, API_SERVER), []),
-    ],
+    [((), [443, 6443]), ((GIT,), [443, 6443]), ((API_SERVER,), [443]), ((GIT, API_SERVER), [])],
     ids=["nothing", "git", "api-server", "both"],
 )
 def test_the_collector_reaches_what_the_settings_name(known: tuple[Egress, ...], anywhere: list[int]) -> None:

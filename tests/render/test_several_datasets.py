@@ -11,13 +11,7 @@ import pytest
 from sweepledger import policy
 from sweepledger.structs.program import Data, data_name
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import (
-    Dataset,
-    ResultsSettings,
-    ResultsStore,
-    Settings,
-    SeveralDatasets,
-)
+from sweepledger.structs.settings import Dataset, ResultsSettings, ResultsStore, Settings, SeveralDatasets
 from tests.render.building import accepted, job_of, named, pod_of, pod_templates
 from tests.render.judging import refusals
 from tests.render.platforms import PLATFORM_SETTINGS, trial_policy
@@ -173,7 +167,7 @@ FAULTS: dict[str, Callable[[Manifest], object]] = {
     ),
 }
 OF_ADMISSION: dict[str, Callable[[Manifest], object]] = {
-    "a volume that can be written": lambda spec: volume(spec, 0)["persistentVolumeClaim"].pop("readOnly"),
+    "a volume that can be written": lambda spec: volume(spec, 0)["persistentVolumeClaim"].pop("readOnly")
 }
 OF_A_BATCH: dict[str, Callable[[Manifest], object]] = {
     "a mount that can be written": lambda spec: mount(spec, "mnist").update(readOnly=False),

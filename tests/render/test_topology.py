@@ -151,11 +151,7 @@ def test_a_queue_asks_the_autoscaler_before_it_admits() -> None:
     }
     assert made["AdmissionCheck", name] == {
         "controllerName": "kueue.x-k8s.io/provisioning-request",
-        "parameters": {
-            "apiGroup": "kueue.x-k8s.io",
-            "kind": "ProvisioningRequestConfig",
-            "name": name,
-        },
+        "parameters": {"apiGroup": "kueue.x-k8s.io", "kind": "ProvisioningRequestConfig", "name": name},
     }
     assert made["ClusterQueue", name]["admissionChecksStrategy"] == {"admissionChecks": [{"name": name}]}
     assert "admissionChecksStrategy" not in made["ClusterQueue", "research-gpu-light"]

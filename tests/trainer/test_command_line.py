@@ -18,14 +18,7 @@ from trainer.data import ROWS_FILE, ROWS_SHA256
 from trainer.hyperparameters import WORKLOADS, hyperparameters_of
 
 ROOT = Path(__file__).resolve().parents[2]
-QUICK = (
-    "mnist",
-    "--learning_rate=0.1",
-    "--batch_size=1000",
-    "--epochs=1",
-    "--width=2",
-    "--precision=fp32",
-)
+QUICK = ("mnist", "--learning_rate=0.1", "--batch_size=1000", "--epochs=1", "--width=2", "--precision=fp32")
 TRAININGS = [(workload, network) for workload, networks in WORKLOADS.items() for network in networks]
 LINGERS = """
 import os, runpy, sys, threading
