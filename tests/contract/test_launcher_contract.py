@@ -89,10 +89,7 @@ def test_a_row_arrives_exact_and_is_recorded(shape: Shape, index: int, tmp_path:
     rate = ("1e-05", "2.0")[index]
     arguments = [
         f"--rate={rate}",
-        '--label=say "1e-4", on',
-        "--flag=True",
-        "--sizes=[64, 128.5]",
-        "--none=None",
+        *('--label=say "1e-4", on', "--flag=True", "--sizes=[64, 128.5]", "--none=None"),
     ]
     assert record.details["argv"] == [*arguments, "s=40"]
 

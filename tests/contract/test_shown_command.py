@@ -31,16 +31,9 @@ SCALARS = st.one_of(
 VALUES = st.one_of(SCALARS, st.lists(SCALARS, max_size=3).map(tuple))
 ELEMENTS = st.sampled_from(
     [
-        "${args}",
-        "${args_no_hyphens}",
-        "${args_no_boolean_flags}",
-        "${args_json}",
-        "--file=${args_json_file}",
-        "${env}",
-        "${interpreter}",
-        "--home=${envvar:HOME}",
-        "--seed=${seed}",
-        "plain $$ text",
+        *("${args}", "${args_no_hyphens}", "${args_no_boolean_flags}", "${args_json}"),
+        *("--file=${args_json_file}", "${env}", "${interpreter}", "--home=${envvar:HOME}"),
+        *("--seed=${seed}", "plain $$ text"),
     ]
 )
 

@@ -41,11 +41,7 @@ runpy.run_module("trainer", run_name="__main__", alter_sys=True)
 """
 """What torchrun does with one process a pod; the one of Debian's torch 1.13 fails with Python 3.11."""
 NETWORK = (
-    "mnist",
-    "--epochs=2",
-    "--train_images=1000",
-    "--test_images=300",
-    "--batch_size=50",
+    *("mnist", "--epochs=2", "--train_images=1000", "--test_images=300", "--batch_size=50"),
     "--precision=fp32",
 )
 RATES = ("0.05", "0.1")

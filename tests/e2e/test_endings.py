@@ -24,16 +24,7 @@ COMMAND = ("python3", SCRIPT, "${args}")
 RUN = {"resources": {"cpu": "100m", "memory": "128Mi", "scratch": "16Mi"}, "retries": 1}
 
 FROM_OUTSIDE = (
-    "well",
-    "deleted",
-    "vanishes",
-    "killed",
-    "evicted",
-    "oom",
-    "launcher-oom",
-    "disk",
-    "bad",
-    "fails",
+    *("well", "deleted", "vanishes", "killed", "evicted", "oom", "launcher-oom", "disk", "bad", "fails"),
 )
 STOPPED = ("stops", "waits", "well")
 FEW = ("fails", "fails-too", "waits", "well")

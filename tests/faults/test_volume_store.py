@@ -17,13 +17,7 @@ from tests.commands.test_collect import leave, target
 from tests.repository import Sandbox
 
 FAULTS = (
-    "none",
-    "partial file",
-    "two attempts",
-    "failed before",
-    "ahead of time",
-    "behind time",
-    "seen late",
+    *("none", "partial file", "two attempts", "failed before", "ahead of time", "behind time", "seen late"),
     "forged",
 )
 FUTURE, PAST = "2099-01-01T00:00:0{}Z", "1999-01-01T00:00:0{}Z"

@@ -55,17 +55,8 @@ def test_another_rank_does_not_start_either(trial_folder: TrialFolder) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "disrupted",
-        "no-record",
-        "oom",
-        "timeout",
-        "evicted",
-        "exit-1",
-        "signal-9",
-        "bad-sweep",
-        "Median",
-        "a b",
-        "",
+        *("disrupted", "no-record", "oom", "timeout", "evicted", "exit-1", "signal-9", "bad-sweep"),
+        *("Median", "a b", ""),
     ],
 )
 def test_a_rule_cannot_have_the_name_of_another_ending(name: str, trial_folder: TrialFolder) -> None:

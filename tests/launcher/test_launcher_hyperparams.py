@@ -15,18 +15,7 @@ NUMBERS = st.integers(-(10**20), 10**20) | st.floats(allow_nan=False, allow_infi
     lambda number: not number.is_integer()
 )
 TAKEN_FOR_OTHERS = (
-    "on",
-    "Off",
-    "YES",
-    "true",
-    "null",
-    "0b1",
-    "017",
-    "0x1F",
-    "1_000",
-    "1.5",
-    "1.e+3",
-    "2001-01-01",
+    *("on", "Off", "YES", "true", "null", "0b1", "017", "0x1F", "1_000", "1.5", "1.e+3", "2001-01-01"),
 )
 LIKE_THEM = ("oN", "y", "n", "1e3", "0x", "1-2", "2001-1-01", "a.b", "9", "nan", "_1", "1:2")
 WORDS = st.from_regex(r"[A-Za-z0-9_/][A-Za-z0-9_./+-]{0,20}", fullmatch=True) | st.sampled_from(

@@ -326,18 +326,8 @@ NO_DECIMALS = (
     *("0x10", "0b11", "0o17", "1/3", "1/10", "1d-3", "1.5D+2", "1_000", "1_000.5", "0,5", "12,75", "1.2.3"),
     *("1.234,5", "12.345,67", "1.234.567,8", "-1.234,567"),
     *(
-        "1\u0661",
-        "\u0661",
-        "\u0661.5",
-        "\uff11.5",
-        "5\u00d710",
-        "2^10",
-        "1.2.3e4",
-        "1e3e4",
-        "1.5k",
-        "2M",
-        "3GiB",
-        "0.5MB",
+        *("1\u0661", "\u0661", "\u0661.5", "\uff11.5", "5\u00d710", "2^10", "1.2.3e4", "1e3e4", "1.5k"),
+        *("2M", "3GiB", "0.5MB"),
     ),
 )
 PATTERNS = {
@@ -382,13 +372,8 @@ def test_a_number_in_another_notation_is_named(number: str, form: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "loss: 0.5",
-        "loss 0.5",
-        "epoch 3 - loss: 5e-1 - acc: 1",
-        "loss: 1.234e3",
-        "loss: 0.5 k",
-        "loss: 3ms",
-        "loss: 5Models",
+        *("loss: 0.5", "loss 0.5", "epoch 3 - loss: 5e-1 - acc: 1", "loss: 1.234e3", "loss: 0.5 k"),
+        *("loss: 3ms", "loss: 5Models"),
     ],
 )
 def test_a_number_that_a_pattern_could_find_is_named(line: str) -> None:

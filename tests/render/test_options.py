@@ -144,13 +144,8 @@ def test_the_lock_lists_what_the_batch_was_made_from_and_nothing_else(shape: Sha
     assert rendered(every, FULL_SETTINGS).lock.bases == (
         "launcher/v1",
         base,
-        "components/artifacts/v1",
-        "components/checkpoints/v1",
-        "components/clone-credentials/v1",
-        "components/clone/v1",
-        "components/data/v1",
-        "components/gpu/v1",
-        "components/shared-memory/v1",
+        *("components/artifacts/v1", "components/checkpoints/v1", "components/clone-credentials/v1"),
+        *("components/clone/v1", "components/data/v1", "components/gpu/v1", "components/shared-memory/v1"),
         "components/steady/v1",
     )
 

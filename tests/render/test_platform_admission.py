@@ -212,11 +212,7 @@ def test_only_variables_that_the_settings_allow_may_start_another_program(job: M
     "name",
     [
         *(
-            "PYTHONUNBUFFERED",
-            "PYTHONHASHSEED",
-            "PYTHONFAULTHANDLER",
-            "NCCL_DEBUG",
-            "OLD_PATH",
+            *("PYTHONUNBUFFERED", "PYTHONHASHSEED", "PYTHONFAULTHANDLER", "NCCL_DEBUG", "OLD_PATH"),
             "XLD_PRELOAD",
         ),
         *("MY_ENV", "PATHS", "CUDA_VISIBLE_DEVICES", "TOKENIZERS_PARALLELISM"),

@@ -131,10 +131,7 @@ def test_the_sidecar_of_a_bucket_copies_all_of_them_into_one_volume(shape: Shape
         "labels=data/labels other=data/mnist",
         "labels=data/labels mnist=lr-b1-3f9a1c2e/records",
         "labels=data/labels  mnist=data/mnist",
-        "labels=data/labels data/mnist",
-        "labels=data/labels ",
-        "../labels=data/labels",
-        "",
+        *("labels=data/labels data/mnist", "labels=data/labels ", "../labels=data/labels", ""),
     ],
 )
 def test_a_sidecar_copies_no_other_folder_and_none_to_another_place(folders: str, tmp_path: Path) -> None:

@@ -169,11 +169,6 @@ def test_all_problems_are_reported_at_once_and_a_bad_sweep_outweighs_bad_values(
     error = refusal("--lerning_rate=1", "--batch_size=0", "--epochs", "--epochs=2", "--momentum=x", "stray")
 
     assert [problem.location for problem in error.problems] == [
-        "--lerning_rate",
-        "--batch_size",
-        "--epochs",
-        "--epochs",
-        "--momentum",
-        "stray",
+        *("--lerning_rate", "--batch_size", "--epochs", "--epochs", "--momentum", "stray"),
     ]
     assert error.exit_code == BAD_SWEEP

@@ -97,11 +97,7 @@ def test_the_result_holds_metrics_and_what_they_came_from(result: dict[str, Any]
     metrics, seconds = result.pop("metrics"), result.pop("cpu_seconds")
 
     assert sorted(metrics) == [
-        "images_per_second",
-        "test_accuracy",
-        "test_loss",
-        "train_loss",
-        "train_seconds",
+        *("images_per_second", "test_accuracy", "test_loss", "train_loss", "train_seconds"),
     ]
     assert all(isinstance(value, float) and math.isfinite(value) for value in metrics.values())
     assert 0 < seconds["first_step"] < seconds["all"]

@@ -158,11 +158,7 @@ def test_no_page_template_or_workflow_starts_a_module_of_the_folder_that_it_is_i
     texts = {
         path: path.read_text(encoding="utf-8")
         for pattern in (
-            "Makefile",
-            ".github/**/*.yaml",
-            "generator/**/*.y*ml",
-            "generator/**/*.py",
-            "docs/**/*.md",
+            *("Makefile", ".github/**/*.yaml", "generator/**/*.y*ml", "generator/**/*.py", "docs/**/*.md"),
         )
         for path in ROOT.glob(pattern)
     }
