@@ -36,7 +36,7 @@ ELSEWHERE = {
     "R5": "tests/results/test_outcomes.py::test_of_several_attempts_one_counts, "
     "tests/results/test_outcomes.py::test_order_and_duplicates_never_matter",
     "R5 the highest attempt": "reason: ok wins, then the earliest: to run again improves nothing",
-    "R6": "tests/commands/test_collect.py::test_a_record_that_is_a_link_is_never_followed",
+    "R6": "tests/repo/test_volume.py::test_records_are_read_and_links_devices_and_large_files_ignored",
     "R7": "tests/formats/test_summary_csv.py::test_no_cell_of_a_hostile_metric_name_becomes_a_formula, "
     "tests/formats/test_summary_csv.py::test_any_value_survives_on_one_physical_line",
     "R8": "tests/launcher/test_launcher_contract.py::test_a_message_is_one_line_whatever_it_holds, "
@@ -47,7 +47,7 @@ ELSEWHERE = {
     "tests/launcher/test_launcher_results.py::test_a_result_without_the_metric_names_the_numbers_it_has",
     "R11": "tests/results/test_best_trial.py"
     "::test_with_one_trial_an_assignment_the_best_wins_and_ties_go_to_the_id, "
-    "tests/results/test_sweep_summary.py::test_without_an_ok_trial_there_is_no_winner_and_that_is_said",
+    "tests/results/test_best_trial.py::test_without_a_result_there_is_no_winner_and_the_verdict_says_why",
     "R13 writers": "tests/launcher/test_launcher_records.py"
     "::test_killed_at_any_moment_it_leaves_no_half_record",
     "R14 generated files": "tests/contract/test_same_bytes.py"

@@ -301,11 +301,7 @@ def test_a_good_trial_leaves_no_empty_folders(trial_folder: TrialFolder) -> None
 @pytest.mark.parametrize(
     ("end", "kept"), [("exit 0", False), ("exit 1", True), ("exit 42", True), ("exit 43", True)]
 )
-def test_checkpoints_outlive_attempts_until_one_is_ok(
-    end: str,
-    kept: bool,  # noqa: FBT001
-    trial_folder: TrialFolder,
-) -> None:
+def test_checkpoints_outlive_bad_attempts(end: str, trial_folder: TrialFolder, *, kept: bool) -> None:
     trial_folder.command = shell(
         f'mkdir -p "$SWEEP_CHECKPOINTS/a"; echo x >> "$SWEEP_CHECKPOINTS/a/b"; {REPORT}; {end}'
     )
@@ -392,7 +388,7 @@ def test_a_termination_log_that_is_not_there_is_not_made(trial_folder: TrialFold
 
 
 @pytest.mark.parametrize(("size", "whole"), [(4095, True), (4096, False)])
-def test_the_copy_is_whole_up_to_4095_bytes(size: int, whole: bool, trial_folder: TrialFolder) -> None:  # noqa: FBT001
+def test_the_copy_is_whole_up_to_4095_bytes(size: int, trial_folder: TrialFolder, *, whole: bool) -> None:
     record = a_record(trial_folder, details={"a": ""})
     record["details"]["a"] = "x" * (size - len(launch.dump(record)))
 

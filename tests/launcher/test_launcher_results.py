@@ -304,12 +304,7 @@ def test_it_does_not_matter_in_what_pieces_the_output_comes(cuts: list[int]) -> 
 @pytest.mark.parametrize(("length", "counts"), [(64 * 1024, True), (64 * 1024 + 1, False), (300_000, False)])
 @pytest.mark.parametrize("piece", [1000, 65536, 10**6])
 @pytest.mark.parametrize("end", [b"", b"\n"])
-def test_a_line_is_searched_up_to_64_kibibytes(
-    length: int,
-    piece: int,
-    end: bytes,
-    counts: bool,  # noqa: FBT001
-) -> None:
+def test_a_line_is_searched_up_to_64_kibibytes(length: int, piece: int, end: bytes, *, counts: bool) -> None:
     line = b"loss=1".ljust(length)
     text = b"a=1\n" + line + end
     found = scan(*(text[start : start + piece] for start in range(0, len(text), piece)))

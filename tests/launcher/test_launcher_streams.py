@@ -196,13 +196,7 @@ def test_a_file_with_another_line_is_invalid(content: str | bytes, message: str,
 @pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["lf", "crlf"])
 @pytest.mark.parametrize("last", [True, False], ids=["final-line-end", "no-final-line-end"])
 @pytest.mark.parametrize(("text", "lines"), [(SEVEN, 7), (NINE, 9)], ids=["seven", "nine"])
-def test_a_log_of_keys_and_values_is_read_whole(
-    text: str,
-    lines: int,
-    end: str,
-    last: bool,  # noqa: FBT001
-    tmp_path: Path,
-) -> None:
+def test_a_log_is_read_whole(text: str, lines: int, end: str, tmp_path: Path, *, last: bool) -> None:
     text = text.replace("\n", end) if last else text.replace("\n", end).removesuffix(end)
 
     for report in (
