@@ -222,53 +222,39 @@ def another_volume(source: Manifest) -> Callable[[Manifest], None]:
 
 
 HOOK = {"exec": {"command": ["sh", "-c", "true"]}}
-FAULTS: dict[str, tuple[str, Callable[[Manifest], Any]]] = {
-    "the trial has the credential": (
-        "mounts the Secrets",
-        a_mount("trial", "store-credentials", "/sweep/store-credentials"),
-    ),
-    "the trial has the key of seals": ("mounts the Secrets", a_mount("trial", "store-seals", "/sweep/s")),
-    "the clone has the credential": ("mounts the Secrets", a_mount("code", "store-credentials", "/sweep/s")),
-    "the credential by another volume": (
-        "mounts the Secrets",
-        another_volume({"secret": {"secretName": "sweep-bucket"}}),
-    ),
-    "the credential by a projected volume": (
-        "mounts the Secrets",
-        another_volume({"projected": {"sources": [{"secret": {"name": "sweep-bucket"}}]}}),
-    ),
-    "another command": (
-        "base/components/bucket-store",
-        lambda pod: sidecar_of(pod).update(command=["sh", "-c", "cat /sweep/store-credentials/*"]),
-    ),
-    "arguments": ("base/components/bucket-store", lambda pod: sidecar_of(pod).update(args=["x"])),
-    "another hook": (
-        "base/components/bucket-store",
-        lambda pod: sidecar_of(pod).update(lifecycle={"postStart": HOOK}),
-    ),
-    "a second hook": (
-        "base/components/bucket-store",
-        lambda pod: sidecar_of(pod)["lifecycle"].update(preStop=HOOK),
-    ),
-    "a container that ends": (
-        "base/components/bucket-store",
-        lambda pod: sidecar_of(pod).pop("restartPolicy"),
-    ),
-    "the image of trials": ("base/components/bucket-store", lambda pod: sidecar_of(pod).update(image=IMAGE)),
-    "another batch": ("this batch's folder", a_variable("SWEEP_BATCH", "lr-b9-00000000")),
-    "another bucket": ("this batch's folder", a_variable("SWEEP_STORE_URL", "s3://elsewhere/vision")),
-    "another server": ("this batch's folder", a_variable("AZURE_STORAGE_ENDPOINT", "http://elsewhere")),
-    "another program": ("this batch's folder", a_variable("PYTHONSTARTUP", "/sweep/results/x.py")),
-    "the parent of another sweep": (
-        "this batch's folder",
-        a_variable("SWEEP_PARENT_FOLDER", "other-b1-3f9a1c2e/7"),
-    ),
-    "a program over that of the image": ("below /sweep", a_mount("store", "results", "/opt/sweepledger/bin")),
-    "a hook of the trial": (
-        "neither hooks nor probes",
-        lambda pod: pod["containers"][0].update(lifecycle={"postStart": HOOK}),
-    ),
+BY_RULE: dict[str, dict[str, Callable[[Manifest], Any]]] = {
+    "mounts the Secrets": {
+        "the trial has the credential": a_mount("trial", "store-credentials", "/sweep/store-credentials"),
+        "the trial has the key of seals": a_mount("trial", "store-seals", "/sweep/s"),
+        "the clone has the credential": a_mount("code", "store-credentials", "/sweep/s"),
+        "the credential by another volume": another_volume({"secret": {"secretName": "sweep-bucket"}}),
+        "the credential by a projected volume": another_volume(
+            {"projected": {"sources": [{"secret": {"name": "sweep-bucket"}}]}}
+        ),
+    },
+    "base/components/bucket-store": {
+        "another command": lambda pod: sidecar_of(pod).update(
+            command=["sh", "-c", "cat /sweep/store-credentials/*"]
+        ),
+        "arguments": lambda pod: sidecar_of(pod).update(args=["x"]),
+        "another hook": lambda pod: sidecar_of(pod).update(lifecycle={"postStart": HOOK}),
+        "a second hook": lambda pod: sidecar_of(pod)["lifecycle"].update(preStop=HOOK),
+        "a container that ends": lambda pod: sidecar_of(pod).pop("restartPolicy"),
+        "the image of trials": lambda pod: sidecar_of(pod).update(image=IMAGE),
+    },
+    "this batch's folder": {
+        "another batch": a_variable("SWEEP_BATCH", "lr-b9-00000000"),
+        "another bucket": a_variable("SWEEP_STORE_URL", "s3://elsewhere/vision"),
+        "another server": a_variable("AZURE_STORAGE_ENDPOINT", "http://elsewhere"),
+        "another program": a_variable("PYTHONSTARTUP", "/sweep/results/x.py"),
+        "the parent of another sweep": a_variable("SWEEP_PARENT_FOLDER", "other-b1-3f9a1c2e/7"),
+    },
+    "below /sweep": {"a program over that of the image": a_mount("store", "results", "/opt/sweepledger/bin")},
+    "neither hooks nor probes": {
+        "a hook of the trial": lambda pod: pod["containers"][0].update(lifecycle={"postStart": HOOK})
+    },
 }
+FAULTS = {fault: (says, faults[fault]) for says, faults in BY_RULE.items() for fault in faults}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
