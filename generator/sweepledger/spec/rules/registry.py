@@ -139,7 +139,6 @@ SETTINGS_RULES: tuple[Rule, ...] = (
     forms.settings_forms,
     cluster.namespace,
     cluster.egress_names,
-    cluster.argocd_destination,
     cluster.sidecars,
     program.default_image,
     program.code_secret,
