@@ -17,6 +17,7 @@ from sweepledger.structs.search_block import (
     Method,
     Sampler,
 )
+from sweepledger.structs.values import is_number
 
 SAMPLING_METHODS = frozenset(map(str, Sampler))
 DRAWING_METHODS = SAMPLING_METHODS | ADAPTIVE_METHODS
@@ -189,9 +190,7 @@ def cma_es_space(draft: Draft) -> Iterator[Problem]:
 
 
 def _are_numbers(values: list[object] | None) -> bool:
-    return values is not None and all(
-        isinstance(value, int | float) and not isinstance(value, bool) for value in values
-    )
+    return values is not None and all(map(is_number, values))
 
 
 def _resource_method(draft: Draft) -> str | None:
@@ -200,12 +199,14 @@ def _resource_method(draft: Draft) -> str | None:
     return f"method: {method}" if method in RESOURCE_METHODS else None
 
 
-def resource_bounds(draft: Draft) -> Iterator[Problem]:
-    """The largest resource is more than the smallest."""
-    low, high = draft.number("resource", "min"), draft.number("resource", "max")
-    if low is not None and high is not None and low >= high:
-        message = f"must be greater than min ({low}), got {high}"
-        yield draft.problem(("resource", "max"), message, code="range-inverted", hint="swap them")
+def iteration_bounds(draft: Draft) -> Iterator[Problem]:
+    """The largest resource is more than the smallest, and max_iter at least min_iter."""
+    for holder, end, least in (("resource", "", 1), ("early_terminate", "_iter", 0)):
+        low, high = (draft.number(holder, f"{key}{end}") for key in ("min", "max"))
+        if low is not None and high is not None and high < low + least:
+            message = f"must be {'greater than' if least else 'at least'} min{end} ({low}), got {high}"
+            place = (holder, f"max{end}")
+            yield draft.problem(place, message, code="range-inverted", hint="swap them")
 
 
 def kept_checkpoints(draft: Draft) -> Iterator[Problem]:
@@ -323,14 +324,6 @@ def hyperband_steps(draft: Draft) -> Iterator[Problem]:
         message = "must have either min_iter, or max_iter and s"
         hint = "min_iter: 3 compares at 3, 9, 27 …; max_iter: 27 and s: 2 at 3 and 9"
         yield draft.problem(("early_terminate",), message, code=CODE, hint=hint, at_key=True)
-
-
-def early_stopping_bounds(draft: Draft) -> Iterator[Problem]:
-    """max_iter is at least min_iter."""
-    low, high = (draft.number("early_terminate", key) for key in ("min_iter", "max_iter"))
-    if low is not None and high is not None and low > high:
-        message = f"must be at least min_iter ({low}), got {high}"
-        yield draft.problem(("early_terminate", "max_iter"), message, code="range-inverted", hint="swap them")
 
 
 def early_stopping_curve(draft: Draft) -> Iterator[Problem]:
