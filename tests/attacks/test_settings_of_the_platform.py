@@ -39,11 +39,14 @@ FORMS = [
     ),
     *(f"sidecars: {{mesh: {{image: {text}}}}}" for text in ("''", "'.*'", "'a|b'", "'a.example/x@sha256:1'")),
     "sidecars: {mesh: {image: a.example/b, volumes: ['a b']}}",
-    "controller: argocd\nargocd: {server: 'https://x/{{.path}}'}",
 ]
 """Texts of which the schema says the form, and no other rule says more."""
 REFUSED = [
     *FORMS,
+    *(
+        f"argocd: {{cluster: {text}}}"
+        for text in ("'https://x/{{.path}}'", "'http://x'", "'a b'", "''", '"a\\nb"')
+    ),
     *(
         f"collector: {{memory: {text}}}"
         for text in ("1", "1k", "1Ki", "0Mi", "-1Mi", "0.5Mi", "1023Ti", "[1]")
@@ -142,6 +145,8 @@ REFUSED = [
 ACCEPTED = [
     "controller: flux\nclusters: {eu: {}, us-2: {}}",
     "kubernetes: '1.34'",
+    "argocd: {cluster: gpu-eu}",
+    "argocd: {cluster: 'https://[2001:db8::1]:6443/k8s/clusters/c-1'}",
     PROXY.format("address: 'http://[2001:db8::1]:3128', except: [.example.org, 192.0.2.0/24]"),
     "authorities: company-ca/bundle.pem",
     "mirrors: {docker.io: mirror.example.org:5000/cache, registry.example.org/team: other.example/team}",

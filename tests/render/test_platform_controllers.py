@@ -375,7 +375,7 @@ def test_argo_cd_may_run_in_any_namespace() -> None:
     ("settings", "destination"),
     [
         (ArgoCdSettings(), {"server": "https://kubernetes.default.svc"}),
-        (ArgoCdSettings(server="https://10.0.0.5:6443"), {"server": "https://10.0.0.5:6443"}),
+        (ArgoCdSettings(cluster="https://10.0.0.5:6443"), {"server": "https://10.0.0.5:6443"}),
         (ArgoCdSettings(cluster="gpu-eu"), {"name": "gpu-eu"}),
     ],
 )

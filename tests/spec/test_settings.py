@@ -351,8 +351,8 @@ def test_settings_take_what_the_cluster_takes(text: str) -> None:
         (f'code: {{url: "https://a/b", image: train@{DIGEST}}}', ("code.image", "not-in-settings")),
         (f'code: {{url: "ssh://a/b", image: a}}\nimages: {{a: {IMAGE}}}', ("code.url", "code-url")),
         (f'code: {{url: "https://a/b?x=1", image: a}}\nimages: {{a: {IMAGE}}}', ("code.url", "code-url")),
-        (f"pools: {{a: {{{NODE}, pod: {{grace: 29s}}}}}}", ("pools.a.pod.grace", "pool-pod")),
-        (f"pools: {{a: {{{NODE}, pod: {{grace: 61m}}}}}}", ("pools.a.pod.grace", "pool-pod")),
+        (f"pools: {{a: {{{NODE}, pod: {{grace: 29s}}}}}}", ("pools.a.pod.grace", "duration")),
+        (f"pools: {{a: {{{NODE}, pod: {{grace: 61m}}}}}}", ("pools.a.pod.grace", "duration")),
         (f"pools: {{a: {{{NODE}, pod: {{grace: soon}}}}}}", ("pools.a.pod.grace", "duration")),
         (
             f"pools: {{a: {{{NODE}, pod: {{resources: {{cpu: 1}}}}}}}}",

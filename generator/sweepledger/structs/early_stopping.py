@@ -19,12 +19,6 @@ class HyperbandStop:
     strict: bool = False
     """Whether the value at the step counts, not the best value so far."""
 
-    def __post_init__(self) -> None:
-        if (self.s is None) is (self.min_iter is None) or (self.s is not None and self.max_iter is None):
-            raise ValueError("either min_iter or both max_iter and s must be given")
-        if self.eta <= 1:
-            raise ValueError(f"eta must be more than 1, but got {self.eta!r}")
-
     def steps(self, last: int) -> tuple[int, ...]:
         """Return the steps at which trials are compared, up to the last step of any trial."""
         if self.s is not None and self.max_iter is not None:
@@ -49,10 +43,6 @@ class PercentileStop:
     """The last step at which a trial may end; None: any."""
     min_trials: int = 3
     """Least number of learning curves; with fewer, no trial is stopped."""
-
-    def __post_init__(self) -> None:
-        if not 0 < self.percentile < 100:  # noqa: PLR2004 - per cent
-            raise ValueError(f"0 < percentile < 100 must hold, but got {self.percentile!r}")
 
 
 @dataclass(frozen=True, slots=True)

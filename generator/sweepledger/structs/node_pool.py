@@ -33,7 +33,7 @@ from sweepledger.structs.kubernetes import (
     REQUIRED_TOPOLOGY,
     SWEEP_LABEL,
 )
-from sweepledger.structs.quantities import Cores, Memory, Seconds
+from sweepledger.structs.quantities import Cores, Memory, Seconds, seconds_between
 from sweepledger.structs.run_config import RunConfig
 
 GPU_RESOURCE = "nvidia.com/gpu"
@@ -102,8 +102,9 @@ class ServiceToken:
 
     audience: Annotated[Audience, Meta(min_length=1, max_length=256, examples=["https://vault.example.org"])]
     """Whom the token is for, as the service that checks it knows itself; never the API server."""
-    expires_seconds: Annotated[Seconds, Meta(examples=["30m"])] = 3600
-    """Lifetime of a token: 10m to 24h."""
+    expires_seconds: Annotated[int, seconds_between("10m", "24h"), Meta(examples=["30m"])] = 3600
+    """Lifetime of a token: 10m, the shortest that Kubernetes gives, to 24h, the longest that a kubelet need not renew
+    early."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +147,8 @@ class PodSettings:
     ] = field(default_factory=empty_mapping)
     """Tokens of the pool's service account for services outside of Kubernetes, by the name of the file in
     /sweep/tokens. Needs service_account."""
-    grace_seconds: Annotated[Seconds | None, Meta(examples=["2m"])] = None
-    """Time from SIGTERM to SIGKILL of a pod: a whole number and s, m, h or d. The program has ten seconds less.
+    grace_seconds: Annotated[int | None, seconds_between("30s", "1h"), Meta(examples=["2m"])] = None
+    """Time from SIGTERM to SIGKILL of a pod, 30s to 1h; a checkpoint must fit in it. The program has ten seconds less.
     Default: 30s."""
 
     @property

@@ -119,6 +119,18 @@ def _written_time(time: int) -> str:
     return f"{time // size}{unit}"
 
 
+def seconds_between(least: str, most: str) -> TextForm:
+    """Return the form of a time that is neither shorter nor longer than two others."""
+
+    def read(text: str) -> int:
+        time = seconds(text)
+        if not seconds(least) <= time <= seconds(most):
+            raise ValueError(f"must be between {least} and {most}")
+        return time
+
+    return TextForm(read, "duration", unit="_seconds", write=_written_time)
+
+
 def is_memory(text: str) -> bool:
     """Return whether a text is a valid amount of memory."""
     try:

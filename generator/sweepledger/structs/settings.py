@@ -42,7 +42,17 @@ from sweepledger.model.forms import (
     VolumeFolder,
     VolumeName,
 )
-from sweepledger.model.keys import NAME, UNWRITTEN, Absent, EntryName, Key, OneOf, TextForm, empty_mapping
+from sweepledger.model.keys import (
+    NAME,
+    UNWRITTEN,
+    Absent,
+    EntryName,
+    Key,
+    OneOf,
+    TextForm,
+    empty_mapping,
+    like,
+)
 from sweepledger.problems import Problem
 from sweepledger.structs import quantities
 from sweepledger.structs.kubernetes import (
@@ -604,27 +614,26 @@ class ArgoCdSettings:
 
     namespace: Annotated[Name, Meta(examples=["gitops"])] = "argocd"
     """Namespace of Argo CD."""
-    server: Annotated[
+    cluster: Annotated[
         str,
-        Meta(
-            pattern=r"^https://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._/-]*)?$",
-            max_length=253,
-            examples=["https://10.0.0.5:6443"],
+        like(
+            rf"(?:{DNS_LABEL.pattern}|https://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._/-]*)?)",
+            "must be the name of a registered cluster or the https address of an API server",
+            code="cluster-name",
         ),
+        Meta(max_length=253, examples=["gpu-eu", "https://10.0.0.5:6443"]),
     ] = LOCAL_CLUSTER
-    """Address of the API server to which Argo CD applies. Default: that of its own cluster."""
-    cluster: Annotated[Name | None, Meta(examples=["gpu-eu"])] = None
-    """Name of a cluster that is registered with Argo CD, instead of an address."""
+    """Name of a cluster that is registered with Argo CD, or address of its API server. Default: Argo CD's own."""
 
     @property
     def destination(self) -> dict[str, str]:
         """The destination of its Applications, without their namespace."""
-        return {"server": self.server} if self.cluster is None else {"name": self.cluster}
+        return {"server" if self.cluster.startswith("https:") else "name": self.cluster}
 
     @property
     def is_remote(self) -> bool:
         """Whether trials run in another cluster than Argo CD."""
-        return self.destination != {"server": LOCAL_CLUSTER}
+        return self.cluster != LOCAL_CLUSTER
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,22 +95,9 @@ def spacing_ends(draft: Draft) -> Iterator[Problem]:
             yield draft.problem((*leaf.path, key), message, code="log-range", hint=hint)
 
 
-def integer_bounds(draft: Draft) -> Iterator[Problem]:
-    """The bounds of an integer distribution are integers."""
-    for leaf in all_leaves(draft):
-        kind, keys = distribution_of(draft, leaf) or ("", {})
-        for key in ("min", "max") if kind == "int_uniform" else ():
-            bound = keys.get(key)
-            if bound is not None and not float(bound).is_integer():
-                message = f"must be an integer with distribution: int_uniform, got {safe_repr(bound)}"
-                hint = "fractions come from distribution: uniform"
-                yield draft.problem((*leaf.path, key), message, code="wrong-type", hint=hint)
-
-
 def largest_draws(draft: Draft) -> Iterator[Problem]:
     """Drawn numbers are finite, and not too large for their quantum."""
-    for leaf in all_leaves(draft):
-        kind, keys = distribution_of(draft, leaf) or ("", {})
+    for leaf, kind, keys in _distributions(draft):
         if not kind.endswith("normal") or kind.endswith("log_normal"):
             largest = max(abs(keys.get(key) or 0) for key in ("min", "max"))
         else:
@@ -134,6 +121,11 @@ def _spacings(draft: Draft) -> Iterator[tuple[Leaf, str]]:
         yield from ((leaf, key) for key in SPACINGS if is_spacing(draft, leaf, key))
 
 
+def _distributions(draft: Draft) -> Iterator[tuple[Leaf, str, dict[str, Any]]]:
+    for leaf in all_leaves(draft):
+        yield leaf, *(distribution_of(draft, leaf) or ("", {}))
+
+
 def _too_many(draft: Draft, place: DocumentPath, count: Number) -> Problem:
     message = f"must make at most {MAX_VALUES} values, got {truncate(str(count))}"
     hint = "a sampling method needs only min and max"
@@ -150,37 +142,34 @@ UNLIKELY_EXPONENT = 30
 """e to this power is 10^13: an author who writes 32 to 512 means these numbers, not their exponents."""
 
 
-def positive_log_bounds(draft: Draft) -> Iterator[Problem]:
-    """Bounds on a logarithmic scale are more than 0."""
-    for leaf in all_leaves(draft):
-        kind, keys = distribution_of(draft, leaf) or ("", {})
-        for key in ("min", "max") if kind in LOG_DISTRIBUTIONS else ():
-            bound = keys.get(key)
-            if bound is not None and bound <= 0:
-                message = f"must be more than 0 on a logarithmic scale, got {safe_repr(bound)}"
-                hint = _log_hint(kind, bound)
-                yield draft.problem((*leaf.path, key), message, code="log-range", hint=hint)
-
-
-def exponent_bounds(draft: Draft) -> Iterator[Problem]:
-    """Exponents are small enough for a float."""
-    for leaf in all_leaves(draft):
-        kind, keys = distribution_of(draft, leaf) or ("", {})
-        for key in ("min", "max") if kind in EXPONENT_DISTRIBUTIONS else ():
-            bound = keys.get(key)
-            if bound is not None and abs(bound) > FARTHEST_EXPONENT:
-                message = f"must be an exponent of e from -{FARTHEST_EXPONENT} to {FARTHEST_EXPONENT}, "
-                hint = f"distribution: {kind}_values takes the values themselves"
-                place = (*leaf.path, key)
-                yield draft.problem(
-                    place, message + f"got {safe_repr(bound)}", code="exponent-range", hint=hint
+def distribution_bounds(draft: Draft) -> Iterator[Problem]:
+    """Bounds fit their distribution: integers, more than 0 on a logarithmic scale, exponents that a float can have."""
+    for leaf, kind, keys in _distributions(draft):
+        for key in [key for key in ("min", "max") if key in keys]:
+            bound = keys[key]
+            if kind == "int_uniform" and not float(bound).is_integer():
+                rule, code = "must be an integer with distribution: int_uniform", "wrong-type"
+                hint = "fractions come from distribution: uniform"
+            elif kind in LOG_DISTRIBUTIONS and bound <= 0:
+                rule, code, hint = (
+                    "must be more than 0 on a logarithmic scale",
+                    "log-range",
+                    _log_hint(kind, bound),
                 )
+            elif kind in EXPONENT_DISTRIBUTIONS and abs(bound) > FARTHEST_EXPONENT:
+                rule, code = (
+                    f"must be an exponent of e from -{FARTHEST_EXPONENT} to {FARTHEST_EXPONENT}",
+                    "exponent-range",
+                )
+                hint = f"distribution: {kind}_values takes the values themselves"
+            else:
+                continue
+            yield draft.problem((*leaf.path, key), f"{rule}, got {safe_repr(bound)}", code=code, hint=hint)
 
 
 def distinct_exponents(draft: Draft) -> Iterator[Problem]:
     """Two exponents give different numbers after rounding."""
-    for leaf in all_leaves(draft):
-        kind, keys = distribution_of(draft, leaf) or ("", {})
+    for leaf, kind, keys in _distributions(draft):
         low, high = keys.get("min"), keys.get("max")
         if kind not in EXPONENT_DISTRIBUTIONS or low is None or high is None or not low < high:
             continue
@@ -199,8 +188,7 @@ def distinct_exponents(draft: Draft) -> Iterator[Problem]:
 
 def log_normal_exponents(draft: Draft) -> Iterator[Problem]:
     """Exponents drawn by a log-normal distribution are small enough for a float."""
-    for leaf in all_leaves(draft):
-        kind, keys = distribution_of(draft, leaf) or ("", {})
+    for leaf, kind, keys in _distributions(draft):
         if not kind.endswith("log_normal"):
             continue
         mu, sigma = keys.get("mu", 0), keys.get("sigma", 1)
@@ -213,8 +201,7 @@ def log_normal_exponents(draft: Draft) -> Iterator[Problem]:
 
 def exponents_like_values(draft: Draft) -> Iterator[Problem]:
     """Warn of exponents that look like values."""
-    for leaf in all_leaves(draft):
-        kind, keys = distribution_of(draft, leaf) or ("", {})
+    for leaf, kind, keys in _distributions(draft):
         low, high = keys.get("min"), keys.get("max")
         if (
             kind in EXPONENT_DISTRIBUTIONS

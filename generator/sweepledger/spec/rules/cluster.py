@@ -48,19 +48,6 @@ def sidecars(draft: Draft) -> Iterator[Problem]:
             yield draft.problem(("sidecars", name), message, code="cluster-name", at_key=True)
 
 
-def argocd_destination(draft: Draft) -> Iterator[Problem]:
-    """Argo CD's destination is an address or a name."""
-    places: list[DocumentPath] = [
-        ("argocd",),
-        *(("clusters", name, "argocd") for name in draft.names("clusters")),
-    ]
-    for place in places:
-        if {"server", "cluster"} <= {*draft.names(*place)}:
-            message = "must be an address or the name of a registered cluster, got server and cluster"
-            hint = "keep one of the two"
-            yield draft.problem((*place, "cluster"), message, code="cluster-name", hint=hint, at_key=True)
-
-
 def own_secrets(draft: Draft) -> Iterator[Problem]:
     """No store and no trial gets the credentials by which the platform reads and writes git."""
     places: list[DocumentPath] = [

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from sweepledger.problems import Problem
-from sweepledger.reader import safe_repr
+from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
 from sweepledger.spec.keys import DISTRIBUTIONS
 from sweepledger.spec.rules.domains import distribution_of
@@ -17,18 +17,23 @@ from sweepledger.structs.search_block import (
     Method,
     Sampler,
 )
+from sweepledger.structs.values import is_number
 
 SAMPLING_METHODS = frozenset(map(str, Sampler))
-
-
-SEARCH_KEYS = ("zip", "constraints", "derived", "seed", "run_cap", "assignments")
-KEYS_OF_METHOD = {
-    "grid": frozenset({"zip", "constraints", "derived", "run_cap"}),
-    "list": frozenset({"constraints", "derived", "assignments"}),
-    **dict.fromkeys(
-        SAMPLING_METHODS | ADAPTIVE_METHODS, frozenset({"zip", "constraints", "derived", "seed", "run_cap"})
-    ),
+DRAWING_METHODS = SAMPLING_METHODS | ADAPTIVE_METHODS
+RESOURCE_METHODS = frozenset(str(method) for method in Method if method.has_parents)
+OWNERS: dict[DocumentPath, frozenset[str]] = {
+    ("zip",): DRAWING_METHODS | {"grid"},
+    ("seed",): DRAWING_METHODS,
+    ("run_cap",): DRAWING_METHODS | {"grid"},
+    ("assignments",): frozenset({"list"}),
+    ("start",): ADAPTIVE_METHODS,
+    ("resource",): RESOURCE_METHODS,
+    ("rounds", "startup"): frozenset({str(Method.TPE), str(Method.BAYES)}),
 }
+"""Keys that not every method has, and the methods that have them."""
+UNUSED_HINTS = {"seed": "nothing is drawn; delete the key"}
+UNUSED_HINTS |= dict.fromkeys(("zip", "run_cap"), "a list is run as written; delete the key")
 COUNTABLE_DISTRIBUTIONS = frozenset(
     {"", "constant", "categorical", "categorical_w_probabilities", "int_uniform", "q_uniform"}
 )
@@ -37,7 +42,7 @@ COUNTABLE_DISTRIBUTIONS = frozenset(
 def integer_bounds(draft: Draft) -> Iterator[Problem]:
     """Warn of two adjacent integers, which probably mean real numbers."""
     section = search_section(draft)
-    for leaf in section.leaves.values() if section.method in SAMPLING_METHODS | ADAPTIVE_METHODS else ():
+    for leaf in section.leaves.values() if section.method in DRAWING_METHODS else ():
         kind, keys = distribution_of(draft, leaf) or ("", {})
         if kind != "int_uniform" or keys.keys() - {"min", "max", "when"}:
             continue
@@ -59,23 +64,25 @@ def method_given(draft: Draft) -> Iterator[Problem]:
 def unused_keys(draft: Draft) -> Iterator[Problem]:
     """A sweep has only keys that its method uses."""
     method = draft.get("method", kind=str)
-    if method not in KEYS_OF_METHOD:
-        return
-    for key in SEARCH_KEYS:
-        if key not in KEYS_OF_METHOD[method] and key in draft.names():
+    for place, owners in OWNERS.items() if method is not None else ():
+        *holder, key = place
+        if method not in owners and key in draft.names(*holder):
             message = f"must not be given with method: {method}, got {key}"
-            hint = _unused_hint(key)
-            yield draft.problem((key,), message, code="method-key", hint=hint, at_key=True)
+            hint = UNUSED_HINTS.get(str(key)) or f"it belongs to {', '.join(sorted(owners))}"
+            yield draft.problem(place, message, code="method-key", hint=hint, at_key=True)
 
 
 def required_keys(draft: Draft) -> Iterator[Problem]:
     """A method has the keys that it requires, such as seed and run_cap."""
     method, keys = draft.get("method", kind=str), draft.names()
-    chance = SAMPLING_METHODS | ADAPTIVE_METHODS
     for key, methods, hint in (
-        ("seed", chance, "for example seed: 0; the same seed, the same trials"),
+        ("seed", DRAWING_METHODS, "for example seed: 0; the same seed, the same trials"),
         ("run_cap", SAMPLING_METHODS, "how many assignments to draw, for example run_cap: 50"),
-        ("parameters", chance | {"grid"}, "for example parameters: {learning_rate: {values: [0.01, 0.1]}}"),
+        (
+            "parameters",
+            DRAWING_METHODS | {"grid"},
+            "for example parameters: {learning_rate: {values: [0.01, 0.1]}}",
+        ),
         (
             "assignments",
             {"list"},
@@ -106,14 +113,6 @@ def grid_domains(draft: Draft) -> Iterator[Problem]:
             yield draft.problem(leaf.path, message, code="grid-domain", hint=hint, at_key=True)
 
 
-def _unused_hint(key: str) -> str:
-    if key == "seed":
-        return "nothing is drawn; delete the key"
-    if key == "assignments":
-        return "assignments belong to method: list"
-    return "a list is run as written; delete the key"
-
-
 def _uncountable(draft: Draft, leaf: Leaf) -> str | None:
     """Return the name of a parameter's continuous domain; None if it is countable or invalid."""
     kind, keys = distribution_of(draft, leaf) or ("", {})
@@ -131,30 +130,9 @@ def _countable_hint(found: str) -> str:
     return "write values, or let a method draw: random, sobol, halton, latin-hypercube"
 
 
-RESOURCE_METHODS = frozenset(str(method) for method in Method if method.has_parents)
-
-
-ADAPTIVE_KEYS = {"start": ADAPTIVE_METHODS, "resource": RESOURCE_METHODS}
-"""Keys of adaptive searches, and the methods that have them."""
-
 END_KEYS = (("rounds", "max"), ("rounds", "patience"), ("run_cap",), ("budget",), ("metric", "target"))
-STARTUP_METHODS = frozenset({str(Method.TPE), str(Method.BAYES)})
-"""Methods that draw a number of random configurations before their model proposes."""
-
 SMALLEST_POPULATION = 2
 CATEGORICAL = frozenset({"constant", "categorical", "categorical_w_probabilities"})
-
-
-def adaptive_keys(draft: Draft) -> Iterator[Problem]:
-    """Only adaptive methods have the keys of adaptive searches; every method may have rounds."""
-    method = draft.get("method", kind=str)
-    if method is None:
-        return
-    for key, owners in ADAPTIVE_KEYS.items():
-        if method not in owners and key in draft.names():
-            message = f"must not be given with method: {method}, got {key}"
-            hint = f"it belongs to {', '.join(sorted(owners))}"
-            yield draft.problem((key,), message, code="method-key", hint=hint, at_key=True)
 
 
 def search_end(draft: Draft) -> Iterator[Problem]:
@@ -174,17 +152,6 @@ def overlapping_rounds(draft: Draft) -> Iterator[Problem]:
         message = f"must be 1 with method: {method}, got {safe_repr(ahead)}"
         hint = f"its rounds need all results of the round before; {', '.join(sorted(OVERLAPPING_METHODS))} overlap"
         yield draft.problem(("rounds", "ahead"), message, code="out-of-range", hint=hint)
-
-
-def startup_methods(draft: Draft) -> Iterator[Problem]:
-    """Only a model that learns from every trial begins with random configurations of its own number."""
-    method = draft.get("method", kind=str)
-    if "startup" not in draft.names("rounds") or method in STARTUP_METHODS:
-        return
-    if method is not None:
-        message = f"must not be given with method: {method}, got startup"
-        hint = f"it belongs to {', '.join(sorted(STARTUP_METHODS))}; other methods begin with a whole round"
-        yield draft.problem(("rounds", "startup"), message, code="method-key", hint=hint, at_key=True)
 
 
 def population_size(draft: Draft) -> Iterator[Problem]:
@@ -223,9 +190,7 @@ def cma_es_space(draft: Draft) -> Iterator[Problem]:
 
 
 def _are_numbers(values: list[object] | None) -> bool:
-    return values is not None and all(
-        isinstance(value, int | float) and not isinstance(value, bool) for value in values
-    )
+    return values is not None and all(map(is_number, values))
 
 
 def _resource_method(draft: Draft) -> str | None:
@@ -234,12 +199,14 @@ def _resource_method(draft: Draft) -> str | None:
     return f"method: {method}" if method in RESOURCE_METHODS else None
 
 
-def resource_bounds(draft: Draft) -> Iterator[Problem]:
-    """The largest resource is more than the smallest."""
-    low, high = draft.number("resource", "min"), draft.number("resource", "max")
-    if low is not None and high is not None and low >= high:
-        message = f"must be greater than min ({low}), got {high}"
-        yield draft.problem(("resource", "max"), message, code="range-inverted", hint="swap them")
+def iteration_bounds(draft: Draft) -> Iterator[Problem]:
+    """The largest resource is more than the smallest, and max_iter at least min_iter."""
+    for holder, end, least in (("resource", "", 1), ("early_terminate", "_iter", 0)):
+        low, high = (draft.number(holder, f"{key}{end}") for key in ("min", "max"))
+        if low is not None and high is not None and high < low + least:
+            message = f"must be {'greater than' if least else 'at least'} min{end} ({low}), got {high}"
+            place = (holder, f"max{end}")
+            yield draft.problem(place, message, code="range-inverted", hint="swap them")
 
 
 def kept_checkpoints(draft: Draft) -> Iterator[Problem]:
@@ -357,14 +324,6 @@ def hyperband_steps(draft: Draft) -> Iterator[Problem]:
         message = "must have either min_iter, or max_iter and s"
         hint = "min_iter: 3 compares at 3, 9, 27 …; max_iter: 27 and s: 2 at 3 and 9"
         yield draft.problem(("early_terminate",), message, code=CODE, hint=hint, at_key=True)
-
-
-def early_stopping_bounds(draft: Draft) -> Iterator[Problem]:
-    """max_iter is at least min_iter."""
-    low, high = (draft.number("early_terminate", key) for key in ("min_iter", "max_iter"))
-    if low is not None and high is not None and low > high:
-        message = f"must be at least min_iter ({low}), got {high}"
-        yield draft.problem(("early_terminate", "max_iter"), message, code="range-inverted", hint="swap them")
 
 
 def early_stopping_curve(draft: Draft) -> Iterator[Problem]:

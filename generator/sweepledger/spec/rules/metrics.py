@@ -68,25 +68,18 @@ def source_format(draft: Draft) -> Iterator[Problem]:
             yield draft.problem(at, f"{why}, got {safe_repr(text)}", code=CODE, hint=hint)
 
 
-def reduction(draft: Draft) -> Iterator[Problem]:
-    """`min` and `max` need a format that can report a number several times."""
-    reduce = draft.get("metric", "reduce", kind=str)
-    if (
-        reduce in {Reduce.MIN, Reduce.MAX}
-        and (found := metric_format(draft)) is not None
-        and found not in STREAM_FORMATS
-    ):
-        message = f"must be last if the format is {found}, which reports one number, got {safe_repr(reduce)}"
-        hint = "format: jsonl or text"
+def several_reports(draft: Draft) -> Iterator[Problem]:
+    """`curve`, and `reduce` by `min` and `max`, need a format that can report a number several times."""
+    found = metric_format(draft)
+    if found is None or found in STREAM_FORMATS:
+        return
+    why, hint = f"the format {found}, which reports one number", "format: jsonl or text"
+    if (reduce := draft.get("metric", "reduce", kind=str)) in {Reduce.MIN, Reduce.MAX}:
+        message = f"must be last with {why}, got {safe_repr(reduce)}"
         yield draft.problem(("metric", "reduce"), message, code=CODE, hint=hint)
-
-
-def curve(draft: Draft) -> Iterator[Problem]:
-    """A curve needs a format that can report a number several times, by step."""
-    place, found = ("metric", "curve"), metric_format(draft)
-    if "curve" in draft.names("metric") and found is not None and found not in STREAM_FORMATS:
-        message = f"must not be given with the format {found}, which reports one number, got curve"
-        yield draft.problem(place, message, code=CODE, hint="format: jsonl or text", at_key=True)
+    if "curve" in draft.names("metric"):
+        message = f"must not be given with {why}, got curve"
+        yield draft.problem(("metric", "curve"), message, code=CODE, hint=hint, at_key=True)
 
 
 def _metric_source(draft: Draft) -> str:

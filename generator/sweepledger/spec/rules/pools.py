@@ -11,7 +11,6 @@ from sweepledger.spec.rules.cluster import (
     is_reserved_label,
 )
 from sweepledger.spec.suggestions import did_you_mean
-from sweepledger.structs import quantities
 from sweepledger.structs.kubernetes import (
     CLAIMS_VERSION,
     HOSTNAME_LABEL,
@@ -21,14 +20,11 @@ from sweepledger.structs.kubernetes import (
     format_version,
     parse_version,
 )
-from sweepledger.structs.node_pool import GPU_RESOURCE, GRACE_SECONDS
+from sweepledger.structs.node_pool import GPU_RESOURCE
 from sweepledger.structs.settings import Controller
 
 MAX_FLAVOR_ITEMS = 8
 """Labels, and tolerations, of a ResourceFlavor (Kueue v1beta1)."""
-MIN_TOKEN_SECONDS, MAX_TOKEN_SECONDS = 600, 86_400
-"""The shortest life that Kubernetes gives a token, and the longest that a kubelet need not renew early."""
-MIN_GRACE_SECONDS, MAX_GRACE_SECONDS = GRACE_SECONDS, 3600
 OWN_DOMAINS = ("sweepledger.dev", "batch.kubernetes.io")
 """Domains of annotations by which trials and their attempts are counted."""
 
@@ -155,7 +151,7 @@ def _lenders(draft: Draft) -> Iterator[Problem]:
 
 
 def pod_settings(draft: Draft) -> Iterator[Problem]:
-    """Names, resources and the grace period of a pool's pods are valid, and no key is one that programs act on."""
+    """Names and resources of a pool's pods are valid, and no key is one that programs act on."""
     for name in draft.names("pools"):
         place = ("pools", name, "pod")
         gpu = draft.get("pools", name, "gpu_resource", kind=str) or GPU_RESOURCE
@@ -168,9 +164,6 @@ def pod_settings(draft: Draft) -> Iterator[Problem]:
                 if is_reserved_label(key, domains):
                     message = f"must not be a key that a program acts on, got {safe_repr(key)}"
                     yield draft.problem((*place, table, key), message, code="label-reserved", at_key=True)
-        bounds = f"between {MIN_GRACE_SECONDS} seconds and an hour"
-        hint = "a checkpoint must fit in it, for example 2m"
-        yield from _bounded(draft, (*place, "grace"), MIN_GRACE_SECONDS, MAX_GRACE_SECONDS, bounds, hint)
         yield from _claims(draft, name)
         yield from _tokens(draft, name)
 
@@ -201,19 +194,6 @@ def _tokens(draft: Draft, pool: str) -> Iterator[Problem]:
         message = f"needs a service account of the pool, got {safe_repr(account or TRIAL_ACCOUNT)}"
         hint = "a service that checks tokens then knows the pool's trials by their account: service_account"
         yield draft.problem(place, message, code="pool-pod", hint=hint, at_key=True)
-    for name in names:
-        yield from _bounded(
-            draft, (*place, name, "expires"), MIN_TOKEN_SECONDS, MAX_TOKEN_SECONDS, "between 10m and 24h"
-        )
-
-
-def _bounded(
-    draft: Draft, place: DocumentPath, least: int, most: int, bounds: str, hint: str | None = None
-) -> Iterator[Problem]:
-    text = draft.get(*place, kind=str)
-    with suppress(ValueError):  # a text that is no time has a problem of its own
-        if text is not None and not least <= quantities.seconds(text) <= most:
-            yield draft.problem(place, f"must be {bounds}, got {safe_repr(text)}", code="pool-pod", hint=hint)
 
 
 def gpu_keys(draft: Draft) -> Iterator[Problem]:
