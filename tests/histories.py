@@ -15,7 +15,6 @@ from subprocess import CalledProcessError
 from subprocess import run as run_program
 
 from sweepledger.commands.cancel import cancel
-from sweepledger.commands.check import check_change
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate, generate_changed
 from sweepledger.commands.generation.next_batch import Generated
@@ -28,6 +27,7 @@ from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, rebased_commit
+from sweepledger.verbs.check import check_change
 from sweepledger.verbs.cluster.next_ import write_next
 from sweepledger.verbs.retry import retry_trials
 from sweepledger.verbs.verify import verify_results

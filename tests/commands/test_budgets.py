@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.cancel import pause, resume, scale
-from sweepledger.commands.check import check_change
 from sweepledger.commands.generate import generate
 from sweepledger.commands.plan import plan_sweeps
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import SpecError, UsageError
 from sweepledger.plan import BudgetUnit
 from sweepledger.problems import Problem
+from sweepledger.verbs.check import check_change
 from sweepledger.verbs.cluster.budget import MonthBudget
 from sweepledger.verbs.cluster.budget import month_budget as report
 from tests.command_line import run_sweep

@@ -3,9 +3,9 @@
 import pytest
 
 from sweepledger.commands.cancel import cancel
-from sweepledger.commands.check import check_change
 from sweepledger.commands.generate import generate
 from sweepledger.problems import Severity
+from sweepledger.verbs.check import check_change
 from tests.repository import Sandbox, followed_by
 
 pytestmark = pytest.mark.usefixtures("needs_kustomize")

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.check import check_change
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, local
@@ -16,6 +15,7 @@ from sweepledger.commands.rounds.next_round import RoundDue
 from sweepledger.errors import IdleError
 from sweepledger.repo import batches
 from sweepledger.structs.run_config import Shape
+from sweepledger.verbs.check import check_change
 from sweepledger.verbs.cluster.next_ import write_next
 from sweepledger.verbs.retry import retry_trials
 from sweepledger.verbs.show import trial_details

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.cancel import cancel
-from sweepledger.commands.check import check_change
 from sweepledger.commands.collection.collector import Collection, collect_from_cluster
 from sweepledger.commands.collection.reader_pod import reader_queue
 from sweepledger.commands.collection.results_commit import commit_results
@@ -25,6 +24,7 @@ from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.settings import Controller, Settings
+from sweepledger.verbs.check import check_change
 from sweepledger.verbs.cluster.upgrade import upgrade_files
 from sweepledger.verbs.why import explain_waiting
 from tests.command_line import run_sweep

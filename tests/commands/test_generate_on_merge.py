@@ -3,8 +3,8 @@
 import pytest
 
 from sweepledger.commands import generate
-from sweepledger.commands.check import check_change
 from sweepledger.errors import SpecError, UsageError
+from sweepledger.verbs.check import check_change
 from tests.command_line import run_sweep
 from tests.repository import IMAGE, Sandbox
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from sweepledger.commands.cancel import cancel
-from sweepledger.commands.check import check_change
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
 from sweepledger.commands.repository.workspace import Target, Workspace
@@ -25,6 +24,7 @@ from sweepledger.errors import IdleError, UsageError
 from sweepledger.problems import Severity
 from sweepledger.search.adaptive import Round
 from sweepledger.search.adaptive.rounds import next_round
+from sweepledger.verbs.check import check_change
 from sweepledger.verbs.cluster.next_ import evidence_weights, push_next, write_next
 from sweepledger.verbs.retry import retry_trials
 from tests.command_line import run_sweep

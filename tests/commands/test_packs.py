@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from sweepledger.commands.check import check_change
 from sweepledger.commands.reports.outputs import fetch_artifacts, trial_logs
 from sweepledger.commands.reports.rerun import run_again
 from sweepledger.commands.repository import batch_records
@@ -16,6 +15,7 @@ from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.state import create_state
 from sweepledger.structs.record import Record, Status
 from sweepledger.structs.run_config import Pack
+from sweepledger.verbs.check import check_change
 from sweepledger.verbs.try_ import try_trial
 from sweepledger.verbs.verify import verify_results
 from tests.repository import IMAGE, SPEC, Sandbox

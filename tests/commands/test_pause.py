@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.cancel import cancel, pause, resume, scale
-from sweepledger.commands.check import check_change
 from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate, push_batches
@@ -15,6 +14,7 @@ from sweepledger.formats import running_yaml
 from sweepledger.formats.running_yaml import REFERENCE
 from sweepledger.repo import batches, kustomize
 from sweepledger.structs.run_config import RunningState
+from sweepledger.verbs.check import check_change
 from tests.commands.test_collect import leave, target
 from tests.repository import Sandbox, followed_by
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.check import check_change
 from sweepledger.commands.generate import generate
 from sweepledger.commands.generation import packs
 from sweepledger.commands.plan import plan_sweeps
@@ -14,6 +13,7 @@ from sweepledger.plan.durations import TimedTrial
 from sweepledger.repo import batches
 from sweepledger.structs.node_pool import NodeCapacity, Pool
 from sweepledger.structs.run_config import Pack, Resources
+from sweepledger.verbs.check import check_change
 from tests.repository import SPEC, Sandbox
 from tests.sweeps import a_sweep
 

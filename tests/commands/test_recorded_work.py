@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.cancel import cancel, pause
-from sweepledger.commands.check import check_change
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate, generate_changed
 from sweepledger.commands.generation.next_batch import Generated
@@ -18,6 +17,7 @@ from sweepledger.commands.rounds.next_round import RoundDue, SearchEnded
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats.hyperparams_csv import Row
 from sweepledger.repo import batches
+from sweepledger.verbs.check import check_change
 from sweepledger.verbs.cluster.next_ import write_next
 from sweepledger.verbs.retry import retry_trials
 from sweepledger.verbs.verify import verify_results

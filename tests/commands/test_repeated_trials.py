@@ -8,7 +8,6 @@ import pytest
 
 from sweepledger.cli.text.rounds import pushed_round_text
 from sweepledger.commands.cancel import cancel, pause
-from sweepledger.commands.check import check_change
 from sweepledger.commands.collection.collector import Collection, collect_from_state
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
@@ -29,6 +28,7 @@ from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
 from sweepledger.structs.record import Status
 from sweepledger.structs.run_config import Infrastructure
+from sweepledger.verbs.check import check_change
 from sweepledger.verbs.retry import retry_trials
 from sweepledger.verbs.verify import verify_results
 from sweepledger.verbs.why import explain_waiting

@@ -2,9 +2,9 @@
 
 import pytest
 
-from sweepledger.commands.check import check_change
 from sweepledger.commands.generate import generate_changed
 from sweepledger.commands.generation.next_batch import EditedError
+from sweepledger.verbs.check import check_change
 from tests.repository import Sandbox
 
 LISTED = """name: listed

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.check import check_change
 from sweepledger.commands.generate import generate
 from sweepledger.commands.reports.rerun import recipe, run_again
 from sweepledger.commands.run import RunOptions, SweepRun
@@ -22,6 +21,7 @@ from sweepledger.problems import Severity
 from sweepledger.repo import batches
 from sweepledger.repo.state import create_state
 from sweepledger.structs.values import as_data
+from sweepledger.verbs.check import check_change
 from sweepledger.verbs.export import export_batch
 from sweepledger.verbs.show import trial_details
 from sweepledger.verbs.try_ import try_trial
