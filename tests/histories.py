@@ -18,7 +18,6 @@ from sweepledger.commands.cancel import cancel
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate, generate_changed
 from sweepledger.commands.generation.next_batch import Generated
-from sweepledger.commands.plan import plan_sweeps
 from sweepledger.commands.repository.batch_records import records_file
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.run import SweepRun
@@ -29,6 +28,7 @@ from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, rebased_commit
 from sweepledger.verbs.check import check_change
 from sweepledger.verbs.cluster.next_ import write_next
+from sweepledger.verbs.plan import plan_sweeps
 from sweepledger.verbs.retry import retry_trials
 from sweepledger.verbs.verify import verify_results
 from tests.repository import Sandbox, copy_repositories, temporary_folder

@@ -12,7 +12,6 @@ from sweepledger.commands.collection.collector import Collection, collect_from_c
 from sweepledger.commands.collection.reader_pod import reader_queue
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
-from sweepledger.commands.plan import plan_sweeps
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapRequest, bootstrap
 from sweepledger.engine.cluster.kubectl import Kubectl
@@ -26,6 +25,7 @@ from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.settings import Controller, Settings
 from sweepledger.verbs.check import check_change
 from sweepledger.verbs.cluster.upgrade import upgrade_files
+from sweepledger.verbs.plan import plan_sweeps
 from sweepledger.verbs.why import explain_waiting
 from tests.command_line import run_sweep
 from tests.commands.clusters import Cluster

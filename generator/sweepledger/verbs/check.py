@@ -23,7 +23,7 @@ from sweepledger.cli import response
 from sweepledger.cli.options import BaseOption, MonthOption
 from sweepledger.cli.response import EXIT_DRIFT, EXIT_PROBLEMS, Format, Response, has_errors
 from sweepledger.cli.text import plan
-from sweepledger.cli.text.plan_markdown import fit_comment
+from sweepledger.cli.text.plan import fit_comment
 from sweepledger.cli.text.values import count_text
 from sweepledger.commands.checks import (
     attributes,
