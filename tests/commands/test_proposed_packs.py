@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.generate import generate
 from sweepledger.commands.generation import proposals
 from sweepledger.plan import PlannedTrials, TimingHistory
 from sweepledger.plan.durations import TimedTrial
@@ -13,6 +12,7 @@ from sweepledger.repo import batches
 from sweepledger.structs.node_pool import NodeCapacity, Pool
 from sweepledger.structs.run_config import Pack, Resources
 from sweepledger.verbs.check import check_change
+from sweepledger.verbs.generate import generate_batches as generate
 from sweepledger.verbs.plan import plan_sweeps
 from tests.repository import SPEC, Sandbox
 from tests.sweeps import a_sweep

@@ -10,13 +10,12 @@ from pathlib import Path, PurePosixPath
 
 from sweepledger import spec
 from sweepledger.commands import local
-from sweepledger.commands.cancel import cancellation
 from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results, results_change
-from sweepledger.commands.generate import batch_message
 from sweepledger.commands.generation.next_batch import (
     UNCOMMITTED_EVIDENCE,
     Generated,
+    batch_message,
     plan_batches,
     with_code_warnings,
     write_batches,
@@ -29,7 +28,7 @@ from sweepledger.commands.repository.outside_imports import (
     check_imports,
     refuse_other_environment,
 )
-from sweepledger.commands.repository.spec_edit import SpecEdit
+from sweepledger.commands.repository.spec_edit import SpecEdit, cancellation
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.store import batch_conditions
