@@ -17,7 +17,6 @@ from sweepledger.commands.reports.recorded_status import BestValue
 from sweepledger.commands.reports.status import BatchOrigin, Origin, Remark
 from sweepledger.commands.repository.spec_edit import BatchesChange
 from sweepledger.commands.rounds.progress import SearchProgress
-from sweepledger.commands.verification.commit_audit import UnsignedChange
 from sweepledger.commands.verification.file_diff import FileDifference
 from sweepledger.engine.cluster.health import HealthFinding
 from sweepledger.exchange.conversion import Loss
@@ -31,6 +30,7 @@ from sweepledger.results.causes import FactorFinding
 from sweepledger.results.inference import Interval
 from sweepledger.structs.run_config import Pack
 from sweepledger.structs.sweep import Budget
+from sweepledger.verbs.verify import UnsignedChange
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "generator/sweepledger"

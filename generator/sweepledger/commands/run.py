@@ -225,7 +225,9 @@ class SweepRun:
             read = (BatchAttempts.read(state / "results", batch) for batch in edit.merged if batch.is_active)
             begun.clear()
             begun.update(
-                (attempts.batch.name, attempts) for attempts in read if _has_finished_trial(attempts)
+                (attempts.batch.name, attempts)
+                for attempts in read
+                if any(outcome.status.is_final for outcome in evaluate(attempts.results).outcomes)
             )
             chosen = tuple(attempts.batch for attempts in begun.values())
             return cancellation(edit, chosen, replace=True) if chosen else None
@@ -425,10 +427,6 @@ def _record(target: Target, state: Path) -> tuple[ResultsCommit, ...]:
     conditions = batch_conditions(state)
     ended = {name for name, condition in conditions.items() if condition}
     return commit_results(target, state / "results", ended, alive=conditions)
-
-
-def _has_finished_trial(attempts: BatchAttempts) -> bool:
-    return any(outcome.status.is_final for outcome in evaluate(attempts.results).outcomes)
 
 
 def _any_place(batch: StoredBatch) -> str:

@@ -25,7 +25,6 @@ from sweepledger.commands.repository.stored_batches import StoredBatches, stored
 from sweepledger.commands.repository.workspace import Workspace, read_specs
 from sweepledger.commands.rounds.bounds import remaining_bounds
 from sweepledger.commands.rounds.evidence import foreign_labels
-from sweepledger.commands.rounds.method_warnings import method_warnings
 from sweepledger.errors import RepositoryError
 from sweepledger.formats import summary_csv
 from sweepledger.formats.summary_csv import SUMMARY_FILE
@@ -73,6 +72,7 @@ from sweepledger.structs.settings import Controller, NextRoundMode, ResultsStore
 from sweepledger.structs.space import SearchSpace
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
+from sweepledger.verbs.validate import method_warnings
 
 
 class PlanFormat(StrEnum):

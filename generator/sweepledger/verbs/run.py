@@ -76,24 +76,21 @@ def run(
     without_gpu: WithoutGpuOption = False,
     state: StateOption = None,
     form: FormatOption = Format.TEXT,
-) -> None:
-    def work() -> Response:
-        workspace = Workspace.find(response.current_folder())
-        prepared = SweepRun.prepare(workspace, tuple(names))
-        if dry_run:
-            return _dry_run_response(prepared.dry_run(update=update))
-        folder = create_state(workspace.repository, state)
-        if hand_over:
-            return _hand_over_response(prepared, folder)
-        events = prepared.run(RunOptions(folder, parallel, without_gpu, commit_code, update))
-        try:
-            return _run_response(prepared, events, form, state=folder, fail_on_failed=fail_on_failed)
-        except KeyboardInterrupt:
-            events.close()
-            _show_interruption(prepared, folder, form)
-            raise
-
-    response.respond("run", form, work)
+) -> Response:
+    workspace = Workspace.find(response.current_folder())
+    prepared = SweepRun.prepare(workspace, tuple(names))
+    if dry_run:
+        return _dry_run_response(prepared.dry_run(update=update))
+    folder = create_state(workspace.repository, state)
+    if hand_over:
+        return _hand_over_response(prepared, folder)
+    events = prepared.run(RunOptions(folder, parallel, without_gpu, commit_code, update))
+    try:
+        return _run_response(prepared, events, form, state=folder, fail_on_failed=fail_on_failed)
+    except KeyboardInterrupt:
+        events.close()
+        _show_interruption(prepared, folder, form)
+        raise
 
 
 def _hand_over_response(run: SweepRun, state: Path) -> Response:

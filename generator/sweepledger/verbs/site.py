@@ -219,7 +219,12 @@ class _SiteBuilder:
         self._reader = HistoryReader(self._repository, commit)
         self._entries = self._reader.entries
         listing = self._reader.listing
-        self._inputs = _files_by_sweep(listing)
+        by_sweep: dict[str, dict[str, Entry]] = defaultdict(dict)
+        for path, entry in listing.items():
+            sweep = _sweep_of(path)
+            if sweep and is_sweep_name(sweep):
+                by_sweep[sweep][path] = entry
+        self._inputs = by_sweep
         self._settings_blob = listing[SETTINGS_FILE].id if SETTINGS_FILE in listing else ""
         self._files: dict[str, bytes] = {}
         self.made: dict[str, dict[str, Any]] = {}
@@ -237,7 +242,9 @@ class _SiteBuilder:
         inputs = digest([blobs, entries, self._settings_blob, self._reader.evidence])
         if not self._keep(sweep, inputs):
             shown = self._reader.history(sweep, self._inputs[sweep])
-            pages = sweep_pages(shown, self._origin(sweep))
+            # A page does not change with the commits of other sweeps.
+            last = self._entries[sweep][-1].commit.id if self._entries[sweep] else self._commit
+            pages = sweep_pages(shown, last)
             self.made[sweep] = {
                 "inputs": inputs,
                 "card": pages.card.as_data(),
@@ -265,11 +272,6 @@ class _SiteBuilder:
         self.made[sweep] = dict(before)
         self._files |= contents
         return True
-
-    def _origin(self, sweep: str) -> str:
-        """Return the last commit that changed a sweep: a page does not change with the commits of others."""
-        entries = self._entries[sweep]
-        return entries[-1].commit.id if entries else self._commit
 
     def tree(self) -> FileTree:
         """Return all files of the site; its manifest lists all others."""
@@ -315,16 +317,6 @@ class _SiteBuilder:
 
 def _folder(sweep: str) -> str:
     return f"sweeps/{sweep}/"
-
-
-def _files_by_sweep(listing: Mapping[str, Entry]) -> dict[str, dict[str, Entry]]:
-    """Return the files of a commit that each sweep is shown from: spec, batches and results."""
-    by_sweep: dict[str, dict[str, Entry]] = defaultdict(dict)
-    for path, entry in listing.items():
-        sweep = _sweep_of(path)
-        if sweep and is_sweep_name(sweep):
-            by_sweep[sweep][path] = entry
-    return by_sweep
 
 
 def _sweep_of(path: str) -> str:

@@ -31,7 +31,6 @@ from sweepledger.plan import (
     Difference,
     Discrepancy,
     DurationSource,
-    FileChange,
     Forecast,
     Histogram,
     ParameterCoverage,
@@ -216,12 +215,11 @@ def code_text(change: CodeChange) -> str:
     )
     if change.files is None:
         return f"{after}; this clone lacks one version: `git fetch --unshallow`"
-    names = [f"{one_line(file.path)} {_lines_text(file)}" for file in change.files]
+    names = [
+        one_line(file.path) + (" (not text)" if file.added is None else f" +{file.added} -{file.removed}")
+        for file in change.files
+    ]
     return f"{after}: {count_text(len(change.files), 'file')}: {list_names(names, CHANGED_FILES)}"
-
-
-def _lines_text(file: FileChange) -> str:
-    return "(not text)" if file.added is None else f"+{file.added} -{file.removed}"
 
 
 def _short_digest(text: str) -> str:
@@ -404,21 +402,17 @@ def _review_parts(review: Review, planned: Planned) -> Iterator[RenderableType]:
 
 def _expanded_parts(review: Review) -> Iterator[RenderableType]:
     """Yield counts, coverage and trials, which only a static method has before its results."""
-    yield _count_table(review.design)
+    design = review.design
+    table = new_table("  method", "candidates", "rejected", "duplicates", "kept", "accepted")
+    counts = (design.candidates, design.rejected, design.duplicates, design.kept)
+    table.add_row(f"  {design.method}", *(f"{count:,}" for count in counts), percent_text(design.acceptance))
+    yield table
     yield from _constraint_lines(review)
     if review.coverage.parameters:
         yield _parameter_table(review.coverage.parameters)
     if review.coverage.constants:
         yield Text(f"  fixed  {short_configuration(review.coverage.constants)}")
     yield _trial_table([("first", review.first), ("last", review.last)])
-
-
-def _count_table(design: DesignReview) -> Table:
-    table = new_table("  method", "candidates", "rejected", "duplicates", "kept", "accepted")
-    counts = (design.candidates, design.rejected, design.duplicates, design.kept)
-    acceptance = percent_text(design.acceptance)
-    table.add_row(f"  {design.method}", *(f"{count:,}" for count in counts), acceptance)
-    return table
 
 
 def _constraint_lines(review: Review) -> Iterator[Text]:
@@ -431,19 +425,14 @@ def _constraint_lines(review: Review) -> Iterator[Text]:
 def _parameter_table(parameters: Iterable[ParameterCoverage]) -> Table:
     table = new_table("  parameter", "trials", "values", "")
     for parameter in parameters:
-        table.add_row(
-            Text(f"  {parameter_name(parameter)}"),
-            f"{parameter.present:,}",
-            _values_cell(parameter),
-            Text(parameter_notes(parameter), "dim"),
-        )
+        values = parameter.values
+        if isinstance(values, Histogram):
+            cell = f"{histogram_text(values)}  {range_text(values)}"
+        else:
+            cell = "  ".join(value_counts(values))
+        name, notes = Text(f"  {parameter_name(parameter)}"), Text(parameter_notes(parameter), "dim")
+        table.add_row(name, f"{parameter.present:,}", Text(cell), notes)
     return table
-
-
-def _values_cell(parameter: ParameterCoverage) -> Text:
-    if isinstance(parameter.values, Histogram):
-        return Text(f"{histogram_text(parameter.values)}  {range_text(parameter.values)}")
-    return Text("  ".join(value_counts(parameter.values)))
 
 
 def _trial_table(groups: Iterable[tuple[str, Iterable[Trial]]]) -> Table:
