@@ -129,7 +129,8 @@ class SearchProposal:
             source = EvidenceSource(self.workspace.repository, results, batches=tuple(self.merged))
             stop = source.stop(self.sweep, self.program.digest)
             request = BatchRequest(self.sweep, self.program, due, parents=parents, stop=stop)
-            return NextBatch(listed, due, self._rendered(request))
+            overlay = build_overlay(request, self.merged, self._ground.bases, self.workspace.settings)
+            return NextBatch(listed, due, overlay)
         if not propose:
             return NextBatch(listed, (), None)
         step, kept = self._next_step()
@@ -170,9 +171,6 @@ class SearchProposal:
     @property
     def _ground(self) -> RenderInputs:
         return RenderInputs(self.program, read_bases(self.workspace.root), self.workspace.settings)
-
-    def _rendered(self, request: BatchRequest) -> Overlay:
-        return build_overlay(request, self.merged, self._ground.bases, self.workspace.settings)
 
     def _evidence(self) -> RoundEvidence:
         """Read the evidence from HEAD if it contains the base commit: other evidence to start from may be new there.
