@@ -196,9 +196,7 @@ def verify_results(
     repository = workspace.repository
     if repository.is_shallow:
         raise RepositoryError("this clone is shallow, so who made its records is unknown", hint=UNSHALLOW)
-    commit = repository.commit(revision or "HEAD")
-    if commit is None:
-        raise UsageError(f"{revision or 'HEAD'} is not a commit", hint="try a branch, a tag or HEAD~1")
+    commit = workspace.commit(revision or "HEAD")
     stored = batches.in_commit(repository, commit)
     present = {batch.sweep for batch in stored if not batch.is_active} | _results_folders(workspace, commit)
     names = (
@@ -233,11 +231,7 @@ def verify_since(
     Raises UsageError for a revision that does not exist.
     """
     repository = workspace.repository
-    names = {name: repository.commit(name) for name in (since, revision or "HEAD")}
-    for name, commit in names.items():
-        if commit is None:
-            raise UsageError(f"{name} is not a commit", hint="try a branch, a tag or HEAD~1")
-    before, until = (names[name] or "" for name in (since, revision or "HEAD"))
+    before, until = workspace.commit(since), workspace.commit(revision or "HEAD")
     touched, stray = audit_paths(repository, before, until)
     stray = (*stray, *_forged_batches(repository, before, until))
     lines = _signers(workspace, before, signers)  # a change of the keys is verified with the earlier keys
