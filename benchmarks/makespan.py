@@ -19,7 +19,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, local
 from sweepledger.commands.repository.batch_records import records_file
 from sweepledger.commands.repository.workspace import Workspace
@@ -29,6 +28,7 @@ from sweepledger.plan import PlannedTrials, forecast, timing_history
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.record import Record
+from sweepledger.verbs.generate import generate_batches as generate
 from tests.repository import Sandbox
 
 RUNS = 16

@@ -14,12 +14,8 @@ from pathlib import Path
 from subprocess import CalledProcessError
 from subprocess import run as run_program
 
-from sweepledger.commands.cancel import cancel
-from sweepledger.commands.check import check_change
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.generate import generate, generate_changed
 from sweepledger.commands.generation.next_batch import Generated
-from sweepledger.commands.plan import plan_sweeps
 from sweepledger.commands.repository.batch_records import records_file
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.run import SweepRun
@@ -28,7 +24,12 @@ from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, rebased_commit
+from sweepledger.verbs.cancel import cancel_batches as cancel
+from sweepledger.verbs.check import check_change
 from sweepledger.verbs.cluster.next_ import write_next
+from sweepledger.verbs.generate import generate_batches as generate
+from sweepledger.verbs.generate import generate_changed
+from sweepledger.verbs.plan import plan_sweeps
 from sweepledger.verbs.retry import retry_trials
 from sweepledger.verbs.verify import verify_results
 from tests.repository import Sandbox, copy_repositories, temporary_folder

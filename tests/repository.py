@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from sweepledger.commands.generate import generate
 from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.verbs.generate import generate_batches as generate
 
 TRAIN = '''"""Score a point: no framework, no sweepledger; arguments in, one JSON out."""
 import argparse, json, os

@@ -10,9 +10,9 @@ import pytest
 
 import sweepledger
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.generate import generate
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.repo import batches
+from sweepledger.verbs.generate import generate_batches as generate
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox
 

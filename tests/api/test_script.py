@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import sweepledger
-from sweepledger.commands.try_ import try_trial
 from sweepledger.structs.record import Status
+from sweepledger.verbs.try_ import try_trial
 from tests.repository import Sandbox
 
 ROOT = Path(__file__).parents[2]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from sweepledger.commands.check import check_change
 from sweepledger.commands.repository import base_files
+from sweepledger.verbs.check import check_change
 from tests.repository import Sandbox
 
 SPELLINGS = [

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.check import check_change
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE
 from sweepledger.problems import Severity
 from sweepledger.structs.values import bytes_digest
+from sweepledger.verbs.check import check_change
 from tests.attacks.changing import Change
 
 pytestmark = pytest.mark.usefixtures("needs_kustomize")

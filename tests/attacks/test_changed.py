@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.check import check_change
 from sweepledger.problems import Severity
+from sweepledger.verbs.check import check_change
 from tests.attacks.changing import Change
 
 SHORT, LONG = 8, 150

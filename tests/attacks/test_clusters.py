@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.check import check_change
 from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.problems import Severity
+from sweepledger.verbs.check import check_change
 from tests.commands.test_bootstrap import URL
 from tests.commands.test_check_platform import platform_sandbox, pristine
 from tests.repository import Sandbox

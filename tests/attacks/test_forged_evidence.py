@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.check import check_change
 from sweepledger.commands.collection.attempts import BatchAttempts
-from sweepledger.commands.generate import generate
 from sweepledger.formats import evidence_jsonl
 from sweepledger.repo.batches import in_work_tree
 from sweepledger.results.outcomes import evaluate
+from sweepledger.verbs.check import check_change
+from sweepledger.verbs.generate import generate_batches as generate
 from tests.commands.test_collect import leave, stored
 from tests.repository import Sandbox
 

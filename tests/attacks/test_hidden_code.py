@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from sweepledger.commands.check import check_change
-from sweepledger.commands.generate import generate
+from sweepledger.verbs.check import check_change
+from sweepledger.verbs.generate import generate_batches as generate
 from tests.repository import Sandbox
 from tests.tiers import parameters
 

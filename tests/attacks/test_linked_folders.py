@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from sweepledger.commands.check import check_change
 from sweepledger.problems import Severity
+from sweepledger.verbs.check import check_change
 from tests.commands.test_check_platform import platform_sandbox, pristine
 from tests.repository import Sandbox
 

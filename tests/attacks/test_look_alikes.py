@@ -2,7 +2,7 @@
 
 import pytest
 
-from sweepledger.commands.check import check_change
+from sweepledger.verbs.check import check_change
 from tests.repository import Sandbox
 
 

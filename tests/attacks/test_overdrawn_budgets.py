@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from sweepledger.commands.check import check_change
 from sweepledger.errors import SpecError
 from sweepledger.problems import Severity
+from sweepledger.verbs.check import check_change
 from tests.commands.test_budgets import SETTINGS, ask, budget, cancel
 from tests.commands.test_budgets import taken as taken_budget
 from tests.commands.test_check_hostile import resign

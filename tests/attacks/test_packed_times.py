@@ -8,12 +8,12 @@ import pytest
 
 from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.cluster_evidence import LAG_SECONDS, PendingRecords, add_pod_records
-from sweepledger.commands.generate import generate
 from sweepledger.commands.repository.costs import usage_of
 from sweepledger.engine.cluster import pods
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.cluster.workloads import BatchWorkloads
 from sweepledger.formats.launch_json import LAUNCHER_PATH
+from sweepledger.verbs.generate import generate_batches as generate
 from tests.commands.test_collect import leave, stored
 from tests.repository import SPEC, Sandbox
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.check import check_change
 from sweepledger.errors import SpecError
 from sweepledger.problems import Severity
+from sweepledger.verbs.check import check_change
 from tests.attacks.changing import Change
 from tests.tiers import parameters
 

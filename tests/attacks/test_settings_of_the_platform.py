@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.check import check_change
 from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.problems import Problem, Severity
 from sweepledger.structs.settings import Controller
+from sweepledger.verbs.check import check_change
 from tests.attacks.changing import SETTINGS
 from tests.commands.test_bootstrap import URL
 from tests.repository import Sandbox

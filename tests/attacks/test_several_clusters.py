@@ -2,10 +2,10 @@
 
 import pytest
 
-from sweepledger.commands.check import check_change
 from sweepledger.problems import Severity
 from sweepledger.render.platform import GitSource
 from sweepledger.render.platform.argocd import projects
+from sweepledger.verbs.check import check_change
 from tests.commands.test_bootstrap import URL
 from tests.commands.test_fleet import founded
 from tests.repository import Sandbox

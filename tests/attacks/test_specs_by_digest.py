@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.cancel import cancel
-from sweepledger.commands.check import check_change
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.generate import generate
 from sweepledger.errors import SpecError
+from sweepledger.verbs.cancel import cancel_batches as cancel
+from sweepledger.verbs.check import check_change
+from sweepledger.verbs.generate import generate_batches as generate
 from tests.commands.test_check_hostile import resign
 from tests.commands.test_collect import column, leave, stored, target
 from tests.repository import Sandbox

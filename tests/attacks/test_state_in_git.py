@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.check import check_change
 from sweepledger.repo.git import Repository
+from sweepledger.verbs.check import check_change
 from tests.command_line import run_sweep
 from tests.repository import Sandbox
 from tests.tiers import parameters

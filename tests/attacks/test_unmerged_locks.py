@@ -6,10 +6,10 @@ from unittest import mock
 
 import pytest
 
-from sweepledger.commands.check import check_change
-from sweepledger.commands.generate import generate
 from sweepledger.commands.repository import programs
 from sweepledger.structs.program import Data, EnvironmentLock, Program
+from sweepledger.verbs.check import check_change
+from sweepledger.verbs.generate import generate_batches as generate
 from tests.repository import Sandbox
 
 SETTINGS = """version: 1

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.cli.text.check import check_markdown, github_annotations
-from sweepledger.commands.check import check_change
 from sweepledger.problems import Problem, Severity
+from sweepledger.verbs.check import check_change, check_markdown, github_annotations
 from tests.command_line import run_sweep
 from tests.repository import Sandbox, followed_by
 

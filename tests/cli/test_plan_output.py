@@ -10,14 +10,14 @@ from markdown_it.token import Token
 
 from sweepledger import search
 from sweepledger.cli.response import open_console
-from sweepledger.cli.text import plan, plan_markdown
+from sweepledger.cli.text import plan
 from sweepledger.cli.text.values import value_text
-from sweepledger.commands.plan import Planned
 from sweepledger.plan import (
     CodeChange,
     DesignReview,
     Difference,
     FileChange,
+    Planned,
     Rejection,
     Review,
     TrialCounts,
@@ -100,7 +100,7 @@ def of_parameters(*parameters: Parameter, **changes: Any) -> Sweep:
 
 
 def comment(*reviews: Review) -> str:
-    return plan_markdown.plan_comment(Planned("c0ffee" * 7, reviews, ()))
+    return plan.plan_comment(Planned("c0ffee" * 7, reviews, ()))
 
 
 def shown(capsys: pytest.CaptureFixture[str], *reviews: Review) -> str:
@@ -381,7 +381,7 @@ def test_a_comment_fits_a_pull_request() -> None:
 
     text = comment(*[review] * 8)
 
-    assert len(text.encode()) <= plan_markdown.COMMENT_BYTES
+    assert len(text.encode()) <= plan.COMMENT_BYTES
     assert "more lines were cut" in text.splitlines()[-1]
 
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.check import check_change
-from sweepledger.commands.generate import generate
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
+from sweepledger.verbs.check import check_change
+from sweepledger.verbs.generate import generate_batches as generate
 from sweepledger.verbs.validate import check_specs
 from tests.command_line import run_sweep, run_sweep_process
 from tests.repository import Sandbox

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.generate import generate
 from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapRequest, bootstrap
 from sweepledger.errors import RepositoryError, StorageError, UsageError
 from sweepledger.repo.git import Change, publish
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller, ResultsMode
+from sweepledger.verbs.generate import generate_batches as generate
 from tests.command_line import install_sweep, run_sweep
 from tests.repository import Sandbox
 

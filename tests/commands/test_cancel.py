@@ -4,9 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.cancel import cancel
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, local
 from sweepledger.commands.reports import status
 from sweepledger.commands.repository.spec_edit import SpecEdit
@@ -14,6 +12,8 @@ from sweepledger.errors import IdleError, RepositoryError, UsageError
 from sweepledger.repo import batches
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.sweep import Sweep
+from sweepledger.verbs.cancel import cancel_batches as cancel
+from sweepledger.verbs.generate import generate_batches as generate
 from tests.command_line import run_sweep
 from tests.commands.test_collect import leave, target
 from tests.repository import Sandbox, followed_by

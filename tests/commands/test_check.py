@@ -2,10 +2,10 @@ import shutil
 
 import pytest
 
-from sweepledger.commands.check import CheckReport, check_change
-from sweepledger.commands.generate import generate
 from sweepledger.errors import ToolError
 from sweepledger.problems import Severity
+from sweepledger.verbs.check import CheckReport, check_change
+from sweepledger.verbs.generate import generate_batches as generate
 from sweepledger.verbs.validate import check_specs
 from tests.command_line import run_sweep
 from tests.repository import Sandbox

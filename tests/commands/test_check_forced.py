@@ -2,10 +2,10 @@
 
 import pytest
 
-from sweepledger.commands.cancel import cancel
-from sweepledger.commands.check import check_change
-from sweepledger.commands.generate import generate
 from sweepledger.problems import Severity
+from sweepledger.verbs.cancel import cancel_batches as cancel
+from sweepledger.verbs.check import check_change
+from sweepledger.verbs.generate import generate_batches as generate
 from tests.repository import Sandbox, followed_by
 
 pytestmark = pytest.mark.usefixtures("needs_kustomize")

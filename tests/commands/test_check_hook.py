@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.generate import generate
 from sweepledger.commands.repository.pushed import PushedRef, is_collector, read_refs
 from sweepledger.errors import UsageError
+from sweepledger.verbs.generate import generate_batches as generate
 from tests.attacks.test_forged_rounds import reindented
 from tests.command_line import install_sweep, run_sweep
 from tests.commands.test_bootstrap import push

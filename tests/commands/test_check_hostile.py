@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.check import CheckReport, check_change
 from sweepledger.commands.checks import layout
-from sweepledger.commands.generate import generate
 from sweepledger.errors import StorageError
 from sweepledger.repo import files
 from sweepledger.repo.git import Repository
 from sweepledger.repo.package_data import base_folder
 from sweepledger.structs.values import blob_id, bytes_digest
+from sweepledger.verbs.check import CheckReport, check_change
+from sweepledger.verbs.generate import generate_batches as generate
 from tests.repository import Sandbox, followed_by
 
 FORGED = "zz-b1-deadbeef"

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.check import CheckReport, check_change
 from sweepledger.commands.checks.builds import duplicate_objects
-from sweepledger.commands.generate import generate
 from sweepledger.errors import SpecError
 from sweepledger.problems import Severity
+from sweepledger.verbs.check import CheckReport, check_change
+from sweepledger.verbs.generate import generate_batches as generate
 from tests.repository import Sandbox, followed_by
 
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from sweepledger.commands.check import check_change
-from sweepledger.commands.generate import generate
 from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.problems import Problem, Severity
 from sweepledger.structs.settings import Controller
 from sweepledger.structs.values import bytes_digest
+from sweepledger.verbs.check import check_change
+from sweepledger.verbs.generate import generate_batches as generate
 from tests.commands.test_bootstrap import URL, distributed
 from tests.repository import Sandbox
 

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.cancel import cancel
-from sweepledger.commands.check import check_change
 from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results
 from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.commands.repository.workspace import Target
@@ -22,6 +20,8 @@ from sweepledger.repo.batches import StoredBatch
 from sweepledger.results import bounds
 from sweepledger.results.bounds import MOST_TRIAL_BYTES
 from sweepledger.structs.record import LeftOutAttempts, Record
+from sweepledger.verbs.cancel import cancel_batches as cancel
+from sweepledger.verbs.check import check_change
 from tests.repo.test_signatures import key, line
 from tests.repository import SPEC, Sandbox, followed_by
 

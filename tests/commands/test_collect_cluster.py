@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.cancel import cancel
 from sweepledger.commands.collection.collector import collect_from_cluster
 from sweepledger.commands.collection.results_commit import ResultsCommit
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.structs.settings import ResultsSettings
+from sweepledger.verbs.cancel import cancel_batches as cancel
 from tests.cluster.apiserver import kubectl
 from tests.command_line import install_sweep, run_sweep
 from tests.commands.clusters import Cluster, Look

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.cancel import cancel
 from sweepledger.commands.collection import pod_store
 from sweepledger.commands.collection.results_commit import ResultsCommit
 from sweepledger.engine.cluster import pods
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.structs.settings import ResultsStore
+from sweepledger.verbs.cancel import cancel_batches as cancel
 from tests.commands.clusters import ENDED_AT, Cluster, Look
 from tests.commands.test_collect import column, leave, recorded, stored
 from tests.repository import Sandbox

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.generate import generate
 from sweepledger.commands.reports.comparison import Spent, compare_sweeps
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.repo import batches
+from sweepledger.verbs.generate import generate_batches as generate
 from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox

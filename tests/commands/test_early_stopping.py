@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.check import check_change
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, local
 from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.commands.repository.workspace import Target
@@ -16,7 +14,9 @@ from sweepledger.commands.rounds.next_round import RoundDue
 from sweepledger.errors import IdleError
 from sweepledger.repo import batches
 from sweepledger.structs.run_config import Shape
+from sweepledger.verbs.check import check_change
 from sweepledger.verbs.cluster.next_ import write_next
+from sweepledger.verbs.generate import generate_batches as generate
 from sweepledger.verbs.retry import retry_trials
 from sweepledger.verbs.show import trial_details
 from sweepledger.verbs.verify import verify_results

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.generate import generate
 from sweepledger.commands.reports.difference_causes import explain_sweeps, write_proposals
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.repo import batches
 from sweepledger.results.causes import Factor
+from sweepledger.verbs.generate import generate_batches as generate
 from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
 from tests.commands.test_compare import recorded

@@ -78,7 +78,7 @@ def test_a_shell_script_runs_and_retries_the_trials_of_a_batch_and_their_records
 
 
 def _generated(sandbox: Sandbox) -> str:
-    from sweepledger.commands.generate import generate  # noqa: PLC0415
+    from sweepledger.verbs.generate import generate_batches as generate  # noqa: PLC0415
 
     (generated,) = generate(sandbox.workspace)
     sandbox.commit("Ask for a sweep")
@@ -123,7 +123,7 @@ def test_a_slurm_array_has_the_resources_limits_and_time_of_the_batch(sandbox: S
 
 @pytest.mark.parametrize("text", ["it's", 'a "b"', "$HOME `id`", "two\nlines", "~", "*"])
 def test_values_of_the_environment_reach_a_trial_unchanged(sandbox: Sandbox, text: str) -> None:
-    from sweepledger.commands.repository.batch_script import shell_word  # noqa: PLC0415
+    from sweepledger.verbs.export import shell_word  # noqa: PLC0415
 
     word = shell_word(f"X={text}\0row\0{text}")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.checks.fix_patch import write_patch
+from sweepledger.verbs.check import write_patch
 
 NAMES = (
     "plain",

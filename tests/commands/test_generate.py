@@ -1,10 +1,10 @@
 import pytest
 
-from sweepledger.commands.generate import generate
 from sweepledger.commands.generation.next_batch import Generated
 from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.repo import batches, kustomize
 from sweepledger.structs.run_config import Shape
+from sweepledger.verbs.generate import generate_batches as generate
 from tests.command_line import run_sweep
 from tests.repository import Sandbox, followed_by
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from sweepledger.commands.check import check_change
-from sweepledger.commands.generate import generate
 from sweepledger.errors import SpecError
+from sweepledger.verbs.check import check_change
+from sweepledger.verbs.generate import generate_batches as generate
 from sweepledger.verbs.validate import check_specs
 from tests.repository import SPEC, Sandbox
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from sweepledger.commands import generate
-from sweepledger.commands.check import check_change
 from sweepledger.errors import SpecError, UsageError
+from sweepledger.verbs import generate
+from sweepledger.verbs.check import check_change
 from tests.command_line import run_sweep
 from tests.repository import IMAGE, Sandbox
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.check import check_change
-from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, RefusedBatch, RemoteFailed, ResultsPushed, local
 from sweepledger.commands.scaffold.init import new_spec
 from sweepledger.errors import SpecError, StorageError
 from sweepledger.repo.git import Mirror
 from sweepledger.structs.program import Code
+from sweepledger.verbs.check import check_change
+from sweepledger.verbs.generate import generate_batches as generate
 from sweepledger.verbs.validate import check_specs
 from tests.command_line import run_sweep
 from tests.repository import Sandbox

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 import sweepledger
-from sweepledger.commands.check import check_change
 from sweepledger.commands.reports import results, status
 from sweepledger.commands.reports.comparison import compare_sweeps
 from sweepledger.commands.run import RunOptions, SweepRun
 from sweepledger.commands.verification.rebuild import rebuild_results
 from sweepledger.repo.state import create_state
 from sweepledger.results.paths import LAPTOP_WARNING
+from sweepledger.verbs.check import check_change
 from sweepledger.verbs.log import sweep_log
 from sweepledger.verbs.show import trial_details
 from sweepledger.verbs.site import build_site

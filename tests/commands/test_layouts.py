@@ -4,15 +4,15 @@ import json
 
 import pytest
 
-from sweepledger.commands.check import check_change
-from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, local
 from sweepledger.commands.reports.rerun import run_again
 from sweepledger.commands.run import SweepRun
-from sweepledger.commands.try_ import try_trial
 from sweepledger.errors import RepositoryError
 from sweepledger.repo import batches
+from sweepledger.verbs.check import check_change
+from sweepledger.verbs.generate import generate_batches as generate
 from sweepledger.verbs.retry import retry_trials
+from sweepledger.verbs.try_ import try_trial
 from tests.repository import TRAIN, Sandbox
 
 SPEC = """name: fit

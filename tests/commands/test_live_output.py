@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.reports.live_output import LONGEST_LINE, OutputLine, OutputStream, follow
 from sweepledger.commands.run import RunEvent, RunOptions, SweepRun
 from sweepledger.engine.local.events import PodEnded, PodStarted
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.repo.state import create_state
+from sweepledger.verbs.logs import LONGEST_LINE, OutputLine, OutputStream
+from sweepledger.verbs.logs import follow_output as follow
 from tests.command_line import ROOT, run_sweep
 from tests.repository import Sandbox
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection.live_rules import LiveRules
-from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, local
 from sweepledger.commands.verification.batch_audit import stop_fault
 from sweepledger.formats import records_jsonl
@@ -15,6 +14,7 @@ from sweepledger.formats.record_json import to_line
 from sweepledger.repo import batches
 from sweepledger.structs.record import EarlyStop, Record, Status
 from sweepledger.structs.values import bytes_digest
+from sweepledger.verbs.generate import generate_batches as generate
 from sweepledger.verbs.verify import verify_results
 from tests.builders import a_record
 from tests.commands.test_collect import leave

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.cancel import pause, resume
-from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, ResultsPushed, local
 from sweepledger.errors import RepositoryError, SpecError
+from sweepledger.verbs.cluster.pause import pause_batches as pause
+from sweepledger.verbs.cluster.pause import resume_batches as resume
+from sweepledger.verbs.generate import generate_batches as generate
 from tests.repository import Sandbox
 from tests.tiers import parameters
 

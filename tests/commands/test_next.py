@@ -9,10 +9,7 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.cancel import cancel
-from sweepledger.commands.check import check_change
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.generate import generate
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundBlocked, RoundDue, SearchEnded
 from sweepledger.commands.rounds.round_commit import PushedRound, push_idle_rounds
@@ -20,7 +17,10 @@ from sweepledger.errors import IdleError, UsageError
 from sweepledger.problems import Severity
 from sweepledger.search.adaptive import Round
 from sweepledger.search.adaptive.rounds import next_round
+from sweepledger.verbs.cancel import cancel_batches as cancel
+from sweepledger.verbs.check import check_change
 from sweepledger.verbs.cluster.next_ import evidence_weights, push_next, write_next
+from sweepledger.verbs.generate import generate_batches as generate
 from sweepledger.verbs.retry import retry_trials
 from tests.command_line import run_sweep
 from tests.repo.test_signatures import key, line

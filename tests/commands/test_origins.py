@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from sweepledger.commands.generate import generate
+from sweepledger.verbs.generate import generate_batches as generate
 from tests.command_line import run_sweep
 from tests.commands.recording import record_batch
 from tests.repository import Sandbox

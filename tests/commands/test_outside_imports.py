@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, RefusedBatch, local
 from sweepledger.commands.reports.rerun import run_again
-from sweepledger.commands.try_ import try_trial
 from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.repo import batches
 from sweepledger.structs.program import EnvironmentLock
 from sweepledger.structs.record import Environment
 from sweepledger.structs.values import bytes_digest
+from sweepledger.verbs.generate import generate_batches as generate
 from sweepledger.verbs.show import trial_details
+from sweepledger.verbs.try_ import try_trial
 from tests.repository import TRAIN, Sandbox
 
 SPEC = """name: fit

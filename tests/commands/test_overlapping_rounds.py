@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.check import check_change
 from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue, SearchEnded
 from sweepledger.commands.rounds.round_commit import PushedRound, push_idle_rounds
 from sweepledger.problems import Severity
 from sweepledger.repo.batches import StoredBatch
+from sweepledger.verbs.check import check_change
 from sweepledger.verbs.cluster.next_ import write_next
 from tests.repository import Sandbox
 from tests.searches import active, begun, followed, hill, leave, record

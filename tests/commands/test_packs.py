@@ -4,12 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from sweepledger.commands.check import check_change
 from sweepledger.commands.reports.outputs import fetch_artifacts, trial_logs
 from sweepledger.commands.reports.rerun import run_again
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.run import RunOptions, SweepRun
-from sweepledger.commands.try_ import try_trial
 from sweepledger.engine.local.events import PodEnded
 from sweepledger.formats import records_jsonl
 from sweepledger.repo import batches
@@ -17,6 +15,8 @@ from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.state import create_state
 from sweepledger.structs.record import Record, Status
 from sweepledger.structs.run_config import Pack
+from sweepledger.verbs.check import check_change
+from sweepledger.verbs.try_ import try_trial
 from sweepledger.verbs.verify import verify_results
 from tests.repository import IMAGE, SPEC, Sandbox
 

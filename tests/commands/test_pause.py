@@ -4,17 +4,21 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.cancel import cancel, pause, resume, scale
-from sweepledger.commands.check import check_change
 from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.generate import generate, push_batches
 from sweepledger.commands.reports import status
 from sweepledger.errors import SpecError, UsageError
 from sweepledger.formats import running_yaml
 from sweepledger.formats.running_yaml import REFERENCE
 from sweepledger.repo import batches, kustomize
 from sweepledger.structs.run_config import RunningState
+from sweepledger.verbs.cancel import cancel_batches as cancel
+from sweepledger.verbs.check import check_change
+from sweepledger.verbs.cluster.pause import pause_batches as pause
+from sweepledger.verbs.cluster.pause import resume_batches as resume
+from sweepledger.verbs.cluster.pause import scale_batches as scale
+from sweepledger.verbs.generate import generate_batches as generate
+from sweepledger.verbs.generate import push_batches
 from tests.commands.test_collect import leave, target
 from tests.repository import Sandbox, followed_by
 

@@ -3,12 +3,12 @@
 import pytest
 
 from sweepledger.cli.text.plan import rejection_text
-from sweepledger.commands.generate import generate
-from sweepledger.commands.plan import Planned, plan_sweeps
 from sweepledger.errors import UsageError
-from sweepledger.plan import Difference, Review, UnreadableSpec
+from sweepledger.plan import Difference, Planned, Review, UnreadableSpec
 from sweepledger.repo import batches
 from sweepledger.structs.trial import Trial
+from sweepledger.verbs.generate import generate_batches as generate
+from sweepledger.verbs.plan import plan_sweeps
 from tests.commands.test_generate import archive
 from tests.repository import SPEC, Sandbox
 

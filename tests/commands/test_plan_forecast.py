@@ -2,10 +2,10 @@
 
 import pytest
 
-from sweepledger.commands.generate import generate
-from sweepledger.commands.plan import plan_sweeps
 from sweepledger.commands.verification.rebuild import rebuild_results
 from sweepledger.plan import DurationSource, Forecast
+from sweepledger.verbs.generate import generate_batches as generate
+from sweepledger.verbs.plan import plan_sweeps
 from tests.commands.recording import record_batch
 from tests.repository import Sandbox
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.plan import plan_sweeps
 from sweepledger.plan import review_as_data
+from sweepledger.verbs.plan import plan_sweeps
 from tests.repository import Sandbox
 from tests.searches import begun, hill, record
 

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.check import check_change
-from sweepledger.commands.generate import generate
-from sweepledger.commands.generation import packs
-from sweepledger.commands.plan import plan_sweeps
+from sweepledger.commands.generation import proposals
 from sweepledger.plan import PlannedTrials, TimingHistory
 from sweepledger.plan.durations import TimedTrial
 from sweepledger.repo import batches
 from sweepledger.structs.node_pool import NodeCapacity, Pool
 from sweepledger.structs.run_config import Pack, Resources
+from sweepledger.verbs.check import check_change
+from sweepledger.verbs.generate import generate_batches as generate
+from sweepledger.verbs.plan import plan_sweeps
 from tests.repository import SPEC, Sandbox
 from tests.sweeps import a_sweep
 
@@ -27,7 +27,7 @@ def chosen(
     wanted = {"parallelism": 16, "resources": Resources("1", "1Gi"), **run}
     history = TimingHistory(tuple(TimedTrial("lr-b1", {"rate": 0.1}, seconds) for _ in range(3)))
     workload = PlannedTrials(replace(a_sweep().run, **wanted), ({"rate": 0.1},) * trials, pool, history)
-    return packs.choose_pack(replace(a_sweep(), run=workload.run, pool=pool), workload)
+    return proposals.choose_pack(replace(a_sweep(), run=workload.run, pool=pool), workload)
 
 
 def test_short_trials_fill_ten_minutes_of_a_pod_as_many_at_once_as_a_node_has_room_for() -> None:
@@ -63,7 +63,7 @@ def test_packs_are_bounded_by_time_trials_and_nodes(changes: dict[str, Any], pac
 def test_without_records_or_an_estimate_each_trial_has_a_pod() -> None:
     workload = PlannedTrials(a_sweep().run, ({},) * 100)
 
-    assert packs.choose_pack(a_sweep(), workload) == (
+    assert proposals.choose_pack(a_sweep(), workload) == (
         None,
         "a pod each: no trial of this program is recorded",
     )

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.check import check_change
-from sweepledger.commands.generate import generate
-from sweepledger.commands.plan import plan_sweeps
 from sweepledger.commands.rounds.next_round import RoundDue, SearchEnded
 from sweepledger.commands.run import RunOptions, SweepRun
 from sweepledger.errors import UsageError
 from sweepledger.repo import batches
+from sweepledger.verbs.check import check_change
 from sweepledger.verbs.cluster.next_ import write_next
+from sweepledger.verbs.generate import generate_batches as generate
+from sweepledger.verbs.plan import plan_sweeps
 from tests.command_line import run_sweep
 from tests.repository import IMAGE, Sandbox
 from tests.searches import SLOPE, active, record

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.generate import generate
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds.round_commit import PushedRepeat, push_due
 from sweepledger.repo import batches
+from sweepledger.verbs.generate import generate_batches as generate
 from tests.commands.test_bootstrap import install, push, run_bootstrap
 from tests.commands.test_collect import leave
 from tests.commands.test_pushed_rounds import NOT_ACCEPTED

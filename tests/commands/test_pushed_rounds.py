@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.cancel import pause, resume
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds.round_commit import push_idle_rounds
+from sweepledger.verbs.cluster.pause import pause_batches as pause
+from sweepledger.verbs.cluster.pause import resume_batches as resume
 from tests.commands.test_bootstrap import Fault, install, push, run_bootstrap
 from tests.repository import IMAGE, Sandbox, followed_by
 from tests.searches import active, begun, leave

@@ -8,7 +8,6 @@ from subprocess import CompletedProcess
 import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.generate import generate
 from sweepledger.commands.reports import results
 from sweepledger.commands.reports.comparison import compare_sweeps
 from sweepledger.commands.reports.results import Ineligibility
@@ -17,6 +16,7 @@ from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.repo import batches
+from sweepledger.verbs.generate import generate_batches as generate
 from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
 from tests.repository import TRAIN, Sandbox

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.generate import generate
 from sweepledger.commands.reports import results, status
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import Target
@@ -16,6 +15,7 @@ from sweepledger.errors import IdleError, RepositoryError, UsageError
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Mirror, Repository, commits
+from sweepledger.verbs.generate import generate_batches as generate
 from sweepledger.verbs.log import sweep_log
 from sweepledger.verbs.show import trial_details
 from tests.command_line import run_sweep

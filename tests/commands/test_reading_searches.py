@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, local
 from sweepledger.commands.reports.status import sweep_statuses
 from sweepledger.commands.repository.batch_records import expected_trials
@@ -16,6 +15,7 @@ from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds.progress import SearchProgress, SearchState
 from sweepledger.repo import batches
 from sweepledger.verbs.cluster.next_ import write_next
+from sweepledger.verbs.generate import generate_batches as generate
 from tests.command_line import run_sweep
 from tests.commands.test_collect import leave as leave_one
 from tests.repository import Sandbox

@@ -7,18 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.cancel import cancel, pause
-from sweepledger.commands.check import check_change
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.generate import generate, generate_changed
 from sweepledger.commands.generation.next_batch import Generated
-from sweepledger.commands.plan import plan_sweeps
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.rounds.next_round import RoundDue, SearchEnded
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats.hyperparams_csv import Row
 from sweepledger.repo import batches
+from sweepledger.verbs.cancel import cancel_batches as cancel
+from sweepledger.verbs.check import check_change
 from sweepledger.verbs.cluster.next_ import write_next
+from sweepledger.verbs.cluster.pause import pause_batches as pause
+from sweepledger.verbs.generate import generate_batches as generate
+from sweepledger.verbs.generate import generate_changed
+from sweepledger.verbs.plan import plan_sweeps
 from sweepledger.verbs.retry import retry_trials
 from sweepledger.verbs.verify import verify_results
 from tests.command_line import run_sweep

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.cancel import cancel
-from sweepledger.commands.check import check_change
-from sweepledger.commands.generate import generate
-from sweepledger.commands.plan import plan_sweeps
 from sweepledger.commands.repository.costs import usage_in
 from sweepledger.errors import IdleError, RepositoryError, SpecError, UsageError
 from sweepledger.repo import batches
+from sweepledger.verbs.cancel import cancel_batches as cancel
+from sweepledger.verbs.check import check_change
+from sweepledger.verbs.generate import generate_batches as generate
+from sweepledger.verbs.plan import plan_sweeps
 from sweepledger.verbs.rename import rename_sweep
 from sweepledger.verbs.retry import retry_trials
 from sweepledger.verbs.verify import verify_results

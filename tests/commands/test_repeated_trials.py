@@ -7,11 +7,8 @@ from typing import Any
 import pytest
 
 from sweepledger.cli.text.rounds import pushed_round_text
-from sweepledger.commands.cancel import cancel, pause
-from sweepledger.commands.check import check_change
 from sweepledger.commands.collection.collector import Collection, collect_from_state
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.generate import generate
 from sweepledger.commands.reports.status import sweep_statuses
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds import round_commit
@@ -29,6 +26,10 @@ from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
 from sweepledger.structs.record import Status
 from sweepledger.structs.run_config import Infrastructure
+from sweepledger.verbs.cancel import cancel_batches as cancel
+from sweepledger.verbs.check import check_change
+from sweepledger.verbs.cluster.pause import pause_batches as pause
+from sweepledger.verbs.generate import generate_batches as generate
 from sweepledger.verbs.retry import retry_trials
 from sweepledger.verbs.verify import verify_results
 from sweepledger.verbs.why import explain_waiting

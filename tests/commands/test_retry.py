@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.cancel import cancel
-from sweepledger.commands.check import check_change
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.generate import generate
-from sweepledger.commands.plan import plan_sweeps
 from sweepledger.commands.reports.results import rank_trials
 from sweepledger.errors import IdleError, RepositoryError, SpecError, UsageError
 from sweepledger.repo import batches
 from sweepledger.structs.record import Status
 from sweepledger.structs.sweep import Retry, Sweep
+from sweepledger.verbs.cancel import cancel_batches as cancel
+from sweepledger.verbs.check import check_change
+from sweepledger.verbs.generate import generate_batches as generate
+from sweepledger.verbs.plan import plan_sweeps
 from sweepledger.verbs.retry import retry_trials
 from sweepledger.verbs.verify import verify_results
 from tests.command_line import run_sweep

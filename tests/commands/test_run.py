@@ -13,7 +13,6 @@ from unittest.mock import ANY
 import pytest
 
 from sweepledger.commands import local
-from sweepledger.commands.check import check_change
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.run import BatchesCommitted, CodeLeftOut, HandedOver, RunEvent, RunOptions, SweepRun
 from sweepledger.engine.local.events import PodEnded
@@ -22,6 +21,7 @@ from sweepledger.formats import records_jsonl
 from sweepledger.repo import batches
 from sweepledger.repo.state import create_state
 from sweepledger.structs.record import Record, Status
+from sweepledger.verbs.check import check_change
 from sweepledger.verbs.verify import verify_results
 from tests.command_line import run_sweep
 from tests.repository import IMAGE, Sandbox, followed_by

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.generate import generate
 from sweepledger.errors import SpecError
 from sweepledger.problems import Problem, Severity
+from sweepledger.verbs.generate import generate_batches as generate
 from sweepledger.verbs.validate import check_specs
 from tests.repository import Sandbox
 

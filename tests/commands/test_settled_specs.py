@@ -2,9 +2,9 @@
 
 import pytest
 
-from sweepledger.commands.check import check_change
-from sweepledger.commands.generate import generate_changed
 from sweepledger.commands.generation.next_batch import EditedError
+from sweepledger.verbs.check import check_change
+from sweepledger.verbs.generate import generate_changed
 from tests.repository import Sandbox
 
 LISTED = """name: listed
@@ -22,7 +22,7 @@ run:
 
 def changed(sandbox: Sandbox) -> tuple[list[str], list[str]]:
     made = generate_changed(sandbox.workspace)
-    return [one.sweep.name for one in made.generated], sorted(path.stem for path in made.settled)
+    return [one.sweep.name for one in made.generated], sorted(path.stem for path in made.unchanged)
 
 
 def test_only_changed_specs_are_read(sandbox: Sandbox) -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.generate import generate
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import StorageError, UsageError
 from sweepledger.repo import batches, files
 from sweepledger.structs.file_tree import FileTree
+from sweepledger.verbs.generate import generate_batches as generate
 from sweepledger.verbs.site import build_site
 from tests.commands.test_compare import recorded as recorded_scores
 from tests.commands.test_explain import record_again

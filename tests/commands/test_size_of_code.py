@@ -5,12 +5,12 @@ from runpy import run_path
 
 import pytest
 
-from sweepledger.commands.check import check_change
-from sweepledger.commands.generate import generate
-from sweepledger.commands.plan import plan_sweeps
 from sweepledger.commands.repository import programs
 from sweepledger.errors import SpecError
 from sweepledger.formats import yaml
+from sweepledger.verbs.check import check_change
+from sweepledger.verbs.generate import generate_batches as generate
+from sweepledger.verbs.plan import plan_sweeps
 from tests.repository import Sandbox
 from tests.sweeps import BASE
 

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.check import check_change
-from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, local
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue, SearchEnded
 from sweepledger.commands.rounds.round_commit import PushedRound, push_idle_rounds
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
+from sweepledger.verbs.check import check_change
 from sweepledger.verbs.cluster.next_ import write_next
+from sweepledger.verbs.generate import generate_batches as generate
 from tests.repository import Sandbox
 from tests.searches import SLOPE, active, begun, followed, hill, record
 

@@ -10,7 +10,6 @@ from itertools import takewhile
 import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Built, Options, local
 from sweepledger.commands.reports.results import rank_trials
 from sweepledger.commands.reports.status import SweepStatus, sweep_statuses
@@ -19,6 +18,7 @@ from sweepledger.commands.run import RunOptions, SweepRun
 from sweepledger.engine.local.events import PodEnded, PodStarted
 from sweepledger.repo import batches
 from sweepledger.repo.state import create_state
+from sweepledger.verbs.generate import generate_batches as generate
 from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox

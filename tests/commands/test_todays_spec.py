@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.generate import generate
 from sweepledger.repo import batches
+from sweepledger.verbs.generate import generate_batches as generate
 from tests.commands.test_collect import column, leave, stored, target
 from tests.repository import Sandbox
 

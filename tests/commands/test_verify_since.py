@@ -41,7 +41,7 @@ def test_commits_without_results_are_nobodys_business_here(sandbox: Sandbox, bat
     sandbox.commit("Say hello")
 
     assert since(sandbox, "HEAD^") == (set(), set(), set())
-    with pytest.raises(UsageError, match="nowhere is not a commit"):
+    with pytest.raises(UsageError, match="'nowhere' is not a commit"):
         verify_since(sandbox.workspace, "nowhere")
 
 

@@ -10,16 +10,16 @@ import pytest
 from optuna.storages.journal import JournalFileBackend
 
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.generate import generate
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds.next_round import RoundDue
-from sweepledger.commands.rounds.warm_start import warm_start
 from sweepledger.errors import UnreadableError, UsageError
 from sweepledger.formats import evidence_jsonl
 from sweepledger.repo import batches
 from sweepledger.search.adaptive import Observation
 from sweepledger.structs.record import Status
 from sweepledger.verbs.cluster.next_ import write_next
+from sweepledger.verbs.generate import generate_batches as generate
+from sweepledger.verbs.import_ import warm_start
 from sweepledger.verbs.show import trial_details
 from sweepledger.verbs.site import build_site
 from sweepledger.verbs.verify import verify_results

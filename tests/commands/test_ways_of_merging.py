@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands import generate
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.reports import results, status
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.repo import batches
+from sweepledger.verbs import generate
 from sweepledger.verbs.log import sweep_log
 from sweepledger.verbs.retry import retry_trials
 from sweepledger.verbs.show import trial_details
@@ -95,7 +95,7 @@ def command_results(sandbox: Sandbox, state: Path) -> dict[str, Any]:
             (item.sweep, dict(item.counts), item.best)
             for item in status.sweep_statuses(workspace, state=state)
         ],
-        "generate": [generated_batch.batch for generated_batch in generate.generate(workspace)],
+        "generate": [generated_batch.batch for generated_batch in generate.generate_batches(workspace)],
         "verify": (str(verified.state), verified.differences, verified.trials),
     }
     sandbox.push()

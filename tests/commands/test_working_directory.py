@@ -12,19 +12,19 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.check import check_change
-from sweepledger.commands.generate import generate
 from sweepledger.commands.reports.rerun import recipe, run_again
 from sweepledger.commands.run import RunOptions, SweepRun
-from sweepledger.commands.try_ import try_trial
 from sweepledger.engine.local.volumes import StateFolders
 from sweepledger.errors import SpecError
 from sweepledger.problems import Severity
 from sweepledger.repo import batches
 from sweepledger.repo.state import create_state
 from sweepledger.structs.values import as_data
+from sweepledger.verbs.check import check_change
 from sweepledger.verbs.export import export_batch
+from sweepledger.verbs.generate import generate_batches as generate
 from sweepledger.verbs.show import trial_details
+from sweepledger.verbs.try_ import try_trial
 from sweepledger.verbs.validate import check_specs
 from tests.repository import Sandbox
 

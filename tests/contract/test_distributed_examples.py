@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from sweepledger import policy
-from sweepledger.commands.generate import generate
 from sweepledger.repo import kustomize
 from sweepledger.structs.run_config import Shape
+from sweepledger.verbs.generate import generate_batches as generate
 from tests.repository import Sandbox
 
 ROOT = Path(__file__).parents[2]

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.generate import generate
 from sweepledger.commands.repository.workspace import parse_settings
 from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.formats import yaml
 from sweepledger.repo import kustomize
 from sweepledger.structs.settings import Controller
+from sweepledger.verbs.generate import generate_batches as generate
 from tests.repository import Sandbox
 
 EXAMPLE = Path(__file__).parents[2] / "examples/pools"

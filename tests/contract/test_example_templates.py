@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from sweepledger.commands.check import check_change
-from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, ResultsPushed, local
 from sweepledger.formats.hyperparams_yaml import write as hyperparams_yaml
 from sweepledger.repo import batches, kustomize
+from sweepledger.verbs.check import check_change
+from sweepledger.verbs.generate import generate_batches as generate
 from tests.repository import Sandbox
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.cancel import BatchesChange, Cancelled
 from sweepledger.commands.reports.comparison import Spent
 from sweepledger.commands.reports.difference_causes import Proposal
 from sweepledger.commands.reports.outputs import AttemptOutput, FetchedArtifacts
 from sweepledger.commands.reports.recorded_status import BestValue
 from sweepledger.commands.reports.status import BatchOrigin, Origin, Remark
+from sweepledger.commands.repository.spec_edit import BatchesChange
 from sweepledger.commands.rounds.progress import SearchProgress
-from sweepledger.commands.verification.commit_audit import UnsignedChange
 from sweepledger.commands.verification.file_diff import FileDifference
 from sweepledger.engine.cluster.health import HealthFinding
 from sweepledger.exchange.conversion import Loss
@@ -31,6 +30,7 @@ from sweepledger.results.causes import FactorFinding
 from sweepledger.results.inference import Interval
 from sweepledger.structs.run_config import Pack
 from sweepledger.structs.sweep import Budget
+from sweepledger.verbs.verify import UnsignedChange
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "generator/sweepledger"
@@ -65,7 +65,7 @@ WRITTEN_BY_ASDICT: dict[str, list[Any]] = {
 }
 """The class of each value whose fields become keys, by the module that writes it: `asdict` does not name them."""
 WRITTEN_BY_VERBS = (
-    *(AttemptOutput, BatchOrigin, BatchesChange, BestValue, Cancelled, FetchedArtifacts, HealthFinding, Loss),
+    *(AttemptOutput, BatchOrigin, BatchesChange, BestValue, FetchedArtifacts, HealthFinding, Loss),
     *(Origin, Proposal, Quantiles, Rejection, Remark, SearchProgress),
 )
 """The classes of other packages that a verb gives as its result, or as a part of it."""

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from sweepledger import search
-from sweepledger.commands.rounds.warm_start import READERS as TRIAL_READERS
 from sweepledger.errors import ToolError
 from sweepledger.exchange.conversion import Imported
 from sweepledger.exchange.registry import READERS
@@ -34,6 +33,7 @@ from sweepledger.structs.domain import (
 )
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
+from sweepledger.verbs.import_ import TABLES as TRIAL_READERS
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from sweepledger import storage
-from sweepledger.commands.generate import generate
 from sweepledger.errors import RepositoryError, StorageError
 from sweepledger.repo.git import Change, Repository, publish, repository
+from sweepledger.verbs.generate import generate_batches as generate
 from tests.cluster.conftest import clone, forge
 from tests.cluster.forge import Forge
 from tests.cluster.forge_clones import Clone

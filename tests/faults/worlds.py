@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 
-from sweepledger.commands.generate import generate
+from sweepledger.verbs.generate import generate_batches as generate
 from tests import searches
 from tests.commands.test_collect import leave, stored
 from tests.faults.shim import Ended, Plan, Shim

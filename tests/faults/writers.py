@@ -9,10 +9,10 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.generate import generate
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.repo import batches
 from sweepledger.repo.git import Change, Repository, publish
+from sweepledger.verbs.generate import generate_batches as generate
 from tests.commands.test_collect import leave
 from tests.faults.worlds import fsck, git
 from tests.repository import Sandbox

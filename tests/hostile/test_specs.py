@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from sweepledger import search
-from sweepledger.commands.generate import generate
 from sweepledger.errors import SpecError
 from sweepledger.render.overlay import overlay
 from sweepledger.search import Expansion
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import canonical_json
+from sweepledger.verbs.generate import generate_batches as generate
 from tests.repository import Sandbox
 from tests.sweeps import SETTINGS, a_batch, real_bases
 from tests.written_specs import parse_sweep

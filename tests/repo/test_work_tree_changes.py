@@ -2,8 +2,8 @@
 
 import pytest
 
-from sweepledger.commands.check import check_change
 from sweepledger.repo.git import Repository, WorkTreeChanges
+from sweepledger.verbs.check import check_change
 from tests.repository import Sandbox
 
 

@@ -12,7 +12,6 @@ from optuna.samplers import NSGAIISampler
 from optuna.trial import Trial
 from packaging.requirements import Requirement
 
-from sweepledger.commands.plan import plan_sweeps
 from sweepledger.commands.scaffold.init import new_spec
 from sweepledger.errors import ToolError
 from sweepledger.problems import Severity
@@ -20,6 +19,7 @@ from sweepledger.search.adaptive import Round, next_round
 from sweepledger.search.adaptive.model_based import missing_library
 from sweepledger.spec.starter import Starter
 from sweepledger.structs.search_block import Method
+from sweepledger.verbs.plan import plan_sweeps
 from sweepledger.verbs.validate import check_specs
 from tests.repository import Sandbox
 from tests.search.rounds_conformance import a_sweep_of

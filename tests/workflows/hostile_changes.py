@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from sweepledger.commands.generate import generate
+from sweepledger.verbs.generate import generate_batches as generate
 from tests.hostile.test_specs import ACCEPTED, REFUSED
 from tests.repository import Sandbox
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.generate import generate
+from sweepledger.verbs.generate import generate_batches as generate
 from tests.commands.test_budgets import ask, budget
 from tests.commands.test_read import recorded
 from tests.repository import Sandbox

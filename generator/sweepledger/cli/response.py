@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from sweepledger.errors import GeneratorError, IdleError, SeveralError, SpecError, UnreadableError
-from sweepledger.problems import Problem, Severity, escape_line
+from sweepledger.problems import Problem, Severity, escape_cell, escape_line
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+
+    from sweepledger.exchange.conversion import Loss
 
 ENVELOPE_VERSION = 1
 
@@ -272,3 +274,18 @@ def current_folder() -> Path:
         return Path.cwd()
     except FileNotFoundError as error:
         raise GeneratorError("the current folder does not exist any more") from error
+
+
+def print_conversion(losses: "Sequence[Loss]", text: str, message: str | None) -> None:
+    """Print what was not converted, then the message; without a message the text of the file, byte for byte."""
+    if losses:
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table("not carried over", "instead, or why", box=None, pad_edge=False, title_justify="left")
+        for loss in losses:
+            table.add_row(*(Text(escape_cell(cell)) for cell in (loss.part, loss.reason)))
+        open_console(stderr=True).print(table)
+    with ignore_broken_pipe():
+        sys.stdout.flush()
+        sys.stdout.buffer.write(f"{message}\n".encode() if message else text.encode())

@@ -10,13 +10,12 @@ from pathlib import Path, PurePosixPath
 
 from sweepledger import spec
 from sweepledger.commands import local
-from sweepledger.commands.cancel import cancellation
 from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results, results_change
-from sweepledger.commands.generate import batch_message
 from sweepledger.commands.generation.next_batch import (
     UNCOMMITTED_EVIDENCE,
     Generated,
+    batch_message,
     plan_batches,
     with_code_warnings,
     write_batches,
@@ -29,7 +28,7 @@ from sweepledger.commands.repository.outside_imports import (
     check_imports,
     refuse_other_environment,
 )
-from sweepledger.commands.repository.spec_edit import SpecEdit
+from sweepledger.commands.repository.spec_edit import SpecEdit, cancellation
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.store import batch_conditions
@@ -226,7 +225,9 @@ class SweepRun:
             read = (BatchAttempts.read(state / "results", batch) for batch in edit.merged if batch.is_active)
             begun.clear()
             begun.update(
-                (attempts.batch.name, attempts) for attempts in read if _has_finished_trial(attempts)
+                (attempts.batch.name, attempts)
+                for attempts in read
+                if any(outcome.status.is_final for outcome in evaluate(attempts.results).outcomes)
             )
             chosen = tuple(attempts.batch for attempts in begun.values())
             return cancellation(edit, chosen, replace=True) if chosen else None
@@ -426,10 +427,6 @@ def _record(target: Target, state: Path) -> tuple[ResultsCommit, ...]:
     conditions = batch_conditions(state)
     ended = {name for name, condition in conditions.items() if condition}
     return commit_results(target, state / "results", ended, alive=conditions)
-
-
-def _has_finished_trial(attempts: BatchAttempts) -> bool:
-    return any(outcome.status.is_final for outcome in evaluate(attempts.results).outcomes)
 
 
 def _any_place(batch: StoredBatch) -> str:

@@ -38,6 +38,6 @@ from sweepledger.plan.forecast import (
     hourly_price,
 )
 from sweepledger.plan.notes import BestTrial, notes
-from sweepledger.plan.review import DesignReview, Note, Rejection, Review, TrialCounts, count_trials
+from sweepledger.plan.review import DesignReview, Note, Planned, Rejection, Review, TrialCounts, count_trials
 from sweepledger.plan.review_json import balance_as_data, pool_usage_as_data, review_as_data
 from sweepledger.plan.upper_bounds import Cost, PodDisk, PoolUsage, RoundBounds, cost, pool_usage

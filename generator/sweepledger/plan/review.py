@@ -153,3 +153,20 @@ class Review:
     def pool_usage(self) -> PoolUsage | None:
         """The nodes that the new trials use in their pool."""
         return pool_usage(self.sweep, self.counts.new)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The reviews of all requested sweeps."""
+
+    base: str | None
+    """The base commit; None in a repository without commits."""
+    reviews: tuple[Review, ...]
+    unchanged: tuple[str, ...]
+    """Sweeps that a merge would not change."""
+    problems: tuple[Problem, ...] = ()
+    """Problems of specs; a wrong spec does not hide the others."""
+    currency: str = ""
+    """The currency of prices."""
+    month: str = ""
+    """The month of the budgets."""

@@ -12,8 +12,12 @@ from sweepledger.cli import response
 from sweepledger.cli.options import BatchOption, SweepArgument
 from sweepledger.cli.response import SHORT_COMMIT, Response
 from sweepledger.cli.text.values import count_text
-from sweepledger.commands import cancel as batches
+from sweepledger.commands.repository import batch_records
+from sweepledger.commands.repository.spec_edit import BatchesChange, SpecEdit, cancellation, commit_batches
 from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.errors import IdleError, UsageError
+from sweepledger.repo.batches import StoredBatch
+from sweepledger.repo.git import Change
 from sweepledger.structs.settings import Controller
 
 
@@ -25,7 +29,7 @@ def cancel(
     ] = False,
 ) -> Response:
     workspace = Workspace.find(response.current_folder())
-    cancelled = batches.cancel(workspace, name, batch=batch, replace=replace)
+    cancelled = cancel_batches(workspace, name, batch=batch, replace=replace)
     trials, commit = count_text(cancelled.trials, "trial"), cancelled.commit[:SHORT_COMMIT]
     lines = [
         f"cancelled {', '.join(cancelled.batches)} ({trials}) in {commit}",
@@ -35,4 +39,54 @@ def cancel(
     ]
     if replace:
         lines.append(f"then: `sweep generate {cancelled.sweep}` requests the cancelled trials again")
-    return Response(cancelled, tuple(lines))
+    return Response({**response.as_data(cancelled), "replaced": replace}, tuple(lines))
+
+
+def cancel_batches(
+    workspace: Workspace, name: str, *, batch: str | None = None, replace: bool = False
+) -> BatchesChange:
+    """Commit the cancellation of one batch of a sweep, or of all active ones.
+
+    The spec names them, and their overlays move to the archive; the collector records what the trials have
+    written once the cluster has ended them. Raises IdleError if all are cancelled already, UsageError for a
+    batch that is not merged or is recorded, and RepositoryError as SpecEdit does.
+    """
+
+    def make(head: str) -> tuple[Change, tuple[StoredBatch, ...]]:
+        edit = SpecEdit.at(workspace, name, head)
+        chosen = _batches_to_cancel(edit, batch, replace=replace)
+        edit.require_current()
+        return cancellation(edit, chosen, replace=replace), chosen
+
+    return commit_batches(workspace, make)
+
+
+def _batches_to_cancel(edit: SpecEdit, name: str | None, *, replace: bool) -> tuple[StoredBatch, ...]:
+    """Return the batch of a name, or all that are active and not cancelled yet. Raises as `cancel_batches` does."""
+    sweep = edit.sweep.name
+    if name is not None:
+        edit.merged_batch(name)
+    pending = batch_records.unrecorded_batches(edit.workspace.repository, edit.results, edit.merged)
+    cancelled = {batch.name: "its results are pending" for batch in pending}
+    archived = {batch.name for batch in edit.committed if not batch.is_active}
+    active = [batch for batch in edit.merged if batch.is_active]
+    unpushed = archived & {batch.name for batch in active} & {*edit.sweep.cancel}
+    cancelled |= dict.fromkeys(sorted(unpushed), "push it, or open a pull request")
+    named = [batch for batch in active if name in {None, batch.name}]
+    if chosen := tuple(batch for batch in named if batch.name not in cancelled):
+        return chosen
+    for batch, state in cancelled.items():
+        if name in {None, batch}:
+            failure = UsageError if replace else IdleError
+            hint = f"once it is recorded, `sweep retry {sweep} --batch {batch}` requests its trials again"
+            raise failure(f"{batch} is cancelled already: {state}", hint=hint)
+    if name is not None:
+        raise UsageError(
+            f"{name} is recorded: none of its trials runs any more",
+            hint=f"`sweep retry {sweep} --batch {name}` requests its unfinished trials again",
+        )
+    edit.refuse_proposals()
+    raise UsageError(
+        f"{sweep} has no active batch to cancel",
+        hint=f"`sweep status {sweep}` shows the state of its batches",
+    )

@@ -3,30 +3,69 @@
 It checks specs, drift, merged batches, base files, builds and manifests.
 """
 
+import hashlib
 import json
 import os
+import re
+import shlex
 import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import RenderableType
+from rich.text import Text
 
 from sweepledger import __version__, storage
 from sweepledger.cli import response
 from sweepledger.cli.options import BaseOption, MonthOption
 from sweepledger.cli.response import EXIT_DRIFT, EXIT_PROBLEMS, Format, Response, has_errors
-from sweepledger.cli.text.check import check_markdown, check_text, github_annotations
-from sweepledger.commands.check import CheckReport, check_change
-from sweepledger.commands.checks import fix_patch
+from sweepledger.cli.text import plan
+from sweepledger.cli.text.plan import fit_comment
+from sweepledger.cli.text.values import count_text
+from sweepledger.commands.checks import (
+    attributes,
+    builds,
+    cluster_files,
+    layout,
+    merged_batches,
+    new_batches,
+    recorded_history,
+)
+from sweepledger.commands.checks.builds import Builds
+from sweepledger.commands.checks.context import CheckContext, specs_to_read
+from sweepledger.commands.generation.next_batch import EditedError, Generated, added_files, plan_batches
 from sweepledger.commands.repository import pushed
+from sweepledger.commands.repository.batch_builder import possible_flux_files
+from sweepledger.commands.repository.stored_batches import StoredBatches
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.errors import GeneratorError
+from sweepledger.errors import GeneratorError, RepositoryError
 from sweepledger.formats.problem_reports import code_quality, sarif
-from sweepledger.plan import pool_usage_as_data
+from sweepledger.plan import PoolUsage, pool_usage, pool_usage_as_data
+from sweepledger.problems import Problem, Severity, escape_cell
+from sweepledger.repo import files
+from sweepledger.repo.batches import StoredBatch
+from sweepledger.results.display import escape_markdown, markdown_code
+from sweepledger.structs.names import LOCK_FILE, SPECS
 
 PATCH_FILE = "mend.patch"
 STATUS_BY_EXIT_CODE = {0: "ok", EXIT_PROBLEMS: "problems", EXIT_DRIFT: "problems"}
+
+MOST_PATHS = 10
+"""Untracked paths that are listed."""
+MOST_ROWS = 100
+"""Problems in the Markdown table."""
+LONGEST_CELL = 200
+"""Characters of a cell of the Markdown table."""
+MOST_ANNOTATIONS = 10
+"""Annotations for errors, and for warnings: GitHub shows no more of one step."""
+LONGEST_ANNOTATION = 1_000
+"""Characters of an annotation; GitHub cuts at 4 KiB."""
+
+BATCH_FOLDER = re.compile(r"overlays/(?:active|archive)/[^/]+")
 
 
 class CheckFormat(StrEnum):
@@ -78,7 +117,7 @@ def check(
                 workspace = Workspace.find(response.current_folder())
                 checked_change = check_change(workspace, base=base, everything=everything, month=month)
                 if report is not None:
-                    patch = fix_patch.build_fix(workspace, checked_change.problems, base=base)
+                    patch = build_fix(workspace, checked_change.problems, base=base)
                 checked = _response(checked_change)
         except GeneratorError as failure:
             error = failure
@@ -94,6 +133,74 @@ def check(
     response.respond("check", Format.JSON if form is CheckFormat.JSON else Format.TEXT, work)
 
 
+@dataclass(frozen=True)
+class CheckReport:
+    """The problems of a change, and what was checked."""
+
+    specs: int
+    builds: Builds
+    problems: tuple[Problem, ...]
+    rooms: tuple[tuple[str, PoolUsage], ...] = ()
+    """The capacity that each new batch takes of its pool, by batch name."""
+    untracked: tuple[str, ...] = ()
+    """Files and folders that were checked and that git does not track: a merge would not include them."""
+
+
+def check_change(
+    workspace: Workspace,
+    *,
+    base: str | None = None,
+    everything: bool = False,
+    month: str | None = None,
+    by_collector: bool = False,
+) -> CheckReport:
+    """Check specs, drift, merged batches, history, frozen bases, kustomize builds and rendered manifests.
+
+    Files that equal the base commit are trusted unless `everything` is true. Where no signer is listed, a change
+    `by_collector` may record history. Raises SpecError if a spec is wrong; all other problems are in the report.
+    """
+    workspace.refuse_sweeps_elsewhere()
+    context = CheckContext(workspace, workspace.base_commit(base), month)
+    problems = [*layout.check_state(context), *layout.check_layout(context)] or list(
+        new_batches.unreadable_batches(context)
+    )
+    if problems:  # otherwise a link in the tree might be followed
+        return CheckReport(0, Builds(), tuple(sorted(problems)))
+    paths = workspace.spec_paths()
+    specs = workspace.read(paths if everything else specs_to_read(context, paths))
+    sweeps = [parsed.sweep for parsed in specs]
+    changed = context.changed | context.uncommitted(f"{SPECS}/")
+    problems += (unread for unread in workspace.unread_specs() if everything or unread.file in changed)
+    problems += attributes.check_attributes(context, specs)
+    problems += new_batches.check_settings_unchanged(context)
+    problems += new_batches.check_bases_apart(context)
+    merged_problems = [
+        *merged_batches.check_merged_batches(context, sweeps),
+        *merged_batches.check_frozen_bases(context),
+    ]
+    problems += merged_problems
+    if has_errors(merged_problems):  # a plan of edited batches would only repeat these problems
+        guarded: tuple[str, ...] = recorded_history.RESULTS_FOLDERS
+    else:
+        problems += new_batches.check_new_batches(context, specs)
+        guarded = recorded_history.GUARDED_FOLDERS
+    if context.settings.signers or not by_collector:
+        problems += recorded_history.check_recorded_history(context, sweeps, places=guarded)
+    problems += cluster_files.check_flux_files(context)
+    problems += cluster_files.check_secrets(context)
+    problems += cluster_files.check_platform(context, specs)
+    built = builds.check_builds(context, everything=everything)
+    by_name = {sweep.name: sweep for sweep in sweeps}
+    usage = tuple(
+        (batch.name, used)
+        for batch in context.added
+        if batch.is_active and batch.lock.sweep in by_name
+        if (used := pool_usage(by_name[batch.lock.sweep], batch.lock.trials)) is not None
+    )
+    untracked = context.work_tree.whole_folders(context.index)
+    return CheckReport(len(paths), built, tuple(sorted([*problems, *built.problems])), usage, untracked)
+
+
 def _response(report: CheckReport) -> Response:
     data = {
         "specs": report.specs,
@@ -102,7 +209,7 @@ def _response(report: CheckReport) -> Response:
         "untracked": report.untracked,
         "pools": {name: pool_usage_as_data(usage) for name, usage in report.rooms},
     }
-    return Response(data, check_text(report), report.problems, EXIT_DRIFT * has_errors(report.problems))
+    return Response(data, tuple(_parts(report)), report.problems, EXIT_DRIFT * has_errors(report.problems))
 
 
 def _hook_response(month: str | None) -> Response:
@@ -114,14 +221,12 @@ def _hook_response(month: str | None) -> Response:
     for ref in pushed.read_refs(sys.stdin.read()):
         with pushed.checked_out(response.current_folder(), environment, ref) as workspace:
             if workspace is not None:
-                report = check_change(
-                    workspace,
-                    base=ref.old,
-                    everything=ref.old is None,
-                    month=month,
-                    by_collector=by_collector,
+                everything = ref.old is None
+                return _response(
+                    check_change(
+                        workspace, base=ref.old, everything=everything, month=month, by_collector=by_collector
+                    )
                 )
-                return _response(report)
     return Response({}, ())
 
 
@@ -129,17 +234,221 @@ def _write_reports(checked: Response, report: Path | None, summary: Path | None,
     """Write the files that --report and --summary request. Raises StorageError."""
     if report is not None:
         status = STATUS_BY_EXIT_CODE.get(checked.exit_code, "error")
-        document = sarif(checked.problems, version=__version__)
         contents = {
             "check.json": response.format_envelope("check", status, checked.data, checked.problems).encode(),
-            "check.sarif": json.dumps(document, indent=1, ensure_ascii=False).encode("utf-8", "replace"),
-            "code-quality.json": json.dumps(
-                code_quality(checked.problems), indent=1, ensure_ascii=False
-            ).encode("utf-8", "replace"),
             **({PATCH_FILE: patch} if patch else {}),
         }
+        documents = {
+            "check.sarif": sarif(checked.problems, version=__version__),
+            "code-quality.json": code_quality(checked.problems),
+        }
+        for name, document in documents.items():
+            contents[name] = json.dumps(document, indent=1, ensure_ascii=False).encode("utf-8", "replace")
         for name, content in contents.items():
             storage.write_file(storage.output_path(report / name), content.rstrip(b"\n") + b"\n")
     if summary is not None:
         text = check_markdown(checked.problems, patch=PATCH_FILE if patch else None)
         storage.append_file(storage.output_path(summary), text.encode("utf-8", "replace"))
+
+
+def _parts(report: CheckReport) -> Iterator[RenderableType]:
+    """Yield the result of a check without its problems: pools, counts, untracked files."""
+    built = f", {len(report.builds.built)} overlay(s) built" if report.builds.built else ""
+    unchanged = f", {len(report.builds.unchanged)} as merged" if report.builds.unchanged else ""
+    result, colour = ("problems", "red") if has_errors(report.problems) else ("ok", "green")
+    yield from (Text(f"{name}: {plan.pool_usage(usage)}") for name, usage in report.rooms)
+    yield Text(f"{result}: {report.specs} spec(s){built}{unchanged}", colour)
+    if paths := report.untracked:
+        count = count_text(len(paths), "path")
+        yield Text(f"{count} not in git yet, so a merge would not contain them:", "yellow")
+        yield from (Text(f"  git add {shlex.quote(path)}", "yellow") for path in paths[:MOST_PATHS])
+        if len(paths) > MOST_PATHS:
+            yield Text(f"  … {len(paths) - MOST_PATHS:,} more; `git status` shows them", "yellow")
+
+
+def check_markdown(problems: Sequence[Problem], *, patch: str | None) -> str:
+    """Return the problems of a change as Markdown, with the name of the patch that fixes them, if there is one."""
+    return fit_comment([*_markdown_lines(sorted(problems), patch), ""])
+
+
+def _markdown_lines(problems: Sequence[Problem], patch: str | None) -> Iterator[str]:
+    errors = sum(problem.severity is Severity.ERROR for problem in problems)
+    yield from (
+        f"## Not ready to merge: {count_text(errors, 'problem')}" if errors else "## Ready to merge",
+        "",
+    )
+    if problems:
+        yield "| location | problem | hint |"
+        yield "| --- | --- | --- |"
+        yield from map(_problem_row, problems[:MOST_ROWS])
+        yield ""
+    if len(problems) > MOST_ROWS:
+        yield from (f"… {len(problems) - MOST_ROWS:,} more; `sweep check` shows them.", "")
+    if patch and has_errors(problems):
+        yield (
+            f"To fix the change, download `{patch}` from the artifact of this workflow run, "
+            f"run `git apply {patch}`, and commit."
+        )
+
+
+def _problem_row(problem: Problem) -> str:
+    position = f"{problem.file}:{problem.line}:{problem.column}" if problem.line else problem.file
+    location = markdown_code(plan.shorten(position, LONGEST_CELL)) if position else ""
+    message = f"{problem.path}: {problem.message}" if problem.path else problem.message
+    severity = "" if problem.severity is Severity.ERROR else "warning: "
+    hint = _markdown_cell(problem.hint or "")
+    return f"| {location} | {severity}{_markdown_cell(message)} `{problem.code}` | {hint} |"
+
+
+def _markdown_cell(text: str) -> str:
+    return escape_markdown(plan.shorten(text, LONGEST_CELL))
+
+
+def github_annotations(problems: Iterable[Problem]) -> Iterator[str]:
+    """Return annotations for the first errors and warnings, with the number of the others."""
+    ordered = sorted(problems)
+    for severity in Severity:
+        selected = [problem for problem in ordered if problem.severity is severity]
+        first = selected if len(selected) <= MOST_ANNOTATIONS else selected[: MOST_ANNOTATIONS - 1]
+        yield from map(_annotation, first)
+        if len(first) < len(selected):
+            count = len(selected) - len(first)
+            yield f"::{severity} title=more::{count:,} more are in the summary of this workflow run"
+
+
+def _annotation(problem: Problem) -> str:
+    # A folder has no lines: a problem of a batch is annotated in its lock.
+    file = f"{problem.file}/{LOCK_FILE}" if BATCH_FOLDER.fullmatch(problem.file) else problem.file
+    position = {"line": problem.line, "col": problem.column} if problem.line else {"line": 1}
+    location = {"file": file, **position} if file else {}
+    properties = {**location, "title": problem.code}
+    property_list = ",".join(
+        f"{name}={_escape_message(str(value)).replace(':', '%3A').replace(',', '%2C')}"
+        for name, value in properties.items()
+    )
+    path = f"{problem.path}: " if problem.path else ""
+    lines = [f"{path}{problem.message}", *([problem.hint] if problem.hint else [])]
+    return f"::{problem.severity} {property_list}::{'%0A'.join(map(_escape_message, lines))}"
+
+
+def _escape_message(text: str) -> str:
+    return escape_cell(text[:LONGEST_ANNOTATION]).replace("%", "%25")
+
+
+NO_NEWLINE = b"\\ No newline at end of file\n"
+ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def write_patch(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> bytes:
+    """Return the patch from some files to others, by path; empty if they are equal."""
+    changed = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+    return b"".join(part for path in changed for part in _file_patch(path, before.get(path), after.get(path)))
+
+
+def _file_patch(path: str, before: bytes | None, after: bytes | None) -> Iterator[bytes]:
+    old, new = _quoted(f"a/{path}"), _quoted(f"b/{path}")
+    yield b"diff --git %s %s\n" % (old, new)
+    if before is None:
+        yield b"new file mode 100644\n"
+    if after is None:
+        yield b"deleted file mode 100644\n"
+    yield b"index %s..%s%s\n" % (_id(before), _id(after), b"" if None in {before, after} else b" 100644")
+    if before or after:
+        yield b"--- %s\n" % (b"/dev/null" if before is None else old)
+        yield b"+++ %s\n" % (b"/dev/null" if after is None else new)
+        yield b"@@ -%s +%s @@\n" % (_range(before), _range(after))
+        yield from _lines(b"-", before)
+        yield from _lines(b"+", after)
+
+
+def _range(content: bytes | None) -> bytes:
+    count = len(_split(content or b""))
+    return b"%d,%d" % (min(count, 1), count)
+
+
+def _lines(sign: bytes, content: bytes | None) -> Iterator[bytes]:
+    for line in _split(content or b""):
+        yield sign + line
+        if not line.endswith(b"\n"):
+            yield b"\n" + NO_NEWLINE
+
+
+def _split(content: bytes) -> list[bytes]:
+    """Return the lines of a file, split at line feeds only, as in git."""
+    pieces = content.split(b"\n")
+    lines = [piece + b"\n" for piece in pieces[:-1]]
+    return [*lines, pieces[-1]] if pieces[-1] else lines
+
+
+def _id(content: bytes | None) -> bytes:
+    """Return git's id of a blob; zeros for a missing file."""
+    if content is None:
+        return b"0" * 40
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest().encode()
+
+
+def _quoted(path: str) -> bytes:
+    """Return a path, quoted as in git if it is not plain."""
+    raw = path.encode(errors="surrogateescape")
+    if path.isascii() and path.isprintable() and not {'"', "\\"} & set(path) and " " not in path:
+        return raw
+    text = "".join(
+        ESCAPES.get(char, char if char.isascii() and char.isprintable() else f"\\{ord(char):03o}")
+        for char in map(chr, raw)
+    )
+    return f'"{text}"'.encode()
+
+
+FIXABLE_CODES = frozenset({"drift", "pending", "batch-forged"})
+"""Codes of problems that `sweep generate` could fix."""
+
+
+def build_fix(workspace: Workspace, problems: Iterable[Problem], *, base: str | None = None) -> bytes:
+    """Return the patch that fixes missing, stale and edited batches; empty if a patch cannot fix anything.
+
+    Raises as `plan_batches` does for specs, which were read before problems of batches could be found.
+    """
+    errors = {problem.code for problem in problems if problem.severity is Severity.ERROR}
+    if not errors & FIXABLE_CODES:
+        return b""
+    context = CheckContext(workspace, workspace.base_commit(base))
+    merged = {batch.name for batch in context.merged}
+    unsound = tuple(batch for batch in context.present if batch.name not in merged and not _is_sound(batch))
+    kept = tuple(batch for batch in context.present if batch not in unsound)
+    specs = workspace.read(specs_to_read(context, workspace.spec_paths()))
+    try:
+        planned = plan_batches(
+            workspace, specs, base=context.base, stored=StoredBatches(context.base, context.merged, kept)
+        )
+    except EditedError:  # an edited merged batch must be restored from git instead
+        return b""
+    return write_patch(*_before_and_after(workspace, planned, unsound))
+
+
+def _is_sound(batch: StoredBatch) -> bool:
+    try:
+        return not batch.hand_edits()
+    except RepositoryError:  # an unreadable lock cannot be compared
+        return False
+
+
+def _before_and_after(
+    workspace: Workspace, planned: Sequence[Generated], unsound: tuple[StoredBatch, ...]
+) -> tuple[Mapping[str, bytes], Mapping[str, bytes]]:
+    before: dict[str, bytes] = {}
+    after: dict[str, bytes] = {}
+    for batch in (*unsound, *(stale for generated in planned for stale in generated.stale)):
+        before |= {f"{batch.folder}/{path}": content for path, content in batch.tree}
+        before |= _existing_files(workspace, possible_flux_files(workspace.settings, batch.name))
+    for generated in planned:
+        after |= added_files(workspace, generated)
+    return before | _existing_files(workspace, after), after
+
+
+def _existing_files(workspace: Workspace, paths: Iterable[str]) -> dict[str, bytes]:
+    contents = {}
+    for path in paths:
+        files.refuse_links(workspace.root, path)
+        if (workspace.root / path).is_file():
+            contents[path] = files.read_file(workspace.root / path)
+    return contents

@@ -4,23 +4,23 @@ It lists what could not be converted. With slurm and shell, its committed batch 
 `sweep cluster collect` records it.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+import shlex
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from math import ceil
 from pathlib import Path, PurePosixPath
 from typing import Annotated
 
 import typer
 
 from sweepledger import search
-from sweepledger.cli import response
 from sweepledger.cli.options import FormatOption, OutputOption, SweepArgument
-from sweepledger.cli.response import Format, Response
-from sweepledger.cli.text.conversion import print_conversion
+from sweepledger.cli.response import Format, Response, current_folder, print_conversion
 from sweepledger.commands.local import DesiredState, RefusedBatch
-from sweepledger.commands.repository import batch_script
-from sweepledger.commands.repository.batch_script import PreparedBatch
 from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.engine.local.environment import PathTranslation, program_path
+from sweepledger.engine.local.local_batch import TEMPORARY, LocalBatch, Parent
 from sweepledger.engine.local.volumes import StateFolders, write_files
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.exchange.conversion import Loss
@@ -54,6 +54,89 @@ BATCH_FORMATS = (ExportFormat.SLURM, ExportFormat.SHELL)
 """Formats that a committed batch is converted to, instead of a spec."""
 
 
+MOST_TASKS = 1000
+"""Tasks of one array: Slurm allows the indexes 0 to 1000 by default. Each task runs several rows if needed."""
+MEBIBYTE = 1 << 20
+
+SCRIPT = r"""
+state=${SWEEP_STATE:-${SLURM_SUBMIT_DIR:-$PWD}/.sweepledger}
+if [ ! -d "$state/jobs" ] || [ ! -d "$state/$code" ]; then
+  echo "$batch: $state lacks its files: export the batch in this clone, and start this script in its root" >&2
+  exit 2
+fi
+code=$state/$code data=$state/$data
+stopped= launcher=
+trap 'stopped=1; [ -z "$launcher" ] || kill -TERM "$launcher" 2>/dev/null' TERM INT HUP
+
+# An attempt with a record failed. One without was ended by the machine, which counts as a disruption.
+count_attempts() {
+  failures=0 disruptions=0
+  while read -r earlier; do
+    if [ -e "$folder/$earlier.json" ]; then failures=$((failures + 1)); else disruptions=$((disruptions + 1)); fi
+  done <"$folder/.starts"
+}
+
+# Run one row until it has a result or no attempt is left. Exits with the launcher's code.
+run_row() {
+  local row=$1 try=0 status=1
+  local folder=$state/results/$batch/$row
+  mkdir -p "$folder" && touch "$folder/.starts" || return 74
+  while [ "$try" -le $((retries + max_disruptions)) ]; do
+    [ -z "$stopped" ] || exit 143
+    count_attempts
+    [ "$failures" -le "$retries" ] || return "$status"
+    uid=$origin-$row-$try
+    scratch=$(mktemp -d "${TMPDIR:-/tmp}/sweep-XXXXXXXX") || return 74
+    echo "$uid" >>"$folder/.starts"
+    describe_row
+    mkdir -p "${folders[@]}" || return 74
+    (cd "$scratch" && exec env -u PYTHONPATH "${variables[@]}" "${words[@]}") </dev/null >/dev/null &
+    launcher=$!
+    wait "$launcher"; status=$?
+    while kill -0 "$launcher" 2>/dev/null; do wait "$launcher"; status=$?; done
+    launcher=
+    rm -rf "$scratch"
+    case $status in
+      0 | 42) return 0 ;; # ok, pruned or diverged: no attempt could change it
+      43 | 44) return "$status" ;;
+    esac
+    [ "$status" -ne 143 ] || sleep 1 # the signal may reach the launcher before this script
+    if [ -n "$stopped" ]; then
+      rm -f "$folder/$uid.json" # the machine ended it: this was no failure of the trial
+      exit 143
+    fi
+    try=$((try + 1))
+    sleep "$try"
+  done
+  return "$status"
+}
+"""
+"""The part that is the same for every batch."""
+
+SLURM_MAIN = r"""
+origin=slurm-$SLURM_ARRAY_JOB_ID-${SLURM_RESTART_COUNT:-0} node=${SLURMD_NODENAME:-$(uname -n)} worst=0
+for ((next = SLURM_ARRAY_TASK_ID; next < trials; next += tasks)); do
+  run_row "$next" || worst=$?
+  if [ "$worst" -eq 43 ]; then
+    scancel "$SLURM_ARRAY_JOB_ID" # the sweep itself is wrong: stop spending
+    break
+  fi
+done
+exit "$worst"
+"""
+
+SHELL_MAIN = r"""
+if [ $# -eq 1 ]; then
+  origin=shell-$(uname -n)-$$-$(date +%s) node=$(uname -n)
+  run_row "$1"
+  status=$?
+  [ "$status" -ne 43 ] || exit 255 # the sweep itself is wrong: xargs starts no further row
+  exit "$status"
+fi
+seq 0 $((trials - 1)) | xargs -P "${JOBS:-$parallelism}" -n 1 bash "$0"
+"""
+
+
 def export(
     foreign: Annotated[
         ExportFormat, typer.Argument(metavar="FORMAT", help=f"One of {', '.join(ExportFormat)}.")
@@ -67,22 +150,18 @@ def export(
     ] = None,
     output: OutputOption = None,
     form: FormatOption = Format.TEXT,
-) -> None:
-    def work() -> Response:
-        workspace = Workspace.find(response.current_folder())
-        if foreign in BATCH_FORMATS:
-            exported = export_batch(workspace, foreign, name, batch=batch, output=output)
-        elif batch is not None:
-            raise UsageError(f"--batch is for {', '.join(sorted(BATCH_FORMATS))}, got {foreign}")
-        else:
-            exported = export_sweep(workspace, foreign, name, output=output)
-        if form is Format.TEXT:
-            message = f"wrote {exported.path}" if exported.path else None
-            print_conversion(exported.losses, exported.text, message)
-        data = {"text": exported.text, "path": exported.path, "losses": exported.losses}
-        return Response(data, problems=exported.warnings)
-
-    response.respond("export", form, work)
+) -> Response:
+    workspace = Workspace.find(current_folder())
+    if foreign in BATCH_FORMATS:
+        exported = export_batch(workspace, foreign, name, batch=batch, output=output)
+    elif batch is not None:
+        raise UsageError(f"--batch is for {', '.join(sorted(BATCH_FORMATS))}, got {foreign}")
+    else:
+        exported = export_sweep(workspace, foreign, name, output=output)
+    if form is Format.TEXT:
+        print_conversion(exported.losses, exported.text, f"wrote {exported.path}" if exported.path else None)
+    data = {"text": exported.text, "path": exported.path, "losses": exported.losses}
+    return Response(data, problems=exported.warnings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +173,18 @@ class ExportedSweep:
     warnings: tuple[Problem, ...]
     path: str | None
     """The path to which it was written; None if it was printed."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedBatch:
+    """A batch whose files are in the state folder; paths are relative to it."""
+
+    batch: LocalBatch
+    code: PurePosixPath
+    max_disruptions: int
+    data: PurePosixPath | None = None
+    python_path: tuple[PurePosixPath, ...] = ()
+    """Folders of the code, relative to it, in which Python looks first."""
 
 
 SEARCH_FORMATS = frozenset({"katib", "optimization-job", "optuna", "wandb"})
@@ -122,13 +213,6 @@ def export_sweep(
     return ExportedSweep(exported.text, exported.losses, warnings, output.as_posix() if output else None)
 
 
-SCRIPTS: Mapping[str, Callable[[PreparedBatch], str]] = {
-    "slurm": batch_script.slurm_script,
-    "shell": batch_script.shell_script,
-}
-"""Formats of scripts that run a batch."""
-
-
 def export_batch(
     workspace: Workspace, format_name: str, name: str, *, batch: str | None = None, output: Path | None = None
 ) -> ExportedSweep:
@@ -145,7 +229,7 @@ def export_batch(
             hint="delete run.pack, `sweep cancel` the batch with --replace, and export the new one",
         )
     prepared = _prepare(workspace, stored)
-    text = SCRIPTS[format_name](prepared)
+    text = slurm_script(prepared) if format_name == ExportFormat.SLURM else shell_script(prepared)
     if output is not None:
         write_file(output, text.encode())
     path = output.as_posix() if output else None
@@ -206,3 +290,119 @@ def _losses(stored: StoredBatch, prepared: PreparedBatch) -> Iterator[Loss]:
     if most is not None and most < lock.trials:
         yield Loss(f"max_failed: {most}", "failed trials stop no others")
     yield Loss("network and rights", "trials have those of the user who starts the script")
+
+
+def slurm_script(prepared: PreparedBatch) -> str:
+    """Return an array job for `sbatch`, which runs what has no result yet."""
+    batch, amounts = prepared.batch, prepared.batch.limits
+    tasks = min(len(batch.trials), MOST_TASKS)
+    rows, seconds = ceil(len(batch.trials) / tasks), batch.pod_deadline
+    limit = f"%{batch.parallelism}" if batch.parallelism < tasks else ""
+    directives = [
+        f"--job-name={batch.name}",
+        f"--array=0-{tasks - 1}{limit}",
+        "--nodes=1",
+        "--ntasks=1",
+        f"--cpus-per-task={max(1, amounts.cpus)}",
+        f"--mem={ceil(amounts.memory / MEBIBYTE)}M",
+        *([f"--gres=gpu:{amounts.gpus}"] if amounts.gpus else []),
+        *([] if seconds is None else [f"--time={ceil(seconds * (batch.retries + 1) * rows / 60)}"]),
+        "--requeue",  # after the loss of a node or a preemption
+        "--open-mode=append",
+        "--output=slurm-%x.log",
+    ]
+    submit = "Submit it in the root of the clone with `sbatch`; submitted again, it runs what has no result."
+    head = (*_banner(prepared, "a Slurm array", submit), *(f"#SBATCH {text}" for text in directives))
+    return _text(head, (*_settings(prepared), f"tasks={tasks}"), SLURM_MAIN)
+
+
+def shell_script(prepared: PreparedBatch) -> str:
+    """Return a script for bash that runs several trials at once with xargs, those that have no result yet."""
+    submit = "Run it in the root of the clone with bash; JOBS=N sets how many trials run at once."
+    head = _banner(prepared, "a shell script", submit)
+    return _text(head, (*_settings(prepared), f"parallelism={prepared.batch.parallelism}"), SHELL_MAIN)
+
+
+def _banner(prepared: PreparedBatch, kind: str, use: str) -> tuple[str, ...]:
+    return (
+        "#!/usr/bin/env bash",
+        f"# Batch {prepared.batch.name} as {kind}. Do not edit: `sweep export` writes it again.",
+        f"# {use}",
+        "# `sweep cluster collect` records what has ended; trials without a record are recorded as missing by",
+        f"# `sweep cluster collect --ended {prepared.batch.name}`.",
+    )
+
+
+def _text(head: Iterable[str], settings: Iterable[str], main: str) -> str:
+    return "\n".join([*head, "set -u", "", *settings]) + f"\n{SCRIPT}{main}"
+
+
+def _settings(prepared: PreparedBatch) -> Iterator[str]:
+    yield f"batch={shlex.quote(prepared.batch.name)} trials={len(prepared.batch.trials)}"
+    yield f"retries={prepared.batch.retries} max_disruptions={prepared.max_disruptions}"
+    yield f"code={shlex.quote(str(prepared.code))} data={shlex.quote(str(prepared.data or 'data'))}"
+    yield from _description(prepared)
+
+
+def _description(prepared: PreparedBatch) -> Iterator[str]:
+    """Yield a function of the shell that describes a row: what all rows share, then what continued trials have."""
+    variables, folders, words = _described(prepared, None)
+    yield "describe_row() {"
+    yield f"  variables=({' '.join(variables)})"
+    yield f"  folders=({' '.join(folders)})"
+    yield f"  words=({' '.join(words)})"
+    if prepared.batch.parents:
+        yield "  case $row in"
+        for row, parent in sorted(prepared.batch.parents.items()):
+            more, others, _ = _described(prepared, parent)
+            yield f"    {row})"
+            yield f"      variables+=({' '.join(word for word in more if word not in variables)})"
+            yield f"      folders+=({' '.join(word for word in others if word not in folders)})"
+            yield "      ;;"
+        yield "  esac"
+    yield "}"
+
+
+def _described(prepared: PreparedBatch, parent: Parent | None) -> tuple[tuple[str, ...], ...]:
+    """Return the variables, new folders and words that start the launcher of a row, as shell words."""
+    batch, code, row = prepared.batch, Path(_shell("code")), _shell("row")
+    made = {
+        **batch.kept_folders(row, parent, Path(_shell("state"))),
+        **batch.temporary_folders(Path(_shell("scratch"))),
+    }
+    data = None if batch.data is None else Path(_shell("data"))
+    translate = PathTranslation({**made, **batch.read_only_folders(Path(_shell("state")), code, data)})
+    variables = batch.declared_variables(row, parent)
+    environment = {
+        "PYTHONDONTWRITEBYTECODE": "1",  # the code tree stays unchanged
+        "TMPDIR": translate(TEMPORARY),
+        **{name: translate(value) for name, value in variables.items()},
+        "SWEEP_POD_UID": _shell("uid"),
+        "SWEEP_FAILURES": _shell("failures"),
+        "SWEEP_DISRUPTIONS": _shell("disruptions"),
+        "SWEEP_NODE": _shell("node"),
+        "SWEEP_RAN": "process",
+    }
+    if prepared.python_path:
+        own = [f"{_shell('code')}/{folder}" for folder in prepared.python_path]
+        environment["PYTHONPATH"] = ":".join([*own, *filter(None, [environment.get("PYTHONPATH")])])
+    interpreter, launcher = batch.command
+    return (
+        tuple(shell_word(f"{name}={value}") for name, value in environment.items()),
+        tuple(sorted({shell_word(str(folder)) for folder in made.values()})),
+        (shell_word(translate(program_path(interpreter))), shell_word(translate(launcher))),
+    )
+
+
+def _shell(name: str) -> str:
+    """Return the mark of a variable of the script: no text of a manifest has its NUL characters."""
+    return f"\0{name}\0"
+
+
+def shell_word(text: str) -> str:
+    """Return a shell word for a text with marks: everything is literal but the variables."""
+    parts = text.split("\0")
+    return "".join(
+        (shlex.quote(part) if part else "") if number % 2 == 0 else f'"${{{part}}}"'
+        for number, part in enumerate(parts)
+    )

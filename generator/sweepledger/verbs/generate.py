@@ -3,21 +3,41 @@
 If you name no sweep, those of valid specs are written, and the problems of the others are reported.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import RenderableType
 from rich.text import Text
 
 from sweepledger.cli.options import BaseOption, SweepsArgument
 from sweepledger.cli.response import EXIT_DRIFT, EXIT_PROBLEMS, Response, current_folder
-from sweepledger.cli.text.generation import generated_data, generated_text
+from sweepledger.cli.text.search_space import search_space_table
 from sweepledger.cli.text.values import count_text
-from sweepledger.commands import generate as batches
-from sweepledger.commands.generate import Generation
-from sweepledger.commands.repository.workspace import NO_SPECS, Workspace
-from sweepledger.errors import UsageError
+from sweepledger.commands.generation.next_batch import (
+    Generated,
+    added_files,
+    batch_message,
+    plan_batches,
+    plan_each,
+    with_code_warnings,
+    write_batches,
+)
+from sweepledger.commands.repository import at_commit
+from sweepledger.commands.repository.running_batches import as_changes
+from sweepledger.commands.repository.settled_specs import settled_specs
+from sweepledger.commands.repository.stored_batches import StoredBatches, stored_batches
+from sweepledger.commands.repository.workspace import NO_SPECS, Target, Workspace
+from sweepledger.errors import GeneratorError, SpecError, UsageError
 from sweepledger.problems import Problem
+from sweepledger.repo.batches import ACTIVE
+from sweepledger.repo.git import Change
+from sweepledger.repo.state import state_folder
+from sweepledger.spec import ParsedSpec
+from sweepledger.structs.names import SETTINGS_FILE, SPECS
+from sweepledger.structs.settings import GenerateMode
 
 FEW = 5
 """So many unchanged sweeps are named."""
@@ -49,17 +69,17 @@ def generate(
         raise UsageError("--update needs the names of sweeps: all of their trials run again")
     workspace = Workspace.find(current_folder())
     if push:
-        made, commit = batches.push_batches(workspace, names or ())
-        is_complete = not made.problems and not made.failures
-        nothing = "nothing to commit" + (": every trial is in a batch" if is_complete else "")
-        last_line = f"committed as {commit}" if commit else nothing
-        return _response(made, {"commit": commit}, (last_line,))
+        made, commit = push_batches(workspace, names or ())
+        nothing = "nothing to commit" + ": every trial is in a batch" * (
+            not made.problems and not made.failures
+        )
+        return _response(made, {"commit": commit}, (f"committed as {commit}" if commit else nothing,))
     if names:
-        made = Generation(batches.generate(workspace, names, check=check_only, base=base, update=update))
+        made = Generation(generate_batches(workspace, names, check=check_only, base=base, update=update))
     else:
-        made = batches.generate_changed(workspace, check=check_only, base=base)
+        made = generate_changed(workspace, check=check_only, base=base)
     has_drift = (check_only or exit_code) and any(item.is_pending for item in made.generated)
-    unchanged = sorted(path.stem for path in made.settled)
+    unchanged = sorted(path.stem for path in made.unchanged)
     lines = [] if workspace.spec_paths() else [NO_SPECS]
     if unchanged:
         listed = f" ({', '.join(unchanged)})" if len(unchanged) <= FEW else ""
@@ -68,6 +88,134 @@ def generate(
     return _response(
         made, {"unchanged": unchanged}, lines, unread, check=check_only, code=EXIT_DRIFT * has_drift
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """The next batches of all sweeps that can have one, and why others have none."""
+
+    generated: tuple[Generated, ...]
+    problems: tuple[Problem, ...] = ()
+    """Of the specs that are wrong."""
+    failures: tuple[GeneratorError, ...] = ()
+    """Of specs whose batch cannot be made here, for example because their code is not committed."""
+    unchanged: frozenset[Path] = frozenset()
+    """Specs that were not read: their newest batch was made from them as they are."""
+
+
+def generate_batches(
+    workspace: Workspace,
+    names: Iterable[str] = (),
+    *,
+    check: bool = False,
+    base: str | None = None,
+    update: bool = False,
+) -> tuple[Generated, ...]:
+    """Write the next batch of each named sweep, or of none; with `check` only return it.
+
+    With `update`, a batch requests every trial of the spec if the current program is not the locked one. Raises
+    SpecError for wrong specs, and RepositoryError if a generated file was edited by hand; nothing is written then.
+    """
+    chosen = tuple(names)
+    specs = workspace.specs(chosen)
+    planned = plan_batches(workspace, specs, base=base, update=update)
+    if not check:
+        write_batches(workspace, planned)
+    # Of a sweep that nobody named, older code is no news.
+    return with_code_warnings(workspace, specs, planned, includes_listed=bool(chosen))
+
+
+def generate_changed(workspace: Workspace, *, check: bool = False, base: str | None = None) -> Generation:
+    """Write the next batch of each sweep that may lack one; a wrong spec stops no other.
+
+    Settled specs are known without reading them. Raises RepositoryError if a generated file was edited by hand;
+    nothing is written then.
+    """
+    state_folder(workspace.repository)  # as when specs are read: a repository with planted state is refused
+    workspace.refuse_sweeps_elsewhere()
+    stored = stored_batches(workspace, base, known_to_git=True)
+    entries = workspace.repository.files(stored.commit, SPECS, SETTINGS_FILE)
+    paths = workspace.spec_paths()
+    unsettled = (*stored.added, *stored.copies)
+    settled = settled_specs(workspace, entries, stored.merged, unsettled, paths)
+    # Who edits a batch of another sweep should know it while the batch runs; its archive is for `sweep check`.
+    names = {path.stem for path in settled}
+    compared = tuple(batch for batch in stored.present if batch.is_active or batch.sweep not in names)
+    to_plan = (path for path in paths if path not in settled)
+    made = _plan_each(workspace, to_plan, replace(stored, present=compared))
+    if not check:
+        write_batches(workspace, made.generated)
+    return replace(made, unchanged=settled)
+
+
+def _plan_each(workspace: Workspace, paths: Iterable[Path], stored: StoredBatches) -> Generation:
+    """Return the next batches of the specs that can have one, and why the others cannot. Raises EditedError."""
+    read = [workspace.parse(path) for path in paths]
+    specs = [item for item in read if isinstance(item, ParsedSpec)]
+    planned = [*zip(specs, plan_each(workspace, specs, stored), strict=True)]
+    valid = [spec for spec, item in planned if isinstance(item, Generated)]
+    made = [item for _, item in planned if isinstance(item, Generated)]
+    errors = [(spec, item) for spec, item in planned if not isinstance(item, Generated)]
+    wrong = [item.problems for _, item in errors if isinstance(item, SpecError)]
+    return Generation(
+        with_code_warnings(workspace, valid, made),
+        tuple(sorted(problem for item in (*read, *wrong) if isinstance(item, tuple) for problem in item)),
+        tuple(
+            type(error)(f"{spec.sweep.path}: {error}", hint=error.hint)
+            for spec, error in errors
+            if not isinstance(error, SpecError)
+        ),
+    )
+
+
+def push_batches(workspace: Workspace, names: Iterable[str] = ()) -> tuple[Generation, str | None]:
+    """Commit the missing batches to the branch that controllers follow; return them and the commit.
+
+    If no sweep is named, a wrong spec stops no other. Raises UsageError if the settings leave generating to authors,
+    SpecError for a named spec, RepositoryError if the server refuses, ContentionError.
+    """
+    _require_on_merge(workspace)
+    chosen = tuple(names)
+
+    def make(commit: str) -> tuple[Change | None, Generation]:
+        with at_commit.checked_out(workspace.repository, commit) as folder:
+            return _batch_commit(Workspace.find(folder), chosen, commit)
+
+    target = Target(workspace.repository, workspace.remote, workspace.settings.branch)
+    commit, made = target.commit(make)
+    return made or Generation(()), commit
+
+
+def _batch_commit(
+    workspace: Workspace, names: tuple[str, ...], commit: str
+) -> tuple[Change | None, Generation]:
+    """Return the change that adds the missing batches to a commit that is checked out, and these batches."""
+    _require_on_merge(workspace)
+    if names:
+        made = Generation(plan_batches(workspace, workspace.specs(names), base=commit))
+    else:
+        made = _plan_each(
+            workspace, workspace.spec_paths(), stored_batches(workspace, commit, known_to_git=True)
+        )
+    new = tuple(generated for generated in made.generated if generated.batch)
+    writes = {
+        path: content for generated in new for path, content in added_files(workspace, generated).items()
+    }
+    existing = sorted(writes.keys() & workspace.repository.files(commit).keys())
+    assert not existing, f"a new batch adds only new files, but {existing[0]} exists"
+    running = {path: content for generated in made.generated for path, content in generated.running.items()}
+    written, removed = as_changes(running)
+    changed = tuple(generated for generated in made.generated if generated.batch or generated.running)
+    change = Change(batch_message(changed), writes | written, removes=removed) if changed else None
+    return change, replace(made, generated=changed)
+
+
+def _require_on_merge(workspace: Workspace) -> None:
+    if workspace.settings.generate is not GenerateMode.ON_MERGE:
+        raise UsageError(
+            f"{SETTINGS_FILE} does not contain `generate: on-merge`",
+            hint="run `sweep generate`, and commit what it writes in the pull request",
+        )
 
 
 def _response(
@@ -80,11 +228,33 @@ def _response(
     code: int = 0,
 ) -> Response:
     """Return the batches that were made, and the problems of the specs that have none; these decide the exit code."""
-    text = (*generated_text(made.generated, check=check), *map(Text, lines))
+    texts = (part for generated in made.generated for part in generated_text(generated, check=check))
     warnings = sorted(warning for generated in made.generated for warning in generated.warnings)
     if made.problems:
         code = EXIT_PROBLEMS
     elif made.failures:
         code = min(failure.exit_code for failure in made.failures)
     problems = (*made.problems, *warnings, *unread)
-    return Response({**generated_data(made.generated), **data}, text, problems, code, made.failures)
+    return Response(
+        {"sweeps": made.generated, **data}, (*texts, *map(Text, lines)), problems, code, made.failures
+    )
+
+
+def generated_text(generated: Generated, *, check: bool) -> Iterator[RenderableType]:
+    """Yield the trials that a sweep adds, and the files that were written."""
+    name = generated.sweep.name
+    new = generated.trials - generated.known - generated.retried
+    retried = f", {generated.retried} retried" if generated.retried else ""
+    yield Text(f"{name}: {generated.trials} trials, {generated.known} known, {new} new{retried}", "bold")
+    if generated.batch is None:
+        hint = f"; `sweep cluster next {name}` adds rounds" if generated.sweep.search else ""
+        yield Text(f"  nothing to write: {generated.why_nothing or f'every trial is in a batch{hint}'}")
+    else:
+        yield search_space_table(generated.sweep.design)
+        verb = "unchanged" if generated.is_written else "missing" if check else "wrote"
+        lock = generated.batch.lock
+        where = "" if lock.cluster is None else f", cluster {lock.cluster}"
+        facts = f"{lock.trials} trials, shape {lock.shape}{where}"
+        yield Text(f"  {verb} {ACTIVE}/{generated.batch.name}/ ({facts})")
+    for stale in generated.stale:
+        yield Text(f"  {'stale' if check else 'removed'} {stale.folder}/")

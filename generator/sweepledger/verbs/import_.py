@@ -6,32 +6,52 @@ named under `start` in the spec of --name, a search that starts from them.
 """
 
 import sys
+import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from sweepledger import search, spec
-from sweepledger.cli import response
 from sweepledger.cli.options import FormatOption, OutputOption
-from sweepledger.cli.response import EXIT_PROBLEMS, Format, Response, has_errors
-from sweepledger.cli.text.conversion import print_conversion
+from sweepledger.cli.response import (
+    EXIT_PROBLEMS,
+    Format,
+    Response,
+    current_folder,
+    escape_control_characters,
+    has_errors,
+    print_conversion,
+)
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.rounds.warm_start import WarmStart, warm_start
+from sweepledger.commands.rounds.evidence import evidence_file
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.exchange.conversion import Imported, Loss
+from sweepledger.exchange.evidence import optuna_study, table
 from sweepledger.exchange.registry import IMPORTS, READERS
 from sweepledger.exchange.spec_text import spec_text
+from sweepledger.formats import evidence_jsonl
+from sweepledger.formats.evidence_jsonl import (
+    MAX_EVIDENCE_TRIALS,
+    ForeignEvidence,
+)
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.problems import Problem
+from sweepledger.reader.yaml_edit import append_item
 from sweepledger.safe_open import read_regular
 from sweepledger.search import Expansion
+from sweepledger.search.encoding import encode_space
 from sweepledger.spec import ParsedSpec
 from sweepledger.storage import refuse_existing, storage_errors, write_file
-from sweepledger.structs.names import SPECS, suggest_sweep_name
+from sweepledger.structs.names import SPECS, is_sweep_name, suggest_sweep_name
+from sweepledger.structs.record import Status
+from sweepledger.structs.search_block import MODEL_METHODS, AdaptiveSearch
 from sweepledger.structs.settings import Settings
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import bytes_digest
 
 
 class ImportFormat(StrEnum):
@@ -84,49 +104,27 @@ def import_(
         ),
     ] = None,
     form: FormatOption = Format.TEXT,
-) -> None:
-    def work() -> Response:
-        if foreign is ImportFormat.TRIALS:
-            if name is None or output is not None:
-                raise UsageError("trials need --name, the search that starts from them, and no --output")
-            workspace = Workspace.find(response.current_folder())
-            return _trials_response(warm_start(workspace, name, Path(file), evidence=evidence, study=study))
-        if evidence is not None or study is not None:
-            raise UsageError(f"--as and --study are for trials, got {foreign}")
-        if file == "-":
-            source = ForeignFile(sys.stdin.buffer.read(LARGEST_IMPORT + 1), "-")
-        else:
-            source = ForeignFile.read(Path(file))
-        imported = import_spec(foreign, source, folder=response.current_folder(), name=name, output=output)
-        if form is Format.TEXT:
-            message = f"wrote {imported.path}\nnext: `sweep validate`" if imported.is_written else None
-            print_conversion(imported.losses, imported.text, message)
-        path = imported.path if imported.is_written else None
-        data = {"spec": imported.text, "path": path, "losses": imported.losses}
-        code = EXIT_PROBLEMS * has_errors(imported.problems)
-        return Response(data, problems=imported.problems, exit_code=code)
-
-    response.respond("import", form, work)
-
-
-def _trials_response(written: WarmStart) -> Response:
-    evidence = written.evidence
-    data = {
-        "sweep": written.sweep,
-        "path": written.path,
-        "foreign": {"format": evidence.format, "source": evidence.source, "digest": evidence.digest},
-        "trials": len(evidence.trials),
-        "ok": written.ok,
-        "outside": written.outside,
-    }
-    outside = f"; {written.outside} outside of the search space left out" if written.outside else ""
-    source = response.escape_control_characters(evidence.source)
-    lines = (
-        f"wrote {written.path}: {len(evidence.trials)} foreign trials of {source}, {written.ok} of them ok{outside}",
-        "nobody can verify them: review the file like a spec",
-        f"next: commit it with sweeps/{written.sweep}.yaml, then `sweep generate {written.sweep}`",
-    )
-    return Response(data, lines)
+) -> Response:
+    if foreign is ImportFormat.TRIALS:
+        if name is None or output is not None:
+            raise UsageError("trials need --name, the search that starts from them, and no --output")
+        workspace = Workspace.find(current_folder())
+        written = warm_start(workspace, name, Path(file), evidence=evidence, study=study)
+        return Response(written, tuple(_lines(written)))
+    if evidence is not None or study is not None:
+        raise UsageError(f"--as and --study are for trials, got {foreign}")
+    if file == "-":
+        source = ForeignFile(sys.stdin.buffer.read(LARGEST_IMPORT + 1), "-")
+    else:
+        source = ForeignFile.read(Path(file))
+    imported = import_spec(foreign, source, folder=current_folder(), name=name, output=output)
+    if form is Format.TEXT:
+        message = f"wrote {imported.path}\nnext: `sweep validate`" if imported.is_written else None
+        print_conversion(imported.losses, imported.text, message)
+    path = imported.path if imported.is_written else None
+    data = {"spec": imported.text, "path": path, "losses": imported.losses}
+    code = EXIT_PROBLEMS * has_errors(imported.problems)
+    return Response(data, problems=imported.problems, exit_code=code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,3 +218,131 @@ def _spec_problems(text: str, path: str, settings: Settings, source: ForeignFile
     expansion = search.explore(parsed.sweep, parsed.source)
     problems = expansion.warnings if isinstance(expansion, Expansion) else expansion
     return tuple(sorted([*parsed.warnings, *problems]))
+
+
+TABLES = {".csv": table.read_csv, ".jsonl": table.read_jsonl, ".ndjson": table.read_jsonl}
+OPTUNA_SUFFIXES = frozenset({".db", ".sqlite", ".sqlite3", ".log", ".journal"})
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """Foreign evidence that was written, and the spec that names it."""
+
+    sweep: str
+    name: str
+    path: str
+    evidence: ForeignEvidence
+    outside: int
+    """Finished trials that lack a parameter of the search, or have a value outside of its space: left out."""
+
+    @property
+    def ok(self) -> int:
+        """The number of trials with all metrics."""
+        return sum(trial.status is Status.OK for trial in self.evidence.trials)
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the JSON data."""
+        evidence = self.evidence
+        return {
+            "sweep": self.sweep,
+            "path": self.path,
+            "foreign": {"format": evidence.format, "source": evidence.source, "digest": evidence.digest},
+            "trials": len(evidence.trials),
+            "ok": self.ok,
+            "outside": self.outside,
+        }
+
+
+def warm_start(
+    workspace: Workspace, name: str, file: Path, *, evidence: str | None = None, study: str | None = None
+) -> WarmStart:
+    """Convert a file, write `sweeps/<evidence>.evidence.jsonl`, and name it under `start` in the spec.
+
+    Raises UsageError for a sweep that is no search, a file that cannot be read, or without a usable trial.
+    """
+    (sweep,) = workspace.sweeps([name])
+    if sweep.search is None or not sweep.search.method.is_sampler:
+        raise UsageError(
+            f"{sweep.name} has no model that learns from other trials",
+            hint=f"use one of the methods {', '.join(sorted(MODEL_METHODS))}",
+        )
+    label = evidence or suggest_sweep_name(file.name.partition(".")[0])
+    if label is None or not is_sweep_name(label):
+        raise UsageError(f"{label or file.name!r} is no name", hint="name the evidence: --as old-study")
+    if (workspace.root / SPECS / f"{label}.yaml").exists():
+        raise UsageError(
+            f"{label} is a sweep of this repository", hint="name the evidence otherwise: --as old-study"
+        )
+    converted, outside = _convert(file, sweep, sweep.search, study)
+    path = evidence_file(label)
+    spec_file = workspace.root / sweep.path
+    edited = spec_file.read_text(encoding="utf-8")
+    if label not in sweep.search.start:
+        try:
+            edited = append_item(edited, ("start",), label)
+        except ValueError as error:
+            raise RepositoryError(
+                f"{sweep.path} cannot be changed automatically: {error}",
+                hint=f"add it by hand: start: [{label}]",
+            ) from error
+    write_file(workspace.root / path, evidence_jsonl.write(converted).encode())
+    write_file(spec_file, edited.encode())
+    return WarmStart(sweep.name, label, path, converted, outside)
+
+
+def _convert(
+    file: Path, sweep: Sweep, method: AdaptiveSearch, study: str | None
+) -> tuple[ForeignEvidence, int]:
+    form = file.suffix.lower()
+    if not file.is_file():
+        raise UsageError(f"no file {file}", hint="give an export, or a storage of Optuna")
+    with storage_errors(file):
+        content = file.read_bytes()
+    try:
+        if form in TABLES:
+            source, trials = file.name, tuple(TABLES[form](content, sweep))
+        elif form in OPTUNA_SUFFIXES:
+            with tempfile.TemporaryDirectory(prefix="sweep-study-") as folder:
+                copy = Path(folder) / f"study{form}"
+                write_file(copy, content)
+                study_name, found = optuna_study.study_trials(copy, sweep, study)
+                source, trials = f"{file.name}: {study_name}", tuple(found)
+        else:
+            raise UsageError(
+                f"{file.name}: unknown kind of file",
+                hint=f"it must end in {', '.join(sorted({*TABLES, *OPTUNA_SUFFIXES}))}",
+            )
+    except ForeignError as error:
+        line = "" if error.line is None else f":{error.line}"
+        raise UsageError(
+            f"{file.name}{line}: {error}", hint="correct the file, or export it again"
+        ) from error
+    space = encode_space(method.space)
+    # Other tools do not list what does not vary.
+    complete = (replace(trial, configuration={**space.constants, **trial.configuration}) for trial in trials)
+    usable = tuple(trial for trial in complete if space.encode(trial.configuration) is not None)
+    if not any(trial.status is Status.OK for trial in usable):
+        metrics = ", ".join(metric.name for metric in sweep.metrics)
+        names = ", ".join(method.space.names)
+        raise UsageError(
+            f"{file.name}: no finished trial has values in the space of {sweep.name}, and its metrics",
+            hint=f"it needs columns for {names} and {metrics}",
+        )
+    if len(usable) > MAX_EVIDENCE_TRIALS:
+        hint = "keep the best and a sample of the others"
+        raise UsageError(
+            f"{file.name}: must have at most {MAX_EVIDENCE_TRIALS} trials, got {len(usable)}", hint=hint
+        )
+    kind = "optuna" if form in OPTUNA_SUFFIXES else form.removeprefix(".")
+    return ForeignEvidence(kind, source, bytes_digest(content), usable), len(trials) - len(usable)
+
+
+def _lines(written: WarmStart) -> Iterator[str]:
+    outside = f"; {written.outside} outside of the search space left out" if written.outside else ""
+    source = escape_control_characters(written.evidence.source)
+    yield (
+        f"wrote {written.path}: {len(written.evidence.trials)} foreign trials of {source}, "
+        f"{written.ok} of them ok{outside}"
+    )
+    yield "nobody can verify them: review the file like a spec"
+    yield f"next: commit it with sweeps/{written.sweep}.yaml, then `sweep generate {written.sweep}`"

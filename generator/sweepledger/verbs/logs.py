@@ -3,7 +3,11 @@
 Head and tail of it are stored next to the record.
 """
 
-from collections.abc import Iterator, Sequence
+import codecs
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated
 
@@ -23,11 +27,26 @@ from sweepledger.cli.options import (
 )
 from sweepledger.cli.response import Format, Response, current_folder, open_console
 from sweepledger.cli.text.style import untrusted_text
-from sweepledger.commands.reports import live_output
 from sweepledger.commands.reports.outputs import Logs, failed_logs, logs_by_pod, trial_logs
+from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.errors import UsageError
+from sweepledger.engine.local import store
+from sweepledger.errors import RepositoryError, UsageError
+from sweepledger.formats import record_json
+from sweepledger.repo import batches, volume
+from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.state import state_folder
+from sweepledger.structs.names import split_batch_name
+from sweepledger.structs.record import Record
+
+POLL_SECONDS = 0.25
+SHARE = 5
+"""Looking for output takes at most one of so many seconds, however many trials there are."""
+LONGEST_LINE = 65_536
+"""Longer lines are shown in parts, so that output without line ends needs no memory."""
+DECODER = codecs.getincrementaldecoder("utf-8")
+FAILED_LINES = 15
+"""Last lines of stderr that are shown of each failed trial: a traceback ends with its cause."""
 
 
 def logs(
@@ -68,7 +87,14 @@ def logs(
                 hint="`kubectl logs --follow --selector=sweepledger.dev/sweep=NAME --prefix`, with the "
                 f"namespace {workspace.settings.namespace}, follows pods",
             )
-        return _follow(workspace, trial, folder)
+        console = open_console()
+        for line in follow_output(workspace, trial, state=folder):
+            text = untrusted_text(line.text)
+            is_one = line.trial.startswith(
+                trial.rpartition("/")[2]
+            )  # else each line says of which trial it is
+            console.print(text if is_one else Text(f"{line.trial}  ", "dim") + text)
+        return Response({})
     if failed and by_pod:
         raise UsageError("--failed cannot be combined with --by-pod", hint="name one trial instead")
     if failed:
@@ -81,27 +107,16 @@ def logs(
     return Response(printed, logs_text(printed))
 
 
-def _follow(workspace: Workspace, reference: str, state: Path) -> Response:
-    """Print lines as they come, with the trial's id in front of them if several may print."""
-    console = open_console()
-    for line in live_output.follow(workspace, reference, state=state):
-        text = untrusted_text(line.text)
-        is_one = line.trial.startswith(reference.rpartition("/")[2])
-        console.print(text if is_one else Text(f"{line.trial}  ", "dim") + text)
-    return Response({})
-
-
 def logs_text(logs: Logs) -> tuple[RenderableType, ...]:
     """Return what each attempt printed."""
-    return tuple(
-        part
-        for attempt in logs.attempts
-        for part in _attempt_log(attempt.uid, attempt.stdout, attempt.stderr)
-    )
-
-
-FAILED_LINES = 15
-"""Last lines of stderr that are shown of each failed trial: a traceback ends with its cause."""
+    parts: list[RenderableType] = []
+    for attempt in logs.attempts:
+        if not (attempt.stdout or attempt.stderr):
+            parts.append(Text(f"-- {attempt.uid} printed nothing", "bold"))
+        for name, text in (("stdout", attempt.stdout), ("stderr", attempt.stderr)):
+            if text:
+                parts += (Text(f"-- {attempt.uid} {name}", "bold"), untrusted_text(text.rstrip("\n")))
+    return tuple(parts)
 
 
 def _failed_logs_text(kept: Sequence[Logs]) -> tuple[RenderableType, ...]:
@@ -115,10 +130,188 @@ def _failed_logs_text(kept: Sequence[Logs]) -> tuple[RenderableType, ...]:
     return tuple(lines) or (Text("no trial has failed"),)
 
 
-def _attempt_log(uid: str, out: str, err: str) -> Iterator[RenderableType]:
-    if not (out or err):
-        yield Text(f"-- {uid} printed nothing", "bold")
-    for name, text in (("stdout", out), ("stderr", err)):
-        if text:
-            yield Text(f"-- {uid} {name}", "bold")
-            yield untrusted_text(text.rstrip("\n"))
+@dataclass(frozen=True, slots=True)
+class OutputLine:
+    """A line that a trial printed."""
+
+    trial: str
+    text: str
+
+
+def follow_output(
+    workspace: Workspace, reference: str, *, state: Path, wait: Callable[[float], object] = time.sleep
+) -> Iterator[OutputLine]:
+    """Yield what a trial, or each running trial of a sweep, prints, until they have ended.
+
+    Of a trial all attempts are shown, of a sweep those without a record. Raises UsageError if there is nothing to
+    show, RepositoryError if the engine ends first.
+    """
+    followed = _followed(workspace, reference, state)
+    while True:
+        began = time.monotonic()
+        # Asked before the output is read, so that the last of it is not missed.
+        is_over, is_abandoned = followed.is_over(), not store.is_engine_running(state)
+        yield from followed.new_lines(is_last=is_over or is_abandoned)
+        if is_over:
+            return
+        if is_abandoned:
+            raise RepositoryError(
+                f"nothing runs {reference} here any more, and it has not ended",
+                hint=f"`sweep run {followed.sweep}` continues it",
+            )
+        wait(max(POLL_SECONDS, SHARE * (time.monotonic() - began)))
+
+
+def _followed(workspace: Workspace, reference: str, state: Path) -> "_Followed":
+    """Return what to follow. Raises UsageError if there is nothing of it here."""
+    present = batches.in_work_tree(workspace.root)
+    name = catalog.sweep_name(workspace.root, reference)
+    stored = {batch.name: batch for batch in batches.readable(present)}
+    if name in catalog.sweep_names(workspace, present):
+        conditions = store.batch_conditions(state)
+        own = {batch for batch in conditions if (split_batch_name(batch) or ("",))[0] == name}
+        running = tuple(sorted(batch for batch in own if conditions[batch] is None))
+        if not running or not store.is_engine_running(state):
+            raise UsageError(
+                f"no trial of {name!r} runs here",
+                hint=f"`sweep run {name}` runs them; `sweep logs TRIAL` shows what a trial has printed",
+            )
+        followed = _Followed(state, name, running, stored)
+        followed.skip_recorded()
+        return followed
+    listed = catalog.find_trial(workspace.root, reference)
+    batch = listed.batch
+    alone = _Followed(state, listed.sweep, (batch.name,), stored, listed.index, batch.lock.run.retries)
+    kept = volume.trial_files(state / "results", batch.name, batch.lock.place(listed.index))
+    if not any(map(_is_output, kept)) and not store.is_engine_running(state):
+        raise UsageError(
+            f"no output of {listed.id} is kept here, and nothing runs it here",
+            hint=f"`sweep run {listed.sweep}` runs it; --by-pod reads the volume of a cluster",
+        )
+    return alone
+
+
+@dataclass
+class _Followed:
+    """The output of some trials, and how far it was shown."""
+
+    state: Path
+    sweep: str
+    batches: tuple[str, ...]
+    stored: dict[str, StoredBatch]
+    """The batches by name, as far as the work tree has them."""
+    index: int | None = None
+    """The row of the only trial; None: all."""
+    retries: int = 0
+    streams: dict[tuple[str, int, str], "OutputStream"] = field(default_factory=dict)
+    """By batch, row and file."""
+
+    @cached_property
+    def results(self) -> Path:
+        return self.state / "results"
+
+    def is_over(self) -> bool:
+        """Return whether the batches have ended, or the only trial has."""
+        conditions = store.batch_conditions(self.state)
+        # An engine forgets a batch after its results are committed.
+        if all(conditions.get(batch, "forgotten") for batch in self.batches):
+            return True
+        if self.index is None:
+            return False
+        contents = volume.attempt_records(self.results, *self._folder(self.batches[0], self.index))
+        records = [
+            record for content in contents if isinstance(record := record_json.read(content or b""), Record)
+        ]
+        return any(record.status.is_final for record in records) or len(records) > self.retries
+
+    def skip_recorded(self) -> None:
+        """Leave out what earlier attempts have printed."""
+        for batch, index in self._places():
+            for name, is_recorded in self._outputs(batch, index):
+                self._stream(batch, index, name).is_complete = is_recorded
+
+    def new_lines(self, *, is_last: bool) -> Iterator[OutputLine]:
+        """Yield the lines since the last call; if an attempt has ended, or with `is_last`, also one without end."""
+        for batch, index in self._places():
+            for name, is_recorded in self._outputs(batch, index):
+                stream = self._stream(batch, index, name)
+                if not stream.is_complete:
+                    for line in stream.lines(is_last=is_last or is_recorded):
+                        yield OutputLine(self._trial(batch, index), line)
+                    stream.is_complete = is_recorded
+
+    def _stream(self, batch: str, index: int, name: str) -> "OutputStream":
+        key = batch, index, name
+        if key not in self.streams:
+            self.streams[key] = OutputStream(
+                partial(volume.read_output, self.results, *self._folder(batch, index), name)
+            )
+        return self.streams[key]
+
+    def _outputs(self, batch: str, index: int) -> Iterator[tuple[str, bool]]:
+        """Yield the files of a trial's output, and whether the attempt of each has a record, which it writes last."""
+        names = volume.trial_files(self.results, *self._folder(batch, index))
+        recorded = {name.removesuffix(".json") for name in names if name.endswith(".json")}
+        for name in sorted(filter(_is_output, names), key=lambda name: (name[:-4], name.endswith(".err"))):
+            yield name, name[:-4] in recorded
+
+    def _places(self) -> Iterator[tuple[str, int]]:
+        if self.index is not None:
+            yield self.batches[0], self.index
+            return
+        for batch in self.batches:
+            lock = self.stored[batch].lock if batch in self.stored else None
+            pods = [None] if lock is None or lock.run.pack is None else range(lock.pods)
+            for pod in pods:
+                for index in volume.begun_trials(self.results, batch, pod):
+                    yield batch, index
+
+    def _folder(self, batch: str, index: int) -> tuple[str, str]:
+        """Return the batch's folder, and the place of a trial's folder in it."""
+        return batch, self.stored[batch].lock.place(index) if batch in self.stored else str(index)
+
+    def _trial(self, batch: str, index: int) -> str:
+        listed = self.stored[batch].rows if batch in self.stored else ()
+        return listed[index].trial if index < len(listed) else f"{batch}/{index}"
+
+
+@dataclass
+class OutputStream:
+    """One file of output."""
+
+    read: Callable[[int], bytes]
+    """Returns what was written from a position on, in part."""
+    position: int = 0
+    decoder: codecs.IncrementalDecoder = field(default_factory=lambda: DECODER(errors="replace"))
+    rest: str = ""
+    """The beginning of a line that has no end yet."""
+    is_complete: bool = False
+
+    def lines(self, *, is_last: bool) -> Iterator[str]:
+        """Yield the complete lines; of a line that a progress bar rewrites, what a terminal would show now."""
+        while content := self.read(self.position):
+            self.position += len(content)
+            yield from self._complete(self.decoder.decode(content))
+            if not is_last:  # others have lines to show, too
+                break
+        if is_last and self.rest:
+            yield _visible(self.rest)
+            self.rest = ""
+
+    def _complete(self, text: str) -> Iterator[str]:
+        *complete, self.rest = (self.rest + text).split("\n")
+        yield from map(_visible, complete)
+        shown, carriage_return, rest = self.rest.rpartition("\r")
+        if len(self.rest) > LONGEST_LINE:
+            shown, carriage_return, rest = self.rest, "\r", ""
+        if carriage_return and shown.strip("\r"):
+            yield _visible(shown)
+            self.rest = rest
+
+
+def _visible(line: str) -> str:
+    return line.rstrip("\r").rpartition("\r")[2]
+
+
+def _is_output(name: str) -> bool:
+    return name.endswith((".out", ".err"))

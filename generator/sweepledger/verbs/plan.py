@@ -3,20 +3,76 @@
 It shows trials, coverage, forecast, cost, and changes since the base commit.
 """
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
+from sweepledger import search
 from sweepledger.cli import response
 from sweepledger.cli.options import BaseOption, MonthOption
 from sweepledger.cli.response import EXIT_PROBLEMS, Format, Response, has_errors
-from sweepledger.cli.text.plan import plan_text
-from sweepledger.cli.text.plan_markdown import plan_comment
-from sweepledger.commands.plan import plan_sweeps
-from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.plan import review_as_data
+from sweepledger.cli.text.plan import plan_comment, plan_text
+from sweepledger.commands.generation import spec_change
+from sweepledger.commands.generation.proposals import propose_pack, propose_rounds
+from sweepledger.commands.repository import at_commit, catalog, code_changes, costs, programs
+from sweepledger.commands.repository.costs import Timing
+from sweepledger.commands.repository.stored_batches import StoredBatches, stored_batches
+from sweepledger.commands.repository.workspace import Workspace, read_specs
+from sweepledger.commands.rounds.bounds import remaining_bounds
+from sweepledger.commands.rounds.evidence import foreign_labels
+from sweepledger.errors import RepositoryError
+from sweepledger.formats import summary_csv
+from sweepledger.formats.summary_csv import SUMMARY_FILE
+from sweepledger.plan import (
+    Balance,
+    BestTrial,
+    CodeChange,
+    DesignReview,
+    Difference,
+    Discrepancy,
+    Forecast,
+    Note,
+    OutdatedPart,
+    Planned,
+    PlannedTrials,
+    PodDisk,
+    Rejection,
+    Review,
+    RoundBounds,
+    TrialCounts,
+    UnreadableSpec,
+    count_trials,
+    counts_towards,
+    coverage,
+    difference,
+    forecast,
+    notes,
+    outdated_parts,
+    review_as_data,
+)
+from sweepledger.render import pod
+from sweepledger.repo import batches
+from sweepledger.repo.batches import StoredBatch
+from sweepledger.results.paths import results_folder
+from sweepledger.search import Configuration, Expansion
+from sweepledger.search.unit_cube import discrepancy, unit_points
+from sweepledger.spec import ParsedSpec
+from sweepledger.structs.batch import Batch
+from sweepledger.structs.domain import Continuous
+from sweepledger.structs.names import SPECS
+from sweepledger.structs.program import Code, Program
+from sweepledger.structs.run_config import Shape
+from sweepledger.structs.search_block import Design, RandomSearch, Sampler
+from sweepledger.structs.settings import Controller, NextRoundMode, ResultsStore, Settings
+from sweepledger.structs.space import SearchSpace
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.trial import Trial
+from sweepledger.verbs.validate import method_warnings
 
 
 class PlanFormat(StrEnum):
@@ -57,3 +113,307 @@ def plan(
         return Response(data, problems=problems, exit_code=code)
 
     response.respond("plan", Format.JSON if form is PlanFormat.JSON else Format.TEXT, work)
+
+
+MOST_POINTS = 2048
+"""Maximum number of points: the measure compares every pair, which takes 0.1 s for this many."""
+
+
+def plan_sweeps(
+    workspace: Workspace, names: Iterable[str] = (), *, base: str | None = None, month: str | None = None
+) -> Planned:
+    """Review sweeps before anything is spent; without names, those that a merge would change."""
+    selected = tuple(dict.fromkeys(names))
+    specs, problems = read_specs(workspace, selected)
+    stored = stored_batches(workspace, base)
+    context = _PlanContext(workspace, stored, costs.month_of(workspace.repository, stored.commit, month))
+    batches.prefetch(batch for parsed, _ in specs for batch in stored.merged_of.get(parsed.sweep.name, ()))
+    reviews = [context.review(parsed, expansion) for parsed, expansion in specs]
+    settled = () if selected else tuple(review.sweep.name for review in reviews if not review.is_change)
+    news = tuple(review for review in reviews if selected or review.is_change)
+    return Planned(
+        stored.commit, news, settled, tuple(sorted(problems)), workspace.settings.currency, context.month
+    )
+
+
+@dataclass(frozen=True)
+class _PlanContext:
+    """A repository about to be merged onto a commit."""
+
+    workspace: Workspace
+    stored: StoredBatches
+    month: str
+    trees: dict[Code, str | None] = field(default_factory=dict)
+    """Code tree of HEAD by the code without a tree; looked up once."""
+
+    @cached_property
+    def timing(self) -> Timing:
+        stored = self.stored
+        return Timing(self.workspace.repository, stored.results, stored.merged, self.workspace.settings)
+
+    @cached_property
+    def specs(self) -> Mapping[str, bytes]:
+        """The folder of specs at the base."""
+        return self.workspace.repository.read(self.stored.commit, SPECS)
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings at the base commit; the current ones if those cannot be read."""
+        settings = at_commit.read_settings(self.workspace.repository, self.stored.commit)
+        return settings if isinstance(settings, Settings) else self.workspace.settings
+
+    def review(self, parsed: ParsedSpec, expansion: Expansion) -> Review:
+        merged = self.stored.merged_of.get(parsed.sweep.name, ())
+        program, unlocked = self.program(parsed.sweep)
+        sweep = parsed.sweep
+        trials = search.trials(sweep, expansion, program)
+        results = self.stored.results_of(sweep.name)
+        retried = spec_change.retried_trials(self.workspace.repository, sweep, merged, results)
+        archived = {trial.digest for batch in merged if not batch.is_active for trial in batch.trials}
+        listed = {trial.digest for batch in merged for trial in batch.trials}
+        counts = count_trials(
+            trials,
+            active={trial.digest for batch in merged if batch.is_active for trial in batch.trials},
+            archived=archived - retried,
+        )
+        new = tuple(trial for trial in trials if trial.digest not in listed or trial.digest in retried)
+        bounds = remaining_bounds(sweep, merged, program, expansion) if sweep.rounds else None
+        counts = counts if bounds is None else _round_counts(merged, bounds.trials or 0)
+        problems = [
+            *parsed.warnings,
+            *expansion.warnings,
+            *method_warnings(parsed, sweep.search),
+            *(() if sweep.rounds else spec_change.respelled_values(sweep, trials, merged, retried)),
+            *spec_change.renamed_by_hand(self.workspace.root, sweep, expansion, self.stored.merged),
+        ]
+        if counts.new:
+            repository, settings = self.workspace.repository, self.workspace.settings
+            problems += spec_change.spec_change_problems(repository, settings, parsed, merged, program)
+            problems += (
+                programs.missing_scripts_here(repository, parsed)  # no code is locked
+                if unlocked
+                else programs.missing_scripts(repository, parsed, program)
+            )
+        design = _design_review(sweep, expansion)
+        outdated = () if unlocked else self.outdated(sweep, program)
+        return Review(
+            sweep,
+            trials,
+            counts,
+            design,
+            coverage(sweep, expansion.configurations),
+            self.difference(sweep, trials, program),
+            tuple(sorted(problems)),
+            outdated,
+            () if unlocked else tuple(self.code_changes(program, merged, outdated)),
+            unlocked,
+            self.forecast(sweep, [trial.assignment for trial in new], program, bounds),
+            self.balances(sweep, counts.new if bounds else len(new)),
+            (
+                *(() if unlocked else self.proposals(sweep, expansion, new, program)),
+                *self.notes(sweep, merged, trials, design),
+            )
+            if counts.new
+            else (),
+            next(
+                (batch.name for batch in batches.of_sweep(self.stored.added, sweep.name) if batch.is_active),
+                None,
+            ),
+            bounds,
+            self.timing.next_cluster(sweep),
+            None if unlocked or not counts.new else self.disk(sweep, program),
+        )
+
+    def disk(self, sweep: Sweep, program: Program) -> PodDisk:
+        """Return what the pods of its next batch may write on their nodes."""
+        batch = Batch(sweep, 1, None, program, (), Shape.INDEXED)
+        code = program.code.disk
+        return PodDisk(pod.disk(batch, self.workspace.settings), sweep.run.scratch_bytes(code), code)
+
+    def proposals(
+        self, sweep: Sweep, expansion: Expansion, new: Sequence[Trial], program: Program
+    ) -> Iterator[Note]:
+        """Yield what the spec could say to take less time or fewer pods, as a block to paste, with the figures."""
+        settings = self.workspace.settings
+        follows = settings.next is not NextRoundMode.REVIEW or settings.controller is Controller.NONE
+        if follows and not self.stored.merged_of.get(sweep.name, ()):
+            rounds = propose_rounds(sweep, expansion.configurations, program, self.timing)
+            yield from () if rounds is None else (Note("rounds", rounds),)
+        if settings.results.store in {ResultsStore.VOLUME, ResultsStore.BUCKET}:
+            planned = [trial.assignment for trial in new]
+            size = None if sweep.rounds is None else sweep.rounds.size * sweep.replicates
+            trials = planned if size is None else (None,) * size
+            pack = propose_pack(sweep, trials, program, self.timing)
+            yield from () if pack is None else (Note("pack", pack),)
+
+    def notes(
+        self, sweep: Sweep, merged: Sequence[StoredBatch], trials: Sequence[Trial], design: DesignReview
+    ) -> tuple[Note, ...]:
+        """Return notes on the trials and the design that a sweep requests."""
+        settings, repository = self.workspace.settings, self.workspace.repository
+        dataset = settings.dataset_named(sweep.run.data)
+        return notes(
+            sweep,
+            trials,
+            design,
+            best=self.best_recorded(sweep, merged),
+            examples=None if dataset is None else dataset.examples,
+            # Rounds read committed files; those of HEAD are the ones that a merge brings.
+            foreign=foreign_labels(repository, repository.commit("HEAD"), sweep),
+            keeps_files=settings.results.store.keeps_files,
+        )
+
+    def best_recorded(self, sweep: Sweep, merged: Sequence[StoredBatch]) -> BestTrial | None:
+        """Return the best recorded trial at the base commit; None if the summary cannot be read."""
+        path = f"{results_folder(sweep.name)}/{SUMMARY_FILE}"
+        content = self.workspace.repository.read(self.stored.results_of(sweep.name), path).get(path)
+        try:
+            rows = () if content is None else summary_csv.read(content.decode()).rows
+        except ValueError:
+            return None
+        eligible = catalog.eligible_rows(rows, batches.readable(merged))
+        best = catalog.rank_rows(eligible, sweep.metric.name, sweep.metric.goal)
+        return next((BestTrial(row.trial, row.assignment) for row in best), None)
+
+    def balances(self, sweep: Sweep, new: int) -> tuple[Balance, ...]:
+        """Compare the upper bound of new trials with the budgets that the sweep counts towards."""
+        budgets = {
+            team: budget
+            for team, budget in self.workspace.settings.budgets.items()
+            if counts_towards(budget, sweep.name)
+        }
+        ledger = self.ledger if budgets else costs.MonthLedger(self.month)
+        return costs.requested_balances(ledger, budgets, [(sweep, new)])
+
+    @cached_property
+    def ledger(self) -> costs.MonthLedger:
+        """The month at the commit with the results."""
+        repository, settings, stored = self.workspace.repository, self.workspace.settings, self.stored
+        return costs.month_ledger(repository, stored.results, settings, self.month, merged=stored.merged)
+
+    def forecast(
+        self, sweep: Sweep, new: Sequence[Configuration | None], program: Program, bounds: RoundBounds | None
+    ) -> Forecast | None:
+        """Return the forecast of new trials by the records at the base commit: completion time and cost.
+
+        For a sweep with rounds these are the trials of its further rounds, in a search with unknown values: one
+        round after the other, or, if rounds overlap, each trial as soon as another one ends.
+        """
+        rounds, run = 1, sweep.run
+        if bounds is not None and bounds.trials and bounds.rounds:
+            new = new[: bounds.trials] if sweep.search is None else (None,) * bounds.trials
+            if bounds.ahead > 1:
+                run = replace(run, parallelism=bounds.trials_at_once(run.parallelism))
+            else:
+                rounds = bounds.rounds
+        if not new:
+            return None
+        history = self.timing.past(program, sweep.name)
+        workload = PlannedTrials(run, new, sweep.pool, history, rounds)
+        return forecast(workload, self.timing.ahead(sweep), seed=len(new))
+
+    def program(self, sweep: Sweep) -> tuple[Program, str | None]:
+        """Return the program that `sweep generate` would lock, or a substitute and why it could not."""
+        stored = self.stored
+        newest = batches.newest_of_all(
+            (*stored.merged_of.get(sweep.name, ()), *stored.present_of.get(sweep.name, ()))
+        )
+        try:
+            return programs.locked_program(
+                self.workspace, sweep, newest.lock.program if newest else None
+            ), None
+        except RepositoryError as error:
+            return programs.requested_program(self.workspace.settings, sweep), str(error)
+
+    def outdated(self, sweep: Sweep, program: Program) -> tuple[OutdatedPart, ...]:
+        """Compare the program with the one that `sweep generate --update` would lock."""
+        code, repository = programs.requested_code(sweep), self.workspace.repository
+        if code not in self.trees:
+            head = repository.commit("HEAD")
+            self.trees[code] = programs.code_tree_at(repository, head, sweep) if head else None
+        return outdated_parts(
+            program, programs.requested_program(self.workspace.settings, sweep, tree=self.trees[code] or "")
+        )
+
+    def code_changes(
+        self, program: Program, merged: Sequence[StoredBatch], outdated: Sequence[OutdatedPart]
+    ) -> Iterator[CodeChange]:
+        """Compare the code of new trials with that of the last merged batch, and with that of the last commit."""
+        code, last = program.code, batches.newest_of_all(merged)
+        former = last.lock.program.code if last else None
+        repository = self.workspace.repository
+        if last and former and former.path == code.path and former.tree != code.tree:
+            yield CodeChange(last.name, code_changes.file_changes(repository, former, code))
+        for part in outdated:
+            if part.part == "code" and part.current:
+                current = replace(code, tree=part.current)
+                yield CodeChange(None, code_changes.file_changes(repository, code, current))
+
+    def difference(
+        self, sweep: Sweep, trials: tuple[Trial, ...], program: Program
+    ) -> Difference | UnreadableSpec:
+        """Compare with the spec at the base, under one program, so that only the space matters."""
+        if sweep.path in self.specs:
+            return self.compared(sweep.path, sweep, trials, program)
+        candidates = [self.compared(path, sweep, trials, program) for path in self.vanished]
+        renamed = [
+            candidate for candidate in candidates if isinstance(candidate, Difference) and candidate.unchanged
+        ]
+        nothing = difference(None, (), trials)
+        return max(renamed, key=lambda one: (one.unchanged, -len(one.removed)), default=nothing)
+
+    @cached_property
+    def vanished(self) -> tuple[str, ...]:
+        """Specs of the base commit that the work tree lacks: one of them may have been renamed."""
+        kept = {self.workspace.display_path(path) for path in self.workspace.spec_paths()}
+        return tuple(path for path in sorted(self.specs) if path.endswith(".yaml") and path not in kept)
+
+    def compared(
+        self, path: str, sweep: Sweep, trials: tuple[Trial, ...], program: Program
+    ) -> Difference | UnreadableSpec:
+        parsed = at_commit.read_spec(self.workspace.repository, self.stored.commit, path, self.settings)
+        if not isinstance(parsed, ParsedSpec):
+            return UnreadableSpec(path, parsed)
+        former = parsed.sweep
+        if former.digest == sweep.digest:
+            return Difference(path, (), (), len(trials), is_same_text=True)
+        expansion = search.explore(former, parsed.source)
+        if not isinstance(expansion, Expansion):
+            return UnreadableSpec(path, expansion)
+        return difference(path, search.trials(former, expansion, program), trials)
+
+
+def _round_counts(merged: Sequence[StoredBatch], new: int) -> TrialCounts:
+    """Count the trials of a search; those of its further rounds are new."""
+    active = {row.trial for batch in merged if batch.is_active for row in batch.rows}
+    listed = {row.trial for batch in merged for row in batch.rows}
+    return TrialCounts(new, len(active), len(listed) - len(active))
+
+
+def _design_review(sweep: Sweep, expansion: Expansion) -> DesignReview:
+    design, count = sweep.design, expansion.count
+    constraints = zip(design.space.constraints, count.rejections, count.unevaluated, strict=False)
+    return DesignReview(
+        design.method,
+        count.candidates,
+        count.rejected,
+        count.duplicates,
+        count.kept,
+        tuple(Rejection(constraint.text, rejected, unasked) for constraint, rejected, unasked in constraints),
+        _discrepancy(design, count.rejected, expansion.configurations),
+    )
+
+
+def _discrepancy(design: Design, rejected: int, kept: Sequence[Configuration]) -> Discrepancy | None:
+    """Return the discrepancy of quasi-random points. For constrained spaces there is no reference value."""
+    if not isinstance(design, RandomSearch) or design.sampler is Sampler.RANDOM or rejected:
+        return None
+    # Each prefix of a sequence is evenly distributed; of a Latin hypercube only all points are.
+    if design.sampler is Sampler.LATIN_HYPERCUBE and len(kept) > MOST_POINTS:
+        return None
+    space = SearchSpace(
+        tuple(parameter for parameter in design.space.parameters if isinstance(parameter.domain, Continuous))
+    )
+    points = unit_points(space, kept[:MOST_POINTS])
+    value = discrepancy(points)
+    return None if value is None else Discrepancy(len(points), len(points[0]), value)

@@ -93,7 +93,11 @@ def rename_sweep(workspace: Workspace, old: str, new: str) -> Renamed:
     def move(base: str) -> Change:
         before, sweep, writes = _moved_spec(workspace, old, new)
         # The index keeps what a person has staged, such as a spec that was moved before its name was changed.
-        moved = [path for path in writes if _has(workspace, path, writes[path])]
+        moved = [
+            path
+            for path, content in writes.items()
+            if (workspace.root / path).is_file() and read_input(workspace.root / path) == content
+        ]
         if moved:
             repository.run(*without_repository_filters(repository), "add", "--", *moved)
         stored = _ended_batches(workspace, base, old, new)
@@ -183,10 +187,6 @@ def _refuse_open_entries(
             "entry in running, which belongs to this spec",
             hint="write a new spec for further trials",
         )
-
-
-def _has(workspace: Workspace, path: str, content: bytes) -> bool:
-    return (workspace.root / path).is_file() and read_input(workspace.root / path) == content
 
 
 def _ended_batches(workspace: Workspace, base: str, old: str, new: str) -> tuple[StoredBatch, ...]:

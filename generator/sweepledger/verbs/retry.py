@@ -6,7 +6,6 @@ With --update they run the current program, all others stay: lock and report say
 leave them out (`sweep results --all-programs` ranks all).
 """
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
@@ -167,8 +166,13 @@ def _plan_retry(edit: SpecEdit, batch: str | None, statuses: frozenset[Status]) 
                 f"{edit.sweep.path} already names {entry.batch} under retry, only for {listed}",
                 hint="add the other statuses to its `only:`, commit, then `sweep generate`",
             )
+    is_all = statuses == RETRYABLE_STATUSES
     parsed, text = edit.append(
-        *(("retry", _entry(name, statuses)) for name in _batches_to_add(edit, names, statuses))
+        *(
+            ("retry", name if is_all else {"batch": name, "only": sorted(map(str, statuses))})
+            for name in names
+            if not any(entry.batch == name and entry.statuses >= statuses for entry in edit.sweep.retry)
+        )
     )
     (planned,) = next_batch.plan_batches(edit.workspace, [parsed])
     if planned.batch is None or not planned.retried:
@@ -267,17 +271,6 @@ def _batches_to_retry(edit: SpecEdit, statuses: frozenset[Status], batch: str | 
             hint=f"`sweep results {edit.sweep.name}` lists them",
         )
     return tuple(stored.name for stored in edit.merged if stored.name in due)
-
-
-def _batches_to_add(edit: SpecEdit, names: Iterable[str], statuses: frozenset[Status]) -> Iterator[str]:
-    """Yield the batches that the spec does not name yet."""
-    for name in names:
-        if not any(entry.batch == name and entry.statuses >= statuses for entry in edit.sweep.retry):
-            yield name
-
-
-def _entry(batch: str, statuses: frozenset[Status]) -> object:
-    return batch if statuses == RETRYABLE_STATUSES else {"batch": batch, "only": sorted(map(str, statuses))}
 
 
 def _change(workspace: Workspace, planned: Generated, overlay: Overlay, text: bytes) -> Change:

@@ -17,7 +17,6 @@ from rich.text import Text
 from sweepledger.cli import completion, response
 from sweepledger.cli.options import FormatOption, StateOption, WithoutGpuOption
 from sweepledger.cli.response import EXIT_DRIFT, Format, Response
-from sweepledger.cli.text.generation import generated_data, generated_text
 from sweepledger.cli.text.progress import show_events
 from sweepledger.cli.text.results import results_text
 from sweepledger.cli.text.rounds import results_commit_text
@@ -31,6 +30,7 @@ from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.repo.state import create_state
 from sweepledger.structs.record import Status
 from sweepledger.structs.settings import Controller
+from sweepledger.verbs.generate import generated_text
 
 SHOWN_TRIALS = 5
 """Number of trials that `sweep run` shows at its end."""
@@ -76,24 +76,21 @@ def run(
     without_gpu: WithoutGpuOption = False,
     state: StateOption = None,
     form: FormatOption = Format.TEXT,
-) -> None:
-    def work() -> Response:
-        workspace = Workspace.find(response.current_folder())
-        prepared = SweepRun.prepare(workspace, tuple(names))
-        if dry_run:
-            return _dry_run_response(prepared.dry_run(update=update))
-        folder = create_state(workspace.repository, state)
-        if hand_over:
-            return _hand_over_response(prepared, folder)
-        events = prepared.run(RunOptions(folder, parallel, without_gpu, commit_code, update))
-        try:
-            return _run_response(prepared, events, form, state=folder, fail_on_failed=fail_on_failed)
-        except KeyboardInterrupt:
-            events.close()
-            _show_interruption(prepared, folder, form)
-            raise
-
-    response.respond("run", form, work)
+) -> Response:
+    workspace = Workspace.find(response.current_folder())
+    prepared = SweepRun.prepare(workspace, tuple(names))
+    if dry_run:
+        return _dry_run_response(prepared.dry_run(update=update))
+    folder = create_state(workspace.repository, state)
+    if hand_over:
+        return _hand_over_response(prepared, folder)
+    events = prepared.run(RunOptions(folder, parallel, without_gpu, commit_code, update))
+    try:
+        return _run_response(prepared, events, form, state=folder, fail_on_failed=fail_on_failed)
+    except KeyboardInterrupt:
+        events.close()
+        _show_interruption(prepared, folder, form)
+        raise
 
 
 def _hand_over_response(run: SweepRun, state: Path) -> Response:
@@ -138,10 +135,9 @@ def _show_interruption(run: SweepRun, state: Path, form: Format) -> None:
 
 
 def _dry_run_response(plan: DryRun) -> Response:
-    generated = generated_data(plan.generated)
-    data = {"branch": plan.branch, **generated, "uncommitted": list(plan.uncommitted)}
+    data = {"branch": plan.branch, "sweeps": plan.generated, "uncommitted": plan.uncommitted}
     left_out = (f"not committed: {', '.join(plan.uncommitted)}",) if plan.uncommitted else ()
-    text = generated_text(plan.generated, check=True)
+    text = (part for generated in plan.generated for part in generated_text(generated, check=True))
     return Response(data, (f"on branch {plan.branch}", *text, *left_out))
 
 

@@ -7,10 +7,14 @@ branch moves, and shows the curves of running trials, which are never committed.
 
 # The pages of a sweep are kept if everything that they are computed from has the same blobs as before. What was
 # built before is believed only if this clone's state folder has the digest of its manifest.
+#
+# Running trials are read from the results folder of `sweep run` and `sweep cluster local`, or with kubectl from the
+# pods' logs. Everything read was written by trials, and is text and numbers only.
 
 import hashlib
 import re
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -25,16 +29,22 @@ from rich.text import Text
 from sweepledger import __version__, storage
 from sweepledger.cli.options import ContextOption, StateOption
 from sweepledger.cli.response import Response, current_folder
-from sweepledger.commands.reports import running
+from sweepledger.commands.collection.unrecorded import evaluate_here
 from sweepledger.commands.reports.loopback import LoopbackServer, ServedFile
 from sweepledger.commands.reports.site_history import HistoryReader, events_of
+from sweepledger.commands.reports.status import TrialState, live_batches, local_states
 from sweepledger.commands.repository import costs
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.engine.cluster.kubectl import Kubectl
-from sweepledger.errors import StorageError, UsageError
+from sweepledger.engine.cluster import pods
+from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
+from sweepledger.engine.cluster.pods import PodPhase
+from sweepledger.engine.local import store
+from sweepledger.engine.local.volumes import reported_lines
+from sweepledger.errors import StorageError
 from sweepledger.formats import json
+from sweepledger.formats.metric_lines import objective_points
 from sweepledger.plan import counts_towards
-from sweepledger.repo import files
+from sweepledger.repo import batches, files, volume
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import Entry, commit_time
 from sweepledger.repo.state import create_state, state_folder
@@ -53,13 +63,23 @@ from sweepledger.site import (
 )
 from sweepledger.site.spending import monthly_times
 from sweepledger.structs.file_tree import FileTree
+from sweepledger.structs.metric import MetricSource
 from sweepledger.structs.names import SETTINGS_FILE, SPECS, SUFFIX, is_sweep_name
+from sweepledger.structs.record import CurvePoint
 from sweepledger.structs.values import bytes_digest, digest
 
 MANIFEST = "site.json"
 HOME, COMPARE, DATA = "index.html", "compare.html", "data.json"
 PAGE = re.compile(r"sweeps/[^/]+/(?:index\.html|trials\.html|data\.json)")
 """Paths of the pages of sweeps."""
+MOST_FOLLOWED = 200
+"""Trials of a batch whose curves are read: more lines cannot be told apart, and each is a file, or a request."""
+MOST_POINTS = 200
+LONGEST_OUTPUT = 2000
+LOG_LINES = 2000
+LOG_BYTES = 256 * 1024
+
+Points = tuple[tuple[int, float], ...]
 
 
 def site(
@@ -147,10 +167,7 @@ class _Previous:
 
 def build_site(workspace: Workspace, out: Path, revision: str = "HEAD") -> BuiltSite:
     """Build the site of a commit in a folder. Raises UsageError, RepositoryError, StorageError."""
-    repository = workspace.repository
-    commit = repository.commit(revision)
-    if commit is None:
-        raise UsageError(f"{revision!r} is not a commit", hint="try a branch, a tag or HEAD~1")
+    commit = workspace.commit(revision)
     target = storage.output_path(out, is_folder=True)
     name = hashlib.sha256(str(target).encode()).hexdigest()
     state = create_state(workspace.repository) / "site" / name
@@ -219,7 +236,12 @@ class _SiteBuilder:
         self._reader = HistoryReader(self._repository, commit)
         self._entries = self._reader.entries
         listing = self._reader.listing
-        self._inputs = _files_by_sweep(listing)
+        by_sweep: dict[str, dict[str, Entry]] = defaultdict(dict)
+        for path, entry in listing.items():
+            sweep = _sweep_of(path)
+            if sweep and is_sweep_name(sweep):
+                by_sweep[sweep][path] = entry
+        self._inputs = by_sweep
         self._settings_blob = listing[SETTINGS_FILE].id if SETTINGS_FILE in listing else ""
         self._files: dict[str, bytes] = {}
         self.made: dict[str, dict[str, Any]] = {}
@@ -237,7 +259,9 @@ class _SiteBuilder:
         inputs = digest([blobs, entries, self._settings_blob, self._reader.evidence])
         if not self._keep(sweep, inputs):
             shown = self._reader.history(sweep, self._inputs[sweep])
-            pages = sweep_pages(shown, self._origin(sweep))
+            # A page does not change with the commits of other sweeps.
+            last = self._entries[sweep][-1].commit.id if self._entries[sweep] else self._commit
+            pages = sweep_pages(shown, last)
             self.made[sweep] = {
                 "inputs": inputs,
                 "card": pages.card.as_data(),
@@ -265,11 +289,6 @@ class _SiteBuilder:
         self.made[sweep] = dict(before)
         self._files |= contents
         return True
-
-    def _origin(self, sweep: str) -> str:
-        """Return the last commit that changed a sweep: a page does not change with the commits of others."""
-        entries = self._entries[sweep]
-        return entries[-1].commit.id if entries else self._commit
 
     def tree(self) -> FileTree:
         """Return all files of the site; its manifest lists all others."""
@@ -317,16 +336,6 @@ def _folder(sweep: str) -> str:
     return f"sweeps/{sweep}/"
 
 
-def _files_by_sweep(listing: Mapping[str, Entry]) -> dict[str, dict[str, Entry]]:
-    """Return the files of a commit that each sweep is shown from: spec, batches and results."""
-    by_sweep: dict[str, dict[str, Entry]] = defaultdict(dict)
-    for path, entry in listing.items():
-        sweep = _sweep_of(path)
-        if sweep and is_sweep_name(sweep):
-            by_sweep[sweep][path] = entry
-    return by_sweep
-
-
 def _sweep_of(path: str) -> str:
     parts = path.split("/")
     if parts[0] == RESULTS and len(parts) > 2:  # noqa: PLR2004 - a file in the folder of a sweep
@@ -336,18 +345,17 @@ def _sweep_of(path: str) -> str:
     return parts[1].removesuffix(SUFFIX) if path == f"{SPECS}/{parts[-1]}" and path.endswith(SUFFIX) else ""
 
 
+@dataclass
 class SiteServer:
     """Answers with the pages of a branch's newest commit, which it builds when the branch has moved."""
 
-    def __init__(
-        self, workspace: Workspace, out: Path, revision: str, *, state: Path, kubectl: Kubectl | None = None
-    ) -> None:
-        self._workspace = workspace
-        self._out = out
-        self._revision = revision
-        self._state = state
-        self._kubectl = kubectl
-        self._built = ""
+    workspace: Workspace
+    out: Path
+    revision: str
+    state: Path
+    kubectl: Kubectl | None = None
+    built: str = ""
+    """The commit that the folder shows."""
 
     def listen(self, port: int) -> LoopbackServer:
         """Build the site, and return a server of it. Raises as `build_site` does, and UsageError for a used port."""
@@ -360,31 +368,148 @@ class SiteServer:
         if name == RUNNING_PAGE:
             return ServedFile(running_page())
         if name == RUNNING_DATA:
-            return ServedFile(self._running(), "application/json")
+            commit = self.workspace.commit(self.revision)
+            active = running_batches(self.workspace, commit, state=self.state, kubectl=self.kubectl)
+            running = to_json({"commit": commit, "batches": [batch.as_data() for batch in active]})
+            return ServedFile(running, "application/json")
         if name not in {HOME, COMPARE} and not PAGE.fullmatch(name):
             return None
         self._follow()
-        if name not in files.list_folder(self._out):
+        if name not in files.list_folder(self.out):
             return None
-        content = files.read_file(self._out / name)
+        content = files.read_file(self.out / name)
         if name.endswith(".html"):
             return ServedFile(with_running_link(content))
         return ServedFile(content, "application/json")
 
-    def _commit(self) -> str:
-        commit = self._workspace.repository.commit(self._revision)
-        if commit is None:
-            raise UsageError(f"{self._revision!r} is not a commit", hint="try a branch, a tag or HEAD~1")
-        return commit
-
     def _follow(self) -> None:
         """Build the site if the branch has moved."""
-        commit = self._commit()
-        if commit != self._built:
-            build_site(self._workspace, self._out, commit)
-            self._built = commit
+        commit = self.workspace.commit(self.revision)
+        if commit != self.built:
+            build_site(self.workspace, self.out, commit)
+            self.built = commit
 
-    def _running(self) -> bytes:
-        commit = self._commit()
-        active = running.running_batches(self._workspace, commit, state=self._state, kubectl=self._kubectl)
-        return to_json({"commit": commit, "batches": [batch.as_data() for batch in active]})
+
+@dataclass(frozen=True, slots=True)
+class RunningTrial:
+    """A trial of an active batch."""
+
+    trial: str
+    index: int
+    state: TrialState
+    points: Points = ()
+    output: str = ""
+    """The end of what it has printed."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningBatch:
+    """An active batch with the trials that have started, as far as they can be seen from here."""
+
+    batch: StoredBatch
+    trials: tuple[RunningTrial, ...]
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the JSON data."""
+        metric = self.batch.lock.metric
+        counts: dict[str, int] = {}
+        for one in self.trials:
+            counts[one.state] = counts.get(one.state, 0) + 1
+        return {
+            "sweep": self.batch.sweep,
+            "batch": self.batch.name,
+            "metric": metric.name,
+            "goal": str(metric.goal),
+            "counts": counts,
+            "trials": [
+                {
+                    "trial": one.trial,
+                    "state": str(one.state),
+                    "steps": [step for step, _ in one.points],
+                    "values": [float(f"{value:.6g}") for _, value in one.points],
+                    "output": one.output,
+                }
+                for one in self.trials
+                if one.points or one.output or one.state is TrialState.RUNNING
+            ],
+        }
+
+
+def running_batches(
+    workspace: Workspace, commit: str, *, state: Path, kubectl: Kubectl | None = None
+) -> tuple[RunningBatch, ...]:
+    """Return the active batches of a commit. Raises ClusterError, StorageError."""
+    active = [
+        batch
+        for batch in batches.readable(batches.in_commit(workspace.repository, commit))
+        if batch.is_active
+    ]
+    if kubectl is None:
+        is_running = store.is_engine_running(state)
+        return tuple(
+            RunningBatch(batch, tuple(_local_trials(batch, state, is_running=is_running))) for batch in active
+        )
+    observed = live_batches(workspace, kubectl, active, tip=commit, now=time.time())
+    namespace = workspace.settings.namespace
+    return tuple(
+        RunningBatch(batch, tuple(_cluster_trials(batch, observed[batch.name].states, kubectl, namespace)))
+        for batch in active
+        if batch.name in observed
+    )
+
+
+def _local_trials(batch: StoredBatch, state: Path, *, is_running: bool) -> Iterator[RunningTrial]:
+    results = state / "results"
+    states: dict[str, TrialState] = {}
+    curves: dict[str, Sequence[CurvePoint]] = {}
+    if evaluated := evaluate_here(batch, results):
+        states |= local_states(evaluated, results, TrialState.PENDING, is_engine_running=is_running)
+        compared = batch.lock.metric.of_curve
+        curves |= {one.trial: one.record.curve(compared) for one in evaluated.outcomes if one.record}
+    started = [
+        index for index in range(len(batch.rows)) if (results / batch.name / batch.lock.place(index)).is_dir()
+    ]
+    followed = frozenset(started[:MOST_FOLLOWED])
+    metric = batch.lock.metric
+    for index, row in enumerate(batch.rows):
+        trial_state = states.get(row.trial, TrialState.PENDING)
+        points: Points = tuple((at, value) for at, value in curves.get(row.trial, ()) if value is not None)
+        output = b""
+        if index in followed and trial_state in {TrialState.RUNNING, TrialState.INTERRUPTED}:
+            uid, output = volume.newest_output(results, batch.name, batch.lock.place(index))
+            is_printed = metric.source is MetricSource.STDOUT
+            points = objective_points(metric, output if is_printed else reported_lines(state, uid))
+        yield RunningTrial(row.trial, index, trial_state, _thinned(points), _end(output))
+
+
+def _cluster_trials(
+    batch: StoredBatch, states: Mapping[str, TrialState], kubectl: Kubectl, namespace: str
+) -> Iterator[RunningTrial]:
+    now, metric = time.time(), batch.lock.metric
+    running = {
+        pod.index: pod
+        for pod in pods.batch_pods(kubectl, namespace, batch.lock, pods.NOT_SUCCEEDED)
+        if pod.phase(now) is PodPhase.RUNNING and not pod.is_shared  # in its output all its trials are mixed
+    }
+    followed = frozenset(sorted(running)[:MOST_FOLLOWED])
+    for index, row in enumerate(batch.rows):
+        output = b""
+        if index in followed:
+            try:
+                output = pods.output(kubectl, namespace, running[index], lines=LOG_LINES, size=LOG_BYTES)
+            except ClusterError:  # the pod has just ended, or its log cannot be read
+                output = b""
+        points = objective_points(metric, output) if metric.source is MetricSource.STDOUT else ()
+        trial_state = states.get(row.trial, TrialState.PENDING)
+        yield RunningTrial(row.trial, index, trial_state, _thinned(points), _end(output))
+
+
+def _thinned(points: Points) -> Points:
+    """Return at most so many points in the order of steps, the last among them."""
+    ordered = tuple(sorted(dict(points).items()))
+    stride = -(-len(ordered) // MOST_POINTS) or 1
+    return (*ordered[:-1:stride], *ordered[-1:])
+
+
+def _end(output: bytes) -> str:
+    return output[-LONGEST_OUTPUT:].decode(errors="replace")

@@ -1,6 +1,6 @@
 """Create the Jobs of a merged batch, once, without GitOps."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -104,11 +104,10 @@ class _Plan:
     def missing(self) -> tuple[Manifest, ...]:
         """The Jobs that are to be created."""
         present = {submission.trial_of(job) for job in self.present}
-        return tuple(job for job in self.jobs if not self._is_settled(submission.trial_of(job), present))
-
-    def _is_settled(self, trial: str | None, present: Collection[str | None]) -> bool:
-        everything = len(self.done) == len(self.batch.rows)
-        return trial in present or everything or (trial is not None and trial in self.done)
+        if len(self.done) == len(self.batch.rows):
+            return ()
+        settled = {*present, *self.done}
+        return tuple(job for job in self.jobs if submission.trial_of(job) not in settled)
 
 
 def _find_batches(workspace: Workspace, commit: str | None, name: str) -> tuple[StoredBatch, ...]:

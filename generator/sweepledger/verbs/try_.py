@@ -1,19 +1,55 @@
 """Run one trial of the work tree here, and record nothing."""
 
-from typing import Annotated
+import os
+import sys
+import tempfile
+import uuid
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from sweepledger.cli import response
+from sweepledger import process, storage
 from sweepledger.cli.options import FormatOption, SweepArgument
-from sweepledger.cli.response import EXIT_PROBLEMS, Format, Response, escape_control_characters
+from sweepledger.cli.response import (
+    EXIT_PROBLEMS,
+    Format,
+    Response,
+    current_folder,
+    escape_control_characters,
+)
 from sweepledger.cli.text.style import new_table, status_with_reason, styled_status
 from sweepledger.cli.text.values import configuration_text, number_text
+from sweepledger.commands.repository import programs
+from sweepledger.commands.repository.base_files import read_bases
+from sweepledger.commands.repository.outside_imports import ImportCheck, StartedProgram, check_imports
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.try_ import Tried, try_trial
-from sweepledger.structs.record import Status
+from sweepledger.engine.local.local_batch import ResourceAmounts, local_batch
+from sweepledger.engine.local.node import Launch
+from sweepledger.engine.local.pods import DesiredBatch, LocalPod, prepare_launch
+from sweepledger.engine.local.volumes import StateFolders, write_files
+from sweepledger.errors import RepositoryError, UsageError
+from sweepledger.formats import record_json as records
+from sweepledger.formats.launch_json import GRACE_SECONDS, LAUNCH_FILE, read_table_layout
+from sweepledger.problems import Problem, Severity
+from sweepledger.render.base_files import LAUNCHER_FILE
+from sweepledger.render.overlay import overlay
+from sweepledger.repo import datasets, files
+from sweepledger.repo.git import EXECUTABLE_MODE, Checkout, work_tree_files
+from sweepledger.repo.state import DATA, state_folder
+from sweepledger.search import expansion
+from sweepledger.search.adaptive import SearchEnd
+from sweepledger.search.adaptive.rounds import next_round
+from sweepledger.structs.batch import Batch
+from sweepledger.structs.record import Record, Status
+from sweepledger.structs.run_config import Shape
+from sweepledger.structs.settings import Controller
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.trial import Trial
+from sweepledger.structs.values import bytes_digest
 
 
 def try_(
@@ -26,18 +62,172 @@ def try_(
         typer.Option("--keep", help="Leave the folder that the trial has written to, and show its path."),
     ] = False,
     form: FormatOption = Format.TEXT,
-) -> None:
-    def work() -> Response:
-        workspace = Workspace.find(response.current_folder())
-        tried = try_trial(workspace, name, trial, quiet=form is Format.JSON, keep=keep)
-        code = 0 if tried.is_ok else EXIT_PROBLEMS
-        return Response(tried.as_data(), tried_text(tried), tried.warnings, code)
-
-    response.respond("try", form, work)
+) -> Response:
+    tried = try_trial(Workspace.find(current_folder()), name, trial, quiet=form is Format.JSON, keep=keep)
+    return Response(tried, _parts(tried), tried.warnings, EXIT_PROBLEMS * (not tried.is_ok))
 
 
-def tried_text(tried: Tried) -> tuple[RenderableType, ...]:
-    """Return the status, configuration and metrics of a trial that `sweep try` ran."""
+WORK_TREE = "0" * 40
+"""A placeholder for the code tree: the trial runs the files of the work tree."""
+
+PLACEHOLDER_ID = "try"
+"""A placeholder for the trial id, which depends on the code tree."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A trial that ran once, and its record."""
+
+    trial: Trial
+    number: int
+    of: int
+    record: Record | None
+    exit_code: int
+    warnings: tuple[Problem, ...] = ()
+    """Imports that no trial of a batch would find."""
+    folder: Path | None = None
+    """Where it started, with what it has written; None: deleted."""
+
+    @property
+    def is_ok(self) -> bool:
+        """Return whether the trial would count."""
+        return self.record is not None and self.record.status.is_success
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the JSON data."""
+        return {
+            "trial": self.number,
+            "of": self.of,
+            "configuration": dict(self.trial.assignment),
+            "status": str(self.record.status) if self.record else str(Status.MISSING),
+            "reason": self.record.reason if self.record else None,
+            "metrics": dict(self.record.metrics) if self.record else {},
+            "seconds": self.record.seconds if self.record else None,
+            "exit_code": self.exit_code,
+            "folder": None if self.folder is None else str(self.folder),
+        }
+
+
+def try_trial(workspace: Workspace, name: str, number: int, *, quiet: bool, keep: bool = False) -> Tried:
+    """Run trial `number` of a sweep's plan under the launcher, as a pod would; `quiet` keeps stdout free.
+
+    `keep` leaves the folder that it has written to. The plan of a search is its first round.
+    Raises SpecError, UsageError for a trial that does not exist, StorageError for wrong data, ToolError.
+    """
+    # A cluster needs an image, this machine does not.
+    settings = replace(workspace.settings, controller=Controller.NONE)
+    (parsed,) = replace(workspace, settings=settings).specs([name])
+    programs.refuse_rewritten_code(workspace.repository, parsed)
+    sweep = parsed.sweep
+    program = programs.requested_program(workspace.settings, sweep, tree=WORK_TREE)
+    trials = (
+        expansion.expand(sweep, program, parsed.source)
+        if sweep.search is None
+        else _first_round(sweep, program.digest)
+    )
+    of = len(trials)
+    if not 0 <= number < of:
+        raise UsageError(f"{sweep.name} has trials 0 to {of - 1}, got {number}")
+    alone = replace(sweep, run=replace(sweep.run, pack=None))
+    batch = Batch(alone, 1, None, program, (trials[number],), Shape.INDEXED)
+    scratch = Path(tempfile.mkdtemp(prefix="sweep-try-"))
+    folder = None
+    try:
+        code = _code(workspace, sweep, scratch / "code")
+        started = StartedProgram(
+            program.command, sweep.run.interpreter, sweep.run.environment, code, program.workdir or "."
+        )
+        imports = check_imports(started, workspace.repository, sweep.path)
+        launch = _launch(workspace, batch, StateFolders(scratch), code, imports)
+        own = [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
+        exit_code = process.run_foreground(
+            launch.argv,
+            folder=launch.cwd,
+            environment={**launch.environment, "PATH": os.pathsep.join(own)},
+            grace=GRACE_SECONDS,
+            quiet=quiet,
+        )
+        record = _record(launch, batch.trials[0])
+        if keep:
+            # None if the launcher refused the trial before it had one.
+            place = Path(launch.environment["SWEEP_SCRATCH"])
+            (*_, folder) = (None, *place.glob("trial-*/run/work"))
+    finally:
+        if folder is None:
+            storage.remove_folder(scratch)
+    missing = (replace(problem, severity=Severity.WARNING) for problem in imports.problems)
+    warnings = (*programs.misread_booleans(workspace.root, parsed), *missing)
+    start = None if folder is None else folder / (program.workdir or "")
+    return Tried(batch.trials[0], number, of, record, exit_code, warnings, start)
+
+
+def _first_round(sweep: Sweep, program: str) -> tuple[Trial, ...]:
+    """Return the trials of a search's first round, which depends on no results."""
+    proposal = next_round(sweep, (), number=1)
+    if isinstance(proposal, SearchEnd):
+        raise UsageError(f"{sweep.name} has no trial to try: {proposal.text}")
+    return tuple(
+        Trial(suggestion.configuration, program, replicate)
+        for suggestion in proposal.suggestions
+        for replicate in range(sweep.replicates)
+    )
+
+
+def _launch(
+    workspace: Workspace, batch: Batch, folders: StateFolders, code: Path, imports: ImportCheck
+) -> Launch:
+    """Return how the local engine would start the only trial of a batch."""
+    bases = read_bases(workspace.root)
+    made = overlay(batch, bases, workspace.settings)
+    contents, instructions = {}, made.tree[LAUNCH_FILE]
+    for file in read_table_layout(instructions).files:
+        # The launcher checks the digest of the table, from which the id goes.
+        content = made.tree[file]
+        table = content.replace(f"\n{batch.trials[0].id}".encode(), f"\n{PLACEHOLDER_ID}".encode())
+        instructions = instructions.replace(bytes_digest(content).encode(), bytes_digest(table).encode())
+        contents[file] = table
+    contents[LAUNCH_FILE] = instructions
+    local = local_batch(made.lock, contents, {LAUNCHER_FILE: bases.launcher})
+    data = workspace.settings.dataset(batch.program.data)
+    folder = None
+    if data is not None:
+        cache = state_folder(workspace.repository) / DATA
+        folder = datasets.verified_data(data, cache, code=code).folder
+    write_files(folders, local)
+    desired = DesiredBatch(local, code, folder, imports.python_path)
+    return prepare_launch(LocalPod(desired, 0, 0, str(uuid.uuid4()), 0.0), folders, ResourceAmounts())
+
+
+def _record(launch: Launch, trial: Trial) -> Record | None:
+    """Return the record of a trial; None if the launcher refused to begin one."""
+    file = Path(launch.environment["SWEEP_RESULTS"]) / f"{launch.uid}.json"
+    content = file.read_bytes() if file.is_file() else b""
+    # A record requires a trial id.
+    named = content.replace(f'"trial":"{PLACEHOLDER_ID}"'.encode(), f'"trial":"{trial.id}"'.encode())
+    record = records.read(named) if content else None
+    return record if isinstance(record, Record) else None
+
+
+def _code(workspace: Workspace, sweep: Sweep, folder: Path) -> Path:
+    """Write the code that a commit of the work tree would have into a folder; return the folder."""
+    path, selection = sweep.run.code_path, sweep.run.code_selection
+    if selection is None and not (workspace.root / path).is_dir():
+        raise RepositoryError(
+            f"{path}/ is not a folder here",
+            hint="set the code's folder: `run: {code: {path: …}}` in the spec; the default is trainer",
+        )
+    roots = (path,) if selection is None else selection.roots
+    listed = work_tree_files(workspace.repository, *roots)
+    chosen = listed if selection is None else tuple(filter(selection.selector(), listed))
+    files.copy_files(workspace.root, chosen, folder)
+    for name, (entry, content) in Checkout(workspace.repository, *roots).rewritten(chosen).items():
+        storage.write_file(folder / name, content)
+        (folder / name).chmod(0o755 if entry.mode == EXECUTABLE_MODE else 0o644)
+    return folder
+
+
+def _parts(tried: Tried) -> tuple[RenderableType, ...]:
+    """Return the status, configuration and metrics of a trial."""
     record = tried.record
     status = status_with_reason(record.status, record.reason) if record else styled_status(Status.MISSING)
     head = Text.assemble((f"trial {tried.number} of {tried.of}: ", "bold"), status)

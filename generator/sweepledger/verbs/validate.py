@@ -1,8 +1,9 @@
 """Check specs, and print every problem with its location."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -13,11 +14,13 @@ from sweepledger.cli.response import EXIT_PROBLEMS, Format, Response, has_errors
 from sweepledger.cli.text.values import count_text, rounds_text
 from sweepledger.commands.repository import programs
 from sweepledger.commands.repository.workspace import NO_SPECS, Workspace, read_specs
-from sweepledger.commands.rounds.method_warnings import method_warnings
 from sweepledger.errors import UsageError
-from sweepledger.problems import Problem
+from sweepledger.problems import Problem, Severity
 from sweepledger.search import Expansion
+from sweepledger.search.adaptive.model_based import find_excess, missing_library
+from sweepledger.spec import ParsedSpec
 from sweepledger.spec.schemas import schema_text
+from sweepledger.structs.search_block import AdaptiveSearch
 from sweepledger.structs.sweep import Sweep
 
 
@@ -111,3 +114,13 @@ def _valid_spec(sweep: Sweep, expansion: Expansion) -> ValidSpec:
 
     bounds = total_bounds(sweep, expansion)
     return ValidSpec(sweep.name, sweep.path, bounds.trials, bounds.rounds, bounds.size)
+
+
+def method_warnings(parsed: ParsedSpec, search: AdaptiveSearch | None) -> Iterator[Problem]:
+    """Warn if the library of the search's method is not installed here, or if its model does not take the space."""
+    warning = partial(parsed.source.problem, severity=Severity.WARNING)
+    if search is not None and (missing := missing_library(search)):
+        yield warning(str(missing), "method", code="library-missing", hint=missing.hint)
+    if search is not None and (excess := find_excess(search)):
+        message = f"every round will be drawn at random, because {excess}"
+        yield warning(message, "method", code="model-size", hint="method: tpe takes any number of values")

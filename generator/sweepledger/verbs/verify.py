@@ -8,7 +8,8 @@ are listed and a commit that changed results has no valid signature.
 # It reads files and signatures, not messages and trailers of commits, so that a merge, a squash or a rebase
 # changes only who has signed.
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -27,17 +28,30 @@ from sweepledger.commands.repository import at_commit, catalog, pushed
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.verification import batch_audit
 from sweepledger.commands.verification.batch_audit import BatchAudit
-from sweepledger.commands.verification.commit_audit import SignatureAudit, audit_paths, audit_signatures
 from sweepledger.commands.verification.file_diff import FileDifference, file_differences
 from sweepledger.commands.verification.rebuild import rebuild_results, recorded_batches
 from sweepledger.errors import IdleError, RepositoryError, SpecError, StorageError, UsageError
 from sweepledger.problems import Problem, Severity
+from sweepledger.render.platform import flux
 from sweepledger.repo import batches, files
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
-from sweepledger.repo.git import UNSHALLOW, Entry, Repository, commits, uncommitted_paths
-from sweepledger.results.paths import LAPTOP_WARNING, RESULTS, results_folder
-from sweepledger.structs.names import LOCK_FILE, SPECS, is_sweep_name
+from sweepledger.repo.git import (
+    UNSHALLOW,
+    CommitSignature,
+    Entry,
+    Repository,
+    commit_signatures,
+    commits,
+    uncommitted_paths,
+)
+from sweepledger.results.paths import LAPTOP_WARNING, RECORDS, RESULTS, batch_of_records, results_folder
+from sweepledger.structs.names import LOCK_FILE, SPECS, is_sweep_name, split_batch_name
 from sweepledger.structs.settings import Settings
+
+LOCK = re.compile(rf"{ACTIVE}/[^/]+/{LOCK_FILE}")
+GONE = "0" * 40
+PARTS = 3
+"""Number of parts of `overlays/active/<batch>`; the path of a file has more."""
 
 
 def verify(
@@ -85,6 +99,27 @@ class VerificationState(StrEnum):
     """They follow from the records; no signature shows who wrote these."""
     LAPTOP = "laptop"
     """They follow from the records; some are of batches made on a laptop, which nobody signs. All others are signed."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnsignedChange:
+    """A commit that changed results without a listed key's signature, or a path whose content no signed commit has."""
+
+    commit: str | None
+    path: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureAudit:
+    """The signatures of the commits that changed some files."""
+
+    commits: int
+    """Commits that changed them."""
+    signed: int
+    unsigned: tuple[UnsignedChange, ...]
+    laptop: int = 0
+    """Unsigned commits that bring records of batches marked as made on a laptop, and of no other batch."""
 
 
 @dataclass(frozen=True)
@@ -161,9 +196,7 @@ def verify_results(
     repository = workspace.repository
     if repository.is_shallow:
         raise RepositoryError("this clone is shallow, so who made its records is unknown", hint=UNSHALLOW)
-    commit = repository.commit(revision or "HEAD")
-    if commit is None:
-        raise UsageError(f"{revision or 'HEAD'} is not a commit", hint="try a branch, a tag or HEAD~1")
+    commit = workspace.commit(revision or "HEAD")
     stored = batches.in_commit(repository, commit)
     present = {batch.sweep for batch in stored if not batch.is_active} | _results_folders(workspace, commit)
     names = (
@@ -198,34 +231,21 @@ def verify_since(
     Raises UsageError for a revision that does not exist.
     """
     repository = workspace.repository
-    names = {name: repository.commit(name) for name in (since, revision or "HEAD")}
-    for name, commit in names.items():
-        if commit is None:
-            raise UsageError(f"{name} is not a commit", hint="try a branch, a tag or HEAD~1")
-    before, until = (names[name] or "" for name in (since, revision or "HEAD"))
+    before, until = workspace.commit(since), workspace.commit(revision or "HEAD")
     touched, stray = audit_paths(repository, before, until)
     stray = (*stray, *_forged_batches(repository, before, until))
     lines = _signers(workspace, before, signers)  # a change of the keys is verified with the earlier keys
     stored = batches.in_commit(repository, until)
     verifying = _Verification(workspace, until, stored, lines, with_work_tree=False)
-    changed = tuple(
-        verification for verification in map(verifying.sweep, touched) if verification is not None
-    )
+    changed = tuple(filter(None, map(verifying.sweep, touched)))
     return Verification(until, len(lines), changed, stray)
 
 
 def _forged_batches(repository: Repository, since: str, until: str) -> Iterator[FileDifference]:
     """Yield what differs in batches of `until`, as each came after `since`, from those that the generator writes."""
     listed = repository.run(
-        *(
-            "log",
-            "--first-parent",
-            "-m",
-            "--no-renames",
-            "--diff-filter=A",
-            "--name-only",
-            "--format=commit %H",
-        ),
+        *("log", "--first-parent", "-m", "--no-renames", "--diff-filter=A"),
+        *("--name-only", "--format=commit %H"),
         *(f"{since}..{until}", "--", f":(glob){ACTIVE}/*/{LOCK_FILE}"),
     )
     present = {batch.name for batch in batches.in_commit(repository, until)}
@@ -393,3 +413,123 @@ def _sweep_lines(verdict: Verification) -> Iterator[RenderableType]:
         yield Text(
             "  hint: list the collector's key under `signers` in sweepledger.yaml, or pass known keys with --signers"
         )
+
+
+def audit_signatures(
+    repository: Repository,
+    commit: str,
+    entries: Mapping[str, Entry],
+    folder: str,
+    signers: Iterable[str],
+    *,
+    marked: Collection[str] = (),
+) -> SignatureAudit:
+    """Check every commit of a history that changed a results folder, and the current content of its files.
+
+    `marked` are batches that are made on a laptop: nobody signs what only adds their records.
+    """
+    changes = commit_signatures(repository, None, commit, [f"{folder}/"], signers=signers)
+    signed = sum(change.is_signed for change in changes)
+    first = {path: change for change in changes for path in change.paths}  # the oldest comes last
+    laptop = [
+        change for change in changes if not change.is_signed and _only_adds(change, first, folder, marked)
+    ]
+    unsigned = [
+        UnsignedChange(change.id, change.paths[0], "is signed by no listed key")
+        for change in changes
+        if not change.is_signed and change not in laptop
+    ]
+    rolled = _rolled_back(repository, changes, entries) if not unsigned else ()
+    return SignatureAudit(len(changes), signed, (*unsigned, *rolled), len(laptop))
+
+
+def _only_adds(
+    change: CommitSignature, first: Mapping[str, CommitSignature], folder: str, marked: Collection[str]
+) -> bool:
+    """Return whether a commit changes no records but adds those of marked batches; reports follow from records."""
+    records = [path for path in change.paths if path.startswith(f"{folder}/{RECORDS}/")]
+    return bool(records) and all(
+        batch_of_records(path) in marked and first[path] is change for path in records
+    )
+
+
+def _rolled_back(
+    repository: Repository, changes: Sequence[CommitSignature], entries: Mapping[str, Entry]
+) -> Iterator[UnsignedChange]:
+    """Yield the files that a merge set back to an older version: no commit shows this as a change."""
+    newest: dict[str, CommitSignature] = {}
+    for change in reversed(changes):
+        newest |= dict.fromkeys(change.blobs, change)
+    for path in sorted(newest.keys() | entries.keys()):
+        blob = entries[path].id if path in entries else None
+        last = newest.get(path)
+        if last is not None and _blob_after(last, path) == blob:
+            continue
+        others = [change for change in changes if path in change.blobs and _blob_after(change, path) == blob]
+        if last is None or not any(not repository.contains(last.id, change.id) for change in others):
+            yield UnsignedChange(
+                last.id if last else None, path, "is not what the last signed commit left there"
+            )
+
+
+def _blob_after(change: CommitSignature, path: str) -> str | None:
+    blob = change.blobs[path]
+    return blob if blob.strip("0") else None
+
+
+def audit_paths(
+    repository: Repository, since: str, until: str
+) -> tuple[tuple[str, ...], tuple[FileDifference, ...]]:
+    """Check every commit since another that changes `results/`; in a merge, files that equal no parent's.
+
+    Return the sweeps whose results changed, and the changes that a results commit must not make.
+    """
+    sweeps: set[str] = set()
+    stray: set[FileDifference] = set()
+    for change in commit_signatures(repository, since, until, (), signers=()):
+        named = {path.split("/")[1] for path in change.paths if path.startswith(f"{RESULTS}/")}
+        if named:
+            sweeps |= named
+            stray.update(_stray_paths(repository, change, sorted(named)))
+    return tuple(sorted(filter(is_sweep_name, sweeps))), tuple(sorted(stray))
+
+
+def _stray_paths(
+    repository: Repository, change: CommitSignature, sweeps: list[str]
+) -> Iterator[FileDifference]:
+    commit = change.id[:12]
+    if len(sweeps) > 1 or not is_sweep_name(sweeps[0]):
+        message = f"commit {commit} must record one sweep, got {', '.join(map(repr, sweeps[:3]))}"
+        yield FileDifference(RESULTS, "", "", message)
+        return
+    active = repository.files(f"{change.id}^", ACTIVE) if repository.commit(f"{change.id}^") else {}
+    locks = [path for path, identity in change.blobs.items() if LOCK.fullmatch(path) and identity != GONE]
+    added = {path.split("/")[2] for path in locks if path not in active}
+    for path, identity in sorted(change.blobs.items()):
+        if path.startswith(f"{RESULTS}/") or _is_move(path, identity, sweeps[0], active, added):
+            continue
+        message = f"commit {commit} records {sweeps[0]} and must not touch this file"
+        yield FileDifference(path, "", "", message)
+
+
+def _is_move(
+    path: str, identity: str, sweep: str, active: Mapping[str, Entry], added: Collection[str]
+) -> bool:
+    """Return whether a change belongs to an unchanged move of a batch to `archive/`, or to one in `added`.
+
+    `verify_since` compares what an added batch contains.
+    """
+    if announced := flux.BATCH_FILE.fullmatch(path):
+        return _is_batch_of(announced[1], sweep) and (identity == GONE or announced[1] in added)
+    parts = path.split("/")
+    if len(parts) <= PARTS or not _is_batch_of(parts[2], sweep):
+        return False
+    if "/".join(parts[:2]) == ACTIVE:
+        return identity == GONE or parts[2] in added
+    before = active.get("/".join([ACTIVE, *parts[2:]]))
+    return "/".join(parts[:2]) == ARCHIVE and before is not None and before.id == identity
+
+
+def _is_batch_of(batch: str, sweep: str) -> bool:
+    parts = split_batch_name(batch)
+    return parts is not None and parts[0] == sweep

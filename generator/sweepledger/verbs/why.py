@@ -28,7 +28,6 @@ from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import GeneratorError, SpecError, UsageError
 from sweepledger.formats.record_json import format_time
 from sweepledger.formats.summary_csv import SummaryRow
-from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import last_update
 from sweepledger.structs.names import SPECS, SUFFIX
 from sweepledger.structs.record import Status
@@ -134,16 +133,15 @@ def _sweep_explanations(observer: BatchObserver, sweep: str) -> Iterator[BatchEx
     if unlisted:
         yield BatchExplanation(None, unlisted)
     active = [batch for batch in stored if batch.is_active]
-    due = [batch for batch in stored if not batch.is_active and _is_unrecorded(observer, batch)]
+    root = observer.workspace.root
+    due = [
+        batch for batch in stored if not batch.is_active and not batch_records.read_records_files(root, batch)
+    ]
     if not active and not due and not unlisted:
         ended = {entry.batch for entry in observer.lost(sweep).values()}
         due = [batch for batch in stored if batch.name in ended]
     for batch in active or due or ([] if unlisted else stored[-1:]):
         yield observer.explain(batch)
-
-
-def _is_unrecorded(observer: BatchObserver, batch: StoredBatch) -> bool:
-    return not batch_records.read_records_files(observer.workspace.root, batch)
 
 
 def _unlisted(observer: BatchObserver, sweep: str) -> Iterator[TrialCauses]:

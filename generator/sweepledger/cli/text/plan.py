@@ -1,15 +1,18 @@
-"""The output of `plan` as text, and the phrases that it shares with Markdown."""
+"""The output of `plan` as text, and as a comment on a pull request, of limited size.
 
-from collections.abc import Iterable, Iterator
+A comment quotes text from a spec, and names of files, as code, so that `@name` does not notify a user.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from sweepledger.cli.response import SHORT_COMMIT
+from sweepledger.cli.response import SHORT_COMMIT, has_errors
 from sweepledger.cli.text import values
-from sweepledger.cli.text.search_space import round_sizes_text, search_space_table
+from sweepledger.cli.text.search_space import parameter_rows, round_sizes_text, search_space_table
 from sweepledger.cli.text.style import new_table
 from sweepledger.cli.text.values import (
     amount_text,
@@ -20,7 +23,6 @@ from sweepledger.cli.text.values import (
     timeout_text,
     value_text,
 )
-from sweepledger.commands.plan import Planned
 from sweepledger.plan import (
     BudgetUnit,
     CodeChange,
@@ -29,10 +31,10 @@ from sweepledger.plan import (
     Difference,
     Discrepancy,
     DurationSource,
-    FileChange,
     Forecast,
     Histogram,
     ParameterCoverage,
+    Planned,
     PodDisk,
     PoolUsage,
     Quantiles,
@@ -42,8 +44,8 @@ from sweepledger.plan import (
     UnreadableSpec,
     ValueCounts,
 )
-from sweepledger.problems import list_names
-from sweepledger.results.display import format_number, one_line
+from sweepledger.problems import Problem, list_names
+from sweepledger.results.display import escape_markdown, format_number, markdown_code, one_line
 from sweepledger.structs import node_pool
 from sweepledger.structs.domain import Choice, Constant
 from sweepledger.structs.node_pool import Pool
@@ -73,6 +75,15 @@ CHANGED_FILES = 5
 """Files of the code that are named."""
 FEW_TRIALS = 5
 """Added trials, and removed trials, that are shown."""
+
+COMMENT_BYTES = 60 * 1024
+"""GitHub accepts 65,536 characters in a comment; the workflow may add a few."""
+
+RESERVED_BYTES = 200
+"""Bytes for the line that states what was cut."""
+
+MOST_ROWS = 50
+"""Rows of one table or list."""
 
 
 def shorten(text: str, most: int = LONGEST_LINE) -> str:
@@ -204,12 +215,11 @@ def code_text(change: CodeChange) -> str:
     )
     if change.files is None:
         return f"{after}; this clone lacks one version: `git fetch --unshallow`"
-    names = [f"{one_line(file.path)} {_lines_text(file)}" for file in change.files]
+    names = [
+        one_line(file.path) + (" (not text)" if file.added is None else f" +{file.added} -{file.removed}")
+        for file in change.files
+    ]
     return f"{after}: {count_text(len(change.files), 'file')}: {list_names(names, CHANGED_FILES)}"
-
-
-def _lines_text(file: FileChange) -> str:
-    return "(not text)" if file.added is None else f"+{file.added} -{file.removed}"
 
 
 def _short_digest(text: str) -> str:
@@ -392,21 +402,17 @@ def _review_parts(review: Review, planned: Planned) -> Iterator[RenderableType]:
 
 def _expanded_parts(review: Review) -> Iterator[RenderableType]:
     """Yield counts, coverage and trials, which only a static method has before its results."""
-    yield _count_table(review.design)
+    design = review.design
+    table = new_table("  method", "candidates", "rejected", "duplicates", "kept", "accepted")
+    counts = (design.candidates, design.rejected, design.duplicates, design.kept)
+    table.add_row(f"  {design.method}", *(f"{count:,}" for count in counts), percent_text(design.acceptance))
+    yield table
     yield from _constraint_lines(review)
     if review.coverage.parameters:
         yield _parameter_table(review.coverage.parameters)
     if review.coverage.constants:
         yield Text(f"  fixed  {short_configuration(review.coverage.constants)}")
     yield _trial_table([("first", review.first), ("last", review.last)])
-
-
-def _count_table(design: DesignReview) -> Table:
-    table = new_table("  method", "candidates", "rejected", "duplicates", "kept", "accepted")
-    counts = (design.candidates, design.rejected, design.duplicates, design.kept)
-    acceptance = percent_text(design.acceptance)
-    table.add_row(f"  {design.method}", *(f"{count:,}" for count in counts), acceptance)
-    return table
 
 
 def _constraint_lines(review: Review) -> Iterator[Text]:
@@ -419,19 +425,14 @@ def _constraint_lines(review: Review) -> Iterator[Text]:
 def _parameter_table(parameters: Iterable[ParameterCoverage]) -> Table:
     table = new_table("  parameter", "trials", "values", "")
     for parameter in parameters:
-        table.add_row(
-            Text(f"  {parameter_name(parameter)}"),
-            f"{parameter.present:,}",
-            _values_cell(parameter),
-            Text(parameter_notes(parameter), "dim"),
-        )
+        values = parameter.values
+        if isinstance(values, Histogram):
+            cell = f"{histogram_text(values)}  {range_text(values)}"
+        else:
+            cell = "  ".join(value_counts(values))
+        name, notes = Text(f"  {parameter_name(parameter)}"), Text(parameter_notes(parameter), "dim")
+        table.add_row(name, f"{parameter.present:,}", Text(cell), notes)
     return table
-
-
-def _values_cell(parameter: ParameterCoverage) -> Text:
-    if isinstance(parameter.values, Histogram):
-        return Text(f"{histogram_text(parameter.values)}  {range_text(parameter.values)}")
-    return Text("  ".join(value_counts(parameter.values)))
 
 
 def _trial_table(groups: Iterable[tuple[str, Iterable[Trial]]]) -> Table:
@@ -531,3 +532,136 @@ def _amount(amount: float) -> str:
 
 def _duration_interval(interval: Quantiles) -> str:
     return duration_range_text(interval.low, interval.high)
+
+
+def plan_comment(planned: Planned) -> str:
+    """Return the review of each changed sweep, then the names of unchanged sweeps."""
+    lines = list(_problems("##", planned.problems))
+    lines += [line for review in planned.reviews for line in _review(review, planned)]
+    if planned.unchanged:
+        lines += [f"Unchanged: {shorten(', '.join(planned.unchanged))}.", ""]
+    return fit_comment(lines or ["There is no sweep yet.", ""])
+
+
+def fit_comment(lines: Sequence[str]) -> str:
+    """Return as many lines as fit a comment, and the number of the others."""
+    sizes = [len(line.encode()) + 1 for line in lines]
+    kept, used = 0, 0
+    if sum(sizes) <= COMMENT_BYTES:
+        return "\n".join(lines)
+    while used + sizes[kept] <= COMMENT_BYTES - RESERVED_BYTES:
+        used += sizes[kept]
+        kept += 1
+    cut = f"… {len(lines) - kept:,} more lines were cut; `sweep plan` shows them."
+    return "\n".join([*lines[:kept], "", cut, ""])
+
+
+def _review(review: Review, planned: Planned) -> Iterator[str]:
+    yield from (f"## {escape_markdown(review.sweep.name)}: {sweep_size(review)}", "")
+    if review.sweep.description:
+        yield from (markdown_code(shorten(review.sweep.description)), "")
+    batch = f"; batch `{review.batch}`" if review.batch else ""
+    yield from (f"{trial_counts(review)}{batch}.", "")
+    # Files of the code have any names, `@name` among them.
+    rows = (
+        f"| {label} | {markdown_code(text) if label == 'code' else escape_markdown(text)} |"
+        for label, text in summary_rows(review, planned)
+    )
+    yield from _table("| ", rows)
+    if review.unlocked:
+        reason = markdown_code(shorten(review.unlocked))
+        yield from (f"Trials count as new and ids may change: {reason}.", "")
+    if review.outdated:
+        yield from (f"{escape_markdown(outdated_text(review))}.", "")
+    if review.further_rounds is not None:
+        rows = (
+            f"| {markdown_code(shorten(name))} | {markdown_code(shorten(text))} |"
+            for name, text in parameter_rows(review.sweep.design)
+        )
+        yield from ("### Search space", "")
+        yield from _table("parameter | values", rows)
+    else:
+        yield from _counts(review.design)
+        coverage = review.coverage
+        if coverage.parameters:
+            yield from ("### Coverage", "")
+            yield from _table("parameter | trials | values | ", map(_parameter_row, coverage.parameters))
+        if coverage.constants:
+            yield from (f"Fixed: {markdown_code(short_configuration(coverage.constants))}.", "")
+        yield from ("### Trials", "")
+        ends = (("first", review.first), ("last", review.last))
+        rows = (_row(label * (index == 0), trial) for label, end in ends for index, trial in enumerate(end))
+        yield from _table(" | trial | values", rows)
+    if planned.base is not None and has_changed_spec(review):
+        yield from _change(review, planned.base)
+    yield from _problems("###", review.problems)
+
+
+def _problems(level: str, problems: Sequence[Problem]) -> Iterator[str]:
+    if problems:
+        yield from (f"{level} {'Problems' if has_errors(problems) else 'Warnings'}", "")
+        yield from _first_rows(f"- {markdown_code(shorten(str(problem)))}" for problem in problems)
+        yield ""
+
+
+def _counts(design: DesignReview) -> Iterator[str]:
+    row = (
+        f"| {design.method} | {design.candidates:,} | {design.rejected:,} | {design.duplicates:,} "
+        f"| {design.kept:,} | {percent_text(design.acceptance)} |"
+    )
+    yield from ("### Candidates", "")
+    yield from _table("method | candidates | rejected | duplicates | kept | accepted", [row])
+    remarks = [
+        f"- {rejection_text(rejection)} {markdown_code(shorten(rejection.text))}"
+        for rejection in design.constraints
+    ]
+    if design.discrepancy:
+        remarks.append(f"- {discrepancy_text(design.discrepancy)}")
+    yield from _first_rows(remarks)
+    yield from [""] * bool(remarks)
+
+
+def _parameter_row(parameter: ParameterCoverage) -> str:
+    name = markdown_code(parameter_name(parameter))
+    notes = escape_markdown(parameter_notes(parameter))
+    values = parameter.values
+    if isinstance(values, Histogram):
+        text = f"`{histogram_text(values)}` {range_text(values)}"
+    else:
+        text = ", ".join(map(markdown_code, value_counts(values)))
+    return f"| {name} | {parameter.present:,} | {text} | {notes} |"
+
+
+def _change(review: Review, base: str) -> Iterator[str]:
+    change = review.difference
+    commit = f"`{base[:SHORT_COMMIT]}`"
+    yield from ("### Difference", "")
+    yield from (f"Spec compared with {commit}: {escape_markdown(change_text(review))}.", "")
+    if isinstance(change, Difference) and change.former is not None and not change.is_empty:
+        yield from _table(
+            " | trial | values", [*_few("added", change.added), *_few("removed", change.removed)]
+        )
+
+
+def _few(sign: str, trials: Sequence[Trial]) -> Iterator[str]:
+    yield from (_row(sign, trial) for trial in trials[:FEW_TRIALS])
+    if len(trials) > FEW_TRIALS:
+        yield f"| {sign} | … | {len(trials) - FEW_TRIALS:,} more |"
+
+
+def _row(label: str, trial: Trial) -> str:
+    return f"| {label} | `{trial.id}` | {markdown_code(trial_values(trial))} |"
+
+
+def _table(headings: str, rows: Iterable[str]) -> Iterator[str]:
+    yield f"| {headings} |"
+    yield "|" + " --- |" * (headings.count("|") + 1)
+    yield from _first_rows(rows)
+    yield ""
+
+
+def _first_rows(rows: Iterable[str]) -> Iterator[str]:
+    lines = list(rows)
+    yield from lines[:MOST_ROWS]
+    if len(lines) > MOST_ROWS:
+        yield from ("", f"… {len(lines) - MOST_ROWS:,} more")

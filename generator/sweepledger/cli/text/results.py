@@ -32,7 +32,11 @@ def results_text(ranked: RankedTrials) -> tuple[RenderableType, ...]:
 
     Only eligible trials have a rank; the others have the reason.
     """
-    names = [name for name in ranked.table.parameters if _varies(name, ranked.table.rows)]
+    names = [
+        name
+        for name in ranked.table.parameters
+        if len({_parameter_cell(row, name) for row in ranked.table.rows}) > 1
+    ]
     metrics = (ranked.column, *ranked.others)
     batch = ["batch"] * (len({row.batch for row in ranked.table.rows}) > 1)
     not_ranked = ["not ranked"] * any(ranked.barred)
@@ -124,7 +128,3 @@ def _unique_headings(metrics: Sequence[str], parameters: Iterable[str]) -> Itera
 
 def _parameter_cell(row: SummaryRow, name: str) -> str:
     return value_text(row.assignment[name]) if name in row.assignment else ""
-
-
-def _varies(name: str, rows: Iterable[SummaryRow]) -> bool:
-    return len({_parameter_cell(row, name) for row in rows}) > 1

@@ -164,13 +164,6 @@ class ClusterObserver:
         return attempts
 
 
-def _require_active(target: Target, names: AbstractSet[str]) -> None:
-    active = {batch.name for batch in batches.active_in_commit(target.repository, target.tip())}
-    if unknown := sorted(names - active):
-        listed = ", ".join(sorted(active)) or "none"
-        raise UsageError(f"no active batch {unknown[0]!r} is committed", hint=f"active batches: {listed}")
-
-
 def collect_from_state(
     target: Target, results: Path, state: Path, *, over: AbstractSet[str] = frozenset()
 ) -> Collection:
@@ -180,7 +173,10 @@ def collect_from_state(
     Raises UsageError if one is not active, RepositoryError, StorageError.
     """
     if over:
-        _require_active(target, over)
+        active = {batch.name for batch in batches.active_in_commit(target.repository, target.tip())}
+        if unknown := sorted(over - active):
+            hint = f"active batches: {', '.join(sorted(active)) or 'none'}"
+            raise UsageError(f"no active batch {unknown[0]!r} is committed", hint=hint)
     known = batch_conditions(state) if state.is_dir() else None
     ended = {batch for batch, condition in (known or {}).items() if condition} | over
     failures: tuple[RepositoryError, ...] = ()

@@ -1,7 +1,7 @@
 """The results commit of a sweep: records, summary and report; ended batches move to the archive."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -161,7 +161,11 @@ def commit_results(
     done: list[ResultsCommit] = []
     for sweep in sorted({late_or_new.batch.sweep for late_or_new in now.values()}):
         try:
-            done += _commit_sweep(target, sweep, now)
+            of_sweep = {name: read for name, read in now.items() if read.batch.sweep == sweep}
+            recording = _Recording(target, of_sweep, sweep)
+            commit, made = _commit_accepted(target, recording, results_folder(sweep))
+            if commit is not None and made is not None:
+                done.append(replace(made, commit=commit))
         except UnreadableError as error:
             failures.append(error)
         except RepositoryError as error:
@@ -255,16 +259,6 @@ class _AttemptsReader:
         if self.complete is not None:
             return self.complete(read)
         return read if name in self.ended or read.is_settled() else None
-
-
-def _commit_sweep(target: Target, sweep: str, now: Mapping[str, BatchAttempts]) -> Iterator[ResultsCommit]:
-    """Make the results commit of a sweep, if there is anything to record. Raises RepositoryError."""
-    attempts = {name: read for name, read in now.items() if read.batch.sweep == sweep}
-    recording = _Recording(target, attempts, sweep)
-    folder = results_folder(sweep)
-    commit, made = _commit_accepted(target, recording, folder)
-    if commit is not None and made is not None:
-        yield replace(made, commit=commit)
 
 
 def results_change(

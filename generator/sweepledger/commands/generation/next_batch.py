@@ -6,7 +6,7 @@ Refuses to plan over generated files that were edited by hand.
 import difflib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Any, Self
 
 from sweepledger import search, storage
 from sweepledger.commands.generation import spec_change
@@ -129,7 +129,8 @@ class SearchProposal:
             source = EvidenceSource(self.workspace.repository, results, batches=tuple(self.merged))
             stop = source.stop(self.sweep, self.program.digest)
             request = BatchRequest(self.sweep, self.program, due, parents=parents, stop=stop)
-            return NextBatch(listed, due, self._rendered(request))
+            overlay = build_overlay(request, self.merged, self._ground.bases, self.workspace.settings)
+            return NextBatch(listed, due, overlay)
         if not propose:
             return NextBatch(listed, (), None)
         step, kept = self._next_step()
@@ -170,9 +171,6 @@ class SearchProposal:
     @property
     def _ground(self) -> RenderInputs:
         return RenderInputs(self.program, read_bases(self.workspace.root), self.workspace.settings)
-
-    def _rendered(self, request: BatchRequest) -> Overlay:
-        return build_overlay(request, self.merged, self._ground.bases, self.workspace.settings)
 
     def _evidence(self) -> RoundEvidence:
         """Read the evidence from HEAD if it contains the base commit: other evidence to start from may be new there.
@@ -230,6 +228,18 @@ class Generated:
     def is_pending(self) -> bool:
         """Return whether `sweep generate` would write anything."""
         return not self.is_written or bool(self.stale) or bool(self.running)
+
+    def as_data(self) -> dict[str, Any]:
+        """Return what was written, or would be, as JSON data."""
+        return {
+            "name": self.sweep.name,
+            "trials": self.trials,
+            "known": self.known,
+            "new": self.trials - self.known,
+            "batch": self.batch.name if self.batch else None,
+            "written": bool(self.batch) and not self.is_written,
+            "removed": [stored.folder for stored in self.stale],
+        }
 
 
 def write_batches(workspace: Workspace, planned: Sequence[Generated]) -> None:
@@ -530,3 +540,10 @@ def added_files(workspace: Workspace, generated: Generated) -> dict[str, bytes]:
         **{path: b"" for path in base_files.KEEP_FILES if not (workspace.root / path).exists()},
         **batch_files(overlay, workspace.settings),
     }
+
+
+def batch_message(new: Iterable[Generated]) -> str:
+    """Return the message of the commit that adds batches."""
+    counts = {one.sweep.name: 0 if one.batch is None else one.batch.lock.trials for one in new}
+    body = "".join(f"Batch: {generated.batch.name}\n" for generated in new if generated.batch)
+    return f"generate({', '.join(counts)}): {sum(counts.values())} trials\n\n{body}"

@@ -156,7 +156,9 @@ def live_batches(
         if len(explained) < MOST_EXPLAINED and WAITING_STATES & {*states}:
             explained.append(batch.name)
             observer = observer or why.cluster_observer(workspace, kubectl, now)
-            remarks += _waiting_remarks(observer, batch)
+            for group in why.waiting_causes(observer, batch):
+                text = f"{len(group.indexes)} trial(s): {group.cause.kind}: {group.cause.text}"
+                remarks.append(Remark(batch.name, "waiting", text, group.cause.remedy))
         live[batch.name] = LiveBatch(dict(zip(trials, states, strict=True)), tuple(remarks))
     return live
 
@@ -186,13 +188,6 @@ def _batches_elsewhere(active: Iterable[StoredBatch], cluster: str | None) -> di
 WAITING_STATES = frozenset({TrialState.PENDING, TrialState.QUEUED, TrialState.ENDED})
 MOST_EXPLAINED = 20
 """Batches whose waiting trials are explained: each takes several requests, and `sweep why` explains any."""
-
-
-def _waiting_remarks(observer: why.BatchObserver, batch: StoredBatch) -> Iterator[Remark]:
-    """Yield why trials of a batch wait, as `sweep why` explains it."""
-    for group in why.waiting_causes(observer, batch):
-        text = f"{len(group.indexes)} trial(s): {group.cause.kind}: {group.cause.text}"
-        yield Remark(batch.name, "waiting", text, group.cause.remedy)
 
 
 @dataclass
@@ -395,7 +390,9 @@ def sweep_statuses(
     progress = dict(_search_progress(workspace, wanted, tip, stored))
     by_sweep = batches.by_sweep(stored)
     edits = batches.by_sweep(batch for batch in stored if batch.is_active and batch.sweep in wanted)
-    edited = dict(_edits(workspace, edits))
+    head = workspace.repository.commit("HEAD") if edits else None
+    committed = {batch.name: batch for batch in batches.active_in_commit(workspace.repository, head)}
+    edited = {sweep: tuple(_batch_edits(active, committed)) for sweep, active in edits.items()}
     index = StatusIndex.read(workspace.root, state)
     counter = replace(counter, checkout=Checkout(workspace.repository, RESULTS))
     statuses = tuple(
@@ -464,16 +461,6 @@ def _recorded_elsewhere(workspace: Workspace, tip: str | None, state: Path) -> f
     repository = Repository(mirror)
     fetched = repository.commit(tracking_ref(REMOTE, workspace.settings.branch))
     return recorded | catalog.batch_names(repository, fetched, ARCHIVE)
-
-
-def _edits(
-    workspace: Workspace, active: Mapping[str, Sequence[StoredBatch]]
-) -> Iterator[tuple[str, tuple[Problem, ...]]]:
-    """Yield the warnings for each sweep's active batches that were edited by hand, with the way back."""
-    head = workspace.repository.commit("HEAD") if active else None
-    committed = {batch.name: batch for batch in batches.active_in_commit(workspace.repository, head)}
-    for sweep, stored in active.items():
-        yield sweep, tuple(_batch_edits(stored, committed))
 
 
 def _batch_edits(active: Iterable[StoredBatch], committed: Mapping[str, StoredBatch]) -> Iterator[Problem]:
@@ -590,16 +577,15 @@ class _TrialCounter:
 
     def depends_on_files(self, batch: StoredBatch) -> bool:
         """Return whether the states of a batch's trials follow from files of the work tree and from its `view`."""
-        return not batch.is_active or (batch.name not in self.live and not self._has_records_here(batch))
+        return not batch.is_active or (
+            batch.name not in self.live and not os.path.lexists(f"{self.results}/{batch.name}")
+        )
 
     def view(self, batch: StoredBatch) -> str:
         """Return what else than files the states of its trials follow from."""
         if not batch.is_active:
             return ""
         return f"{batch.name in self.followed:d}{batch.name in self.recorded:d}"
-
-    def _has_records_here(self, batch: StoredBatch) -> bool:
-        return os.path.lexists(f"{self.results}/{batch.name}")
 
     def counts(self, rows: tuple[SummaryRow, ...]) -> tuple[Counter[str], tuple[Problem, ...]]:
         """Count the trials by state; return why those of some batches are missing."""
@@ -621,13 +607,11 @@ class _TrialCounter:
         if batch.is_active:
             live = self.live.get(batch.name)
             return self._local_states(batch) if live is None else live.states.items()
-        if self._is_pending(batch):
+        if not (
+            self.root / batch_records.records_file(batch)
+        ).is_file():  # it was cancelled, and is not recorded yet
             return ((row.trial, TrialState.CANCELLED) for row in batch.rows)
         return ((row.trial, TrialState.MISSING) for row in batch.rows if listed < batch.lock.trials)
-
-    def _is_pending(self, batch: StoredBatch) -> bool:
-        """Return whether an archived batch was cancelled, and is not yet recorded."""
-        return not (self.root / batch_records.records_file(batch)).is_file()
 
     def _local_states(self, batch: StoredBatch) -> Iterable[tuple[str, TrialState]]:
         """Return the states of an active batch's trials by this machine's results volume."""

@@ -106,7 +106,9 @@ class BatchObserver:
         try:
             found = self.in_cluster(batch)
         except ToolError as error:
-            found = (TrialCauses(_unread(error), tuple(range(lock.trials))),)
+            text = f"it is merged; the cluster cannot be read: {error}"
+            unread = WaitCause(CauseKind.UNKNOWN, text, error.hint or "")
+            found = (TrialCauses(unread, tuple(range(lock.trials))),)
         return BatchExplanation(batch.name, found, ids)
 
     def lost(self, sweep: str) -> dict[str, LostTrial]:
@@ -282,12 +284,6 @@ def _elsewhere(sweep: str, cluster: str | None) -> WaitCause:
     look = f"`sweep why {sweep} --in {cluster}`, with the kubectl context of that cluster"
     return WaitCause(
         CauseKind.UNKNOWN, f"it is merged and runs in cluster {cluster}, which was not read", look
-    )
-
-
-def _unread(error: ToolError) -> WaitCause:
-    return WaitCause(
-        CauseKind.UNKNOWN, f"it is merged; the cluster cannot be read: {error}", error.hint or ""
     )
 
 

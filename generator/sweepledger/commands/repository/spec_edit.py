@@ -6,13 +6,15 @@ from functools import cached_property, partial
 
 from sweepledger import spec
 from sweepledger.commands.repository.stored_batches import StoredBatches, with_recorded
-from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.reader.yaml_edit import append_item, set_value
+from sweepledger.render.platform import flux
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.repo.git import uncommitted_paths
+from sweepledger.repo.git import Change, uncommitted_paths
 from sweepledger.spec import ParsedSpec
+from sweepledger.structs.record import Status
 from sweepledger.structs.sweep import Sweep
 
 
@@ -134,3 +136,55 @@ class SpecEdit:
         if isinstance(parsed, tuple):
             raise SpecError(parsed)
         return parsed, text.encode()
+
+
+@dataclass(frozen=True)
+class BatchesChange:
+    """A commit that changes batches of a sweep."""
+
+    sweep: str
+    batches: tuple[str, ...]
+    trials: int
+    commit: str
+
+
+def commit_batches(
+    workspace: Workspace, make: Callable[[str], tuple[Change, tuple[StoredBatch, ...]]]
+) -> BatchesChange:
+    """Commit on HEAD the change of some batches that `make` computes from it. Raises as Target.commit does."""
+    commit, chosen = Target(workspace.repository).commit(make)
+    assert commit is not None
+    assert chosen is not None
+    names = tuple(batch.name for batch in chosen)
+    return BatchesChange(chosen[0].sweep, names, sum(batch.lock.trials for batch in chosen), commit)
+
+
+def cancellation(edit: SpecEdit, chosen: tuple[StoredBatch, ...], *, replace: bool) -> Change:
+    """Return the change that cancels batches; with `replace` the spec requests their unfinished trials again."""
+    retries = [
+        ("retry", {"batch": batch.name, "only": [str(Status.CANCELLED)]})
+        for batch in chosen
+        if replace
+        and not any(
+            retry.batch == batch.name and Status.CANCELLED in retry.statuses for retry in edit.sweep.retry
+        )
+    ]
+    unnamed = [batch for batch in chosen if batch.name not in edit.sweep.cancel]
+    _, text = edit.append(*(("cancel", batch.name) for batch in unnamed), *retries)
+    folders = {batch.folder for batch in edit.committed}
+    # A batch that HEAD has archived already, for which the spec lost its entry, is only named again.
+    moves, written, left = batches.archiving(batch for batch in chosen if batch.folder in folders)
+    return Change(
+        message=batches_message("cancel", edit.sweep.name, chosen),
+        writes={**written, edit.sweep.path: text},
+        moves=moves,
+        removes=left | {flux.batch_file(batch.name, batch.lock.cluster) for batch in chosen},
+    )
+
+
+def batches_message(verb: str, sweep: str, chosen: tuple[StoredBatch, ...]) -> str:
+    """Return the message of a commit that changes batches."""
+    names = ", ".join(batch.name for batch in chosen)
+    trials = sum(batch.lock.trials for batch in chosen)
+    trailers = "".join(f"Batch: {batch.name}\n" for batch in chosen)
+    return f"{verb}({sweep}): {names} ({trials} trials)\n\nSweep: {sweep}\n{trailers}"

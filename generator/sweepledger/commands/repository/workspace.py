@@ -112,6 +112,12 @@ class Workspace:
             return cls(repository, Settings())
         return cls(repository, parse_settings(path, unpinned=unpinned))
 
+    def commit(self, revision: str) -> str:
+        """Return the commit of a branch, a tag or an id. Raises UsageError if there is none."""
+        if commit := self.repository.commit(revision):
+            return commit
+        raise UsageError(f"{revision!r} is not a commit", hint="try a branch, a tag or HEAD~1")
+
     def base_commit(self, base: str | None) -> str | None:
         """Resolve the base commit: `base`, else the remote's branch, else HEAD.
 

@@ -281,7 +281,8 @@ def summary_differences(
 ) -> Iterator[FileDifference]:
     """Compare tables and records of recorded batches with the summary, which is not verified itself."""
     folder = results_folder(sweep)
-    rows = _summary_rows(contents.get(f"{folder}/{SUMMARY_FILE}", b"").decode(errors="replace"))
+    lines = cells_of(contents.get(f"{folder}/{SUMMARY_FILE}", b"").decode(errors="replace"))
+    rows = [dict(zip(lines[0], cells, strict=False)) for cells in lines[1:]] if lines else []
     provenance = _provenance_batches(contents.get(f"{folder}/{PROVENANCE_FILE}", b""))
     for batch in done:
         yield from _table_differences(batch, rows)
@@ -382,8 +383,3 @@ def _provenance_batches(content: bytes) -> Mapping[str, Any]:
     except (ValueError, RecursionError, KeyError, TypeError):
         return {}
     return batches if isinstance(batches, dict) else {}
-
-
-def _summary_rows(text: str) -> list[dict[str, str]]:
-    lines = cells_of(text)
-    return [dict(zip(lines[0], cells, strict=False)) for cells in lines[1:]] if lines else []

@@ -129,7 +129,9 @@ def _lines(result: Bootstrapped) -> list[str]:
     lines = [*(changes or ["nothing to write: all files are up to date"]), *kept]
     if result.former_url:
         lines += _former_owner(result, result.former_url)
-    lines += _manual_steps(result) if changes else [_required_secrets(result)]
+    secrets = ", ".join(dict.fromkeys(f"{secret.namespace}/{secret.name}" for secret in result.secrets))
+    how = "--format json prints the commands; `sweep cluster doctor` checks them"
+    lines += _manual_steps(result) if changes else [f"required Secrets: {secrets} ({how})"]
     if result.undeclared:
         lines += _undeclared(result)
     if result.gaps:
@@ -203,10 +205,3 @@ def _manual_steps(result: Bootstrapped) -> list[str]:
     ]
     lines += ["", "Add reviewers of files that decide where and how code runs, as lines of CODEOWNERS:"]
     return [*lines, *(f"  {line}" for line in result.owners)]
-
-
-def _required_secrets(result: Bootstrapped) -> str:
-    secrets = ", ".join(dict.fromkeys(f"{secret.namespace}/{secret.name}" for secret in result.secrets))
-    return (
-        f"required Secrets: {secrets} (--format json prints the commands; `sweep cluster doctor` checks them)"
-    )

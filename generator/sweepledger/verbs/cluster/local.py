@@ -8,9 +8,8 @@ from typing import Annotated
 
 import typer
 
-from sweepledger.cli import response
 from sweepledger.cli.options import BranchOption, FormatOption, RemoteOption, StateOption, WithoutGpuOption
-from sweepledger.cli.response import Format, Response
+from sweepledger.cli.response import Format, Response, current_folder
 from sweepledger.cli.text.progress import show_events
 from sweepledger.commands import local as engine
 from sweepledger.commands.repository.workspace import Workspace
@@ -30,19 +29,16 @@ def local(
     branch: BranchOption = None,
     state: StateOption = None,
     form: FormatOption = Format.TEXT,
-) -> None:
-    def work() -> Response:
-        workspace = Workspace.find(response.current_folder())
-        options = engine.Options(
-            url=workspace.remote_url(remote),
-            branch=branch or workspace.settings.branch,
-            followed=f"{remote or workspace.remote}/{branch or workspace.settings.branch}",
-            workspace=workspace,
-            state=create_state(workspace.repository, state),
-            once=once,
-            jobs=jobs,
-            without_gpu=without_gpu,
-        )
-        return show_events(engine.local(options), form, is_remote=True)
-
-    response.respond("cluster local", form, work)
+) -> Response:
+    workspace = Workspace.find(current_folder())
+    options = engine.Options(
+        url=workspace.remote_url(remote),
+        branch=branch or workspace.settings.branch,
+        followed=f"{remote or workspace.remote}/{branch or workspace.settings.branch}",
+        workspace=workspace,
+        state=create_state(workspace.repository, state),
+        once=once,
+        jobs=jobs,
+        without_gpu=without_gpu,
+    )
+    return show_events(engine.local(options), form, is_remote=True)

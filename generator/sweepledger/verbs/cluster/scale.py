@@ -10,9 +10,8 @@ import typer
 
 from sweepledger.cli.options import BatchOption, SweepArgument
 from sweepledger.cli.response import Response, current_folder
-from sweepledger.commands import cancel as batches
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.verbs.cluster.pause import change_response
+from sweepledger.verbs.cluster.pause import change_response, scale_batches
 
 
 def scale(
@@ -21,4 +20,4 @@ def scale(
     batch: BatchOption = None,
 ) -> Response:
     workspace = Workspace.find(current_folder())
-    return change_response("scaled", workspace, batches.scale(workspace, name, parallelism, batch=batch))
+    return change_response("scaled", workspace, scale_batches(workspace, name, parallelism, batch=batch))
