@@ -155,9 +155,7 @@ def test_plan_of_a_repository_without_sweeps(sandbox: Sandbox) -> None:
 
 def a_hostile_review() -> Review:
     sweep = of_parameters(
-        Parameter(HOSTILE, Choice((HOSTILE, "plain"))),
-        Parameter("x", Constant(HOSTILE)),
-        description=HOSTILE,
+        Parameter(HOSTILE, Choice((HOSTILE, "plain"))), Parameter("x", Constant(HOSTILE)), description=HOSTILE
     )
     warning = Problem(sweep.path, 1, 1, "", HOSTILE, "some-code", severity=Severity.WARNING)
     made = a_review(sweep, problems=(warning,), unlocked=HOSTILE)
@@ -442,9 +440,7 @@ def test_the_pool_shows_pods_gpus_and_price() -> None:
     assert plan.pool_usage(a_review(a_sweep()).pool_usage) == ""
 
 
-def test_a_missing_unreadable_or_renamed_sweep_at_the_base_is_reported(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_missing_or_renamed_sweep_at_the_base_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     review = a_review(a_sweep())
     problem = Problem(review.sweep.path, 1, 1, "", "wrong", "some-code")
     unreadable = replace(review, difference=UnreadableSpec(review.sweep.path, (problem,)))

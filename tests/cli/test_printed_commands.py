@@ -342,9 +342,7 @@ SITUATIONS = {
         (with_remote, generated, pushed, shallow), "verify peak", ("git fetch --unshallow",)
     ),
     "a spec of another tool": Situation(
-        (foreign_spec,),
-        "import wandb theirs.yaml --name peak --output sweeps/peak.yaml",
-        ("sweep validate",),
+        (foreign_spec,), "import wandb theirs.yaml --name peak --output sweeps/peak.yaml", ("sweep validate",)
     ),
     "a batch that was edited by hand": Situation(
         (written, generated, edited_by_hand),

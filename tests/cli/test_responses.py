@@ -207,9 +207,7 @@ def test_with_a_remote_that_is_gone(sandbox: Sandbox, form: str) -> None:
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else "",
 )
-def test_unknown_names_and_options_are_usage_errors(
-    sandbox: Sandbox, arguments: list[str], words: str, form: str
-) -> None:
+def test_unknown_words_are_wrong_usage(sandbox: Sandbox, arguments: list[str], words: str, form: str) -> None:
     sandbox.spec()
 
     refused(run_sweep(*arguments, "--format", form, cwd=sandbox.root), 2, words, form)
@@ -328,9 +326,7 @@ def unread(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else "",
 )
-def test_a_closed_pipe_does_not_change_the_exit_code(
-    sandbox: Sandbox, arguments: list[str], code: int
-) -> None:
+def test_a_closed_pipe_keeps_the_exit_code(sandbox: Sandbox, arguments: list[str], code: int) -> None:
     sandbox.spec()
     assert run_sweep(*arguments, cwd=sandbox.root).stdout
 
@@ -414,9 +410,7 @@ OF_A_CLUSTER = (
 @pytest.mark.parametrize(
     ("group", "commands"), [((), TOP), (("cluster",), OF_A_CLUSTER)], ids=["sweep", "cluster"]
 )
-def test_the_help_names_every_command_and_fits_a_terminal(
-    tmp_path: Path, group: tuple[str, ...], commands: str
-) -> None:
+def test_the_help_names_every_command(tmp_path: Path, group: tuple[str, ...], commands: str) -> None:
     shown = run_sweep(*group, "--help", cwd=tmp_path, COLUMNS="80").stdout
 
     rows = shown.partition("Commands:\n")[2].splitlines()

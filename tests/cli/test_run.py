@@ -402,12 +402,7 @@ MISTAKES: dict[str, tuple[Callable[[Path], object], tuple[str, ...], int, str]] 
         5,
         "the command './train.py' cannot be started: Permission denied",
     ),
-    "an overlay edited by hand": (
-        edited_overlay,
-        RUN,
-        3,
-        "was edited by hand; it is not overwritten:",
-    ),
+    "an overlay edited by hand": (edited_overlay, RUN, 3, "was edited by hand; it is not overwritten:"),
     "a trial that does not exist": (nothing, ("show", "t99"), 2, "no trial 't99' in any batch"),
     "a command that does not exist": (
         nothing,
@@ -510,9 +505,7 @@ def test_a_batch_pauses_after_three_failures_and_continues_when_it_is_run_again(
 @pytest.mark.parametrize(
     ("condition", "limits"), [("x > 0", "limits: {failures: 0}\n"), ("x != 3", "")], ids=["off", "one is ok"]
 )
-def test_a_batch_does_not_pause_if_the_setting_is_off_or_a_trial_is_ok(
-    lab: Path, condition: str, limits: str
-) -> None:
+def test_a_batch_with_an_ok_trial_or_no_limit_goes_on(lab: Path, condition: str, limits: str) -> None:
     count = start_counting_lab(lab, condition, limits=limits)
 
     run = run_sweep("run", "score", "-j", "1", cwd=lab)

@@ -101,10 +101,7 @@ class Cluster:
             name,
             batch,
             metadata={"name": name, "namespace": self.namespace, **metadata},
-            spec={
-                "restartPolicy": "Never",
-                "containers": [container],
-            },
+            spec={"restartPolicy": "Never", "containers": [container]},
         )
         completed = self.server.kubectl("get", "pod", name, *self.here, "--output=jsonpath={.metadata.uid}")
         return str(completed.stdout)

@@ -93,9 +93,7 @@ def test_validate_says_that_a_model_does_not_take_a_space(sandbox: Sandbox) -> N
 
 
 @pytest.mark.parametrize("command", ["run", "local", "next"])
-def test_a_command_whose_search_is_blocked_fails_with_the_reason(
-    sandbox: Sandbox, tmp_path: Path, command: str
-) -> None:
+def test_a_command_with_a_blocked_search_fails(sandbox: Sandbox, tmp_path: Path, command: str) -> None:
     begun(sandbox, size=2, rounds=3)
     hidden = without("optuna", tmp_path)
     if command == "run":
@@ -116,9 +114,7 @@ def test_a_command_whose_search_is_blocked_fails_with_the_reason(
     assert "hint: `pip install 'sweepledger[adaptive]'`" in done.stderr
 
 
-def test_a_collection_that_cannot_continue_a_search_records_it_and_fails_with_the_reason(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+def test_a_collection_that_cannot_continue_a_search_fails(sandbox: Sandbox, tmp_path: Path) -> None:
     begun(sandbox, size=2, rounds=3)
     results = tmp_path / "results"
     results.mkdir()

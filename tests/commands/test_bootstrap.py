@@ -206,9 +206,7 @@ def test_another_branch_is_set_in_the_settings_too(sandbox: Sandbox) -> None:
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_what_no_cluster_could_use_is_refused_and_nothing_is_written(
-    changes: dict[str, Any], says: str, sandbox: Sandbox
-) -> None:
+def test_a_useless_value_is_refused(changes: dict[str, Any], says: str, sandbox: Sandbox) -> None:
     with pytest.raises(UsageError, match=says) as error:
         run_bootstrap(sandbox, **changes)
 
@@ -361,9 +359,7 @@ def test_it_lists_the_objects_that_the_settings_name_and_no_file_declares(sandbo
         ("https://git.example.org/lab.git", None),
     ],
 )
-def test_an_egress_for_git_that_opens_other_ports_is_a_gap(
-    sandbox: Sandbox, url: str, words: str | None
-) -> None:
+def test_egress_for_git_to_other_ports_is_a_gap(sandbox: Sandbox, url: str, words: str | None) -> None:
     opened = (
         "{git: {cidrs: [192.0.2.4/32], ports: [443]}, api-server: {cidrs: [192.0.2.1/32], ports: [6443]}}"
     )
@@ -408,11 +404,7 @@ def push(sandbox: Sandbox, *refs: str, pusher: str = "sweep-collector") -> str:
     done = subprocess.run(
         ["git", "push", "-q", "origin", *(refs or ("main",))],
         cwd=sandbox.root,
-        env={
-            **os.environ,
-            "REMOTE_USER": pusher,
-            "PATH": f"{sandbox.remote / 'hooks'}:{os.environ['PATH']}",
-        },
+        env={**os.environ, "REMOTE_USER": pusher, "PATH": f"{sandbox.remote / 'hooks'}:{os.environ['PATH']}"},
         capture_output=True,
         text=True,
         check=False,
@@ -512,9 +504,7 @@ def test_what_a_later_commit_undoes_is_refused_all_the_same(guarded: Sandbox) ->
     assert "secret.txt" in push(guarded)
 
 
-def test_the_collector_may_push_partial_results_to_a_branch_of_their_own_and_delete_it(
-    guarded: Sandbox,
-) -> None:
+def test_the_collector_may_push_and_delete_a_branch_of_partial_results(guarded: Sandbox) -> None:
     branch = "refs/heads/progress/peak"
     guarded.write("results/peak/summary.csv", "trial\n")
     guarded.commit("Progress")
@@ -541,9 +531,7 @@ def test_the_collector_never_forces_never_deletes_and_pushes_no_other_branch(gua
     assert "forced" in push(guarded, "+main")
 
 
-def test_where_a_person_merges_the_collector_pushes_and_deletes_branches_of_results_only(
-    guarded: Sandbox,
-) -> None:
+def test_with_reviews_the_collector_pushes_branches_of_results_only(guarded: Sandbox) -> None:
     run_bootstrap(guarded, mode=ResultsMode.BRANCH)
     guarded.commit("Results by branches")
     assert push(guarded, pusher="ada") == ""

@@ -51,9 +51,7 @@ def test_what_nobody_made_is_missing_with_a_way_out(platform: str, sandbox: Sand
     assert all(finding.hint for finding in findings.values() if finding.is_fault)
 
 
-def test_before_the_bootstrap_is_on_the_branch_only_the_secrets_of_trials_are_looked_for(
-    platform: str, sandbox: Sandbox
-) -> None:
+def test_before_the_bootstrap_only_secrets_of_trials_are_needed(platform: str, sandbox: Sandbox) -> None:
     (sandbox.root / "clusters/bootstrap.yaml").unlink()
     sandbox.publish("Take the bootstrap back")
 
@@ -100,9 +98,7 @@ def orphans(sandbox: Sandbox, apiserver: Server, namespace: str) -> Cluster:
     return cluster
 
 
-def test_pods_that_nobody_will_release_are_listed_and_released_on_request(
-    sandbox: Sandbox, orphans: Cluster
-) -> None:
+def test_orphaned_pods_are_released_on_request(sandbox: Sandbox, orphans: Cluster) -> None:
     finding = looked(sandbox)["pods that are kept for their records"]
     assert finding.state is HealthStatus.WRONG
     assert "1 pods of peak-b9-00000000 have ended: no commit of the branch has this batch" in finding.message
@@ -140,11 +136,7 @@ def a_claim(namespace: str, mode: str) -> dict[str, Any]:
 
 @pytest.fixture(params=[Controller.ARGOCD, Controller.FLUX], ids=str)
 def complete(
-    apiserver: Server,
-    namespace: str,
-    sandbox: Sandbox,
-    needs_kustomize: None,
-    request: pytest.FixtureRequest,
+    apiserver: Server, namespace: str, sandbox: Sandbox, needs_kustomize: None, request: pytest.FixtureRequest
 ) -> str:
     """Everything that the repository asks for; what controllers would report is reported by hand."""
     bootstrapped(sandbox, namespace, request.param, MORE)
@@ -233,9 +225,7 @@ def test_where_everything_is_in_place_nothing_is_wrong(complete: str, sandbox: S
 
 
 @pytest.mark.parametrize("complete", [Controller.ARGOCD], indirect=True, ids=str)
-def test_each_change_in_the_cluster_is_found_and_nothing_else(
-    complete: str, sandbox: Sandbox, apiserver: Server
-) -> None:
+def test_each_change_in_the_cluster_is_reported(complete: str, sandbox: Sandbox, apiserver: Server) -> None:
     collector = f"{complete}-collector"
     suspended = json.dumps({"spec": {"suspend": True}})
     apiserver.kubectl("patch", "cronjob", "sweep-collector", f"--namespace={collector}", "--patch", suspended)
@@ -269,9 +259,7 @@ def test_each_change_in_the_cluster_is_found_and_nothing_else(
     assert all(finding.hint for finding in findings.values())
 
 
-def test_secrets_are_looked_at_by_key_and_never_by_value(
-    platform: str, sandbox: Sandbox, apiserver: Server
-) -> None:
+def test_no_value_of_a_secret_is_read(platform: str, sandbox: Sandbox, apiserver: Server) -> None:
     value = base64.b64encode(b"canary-of-the-test").decode()
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "tracker", "namespace": platform}}
     apiserver.apply(secret | {"data": {"token": value}})
@@ -284,9 +272,7 @@ def test_secrets_are_looked_at_by_key_and_never_by_value(
     assert done.returncode == 5
 
 
-def test_a_proof_that_no_node_runs_ends_in_time_and_leaves_nothing(
-    platform: str, sandbox: Sandbox, apiserver: Server
-) -> None:
+def test_a_proof_without_nodes_leaves_nothing(platform: str, sandbox: Sandbox, apiserver: Server) -> None:
     finding = looked(sandbox, prove=True, patience=1.0)["a trial may write results"]
 
     left = apiserver.kubectl("get", "jobs", "--namespace", platform, "--output=name").stdout
@@ -295,9 +281,7 @@ def test_a_proof_that_no_node_runs_ends_in_time_and_leaves_nothing(
     assert left == ""
 
 
-def test_without_a_cluster_nothing_in_it_passes(
-    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_cluster_passes_nothing(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
 
     findings = diagnose(sandbox.workspace, Kubectl())

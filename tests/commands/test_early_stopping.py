@@ -95,12 +95,7 @@ def test_the_first_batch_is_the_measure_of_the_next_which_ends_what_falls_behind
     first, second = launches(measured)
     assert "stop" not in first
     assert second["stop"] == [
-        {
-            "goal": "maximize",
-            "rule": "median",
-            "thresholds": [[2, 4.0], [3, 6.0], [4, 8.0]],
-            "value": "best",
-        }
+        {"goal": "maximize", "rule": "median", "thresholds": [[2, 4.0], [3, 6.0], [4, 8.0]], "value": "best"}
     ]
     result = {
         row["params.x"]: (row["status"], row["reason"], row["metrics.score"])

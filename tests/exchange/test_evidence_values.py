@@ -53,9 +53,7 @@ def values(cell: str, domain: dict[str, Any]) -> list[Any]:
         ("2e-15", {"values": [1e-15, 1.0]}, 2e-15),
     ],
 )
-def test_numbers_with_the_noise_of_binary_sums_are_those_of_the_space(
-    cell: str, domain: dict[str, Any], value: Any
-) -> None:
+def test_numbers_with_binary_noise_are_of_the_space(cell: str, domain: dict[str, Any], value: Any) -> None:
     assert values(cell, domain) == [value]
 
 
@@ -96,20 +94,13 @@ def test_numbers_with_the_noise_of_binary_sums_are_those_of_the_space(
         ('"a\nb"', ["a\nb", "c"], ["a\nb"]),
     ],
 )
-def test_a_cell_stands_for_the_listed_value_that_it_can_be(
-    cell: str, listed: list[Any], found: list[Any]
-) -> None:
+def test_a_cell_stands_for_a_listed_value(cell: str, listed: list[Any], found: list[Any]) -> None:
     assert list(map(repr, values(cell, {"values": listed}))) == list(map(repr, found))
 
 
 @pytest.mark.parametrize(("parent", "found"), [("b", [None]), ("c", [])])
-def test_an_empty_cell_of_a_conditional_parameter_is_null_only_where_it_exists(
-    parent: str, found: list[Any]
-) -> None:
-    sweep = a_search(
-        a={"values": ["k", None], "when": {"kind": "b"}},
-        kind={"values": ["b", "c"]},
-    )
+def test_an_empty_cell_is_null_only_where_its_parameter_exists(parent: str, found: list[Any]) -> None:
+    sweep = a_search(a={"values": ["k", None], "when": {"kind": "b"}}, kind={"values": ["b", "c"]})
 
     (trial,) = read(f"x,a,kind,score\n0.5,,{parent},1\n", sweep)
 
@@ -144,9 +135,7 @@ def test_null_of_json_lines_is_null() -> None:
         ("value", "0.5", Status.OK),
     ],
 )
-def test_a_metric_that_is_not_finite_has_diverged_whatever_its_column_is_called(
-    header: str, number: str, status: Status
-) -> None:
+def test_a_metric_that_is_not_finite_has_diverged(header: str, number: str, status: Status) -> None:
     (trial,) = read(f"params_x,{header}\n0.5,{number}\n", a_search())
 
     assert trial.status is status

@@ -121,9 +121,7 @@ def test_derived_values_do_not_count_as_combinations(parameters: str, more: str)
         ("{a: {min: 1, max: 50}, b: {min: 1, max: 2}}", "constraints: [a == 1]", 100, 2),
     ],
 )
-def test_what_hydra_would_run_instead_is_counted_as_hydra_counts(
-    parameters: str, more: str, size: int, trials: int
-) -> None:
+def test_the_trials_of_hydra_are_counted(parameters: str, more: str, size: int, trials: int) -> None:
     params, exported = sent(spec_of(parameters, more))
 
     assert len(run(params)) == size

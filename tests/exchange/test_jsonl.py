@@ -109,9 +109,7 @@ def test_more_lines_than_a_spec_can_hold_are_refused_with_the_way_out() -> None:
         "digits",
     ],
 )
-def test_what_is_no_assignment_is_refused_with_its_place(
-    content: bytes, message: str, line: int | None
-) -> None:
+def test_what_is_no_assignment_is_refused(content: bytes, message: str, line: int | None) -> None:
     with pytest.raises(ForeignError) as refused:
         jsonl.read(content, name="lines")
 

@@ -164,14 +164,7 @@ def test_the_trial_is_a_job_with_the_sweeps_command_resources_and_limits() -> No
     run = RunConfig(
         image=image, resources=Resources("2", "4Gi", 1), retries=2, timeout_seconds=60, seed_base=5
     )
-    command = (
-        "${env}",
-        "${interpreter}",
-        "t.py",
-        "${args}",
-        "-s=${seed}",
-        "--lr2=${envvar:SWEEP_PARAM_LR}",
-    )
+    command = ("${env}", "${interpreter}", "t.py", "${args}", "-s=${seed}", "--lr2=${envvar:SWEEP_PARAM_LR}")
     sweep = a_sweep(
         design=a_grid(lr=[0.1, 0.2], epochs=3, **{"opt.name": ["a", "b"]}), run=run, command=command
     )
@@ -304,9 +297,7 @@ SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-9, 9), st.floats(-2, 
     st.dictionaries(NAMES, st.lists(SCALARS, min_size=1, max_size=3, unique_by=repr), min_size=1, max_size=4),
     st.sampled_from(["${args}", "${args_no_hyphens}", "${args_json}", "--x=${seed}"]),
 )
-def test_any_list_of_values_and_any_command_is_accepted_by_katibs_rules(
-    values: dict[str, list[Value]], macro: str
-) -> None:
+def test_katib_accepts_any_values_and_commands(values: dict[str, list[Value]], macro: str) -> None:
     rows = combinations(**values)
     sweep = a_sweep(design=a_list(rows), command=("t", macro))
 

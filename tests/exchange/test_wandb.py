@@ -252,9 +252,7 @@ def test_a_grid_larger_than_its_cap_is_drawn_from(cap: int, drawn: bool) -> None
         ("../train.py", "code", "code/train.py", "outside"),
     ],
 )
-def test_the_script_is_found_in_a_folder_that_can_be_locked(
-    program: str, folder: str, command: str, word: str
-) -> None:
+def test_a_script_has_a_folder_to_lock(program: str, folder: str, command: str, word: str) -> None:
     imported = read(a_file(program=program))
 
     sweep = parsed(imported)
@@ -313,9 +311,7 @@ def test_what_the_command_starts_is_what_is_locked(
         ("${args}", ("--opt=${envvar:SWEEP_PARAM_OPT_CHOICE}", "--opt.lr=${envvar:SWEEP_PARAM_OPT_LR}")),
     ],
 )
-def test_a_choice_beside_a_dotted_name_is_renamed_and_passed_as_before(
-    macro: str, arguments: tuple[str, ...]
-) -> None:
+def test_a_choice_beside_a_dotted_name_is_renamed(macro: str, arguments: tuple[str, ...]) -> None:
     parameters = {"opt": {"values": ["sgd", "adam"]}, "opt.lr": {"values": [1, 2]}}
 
     imported = read(a_file(method="grid", parameters=parameters, command=["python", "${program}", macro]))

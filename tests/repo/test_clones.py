@@ -112,9 +112,7 @@ def changes(folder: Path) -> str:
 
 
 @pytest.mark.parametrize("case", pairs(), ids="-".join)
-def test_each_command_is_right_or_refused_with_a_way_out(
-    sandbox: Sandbox, tmp_path: Path, case: tuple[str, ...]
-) -> None:
+def test_each_command_is_right_or_refused(sandbox: Sandbox, tmp_path: Path, case: tuple[str, ...]) -> None:
     committed(sandbox, ATTRIBUTES[case[0]])
     folder = cloned(sandbox, tmp_path / "clone", case)
     assert changes(folder) == ""
@@ -136,9 +134,7 @@ def test_each_command_is_right_or_refused_with_a_way_out(
 
 
 @pytest.mark.parametrize("checkout", ["code", "results"])
-def test_a_run_in_a_sparse_checkout_leaves_nothing_changed(
-    sandbox: Sandbox, tmp_path: Path, checkout: str
-) -> None:
+def test_a_run_leaves_a_sparse_checkout_alone(sandbox: Sandbox, tmp_path: Path, checkout: str) -> None:
     committed(sandbox, "")
     folder = cloned(sandbox, tmp_path / "clone", ("none", "lf", checkout, "deep", "clone"))
     spec = folder / "sweeps/score.yaml"
@@ -153,9 +149,7 @@ def test_a_run_in_a_sparse_checkout_leaves_nothing_changed(
     assert run_sweep("verify", cwd=folder).returncode == 0
 
 
-def test_specs_that_a_sparse_checkout_leaves_out_are_named_with_the_way_out(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+def test_specs_outside_a_sparse_checkout_are_named(sandbox: Sandbox, tmp_path: Path) -> None:
     folder = cloned(committed(sandbox, ""), tmp_path / "clone", ("none", "lf", "whole", "deep", "clone"))
     subprocess.run(["git", "sparse-checkout", "set", "code", "overlays"], cwd=folder, check=True)
 
@@ -201,9 +195,7 @@ def test_a_new_repository_has_a_hash_that_locks_can_name(tmp_path: Path) -> None
     ("form", "key"),
     [("openpgp", "0123456789ABCDEF"), ("", ""), ("ssh", "nowhere"), ("ssh", ""), ("x509", "a")],
 )
-def test_a_commit_that_cannot_be_signed_is_refused_before_anything_runs(
-    sandbox: Sandbox, form: str, key: str
-) -> None:
+def test_a_commit_without_signature_is_refused_first(sandbox: Sandbox, form: str, key: str) -> None:
     sandbox.write("sweeps/score.yaml", SPEC)
     sandbox.commit("Spec")
     sandbox.git("config", "user.name", "T")
