@@ -191,24 +191,11 @@ def test_names_of_changed_files_notify_nobody() -> None:
 @pytest.mark.parametrize(
     "quoted",
     [
-        "a|b",
-        "a\\|b",
-        "a`b|c",
-        "``a```b",
-        "trailing\\",
-        "<script>",
-        "</code>",
-        "<code>|",
-        "&lt;b&gt;|",
-        "see [x](http://e.vil)",
-        "![x](y)|",
-        "**b** _c_ ~~d~~|",
-        "@all|",
-        "#1",
-        "http://e.vil|",
+        "a|b", "a\\|b", "a`b|c", "``a```b", "trailing\\", "<script>", "</code>", "<code>|", "&lt;b&gt;|",
+        "see [x](http://e.vil)", "![x](y)|", "**b** _c_ ~~d~~|", "@all|", "#1", "http://e.vil|",
         "a --- | ---",
     ],
-)
+)  # fmt: skip
 def test_every_cell_shows_the_text_of_the_spec_without_markup(quoted: str) -> None:
     name, fixed = Parameter("x", Choice((quoted, "plain"))), Parameter("y", Constant(quoted))
     made = a_review(of_parameters(name, fixed, description=quoted))
@@ -261,23 +248,12 @@ def test_a_terminal_interprets_no_text_of_a_spec(capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        ("adam", "adam"),
-        ("0.1", '"0.1"'),
-        (0.1, "0.1"),
-        ("true", '"true"'),
-        (True, "true"),
-        ("null", '"null"'),
-        (None, "null"),
-        ("", '""'),
-        ("TRUE", '"TRUE"'),
-        ("~", '"~"'),
-        ("{a}", '"{a}"'),
-        (1.0, "1"),
-        ([1, "a"], '[1,"a"]'),
-        ("x" * 50, "x" * 39 + "…"),
+        ("adam", "adam"), ("0.1", '"0.1"'), (0.1, "0.1"), ("true", '"true"'), (True, "true"),
+        ("null", '"null"'), (None, "null"), ("", '""'), ("TRUE", '"TRUE"'), ("~", '"~"'), ("{a}", '"{a}"'),
+        (1.0, "1"), ([1, "a"], '[1,"a"]'), ("x" * 50, "x" * 39 + "…"),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_text_that_looks_like_another_type_is_quoted(value: Any, text: str) -> None:
     assert plan.short_value(value) == text
     assert plan.short_value(value) == plan.shorten(value_text(value), plan.LONGEST_VALUE)

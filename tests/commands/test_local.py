@@ -157,17 +157,9 @@ def test_a_second_batch_runs_only_the_new_trials_and_the_summary_holds_both(read
 
 
 MOMENTS = [
-    "Fetching",
-    "Fetched",
-    "Built",
-    "JobCreated",
-    "PodStarted",
-    "PodEnded",
-    "Record",
-    "JobFinished",
-    "ResultsPushed",
-    "JobPruned",
-]
+    "Fetching", "Fetched", "Built", "JobCreated", "PodStarted", "PodEnded", "Record", "JobFinished",
+    "ResultsPushed", "JobPruned",
+]  # fmt: skip
 SHORTLY = ("Record", "ResultsPushed")
 """One moment during and one after the trials; the full suite tries the others."""
 

@@ -148,19 +148,11 @@ TYPES: dict[str, list[Any]] = {
     "[sgd, adam, '']": ["sgd", "adam", ""],
     "[true, 'true', '1', null]": [True, "true", "1", None],
     "['null', 1.5, '1.5', 'a,b', \"it's\", '[1]', '{a: 1}', 'range(3)', \"'1'\"]": [
-        "null",
-        1.5,
-        "1.5",
-        "a,b",
-        "it's",
-        "[1]",
-        "{a: 1}",
-        "range(3)",
-        "'1'",
+        "null", 1.5, "1.5", "a,b", "it's", "[1]", "{a: 1}", "range(3)", "'1'",
     ],
     "[[a, ''], [1, 'true']]": [["a", ""], [1, "true"]],
     "['']": [""],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("text", TYPES)

@@ -190,16 +190,9 @@ def test_a_v1beta1_trial_becomes_command_and_run() -> None:
     imported = read("random-v1beta1")
 
     assert imported.spec["command"] == [
-        "${env}",
-        "DATA=/data",
-        "python3",
-        "/src/mnist.py",
-        "--lr=${envvar:SWEEP_PARAM_LR}",
-        "--data=/data",
-        "--units",
-        "${envvar:SWEEP_PARAM_UNITS}",
-        "--run=${envvar:SWEEP_TRIAL_ID}",
-    ]
+        "${env}", "DATA=/data", "python3", "/src/mnist.py", "--lr=${envvar:SWEEP_PARAM_LR}", "--data=/data",
+        "--units", "${envvar:SWEEP_PARAM_UNITS}", "--run=${envvar:SWEEP_TRIAL_ID}",
+    ]  # fmt: skip
     assert imported.spec["run"] == {
         "parallelism": 4,
         "code": {"path": "code"},
@@ -497,17 +490,11 @@ def test_a_pattern_matches_what_the_groups_of_a_filter_match(filter_: str, line:
 @pytest.mark.parametrize(
     "filter_",
     [
-        "a(.)",
-        r"(a+)+(b)",
-        r"[[:alpha:]](a)(b)",
-        r"(?i)(acc)=(\d+)",
-        r"(\w+)=(\d++)",
-        r"(?P<n>\w+)=(\d+)",
-        r"(\pL+)=(\d+)",
-        "(" * 2000,
+        "a(.)", r"(a+)+(b)", r"[[:alpha:]](a)(b)", r"(?i)(acc)=(\d+)", r"(\w+)=(\d++)", r"(?P<n>\w+)=(\d+)",
+        r"(\pL+)=(\d+)", "(" * 2000,
     ],
     ids=["one group", "slow", "class", "flags", "possessive", "named", "letters", "long"],
-)
+)  # fmt: skip
 def test_a_filter_that_python_reads_differently_has_no_pattern(filter_: str) -> None:
     assert pattern_of_filter(filter_) is None
 

@@ -110,34 +110,15 @@ def test_only_an_ok_row_has_a_metric_to_rank() -> None:
 @pytest.mark.parametrize(
     ("value", "cell"),
     [
-        (0.5, "0.5"),
-        (-0.5, "-0.5"),
-        (1.0, "1.0"),
-        (1e-7, "1e-07"),
-        (1e22, "1e+22"),
-        (5e-324, "5e-324"),
-        (True, "true"),
-        (None, "null"),
-        ("", '""'),
-        ("adam", '"adam"'),
-        ("true", '"true"'),
-        ("1e-4", '"1e-4"'),
-        ("-0.5", '"-0.5"'),
-        ("=cmd|' /C calc'!A0", "\"'=cmd|' /C calc'!A0\""),
-        ("+1", '"\'+1"'),
-        ("-x", '"\'-x"'),
-        ("@SUM(A1)", '"\'@SUM(A1)"'),
-        ("'quoted", "\"''quoted\""),
-        ('say "hi", you', '"say ""hi"", you"'),
-        ("\t=1", '"""\\t=1"""'),
-        ("a\r\nb", '"""a\\r\\nb"""'),
-        ("a\u2028b", '"""a\\u2028b"""'),
-        ("[1]", '"""[1]"""'),
-        ([1, "a"], '"[1,""a""]"'),
-        ([], '"[]"'),
+        (0.5, "0.5"), (-0.5, "-0.5"), (1.0, "1.0"), (1e-7, "1e-07"), (1e22, "1e+22"), (5e-324, "5e-324"),
+        (True, "true"), (None, "null"), ("", '""'), ("adam", '"adam"'), ("true", '"true"'),
+        ("1e-4", '"1e-4"'), ("-0.5", '"-0.5"'), ("=cmd|' /C calc'!A0", "\"'=cmd|' /C calc'!A0\""),
+        ("+1", '"\'+1"'), ("-x", '"\'-x"'), ("@SUM(A1)", '"\'@SUM(A1)"'), ("'quoted", "\"''quoted\""),
+        ('say "hi", you', '"say ""hi"", you"'), ("\t=1", '"""\\t=1"""'), ("a\r\nb", '"""a\\r\\nb"""'),
+        ("a\u2028b", '"""a\\u2028b"""'), ("[1]", '"""[1]"""'), ([1, "a"], '"[1,""a""]"'), ([], '"[]"'),
         ("{1}", '"""{1}"""'),
     ],
-)
+)  # fmt: skip
 def test_a_value_has_one_cell_that_reads_back(value: Value, cell: str) -> None:
     text = summary_csv.write([an_outcome(assignment=MappingProxyType({"p": value}))], objective="loss")
 

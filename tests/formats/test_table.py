@@ -82,17 +82,11 @@ def test_absent_null_and_empty_text_stay_three_things() -> None:
 @pytest.mark.parametrize(
     ("values", "kind"),
     [
-        ((1, 0.5), ColumnType.NUMBER),
-        ((True, False), ColumnType.BOOLEAN),
-        (("a", ""), ColumnType.STRING),
-        (("a", "a\nb"), ColumnType.JSON),
-        ((1, "a"), ColumnType.JSON),
-        ((True, 1), ColumnType.JSON),
-        (([1],), ColumnType.JSON),
-        ((None,), ColumnType.JSON),
-        ((), ColumnType.JSON),
+        ((1, 0.5), ColumnType.NUMBER), ((True, False), ColumnType.BOOLEAN), (("a", ""), ColumnType.STRING),
+        (("a", "a\nb"), ColumnType.JSON), ((1, "a"), ColumnType.JSON), ((True, 1), ColumnType.JSON),
+        (([1],), ColumnType.JSON), ((None,), ColumnType.JSON), ((), ColumnType.JSON),
     ],
-)
+)  # fmt: skip
 def test_a_column_has_one_type(values: tuple[Value, ...], kind: ColumnType) -> None:
     rows = rows_of(*({"a": value} for value in values))
 

@@ -18,20 +18,10 @@ command: [python, code/train.py, "${args}"]
 run: {code: {path: code}}
 """
 READING = (
-    "validate",
-    "plan",
-    "check",
-    "status",
-    "results score",
-    "verify",
-    "log score",
-    "compare score score",
-    "show TRIAL",
-    "why score",
-    "compare score score --explain",
-    "show TRIAL --reproduce",
+    "validate", "plan", "check", "status", "results score", "verify", "log score", "compare score score",
+    "show TRIAL", "why score", "compare score score --explain", "show TRIAL --reproduce",
     "show TRIAL --reproduce --run",
-)
+)  # fmt: skip
 WRITING = ("generate score", "retry score", "run score")
 
 ATTRIBUTES = {
