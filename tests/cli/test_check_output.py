@@ -59,11 +59,8 @@ def test_a_valid_change_has_no_annotation_and_no_patch(sandbox: Sandbox) -> None
     done, report = reported(sandbox)
 
     assert (done.returncode, "::" in done.stdout) == (0, False)
-    assert sorted(path.name for path in report.iterdir()) == [
-        "check.json",
-        "check.sarif",
-        "code-quality.json",
-    ]
+    expected = ["check.json", "check.sarif", "code-quality.json"]
+    assert sorted(path.name for path in report.iterdir()) == expected
     assert json.loads((report / "check.sarif").read_text())["runs"][0]["results"] == []
 
 

@@ -203,12 +203,8 @@ def test_every_cell_shows_the_text_of_the_spec_without_markup(quoted: str) -> No
     text = comment(review)
 
     trials = [f"x={value} y={quoted}" for value in (quoted, "plain")]
-    assert [row[2] for row in cells(text) if row[1].startswith("t") and len(row) == 3] == [
-        "values",
-        *trials,
-        "values",
-        *trials,
-    ]
+    expected = ["values", *trials, "values", *trials]
+    assert [row[2] for row in cells(text) if row[1].startswith("t") and len(row) == 3] == expected
     (values,) = [row[2] for row in cells(text) if row[0] == "x"]
     assert values == f"{quoted} ×1, plain ×1"  # noqa: RUF001 - as shown
     assert quoted in plain(rendered(text)[4])

@@ -89,11 +89,8 @@ def test_the_whole_story_as_json(sandbox: Sandbox) -> None:
     assert shown["configuration"] == {"x": 2, "bias": 0.5}
     assert [commit["action"] for commit in shown["commits"]] == ["requested", "generated", "recorded"]
     entries = ask("log", "peak")["entries"]
-    assert [(entry["kind"], entry["best"], entry["change"]) for entry in entries] == [
-        ("spec", None, None),
-        ("batch", None, None),
-        ("results", 0.5, None),
-    ]
+    expected = [("spec", None, None), ("batch", None, None), ("results", 0.5, None)]
+    assert [(entry["kind"], entry["best"], entry["change"]) for entry in entries] == expected
     lists = ("collected", "waiting", "stalled", "requested", "remarks")
     assert ask("cluster", "collect") == {name: [] for name in lists}
     assert ask("generate", "peak", "--update")["sweeps"][0]["batch"] is None

@@ -51,11 +51,8 @@ def test_a_search_whose_model_cannot_take_its_space_runs_to_its_end_and_says_so(
 
     assert done.returncode == 0, done.stderr
     locks = [batch.lock for batch in rounds(sandbox)]
-    assert [(lock.round, lock.method, lock.trials) for lock in locks] == [
-        (1, "bayes", 2),
-        (2, "bayes", 2),
-        (3, "bayes", 2),
-    ]
+    expected = [(1, "bayes", 2), (2, "bayes", 2), (3, "bayes", 2)]
+    assert [(lock.round, lock.method, lock.trials) for lock in locks] == expected
     assert [lock.engine for lock in locks] == ["sweepledger"] * 3
     assert all(str(lock.unfitted).startswith(WHY) for lock in locks)
     assert done.stdout.count(f"drawn at random, because {WHY}") == 2

@@ -119,12 +119,8 @@ def test_a_record_replaces_the_reservation_by_its_charge(sandbox: Sandbox, needs
     (review,) = plan_sweeps(sandbox.workspace, ["vision-b"], month="2026-11").reviews
     (balance,) = review.balances
     # Six attempts of a quarter of an hour each: those that failed were paid for, too.
-    assert (balance.unit, balance.used, balance.reserved, balance.requested) == (
-        BudgetUnit.GPU_HOURS,
-        1.5,
-        0,
-        3,
-    )
+    expected = (BudgetUnit.GPU_HOURS, 1.5, 0, 3)
+    assert (balance.unit, balance.used, balance.reserved, balance.requested) == expected
 
 
 def test_a_month_counts_what_was_recorded_in_it(sandbox: Sandbox, needs_kustomize: None) -> None:
@@ -271,13 +267,8 @@ def test_the_ledger_of_a_month_shows_teams_and_sweeps(sandbox: Sandbox) -> None:
     ]
     answer = run_sweep("cluster", "budget", "--month", "2026-11", "--format", "json", cwd=sandbox.root)
     (team,) = json.loads(answer.stdout)["data"]["budgets"]
-    assert (team["team"], team["limit"], team["used"], team["reserved"], team["remaining"]) == (
-        "vision",
-        5,
-        1,
-        3,
-        1,
-    )
+    expected = ("vision", 5, 1, 3, 1)
+    assert (team["team"], team["limit"], team["used"], team["reserved"], team["remaining"]) == expected
 
 
 def test_without_budgets_there_is_no_ledger(sandbox: Sandbox) -> None:

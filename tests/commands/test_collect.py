@@ -146,11 +146,8 @@ def test_what_cannot_be_believed_has_a_record_of_the_collector(merged: Sandbox, 
 
     assert recorded(merged, commits) == {"0": "corrupt", "1": "ok", "2": "foreign"}
     records = kept(merged, batch)
-    assert [(record.index, record.uid, record.reason) for record in records] == [
-        (0, "collector", "corrupt"),
-        (1, "second", None),
-        (2, "collector", "foreign"),
-    ]
+    expected = [(0, "collector", "corrupt"), (1, "second", None), (2, "collector", "foreign")]
+    assert [(record.index, record.uid, record.reason) for record in records] == expected
     first = (merged.root / "results/peak/summary.csv").read_text().splitlines()[1]
     assert ',corrupt,"empty truncated",' in first
     assert records[0].details == {"passed_over": {"empty": 1, "truncated": 1}}
@@ -186,11 +183,8 @@ def test_of_thousands_of_records_of_a_trial_few_come_to_git(merged: Sandbox, res
     assert commits[0].corrupt.count("too-many") > 400
     assert commits[0].corrupt.count("too-large") > 150
     (problem,) = commits[0].problems
-    assert (problem.file, problem.code, problem.severity) == (
-        "results/peak",
-        "records-ignored",
-        Severity.WARNING,
-    )
+    expected = ("results/peak", "records-ignored", Severity.WARNING)
+    assert (problem.file, problem.code, problem.severity) == expected
     assert re.search(r"are not used: too-large \d+, too-many \d+$", problem.message)
     assert size(merged, commits[0]) < MOST_TRIAL_BYTES
     first, second, *_ = kept(merged, batch)

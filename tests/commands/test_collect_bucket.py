@@ -62,6 +62,13 @@ def batch(sandbox: Sandbox, cluster: Cluster) -> str:
     return name
 
 
+def ended_sidecar(said: dict[str, Any]) -> dict[str, Any]:
+    """Return the status of a sidecar that ended with this message."""
+    state = {"exitCode": 0, "message": json.dumps(said), "startedAt": MOMENT, "finishedAt": MOMENT}
+    container = {"name": "store", "image": "a.example/c", "imageID": "", "ready": False, "restartCount": 0}
+    return {**container, "state": {"terminated": state}}
+
+
 class Trials:
     """The pods of a batch, and what their sidecars have written."""
 
@@ -90,17 +97,8 @@ class Trials:
         records: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Say how launcher and sidecar of a pod have ended."""
-        said = json.dumps({"store": 1, "complete": complete, "records": dict(records)})
-        times = {"startedAt": MOMENT, "finishedAt": MOMENT}
-        sidecar = {
-            "name": "store",
-            "image": "a.example/c",
-            "imageID": "",
-            "ready": False,
-            "restartCount": 0,
-            "state": {"terminated": {"exitCode": 0, "message": said, **times}},
-        }
-        self.cluster.ended(name, code, message, initContainerStatuses=[sidecar])
+        said = {"store": 1, "complete": complete, "records": dict(records)}
+        self.cluster.ended(name, code, message, initContainerStatuses=[ended_sidecar(said)])
 
     def attempt(self, index: int, **changes: Any) -> None:
         """Make a pod that has ended well: record in the bucket, its digest in the message."""
@@ -307,13 +305,8 @@ class Packs(Trials):
 
     def close(self, name: str, packs: Mapping[str, str], message: str = "") -> None:
         """Say how launcher and sidecar of a pod have ended."""
-        said = json.dumps({"store": 1, "complete": True, "packs": dict(packs)})
-        times = {"startedAt": MOMENT, "finishedAt": MOMENT}
-        state = {"terminated": {"exitCode": 0, "message": said, **times}}
-        sidecar = {"name": "store", "image": "a.example/c", "imageID": "", "ready": False}
-        self.cluster.ended(
-            name, 1, message, initContainerStatuses=[{**sidecar, "restartCount": 0, "state": state}]
-        )
+        said = {"store": 1, "complete": True, "packs": dict(packs)}
+        self.cluster.ended(name, 1, message, initContainerStatuses=[ended_sidecar(said)])
 
 
 @pytest.fixture
@@ -336,13 +329,8 @@ def test_a_launcher_or_a_sidecar_confirms_rows(packs: Packs, sandbox: Sandbox, c
 
     collection = look(packs)
 
-    assert recorded(sandbox, collection.collected) == {
-        "0": "ok",
-        "1": "failed",
-        "2": "ok",
-        "3": "ok",
-        "4": "ok",
-    }
+    expected = {"0": "ok", "1": "failed", "2": "ok", "3": "ok", "4": "ok"}
+    assert recorded(sandbox, collection.collected) == expected
     assert held(cluster) == []
 
 

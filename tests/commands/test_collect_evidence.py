@@ -51,11 +51,8 @@ def test_a_killed_attempt_has_a_row(sandbox: Sandbox, cluster: Cluster, results:
     assert recorded(sandbox, look().collected) == {"0": "ok", "1": "oom", "2": "diverged"}
 
     documents = records(sandbox)
-    assert {uid: documents[uid]["reason"] for uid in (first, second, last)} == {
-        first: "oom",
-        second: "killed",
-        last: "bad-hyperparameters",
-    }
+    expected = {first: "oom", second: "killed", last: "bad-hyperparameters"}
+    assert {uid: documents[uid]["reason"] for uid in (first, second, last)} == expected
     assert [documents[uid]["attempt"] for uid in (first, second)] == [1, 2]
     assert {documents[first]["ran"], documents[first]["seconds"]} == {IMAGE_ID, 0}
 

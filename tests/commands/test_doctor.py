@@ -72,23 +72,21 @@ def test_what_is_not_applied_is_so_by_the_commands_of_the_platforms_own_page(
 
     platform, then, own = hint.split("`")[1:4]
     assert [f"`{command}`" in page for command in (platform, own)] == [True, True], hint
-    assert (platform.split()[-1], then, own.split()[-1]) == (
-        "clusters/platform",
-        ", then ",
-        f"clusters/{controller}",
-    )
+    expected = ("clusters/platform", ", then ", f"clusters/{controller}")
+    assert (platform.split()[-1], then, own.split()[-1]) == expected
     assert all("--server-side" in command for command in (platform, own))
+
+
+def an_object(kind: str, name: str, namespace: str = "", *, version: str = "v1", **parts: Any) -> Manifest:
+    metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, **parts}
 
 
 @pytest.fixture
 def orphans(sandbox: Sandbox, apiserver: Server, namespace: str) -> Cluster:
     """A namespace with an ended pod of a batch that no commit has, and one of a batch that is active."""
     cluster = Cluster(apiserver, namespace)
-    account = {"name": "default", "namespace": namespace}
-    apiserver.apply(
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account},
-    )
+    apiserver.apply(an_object("Namespace", namespace), an_object("ServiceAccount", "default", namespace))
     settings = f"version: 1\nnamespace: {namespace}\nresults: {{store: api}}\n"
     (sandbox.root / "sweepledger.yaml").write_text(settings)
     sandbox.commit("Keep records in pods")
@@ -125,13 +123,9 @@ authorities: {{config_map: company-ca}}
 """A collector that runs, a queue, and a claim and certificates that no file of the platform describes."""
 
 
-def a_claim(namespace: str, mode: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "digits", "namespace": namespace},
-        "spec": {"accessModes": [mode], "resources": {"requests": {"storage": "1Gi"}}},
-    }
+def a_claim(namespace: str, mode: str) -> Manifest:
+    spec = {"accessModes": [mode], "resources": {"requests": {"storage": "1Gi"}}}
+    return an_object("PersistentVolumeClaim", "digits", namespace, spec=spec)
 
 
 @pytest.fixture(params=[Controller.ARGOCD, Controller.FLUX], ids=str)
@@ -141,35 +135,18 @@ def complete(
     """Everything that the repository asks for; what controllers would report is reported by hand."""
     bootstrapped(sandbox, namespace, request.param, MORE)
     if request.param is Controller.ARGOCD:
-        apiserver.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}})
+        apiserver.apply(an_object("Namespace", "argocd"))
     made = [entry for folder in ("platform", str(request.param)) for entry in built(sandbox.root, folder)]
     applied(apiserver, made)
-    queue = {
-        "apiVersion": "kueue.x-k8s.io/v1beta1",
-        "kind": "LocalQueue",
-        "metadata": {"name": "research", "namespace": namespace},
-        "spec": {"clusterQueue": "research"},
-    }
-    settings = sandbox.workspace.settings
-    bootstrap_document = bootstrap_file.read((sandbox.root / bootstrap_file.BOOTSTRAP_FILE).read_bytes())
-    needed = required_secrets(
-        settings,
-        GitSource(
-            bootstrap_document.url,
-            bootstrap_document.branch,
-            bootstrap_document.shapes,
-            is_public=bootstrap_document.is_public,
-        ),
-    )
+    spec = {"clusterQueue": "research"}
+    queue = an_object("LocalQueue", "research", namespace, version="kueue.x-k8s.io/v1beta1", spec=spec)
+    made_from = bootstrap_file.read((sandbox.root / bootstrap_file.BOOTSTRAP_FILE).read_bytes())
+    source = GitSource(made_from.url, made_from.branch, made_from.shapes, is_public=made_from.is_public)
+    needed = required_secrets(sandbox.workspace.settings, source)
     claim = a_claim(namespace, "ReadWriteMany")
     authorities = [
-        {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": "company-ca", "namespace": place},
-            "data": {"ca.crt": ""},
-        }
-        for place in (namespace, f"{namespace}-collector")
+        an_object("ConfigMap", "company-ca", each, data={"ca.crt": ""})
+        for each in (namespace, f"{namespace}-collector")
     ]
     apiserver.apply(queue, claim, *authorities, *map(a_secret, needed))
     for item in [*made, claim]:
@@ -181,14 +158,12 @@ def complete(
     return namespace
 
 
-def a_secret(needed: RequiredSecret) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": needed.name, "namespace": needed.namespace},
+def a_secret(needed: RequiredSecret) -> Manifest:
+    content: dict[str, Any] = {
         "stringData": dict.fromkeys(needed.keys, "{}"),
         "type": needed.type or "Opaque",
     }
+    return an_object("Secret", needed.name, needed.namespace, **content)
 
 
 def reported(manifest: Manifest) -> dict[str, Any]:
@@ -261,8 +236,7 @@ def test_each_change_in_the_cluster_is_reported(complete: str, sandbox: Sandbox,
 
 def test_no_value_of_a_secret_is_read(platform: str, sandbox: Sandbox, apiserver: Server) -> None:
     value = base64.b64encode(b"canary-of-the-test").decode()
-    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "tracker", "namespace": platform}}
-    apiserver.apply(secret | {"data": {"token": value}})
+    apiserver.apply(an_object("Secret", "tracker", platform, data={"token": value}))
 
     done = run_sweep("cluster", "doctor", "--format", "json", cwd=Path(sandbox.root))
 

@@ -448,11 +448,8 @@ def test_the_exit_codes(sandbox: Sandbox, results: Path, monkeypatch: pytest.Mon
 
     completed = swept(sandbox, "--results", results)
 
-    assert (completed.returncode, "late: " in completed.stdout, "hint: " in completed.stdout) == (
-        5,
-        True,
-        True,
-    )
+    expected = (5, True, True)
+    assert (completed.returncode, "late: " in completed.stdout, "hint: " in completed.stdout) == expected
 
     late.unlink()
     (results / batch(sandbox) / "0" / "/".join("d" * 100)).mkdir(parents=True)

@@ -82,12 +82,8 @@ def test_the_spelling_of_the_spec_is_that_of_the_table(sandbox: Sandbox) -> None
 
     (stored,) = batches.in_work_tree(sandbox.root)
     table = stored.tree["hyperparams.csv"].decode()
-    assert [line.partition(",")[2].rpartition(",")[0] for line in table.splitlines()[1:]] == [
-        '"0.0"',
-        '"1000.0"',
-        '"2"',
-        '"[1.0, 2]"',
-    ]
+    expected = ['"0.0"', '"1000.0"', '"2"', '"[1.0, 2]"']
+    assert [line.partition(",")[2].rpartition(",")[0] for line in table.splitlines()[1:]] == expected
 
 
 def test_an_added_value_makes_a_second_batch_with_only_the_new_trials(sandbox: Sandbox) -> None:

@@ -158,16 +158,13 @@ def test_every_commented_setting_is_one_that_can_be_set(tmp_path: Path) -> None:
     path = tmp_path / "lab/sweepledger.yaml"
     keys = re.compile(r"^# (?=( {2}[a-z]+:|[a-z]+:))", re.MULTILINE)
     text = keys.sub("", path.read_text()).replace("sha256:…", f"sha256:{'0' * 64}")
-    text = text.replace("tag: v1}", f"tag: v1, digest: sha256:{'0' * 64}}}")
+    text = text.replace("trainer:v1", f"trainer:v1@sha256:{'0' * 64}")
     path.write_text(text)
 
     settings = Workspace.find(tmp_path / "lab").settings
 
-    assert (list(settings.images), list(settings.datasets), list(settings.pools)) == (
-        ["trainer"],
-        ["digits"],
-        ["cpu"],
-    )
+    expected = (["trainer"], ["digits"], ["cpu"])
+    assert (list(settings.images), list(settings.datasets), list(settings.pools)) == expected
 
 
 def test_the_first_commit_has_an_author(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

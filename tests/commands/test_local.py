@@ -113,11 +113,8 @@ def test_a_merged_sweep_ends_as_one_results_commit(ready: Sandbox) -> None:
 
     assert collected.commit.batches == (batch,)
     rows = summary(ready)
-    assert [(row["params.x"], row["status"], row["metrics.score"]) for row in rows] == [
-        ("1", "ok", "-0.5"),
-        ("2", "ok", "0.5"),
-        ("3", "ok", "-0.5"),
-    ]
+    expected = [("1", "ok", "-0.5"), ("2", "ok", "0.5"), ("3", "ok", "-0.5")]
+    assert [(row["params.x"], row["status"], row["metrics.score"]) for row in rows] == expected
     assert all(row["ran"] == "process" for row in rows)
     changed = ready.git("show", "--format=", "--name-status", "-M100%", "HEAD").split("\n")
     assert (
@@ -148,12 +145,8 @@ def test_a_second_batch_runs_only_the_new_trials_and_the_summary_holds_both(read
     play(ready)
 
     assert len(starts(ready)) == 4
-    assert [(row["params.x"], row["batch"]) for row in summary(ready)] == [
-        ("1", first),
-        ("2", first),
-        ("3", first),
-        ("4", second),
-    ]
+    expected = [("1", first), ("2", first), ("3", first), ("4", second)]
+    assert [(row["params.x"], row["batch"]) for row in summary(ready)] == expected
 
 
 MOMENTS = [
@@ -194,11 +187,8 @@ def test_bad_hyperparameters_are_rows_not_gaps(sandbox: Sandbox) -> None:
 
     play(sandbox)
 
-    assert [(row["status"], row["reason"].strip('"')) for row in summary(sandbox)] == [
-        ("diverged", "bad-hyperparameters"),
-        ("failed", "exit-7"),
-        ("ok", ""),
-    ]
+    expected = [("diverged", "bad-hyperparameters"), ("failed", "exit-7"), ("ok", "")]
+    assert [(row["status"], row["reason"].strip('"')) for row in summary(sandbox)] == expected
 
 
 @pytest.mark.full_suite("whole runs")

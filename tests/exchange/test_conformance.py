@@ -36,11 +36,8 @@ def test_a_file_becomes_the_sweep_that_it_means(name: str) -> None:
     block = sweep.design
     assert str(block.method) == example.method
     assert {parameter.name: parameter.domain for parameter in block.space.parameters} == example.domains
-    assert (str(sweep.metric.goal), sweep.metric.name, sweep.command) == (
-        example.goal,
-        example.metric,
-        example.command,
-    )
+    expected = (example.goal, example.metric, example.command)
+    assert (str(sweep.metric.goal), sweep.metric.name, sweep.command) == expected
     assert example.reported <= set(whats(imported.losses))
     if sweep.search is None:
         assert assignments_of(sweep)

@@ -112,11 +112,8 @@ def test_what_came_from_wandb_goes_back_and_comes_again_as_the_same_space(kind: 
     again = sweep_of(read(exported(sweep)))
 
     assert again.design.space == sweep.design.space
-    assert (again.metric, again.command, again.run.code_path) == (
-        sweep.metric,
-        sweep.command,
-        sweep.run.code_path,
-    )
+    expected = (sweep.metric, sweep.command, sweep.run.code_path)
+    assert (again.metric, again.command, again.run.code_path) == expected
 
 
 def test_what_goes_out_is_what_wandb_takes() -> None:
