@@ -17,18 +17,8 @@ def reported(sandbox: Sandbox, *more: str) -> tuple[subprocess.CompletedProcess[
     report = sandbox.root.parent / "a report"
     summary = sandbox.root.parent / "a summary.md"
     summary.write_text("before\n")
-    done = run_sweep(
-        "check",
-        "--format",
-        "github",
-        "--report",
-        str(report),
-        "--summary",
-        str(summary),
-        *more,
-        cwd=sandbox.root,
-    )
-    return done, report
+    options = ("--format", "github", "--report", str(report), "--summary", str(summary), *more)
+    return run_sweep("check", *options, cwd=sandbox.root), report
 
 
 def test_a_bad_spec_is_annotated_on_the_line_of_the_mistake(sandbox: Sandbox) -> None:

@@ -1,7 +1,6 @@
 """Commands that messages propose: all of them exist as printed, and are accepted in the situation that prints them."""
 
 import ast
-import os
 import re
 import shlex
 import shutil
@@ -15,7 +14,7 @@ from typing import Any
 import pytest
 
 from sweepledger.cli.app import all_commands
-from tests.command_line import ROOT, run_sweep
+from tests.command_line import ROOT, run_program, run_sweep
 from tests.repository import Sandbox
 
 PACKAGE = ROOT / "generator/sweepledger"
@@ -373,10 +372,7 @@ def accepted(command: str, sandbox: Sandbox) -> str | None:
         command = re.sub(rf"\b{word}\b", value, command)
     program, *words = shlex.split(command)
     if program != "sweep":
-        environment = {**os.environ, "GIT_EDITOR": "true"}
-        done = subprocess.run(
-            [program, *words], cwd=sandbox.root, env=environment, capture_output=True, text=True, check=False
-        )
+        done = run_program(program, *words, cwd=sandbox.root, GIT_EDITOR="true")
         return done.stderr if done.returncode else None
     once = ["--once"] if words == ["cluster", "local"] else []  # it would follow the branch for ever
     done = run_sweep(*words, *once, cwd=sandbox.root)

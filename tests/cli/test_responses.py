@@ -12,7 +12,7 @@ import pytest
 
 from sweepledger.repo.state import create_state
 from sweepledger.structs.record import Status
-from tests.command_line import run_sweep
+from tests.command_line import ROOT, run_program, run_sweep
 from tests.repository import Sandbox
 
 KEYS = {"version", "command", "status", "data", "problems"}
@@ -163,24 +163,18 @@ def test_without_the_remote(sandbox: Sandbox, form: str) -> None:
     sandbox.merged()
     sandbox.git("remote", "remove", "origin")
 
-    refused(
-        run_sweep("cluster", "local", "--once", "--format", form, cwd=sandbox.root),
-        3,
-        "no remote 'origin'",
-        form,
-    )
+    done = run_sweep("cluster", "local", "--once", "--format", form, cwd=sandbox.root)
+
+    refused(done, 3, "no remote 'origin'", form)
 
 
 @ANYWHERE
 def test_with_a_remote_that_is_gone(sandbox: Sandbox, form: str) -> None:
     sandbox.git("remote", "set-url", "origin", "/nowhere/at/all")
 
-    refused(
-        run_sweep("cluster", "local", "--once", "--format", form, cwd=sandbox.root),
-        3,
-        "git fetch failed",
-        form,
-    )
+    done = run_sweep("cluster", "local", "--once", "--format", form, cwd=sandbox.root)
+
+    refused(done, 3, "git fetch failed", form)
 
 
 @ANYWHERE
@@ -241,6 +235,7 @@ def test_from_a_folder_below_the_root(sandbox: Sandbox) -> None:
     assert done.stdout == "sweeps/peak.yaml: ok, 3 trials\n"
 
 
+GENERATOR = str(ROOT / "generator")
 LARGE = 300_000
 """More than a pipe holds (64 KiB) and than Python keeps back."""
 
@@ -252,20 +247,8 @@ RESPONSES = {
 
 def piped(program: str, root: Path) -> subprocess.CompletedProcess[str]:
     """Run Python before a reader that closes after one letter; give its exit code and errors."""
-    return subprocess.run(
-        [
-            "bash",
-            "-c",
-            '"$0" -c "$1" | head -c 1 >/dev/null; exit "${PIPESTATUS[0]}"',
-            sys.executable,
-            program,
-        ],
-        cwd=root,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "generator")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    shell = '"$0" -c "$1" | head -c 1 >/dev/null; exit "${PIPESTATUS[0]}"'
+    return run_program("bash", "-c", shell, sys.executable, program, cwd=root, PYTHONPATH=GENERATOR)
 
 
 @pytest.mark.parametrize("case", ["json", "many lines"])
@@ -292,7 +275,7 @@ def unread(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "sweepledger.cli", *arguments],
             cwd=root,
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "generator")},
+            env={**os.environ, "PYTHONPATH": GENERATOR},
             stdout=closed,
             stderr=subprocess.PIPE,
             text=True,

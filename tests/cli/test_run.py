@@ -4,14 +4,13 @@ import json
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import sweepledger
-from tests.command_line import ROOT, run_sweep
+from tests.command_line import ROOT, git, run_sweep
 
 SCRIPT = """import argparse
 
@@ -22,10 +21,6 @@ if x == 3:
     raise ValueError("x is three")
 print(f"score={1 - (x - 2) ** 2}")
 """
-
-
-def git(folder: Path, *arguments: str) -> str:
-    return subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.fixture(scope="module")
@@ -94,16 +89,8 @@ def test_a_trial_without_memory_names_use_limit_and_key_wherever_it_is_shown(lab
 
     said = re.compile(r"used [0-9]+Mi of memory, and the limit is [0-9]+Mi: raise run\.resources\.memory")
     (trial,) = sweepledger.open(lab).sweep("score").trials
-    shown = {
-        words: run_sweep(*words.split(), cwd=lab).stdout
-        for words in (
-            "logs score --failed",
-            "results score",
-            f"show {trial.id}",
-            "why score",
-            f"why {trial.id}",
-        )
-    }
+    commands = ("logs score --failed", "results score", f"show {trial.id}", "why score", f"why {trial.id}")
+    shown = {words: run_sweep(*words.split(), cwd=lab).stdout for words in commands}
     assert [words for words, text in shown.items() if not said.search(" ".join(text.split()))] == []
     assert "1 trial used more memory than run.resources.memory (256Mi)" in run.stdout
 

@@ -147,15 +147,8 @@ def test_a_program_named_from_its_folder_has_a_path_from_the_root(sandbox: Sandb
     sandbox.write("ml/experiments/code/score.py", "print('score=1')\n")
     sandbox.commit("Add a program")
 
-    done = run_sweep(
-        "new",
-        "lr",
-        "--command",
-        "python code/score.py",
-        "--param",
-        "x=1,2",
-        cwd=sandbox.root / "ml/experiments",
-    )
+    options = ("--command", "python code/score.py", "--param", "x=1,2")
+    done = run_sweep("new", "lr", *options, cwd=sandbox.root / "ml/experiments")
 
     assert done.returncode == 2
     assert "did you mean ml/experiments/code/score.py?" in done.stderr

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +16,7 @@ from sweepledger.errors import RepositoryError, StorageError, UsageError
 from sweepledger.repo.git import Change, publish
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller, ResultsMode
-from tests.command_line import install_sweep, run_sweep
+from tests.command_line import install_sweep, run_program, run_sweep
 from tests.repository import Sandbox
 
 URL = "https://git.example.org/team/sweeps.git"
@@ -134,12 +133,15 @@ def distributed(sandbox: Sandbox) -> None:
     sandbox.write("sweeps/wide.yaml", text.replace("run:\n", run).replace("parallelism: 2", "parallelism: 3"))
 
 
+EGRESS = """egress:
+  git: {cidrs: [198.51.100.7/32], ports: [443]}
+  api-server: {cidrs: [192.0.2.1/32], ports: [6443]}
+"""
+
+
 def test_what_the_collector_may_reach_beyond_need_is_not_decided_yet(sandbox: Sandbox) -> None:
     (open_,) = [gap for gap in run_bootstrap(sandbox).gaps if gap.startswith("egress.git")]
-    egress = (
-        "{git: {cidrs: [198.51.100.7/32], ports: [443]}, api-server: {cidrs: [192.0.2.1/32], ports: [6443]}}"
-    )
-    sandbox.write("sweepledger.yaml", f"egress: {egress}\n")
+    sandbox.write("sweepledger.yaml", EGRESS)
 
     closed = run_bootstrap(sandbox).gaps
 
@@ -268,14 +270,11 @@ def test_the_command_that_makes_a_secret_is_one_that_kubectl_takes(sandbox: Sand
                 content = "{}" if key == ".dockerconfigjson" else "x"
                 (tmp_path / key.lstrip(".")).write_text(content)
 
-            done = subprocess.run(
-                [*needed.commands[0].split(), "--dry-run=client", "--output=json"],
-                cwd=tmp_path,
-                env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
-                capture_output=True,
-                check=True,
-            )
+            search = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+            words = (*needed.commands[0].split(), "--dry-run=client", "--output=json")
+            done = run_program(*words, cwd=tmp_path, PATH=search)
 
+            assert done.returncode == 0, done.stderr
             assert set(json.loads(done.stdout)["data"]) >= set(needed.keys)
 
 
@@ -360,10 +359,7 @@ def test_it_lists_the_objects_that_the_settings_name_and_no_file_declares(sandbo
     ],
 )
 def test_egress_for_git_to_other_ports_is_a_gap(sandbox: Sandbox, url: str, words: str | None) -> None:
-    opened = (
-        "{git: {cidrs: [192.0.2.4/32], ports: [443]}, api-server: {cidrs: [192.0.2.1/32], ports: [6443]}}"
-    )
-    sandbox.write("sweepledger.yaml", f"version: 1\negress: {opened}\n")
+    sandbox.write("sweepledger.yaml", EGRESS)
 
     gaps = [gap for gap in run_bootstrap(sandbox, url=url).gaps if gap.startswith("egress")]
 
@@ -401,14 +397,11 @@ def install(sandbox: Sandbox) -> None:
 
 def push(sandbox: Sandbox, *refs: str, pusher: str = "sweep-collector") -> str:
     """Push as somebody; give what the server says, empty where it accepts."""
-    done = subprocess.run(
-        ["git", "push", "-q", "origin", *(refs or ("main",))],
-        cwd=sandbox.root,
-        env={**os.environ, "REMOTE_USER": pusher, "PATH": f"{sandbox.remote / 'hooks'}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        check=False,
+    words, search = (
+        ("push", "-q", "origin", *(refs or ("main",))),
+        f"{sandbox.remote}/hooks:{os.environ['PATH']}",
     )
+    done = run_program("git", *words, cwd=sandbox.root, REMOTE_USER=pusher, PATH=search)
     return done.stderr if done.returncode else ""
 
 
@@ -567,9 +560,8 @@ def test_what_the_platform_is_made_from_is_the_repositorys_own_from_then_on(sand
 @pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="skipped: ssh-keygen not found")
 def test_by_the_printed_commands_git_itself_says_who_signed(sandbox: Sandbox, tmp_path: Path) -> None:
     make, say = run_bootstrap(sandbox).key_pair
-    done = subprocess.run(
-        ["sh", "-euc", f"{make}\n{say}"], cwd=tmp_path, check=True, capture_output=True, text=True
-    )
+    done = run_program("sh", "-euc", f"{make}\n{say}", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
     sandbox.write("sweepledger.yaml", f"version: 1\nsigners:\n- '{done.stdout.strip()}'\n")
     run_bootstrap(sandbox)
     key = tmp_path / "signing"

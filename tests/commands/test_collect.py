@@ -15,13 +15,14 @@ from sweepledger.commands.collection.results_commit import ResultsCommit, commit
 from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import RepositoryError
-from sweepledger.formats import records_jsonl
+from sweepledger.formats import record_json, records_jsonl
 from sweepledger.problems import Severity
 from sweepledger.repo import batches, volume
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.results import bounds
 from sweepledger.results.bounds import MOST_TRIAL_BYTES
 from sweepledger.structs.record import LeftOutAttempts, Record
+from tests.builders import a_record
 from tests.repo.test_signatures import key, line
 from tests.repository import SPEC, Sandbox, followed_by
 
@@ -34,31 +35,10 @@ def stored(sandbox: Sandbox) -> StoredBatch:
 def leave(results: Path, batch: StoredBatch, index: int, **changes: object) -> Path:
     """Leave a record as the launcher would."""
     trial = expected_trials(batch)[index]
-    record = {
-        "version": 1,
-        "disruptions": 0,
-        "environment": None,
-        "trial": trial.trial,
-        "row": trial.row,
-        "batch": batch.name,
-        "index": index,
-        "uid": f"uid-{index}",
-        "attempt": 1,
-        "status": "ok",
-        "reason": None,
-        "metrics": {"score": index / 2},
-        "seconds": 1.5,
-        "started": "2026-01-01T00:00:00Z",
-        "finished": "2026-01-01T00:00:02Z",
-        "ran": "process",
-        "code": batch.lock.program.code.tree,
-        "data": None,
-        "seed": 0,
-        "node": "n",
-        "details": {},
-        "artifacts": [],
-        **changes,
-    }
+    names = {"trial": trial.trial, "row": trial.row, "batch": batch.name, "uid": f"uid-{index}", "node": "n"}
+    code, score = batch.lock.program.code.tree, {"score": index / 2}
+    made = a_record(index, **names, code=code, data=None, metrics=score, seconds=1.5, details={})
+    record = {**json.loads(record_json.to_line(made)), **changes}
     path = results / batch.name / batch.lock.place(index) / f"{record['uid']}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(record))
@@ -66,11 +46,7 @@ def leave(results: Path, batch: StoredBatch, index: int, **changes: object) -> P
 
 
 def target(sandbox: Sandbox, *, push: bool = True) -> Target:
-    return (
-        Target(sandbox.workspace.repository, "origin", "main")
-        if push
-        else Target(sandbox.workspace.repository)
-    )
+    return Target(sandbox.workspace.repository, *(("origin", "main") if push else ()))
 
 
 @pytest.fixture

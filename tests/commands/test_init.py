@@ -1,5 +1,4 @@
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,12 +10,8 @@ from sweepledger.commands.scaffold.init import init
 from sweepledger.errors import GeneratorError, RepositoryError, UsageError
 from sweepledger.formats import yaml
 from sweepledger.structs.settings import Controller, GenerateMode, NextRoundMode
-from tests.command_line import run_sweep
+from tests.command_line import git, run_sweep
 from tests.repository import IMAGE
-
-
-def git(folder: Path, *arguments: str) -> str:
-    return subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.mark.full_suite("whole runs")

@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from sweepledger.commands.cancel import pause, resume
 from sweepledger.commands.generate import generate
 from sweepledger.commands.local import Options, ResultsPushed, local
 from sweepledger.errors import RepositoryError, SpecError
+from tests.command_line import run_program
 from tests.repository import Sandbox
 from tests.tiers import parameters
 
@@ -67,13 +67,8 @@ def play(sandbox: Sandbox) -> list[ResultsPushed]:
 
 
 def drive(sandbox: Sandbox, moment: str = "never", count: int = 1) -> int:
-    done = subprocess.run(
-        [sys.executable, str(DRIVER), str(sandbox.remote), str(options(sandbox).state), moment, str(count)],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = (str(DRIVER), str(sandbox.remote), str(options(sandbox).state), moment, str(count))
+    done = run_program(sys.executable, *words, cwd=ROOT, PYTHONPATH=str(ROOT))
     assert done.returncode in {0, -9}, done.stderr
     return done.returncode
 

@@ -1,7 +1,6 @@
 """Sweeps that go out to Hydra: Hydra's own parser and sweeper say what they would run."""
 
 import json
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from sweepledger.structs.search_block import RandomSearch
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value
+from tests.command_line import run_program
 from tests.exchange.imported import assignments_of, sweep_of
 from tests.exchange.test_hydra import PARSER, jobs, meant, read
 from tests.written_specs import parse_sweep
@@ -262,9 +262,7 @@ def test_hydra_runs_what_came_from_it_and_went_back(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(APP)
     (tmp_path / "config.yaml").write_text("lr: 0.1\n" + hydra.write(sweep, assignments_of(sweep)).text)
 
-    done = subprocess.run(
-        [sys.executable, "app.py"], cwd=tmp_path, check=False, capture_output=True, text=True
-    )
+    done = run_program(sys.executable, "app.py", cwd=tmp_path)
 
     assert done.returncode == 0, done.stderr
     lines = [line for line in done.stdout.splitlines() if line.startswith("got")]

@@ -658,17 +658,7 @@ def test_a_hyperband_without_a_resource_becomes_tpe_and_says_so() -> None:
 
 
 def test_a_population_keeps_its_size() -> None:
-    content = an_experiment(
-        algorithm={
-            "algorithmName": "pbt",
-            "algorithmSettings": [
-                {"name": "n_population", "value": "6"},
-                {"name": "truncation_threshold", "value": "0.4"},
-            ],
-        }
-    )
-
-    imported = katib.read(content, name="one")
+    imported = a_learner("pbt", n_population="6", truncation_threshold="0.4")
 
     search = sweep_of(imported).search
     assert search

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line import run_sweep
+from tests.command_line import git, run_sweep
 from tests.repository import Sandbox
 
 SPEC = """name: score
@@ -71,9 +71,9 @@ def committed(sandbox: Sandbox, attributes: str) -> Sandbox:
 def cloned(sandbox: Sandbox, folder: Path, case: tuple[str, ...]) -> Path:
     """Return a clone of the remote repository as a case wants it."""
     _, ends, checkout, depth, place = case
-    git = ("git", "-c", f"core.autocrlf={LINE_ENDS[ends]}")
+    ended = ("git", "-c", f"core.autocrlf={LINE_ENDS[ends]}")
     url = f"file://{sandbox.remote}"
-    subprocess.run([*git, "clone", "-q", "--no-checkout", *DEPTHS[depth], url, str(folder)], check=True)
+    subprocess.run([*ended, "clone", "-q", "--no-checkout", *DEPTHS[depth], url, str(folder)], check=True)
     for setting in (
         ("core.autocrlf", LINE_ENDS[ends]),
         ("filter.upper.clean", "tr a-z A-Z"),
@@ -83,9 +83,7 @@ def cloned(sandbox: Sandbox, folder: Path, case: tuple[str, ...]) -> Path:
         subprocess.run(["git", "config", *setting], cwd=folder, check=True)
     if PLACES[place]:
         linked = folder.with_name("linked")
-        subprocess.run(
-            ["git", "worktree", "add", "-q", "--no-checkout", "-b", "w", str(linked)], cwd=folder, check=True
-        )
+        git(folder, "worktree", "add", "-q", "--no-checkout", "-b", "w", str(linked))
         folder = linked
     cone = CHECKOUTS[checkout]
     if cone is not None:
@@ -94,18 +92,11 @@ def cloned(sandbox: Sandbox, folder: Path, case: tuple[str, ...]) -> Path:
     return folder
 
 
-def changes(folder: Path) -> str:
-    done = subprocess.run(
-        ["git", "status", "--porcelain"], cwd=folder, check=True, capture_output=True, text=True
-    )
-    return done.stdout
-
-
 @pytest.mark.parametrize("case", pairs(), ids="-".join)
 def test_each_command_is_right_or_refused(sandbox: Sandbox, tmp_path: Path, case: tuple[str, ...]) -> None:
     committed(sandbox, ATTRIBUTES[case[0]])
     folder = cloned(sandbox, tmp_path / "clone", case)
-    assert changes(folder) == ""
+    assert git(folder, "status", "--porcelain") == ""
     _, row, *_ = sandbox.git("show", "main:results/score/summary.csv").splitlines()
 
     for words in (*READING, *WRITING):
@@ -120,7 +111,7 @@ def test_each_command_is_right_or_refused(sandbox: Sandbox, tmp_path: Path, case
         assert answer.returncode == 0, f"{command}: {text}"
         assert "cancelled" not in text or command == "retry score", command
         assert "edited by hand" not in text, command
-        assert changes(folder) == "", command
+        assert git(folder, "status", "--porcelain") == "", command
 
 
 @pytest.mark.parametrize("checkout", ["code", "results"])
@@ -133,7 +124,7 @@ def test_a_run_leaves_a_sparse_checkout_alone(sandbox: Sandbox, tmp_path: Path, 
     ran = run_sweep("run", "score", cwd=folder)
 
     assert ran.returncode == 0, ran.stderr
-    assert changes(folder) == ""
+    assert git(folder, "status", "--porcelain") == ""
     assert "3/3" in run_sweep("log", "score", cwd=folder).stdout
     subprocess.run(["git", "sparse-checkout", "disable"], cwd=folder, check=True)
     assert run_sweep("verify", cwd=folder).returncode == 0

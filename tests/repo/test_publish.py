@@ -5,14 +5,12 @@ import pytest
 
 from sweepledger.errors import ContentionError, RepositoryError
 from sweepledger.repo.git import Change, Repository, fetch, publish, tracking_ref
+from tests.command_line import git
 from tests.repository import Sandbox
 
 
 def subjects(sandbox: Sandbox) -> list[str]:
-    log = subprocess.run(
-        ["git", "log", "--format=%s", "main"], cwd=sandbox.remote, check=True, capture_output=True, text=True
-    )
-    return log.stdout.splitlines()
+    return git(sandbox.remote, "log", "--format=%s", "main").splitlines()
 
 
 def hook(sandbox: Sandbox, name: str, script: str) -> None:
