@@ -28,9 +28,7 @@ def run_cell(source: str, names: dict[str, Any]) -> object:
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_runs_and_shows_something_in_every_cell(
-    notebook: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_cell_of_a_notebook_shows_something(notebook: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(notebook.parent)
     names: dict[str, Any] = {}
 

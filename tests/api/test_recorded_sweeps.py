@@ -134,9 +134,7 @@ def test_a_notebook_shows_user_text_as_text(recorded: Sandbox) -> None:
     ],
     ids=["sweep", "commit"],
 )
-def test_what_does_not_exist_is_named_with_a_hint(
-    recorded: Sandbox, name: str, commit: str | None, says: str, hint: str
-) -> None:
+def test_missing_names(recorded: Sandbox, name: str, commit: str | None, says: str, hint: str) -> None:
     with pytest.raises(sweepledger.GeneratorError, match=says) as caught:
         sweepledger.open(recorded.root, commit).sweep(name)
 

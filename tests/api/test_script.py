@@ -38,9 +38,7 @@ def test_alone_a_script_has_no_values_and_prints_what_it_reports() -> None:
     ]
 
 
-def test_as_a_trial_it_has_its_values_and_the_launcher_reads_its_metrics_by_step(
-    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_trial_has_values_and_reports_by_step(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     sandbox.write("code/train.py", f"import sys\nsys.path.insert(0, {str(ROOT / 'generator')!r})\n{SCRIPT}")
     path = sandbox.spec("peak", "0.25, 4")
     path.write_text(path.read_text().replace("goal: maximize", "goal: maximize, format: jsonl"))

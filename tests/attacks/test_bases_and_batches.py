@@ -44,9 +44,7 @@ def edited(sandbox: Sandbox, path: str, old: str, new: str) -> None:
         ("base/jobs/v1/job.yaml", "drop: [ALL]", "drop: []", "1, 2"),
     ],
 )
-def test_a_base_is_not_edited_and_used_in_one_change(
-    sandbox: Sandbox, path: str, old: str, new: str, values: str
-) -> None:
+def test_a_base_is_not_edited_and_used(sandbox: Sandbox, path: str, old: str, new: str, values: str) -> None:
     edited(sandbox, path, old, new)
     sandbox.spec(xs=values)
     generate(sandbox.workspace)

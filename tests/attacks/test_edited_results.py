@@ -137,9 +137,7 @@ def uses(sandbox: Sandbox, before: str, out: Path) -> dict[str, Callable[[], obj
         "more attacks",
     ),
 )
-def test_edited_results_are_no_traceback_and_write_nothing_outside(
-    name: str, history: tuple[Sandbox, str], tmp_path: Path
-) -> None:
+def test_edited_results_are_no_traceback(name: str, history: tuple[Sandbox, str], tmp_path: Path) -> None:
     sandbox, before = history
     start = sandbox.head()
     edited(sandbox, *{**REFUSED, **READ}[name])
@@ -164,9 +162,7 @@ def test_edited_results_are_no_traceback_and_write_nothing_outside(
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("values", [(1e150, 1e-150), (1e-300, 1e150), (5e-324, 1e150), (0.0, 1e150)])
-def test_numbers_of_any_size_are_explained(
-    values: tuple[float, float], sandbox: Sandbox, tmp_path: Path
-) -> None:
+def test_any_numbers_are_explained(values: tuple[float, float], sandbox: Sandbox, tmp_path: Path) -> None:
     small, large = values
     before = recorded(sandbox, tmp_path / "v", "peak", {1: small, 2: -large, 3: -large})
     sandbox.write("code/train.py", "# better\n")

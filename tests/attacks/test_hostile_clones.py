@@ -127,9 +127,7 @@ def without(sandbox: Sandbox, path: str) -> str:
         *("credential.https://x.helper", "Remote.Other.UploadPack"),
     ],
 )
-def test_a_partial_clone_names_no_command_that_brings_a_missing_object(
-    setting: str, sandbox: Sandbox, tmp_path: Path
-) -> None:
+def test_a_partial_clone_names_no_command_to_run(setting: str, sandbox: Sandbox, tmp_path: Path) -> None:
     spy = tmp_path / "spy"
     spy.write_text(f"#!/bin/sh\ntouch '{tmp_path}/ran'\nexit 1\n")
     spy.chmod(0o755)

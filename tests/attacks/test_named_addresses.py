@@ -127,9 +127,7 @@ def test_a_cloud_needs_no_word_nor_does_an_endpoint_of_the_persons_own(
         "mysql+pymysql://d.example.org/x?host=e",
     ],
 )
-def test_a_store_of_the_settings_gets_no_variable_of_the_person(
-    address: str, sandbox: Sandbox, configuration: Path, tmp_path: Path
-) -> None:
+def test_a_store_gets_no_secrets(address: str, sandbox: Sandbox, configuration: Path, tmp_path: Path) -> None:
     recorded(sandbox, tmp_path / "volume")
     kind = "mlflow" if address.startswith("https") else "optuna"
 

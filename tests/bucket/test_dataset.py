@@ -81,10 +81,7 @@ def digest_of_all(digest: str, tmp_path: Path) -> str:
         path = tmp_path / "labels" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-    parts = [
-        Dataset("labels", None, folder_digest(tmp_path / "labels")),
-        Dataset("pixels", None, digest),
-    ]
+    parts = [Dataset("labels", None, folder_digest(tmp_path / "labels")), Dataset("pixels", None, digest)]
     return SeveralDatasets(tuple(parts)).identity
 
 
@@ -112,9 +109,7 @@ def test_each_of_several_datasets_comes_into_the_folder_of_its_name(pod: MakePod
     assert {name: (data / "labels" / name).read_bytes() for name in LABELS} == LABELS
 
 
-def test_another_byte_in_one_of_several_datasets_starts_no_program(
-    bucket: Bucket, tmp_path: Path, digest_of_all: str
-) -> None:
+def test_other_bytes_in_a_dataset_start_nothing(bucket: Bucket, tmp_path: Path, digest_of_all: str) -> None:
     given_both(bucket)
     dataset.copy(
         bucket, OF_SEVERAL, tmp_path / "a", digest=digest_of_all, most_bytes=ROOM, has_time=lambda: True
@@ -127,9 +122,7 @@ def test_another_byte_in_one_of_several_datasets_starts_no_program(
         )
 
 
-def test_the_size_of_several_datasets_is_that_of_all(
-    bucket: Bucket, tmp_path: Path, digest_of_all: str
-) -> None:
+def test_the_size_of_datasets_is_that_of_all(bucket: Bucket, tmp_path: Path, digest_of_all: str) -> None:
     given_both(bucket)
     size = sum(map(len, (*FILES.values(), *LABELS.values())))
 
@@ -184,9 +177,7 @@ def test_an_interrupted_copy_goes_on_where_it_ended(bucket: Bucket, tmp_path: Pa
     assert folder_digest(tmp_path / "data") == digest
 
 
-def test_a_part_that_was_damaged_in_the_pod_is_found_by_the_digest(
-    bucket: Bucket, tmp_path: Path, digest: str
-) -> None:
+def test_a_part_damaged_in_the_pod_is_found(bucket: Bucket, tmp_path: Path, digest: str) -> None:
     given(bucket)
     (tmp_path / "data/train").mkdir(parents=True)
     (tmp_path / "data/train/images").write_bytes(b"z" * CHUNK_BYTES)
@@ -213,9 +204,7 @@ def test_other_data_than_the_digest_names_starts_no_program(
         copied(bucket, tmp_path / "data", digest)
 
 
-def test_more_than_the_size_that_the_settings_allow_is_not_begun(
-    bucket: Bucket, tmp_path: Path, digest: str
-) -> None:
+def test_more_than_the_allowed_size_is_not_begun(bucket: Bucket, tmp_path: Path, digest: str) -> None:
     given(bucket)
 
     with pytest.raises(StorageError, match=r"must have at most .* got more"):

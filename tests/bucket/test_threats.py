@@ -219,9 +219,7 @@ def test_a_trial_that_fills_its_own_prefix_hides_no_sealed_record(bucket: Bucket
     assert sum(text != record_json.UNREAD for text in contents) == record_json.MOST_RECORDS
 
 
-def test_a_bucket_that_somebody_fills_with_records_ends_the_list(
-    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bucket_that_somebody_fills_ends(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(results, "MOST_LISTED", 10)
     for number in range(11):
         put(bucket, record(number))
@@ -305,10 +303,7 @@ def test_rows_of_a_lost_node_count_once_the_next_pod_of_the_pack_has_seen_them(b
     late, _ = put_rows(bucket, "lost", range(2, 3))
 
     judged = account(
-        BucketResults(bucket),
-        *good,
-        *late,
-        ended=(*pack("next", range(3), "", {"lost": vouch(digests)}),),
+        BucketResults(bucket), *good, *late, ended=(*pack("next", range(3), "", {"lost": vouch(digests)}),)
     )
 
     assert judged.confirmed == good, "what came after that pod had looked is not confirmed by it"

@@ -154,10 +154,7 @@ class Server:
 
 def _policy_against(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Give a policy, with its binding, that forbids ConfigMaps of that name, and nothing else."""
-    head: dict[str, Any] = {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "metadata": {"name": name},
-    }
+    head: dict[str, Any] = {"apiVersion": "admissionregistration.k8s.io/v1", "metadata": {"name": name}}
     named = {
         "apiGroups": [""],
         "apiVersions": ["v1"],

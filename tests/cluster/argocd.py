@@ -34,13 +34,7 @@ REDIS_PORT, REPO_PORT, REPO_METRICS = 6379, 8091, 8092
 CONTROLLER_METRICS, SETS_METRICS, SETS_HEALTH = 8093, 8094, 8095
 SERVER_PORT, SERVER_METRICS, HOOKS_PORT = 8096, 8097, 7000
 INSTALLED = (
-    "ServiceAccount",
-    "Role",
-    "RoleBinding",
-    "ClusterRole",
-    "ClusterRoleBinding",
-    "ConfigMap",
-    "Secret",
+    *("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "ConfigMap", "Secret"),
 )
 """Of the manifest; for its workloads stand the processes here."""
 ASK_PASS = "/run/argocd-ask-pass.sock"  # noqa: S105 - where to ask

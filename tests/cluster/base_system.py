@@ -30,10 +30,7 @@ LEFT_OUT = (
     # What the libraries behind torch's image readers draw, translate and map with.
     *("/usr/share/X11/*", "/usr/share/iso-codes/*", "/usr/share/proj/*", "/usr/share/xml/*"),
     *(
-        "/usr/lib/*/dri/*",
-        "/usr/lib/*/libLLVM*",
-        "/usr/lib/*/libmfxhw64*",
-        "/usr/lib/*/libz3.so*",
+        *("/usr/lib/*/dri/*", "/usr/lib/*/libLLVM*", "/usr/lib/*/libmfxhw64*", "/usr/lib/*/libz3.so*"),
         "/usr/lib/*/mfx/*",
     ),
     *("/usr/lib/libtorch-test/*", "/usr/lib/python3/dist-packages/torch/bin/test_*"),

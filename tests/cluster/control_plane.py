@@ -7,14 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.cluster import box, building
-from tests.cluster.apiserver import (
-    Server,
-    apiserver_flags,
-    etcd_flags,
-    kubeconfig,
-    make_keys,
-    tool,
-)
+from tests.cluster.apiserver import Server, apiserver_flags, etcd_flags, kubeconfig, make_keys, tool
 from tests.cluster.children import Children, until
 
 ETCD_CLIENT, ETCD_PEER = 2379, 2380

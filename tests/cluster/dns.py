@@ -16,10 +16,7 @@ COREFILE = """.:53 {{
     }}
 }}
 """
-RIGHTS = {
-    "": ["endpoints", "services", "pods", "namespaces"],
-    "discovery.k8s.io": ["endpointslices"],
-}
+RIGHTS = {"": ["endpoints", "services", "pods", "namespaces"], "discovery.k8s.io": ["endpointslices"]}
 
 
 def start(machine: Machine) -> None:

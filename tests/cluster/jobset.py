@@ -4,13 +4,7 @@ from tests.cluster import building, operators
 from tests.cluster.machine import Machine
 from tests.cluster.operators import Names, Operator
 
-OPERATOR = Operator(
-    "jobset",
-    building.JOBSET,
-    Names.of_kubebuilder("jobset"),
-    webhooks=9545,
-    health=9546,
-)
+OPERATOR = Operator("jobset", building.JOBSET, Names.of_kubebuilder("jobset"), webhooks=9545, health=9546)
 
 
 def start(machine: Machine) -> None:

@@ -167,9 +167,7 @@ def test_the_server_accepts_every_golden_overlay(overlay: Path, platform: Server
 
 
 @OVERLAY
-def test_what_the_server_applies_may_have_no_unknown_field_though_nobody_validates_it(
-    overlay: Path, platform: Server, tmp_path: Path
-) -> None:
+def test_what_the_server_applies_has_known_fields(overlay: Path, platform: Server, tmp_path: Path) -> None:
     """Argo CD is told not to validate: it would read the whole schema of an API for each object."""
     made = next(one for one in built(tmp_path, overlay) if one["kind"] not in submission.KEPT_NAME_KINDS)
     made["spec"]["unheardOf"] = "nothing"
@@ -182,9 +180,7 @@ def test_what_the_server_applies_may_have_no_unknown_field_though_nobody_validat
 
 
 @OVERLAY
-def test_the_platform_admits_the_pods_of_every_golden_overlay_and_no_stranger_among_them(
-    overlay: Path, platform: Server, tmp_path: Path
-) -> None:
+def test_the_platform_admits_pods_and_no_stranger(overlay: Path, platform: Server, tmp_path: Path) -> None:
     made = [pod for manifest in built(tmp_path, overlay) for pod in pods(manifest)]
 
     assert made
@@ -193,9 +189,7 @@ def test_the_platform_admits_the_pods_of_every_golden_overlay_and_no_stranger_am
 
 
 @OVERLAY
-def test_the_server_accepts_every_golden_overlay_as_it_is_submitted(
-    overlay: Path, platform: Server, tmp_path: Path
-) -> None:
+def test_overlays_are_accepted_as_they_are_submitted(overlay: Path, platform: Server, tmp_path: Path) -> None:
     """Where GitOps is forbidden; the platform there is not ours, and its policies ask for the opposite."""
     manifest = next(one for one in built(tmp_path, overlay) if one["kind"] not in submission.KEPT_NAME_KINDS)
     turned = submission.prepare_manifest(manifest, ttl=3600, queue="project-user-queue")
@@ -210,9 +204,7 @@ def test_the_server_accepts_every_golden_overlay_as_it_is_submitted(
 
 
 @UNQUEUED
-def test_the_server_lets_batches_of_every_shape_be_paused_scaled_and_resumed(
-    overlay: Path, platform: Server, tmp_path: Path
-) -> None:
+def test_batches_of_every_shape_can_be_paused(overlay: Path, platform: Server, tmp_path: Path) -> None:
     lock = batch_json.read((overlay / "batch.json").read_bytes())
     kind = WORKLOAD_KINDS[lock.shape]
     states = (None, RunningState(paused=True), RunningState(paused=False, parallelism=1), None)
@@ -278,9 +270,7 @@ def test_the_namespace_is_one_that_refuses_what_is_not_restricted(platform: Serv
 @pytest.mark.skipif(
     building.MINOR < TRAINER_MINOR, reason="the newest release of Kubeflow Trainer needs a newer server"
 )
-def test_train_jobs_are_accepted_by_the_newest_release_as_by_the_oldest(
-    platform: Server, tmp_path: Path
-) -> None:
+def test_train_jobs_are_accepted_by_newest_and_oldest_release(platform: Server, tmp_path: Path) -> None:
     crds, newest = building.built(building.CRDS), building.built(building.NEWEST_CRDS)
     if newest is None or crds is None:
         pytest.skip("skipped: crds-newest is not built (run `make cluster-tools`)")

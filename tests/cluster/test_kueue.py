@@ -121,9 +121,7 @@ def ended(fleet: Fleet) -> frozenset[str]:
     return find_cluster_batches(Kubectl(), NAMESPACE, active).ended
 
 
-def test_single_jobs_are_created_suspended_and_two_run_at_once(
-    fleet: Fleet, submit_sweeps: Callable[..., tuple[str, ...]]
-) -> None:
+def test_two_single_jobs_run_at_once(fleet: Fleet, submit_sweeps: Callable[..., tuple[str, ...]]) -> None:
     submit_sweeps(Ask("singles", 5, 5, "jobs"))
 
     looks = list(seen(fleet))
@@ -133,9 +131,7 @@ def test_single_jobs_are_created_suspended_and_two_run_at_once(
     assert {condition(job, "Suspended") for job in looks[-1]} == {"False"}  # each was, and was resumed
 
 
-def test_a_batch_is_admitted_as_a_whole_and_the_next_one_waits(
-    fleet: Fleet, submit_sweeps: Callable[..., tuple[str, ...]]
-) -> None:
+def test_a_batch_is_admitted_as_a_whole(fleet: Fleet, submit_sweeps: Callable[..., tuple[str, ...]]) -> None:
     submit_sweeps(Ask("earlier", 4, 2), Ask("later", 4, 2))
 
     looks = list(seen(fleet))
@@ -169,9 +165,7 @@ def test_the_controller_and_kueue_do_not_fight_over_a_job(
     assert writers(fleet, "suspend") == {"kueue"}
 
 
-def test_a_batch_that_is_withdrawn_while_it_waits_frees_its_place(
-    fleet: Fleet, submit_sweeps: Callable[..., tuple[str, ...]]
-) -> None:
+def test_a_withdrawn_batch_frees_places(fleet: Fleet, submit_sweeps: Callable[..., tuple[str, ...]]) -> None:
     submit_sweeps(Ask("holds", 4, 2), Ask("withdrawn", 4, 2))
     until("all wait or run", lambda: len(kueue.workloads(fleet.machine, NAMESPACE)) == 2, seconds=PATIENCE)
     fleet.team.sweep("cancel", "withdrawn")

@@ -77,9 +77,7 @@ def job(platform: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     return made
 
 
-def test_a_batch_with_every_option_is_admitted_and_so_are_its_pods(
-    platform: Server, job: dict[str, Any]
-) -> None:
+def test_a_batch_with_every_option_and_its_pods_pass(platform: Server, job: dict[str, Any]) -> None:
     assert platform.refuses(job) == ""
     assert [platform.refuses(pod) for pod in pods(job)] == [""]
 
@@ -99,9 +97,7 @@ def test_the_server_refuses_a_single_fault(fault: str, platform: Server, job: di
 @pytest.mark.parametrize(
     "fault", [fault for fault in POD_FAULTS if fault not in {*FILLED_IN, *REFUSED_BEFORE}][::3]
 )
-def test_the_server_refuses_a_pod_with_a_single_fault(
-    fault: str, platform: Server, job: dict[str, Any]
-) -> None:
+def test_the_server_refuses_a_pod_with_a_fault(fault: str, platform: Server, job: dict[str, Any]) -> None:
     says, change = POD_FAULTS[fault]
     says = OLDER.get(fault, says)
     (pod,) = pods(deepcopy(job))
@@ -156,9 +152,7 @@ def test_the_server_admits_what_the_tool_starts_by_itself(platform: Server) -> N
     ],
     ids=["PATH", "mount"],
 )
-def test_the_server_refuses_a_reader_whose_program_a_trial_wrote(
-    fault: dict[str, Any], platform: Server, job: dict[str, Any]
-) -> None:
+def test_a_reader_by_a_trial_is_refused(fault: dict[str, Any], platform: Server, job: dict[str, Any]) -> None:
     assert platform.refuses(job) == ""  # so the policies are at work
     reader = helper_pods.reader_pod_manifest("sweep-reader", NAMESPACE, "results", IMAGE, None)
     reader["spec"]["containers"][0] |= fault
@@ -195,9 +189,7 @@ def test_the_server_refuses_a_ttl_and_a_foreign_queue(platform: Server, job: dic
 
 
 @pytest.mark.parametrize("name", ["sweep-collector", "sweep-sync"])
-def test_the_server_lets_the_pods_of_collector_and_sync_into_their_namespace(
-    platform: Server, name: str
-) -> None:
+def test_the_server_lets_collector_and_sync_into_their_namespace(platform: Server, name: str) -> None:
     made = the("CronJob", name, a_platform(SETTINGS))
 
     (pod,) = pods(made["spec"]["jobTemplate"])
@@ -237,9 +229,7 @@ def test_the_server_refuses_a_kustomization_without_the_account_for_it(platform:
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
 )
-def test_the_server_refuses_a_kustomization_with_a_single_fault(
-    says: str, change: dict[str, Any], platform: Server
-) -> None:
+def test_a_kustomization_with_a_fault_is_refused(says: str, change: dict[str, Any], platform: Server) -> None:
     flux = replace(SETTINGS, controller=Controller.FLUX)
     batch = the("Kustomization", "lr-b1-3f9a1c2e", a_platform(flux, active=("lr-b1-3f9a1c2e",)))
 

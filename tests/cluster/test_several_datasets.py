@@ -11,10 +11,7 @@ from tests.cluster.apiserver import Server
 from tests.cluster.platforms import policed_job, rendered_and_applied
 from tests.cluster.templates import pods
 from tests.render.test_bucket_store import a_variable
-from tests.render.test_several_datasets import (
-    IN_THE_BUCKET,
-    a_batch_of_several,
-)
+from tests.render.test_several_datasets import IN_THE_BUCKET, a_batch_of_several
 
 OTHERS = {
     f"dataset-{number}": Dataset(
@@ -30,9 +27,7 @@ def of_cluster(settings: Settings, name: str) -> Settings:
     return replace(settings, namespace=name, controller=Controller.ARGOCD, priority_class=None)
 
 
-def test_a_sidecar_may_copy_several_of_many_datasets_and_no_other_folder(
-    apiserver: Server, tmp_path: Path
-) -> None:
+def test_a_sidecar_may_copy_several_datasets_and_no_other(apiserver: Server, tmp_path: Path) -> None:
     settings = of_cluster(
         replace(IN_THE_BUCKET, datasets={**IN_THE_BUCKET.datasets, **OTHERS}), "copies-of-data"
     )

@@ -36,9 +36,8 @@ def leave(results: Path, batch: StoredBatch, index: int, **changes: object) -> P
     """Leave a record as the launcher would."""
     trial = expected_trials(batch)[index]
     names = {"trial": trial.trial, "row": trial.row, "batch": batch.name, "uid": f"uid-{index}", "node": "n"}
-    code, score = batch.lock.program.code.tree, {"score": index / 2}
-    made = a_record(index, **names, code=code, data=None, metrics=score, seconds=1.5, details={})
-    record = {**json.loads(record_json.to_line(made)), **changes}
+    made = a_record(index, **names, code=batch.lock.program.code.tree, data=None, seconds=1.5, details={})
+    record = {**json.loads(record_json.to_line(made)), "metrics": {"score": index / 2}, **changes}
     path = results / batch.name / batch.lock.place(index) / f"{record['uid']}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(record))

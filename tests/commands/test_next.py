@@ -14,12 +14,7 @@ from sweepledger.commands.check import check_change
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generate import generate
 from sweepledger.commands.repository.workspace import Target, Workspace
-from sweepledger.commands.rounds.next_round import (
-    ResultsPending,
-    RoundBlocked,
-    RoundDue,
-    SearchEnded,
-)
+from sweepledger.commands.rounds.next_round import ResultsPending, RoundBlocked, RoundDue, SearchEnded
 from sweepledger.commands.rounds.round_commit import PushedRound, push_idle_rounds
 from sweepledger.errors import IdleError, UsageError
 from sweepledger.problems import Severity
@@ -45,9 +40,7 @@ def test_generate_makes_the_first_round_and_no_later_one(sandbox: Sandbox, resul
     assert later.batch is None
 
 
-def test_a_results_commit_records_a_round_and_asks_for_the_next_until_the_last(
-    sandbox: Sandbox, results: Path
-) -> None:
+def test_a_results_commit_adds_the_next_round_until_the_last(sandbox: Sandbox, results: Path) -> None:
     names = [begun(sandbox, rounds=3)]
 
     for number in (2, 3):
@@ -68,9 +61,7 @@ def test_a_results_commit_records_a_round_and_asks_for_the_next_until_the_last(
     assert sandbox.git("rev-list", "--count", "HEAD~3..HEAD").strip() == "3"
 
 
-def test_from_an_empty_clone_at_every_results_commit_the_following_batch_comes_byte_for_byte(
-    sandbox: Sandbox, results: Path, tmp_path: Path
-) -> None:
+def test_an_empty_clone_draws_the_same_next_batch(sandbox: Sandbox, results: Path, tmp_path: Path) -> None:
     begun(sandbox, rounds=3)
     for _ in range(3):
         record(sandbox, results)
@@ -101,9 +92,7 @@ def test_from_an_empty_clone_at_every_results_commit_the_following_batch_comes_b
     assert locks
 
 
-def test_where_a_person_reviews_each_round_the_collector_asks_for_none(
-    sandbox: Sandbox, results: Path
-) -> None:
+def test_the_collector_adds_no_round_that_a_person_reviews(sandbox: Sandbox, results: Path) -> None:
     begun(sandbox, settings="")
 
     (collected,) = record(sandbox, results)
@@ -132,9 +121,7 @@ def test_a_sweep_without_rounds_is_none_and_no_search_is_no_fault(sandbox: Sandb
         write_next(sandbox.workspace)
 
 
-def test_a_budget_ends_a_search_before_the_round_that_it_does_not_bear(
-    sandbox: Sandbox, results: Path
-) -> None:
+def test_a_budget_ends_a_search_before_a_round_beyond_it(sandbox: Sandbox, results: Path) -> None:
     begun(sandbox, more="budget: {max_trials: 5}\n", rounds=9)
     (first,) = record(sandbox, results)
     assert isinstance(first.step, RoundDue)
@@ -165,9 +152,7 @@ def test_a_changed_spec_goes_on_from_the_evidence_there_is(sandbox: Sandbox, res
 
 
 @pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="skipped: ssh-keygen not found")
-def test_the_commit_that_records_a_round_and_asks_for_the_next_passes_the_check(
-    sandbox: Sandbox, results: Path, tmp_path: Path, needs_kustomize: None
-) -> None:
+def test_such_a_commit_passes(sandbox: Sandbox, results: Path, tmp_path: Path, needs_kustomize: None) -> None:
     made = key(tmp_path, "signing")
     begun(sandbox, settings=f"next: collector\nsigners:\n- '{line(made)}'\n")
     for name, value in (("gpg.format", "ssh"), ("user.signingKey", str(made)), ("commit.gpgSign", "true")):
@@ -207,9 +192,7 @@ def test_another_round_than_the_records_give_is_refused(sandbox: Sandbox, result
     assert error.splitlines()[0].endswith("[drift]")
 
 
-def test_a_round_that_comes_before_the_results_of_the_one_before_is_refused(
-    sandbox: Sandbox, results: Path
-) -> None:
+def test_a_round_before_the_results_of_the_last_is_refused(sandbox: Sandbox, results: Path) -> None:
     first = begun(sandbox, settings="")
     record(sandbox, results)
     write_next(sandbox.workspace)
@@ -223,9 +206,7 @@ def test_a_round_that_comes_before_the_results_of_the_one_before_is_refused(
     assert f"the records do not give this batch yet: {first} must be recorded" in error
 
 
-def test_a_round_of_another_engine_is_named_and_not_guessed_over(
-    sandbox: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_engine_is_named(sandbox: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun(sandbox, settings="")
     record(sandbox, results)
     (step,) = write_next(sandbox.workspace)
@@ -240,9 +221,7 @@ def test_a_round_of_another_engine_is_named_and_not_guessed_over(
     assert "[engine-differs]" in problem
 
 
-def test_going_on_with_another_engine_is_said(
-    sandbox: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_going_on_with_another(sandbox: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun(sandbox, settings="")
     record(sandbox, results)
 
@@ -285,9 +264,7 @@ def hook(sandbox: Sandbox, text: str) -> None:
     path.chmod(0o755)
 
 
-def test_a_collector_that_loses_the_branch_draws_the_round_anew_and_asks_for_it_once(
-    sandbox: Sandbox, results: Path
-) -> None:
+def test_a_collector_that_loses_the_branch_adds_the_round_once(sandbox: Sandbox, results: Path) -> None:
     begun(sandbox)
     hook(sandbox, RIVAL)
 
@@ -300,9 +277,7 @@ def test_a_collector_that_loses_the_branch_draws_the_round_anew_and_asks_for_it_
     assert subjects[0].startswith("results(hill)")
 
 
-def test_where_the_server_refuses_the_round_the_results_are_recorded_all_the_same(
-    sandbox: Sandbox, results: Path
-) -> None:
+def test_results_are_recorded_where_a_server_rejects_a_round(sandbox: Sandbox, results: Path) -> None:
     begun(sandbox)
     hook(sandbox, REFUSE)
 
@@ -318,9 +293,7 @@ def test_where_the_server_refuses_the_round_the_results_are_recorded_all_the_sam
     assert pushed.due.round.number == 2
 
 
-def test_a_round_that_cannot_be_drawn_costs_no_results_and_is_asked_for_later(
-    sandbox: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_undrawn_round_waits(sandbox: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun(sandbox)
 
     def broken(*_: Any, **__: Any) -> Any:
@@ -388,9 +361,7 @@ def test_cancelling_the_running_round_ends_the_search(sandbox: Sandbox, results:
     assert name in collected.step.text
 
 
-def test_trials_that_are_asked_for_once_more_belong_to_the_round_they_came_from(
-    sandbox: Sandbox, results: Path
-) -> None:
+def test_repeated_trials_belong_to_their_first_round(sandbox: Sandbox, results: Path) -> None:
     name = begun(sandbox)
     for batch in active(sandbox.workspace):
         leave(results, batch, status="failed", reason="exit-1", metrics={})
@@ -412,9 +383,7 @@ def test_trials_that_are_asked_for_once_more_belong_to_the_round_they_came_from(
     assert {str(observation.status) for observation in observed if observation.round == 1} == {"ok"}
 
 
-def test_a_trial_that_the_space_of_today_holds_is_in_the_spec_and_another_is_not(
-    sandbox: Sandbox, results: Path
-) -> None:
+def test_a_trial_is_in_the_spec_if_its_space_holds_it(sandbox: Sandbox, results: Path) -> None:
     begun(sandbox, rounds=2)
     record(sandbox, results)
     text = hill(sandbox, rounds=2).read_text()
@@ -444,9 +413,7 @@ def test_a_warm_start_weighs_what_another_sweep_has_recorded(sandbox: Sandbox, r
     ]
 
 
-def test_a_warm_start_reads_the_trials_of_another_space_as_the_spec_says(
-    sandbox: Sandbox, results: Path
-) -> None:
+def test_a_warm_start_reads_another_space_as_the_spec_says(sandbox: Sandbox, results: Path) -> None:
     begun(sandbox, "dale", rounds=1)
     record(sandbox, results)
     spec = hill(sandbox)
@@ -473,9 +440,7 @@ def test_a_warm_start_reads_the_trials_of_another_space_as_the_spec_says(
     assert "3 trials of a warm start are used" in explained
 
 
-def test_a_round_that_the_teams_budget_does_not_bear_waits_and_the_results_do_not(
-    sandbox: Sandbox, results: Path
-) -> None:
+def test_results_do_not_wait_for_the_budget_of_a_team(sandbox: Sandbox, results: Path) -> None:
     pool = "pools: {cpu: {node: {cpu: 4, memory: 8Gi}, price: 1.0}}\ndefaults: {pool: cpu}\n"
     team = "currency: EUR\nbudgets: {vision: {sweeps: ['hill'], money: 0.001}}\n"
     begun(sandbox, settings=f"next: collector\n{pool}{team}")
@@ -490,9 +455,7 @@ PRICED = "pools: {cpu: {node: {cpu: 4, memory: 8Gi}, price: 1.0}}\ndefaults: {po
 
 
 @pytest.mark.parametrize(("seconds", "is_borne"), [(30.0, True), (60.0, False)])
-def test_what_a_round_took_counts_against_the_teams_budget_in_the_commit_that_records_it(
-    sandbox: Sandbox, results: Path, seconds: float, *, is_borne: bool
-) -> None:
+def test_a_round_uses_the_budget(sandbox: Sandbox, results: Path, seconds: float, *, is_borne: bool) -> None:
     team = "budgets: {vision: {sweeps: ['hill'], money: 0.02}}\n"
     begun(sandbox, settings=f"next: collector\n{PRICED}{team}")
     month = sandbox.git("log", "-1", "--format=%cs")[:7]
@@ -507,9 +470,7 @@ def test_what_a_round_took_counts_against_the_teams_budget_in_the_commit_that_re
 
 
 @pytest.mark.full_suite("more searches")
-def test_the_check_of_such_a_commit_counts_it_too(
-    sandbox: Sandbox, results: Path, needs_kustomize: None
-) -> None:
+def test_the_check_counts_the_round_too(sandbox: Sandbox, results: Path, needs_kustomize: None) -> None:
     begun(sandbox, settings=f"next: collector\n{PRICED}")
     month = sandbox.git("log", "-1", "--format=%cs")[:7]
     text = (sandbox.root / "sweepledger.yaml").read_text()

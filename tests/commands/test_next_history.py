@@ -25,9 +25,7 @@ def ask(sandbox: Sandbox, branch: str = "main") -> str:
     return step.step.batch.name
 
 
-def test_reverting_the_last_results_takes_the_evidence_back_and_recording_it_anew_asks_for_the_same_round(
-    sandbox: Sandbox, results: Path
-) -> None:
+def test_reverted_last_results_recorded_anew_add_the_same_round(sandbox: Sandbox, results: Path) -> None:
     first = begun(sandbox)
     before = sandbox.git("rev-parse", "HEAD^{tree}")
     (collected,) = record(sandbox, results)
@@ -44,9 +42,7 @@ def test_reverting_the_last_results_takes_the_evidence_back_and_recording_it_ane
     assert again.step.batch == collected.step.batch
 
 
-def test_reverting_earlier_results_leaves_the_evidence_of_later_rounds_and_waits_for_that_round(
-    sandbox: Sandbox, results: Path
-) -> None:
+def test_reverted_earlier_results_leave_those_of_later_rounds(sandbox: Sandbox, results: Path) -> None:
     first = begun(sandbox, settings="")
     record(sandbox, results)
     taken_back = sandbox.head()

@@ -104,9 +104,7 @@ def test_a_lock_that_cannot_be_read_stops_its_own_batch_only_and_is_named_by_its
     assert caught.value.exit_code == 3
 
 
-def test_a_batch_without_a_lock_or_with_another_table_stops_no_other(
-    sandbox: Sandbox, two: tuple[str, str], results: Path
-) -> None:
+def test_a_missing_lock_stops_no_other(sandbox: Sandbox, two: tuple[str, str], results: Path) -> None:
     lost = merged(sandbox, "lost")
     lock_of(sandbox, lost).unlink()
     table = lock_of(sandbox, two[0]).with_name("hyperparams.csv")
@@ -123,9 +121,7 @@ def test_a_batch_without_a_lock_or_with_another_table_stops_no_other(
     ]
 
 
-def test_other_batches_of_the_same_sweep_are_recorded_as_long_as_it_is_active(
-    sandbox: Sandbox, results: Path
-) -> None:
+def test_other_batches_of_an_active_sweep_are_recorded(sandbox: Sandbox, results: Path) -> None:
     first = merged(sandbox, "peak")
     second = sandbox.merged(xs="1, 2, 3, 4, 5, 6")
     leave_all(sandbox, results, second)
@@ -137,9 +133,7 @@ def test_other_batches_of_the_same_sweep_are_recorded_as_long_as_it_is_active(
     assert batches_of(caught.value.done) == [second]
 
 
-def test_a_recorded_batch_that_breaks_stops_its_sweep_and_no_other(
-    sandbox: Sandbox, two: tuple[str, str], results: Path
-) -> None:
+def test_a_broken_record_stops_its_sweep_only(sandbox: Sandbox, two: tuple[str, str], results: Path) -> None:
     commit_results(target(sandbox), results, {two[0]})
     sandbox.pull()
     later = sandbox.merged("broken", xs="1, 2, 3, 4, 5, 6")
@@ -154,9 +148,7 @@ def test_a_recorded_batch_that_breaks_stops_its_sweep_and_no_other(
     assert problem.file == f"overlays/archive/{two[0]}/batch.json"
 
 
-def test_the_command_records_the_others_names_what_is_broken_and_ends_with_3(
-    sandbox: Sandbox, two: tuple[str, str], results: Path
-) -> None:
+def test_the_command_ends_with_3(sandbox: Sandbox, two: tuple[str, str], results: Path) -> None:
     file = break_lock(sandbox, two[0])
     words = ("cluster", "collect", "--push", f"--results={results}")
 
@@ -172,9 +164,7 @@ def test_the_command_records_the_others_names_what_is_broken_and_ends_with_3(
     assert [(one["file"], one["line"]) for one in answered["problems"]] == [(file, 13)]
 
 
-def test_in_a_cluster_the_others_are_looked_at_and_recorded(
-    sandbox: Sandbox, two: tuple[str, str], results: Path, cluster: Cluster
-) -> None:
+def test_so_in_a_cluster(sandbox: Sandbox, two: tuple[str, str], results: Path, cluster: Cluster) -> None:
     break_lock(sandbox, two[0])
     for name in two:
         cluster.job(name, ends="Complete")
@@ -190,9 +180,7 @@ def standing(sandbox: Sandbox, results: Path, kubectl: Kubectl | None = None) ->
     return {one.sweep: one for one in found}
 
 
-def test_the_status_counts_the_others_and_names_what_is_broken(
-    sandbox: Sandbox, two: tuple[str, str], results: Path
-) -> None:
+def test_the_status_counts_the_others(sandbox: Sandbox, two: tuple[str, str], results: Path) -> None:
     file = break_lock(sandbox, two[0])
 
     found = standing(sandbox, results)
@@ -202,9 +190,7 @@ def test_the_status_counts_the_others_and_names_what_is_broken(
     assert [problem.file for problem in found["broken"].problems] == [file]
 
 
-def test_a_trial_of_another_batch_is_found_and_one_of_the_broken_is_explained(
-    sandbox: Sandbox, two: tuple[str, str]
-) -> None:
+def test_a_trial_of_the_broken_batch_is_explained(sandbox: Sandbox, two: tuple[str, str]) -> None:
     ids = {name: lock_of(sandbox, name).with_name("hyperparams.csv") for name in two}
     trials = {name: path.read_text().splitlines()[1].split(",")[0] for name, path in ids.items()}
     break_lock(sandbox, two[0])
@@ -240,9 +226,7 @@ def three(sandbox: Sandbox, results: Path) -> tuple[str, ...]:
     return names
 
 
-def test_a_sweep_whose_push_is_refused_keeps_no_other_from_being_recorded(
-    sandbox: Sandbox, three: tuple[str, ...], results: Path
-) -> None:
+def test_a_refused_push_stops_no_other(sandbox: Sandbox, three: tuple[str, ...], results: Path) -> None:
     hook(sandbox, "pre-receive", REFUSE.format("apple"))
 
     with pytest.raises(UnrecordedError, match="apple is not recorded: git push failed") as caught:
@@ -254,9 +238,7 @@ def test_a_sweep_whose_push_is_refused_keeps_no_other_from_being_recorded(
     assert sandbox.active() == [three[0]]
 
 
-def test_what_was_refused_is_recorded_when_it_is_allowed(
-    sandbox: Sandbox, three: tuple[str, ...], results: Path
-) -> None:
+def test_a_refused_push_is_tried_again(sandbox: Sandbox, three: tuple[str, ...], results: Path) -> None:
     hook(sandbox, "pre-receive", REFUSE.format("pear"))
     with pytest.raises(UnrecordedError):
         commit_results(target(sandbox), results, set(three))
@@ -293,9 +275,7 @@ def test_every_refusal_is_named(sandbox: Sandbox, three: tuple[str, ...], result
     assert "sweep cluster collect: plum is not recorded: git push failed" in done.stderr
 
 
-def test_where_a_person_merges_one_refused_branch_stops_no_other(
-    sandbox: Sandbox, three: tuple[str, ...], results: Path
-) -> None:
+def test_a_refused_branch_stops_no_other(sandbox: Sandbox, three: tuple[str, ...], results: Path) -> None:
     hook(sandbox, "update", 'case "$1" in refs/heads/results/apple/*) exit 1;; esac')
 
     with pytest.raises(UnrecordedError) as caught:
@@ -306,9 +286,7 @@ def test_where_a_person_merges_one_refused_branch_stops_no_other(
     assert batches_of(caught.value.done) == list(three[1:])
 
 
-def test_an_edit_in_the_way_of_one_sweep_stops_no_other(
-    sandbox: Sandbox, three: tuple[str, ...], results: Path
-) -> None:
+def test_an_edit_in_the_way_stops_no_other(sandbox: Sandbox, three: tuple[str, ...], results: Path) -> None:
     sandbox.write("results/apple/summary.csv", "my own notes")
 
     with pytest.raises(UnrecordedError, match=r"results/apple/summary\.csv") as caught:
@@ -341,9 +319,7 @@ def test_an_unknown_trial_may_be_in_a_table_that_lost_a_row(sandbox: Sandbox) ->
         find_trial(sandbox.root, "t000000000000")
 
 
-def test_an_unknown_trial_is_said_to_be_unknown_without_parsing_tables(
-    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unknown_trial_needs_no_tables(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     sandbox.merged()
     parsed: list[str] = []
     monkeypatch.setattr("sweepledger.repo.batches.hyperparams_csv.parse_shard", parsed.append)

@@ -111,9 +111,7 @@ def test_without_it_the_work_goes_on_and_it_is_said(sandbox: Sandbox, kept: Path
     assert remarks == ("without its Lease, as the Lease sweeps-collector/sweep-collector does not exist",)
 
 
-def test_a_branch_that_moves_on_is_followed_and_one_that_was_cut_is_refused(
-    sandbox: Sandbox, kept: Path
-) -> None:
+def test_a_branch_that_was_cut_is_refused(sandbox: Sandbox, kept: Path) -> None:
     def once() -> str | None:
         with collector_lease(Kubectl(), "sweeps", target(sandbox)):
             pass
@@ -148,9 +146,7 @@ def test_a_failure_gives_it_back(sandbox: Sandbox, kept: Path) -> None:
 
 
 @pytest.mark.parametrize("commits", [1, 120])
-def test_a_shallow_clone_fetches_what_it_lacks_to_tell(
-    commits: int, sandbox: Sandbox, tmp_path: Path
-) -> None:
+def test_a_shallow_clone_fetches_what_it_lacks(commits: int, sandbox: Sandbox, tmp_path: Path) -> None:
     before = sandbox.head()
     for number in range(commits):
         sandbox.git("commit", "-q", "--allow-empty", "-m", f"{number}")

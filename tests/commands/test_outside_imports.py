@@ -86,9 +86,7 @@ def recorded(sandbox: Sandbox) -> list[str]:
     return [line["status"] for line in lines if "status" in line]
 
 
-def test_an_edited_module_beside_the_locked_folder_is_named_before_anything_runs(
-    sandbox: Sandbox, python: str
-) -> None:
+def test_an_edited_outside_module_is_named_first(sandbox: Sandbox, python: str) -> None:
     sandbox.write("common/__init__.py", "")
     sandbox.write("common/loss.py", "")
     sandbox.write("code/train.py", f"import common.loss\n{TRAIN}")
@@ -169,9 +167,7 @@ def install(python: str, name: str, version: str) -> None:
     (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
 
 
-def test_an_upgraded_package_is_named_before_anything_runs_and_by_reproduce(
-    sandbox: Sandbox, python: str
-) -> None:
+def test_an_upgraded_package_is_named_first(sandbox: Sandbox, python: str) -> None:
     lock = "solver==1.0 --hash=sha256:00\n"
     sandbox.write("requirements.txt", lock)
     sandbox.commit("Lock the environment")
@@ -228,9 +224,7 @@ def test_a_lock_file_that_does_not_pin_is_refused_when_it_is_locked(sandbox: San
     [("hatchling", "src", ""), ("setuptools", "src", IN_SOURCE), ("setuptools", ".", FLAT)],
     ids=["hatchling path file", "setuptools path file", "setuptools finder"],
 )
-def test_of_a_real_editable_install_the_locked_copy_runs(
-    sandbox: Sandbox, python: str, backend: str, folder: str, settings: str
-) -> None:
+def test_locked_copy_runs(sandbox: Sandbox, python: str, backend: str, folder: str, settings: str) -> None:
     if find_spec(backend) is None:
         pytest.skip(f"{backend} is not installed")
     package(sandbox, folder)

@@ -68,9 +68,7 @@ def test_the_collector_adds_rounds_until_as_many_are_active_as_the_spec_says(san
     assert len({*requested(sandbox)}) == 9
 
 
-def test_whenever_a_batch_ends_its_results_commit_adds_the_next_round(
-    sandbox: Sandbox, results: Path
-) -> None:
+def test_the_results_of_each_batch_add_the_next_round(sandbox: Sandbox, results: Path) -> None:
     _, second, _ = filled(sandbox)
 
     (collected,) = ended(sandbox, results, second)
@@ -83,9 +81,7 @@ def test_whenever_a_batch_ends_its_results_commit_adds_the_next_round(
     assert len(collected.step.evidence.pending_trials) == 6
 
 
-def test_a_search_ends_when_its_last_pending_round_is_recorded_and_no_trial_was_requested_twice(
-    sandbox: Sandbox, results: Path
-) -> None:
+def test_a_search_ends_with_its_last_pending_round(sandbox: Sandbox, results: Path) -> None:
     filled(sandbox)
     steps = []
     while batches := by_number(sandbox):
@@ -114,9 +110,7 @@ def test_two_batches_that_end_at_once_are_followed_by_two_rounds(sandbox: Sandbo
 
 
 @pytest.mark.full_suite("whole searches")
-def test_from_an_empty_clone_at_every_commit_the_round_that_it_adds_comes_byte_for_byte(
-    sandbox: Sandbox, results: Path, tmp_path: Path
-) -> None:
+def test_an_empty_clone_draws_the_same_rounds(sandbox: Sandbox, results: Path, tmp_path: Path) -> None:
     filled(sandbox)
     ended(sandbox, results, by_number(sandbox)[1])
     ended(sandbox, results, by_number(sandbox)[-1], by_number(sandbox)[0])
@@ -143,9 +137,7 @@ def test_from_an_empty_clone_at_every_commit_the_round_that_it_adds_comes_byte_f
         assert {path.name: path.read_bytes() for path in (clone / folder).iterdir()} == want
 
 
-def test_two_collectors_at_once_add_one_round_and_record_each_batch_once(
-    sandbox: Sandbox, results: Path, tmp_path: Path
-) -> None:
+def test_two_collectors_add_one_round(sandbox: Sandbox, results: Path, tmp_path: Path) -> None:
     first, second, _ = filled(sandbox)
     clone = tmp_path / "other"
     subprocess.run(["git", "clone", "-q", str(sandbox.remote), str(clone)], check=True)
@@ -173,9 +165,7 @@ def test_two_collectors_at_once_add_one_round_and_record_each_batch_once(
 
 
 @pytest.mark.full_suite("more searches")
-def test_reverting_results_makes_the_batch_pending_again_and_recording_it_anew_adds_the_same_round(
-    sandbox: Sandbox, results: Path
-) -> None:
+def test_reverted_results_recorded_anew_add_the_same_round(sandbox: Sandbox, results: Path) -> None:
     first, *_ = filled(sandbox)
     before = sandbox.git("rev-parse", "HEAD^{tree}")
     (collected,) = ended(sandbox, results, first)
@@ -193,9 +183,7 @@ def test_reverting_results_makes_the_batch_pending_again_and_recording_it_anew_a
 
 
 @pytest.mark.full_suite("more searches")
-def test_a_fork_goes_on_by_itself_and_a_merge_pools_evidence_and_pending_trials(
-    sandbox: Sandbox, results: Path
-) -> None:
+def test_a_merge_of_forks_pools_evidence_and_pending_trials(sandbox: Sandbox, results: Path) -> None:
     first, second, third = filled(sandbox)
     sandbox.git("checkout", "-q", "-b", "fork")
     spec = hill(sandbox, size=OVERLAP, rounds=6)

@@ -116,9 +116,7 @@ def test_a_machine_runs_packs_also_for_a_repository_whose_results_go_to_a_bucket
     ],
     ids=["fails", "diverges", "is killed", "kills its launcher"],
 )
-def test_a_trial_takes_nothing_from_those_beside_it(
-    ends: str, status: Status, reason: str, laptop: Sandbox
-) -> None:
+def test_a_trial_takes_nothing_from_others(ends: str, status: Status, reason: str, laptop: Sandbox) -> None:
     program(laptop, f"if x == 0.5: {ends}")
     written(laptop, "packed", PACK, retries=1)
 
@@ -137,9 +135,7 @@ def test_a_trial_takes_nothing_from_those_beside_it(
 
 
 @pytest.mark.full_suite("whole runs")
-def test_a_trial_that_takes_too_much_memory_costs_the_others_only_the_time_they_had_run(
-    laptop: Sandbox,
-) -> None:
+def test_too_much_memory_of_one_trial_costs_the_others_only_time(laptop: Sandbox) -> None:
     program(laptop, "import time\nif x == 0.5: block = bytearray(700 << 20); time.sleep(60)\ntime.sleep(1)")
     written(laptop, "packed", PACK)
 

@@ -39,9 +39,7 @@ def records(sandbox: Sandbox) -> dict[int, Record]:
     return {record.index: record for record in read}
 
 
-def test_each_row_has_its_own_record_and_those_without_one_say_how_their_pod_ended(
-    sandbox: Sandbox, cluster: Cluster, results: Path, look: Look, batch: str
-) -> None:
+def test_records_of_rows(sandbox: Sandbox, cluster: Cluster, results: Path, look: Look, batch: str) -> None:
     cluster.job(batch, trials=3)
     uids = [cluster.attempt(batch, index, f"pod-{index}") for index in range(3)]
     for row in (0, 1, 2):
@@ -61,9 +59,7 @@ def test_each_row_has_its_own_record_and_those_without_one_say_how_their_pod_end
     )
 
 
-def test_a_record_in_the_folder_of_another_pod_does_not_count(
-    sandbox: Sandbox, cluster: Cluster, results: Path, look: Look, batch: str
-) -> None:
+def test_foreign_records(sandbox: Sandbox, cluster: Cluster, results: Path, look: Look, batch: str) -> None:
     cluster.job(batch, trials=3)
     for row in range(5):
         leave(results, stored(sandbox), row)
@@ -74,9 +70,7 @@ def test_a_record_in_the_folder_of_another_pod_does_not_count(
     assert recorded(sandbox, look().collected)["4"] == "missing"
 
 
-def test_a_batch_whose_successful_pods_have_no_records_yet_waits_for_them(
-    sandbox: Sandbox, cluster: Cluster, results: Path, look: Look, batch: str
-) -> None:
+def test_late_records(sandbox: Sandbox, cluster: Cluster, results: Path, look: Look, batch: str) -> None:
     cluster.job(batch, trials=3)
     leave(results, stored(sandbox), 0)
     cluster.end(batch, "Complete", completedIndexes="0-2")

@@ -33,9 +33,7 @@ def jobs(sandbox: Sandbox) -> list[dict[str, object]]:
     return [manifest["spec"] for manifest in rendered if manifest["kind"] == "Job"]
 
 
-def test_a_paused_batch_renders_suspended_jobs_and_stays_the_same_batch(
-    sandbox: Sandbox, needs_kustomize: None
-) -> None:
+def test_a_paused_batch_renders_suspended_jobs(sandbox: Sandbox, needs_kustomize: None) -> None:
     name = sandbox.merged()
     before, (job,) = stored(sandbox), jobs(sandbox)
 
@@ -62,9 +60,7 @@ def test_a_resumed_batch_says_that_it_is_not_suspended(sandbox: Sandbox, needs_k
     assert codes(sandbox) == []
 
 
-def test_each_resume_counts_and_no_change_takes_the_count_back(
-    sandbox: Sandbox, needs_kustomize: None
-) -> None:
+def test_each_resume_counts(sandbox: Sandbox, needs_kustomize: None) -> None:
     name, spec = sandbox.merged(), sandbox.root / "sweeps/peak.yaml"
     for count in (1, 2):
         pause(sandbox.workspace, "peak")
@@ -133,9 +129,7 @@ def test_a_scaled_state_that_is_taken_back_has_to_count(sandbox: Sandbox, needs_
     assert codes(sandbox) == ["resumes-lowered"]
 
 
-def test_the_parallelism_of_a_running_batch_changes_to_at_most_its_trials(
-    sandbox: Sandbox, needs_kustomize: None
-) -> None:
+def test_parallelism_changes_to_at_most_the_trials(sandbox: Sandbox, needs_kustomize: None) -> None:
     sandbox.merged()
 
     scale(sandbox.workspace, "peak", 50)
@@ -194,9 +188,7 @@ def test_a_removed_state_is_reported(sandbox: Sandbox, needs_kustomize: None) ->
     assert {"running-not-written", "batch-edited"} <= set(codes(sandbox))
 
 
-def test_the_state_of_a_batch_whose_spec_did_not_change_is_compared_with_the_merged_one(
-    sandbox: Sandbox,
-) -> None:
+def test_a_state_is_compared_with_the_merged_one(sandbox: Sandbox) -> None:
     name = sandbox.merged()
     folder = sandbox.root / "overlays/active" / name
     forged = running_yaml.write(RunningState(paused=True), stored(sandbox).lock)
@@ -245,9 +237,7 @@ def test_only_active_batches_are_paused(sandbox: Sandbox) -> None:
         pause(sandbox.workspace, "peak", batch=name)
 
 
-def test_a_paused_batch_is_cancelled_and_archived_as_it_was_merged(
-    sandbox: Sandbox, tmp_path: Path, needs_kustomize: None
-) -> None:
+def test_a_paused_batch_is_cancelled(sandbox: Sandbox, tmp_path: Path, needs_kustomize: None) -> None:
     name = sandbox.merged()
     whole = stored(sandbox).tree
     pause(sandbox.workspace, "peak")
@@ -326,9 +316,7 @@ def test_a_submitted_batch_is_not_paused(sandbox: Sandbox) -> None:
         pause(sandbox.workspace, "peak")
 
 
-def test_a_paused_batch_is_not_recorded_because_its_attempts_were_ended(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+def test_ended_attempts_of_a_paused_batch_are_not_recorded(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.merged()
     for index in range(3):
         for attempt in range(1, 2 + stored(sandbox).lock.run.retries):

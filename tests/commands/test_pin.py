@@ -121,9 +121,7 @@ def host(shelf: Shelf) -> Iterator[str]:
     server.server_close()
 
 
-def test_the_digest_is_written_where_the_old_one_stood_and_nothing_else_changes(
-    sandbox: Sandbox, host: str, shelf: Shelf
-) -> None:
+def test_the_digest_alone_is_replaced(sandbox: Sandbox, host: str, shelf: Shelf) -> None:
     settings(sandbox, host)
     before = (sandbox.root / "sweepledger.yaml").read_text()
 
@@ -168,9 +166,7 @@ def test_a_new_image_is_added_by_its_repository(sandbox: Sandbox, host: str, she
     assert added.reference == f"{host}/team/collector:v1@{shelf.digest}"
 
 
-def test_a_name_that_no_image_can_have_is_refused_before_a_registry_is_asked(
-    sandbox: Sandbox, host: str, shelf: Shelf
-) -> None:
+def test_an_impossible_name_is_refused_at_once(sandbox: Sandbox, host: str, shelf: Shelf) -> None:
     with pytest.raises(SpecError):
         pin_image(sandbox.workspace, "local", repository=f"{host}/team/trainer", tag="v1")
 
@@ -191,9 +187,7 @@ def test_bytes_that_are_not_what_the_registry_says_are_refused(host: str, shelf:
         registry.resolve_digest(f"{host}/team/trainer", "v1")
 
 
-def test_a_private_image_is_shown_to_whoever_has_logged_in(
-    host: str, shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_private_image(host: str, shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shelf.password = "secret word"  # noqa: S105 - of this test
     auth = base64.b64encode(b"ada:secret word").decode()
     (tmp_path / "config.json").write_text(json.dumps({"auths": {host: {"auth": auth}}}))
@@ -205,9 +199,7 @@ def test_a_private_image_is_shown_to_whoever_has_logged_in(
     assert token == "/token?service=small&scope=repository%3Ax%3Apull"  # noqa: S105
 
 
-def test_without_a_login_the_way_to_one_is_told_and_no_password(
-    host: str, shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_login(host: str, shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shelf.password = "secret word"  # noqa: S105 - of this test
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
 
@@ -243,9 +235,7 @@ def test_a_refusal_is_told_and_nothing_is_written(
     assert (sandbox.root / "sweepledger.yaml").read_text() == before
 
 
-def test_a_registry_that_is_slow_or_gone_is_told_by_name(
-    host: str, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slow_or_missing_registry(host: str, shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "TIMEOUT_SECONDS", 0.2)
     shelf.may_answer.clear()
     with pytest.raises(ToolError, match=r"no response within"):
@@ -299,9 +289,7 @@ def test_a_registry_leads_to_itself_or_by_encryption_only(place: str, host: str,
     ],
     ids=["endless-continue", "slow-body", "slow-headers"],
 )
-def test_all_requests_together_have_one_deadline(
-    answer: list[bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_requests_have_one_deadline(answer: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "TIMEOUT_SECONDS", 0.5)
     over = threading.Event()
 

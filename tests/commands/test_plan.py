@@ -31,7 +31,7 @@ run:
 LISTED = """name: listed
 description: Which?
 method: list
-file: listed.csv
+assignments: listed.csv
 metric: {name: score, goal: maximize}
 command: [python, code/train.py, "${args}"]
 run:
@@ -135,9 +135,7 @@ def test_an_added_and_a_removed_value_are_an_added_and_a_removed_trial(sandbox: 
     assert difference.former == "sweeps/peak.yaml"
 
 
-def test_the_order_of_values_and_parameters_and_the_words_around_them_are_no_difference(
-    sandbox: Sandbox,
-) -> None:
+def test_order_and_wording_are_no_difference(sandbox: Sandbox) -> None:
     sandbox.merged(xs="1, 2, 3")
     text = SPEC.format(name="peak", xs="3.0, 1, 2", parallelism=1).replace(
         "Where does", "Where, oh where, does"

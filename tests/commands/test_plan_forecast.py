@@ -44,9 +44,7 @@ def test_until_something_is_recorded_its_author_is_believed(sandbox: Sandbox) ->
     assert forecast.completion_seconds.median == 60  # four of half a minute, two at once
 
 
-def test_recorded_trials_of_the_same_program_are_believed_whatever_sweep_they_are_of(
-    sandbox: Sandbox,
-) -> None:
+def test_trials_of_the_same_program_in_any_sweep_are_believed(sandbox: Sandbox) -> None:
     record_batch(sandbox, sandbox.merged("first", xs="1, 2, 3, 4"), lambda _: 20.0)
     expecting(sandbox, 500)
 

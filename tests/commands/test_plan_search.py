@@ -23,9 +23,7 @@ def test_before_the_first_round_all_rounds_are_new(sandbox: Sandbox) -> None:
     assert review.is_change
 
 
-def test_what_is_recorded_is_not_paid_for_again_and_a_running_search_is_no_news(
-    sandbox: Sandbox, results: Path
-) -> None:
+def test_recorded_trials_are_not_paid_for_again(sandbox: Sandbox, results: Path) -> None:
     begun(sandbox, size=3, rounds=5)
     record(sandbox, results)
 

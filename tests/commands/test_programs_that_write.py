@@ -32,9 +32,7 @@ def laptop(sandbox: Sandbox) -> Sandbox:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_programs_that_write_files_report_what_a_plain_loop_gives(
-    mode: str, laptop: Sandbox, tmp_path: Path, needs_kustomize: None
-) -> None:
+def test_files_are_reported(mode: str, laptop: Sandbox, tmp_path: Path, needs_kustomize: None) -> None:
     parallelism, more = MODES[mode]
     (tmp_path / "meeting").mkdir()
     run = RUN.format(parallelism=parallelism, more=more.format(meeting=tmp_path / "meeting"))

@@ -26,9 +26,7 @@ def column(sandbox: Sandbox) -> list[str]:
     return [line.split(",")[5] for line in table]
 
 
-def test_what_runs_is_on_a_branch_of_its_own_renewed_when_due_and_gone_at_the_end(
-    sandbox: Sandbox, results: Path
-) -> None:
+def test_progress_has_a_branch_that_ends_with_the_run(sandbox: Sandbox, results: Path) -> None:
     name = sandbox.merged()
     batch, main = stored(sandbox), sandbox.head()
     leave(results, batch, 0)

@@ -85,9 +85,7 @@ def proposed(sandbox: Sandbox) -> list[str]:
 
 
 @pytest.mark.parametrize(("search", "pack"), [(False, Pack(6)), (True, Pack(10))])
-def test_the_block_of_the_plan_is_what_suits_the_trials_and_pasted_it_is_what_runs(
-    sandbox: Sandbox, *, search: bool, pack: Pack
-) -> None:
+def test_the_pasted_block_of_the_plan_runs(sandbox: Sandbox, *, search: bool, pack: Pack) -> None:
     spec(sandbox, search=search)
 
     (text,) = proposed(sandbox)

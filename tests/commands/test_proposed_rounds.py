@@ -61,9 +61,7 @@ def proposed(sandbox: Sandbox) -> list[str]:
     return [note.text for note in review.notes if note.kind == "rounds"]
 
 
-def test_the_pasted_block_runs_the_trials_in_waves_which_follow_each_other_to_the_last(
-    sandbox: Sandbox, results: Path
-) -> None:
+def test_the_pasted_block_runs_the_trials_in_waves(sandbox: Sandbox, results: Path) -> None:
     ask(sandbox)
     (text,) = proposed(sandbox)
     block = text.removeprefix("write `").partition("` for ")[0]
@@ -106,9 +104,7 @@ def test_the_plan_shows_the_block_and_what_it_costs(sandbox: Sandbox) -> None:
     ],
     ids=lambda one: one if isinstance(one, str) else "",
 )
-def test_no_rounds_are_proposed_where_waves_would_cost_more_than_they_give(
-    sandbox: Sandbox, changes: dict[str, str], why: str
-) -> None:
+def test_costly_waves_are_not_proposed(sandbox: Sandbox, changes: dict[str, str], why: str) -> None:
     ask(sandbox, **changes)  # type: ignore[arg-type]
 
     assert proposed(sandbox) == [], why

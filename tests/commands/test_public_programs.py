@@ -172,9 +172,7 @@ def losses(sandbox: Sandbox, name: str) -> dict[float, tuple[str, str]]:
 
 
 @pytest.mark.parametrize("kind", TWINS)
-def test_two_at_once_report_what_each_does_alone(
-    kind: str, sandbox: Sandbox, tmp_path: Path, needs_kustomize: None
-) -> None:
+def test_two_at_once_report_alike(kind: str, sandbox: Sandbox, tmp_path: Path, needs_kustomize: None) -> None:
     twin = TWINS[kind]
     sandbox.use_as_laptop()
     for path, text in {**FILES, f"{twin.workdir}/train.py": twin.program}.items():

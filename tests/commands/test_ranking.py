@@ -65,9 +65,7 @@ def test_only_trials_of_the_newest_recorded_program_that_the_spec_asks_for_may_w
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("by", ["score", "seconds"])
-def test_what_may_not_win_is_listed_after_what_may_and_other_programs_last(
-    programs: Sandbox, by: str
-) -> None:
+def test_trials_that_may_not_win_are_listed_last(programs: Sandbox, by: str) -> None:
     ranking = results.rank_trials(programs.workspace, "peak", by=by)
 
     listed = [(row.metrics.get("score"), why) for row, why in zip(ranking.rows, ranking.barred, strict=True)]
@@ -85,11 +83,7 @@ def test_a_place_is_given_only_to_what_may_win(programs: Sandbox) -> None:
     assert [line.split()[0] for line in shown[1:3]] == ["1", "2"]
     assert ["older program" in line for line in shown[1:]] == [False] * 4 + [True, True, False]
     assert [line.startswith(" ") for line in shown[1:]] == [False, False, True, False, True, True, True]
-    assert [trial["not_ranked"] for trial in document["data"]["trials"]][1:4] == [
-        None,
-        "not in spec",
-        None,
-    ]
+    assert [trial["not_ranked"] for trial in document["data"]["trials"]][1:4] == [None, "not in spec", None]
 
 
 Show = Callable[..., CompletedProcess[str]]
@@ -186,9 +180,7 @@ def test_status_and_comparisons_know_the_program_of_head(reverted: Sandbox) -> N
     )
 
 
-def test_the_first_tries_of_a_mended_program_are_last_and_say_nothing_any_more(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+def test_first_tries_of_a_mended_program_are_last(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.merged()
     batch = batches.in_work_tree(sandbox.root)[-1]
     for index in range(3):

@@ -256,9 +256,7 @@ def test_a_summary_that_is_no_text_is_told(sandbox: Sandbox, tmp_path: Path) -> 
         results.rank_trials(sandbox.workspace, "peak")
 
 
-def test_results_of_a_sweep_that_nobody_knows_are_refused_with_those_known(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+def test_results_of_an_unknown_sweep_are_refused(sandbox: Sandbox, tmp_path: Path) -> None:
     recorded(sandbox, tmp_path / "volume")
     sandbox.spec("tower")
 
@@ -272,9 +270,7 @@ def test_results_of_a_sweep_that_nobody_knows_are_refused_with_those_known(
 
 
 @pytest.mark.parametrize("fetched", [True, False], ids=["fetched", "in the mirror of sweep cluster local"])
-def test_results_that_were_not_pulled_yet_are_pointed_to(
-    sandbox: Sandbox, tmp_path: Path, *, fetched: bool
-) -> None:
+def test_results_not_yet_pulled_are_named(sandbox: Sandbox, tmp_path: Path, *, fetched: bool) -> None:
     recorded(sandbox, tmp_path / "volume")
     sandbox.git("push", "-q", "origin", "main")
     if fetched:
@@ -386,9 +382,7 @@ def test_a_recorded_trial_that_another_batch_lists_is_counted_once(sandbox: Sand
 # The index of recorded sweeps
 
 
-def test_the_index_of_the_status_is_used_only_for_the_files_it_was_made_from(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+def test_the_index_belongs_to_the_files_it_was_made_from(sandbox: Sandbox, tmp_path: Path) -> None:
     recorded(sandbox, tmp_path / "volume")
     state, index = tmp_path / "state", tmp_path / "state/index/status.json"
     first = status.sweep_statuses(sandbox.workspace, state=state)
@@ -410,9 +404,7 @@ def test_the_index_of_the_status_is_used_only_for_the_files_it_was_made_from(
     assert first[0].trials == 3
 
 
-def test_the_index_of_the_status_follows_what_is_merged_and_what_runs_here(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+def test_the_index_follows_merges_and_local_runs(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.spec()
     generate(sandbox.workspace)
     sandbox.commit("Ask")

@@ -64,9 +64,7 @@ PATTERN = "format: regex, patterns: ['^epoch=(?P<step>[0-9]+) {}=(?P<value>[0-9.
     ],
     ids=["name", "format", "pattern", "path"],
 )
-def test_outputs_are_read_by_the_mended_metric_and_nothing_is_trained(
-    misnamed: Sandbox, before: str, after: str
-) -> None:
+def test_a_mended_metric_reads_outputs_again(misnamed: Sandbox, before: str, after: str) -> None:
     change_metric(misnamed, "name: score", before)
     if "path" in before:
         change_metric(misnamed, ", source: stdout", "")

@@ -31,9 +31,7 @@ def come(sandbox: Sandbox, name: str = "hill") -> SearchProgress:
 # ---------------------------------------------------------------------------------------- how far it has come
 
 
-def test_status_says_where_a_search_stands_from_its_spec_to_its_last_round(
-    sandbox: Sandbox, results: Path
-) -> None:
+def test_the_status_of_a_search_to_its_last_round(sandbox: Sandbox, results: Path) -> None:
     hill(sandbox, rounds=2)
     assert come(sandbox) == SearchProgress(
         "tpe", SearchState.DUE, "`sweep generate hill` writes the first round", 0, 2, 0, 6
@@ -72,9 +70,7 @@ def test_status_says_where_a_search_stands_from_its_spec_to_its_last_round(
         ("review", "`sweep cluster next hill` asks for it"),
     ],
 )
-def test_status_says_who_asks_for_the_round_that_is_due(
-    sandbox: Sandbox, results: Path, next_by: str, says: str
-) -> None:
+def test_status_says_who_adds_a_round(sandbox: Sandbox, results: Path, next_by: str, says: str) -> None:
     begun(sandbox, settings=f"next: {next_by}\n")
     record(sandbox, results)
 
@@ -165,9 +161,7 @@ def recorded(sandbox: Sandbox, results: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_several_metrics_and_replicates_go_through_the_records_into_the_next_round_and_a_front(
-    sandbox: Sandbox, results: Path
-) -> None:
+def test_metrics_and_replicates_reach_the_next_round_and_a_front(sandbox: Sandbox, results: Path) -> None:
     begun_with_two_metrics(sandbox)
     rows = recorded(sandbox, results)
 
@@ -219,9 +213,7 @@ print(f"score={args.x} walked={len(walked)} first={walked[0]} before={walked[-2]
 
 
 @pytest.mark.full_suite("whole searches")
-def test_each_member_of_a_population_finds_the_checkpoints_of_the_one_it_goes_on_from(
-    sandbox: Sandbox,
-) -> None:
+def test_members_of_a_population_find_their_checkpoints(sandbox: Sandbox) -> None:
     sandbox.write("code/train.py", MEMBER)
     sandbox.write("sweeps/hill.yaml", POPULATION)
     sandbox.commit("Write a population")

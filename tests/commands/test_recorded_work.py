@@ -98,9 +98,7 @@ def with_the_archive_removed_by_hand(sandbox: Sandbox) -> None:
 @pytest.mark.parametrize(
     "move", [fetched, on_a_branch, with_a_remote_that_moved, rebased, with_the_archive_removed_by_hand]
 )
-def test_a_value_added_to_an_unpushed_recorded_sweep_requests_this_value_alone(
-    unpushed: Sandbox, move: Callable[[Sandbox], None]
-) -> None:
+def test_an_added_value_is_requested_alone(unpushed: Sandbox, move: Callable[[Sandbox], None]) -> None:
     move(unpushed)
     before = archived(unpushed)
     unpushed.spec(xs="1, 2, 3, 4")
@@ -136,9 +134,7 @@ def test_update_requests_all_trials_of_new_code_and_removes_nothing(unpushed: Sa
     assert (new_trials(made), archived(unpushed)) == ([1, 2, 3], before)
 
 
-def test_a_failed_trial_of_an_unpushed_batch_is_requested_once_by_a_retry(
-    sandbox: Sandbox, results: Path
-) -> None:
+def test_a_failed_trial_is_requested_once_by_a_retry(sandbox: Sandbox, results: Path) -> None:
     sandbox.merged(xs="1, 2")
     record_here(sandbox, results, status="failed", reason="exit-1", metrics={})
     text = (sandbox.root / "sweeps/peak.yaml").read_text()
@@ -334,9 +330,7 @@ def test_rounds_that_two_machines_recorded_apart_are_not_continued(search: Sandb
     assert archived(search) == before
 
 
-def test_results_of_another_sweep_that_were_pushed_elsewhere_do_not_stop_a_search(
-    search: Sandbox, results: Path
-) -> None:
+def test_pushed_results_of_another_sweep_stop_no_search(search: Sandbox, results: Path) -> None:
     search.git("worktree", "add", "-q", "-b", "desktop", "../other", "origin/main")
     other = Sandbox(search.remote, search.root.parent / "other")
     other.spec(xs="1")
@@ -403,9 +397,7 @@ def test_a_recorded_batch_that_is_not_pushed_counts_as_recorded_in_why(unpushed:
     assert "archived here" not in done.stdout
 
 
-def test_what_two_machines_proposed_and_one_recorded_does_not_run_again(
-    sandbox: Sandbox, results: Path
-) -> None:
+def test_a_round_recorded_by_one_of_two_machines_runs_once(sandbox: Sandbox, results: Path) -> None:
     sandbox.spec(xs="1, 2")
     generate(sandbox.workspace)
     sandbox.commit("Request")
@@ -459,9 +451,7 @@ def failed(sandbox: Sandbox, results: Path) -> Sandbox:
 
 @pytest.mark.parametrize("named", [False, True])
 @pytest.mark.parametrize("move", [fetched, on_a_branch, rebased])
-def test_a_retry_knows_the_failed_trials_of_an_unpushed_batch(
-    failed: Sandbox, move: Callable[[Sandbox], None], *, named: bool
-) -> None:
+def test_unpushed_failed_trials(failed: Sandbox, move: Callable[[Sandbox], None], *, named: bool) -> None:
     move(failed)
     before = archived(failed)
 
@@ -501,9 +491,7 @@ def test_a_batch_that_is_recorded_here_and_active_on_main_is_not_cancelled(faile
     assert archived(failed) == [first, second]
 
 
-def test_after_an_unpushed_cancellation_other_batches_are_cancelled_and_retried(
-    sandbox: Sandbox, results: Path
-) -> None:
+def test_an_unpushed_cancellation_stops_no_other(sandbox: Sandbox, results: Path) -> None:
     first = sandbox.merged(xs="1")
     for batch in batches.in_work_tree(sandbox.root):
         leave(results, batch, **FAILED)
@@ -519,9 +507,7 @@ def test_after_an_unpushed_cancellation_other_batches_are_cancelled_and_retried(
     assert sandbox.active() == [made.batch]
 
 
-def test_a_proposal_that_is_not_merged_is_not_cancelled_and_the_hint_says_how_it_ends(
-    unpushed: Sandbox,
-) -> None:
+def test_a_proposal_that_is_not_merged_is_not_cancelled(unpushed: Sandbox) -> None:
     unpushed.spec(xs="1, 2, 3, 4")
     generate(unpushed.workspace)
     unpushed.commit("Request one more")

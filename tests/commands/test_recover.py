@@ -58,9 +58,7 @@ def record(sandbox: Sandbox, results: Path) -> None:
     assert commit_results(target(sandbox), results, {batch.name})
 
 
-def test_a_fresh_clone_verifies_what_was_recorded_and_says_what_still_runs(
-    sandbox: Sandbox, results: Path, tmp_path: Path, run: Callable[..., str]
-) -> None:
+def test_a_fresh_clone(sandbox: Sandbox, results: Path, tmp_path: Path, run: Callable[..., str]) -> None:
     sandbox.merged()
     record(sandbox, results)
     sandbox.pull()
@@ -75,9 +73,7 @@ def test_a_fresh_clone_verifies_what_was_recorded_and_says_what_still_runs(
     assert "peak" in message
 
 
-def test_trials_whose_records_the_volume_lost_are_requested_again(
-    sandbox: Sandbox, results: Path, run: Callable[..., str]
-) -> None:
+def test_lost_records_are_requested_again(sandbox: Sandbox, results: Path, run: Callable[..., str]) -> None:
     batch = sandbox.merged()
     leave(results, stored(sandbox), 0)
     shutil.rmtree(results)
@@ -93,9 +89,7 @@ def test_trials_whose_records_the_volume_lost_are_requested_again(
     assert again.startswith("peak-b2-")
 
 
-def test_a_server_that_lost_commits_gets_them_from_a_clone_or_the_collector_makes_the_same_again(
-    sandbox: Sandbox, results: Path, tmp_path: Path, run: Callable[..., str]
-) -> None:
+def test_lost_commits(sandbox: Sandbox, results: Path, tmp_path: Path, run: Callable[..., str]) -> None:
     sandbox.merged()
     backup = tmp_path / "backup.git"
     shutil.copytree(sandbox.remote, backup)
@@ -122,9 +116,7 @@ def test_a_server_that_lost_commits_gets_them_from_a_clone_or_the_collector_make
 
 
 @pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="skipped: ssh-keygen not found")
-def test_after_a_new_signing_key_commits_of_both_keys_are_believed(
-    sandbox: Sandbox, tmp_path: Path, run: Callable[..., str]
-) -> None:
+def test_commits_of_both_keys_are_believed(sandbox: Sandbox, tmp_path: Path, run: Callable[..., str]) -> None:
     old, new = key(tmp_path, "old"), key(tmp_path, "new")
     settings = followed_by("flux")
     sandbox.write("sweepledger.yaml", f"{settings}signers:\n- '{line(old)}'\n")

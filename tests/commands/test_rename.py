@@ -140,9 +140,7 @@ def failed(sandbox: Sandbox, tmp_path: Path) -> Sandbox:
 
 
 @pytest.mark.parametrize("is_mended", [True, False])
-def test_a_sweep_with_retried_trials_keeps_its_rows_and_requests_none_again(
-    failed: Sandbox, tmp_path: Path, *, is_mended: bool
-) -> None:
+def test_a_sweep_with_retries_keeps_its_rows(failed: Sandbox, tmp_path: Path, *, is_mended: bool) -> None:
     if is_mended:
         (tmp_path / "mark").touch()
     retry_trials(failed.workspace, "peak")

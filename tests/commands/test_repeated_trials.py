@@ -101,9 +101,7 @@ def statuses(sandbox: Sandbox) -> list[str]:
     return [line.split(",")[5] for line in lines]
 
 
-def test_a_run_that_collects_several_times_reports_each_request_once(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+def test_each_request_is_reported_once(sandbox: Sandbox, tmp_path: Path) -> None:
     play(sandbox, tmp_path, requested(sandbox), {}, {}, REFUSED)
     (repeat,) = push_due(target(sandbox))
     blocked = RoundBlocked("other", "its values are used up")
@@ -172,9 +170,7 @@ def test_what_is_requested_already_is_not_requested_twice(sandbox: Sandbox, tmp_
     assert repeated(sandbox) is None
 
 
-def test_two_collectors_commit_one_batch(
-    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_collectors(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     play(sandbox, tmp_path, requested(sandbox), {}, REFUSED, {})
     other: list[PushedRepeat | RoundBlocked] = []
 
@@ -216,9 +212,7 @@ def test_every_clone_computes_the_same_bytes(sandbox: Sandbox, tmp_path: Path) -
         pytest.param("", [], id="the key is gone"),
     ],
 )
-def test_a_changed_spec_counts_as_far_as_it_restricts(
-    sandbox: Sandbox, tmp_path: Path, text: str, repeats: list[int]
-) -> None:
+def test_a_restricted_spec_counts(sandbox: Sandbox, tmp_path: Path, text: str, repeats: list[int]) -> None:
     play(sandbox, tmp_path, requested(sandbox), {}, REFUSED, BROKEN_GPU)
     write_key(sandbox, text)
     sandbox.publish("Change the key")
@@ -312,9 +306,7 @@ def test_a_lost_attempt_does_not_use_up_the_retries_of_a_trial(
     assert (repeated(sandbox) is not None) == is_repeated
 
 
-def test_a_proposed_batch_passes_the_check_and_another_one_does_not(
-    sandbox: Sandbox, tmp_path: Path, needs_kustomize: None
-) -> None:
+def test_only_the_proposed_batch_passes(sandbox: Sandbox, tmp_path: Path, needs_kustomize: None) -> None:
     play(sandbox, tmp_path, requested(sandbox), {}, REFUSED, BROKEN_GPU)
     sandbox.git("checkout", "-q", "-b", "proposal")
     (made,) = push_repeats(Target(sandbox.workspace.repository, branch="proposal"))
@@ -389,9 +381,7 @@ def test_verify_finds_a_trial_that_was_repeated_without_a_loss(sandbox: Sandbox,
     assert any("must have been ended by infrastructure in 1 to 2" in str(one) for one in differences)
 
 
-def test_a_search_waits_for_repeated_trials_and_does_not_count_them_as_failed(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+def test_a_search_waits_for_repeated_trials(sandbox: Sandbox, tmp_path: Path) -> None:
     first = begun(sandbox, more=f"  {ALLOWED}\n")
     (batch,) = active(sandbox.workspace)
     leave_search(tmp_path, batch)
@@ -416,9 +406,7 @@ def test_a_search_waits_for_repeated_trials_and_does_not_count_them_as_failed(
     assert {item.status for item in ended.step.evidence.observations} == {Status.OK}
 
 
-def test_a_budget_that_has_nothing_left_keeps_trials_from_being_repeated(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+def test_a_used_budget_keeps_trials_from_being_repeated(sandbox: Sandbox, tmp_path: Path) -> None:
     budget(sandbox, 4)
     spec = sandbox.spec("vision-a", xs="1, 2", parallelism=2)
     lines = spec.read_text().replace("memory: 256Mi", "memory: 256Mi, gpu: 1")

@@ -64,9 +64,7 @@ def test_what_it_says_to_paste_runs_the_trial(sandbox: Sandbox, batch: StoredBat
     assert json.loads(left.read_text()) == {"score": 0.5}
 
 
-def test_a_trial_comes_out_as_recorded_whatever_became_of_the_code(
-    sandbox: Sandbox, batch: StoredBatch
-) -> None:
+def test_a_trial_comes_out_as_recorded(sandbox: Sandbox, batch: StoredBatch) -> None:
     sandbox.write("code/train.py", "raise SystemExit(9)\n")
     sandbox.commit("Change the code")
 

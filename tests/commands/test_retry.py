@@ -71,9 +71,7 @@ def test_what_did_not_end_is_asked_once_more_in_one_commit(recorded: Sandbox) ->
 
 
 @pytest.mark.parametrize("description", ["A peak", "'A: peak'", "A peak # with a comment"])
-def test_what_the_author_changed_in_the_spec_is_committed_before_the_retry(
-    recorded: Sandbox, description: str
-) -> None:
+def test_an_edited_spec_is_committed_before_the_retry(recorded: Sandbox, description: str) -> None:
     spec = recorded.root / "sweeps/peak.yaml"
     changed = re.sub("description: .*", f"description: {description}", spec.read_text())
     spec.write_text(changed)
@@ -85,9 +83,7 @@ def test_what_the_author_changed_in_the_spec_is_committed_before_the_retry(
     assert spec.read_text().startswith(changed.rstrip())
 
 
-def test_a_commit_made_while_retry_computes_is_not_reverted(
-    recorded: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_commit_during_a_retry_is_kept(recorded: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     commit_between(recorded, monkeypatch)
 
     made = retry_trials(recorded.workspace, "peak")
@@ -103,9 +99,7 @@ def test_a_commit_made_while_retry_computes_is_not_reverted(
     [({Status.FAILED}, [2]), ({Status.MISSING}, [3]), ({Status.MISSING, Status.FAILED}, [2, 3])],
     ids=["failed", "missing", "both"],
 )
-def test_only_trials_that_ended_so_are_asked_again(
-    recorded: Sandbox, statuses: set[Status], values: list[int]
-) -> None:
+def test_trials_are_selected_by_end(recorded: Sandbox, statuses: set[Status], values: list[int]) -> None:
     made = retry_trials(recorded.workspace, "peak", statuses=frozenset(statuses))
 
     assert requested_values(recorded, made.batch) == values
@@ -154,9 +148,7 @@ def test_the_ok_attempt_of_a_trial_wins_in_the_summary(recorded: Sandbox, tmp_pa
 
 
 @pytest.mark.full_suite("more retries")
-def test_what_failed_again_can_be_retried_again_by_name_of_the_newer_batch(
-    recorded: Sandbox, tmp_path: Path
-) -> None:
+def test_a_retried_trial_can_be_retried_again(recorded: Sandbox, tmp_path: Path) -> None:
     second = retry_trials(recorded.workspace, "peak").batch
     recorded.push()
     play(recorded, tmp_path / "results", second, t0={}, t1=FAILED)
@@ -239,9 +231,7 @@ def test_asked_twice_before_it_is_pushed_nothing_is_written_twice(recorded: Sand
 
 
 @pytest.mark.parametrize("verb", [retry_trials, cancel])
-def test_without_a_branch_no_commit_is_made_that_none_would_hold(
-    recorded: Sandbox, verb: Callable[..., object]
-) -> None:
+def test_without_a_branch_no_commit_is_made(recorded: Sandbox, verb: Callable[..., object]) -> None:
     recorded.git("checkout", "-q", "--detach")
     head = recorded.git("rev-parse", "HEAD")
 

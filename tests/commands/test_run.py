@@ -156,9 +156,7 @@ def test_one_command_commits_runs_and_records_a_sweep_without_a_remote(laptop: S
         pytest.param("ResultsPushed", 1, marks=pytest.mark.full_suite("more kills")),
     ],
 )
-def test_killed_and_started_again_it_finishes_and_trains_no_finished_trial_again(
-    laptop: Sandbox, moment: str, count: int
-) -> None:
+def test_a_killed_run_trains_no_finished_trial_again(laptop: Sandbox, moment: str, count: int) -> None:
     assert drive(laptop, moment, count) == -9
 
     list(playing(laptop))
@@ -253,12 +251,7 @@ def test_a_search_continues_round_by_round_to_its_end(laptop: Sandbox) -> None:
         pytest.param("latency", "ok", [], id="reported"),
     ],
 )
-def test_a_second_metric_that_nobody_reports_is_named_at_the_end_of_the_round(
-    laptop: Sandbox,
-    reported: str,
-    status: str,
-    doubts: list[str],
-) -> None:
+def test_a_missing_metric_is_named(laptop: Sandbox, reported: str, status: str, doubts: list[str]) -> None:
     spec = laptop.spec()
     metrics = (
         "metrics:\n  - {name: score, goal: maximize, source: stdout}\n  - {name: latency, goal: minimize}\n"
@@ -281,9 +274,7 @@ def test_a_second_metric_that_nobody_reports_is_named_at_the_end_of_the_round(
 
 
 @pytest.mark.full_suite("whole searches")
-def test_a_search_begun_here_and_pushed_is_finished_elsewhere_and_no_trial_is_trained_twice(
-    laptop: Sandbox,
-) -> None:
+def test_a_pushed_search_is_finished_elsewhere(laptop: Sandbox) -> None:
     laptop.write("sweepledger.yaml", "version: 1\nnext: collector\n")
     laptop.commit("Let the collector add rounds")
     hill(laptop, size=2, rounds=3)
@@ -341,9 +332,7 @@ def handed_over(sandbox: Sandbox) -> HandedOver:
     return SweepRun.prepare(workspace, ("peak",)).hand_over(create_state(workspace.repository))
 
 
-def test_an_interrupted_sweep_is_handed_over_and_finished_elsewhere_without_its_finished_trials(
-    laptop: Sandbox,
-) -> None:
+def test_an_interrupted_sweep_is_finished_elsewhere(laptop: Sandbox) -> None:
     # On a busy machine all would have ended before the kill.
     program = laptop.root / "code/train.py"
     program.write_text(f"{program.read_text()}import time\ntime.sleep(1 if args.x > 1 else 0)\n")

@@ -95,9 +95,7 @@ def test_other_arguments_are_no_files_of_the_code(sandbox: Sandbox, command: str
 
 
 @pytest.mark.parametrize("command", ["[python, train.py]", "[torchrun, --standalone, train.py, '${args}']"])
-def test_a_program_named_as_if_it_lay_beside_the_code_is_told_its_path(
-    sandbox: Sandbox, command: str
-) -> None:
+def test_a_program_beside_the_code_is_told_its_path(sandbox: Sandbox, command: str) -> None:
     new_spec(sandbox, f"command: {command}")
 
     (generated,) = generate(sandbox.workspace)
@@ -110,9 +108,7 @@ def test_a_program_named_as_if_it_lay_beside_the_code_is_told_its_path(
 
 
 @pytest.mark.parametrize("is_there", [True, False], ids=["beside the code", "nowhere"])
-def test_a_program_that_is_nowhere_in_the_code_is_not_there_for_a_trial(
-    sandbox: Sandbox, *, is_there: bool
-) -> None:
+def test_a_program_outside_the_code_is_missing_for_a_trial(sandbox: Sandbox, *, is_there: bool) -> None:
     if is_there:
         sandbox.write("tools/start.sh", "true")
         sandbox.commit("Bring a tool")

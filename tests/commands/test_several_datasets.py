@@ -56,9 +56,7 @@ def laptop(sandbox: Sandbox, store: str, data: str, program: str) -> Sandbox:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("store", ["bucket", "volume", "api", "claim"])
-def test_each_dataset_is_in_the_folder_of_its_name_wherever_trials_run(
-    store: str, sandbox: Sandbox, needs_kustomize: None
-) -> None:
+def test_each_dataset_has_a_folder_of_its_name(store: str, sandbox: Sandbox, needs_kustomize: None) -> None:
     made = laptop(sandbox, store, "[labels, images]", READS)
     cache = made.root / ".sweepledger/data"
 
@@ -107,9 +105,7 @@ def test_a_list_of_one_dataset_is_that_dataset(sandbox: Sandbox) -> None:
     assert len(ids) == 1
 
 
-def test_a_changed_part_is_new_data_and_the_old_batch_says_what_it_needs(
-    sandbox: Sandbox, needs_kustomize: None
-) -> None:
+def test_a_changed_part_is_new_data(sandbox: Sandbox, needs_kustomize: None) -> None:
     made = laptop(sandbox, "volume", "[labels, images]", READS)
     sweep(made, "run", "peak")
     (batch,) = batches.in_work_tree(made.root)

@@ -104,9 +104,7 @@ def test_a_folder_with_other_files_is_left_alone(sandbox: Sandbox, tmp_path: Pat
     assert files.list_folder(tmp_path / "out") == ("thesis.tex",)
 
 
-def test_results_that_cannot_be_read_are_named_and_the_other_sweeps_shown(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+def test_unreadable_results_are_named(sandbox: Sandbox, tmp_path: Path) -> None:
     recorded(sandbox, tmp_path)
     recorded(sandbox, tmp_path, "other", "4, 5")
     (records,) = (sandbox.root / "results/other/records").iterdir()

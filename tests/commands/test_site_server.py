@@ -88,9 +88,7 @@ def test_a_branch_that_does_not_exist_is_named(sandbox: Sandbox, tmp_path: Path)
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
-def test_curves_of_running_trials_are_shown_and_not_committed(
-    sandbox: Sandbox, tmp_path: Path, source: str
-) -> None:
+def test_curves_of_running_trials_are_shown(sandbox: Sandbox, tmp_path: Path, source: str) -> None:
     sandbox.git("config", "user.name", "Ada")
     sandbox.git("config", "user.email", "ada@example.org")
     sandbox.write("code/train.py", PROGRAM)
@@ -143,9 +141,7 @@ def test_the_command_serves_until_it_is_interrupted(sandbox: Sandbox, tmp_path: 
     assert code == 0
 
 
-def test_with_a_cluster_the_states_are_those_of_its_pods(
-    sandbox: Sandbox, cluster: Cluster, tmp_path: Path
-) -> None:
+def test_states_are_those_of_the_pods(sandbox: Sandbox, cluster: Cluster, tmp_path: Path) -> None:
     batch = sandbox.merged()
     state = create_state(sandbox.workspace.repository)
     served = SiteServer(sandbox.workspace, tmp_path / "out", "HEAD", state=state, kubectl=Kubectl())
@@ -167,9 +163,7 @@ def test_with_a_cluster_the_states_are_those_of_its_pods(
     assert (shown["state"], shown["steps"]) == ("running", [])
 
 
-def test_the_command_serves_what_runs_in_a_cluster(
-    sandbox: Sandbox, cluster: Cluster, tmp_path: Path
-) -> None:
+def test_the_command_serves_a_cluster(sandbox: Sandbox, cluster: Cluster, tmp_path: Path) -> None:
     batch = sandbox.merged()
     cluster.job(batch, trials=3)
 

@@ -41,9 +41,7 @@ def selected(sandbox: Sandbox, code: str) -> None:
 @pytest.mark.parametrize(
     ("size", "disk", "limit"), [(1, 16, "2064Mi"), (17 * MIB, 32, "2080Mi"), (40 * MIB, 64, "2112Mi")]
 )
-def test_the_scratch_has_room_for_a_copy_of_the_locked_code(
-    sandbox: Sandbox, size: int, disk: int, limit: str
-) -> None:
+def test_the_scratch_has_room_for_the_code(sandbox: Sandbox, size: int, disk: int, limit: str) -> None:
     sandbox.write("code/weights.bin", "w" * size)
     sandbox.spec()
     sandbox.publish("Start")
@@ -79,9 +77,7 @@ def test_files_that_are_no_code_change_no_batch(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize("name", ["LARGEST_CODE", "MOST_CODE_FILES"])
-def test_code_that_is_too_large_to_copy_is_refused_before_a_batch_is_written(
-    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_too_large_code_is_refused(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     sandbox.write("code/data/large.bin", "w" * (17 * MIB))
     sandbox.spec()
     sandbox.publish("Start")
@@ -112,7 +108,7 @@ def test_code_without_the_large_file_is_locked(sandbox: Sandbox, monkeypatch: py
 def test_the_launcher_copies_all_that_is_locked() -> None:
     launcher = run_path(str(BASE / "launcher/v1/launch.py"), run_name="launch")
 
-    assert (
-        launcher["LARGEST_CODE"],
-        launcher["MOST_CODE_FILES"],
-    ) == (programs.LARGEST_CODE, programs.MOST_CODE_FILES)
+    assert (launcher["LARGEST_CODE"], launcher["MOST_CODE_FILES"]) == (
+        programs.LARGEST_CODE,
+        programs.MOST_CODE_FILES,
+    )

@@ -63,9 +63,7 @@ def test_the_rounds_of_a_static_sweep_are_its_trials_in_their_order(sandbox: San
 @pytest.mark.parametrize(
     ("more", "reason"), [("metric.target", "target"), ("patience", "patience"), ("max", "rounds")]
 )
-def test_results_end_a_static_sweep_before_its_last_configuration(
-    sandbox: Sandbox, results: Path, more: str, reason: str
-) -> None:
+def test_results_end_a_static_sweep(sandbox: Sandbox, results: Path, more: str, reason: str) -> None:
     hill(sandbox, **{**SEVEN, "size": "2, patience: 1" if more == "patience" else 2, "rounds": 9})
     spec = sandbox.root / "sweeps/hill.yaml"
     changes = {
@@ -97,9 +95,7 @@ def test_rounds_of_a_static_sweep_overlap_as_those_of_a_search(sandbox: Sandbox,
     assert len(trials(sandbox)) == len({*trials(sandbox)}) == 7
 
 
-def test_further_values_run_in_further_rounds_and_known_trials_never_again(
-    sandbox: Sandbox, results: Path
-) -> None:
+def test_further_values_run_in_further_rounds(sandbox: Sandbox, results: Path) -> None:
     begun(sandbox, **SEVEN)
     finished(sandbox, results)
     hill(sandbox, **{**SEVEN, "more": "run_cap: 9\n"})

@@ -30,9 +30,7 @@ def counts(sandbox: Sandbox, after: float = 0) -> dict[str, int]:
     return {str(name): count for name, count in tally(sandbox, after).counts.items()}
 
 
-def test_a_batch_that_is_not_applied_yet_is_pending_and_then_stalled(
-    sandbox: Sandbox, cluster: Cluster
-) -> None:
+def test_a_batch_that_is_not_applied_is_stalled_later(sandbox: Sandbox, cluster: Cluster) -> None:
     sandbox.merged()
 
     assert counts(sandbox) == {"pending": 3}
@@ -87,9 +85,7 @@ def test_each_trial_stands_where_its_pod_is(sandbox: Sandbox, cluster: Cluster) 
     ]
 
 
-def test_trials_on_a_node_that_does_not_answer_are_lost_and_the_node_is_named(
-    sandbox: Sandbox, cluster: Cluster
-) -> None:
+def test_trials_on_a_silent_node_are_lost(sandbox: Sandbox, cluster: Cluster) -> None:
     batch = sandbox.merged()
     cluster.job(batch, trials=3)
     cluster.attempt(batch, 0, "lost", failures=1)
@@ -109,9 +105,7 @@ def test_trials_on_a_node_that_does_not_answer_are_lost_and_the_node_is_named(
     assert "out-of-service" in remark.hint
 
 
-def test_with_its_jobs_end_every_trial_has_ended_and_waits_for_the_collector(
-    sandbox: Sandbox, cluster: Cluster
-) -> None:
+def test_trials_of_an_ended_job_wait_for_the_collector(sandbox: Sandbox, cluster: Cluster) -> None:
     batch = sandbox.merged()
     cluster.job(batch, ends="Failed", trials=3)
 

@@ -28,7 +28,7 @@ SETTINGS = """version: 1
 namespace: {namespace}
 controller: submit
 defaults: {{image: 'registry.example/trainer@sha256:{digest}'}}
-submit: {{ttl: {ttl}}}
+submit_ttl: {ttl}
 results: {{every: {every}}}
 """
 
@@ -98,9 +98,7 @@ def held(server: Server, namespace: str, kind: str = "jobs") -> list[dict[str, A
     return items
 
 
-def test_the_cluster_refuses_what_gitops_would_apply(
-    apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox
-) -> None:
+def test_a_refusal(apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
     batch = merged()
 
     rendered = kustomize.build(sandbox.root / "overlays/active" / batch)
@@ -109,9 +107,7 @@ def test_the_cluster_refuses_what_gitops_would_apply(
     assert all("no generateName" in apiserver.refuses(job) for job in jobs)
 
 
-def test_every_trial_is_created_once_under_a_name_of_the_clusters_making(
-    apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox
-) -> None:
+def test_each_once(apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
     batch = merged()
 
     (result,) = submit_batches(sandbox.workspace, "peak", Kubectl())
@@ -124,9 +120,7 @@ def test_every_trial_is_created_once_under_a_name_of_the_clusters_making(
     assert {job["spec"]["ttlSecondsAfterFinished"] for job in jobs} == {604_800}
 
 
-def test_a_batch_is_never_submitted_twice(
-    apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox
-) -> None:
+def test_a_second_time(apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
     batch = merged()
     submit_batches(sandbox.workspace, batch, Kubectl())
 
@@ -159,9 +153,7 @@ def test_of_two_who_submit_at_the_same_moment_one_is_refused(
     assert len(held(apiserver, cluster)) == 3
 
 
-def test_a_submission_that_was_cut_off_goes_on_where_it_ended(
-    apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox
-) -> None:
+def test_a_cut_off(apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
     batch = merged()
     submit_batches(sandbox.workspace, batch, Kubectl())
     lost = held(apiserver, cluster)[0]["metadata"]
@@ -174,9 +166,7 @@ def test_a_submission_that_was_cut_off_goes_on_where_it_ended(
     assert len(trials) == len(set(trials)) == 3
 
 
-def test_jobs_that_the_cluster_deleted_are_not_created_again_unasked(
-    apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox
-) -> None:
+def test_deleted_jobs(apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
     batch = merged()
     submit_batches(sandbox.workspace, batch, Kubectl())
     apiserver.kubectl("delete", "jobs", "--all", "--namespace", cluster, "--wait=false")
@@ -190,9 +180,7 @@ def test_jobs_that_the_cluster_deleted_are_not_created_again_unasked(
     assert len(result.created) == 3
 
 
-def test_one_indexed_job_runs_a_batch_of_that_shape(
-    apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox
-) -> None:
+def test_indexed_jobs(apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
     merged(parallelism=2)
 
     submit_batches(sandbox.workspace, "peak", Kubectl())
@@ -203,9 +191,7 @@ def test_one_indexed_job_runs_a_batch_of_that_shape(
         submit_batches(sandbox.workspace, "peak", Kubectl())
 
 
-def test_a_dry_run_creates_nothing(
-    apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox
-) -> None:
+def test_a_dry_run(apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
     merged()
 
     (result,) = submit_batches(sandbox.workspace, "peak", Kubectl(), dry_run=True)
@@ -215,9 +201,7 @@ def test_a_dry_run_creates_nothing(
     assert [item["metadata"]["name"] for item in held(apiserver, cluster, "configmaps")] == []
 
 
-def test_what_is_not_merged_is_not_submitted(
-    cluster: str, merged: Callable[..., str], sandbox: Sandbox
-) -> None:
+def test_unmerged_batches_are_refused(cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
     merged()
     sandbox.spec(name="other")
 
@@ -227,9 +211,7 @@ def test_what_is_not_merged_is_not_submitted(
     assert "merge it first" in str(caught.value.hint)
 
 
-def test_what_is_archived_never_runs_again(
-    cluster: str, merged: Callable[..., str], sandbox: Sandbox
-) -> None:
+def test_archived_batches_are_refused(cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
     batch = merged()
     (sandbox.root / "overlays/archive").mkdir(exist_ok=True)
     sandbox.git("mv", f"overlays/active/{batch}", f"overlays/archive/{batch}")
@@ -239,9 +221,7 @@ def test_what_is_archived_never_runs_again(
         submit_batches(sandbox.workspace, batch, Kubectl())
 
 
-def test_a_trial_whose_result_git_holds_is_not_created(
-    apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox
-) -> None:
+def test_a_known_trial(apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
     name = merged()
     (batch,) = batches.in_work_tree(sandbox.root)
     keep(sandbox, batch, 0)
@@ -253,9 +233,7 @@ def test_a_trial_whose_result_git_holds_is_not_created(
     assert expected_trials(batch)[0].trial not in trials
 
 
-def test_a_batch_whose_results_git_holds_is_not_created(
-    apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox
-) -> None:
+def test_a_known_batch(apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
     name = merged()
     (batch,) = batches.in_work_tree(sandbox.root)
     keep(sandbox, batch, 0, 1, 2)
@@ -276,9 +254,7 @@ def keep(sandbox: Sandbox, batch: StoredBatch, *indexes: int) -> None:
     sandbox.publish("Record")
 
 
-def test_train_jobs_have_no_ttl_and_are_created_all_the_same(
-    apiserver: Server, cluster: str, sandbox: Sandbox, needs_kustomize: None
-) -> None:
+def test_train_jobs(apiserver: Server, cluster: str, sandbox: Sandbox, needs_kustomize: None) -> None:
     sandbox.write(
         "sweepledger.yaml", SETTINGS.format(namespace=cluster, ttl="7d", every="5m", digest="a" * 64)
     )
@@ -299,9 +275,7 @@ def test_train_jobs_have_no_ttl_and_are_created_all_the_same(
         submit_batches(sandbox.workspace, "peak", Kubectl())
 
 
-def test_a_batch_without_an_image_is_not_submitted(
-    apiserver: Server, cluster: str, sandbox: Sandbox, needs_kustomize: None
-) -> None:
+def test_a_missing_image(apiserver: Server, cluster: str, sandbox: Sandbox, needs_kustomize: None) -> None:
     sandbox.write("sweepledger.yaml", f"version: 1\nnamespace: {cluster}\n")
     sandbox.merged()
     sandbox.write("sweepledger.yaml", f"version: 1\nnamespace: {cluster}\ncontroller: submit\n")
@@ -319,7 +293,7 @@ def test_a_ttl_shorter_than_the_collect_interval_is_refused(sandbox: Sandbox) ->
     with pytest.raises(SpecError) as caught:
         submit_batches(sandbox.workspace, "peak", Kubectl())
 
-    assert [problem.path for problem in caught.value.problems] == ["submit.ttl"]
+    assert [problem.path for problem in caught.value.problems] == ["submit_ttl"]
 
 
 def test_a_repository_that_a_controller_follows_is_not_submitted_from(sandbox: Sandbox) -> None:
@@ -329,12 +303,7 @@ def test_a_repository_that_a_controller_follows_is_not_submitted_from(sandbox: S
         submit_batches(sandbox.workspace, "peak", Kubectl())
 
 
-def test_the_command_says_what_it_did_as_json(
-    cluster: str,
-    merged: Callable[..., str],
-    sandbox: Sandbox,
-    apiserver: Server,
-) -> None:
+def test_json(cluster: str, merged: Callable[..., str], sandbox: Sandbox, apiserver: Server) -> None:
     batch = merged()
 
     done = run_sweep("submit", "peak", "--context", "test", "--format", "json", cwd=Path(sandbox.root))

@@ -70,9 +70,7 @@ def test_results_that_come_later_are_added(sandbox: Sandbox, tmp_path: Path) -> 
     assert trials(storage, "ridge") == ["COMPLETE", "COMPLETE"]
 
 
-def test_a_server_that_fails_keeps_no_other_from_its_results(
-    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failing_server(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record(sandbox, tmp_path / "volume")
     storage = f"sqlite:///{tmp_path}/optuna.db"
     attempted = []
@@ -95,9 +93,7 @@ def test_a_server_that_fails_keeps_no_other_from_its_results(
     assert [type(failure) for failure in command.sync_stores(both).failures] == [ToolError]
 
 
-def test_the_clone_of_a_cluster_is_enough(
-    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_clone_is_enough(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record(sandbox, tmp_path / "volume")
     sandbox.push()
     subprocess.run(["git", "-C", str(sandbox.remote), "config", "uploadpack.allowFilter", "true"], check=True)
@@ -113,9 +109,7 @@ def test_the_clone_of_a_cluster_is_enough(
     assert trials(storage) == ["COMPLETE", "COMPLETE"]
 
 
-def test_a_client_gets_the_credentials_of_its_own_store(
-    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_credentials_of_a_store(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWEEP_TRUSTED_CLONE", str(sandbox.root))
     record(sandbox, tmp_path / "volume")
     for store, password in (("mlflow", "one"), ("optuna", "two")):

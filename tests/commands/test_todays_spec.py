@@ -17,9 +17,7 @@ def merged(sandbox: Sandbox) -> Sandbox:
     return sandbox
 
 
-def test_trials_of_an_earlier_batch_are_looked_up_in_the_spec_of_the_newest(
-    merged: Sandbox, results: Path
-) -> None:
+def test_trials_are_looked_up_in_the_newest_spec(merged: Sandbox, results: Path) -> None:
     first = stored(merged)
     merged.merged(xs="1, 2, 7")
     both = batches.in_work_tree(merged.root)
@@ -37,15 +35,13 @@ def test_trials_of_an_earlier_batch_are_looked_up_in_the_spec_of_the_newest(
 LISTED = """name: peak
 method: list
 metric: {name: score, goal: maximize}
-file: points.csv
+assignments: points.csv
 command: [python, code/train.py, "${args}"]
 run: {code: {path: code}}
 """
 
 
-def test_a_file_of_assignments_belongs_to_the_spec_that_a_batch_was_made_from(
-    sandbox: Sandbox, results: Path
-) -> None:
+def test_a_file_of_assignments_belongs_to_its_spec(sandbox: Sandbox, results: Path) -> None:
     sandbox.write("sweeps/peak.yaml", LISTED)
     sandbox.write("sweeps/points.csv", "x\n1\n2\n")
     generate(sandbox.workspace)
@@ -74,9 +70,7 @@ run: {code: {path: code}}
 
 
 @pytest.mark.parametrize("is_changed", [False, True], ids=["the same", "another"])
-def test_points_that_are_drawn_are_in_the_spec_that_draws_them(
-    sandbox: Sandbox, results: Path, *, is_changed: bool
-) -> None:
+def test_drawn_points_are_in_their_spec(sandbox: Sandbox, results: Path, *, is_changed: bool) -> None:
     sandbox.write("sweeps/peak.yaml", SOBOL)
     generate(sandbox.workspace)
     sandbox.commit("Ask for points")

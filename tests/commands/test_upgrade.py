@@ -20,9 +20,7 @@ HOOK = "clusters/pre-receive.sh"
         (Controller.ARGOCD, "argocd", ["-k clusters/argocd --force-conflicts"]),
     ],
 )
-def test_the_last_step_applies_what_no_controller_applies(
-    sandbox: Sandbox, controller: Controller, folder: str, commands: list[str]
-) -> None:
+def test_the_last_step(sandbox: Sandbox, controller: Controller, folder: str, commands: list[str]) -> None:
     bootstrap(sandbox.workspace, BootstrapRequest(controller, url="https://git.example.org/x.git"))
     file = next(path for path in (sandbox.root / "clusters" / folder).glob("*.yaml"))
     file.unlink()  # as if this version had added it

@@ -50,9 +50,7 @@ def first(sandbox: Sandbox, kind: str) -> str:
     return paths[0].relative_to(sandbox.root).as_posix()
 
 
-def test_a_results_tree_that_was_deleted_is_rebuilt_byte_for_byte(
-    sandbox: Sandbox, batch: StoredBatch
-) -> None:
+def test_a_deleted_results_tree_is_rebuilt(sandbox: Sandbox, batch: StoredBatch) -> None:
     commit = sandbox.head()
     lay = {
         path.relative_to(sandbox.root / "results/peak").as_posix(): path.read_bytes()
@@ -82,9 +80,7 @@ def test_a_second_batch_and_a_cancelled_one_are_rebuilt_as_well(sandbox: Sandbox
 
 
 @pytest.mark.parametrize("committed", [True, False], ids=["committed", "in the work tree"])
-def test_an_edited_cell_is_named_by_row_and_column(
-    sandbox: Sandbox, batch: StoredBatch, *, committed: bool
-) -> None:
+def test_an_edited_cell_is_named(sandbox: Sandbox, batch: StoredBatch, *, committed: bool) -> None:
     edit(sandbox, "results/peak/summary.csv", ",0.5,1.5,", ",0.75,1.5,")
     if committed:
         sandbox.commit("Improve it")
@@ -133,9 +129,7 @@ def test_files_that_came_or_went_are_named(sandbox: Sandbox, batch: StoredBatch)
     assert results == {(path, "", "") for path in (figure, "results/peak/extra.csv", "results/peak/link")}
 
 
-def test_a_lock_whose_digests_were_made_to_fit_is_not_the_batch_of_its_name(
-    sandbox: Sandbox, batch: StoredBatch
-) -> None:
+def test_a_lock_with_fitting_digests_is_refused(sandbox: Sandbox, batch: StoredBatch) -> None:
     path = f"overlays/archive/{batch.name}/batch.json"
     content = newest(sandbox).tree["job.yaml"].replace(b"parallelism: 2", b"parallelism: 3")
     forged = sandbox.write("forged", content.decode())
@@ -269,9 +263,7 @@ def test_what_there_is_not_cannot_be_verified(sandbox: Sandbox) -> None:
         rebuild_results(sandbox.workspace.repository, sandbox.head(), "peak")
 
 
-def test_a_shallow_clone_is_refused_at_once_and_verified_with_its_history(
-    sandbox: Sandbox, batch: StoredBatch, tmp_path: Path
-) -> None:
+def test_a_shallow_clone_is_refused(sandbox: Sandbox, batch: StoredBatch, tmp_path: Path) -> None:
     folder = tmp_path / "shallow"
     clone = ["git", "clone", "-q", "--depth=1", sandbox.root.as_uri(), str(folder)]
     subprocess.run(clone, check=True)

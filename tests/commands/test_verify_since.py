@@ -60,9 +60,7 @@ def test_commits_without_results_are_nobodys_business_here(sandbox: Sandbox, bat
         "clusters/other.yaml",
     ],
 )
-def test_a_results_commit_that_touches_more_is_refused(
-    sandbox: Sandbox, batch: StoredBatch, path: str
-) -> None:
+def test_a_commit_that_touches_more_is_refused(sandbox: Sandbox, batch: StoredBatch, path: str) -> None:
     sandbox.write(path, "version: 1\n# and more\n")
     sandbox.git("add", "--all")
     sandbox.git("commit", "-q", "--amend", "--no-edit")

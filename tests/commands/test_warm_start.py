@@ -138,9 +138,7 @@ def test_foreign_trials_are_labelled_and_never_results(search: Sandbox, tmp_path
     assert verify_results(search.workspace).sweeps == ()
 
 
-def test_recorded_rounds_name_the_foreign_trials_that_they_started_from(
-    search: Sandbox, tmp_path: Path
-) -> None:
+def test_recorded_rounds_name_their_foreign_trials(search: Sandbox, tmp_path: Path) -> None:
     (tmp_path / "old.csv").write_text("x,score\n0.5,0.25\n1,0.5\n")
     warm_start(search.workspace, "hill", tmp_path / "old.csv", evidence="mine")
     search.commit("Start from old")
@@ -199,9 +197,7 @@ def test_the_same_file_gives_the_same_bytes_which_read_back(search: Sandbox, tmp
         ("hill.csv", "x,score\n0.5,1\n", "hill is a sweep of this repository"),
     ],
 )
-def test_what_cannot_be_read_is_named_and_nothing_is_written(
-    search: Sandbox, tmp_path: Path, name: str, text: str, says: str
-) -> None:
+def test_unreadable_trials(search: Sandbox, tmp_path: Path, name: str, text: str, says: str) -> None:
     (tmp_path / name).write_text(text)
 
     with pytest.raises(UsageError, match=says):
@@ -223,9 +219,7 @@ def test_what_cannot_be_read_is_named_and_nothing_is_written(
         b"\xff",
     ],
 )
-def test_a_round_is_blocked_by_evidence_that_cannot_be_read(
-    search: Sandbox, tmp_path: Path, line: bytes
-) -> None:
+def test_unreadable_evidence_blocks_a_round(search: Sandbox, tmp_path: Path, line: bytes) -> None:
     (tmp_path / "old.csv").write_text("x,score\n0.5,0.25\n")
     path = search.root / warm_start(search.workspace, "hill", tmp_path / "old.csv").path
     path.write_bytes(path.read_bytes() + line + b"\n")

@@ -71,9 +71,7 @@ def test_a_batch_waits_for_its_merge_and_then_for_what_runs_it(sandbox: Sandbox)
         explain_waiting(sandbox.workspace, "peek")
 
 
-def test_a_batch_that_was_archived_elsewhere_is_recorded_and_one_that_was_cancelled_here_says_so(
-    sandbox: Sandbox,
-) -> None:
+def test_a_batch_that_was_archived_or_cancelled(sandbox: Sandbox) -> None:
     batch = sandbox.merged()
     sandbox.git("mv", f"overlays/active/{batch}", f"overlays/archive/{batch}")
     sandbox.publish("Archive")
@@ -98,9 +96,7 @@ def test_the_link_to_the_log_system_names_the_trial_with_escaped_values(sandbox:
     assert LogsSettings("https://x.example/{sweep}").url(sweep="a/b&c") == "https://x.example/a%2Fb%26c"
 
 
-def test_a_cluster_that_does_not_answer_is_said_with_what_git_knows(
-    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_silent_cluster_is_named(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     sandbox.merged()
     monkeypatch.setenv("KUBECONFIG", str(sandbox.root / "nowhere"))
 

@@ -96,9 +96,7 @@ def sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def test_a_program_runs_in_its_folder_and_what_it_keeps_is_in_the_record(
-    sandbox: Sandbox, needs_kustomize: None
-) -> None:
+def test_a_program_runs_in_its_folder(sandbox: Sandbox, needs_kustomize: None) -> None:
     laptop(sandbox)
 
     records = run(sandbox)
@@ -147,9 +145,7 @@ def on_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sandbox]:
         yield Sandbox.create(Path(folder), is_patched=lambda: False)
 
 
-def test_trials_that_follow_each_other_share_what_none_has_changed(
-    on_disk: Sandbox, needs_kustomize: None
-) -> None:
+def test_trials_in_turn_share_unchanged_files(on_disk: Sandbox, needs_kustomize: None) -> None:
     sandbox = on_disk
     laptop(sandbox, "  workdir: mnist\n  parallelism: 1")
     sandbox.write("mnist/train.py", MESSY)
@@ -196,9 +192,7 @@ def test_a_folder_of_the_code_may_be_where_trials_start(sandbox: Sandbox) -> Non
     assert tried.warnings == ()
 
 
-def test_the_folder_of_a_tried_trial_is_left_on_request(
-    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kept_folder(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tried").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tried"))
     laptop(sandbox, ALL.replace("keep: [out/]", "keep: [none]"))
@@ -276,9 +270,7 @@ def _program(sandbox: Sandbox) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_the_committed_code_does_not_give_is_refused_before_anything_runs(
-    sandbox: Sandbox, run_keys: str, message: str, hint: str
-) -> None:
+def test_missing_code_is_refused_first(sandbox: Sandbox, run_keys: str, message: str, hint: str) -> None:
     laptop(sandbox, run_keys)
     sandbox.write(".git/info/exclude", "late/\n")
     sandbox.write("late/train.py", "")

@@ -98,11 +98,7 @@ def test_eidfs_job_queues_clones_its_code_and_names_its_gpu(sandbox: Sandbox) ->
             "nodeSelectorTerms"
         ]
         assert term["matchExpressions"] == [
-            {
-                "key": "nvidia.com/gpu.product",
-                "operator": "In",
-                "values": ["NVIDIA-A100-SXM4-40GB"],
-            }
+            {"key": "nvidia.com/gpu.product", "operator": "In", "values": ["NVIDIA-A100-SXM4-40GB"]}
         ]
         assert len(pod["initContainers"]) == 1
         assert all(

@@ -31,16 +31,9 @@ SCALARS = st.one_of(
 VALUES = st.one_of(SCALARS, st.lists(SCALARS, max_size=3).map(tuple))
 ELEMENTS = st.sampled_from(
     [
-        "${args}",
-        "${args_no_hyphens}",
-        "${args_no_boolean_flags}",
-        "${args_json}",
-        "--file=${args_json_file}",
-        "${env}",
-        "${interpreter}",
-        "--home=${envvar:HOME}",
-        "--seed=${seed}",
-        "plain $$ text",
+        *("${args}", "${args_no_hyphens}", "${args_no_boolean_flags}", "${args_json}"),
+        *("--file=${args_json_file}", "${env}", "${interpreter}", "--home=${envvar:HOME}"),
+        *("--seed=${seed}", "plain $$ text"),
     ]
 )
 
@@ -70,13 +63,8 @@ def read_back(batch: Batch) -> tuple[Mapping[str, Any], Any, Table]:
     return read, values, table
 
 
-@given(
-    st.lists(VALUES, min_size=len(NAMES), max_size=len(NAMES)),
-    st.lists(ELEMENTS, max_size=4),
-)
-def test_the_shown_command_and_variables_are_those_that_the_launcher_works_out(
-    values: list[Any], command: list[str]
-) -> None:
+@given(st.lists(VALUES, min_size=len(NAMES), max_size=len(NAMES)), st.lists(ELEMENTS, max_size=4))
+def test_the_shown_command_is_that_of_the_launcher(values: list[Any], command: list[str]) -> None:
     space = SearchSpace(
         tuple(Parameter(name, Constant(value)) for name, value in zip(NAMES, values, strict=True))
     )

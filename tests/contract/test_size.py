@@ -48,10 +48,7 @@ def test_derived_files_exist_with_their_command_and_their_test(entry: Derived) -
     [
         "make everything",
         "python -m pytest --update-golden tests/spec",
-        "python -m tools.nothing",
-        "python tools/nothing.py",
-        "sweep nothing",
-        "nothing",
+        *("python -m tools.nothing", "python tools/nothing.py", "sweep nothing", "nothing"),
     ],
 )
 def test_a_command_that_does_not_exist_is_noticed(command: str) -> None:

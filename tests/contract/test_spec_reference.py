@@ -44,11 +44,7 @@ def completed(text: str) -> tuple[str, str]:
         "parameters": "parameters: {width: {values: [64, 128]}}",
     }.items():
         has = re.search(rf"^{key}:", text, re.MULTILINE)
-        instead = {
-            "command": "program:",
-            "method": "blocks:",
-            "parameters": "method: list",
-        }.get(key, "\0")
+        instead = {"command": "program:", "method": "blocks:", "parameters": "method: list"}.get(key, "\0")
         if not has and not re.search(rf"^{instead}", text, re.MULTILINE):
             lines.append(line)
     whole = text + "\n".join(lines) + "\n"

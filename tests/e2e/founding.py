@@ -14,15 +14,7 @@ from tests.cluster.machine import Machine
 from tests.cluster.node import Node
 from tests.e2e.controllers import CONTROLLERS
 from tests.e2e.storage import RESULTS_MEGABYTES, Storage
-from tests.e2e.team import (
-    COLLECTOR,
-    NAMESPACE,
-    PASSWORDS,
-    PERSON,
-    READER,
-    WEBHOOK_TOKEN,
-    Team,
-)
+from tests.e2e.team import COLLECTOR, NAMESPACE, PASSWORDS, PERSON, READER, WEBHOOK_TOKEN, Team
 
 DIGITS = "sha256:b00e3dc725c4d1171d43ad345fc2252d1377997a70e21392eef9a7c486c6caf4"
 SETTINGS = """version: 1

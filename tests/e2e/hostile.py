@@ -48,14 +48,7 @@ def outside() -> int:
     done = 0
     results = os.environ.get("SWEEP_RESULTS", "/sweep/results")
     for top in (
-        "/",
-        "/etc",
-        "/usr",
-        "/root",
-        "/code",
-        "/sweep",
-        "/sweep/launcher",
-        "/sweep/table",
+        *("/", "/etc", "/usr", "/root", "/code", "/sweep", "/sweep/launcher", "/sweep/table"),
         "/sweep/data",
     ):
         with contextlib.suppress(OSError):

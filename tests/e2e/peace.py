@@ -48,11 +48,7 @@ def difference(team: Team, batch: Batch) -> str:
     """Give what would change if a person applied an overlay as git has it; empty where nothing would."""
     environment = {**os.environ, "KUBECONFIG": str(team.server.kubeconfig), "KUBECTL_KUBERC": "false"}
     names = [
-        "diff",
-        "--server-side",
-        "--force-conflicts",
-        "--field-manager=a-person",
-        "-k",
+        *("diff", "--server-side", "--force-conflicts", "--field-manager=a-person", "-k"),
         str(batch.folder),
     ]
     done = subprocess.run([kubectl(), *names], env=environment, capture_output=True, text=True, check=False)

@@ -149,9 +149,7 @@ def test_other_sweeps_go_on_and_new_ones_begin_beside_broken_overlays(story: Sto
     assert statuses == ["ok"] * 4
 
 
-def test_broken_overlays_are_taken_out_by_commits_that_the_check_takes_and_all_is_in_sync(
-    story: Story, controller: Controller
-) -> None:
+def test_broken_overlays_are_taken_out_by_checked_commits(story: Story, controller: Controller) -> None:
     team = story.team
     team.pull()
     for name in BROKEN:
@@ -171,9 +169,7 @@ def test_broken_overlays_are_taken_out_by_commits_that_the_check_takes_and_all_i
 
 
 @pytest.mark.full
-def test_a_batch_of_which_one_job_is_refused_is_cancelled_all_the_same(
-    team: Team, controller: Controller
-) -> None:
+def test_a_batch_with_a_refused_job_is_cancelled_too(team: Team, controller: Controller) -> None:
     team.pull()
     team.write_spec("halves", parameters={"x": [1, 2], "seconds": [3000]}, timeout="1h")
     _merged_by_force(team, "halves")
@@ -193,9 +189,7 @@ def test_a_batch_of_which_one_job_is_refused_is_cancelled_all_the_same(
 
 
 @pytest.mark.full
-def test_under_flux_a_broken_file_beside_those_of_batches_holds_up_new_ones_and_is_named(
-    team: Team, controller: Controller, machine: Machine
-) -> None:
+def test_under_flux_a_broken_file_is_named(team: Team, controller: Controller, machine: Machine) -> None:
     if not isinstance(controller, Flux):
         pytest.skip("skipped: Argo CD reads the folders of overlays themselves")
     team.write_spec("beforehand", parameters={"x": [1], "seconds": [20]})

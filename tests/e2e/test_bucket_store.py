@@ -172,9 +172,7 @@ with open(os.environ["SWEEP_RESULT"], "w") as file:
 '''
 
 
-def test_data_in_the_bucket_is_copied_into_each_pod_and_other_data_starts_no_program(
-    team: Team, controller: Controller, tmp_path: Path
-) -> None:
+def test_data_in_the_bucket_are_copied_if_right(team: Team, controller: Controller, tmp_path: Path) -> None:
     credential = {"AWS_ACCESS_KEY_ID": KEY_ID, "AWS_SECRET_ACCESS_KEY": KEY}
     place = {"AWS_ENDPOINT_URL": ENDPOINT, "AWS_ALLOW_HTTP": "true", "AWS_REGION": "us-east-1"}
     bucket = Bucket(f"s3://{BUCKET}/vision", variables={**credential, **place})
@@ -264,9 +262,7 @@ class TestLostNodes(LostNodes):
         return any((self.objects / batch.name / "checkpoints").rglob("*.json"))
 
 
-def test_a_halving_goes_on_from_checkpoints_in_the_bucket_on_another_node_at_each_rung(
-    team: Team, ground: Ground
-) -> None:
+def test_a_halving_goes_on_from_the_bucket_on_another_node(team: Team, ground: Ground) -> None:
     room = ROOMS[1]
     nodes = [losses.start_node(ground, number, room).place.name for number in (8, 9)]
     have_pools(team)

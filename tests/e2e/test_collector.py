@@ -133,9 +133,7 @@ def test_whoever_does_not_hear_that_his_push_was_taken_records_nothing_twice(tea
     outcomes.is_recorded_once(team, batch, 0.0, 1.0)
 
 
-def test_records_that_come_after_their_job_has_ended_are_told_by_pods_or_waited_for(
-    team: Team, ground: Ground
-) -> None:
+def test_records_after_the_end_of_their_job_are_waited_for(team: Team, ground: Ground) -> None:
     batch, late = outcomes.trained(team, {"told": (0.0, 1.0), "late": (2.0, 3.0)}, packed={"late"})
     pods = f"--selector=sweepledger.dev/batch={late.name}"
     team.server.kubectl("delete", "pods", f"--namespace={NAMESPACE}", pods)
@@ -151,9 +149,7 @@ def test_records_that_come_after_their_job_has_ended_are_told_by_pods_or_waited_
     outcomes.is_recorded_once(team, late, 2.0, 3.0)
 
 
-def test_a_job_deleted_by_hand_ends_by_its_records_or_is_reported_as_stalled(
-    team: Team, controller: Controller, ground: Ground
-) -> None:
+def test_a_job_deleted_by_hand_ends_or_stalls(team: Team, controller: Controller, ground: Ground) -> None:
     team.write_spec("deleted-late", parameters={"x": [0.0, 1.0]})
     team.write_spec("deleted-early", parameters={"x": [2.0], "seconds": [0, 40]})
     late, early = team.merge_specs("deleted-late", "deleted-early")

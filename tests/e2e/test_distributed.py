@@ -41,11 +41,7 @@ runpy.run_module("trainer", run_name="__main__", alter_sys=True)
 """
 """What torchrun does with one process a pod; the one of Debian's torch 1.13 fails with Python 3.11."""
 NETWORK = (
-    "mnist",
-    "--epochs=2",
-    "--train_images=1000",
-    "--test_images=300",
-    "--batch_size=50",
+    *("mnist", "--epochs=2", "--train_images=1000", "--test_images=300", "--batch_size=50"),
     "--precision=fp32",
 )
 RATES = ("0.05", "0.1")
@@ -150,9 +146,7 @@ def is_gone(team: Team, batch: Batch, shape: str) -> bool:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_pods_on_two_nodes_train_as_one_process_does_and_are_recorded_once(
-    shape: str, pair: Team, alone: list[float]
-) -> None:
+def test_pods_on_two_nodes_train_as_one_process_does(shape: str, pair: Team, alone: list[float]) -> None:
     sweep = f"train-{shape}"
     pair.write_spec(
         sweep,
@@ -184,9 +178,7 @@ def test_pods_on_two_nodes_train_as_one_process_does_and_are_recorded_once(
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_trial_one_of_whose_pods_fails_begins_again_as_a_whole_unless_its_values_are_refused(
-    shape: str, pair: Team
-) -> None:
+def test_a_trial_with_a_failed_pod_begins_again_as_a_whole(shape: str, pair: Team) -> None:
     sweep = f"fails-{shape}"
     pair.write_spec(
         sweep,

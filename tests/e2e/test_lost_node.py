@@ -70,9 +70,7 @@ def lost(team: Team, ground: Ground) -> Iterator[Mapping[str, Lost]]:
             ground.machine.server.kubectl("label", "node", "node-1", f"{LABEL}-{room}-")
 
 
-def test_the_status_names_the_node_that_is_lost_and_the_ways_out(
-    team: Team, lost: Mapping[str, Lost]
-) -> None:
+def test_the_status_names_the_lost_node_and_the_ways_out(team: Team, lost: Mapping[str, Lost]) -> None:
     def are_missed() -> bool:
         return all(_tally(team, entry)["node_lost"] == entry.trials for entry in lost.values())
 
@@ -88,9 +86,7 @@ def test_the_status_names_the_node_that_is_lost_and_the_ways_out(
         assert "node lost" in team.sweep("status", item.batch.sweep, "--cluster").stdout
 
 
-def test_the_trial_of_a_lost_node_waits_instead_of_running_twice(
-    team: Team, lost: Mapping[str, Lost]
-) -> None:
+def test_the_trial_of_a_lost_node_waits(team: Team, lost: Mapping[str, Lost]) -> None:
     until("the pods are to go", lambda: all(_is_doomed(team, entry) for entry in lost.values()), seconds=300)
     for item in lost.values():
         item.say("the control plane gives up the pod")
@@ -111,9 +107,7 @@ def test_the_trial_of_a_lost_node_waits_instead_of_running_twice(
         pytest.param(ROOMS[1], ("taint", "node"), id="the node is out of service"),
     ],
 )
-def test_once_its_node_is_given_up_a_trial_is_tried_again_once_and_recorded(
-    team: Team, lost: Mapping[str, Lost], room: str, way: tuple[str, ...]
-) -> None:
+def test_a_lost_row_is_retried(team: Team, lost: Mapping[str, Lost], room: str, way: tuple[str, ...]) -> None:
     item = lost[room]
     taint = (OUT_OF_SERVICE,) if "taint" in way else ()
     pods = {item.pod}

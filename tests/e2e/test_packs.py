@@ -38,8 +38,7 @@ SWEEPS: Mapping[str, tuple[tuple[str, ...], Mapping[str, Any]]] = {
     "packs-all": (STOPPED, {"parallelism": 2, "timeout": "10m"}),
 }
 BESIDE_PROGRAM = PROGRAM.replace(
-    "once = (",
-    f'if how.startswith("beside"):\n    time.sleep({SLOW})\nonce = (',
+    "once = (", f'if how.startswith("beside"):\n    time.sleep({SLOW})\nonce = ('
 )
 
 
@@ -121,9 +120,7 @@ def follow(team: Team, result: Packs) -> None:
 
 @pytest.mark.parametrize("trouble", TROUBLE)
 @pytest.mark.parametrize("beside", BESIDE)
-def test_whatever_a_trial_does_to_its_pod_those_beside_it_end_well(
-    packs: Packs, trouble: str, beside: str
-) -> None:
+def test_whatever_a_trial_does_others_end_well(packs: Packs, trouble: str, beside: str) -> None:
     row = packs.row(f"{beside}-{trouble}")
 
     assert (row.status, row.reason) == ("ok", "")
@@ -150,9 +147,7 @@ def test_a_trial_with_too_much_memory_has_failed_whatever_the_kernel_kills(packs
     assert packs.row(how) in {Row("oom", "oom", 2), Row("failed", "signal-9", 2)}
 
 
-def test_a_trial_with_too_much_on_its_disk_ends_its_pod_beside_others_once_and_then_alone(
-    packs: Packs,
-) -> None:
+def test_a_trial_with_too_much_on_its_disk_runs_once_more_and_alone(packs: Packs) -> None:
     # The Job replaces every evicted pod. The launcher of the fourth sees that no attempt is left, and starts nothing.
     assert (packs.row("disk"), packs.pods("disk")) == (Row("evicted", "evicted", 3), 4)
 

@@ -30,9 +30,7 @@ def job(team: Team, batch: Batch) -> dict[str, Any]:
     return made
 
 
-def test_a_batch_is_paused_scaled_and_resumed_by_commits_and_loses_no_attempt(
-    team: Team, controller: Controller
-) -> None:
+def test_a_batch_is_paused_and_scaled_by_commits(team: Team, controller: Controller) -> None:
     team.have_program("code/resumable.py", RESUMABLE)
     command = ("python3", "code/resumable.py")
     options: dict[str, Any] = {"shape": "indexed", "parallelism": 1, "retries": 0, "timeout": "40m"}

@@ -40,9 +40,7 @@ def alone(ground: Ground, team: Team) -> Story:
     return Story(watch, batches)
 
 
-def test_nothing_differs_while_pods_run_however_often_the_controller_looks(
-    alone: Story, ground: Ground, team: Team, controller: Controller
-) -> None:
+def test_nothing_differs_meanwhile(alone: Story, ground: Ground, team: Team, controller: Controller) -> None:
     until_in_sync(controller)
     before = peace.objects(team, *alone.batches)
     done = peace.operations(ground.machine) if ground.controller == "argocd" else {}

@@ -14,15 +14,7 @@ import pytest
 from tests.cluster import argocd, flux, platforms, second
 from tests.cluster.children import until
 from tests.cluster.machine import Machine
-from tests.e2e.founding import (
-    Ground,
-    digits,
-    initialise,
-    let_the_controller_in,
-    load,
-    secret,
-    signing_key,
-)
+from tests.e2e.founding import Ground, digits, initialise, let_the_controller_in, load, secret, signing_key
 from tests.e2e.storage import Storage
 from tests.e2e.team import COLLECTOR, PATIENCE, Batch, Team
 

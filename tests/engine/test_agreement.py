@@ -46,9 +46,7 @@ def made(sandbox: Sandbox, case: Path) -> tuple[LocalBatch, tuple[Mapping[str, A
 @pytest.mark.parametrize(
     "case", [case for case in CASES if case.name not in DISTRIBUTED], ids=lambda case: case.name
 )
-def test_a_batch_runs_here_as_its_manifests_say(
-    case: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_runs_alike_here(case: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rendered_manifests, "_cluster_needs", lambda *_: ())  # only to compare the rest
     batch, manifests = made(sandbox, case)
     jobs = [manifest for manifest in manifests if manifest["kind"] == "Job"]

@@ -114,9 +114,7 @@ NO_ACCESS = 'failed to pull image "r.example/t": 401 Unauthorized'
         pytest.param(CauseKind.RUNNING, "it runs", "", a_pod(phase="Running", state={}), id="it runs"),
     ],
 )
-def test_a_pod_says_what_its_trial_waits_for(
-    kind: CauseKind, words: str, remedy: str, pod: dict[str, Any]
-) -> None:
+def test_why_a_pod_waits(kind: CauseKind, words: str, remedy: str, pod: dict[str, Any]) -> None:
     results = kind_of(a_job(), pod)
 
     assert results[0] is kind
@@ -193,15 +191,8 @@ WEBHOOK = 'Error creating: admission webhook "gpu.example.org" denied the reques
         (NO_ADMISSION, "`sweep cluster doctor`"),
     ],
     ids=[
-        "our quota",
-        "a quota",
-        "its name",
-        "too small",
-        "unspecified",
-        "a limit",
-        "a ratio",
-        "a webhook",
-        "a policy",
+        *("our quota", "a quota", "its name", "too small"),
+        *("unspecified", "a limit", "a ratio", "a webhook", "a policy"),
     ],
 )
 def test_a_refusal_has_the_way_out_that_its_rule_leaves(message: str, words: str) -> None:
@@ -326,9 +317,7 @@ def test_argo_cd_says_why_a_batch_is_not_applied(
     assert words in missing.text
 
 
-def test_the_application_set_of_one_of_several_clusters_is_looked_for_by_its_own_name(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_each_cluster_has_its_own_application_set(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, str]] = []
 
     def get(_kubectl: Kubectl, kind: str, name: str, _namespace: str) -> None:
@@ -456,9 +445,7 @@ CLONE_ENDED = {
         ),
     ],
 )
-def test_a_trial_that_ended_says_what_keeps_the_collector_from_recording_it(
-    words: str, collector: CollectorState
-) -> None:
+def test_why_an_ended_trial_is_not_recorded(words: str, collector: CollectorState) -> None:
     kind, text, remedy = kind_of(a_job(completedIndexes="0"), collector=collector)
 
     assert (kind, words in text, bool(remedy)) == (CauseKind.COLLECTOR_FAILING, True, True), text
@@ -495,9 +482,7 @@ KEEPS = "; until the batch ends, failed trials keep the quota of 1 pod(s) in que
         ),
     ],
 )
-def test_a_failed_trial_says_what_it_keeps_of_its_queue(
-    index: int, *, keeps: bool, job: dict[str, Any]
-) -> None:
+def test_a_failed_trial_keeps_its_quota(index: int, *, keeps: bool, job: dict[str, Any]) -> None:
     made = a_job(**{"labels": QUEUED, **job})
 
     _, text, _ = kind_of(made, index=index, collector=the_collector())
@@ -516,9 +501,7 @@ def test_a_failed_trial_says_what_it_keeps_of_its_queue(
         pytest.param(False, {"failedIndexes": "0-2"}, {0: 1, 1: 1, 2: 1}, 0, id="switched off"),
     ],
 )
-def test_many_failed_trials_without_a_success_say_so(
-    job: dict[str, Any], codes: dict[int, int], limit: int, *, says: bool
-) -> None:
+def test_many_failures(job: dict[str, Any], codes: dict[int, int], limit: int, *, says: bool) -> None:
     made = a_job(**job)
     pods = (a_pod(f"uid-{index}", index, state=ended(code)) for index, code in codes.items())
     objects = BatchObjects(

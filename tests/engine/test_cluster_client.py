@@ -114,9 +114,7 @@ def test_a_server_without_limits_per_index_is_too_old(server: str, *, is_old: bo
     ],
     ids=["no run yet", "running", "succeeded", "failed since", "never succeeded"],
 )
-def test_a_cron_job_whose_last_run_failed_is_wrong_and_its_logs_are_named(
-    status: dict[str, object], state: HealthStatus
-) -> None:
+def test_a_failed_cron_job_names_its_logs(status: dict[str, object], state: HealthStatus) -> None:
     desired = {
         "apiVersion": "batch/v1",
         "kind": "CronJob",

@@ -228,9 +228,7 @@ def test_a_bad_sweep_stops_no_other_batch(machine: Machine) -> None:
         ("vanish:139", Status.FAILED, "signal-11", ""),
     ],
 )
-def test_the_engine_writes_the_record_of_a_pod_without_one(
-    machine: Machine, does: str, status: Status, reason: str, message: str
-) -> None:
+def test_the_engines_record(machine: Machine, does: str, status: Status, reason: str, message: str) -> None:
     made = indexed([does])
 
     (ended,) = ends(machine.run(made))

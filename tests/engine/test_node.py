@@ -290,8 +290,7 @@ def test_the_pod_ends_when_the_engine_is_killed(tmp_path: Path) -> None:
         "time.sleep(300)"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", script, launch.uid, *supervisor_command()],
-        stdin=subprocess.PIPE,
+        [sys.executable, "-c", script, launch.uid, *supervisor_command()], stdin=subprocess.PIPE
     ) as engine:
         assert engine.stdin is not None
         engine.stdin.write(launch.instructions())

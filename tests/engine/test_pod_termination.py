@@ -95,13 +95,8 @@ def made(manifest: dict[str, Any], attempt: int | None = None) -> Record:
     ids=[
         *("oom", "killed", "exit", "segmentation-fault", "terminated", "volume-full", "bad-sweep", "timeout"),
         *(
-            "not-found",
-            "not-startable",
-            "deadline-heeded",
-            "deadline-ignored",
-            "never-pulled",
-            "init",
-            "image",
+            *("not-found", "not-startable", "deadline-heeded"),
+            *("deadline-ignored", "never-pulled", "init", "image"),
         ),
         *("config", "kubelet-eviction", "no-cpu-left", "not-admitted", "shutdown", "api-eviction"),
         *("preempted", "tainted", "node-deleted", "new-disruption", "succeeded", "sidecar-killed", "no-code"),

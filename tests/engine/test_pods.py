@@ -37,11 +37,7 @@ def test_the_template_names_the_index_of_a_pod_of_one_trial() -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [
-        {"command": ["/usr/sbin/sshd"]},
-        {"command": None},
-        {"command": "/sweep/launcher/launch.py"},
-    ],
+    [{"command": ["/usr/sbin/sshd"]}, {"command": None}, {"command": "/sweep/launcher/launch.py"}],
     ids=["a-worker", "nothing", "a-text"],
 )
 def test_a_pod_without_a_launcher_belongs_to_no_trial(change: dict[str, Any]) -> None:
@@ -117,9 +113,7 @@ UNSCHEDULABLE = [{"type": "PodScheduled", "status": "False", "reason": "Unschedu
     ],
     ids=["no-node", "no-image", "usual", "restoring", "nothing"],
 )
-def test_the_reason_why_a_pod_waits_is_that_of_the_api(
-    status: dict[str, Any], state: dict[str, Any], word: str
-) -> None:
+def test_the_reason_is_that_of_the_api(status: dict[str, Any], state: dict[str, Any], word: str) -> None:
     reason = waiting_reason(a_pod(phase="Pending", status=status, state=state))
 
     assert (reason.reason if reason else "") == word

@@ -76,9 +76,7 @@ def test_a_rendered_batch_runs_unchanged(machine: Machine, shape: Shape) -> None
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOBS], ids=str)
-def test_a_record_that_the_engine_writes_has_the_seed_of_its_replicate(
-    machine: Machine, shape: Shape
-) -> None:
+def test_the_engines_record_has_the_seed_of_its_replicate(machine: Machine, shape: Shape) -> None:
     run = {"seed_base": 100, "retries": 0}
     batch = rendered(shape, run=run, replicates=3)
 

@@ -87,9 +87,7 @@ ASKING: dict[str, Callable[[], object]] = {
         *("deep-lists", "deep-objects", "rather-deep", "many"),
     ],
 )
-def test_a_response_that_is_not_of_kubernetes_is_quoted(
-    answer: bytes, ask: Callable[[], object], fake: Fake, tmp_path: Path
-) -> None:
+def test_foreign_responses(answer: bytes, ask: Callable[[], object], fake: Fake, tmp_path: Path) -> None:
     fake(script_printing(tmp_path, answer))
 
     with pytest.raises(ClusterError, match=r"kubectl [a-z]+ printed") as caught:
@@ -168,9 +166,7 @@ LOGGED = 'E1121 20:01:28.720866    6991 memcache.go:381] "Unhandled" err="dial t
     ],
     ids=["refused", "log-only", "context", "login", "forbidden", "lines", "nothing", "long"],
 )
-def test_an_error_is_one_line_with_a_hint_and_without_logs(
-    words: str, shown: str, hint: str, fake: Fake, tmp_path: Path
-) -> None:
+def test_an_error_is_one_line(words: str, shown: str, hint: str, fake: Fake, tmp_path: Path) -> None:
     (tmp_path / "words").write_text(words)
     fake(f"cat {tmp_path}/words >&2; exit 1")
 
@@ -211,9 +207,7 @@ def packed(*names: str) -> bytes:
     return buffer.getvalue()
 
 
-def test_an_endless_archive_is_stopped_and_nothing_is_kept(
-    fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_endless_archive_is_stopped(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(untrusted_tar, "LARGEST_ARCHIVE", 1 << 20)
     (tmp_path / "sent").write_bytes(packed("./0/a.json"))
     fake(reader(f"cat {tmp_path}/sent; exec yes"))
@@ -297,9 +291,7 @@ def test_a_batch_without_files_is_empty(pod: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "into").iterdir()) == ["empty", "missing"]
 
 
-def test_a_folder_that_cannot_be_read_is_reported(
-    fake: Fake, pod: Path, tmp_path: Path, programs: str
-) -> None:
+def test_an_unreadable_folder_is_reported(fake: Fake, pod: Path, tmp_path: Path, programs: str) -> None:
     (pod / "batch/0").mkdir(parents=True)
     failing = tmp_path / "failing"
     failing.mkdir()

@@ -35,9 +35,7 @@ def test_without_prctl_nothing_is_adopted_and_nothing_fails() -> None:
     assert not prctl(PR_SET_CHILD_SUBREAPER, 1, library=SimpleNamespace())
 
 
-def test_without_proc_no_process_has_descendants_or_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_proc_no_descendants_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process_tree, "PROC", str(tmp_path))
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env={"MARK": "x"})
     try:

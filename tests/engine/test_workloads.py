@@ -82,7 +82,5 @@ def test_a_workload_with_one_trial_counts_for_that_trial_only(name: str, succeed
     ],
     ids=["all", "one", "another-kind", "nonsense"],
 )
-def test_suspension_is_read_where_the_kind_has_it(
-    manifest: dict[str, Any], kind: Any, held: set[int]
-) -> None:
+def test_suspension_is_read_by_kind(manifest: dict[str, Any], kind: Any, held: set[int]) -> None:
     assert BatchWorkloads((parse_workload(manifest, kind),)).suspended(3) == held

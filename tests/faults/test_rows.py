@@ -30,25 +30,22 @@ ROWS = {
     "F1": f"{HERE}test_writers.py::test_f1_every_row_of_writers_at_once_lands_exactly_once",
     "F2": f"{HERE}test_races.py::test_after_so_many_lost_races_it_lands_once",
     "F3": "tests/repo/test_publish.py::test_a_push_whose_response_is_lost_counts",
-    "F4": f"{HERE}test_kills.py"
-    "::test_killed_at_a_call_that_writes_it_leaves_nothing_half_and_the_next_run_ends_it",
-    "F5 signals": f"{HERE}test_rows.py::test_f5_who_is_told_to_end_ends_without_a_traceback",
+    "F4": f"{HERE}test_kills.py::test_killed_at_a_write_it_leaves_nothing_half",
+    "F5 signals": f"{HERE}test_rows.py::test_f5_who_is_told_to_end_just_ends",
     "F5 readers": "tests/cli/test_responses.py::test_a_closed_pipe_keeps_the_exit_code",
-    "F6": f"{HERE}test_storage.py::test_a_call_that_fails_leaves_the_old_and_names_the_file",
-    "F7": f"{HERE}test_rows.py::test_f7_what_cannot_be_had_on_the_disk_is_not_written",
+    "F6": f"{HERE}test_storage.py::test_a_call_that_fails_leaves_the_old",
+    "F7": f"{HERE}test_rows.py::test_f7_what_has_no_room_is_not_kept",
     "F8 refusals": f"{HERE}test_races.py::test_a_server_that_says_no_is_believed_within_five_tries",
-    "F8 silence": f"{HERE}test_rows.py::test_f8_a_server_that_hangs_is_given_up",
+    "F8 silence": f"{HERE}test_rows.py::test_f8_a_hanging_server_is_left",
     "F8 down": "tests/e2e/test_collector_faults.py"
     "::test_with_the_server_gone_for_a_minute_a_run_says_so_and_a_later_one_records",
     "F8 Retry-After": "reason: a run ends at once with the server's answer, and the next one is minutes away",
     "F9 output": f"{HERE}test_secrets.py::test_f9_no_error_names_the_credential",
     "F9 expiry": "tests/e2e/test_collector_faults.py"
-    "::test_a_credential_that_is_revoked_in_the_middle_is_named_and_the_next_one_records",
-    "F10": f"{HERE}test_races.py"
-    "::test_f10_of_two_collectors_at_once_one_commits_and_the_other_finds_nothing_left",
+    "::test_a_revoked_credential_is_named_and_the_next_one_records",
+    "F10": f"{HERE}test_races.py::test_f10_of_two_collectors_at_once_one_commits",
     "F11": "tests/hostile/test_repositories.py::test_no_clock_has_a_say",
-    "F12 replaced": "tests/hostile/test_records.py"
-    "::test_r13_a_file_that_changes_while_it_is_read_is_read_once_more",
+    "F12 replaced": "tests/hostile/test_records.py::test_r13_a_file_that_changes_is_read_once_more",
     "F12 slow": "reason: a volume of a second a look takes its time; no time-out of ours ends the reading",
     "F13": "tests/commands/test_collect_evidence.py::test_ten_thousand_pods_need_little_memory",
     "F14": "tests/contract/test_same_bytes.py::test_no_hash_seed_and_no_locale_changes_a_byte",
@@ -66,9 +63,7 @@ def test_every_row_is_accounted_for() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: f"F5 {number.name}")
-def test_f5_who_is_told_to_end_ends_without_a_traceback(
-    sandbox: Sandbox, tmp_path: Path, number: signal.Signals
-) -> None:
+def test_f5_who_is_told_to_end_just_ends(sandbox: Sandbox, tmp_path: Path, number: signal.Signals) -> None:
     waiting = tmp_path / "waiting"
     server = tmp_path / "server"
     server.write_text(f'#!/bin/sh\ntouch "{waiting}"\nexec sleep 30\n')
@@ -96,9 +91,7 @@ def test_f5_who_is_told_to_end_ends_without_a_traceback(
 
 
 @pytest.mark.parametrize("at", range(3), ids=lambda at: f"F7 {at}")
-def test_f7_what_cannot_be_had_on_the_disk_is_not_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
-) -> None:
+def test_f7_what_has_no_room_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int) -> None:
     (tmp_path / "file").write_bytes(b"old")
     calls = iter(range(100))
     real = os.fsync
@@ -120,9 +113,7 @@ def test_f7_what_cannot_be_had_on_the_disk_is_not_written(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
 
 
-def test_f8_a_server_that_hangs_is_given_up(
-    forge: Forge, clone: Clone, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_f8_a_hanging_server_is_left(forge: Forge, clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
     bounded = [f"http.lowSpeedTime={repository.SILENCE_SECONDS}" in repository.SAFE_SETTINGS]
     monkeypatch.setattr(
         repository,

@@ -62,17 +62,13 @@ def test_f9_no_error_names_the_credential(forge: Forge, watched: Clone) -> None:
     assert not [message for message in messages if CANARY in message]
 
 
-def test_f9_without_the_redactor_the_search_finds_it(
-    forge: Forge, watched: Clone, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_f9_the_search_finds_secrets(forge: Forge, watched: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repository, "redact", str)
 
     assert [error for error in errors(forge, watched) if CANARY in error]
 
 
-def test_f9_no_commit_and_no_output_of_a_collection_has_it(
-    forge: Forge, watched: Clone, tmp_path: Path
-) -> None:
+def test_f9_no_commit_and_no_output_has_it(forge: Forge, watched: Clone, tmp_path: Path) -> None:
     sandbox = Sandbox.create(tmp_path / "team")
     sandbox.git("remote", "set-url", "origin", forge.url(REPOSITORY, user="robot"))
     sandbox.git("push", "-q", "--force", "origin", "main")
@@ -97,9 +93,7 @@ def test_f9_no_commit_and_no_output_of_a_collection_has_it(
     assert CANARY.encode() not in everything
 
 
-def test_f9_a_record_and_what_the_launcher_says_have_no_secret_of_the_environment(
-    trial_folder: TrialFolder,
-) -> None:
+def test_f9_a_record_and_the_launcher_show_no_secret(trial_folder: TrialFolder) -> None:
     trial_folder.command = shell('printf \'{"test_accuracy": 0.5}\' > "$SWEEP_RESULT"; exit 7')
 
     run = trial_folder.run(SWEEP_TOKEN=CANARY)

@@ -21,13 +21,9 @@ def ids(cases: list[tuple[str, str]]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("name", "error"),
-    parameters(CASES, BY_DEFAULT, "more points of failure"),
-    ids=ids(CASES),
+    ("name", "error"), parameters(CASES, BY_DEFAULT, "more points of failure"), ids=ids(CASES)
 )
-def test_a_call_that_fails_leaves_the_old_and_names_the_file(
-    world_of: Callable[[str], World], name: str, error: str
-) -> None:
+def test_a_call_that_fails_leaves_the_old(world_of: Callable[[str], World], name: str, error: str) -> None:
     world = world_of(name)
     points = inside(number_of_calls(world, error), LAUNCHER_POINTS if name == "launcher" else 1)
 
@@ -36,9 +32,7 @@ def test_a_call_that_fails_leaves_the_old_and_names_the_file(
 
 @pytest.mark.full_suite("more points of failure")
 @pytest.mark.parametrize(("name", "error"), MORE, ids=ids(MORE))
-def test_more_calls_that_fail_leave_the_old_and_name_the_file(
-    world_of: Callable[[str], World], name: str, error: str
-) -> None:
+def test_more_failed_calls_leave_the_old(world_of: Callable[[str], World], name: str, error: str) -> None:
     world = world_of(name)
     points = spread(number_of_calls(world, error), LAUNCHER_POINTS if name == "launcher" else POINTS)
 

@@ -36,7 +36,7 @@ ELSEWHERE = {
     "R5": "tests/results/test_outcomes.py::test_of_several_attempts_one_counts, "
     "tests/results/test_outcomes.py::test_order_and_duplicates_never_matter",
     "R5 the highest attempt": "reason: ok wins, then the earliest: to run again improves nothing",
-    "R6": "tests/commands/test_collect.py::test_a_record_that_is_a_link_is_never_followed",
+    "R6": "tests/repo/test_volume.py::test_records_are_read_and_links_devices_and_large_files_ignored",
     "R7": "tests/formats/test_summary_csv.py::test_no_cell_of_a_hostile_metric_name_becomes_a_formula, "
     "tests/formats/test_summary_csv.py::test_any_value_survives_on_one_physical_line",
     "R8": "tests/launcher/test_launcher_contract.py::test_a_message_is_one_line_whatever_it_holds, "
@@ -47,7 +47,7 @@ ELSEWHERE = {
     "tests/launcher/test_launcher_results.py::test_a_result_without_the_metric_names_the_numbers_it_has",
     "R11": "tests/results/test_best_trial.py"
     "::test_with_one_trial_an_assignment_the_best_wins_and_ties_go_to_the_id, "
-    "tests/results/test_sweep_summary.py::test_without_an_ok_trial_there_is_no_winner_and_that_is_said",
+    "tests/results/test_best_trial.py::test_without_a_result_there_is_no_winner_and_the_verdict_says_why",
     "R13 writers": "tests/launcher/test_launcher_records.py"
     "::test_killed_at_any_moment_it_leaves_no_half_record",
     "R14 generated files": "tests/contract/test_same_bytes.py"
@@ -80,9 +80,7 @@ def left(results: Path, content: bytes = GOOD, name: str = "pod-0.json") -> Path
 
 
 @pytest.mark.parametrize(("reason", "spoil"), record_files.WAYS.items(), ids=lambda way: str(way)[:24])
-def test_r1_a_corrupt_file_hides_no_good_one(
-    reason: str, spoil: Callable[[bytes], bytes], tmp_path: Path
-) -> None:
+def test_r1_a_corrupt_file_hides_none(reason: str, spoil: Callable[[bytes], bytes], tmp_path: Path) -> None:
     left(tmp_path, spoil(GOOD), "a.json")
     left(tmp_path, GOOD, "b.json")
 
@@ -107,9 +105,7 @@ def test_r3_a_million_keys_are_too_large(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("size", "most"), [(0, record_json.MOST_RECORDS), (40_000, 104)])
-def test_a_trial_that_leaves_thousands_of_records_has_few_of_them_read(
-    size: int, most: int, tmp_path: Path
-) -> None:
+def test_a_trial_with_thousands_of_records_has_few_read(size: int, most: int, tmp_path: Path) -> None:
     content = GOOD + b" " * size
     for number in range(1000):
         left(tmp_path, content, f"pod-{number:04}.json")
@@ -200,9 +196,7 @@ def test_r13_a_file_that_is_not_finished_is_not_looked_at(tmp_path: Path) -> Non
     assert judged(tmp_path) == [record_json.read(GOOD)]
 
 
-def test_r13_a_file_that_changes_while_it_is_read_is_read_once_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_r13_a_file_that_changes_is_read_once_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = left(tmp_path, b"x" * len(GOOD))
     read = os.read
     reads: list[int] = []

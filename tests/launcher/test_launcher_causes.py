@@ -58,9 +58,7 @@ def test_the_values_of_secrets_are_left_out() -> None:
     ],
     ids=["exception", "diverged", "no metric", "signal", "success"],
 )
-def test_a_record_says_why_its_command_failed(
-    command: list[object], said: str | None, trial_folder: TrialFolder
-) -> None:
+def test_a_record_says_why(command: list[object], said: str | None, trial_folder: TrialFolder) -> None:
     trial_folder.command = command
 
     error = trial_folder.try_once()["details"].get("error")

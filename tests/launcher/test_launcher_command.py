@@ -234,9 +234,7 @@ def test_relative_folders_become_absolute_ones(trial_folder: TrialFolder) -> Non
         ([], "the command is empty"),
     ],
 )
-def test_a_command_that_cannot_be_started_is_bad_for_every_trial(
-    command: list[str], message: str, trial_folder: TrialFolder
-) -> None:
+def test_an_unusable_command_is_bad(command: list[str], message: str, trial_folder: TrialFolder) -> None:
     trial_folder.code.mkdir()
     (trial_folder.code / "launch.json").touch()
     trial_folder.command = command
@@ -283,9 +281,7 @@ def test_the_locale_changes_no_value(locale: str, trial_folder: TrialFolder) -> 
 
 @given(assignment=ASSIGNMENTS)
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_assignment_written_as_a_table_arrives_exactly_at_a_real_process(
-    assignment: dict[str, Any], trial_folder: TrialFolder
-) -> None:
+def test_a_table_arrives_exactly_at_a_process(assignment: dict[str, Any], trial_folder: TrialFolder) -> None:
     # No argument and no variable of a process can hold a zero byte.
     values = {name: value for name, value in assignment.items() if "\\u0000" not in json.dumps(value)}
     trial_folder.columns = [(name, cell_of(value)[0]) for name, value in values.items()]

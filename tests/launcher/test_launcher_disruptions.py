@@ -8,9 +8,7 @@ BEGAN = f"touch $HERE/began; {REPORT}"
 
 
 @pytest.mark.parametrize(("text", "count"), [("", 0), ("0", 0), ("2", 2), ("-1", 0), ("x", 0), ("٣", 0)])
-def test_a_record_has_the_disruptions_that_kubernetes_counted(
-    text: str, count: int, trial_folder: TrialFolder
-) -> None:
+def test_a_record_has_the_counted_disruptions(text: str, count: int, trial_folder: TrialFolder) -> None:
     record = trial_folder.try_once(SWEEP_DISRUPTIONS=text, SWEEP_FAILURES="1")
 
     assert (record["status"], record["disruptions"], record["attempt"]) == ("ok", count, 2)
@@ -57,17 +55,8 @@ def test_another_rank_does_not_start_either(trial_folder: TrialFolder) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "disrupted",
-        "no-record",
-        "oom",
-        "timeout",
-        "evicted",
-        "exit-1",
-        "signal-9",
-        "bad-sweep",
-        "Median",
-        "a b",
-        "",
+        *("disrupted", "no-record", "oom", "timeout", "evicted", "exit-1", "signal-9", "bad-sweep"),
+        *("Median", "a b", ""),
     ],
 )
 def test_a_rule_cannot_have_the_name_of_another_ending(name: str, trial_folder: TrialFolder) -> None:

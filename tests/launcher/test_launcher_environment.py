@@ -30,9 +30,7 @@ def test_without_a_lock_file_the_distributions_count(trial_folder: TrialFolder) 
     assert kept.name == f"{digest}.txt"
 
 
-def test_the_list_is_that_of_the_packages_own_metadata(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_list_is_that_of_the_metadata(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTHONPATH", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     expected: dict[str, str] = {}
@@ -49,9 +47,7 @@ def test_the_list_is_that_of_the_packages_own_metadata(
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("change", ["added", "upgraded", "removed"])
-def test_a_changed_distribution_changes_the_digest(
-    change: str, tmp_path: Path, trial_folder: TrialFolder
-) -> None:
+def test_a_changed_distribution_is_noticed(change: str, tmp_path: Path, trial_folder: TrialFolder) -> None:
     folder = distributions(tmp_path / "lib", "torch-2.1.0.dist-info", "Foo_Bar.baz-1.0.dist-info")
     before = trial_folder.try_once(PYTHONPATH=str(folder))["environment"]["digest"]
     (trial_folder.results / "uid-1.json").unlink()
@@ -70,9 +66,7 @@ def test_a_changed_distribution_changes_the_digest(
 
 
 @pytest.mark.parametrize("change", ["added", "upgraded", "removed", "path file", "egg"])
-def test_a_process_that_lists_a_folder_again_sees_each_change(
-    change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_listed_folder_is_read_again(change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(launch.main.__globals__, "OLD_CHANGE", -(10**18))
     folder = distributions(tmp_path / "lib", "torch-2.1.0.dist-info", "foo-1.0.dist-info")
     other = distributions(tmp_path / "other", "bar-3.dist-info")
@@ -115,9 +109,7 @@ def test_a_folder_that_nobody_changed_is_listed_once(tmp_path: Path, monkeypatch
     assert launch.installed_in(folder) is launch.installed_in(folder)
 
 
-def test_names_are_normalized_and_versions_come_from_folders_or_eggs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_are_normalized(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = distributions(
         tmp_path / "first", "Foo_Bar.baz-1.0.dist-info", "old-3.2-py3.9.egg-info", "torch-2.0+cu1.dist-info"
     )
@@ -135,9 +127,7 @@ def test_names_are_normalized_and_versions_come_from_folders_or_eggs(
     assert "foo-bar-baz==9" not in listed
 
 
-def test_a_virtual_environment_has_its_own_distributions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_virtual_environment_has_its_own_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTHONPATH", raising=False)
     venv.create(tmp_path / "venv", symlinks=True)
     (packages,) = (tmp_path / "venv").glob("lib/python3.*/site-packages")
@@ -153,9 +143,7 @@ def test_a_virtual_environment_has_its_own_distributions(
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_virtual_environment_may_see_the_distributions_outside_of_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_virtual_environment_may_see_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTHONPATH", raising=False)
     monkeypatch.delenv("PYTHONNOUSERSITE", raising=False)
     of_user = distributions(tmp_path / "user", "of_the_user-2.0.dist-info")
@@ -170,9 +158,7 @@ def test_a_virtual_environment_may_see_the_distributions_outside_of_it(
     assert b"of-the-user==2.0\n" in listed[True]
 
 
-def test_another_interpreter_is_asked_for_its_folders(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_interpreter_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTHONPATH", raising=False)
     packages = distributions(tmp_path / "site", "elsewhere-4.0.dist-info")
     other = tmp_path / "python9"
@@ -238,9 +224,7 @@ def test_a_lock_file_that_is_missing_is_the_sweeps_fault(trial_folder: TrialFold
     assert not (trial_folder.root / "began").exists()
 
 
-def test_a_list_is_kept_once_and_one_of_more_than_64_kibibytes_never(
-    tmp_path: Path, trial_folder: TrialFolder
-) -> None:
+def test_a_list_is_kept_once_and_never_a_large_one(tmp_path: Path, trial_folder: TrialFolder) -> None:
     many = distributions(tmp_path / "many", *(f"{'p' * 60}{number}-1.0.dist-info" for number in range(1000)))
     trial_folder.command = shell("exit 1")
     for uid in ("a", "b"):
@@ -273,9 +257,7 @@ def test_200_distributions_cost_little(other: bool, tmp_path: Path, monkeypatch:
     assert spent < 0.5  # measured: 5 ms, and 20 with another interpreter
 
 
-def test_the_list_is_the_same_in_every_python(
-    any_python: str, trial_folder: TrialFolder, tmp_path: Path
-) -> None:
+def test_the_list_is_alike_everywhere(any_python: str, trial_folder: TrialFolder, tmp_path: Path) -> None:
     folder = distributions(tmp_path / "lib", "torch-2.1.0.dist-info")
     trial_folder.changes = {"interpreter": any_python}
     trial_folder.run(PYTHONPATH=str(folder))

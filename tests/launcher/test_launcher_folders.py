@@ -182,9 +182,7 @@ IN_OWN_FOLDERS = [
 
 
 @pytest.mark.parametrize("script", IN_OWN_FOLDERS)
-def test_no_attempt_sees_what_an_ended_one_left_in_its_folders(
-    script: str, local_folder: TrialFolder
-) -> None:
+def test_no_attempt_sees_what_an_ended_one_left(script: str, local_folder: TrialFolder) -> None:
     put(local_folder.code, tracked_txt="as locked")
     said(local_folder, script, SWEEP_COPIES="1")
     end_attempt(local_folder)
@@ -214,9 +212,7 @@ def test_no_attempt_sees_what_an_ended_one_left_in_its_folders(
     ],
     ids=["other name", "link", "pipe", "folder", "mode"],
 )
-def test_the_values_of_the_next_attempt_are_in_a_file_of_its_own(
-    script: str, local_folder: TrialFolder
-) -> None:
+def test_the_next_attempt_has_values_of_its_own(script: str, local_folder: TrialFolder) -> None:
     said(local_folder, script, SWEEP_COPIES="1")
     end_attempt(local_folder)
     (local_folder.root / "kept").write_text("kept")
@@ -305,9 +301,7 @@ def test_an_absolute_link_by_another_path_to_the_code_stays_in_the_copy(trial_fo
 @pytest.mark.parametrize(
     "path", ["plain.txt", "package/data.txt", "package"], ids=["file", "file in a folder", "folder"]
 )
-def test_what_is_read_only_in_the_code_can_be_written_in_the_copy(
-    path: str, trial_folder: TrialFolder
-) -> None:
+def test_what_is_read_only_in_the_code_is_not_in_the_copy(path: str, trial_folder: TrialFolder) -> None:
     put(trial_folder.code, plain_txt="x", package__data_txt="x")
     (trial_folder.code / path).chmod(0o555)
 
@@ -342,9 +336,7 @@ def test_code_that_is_too_large_to_copy_is_refused(
     assert "keep data in run.data, and the rest out of run.code" in record["details"]["error"]
 
 
-def test_as_many_files_as_may_be_are_copied(
-    trial_folder: TrialFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_as_many_files_as_may_be(trial_folder: TrialFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     put(trial_folder.code, **{f"f{number}_txt": "x" for number in range(8)})
     monkeypatch.setitem(launch.main.__globals__, "MOST_CODE_FILES", 9)  # the folder counts, too
 
@@ -397,16 +389,10 @@ def test_no_spec_sets_a_variable_that_the_launcher_gives() -> None:
 def test_the_working_directory_is_empty_but_for_the_code(trial_folder: TrialFolder) -> None:
     put(trial_folder.code, main_py="", _hidden="")
 
-    assert said(trial_folder, "ls -A; ls -A ..") == [
-        ".hidden",
-        "main.py",
-        "work",
-    ]
+    assert said(trial_folder, "ls -A; ls -A ..") == [".hidden", "main.py", "work"]
 
 
-def test_a_socket_fits_the_temporary_folder_however_long_the_path_of_the_scratch_is(
-    trial_folder: TrialFolder,
-) -> None:
+def test_a_socket_fits_the_temporary_folder_of_a_long_path(trial_folder: TrialFolder) -> None:
     scratch = trial_folder.root / ("s" * 100)
     scratch.mkdir()
     trial_folder.command = python(
@@ -434,9 +420,7 @@ def test_a_socket_fits_the_temporary_folder_however_long_the_path_of_the_scratch
     ],
     ids=["not started", "refused", "killed"],
 )
-def test_no_link_to_a_long_path_is_left_however_an_attempt_ends(
-    changes: dict[str, Any], code: int, trial_folder: TrialFolder
-) -> None:
+def test_no_link_to_a_long_path_stays(changes: dict[str, Any], code: int, trial_folder: TrialFolder) -> None:
     scratch = trial_folder.root / ("s" * 100)
     scratch.mkdir()
     trial_folder.changes = changes
@@ -458,9 +442,7 @@ def test_a_metric_may_be_in_any_folder_of_the_attempt(place: str, trial_folder: 
 
 
 @pytest.mark.parametrize("entry", ["", "/package", "/package/../package"], ids=["root", "folder", "dots"])
-def test_python_imports_from_the_copy_what_pythonpath_has_of_the_code(
-    entry: str, trial_folder: TrialFolder
-) -> None:
+def test_python_imports_from_the_copy_what_the_code_has(entry: str, trial_folder: TrialFolder) -> None:
     put(trial_folder.code, inside_py="", package__inside_py="")
     put(trial_folder.root / "elsewhere", outside_py="")
     (trial_folder.root / "alias").symlink_to("elsewhere")
@@ -564,9 +546,7 @@ def test_the_state_of_the_code_is_what_the_package_computes(trial_folder: TrialF
     ],
     ids=["content", "new file", "file gone", "mode", "folder gone", "time", "replaced"],
 )
-def test_an_attempt_with_changed_code_has_no_result(
-    change: Callable[[Path], object], trial_folder: TrialFolder
-) -> None:
+def test_changed_code_means_no_result(change: Callable[[Path], object], trial_folder: TrialFolder) -> None:
     write_code(trial_folder.code)
     state = folder_state(trial_folder.code)
     change(trial_folder.code)
@@ -612,9 +592,7 @@ def test_data_that_nobody_changes_is_no_matter(parts: tuple[str, ...], trial_fol
         (("mnist", "cifar"), "rm $SWEEP_DATA/mnist"),
     ],
 )
-def test_an_attempt_that_changed_its_data_has_no_result(
-    parts: tuple[str, ...], script: str, trial_folder: TrialFolder
-) -> None:
+def test_changed_data_mean_no_result(parts: tuple[str, ...], script: str, trial_folder: TrialFolder) -> None:
     variables = a_dataset(trial_folder, *parts)
     trial_folder.command = shell(f"sleep 0.02; {script}; {REPORT}")
 
@@ -637,9 +615,7 @@ with open(os.environ["TARGET"], "r+b") as file:
 
 
 @pytest.mark.parametrize("written", ["yes", "no"])
-def test_a_write_through_a_mapping_that_was_read_first_is_noticed(
-    written: str, local_folder: TrialFolder
-) -> None:
+def test_a_write_through_a_mapping_is_noticed(written: str, local_folder: TrialFolder) -> None:
     variables = a_dataset(local_folder) | {"WRITTEN": written}
     put(local_folder.code, program_py=MAPPED, other_txt="1")
     variables["SWEEP_CODE_STATE"] = folder_state(local_folder.code)
@@ -672,9 +648,7 @@ def test_the_command_starts_where_the_sweep_says(workdir: str, trial_folder: Tri
 
 
 @pytest.mark.parametrize("workdir", ["nowhere", "main.py", "outside"])
-def test_a_working_directory_that_the_code_does_not_have_is_refused(
-    workdir: str, trial_folder: TrialFolder
-) -> None:
+def test_a_missing_working_directory_is_refused(workdir: str, trial_folder: TrialFolder) -> None:
     put(trial_folder.code, main_py="")
     link_to("/tmp", trial_folder.code / "outside")  # noqa: S108 - any folder that is elsewhere
     trial_folder.changes = {"workdir": workdir}
@@ -695,9 +669,7 @@ def test_a_working_directory_that_the_code_does_not_have_is_refused(
         ("package", "../../data"),
     ],
 )
-def test_a_dataset_is_linked_where_the_program_looks_for_it(
-    workdir: str, place: str, trial_folder: TrialFolder
-) -> None:
+def test_a_dataset_is_linked_where_it_is_read(workdir: str, place: str, trial_folder: TrialFolder) -> None:
     put(trial_folder.code, package__main_py="")
     variables = a_dataset(trial_folder, "mnist")
     trial_folder.changes = {"workdir": workdir, "data_at": {"mnist": place}}
@@ -716,9 +688,7 @@ def test_several_datasets_have_several_places(trial_folder: TrialFolder) -> None
 @pytest.mark.parametrize(
     "place", ["../../data", "../../../data", "/data", "main.py", "package", "outside/data", ".", "../work"]
 )
-def test_a_dataset_may_replace_nothing_and_lie_one_level_up_at_most(
-    place: str, trial_folder: TrialFolder
-) -> None:
+def test_a_dataset_may_replace_nothing_and_stays_near(place: str, trial_folder: TrialFolder) -> None:
     put(trial_folder.code, main_py="", package__x_py="")
     (trial_folder.root / "elsewhere").mkdir()
     link_to(str(trial_folder.root / "elsewhere"), trial_folder.code / "outside")
@@ -754,9 +724,7 @@ def kept(folder: TrialFolder, patterns: list[str], script: str) -> list[str]:
         ([], []),
     ],
 )
-def test_files_that_match_a_pattern_are_kept(
-    patterns: list[str], names: list[str], trial_folder: TrialFolder
-) -> None:
+def test_files_that_match_are_kept(patterns: list[str], names: list[str], trial_folder: TrialFolder) -> None:
     script = "mkdir -p runs/1; echo 1 > a.pt; echo 2 > runs/1/b.pt; echo 3 > runs/log.txt; echo 4 > c.txt"
 
     assert kept(trial_folder, patterns, script) == names
@@ -774,9 +742,7 @@ def test_files_that_match_a_pattern_are_kept(
         ("rm model.txt", []),
     ],
 )
-def test_of_the_codes_own_files_the_changed_ones_are_kept(
-    script: str, names: list[str], trial_folder: TrialFolder
-) -> None:
+def test_changed_files_of_the_code_are_kept(script: str, names: list[str], trial_folder: TrialFolder) -> None:
     put(trial_folder.code, model_txt="old")
 
     assert kept(trial_folder, ["*.txt"], script) == names
@@ -820,9 +786,7 @@ OLD = '{"test_accuracy": 0.99}'
     ids=["written over", "written anew", "replaced"],
 )
 @pytest.mark.parametrize("value", [0.98, 0.5, 0.123456])
-def test_a_file_of_the_code_that_was_written_anew_counts(
-    script: str, value: float, trial_folder: TrialFolder
-) -> None:
+def test_a_file_of_the_code_written_anew_counts(script: str, value: float, trial_folder: TrialFolder) -> None:
     record = reported(trial_folder, script.format(json.dumps({"test_accuracy": value})), OLD)
 
     assert record["metrics"] == {"test_accuracy": value}
@@ -870,9 +834,7 @@ ROWS = "step,test_accuracy\n1,0.875\n"
     ids=["parent", "copied", "rotated"],
 )
 @pytest.mark.parametrize("added", ["", "2,0.25\n"], ids=["nothing", "a row"])
-def test_of_a_copy_under_another_name_only_what_was_appended_counts(
-    script: str, path: str, added: str, trial_folder: TrialFolder
-) -> None:
+def test_of_a_copy_additions_count(script: str, path: str, added: str, trial_folder: TrialFolder) -> None:
     put(trial_folder.root / "parent", metrics=ROWS)
     trial_folder.environment["SWEEP_PARENT"] = str(trial_folder.root / "parent")
     name = path.replace("*", "now")
@@ -885,9 +847,7 @@ def test_of_a_copy_under_another_name_only_what_was_appended_counts(
 
 
 @pytest.mark.parametrize("earlier", ["step,test_accuracy\n", "step,test_accuracy", "s", ""])
-def test_a_header_or_a_word_that_equals_an_earlier_file_hides_no_row(
-    earlier: str, trial_folder: TrialFolder
-) -> None:
+def test_a_row_that_equals_an_earlier_word_counts(earlier: str, trial_folder: TrialFolder) -> None:
     put(trial_folder.root / "parent", metrics=earlier)
     trial_folder.environment["SWEEP_PARENT"] = str(trial_folder.root / "parent")
 
@@ -911,10 +871,7 @@ def test_of_an_event_file_of_the_code_only_what_was_appended_counts(trial_folder
 def test_early_stopping_sees_only_what_was_appended_too(trial_folder: TrialFolder) -> None:
     put(trial_folder.code, metrics="step,test_accuracy\n1,0.9\n")
     rule = {"rule": "target", "goal": "maximize", "reach": 0.5}
-    trial_folder.changes = {
-        "metric": BY_LINES | {"path": "metrics", "format": "csv"},
-        "stop": [rule],
-    }
+    trial_folder.changes = {"metric": BY_LINES | {"path": "metrics", "format": "csv"}, "stop": [rule]}
     trial_folder.command = shell("echo 2,0.25 >> metrics; sleep 0.1; echo 3,0.625 >> metrics; sleep 600")
 
     record = trial_folder.try_once()
@@ -931,9 +888,7 @@ def test_early_stopping_sees_only_what_was_appended_too(trial_folder: TrialFolde
     ],
     ids=["file", "folder", "proc"],
 )
-def test_a_link_to_what_is_not_the_attempts_own_does_not_count(
-    script: str, trial_folder: TrialFolder
-) -> None:
+def test_a_link_to_a_file_from_elsewhere_does_not_count(script: str, trial_folder: TrialFolder) -> None:
     put(trial_folder.root / "elsewhere", metrics=OLD)
 
     assert reported(trial_folder, script)["reason"] == "metric-missing"
@@ -961,9 +916,7 @@ def test_a_path_outside_the_folders_of_the_attempt_is_refused(path: str, trial_f
 
 @pytest.mark.parametrize("program", ["launch.py", "pack.py"])
 @pytest.mark.parametrize("at_once", [1, 3])
-def test_rows_of_a_pod_see_nothing_of_each_other(
-    at_once: int, program: str, trial_folder: TrialFolder
-) -> None:
+def test_rows_of_a_pod_see_no_other(at_once: int, program: str, trial_folder: TrialFolder) -> None:
     trial_folder.rows = [f"t0000000000{number},{number}" for number in range(3)]
     put(trial_folder.code, shared_txt="0")
     trial_folder.changes = {"pack": {"at_once": at_once, "rows": 3}}

@@ -79,9 +79,7 @@ def test_a_file_that_is_not_csv_is_invalid(content: str | bytes, message: str, t
         ("loss\nn/a\n", "there is no number in a column loss in $SWEEP_RESULT, and 'n/a' is no number"),
     ],
 )
-def test_a_csv_file_without_the_objective_is_a_missing_metric(
-    content: str, message: str, tmp_path: Path
-) -> None:
+def test_a_csv_file_without_the_objective_misses_it(content: str, message: str, tmp_path: Path) -> None:
     report = read(content, tmp_path, format="csv")
 
     # If the file has other numbers, the message names them.
@@ -129,9 +127,7 @@ UNCHANGED = (
         pytest.param("ln -sf nowhere metrics.json", LINKED, id="a link to nothing"),
     ],
 )
-def test_a_file_that_the_attempt_did_not_change_does_not_count(
-    trial_folder: TrialFolder, command: str, said: str
-) -> None:
+def test_an_unchanged_file_does_not_count(trial_folder: TrialFolder, command: str, said: str) -> None:
     trial_folder.code.mkdir()
     (trial_folder.code / "metrics.json").write_text('{"test_accuracy": 0.99}')
     trial_folder.changes = {"metric": {"name": "test_accuracy", "source": "result", "path": "metrics.json"}}

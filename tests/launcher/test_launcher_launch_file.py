@@ -35,9 +35,7 @@ WRONG: tuple[tuple[str, Any, str], ...] = (
 
 
 @pytest.mark.parametrize(("member", "value", "types"), WRONG)
-def test_a_member_of_a_wrong_type_is_refused(
-    member: str, value: Any, types: str, trial_folder: TrialFolder
-) -> None:
+def test_a_wrong_type_is_refused(member: str, value: Any, types: str, trial_folder: TrialFolder) -> None:
     trial_folder.changes = {member: value}
     trial_folder.write()
 
@@ -71,9 +69,7 @@ def test_no_member_but_the_optional_ones_may_be_absent(trial_folder: TrialFolder
         ({"metric": {"name": "loss"}}, "metric: source must be str, got None"),
     ],
 )
-def test_the_members_of_an_object_have_types_too(
-    changes: dict[str, Any], message: str, trial_folder: TrialFolder
-) -> None:
+def test_members_have_types_too(changes: dict[str, Any], message: str, trial_folder: TrialFolder) -> None:
     trial_folder.changes = changes
     trial_folder.write()
 

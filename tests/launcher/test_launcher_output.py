@@ -42,9 +42,7 @@ def test_output_of_up_to_twice_256_kibibytes_is_kept_whole(size: int, piece: int
 
 @pytest.mark.parametrize("cut", [1, 1000, KEPT, 3 * KEPT + 5])
 @pytest.mark.parametrize("piece", [1000, 65536, 1 << 21])
-def test_of_more_output_head_and_tail_are_kept_and_a_line_counts_the_rest(
-    cut: int, piece: int, tmp_path: Path
-) -> None:
+def test_of_more_output_head_and_tail_are_kept(cut: int, piece: int, tmp_path: Path) -> None:
     content = numbered(2 * KEPT + cut)
 
     kept = feed(tmp_path / "out", *(content[at : at + piece] for at in range(0, len(content), piece)))
@@ -120,9 +118,7 @@ def test_a_slow_reader_that_takes_only_what_fits_loses_nothing(trial_folder: Tri
 
 
 @pytest.mark.parametrize("opened", [os.pipe, os.openpty], ids=["pipe", "terminal"])
-def test_a_reader_that_has_stopped_reading_does_not_hold_the_timeout(
-    opened: Callable[[], tuple[int, int]], trial_folder: TrialFolder
-) -> None:
+def test_a_stuck_reader_is_no_delay(opened: Callable[[], tuple[int, int]], trial_folder: TrialFolder) -> None:
     trial_folder.changes = {"timeout_seconds": 0.3}
     trial_folder.command = shell("head -c 1000000 /dev/zero")
     reader, writer = opened()
@@ -191,9 +187,7 @@ def test_a_full_disk_costs_the_kept_output_but_not_the_trial(trial_folder: Trial
 
 
 @pytest.mark.parametrize("planted", ["link", "fifo"])
-def test_what_an_earlier_attempt_planted_is_never_written_through(
-    planted: str, trial_folder: TrialFolder
-) -> None:
+def test_nothing_writes_through_what_was_planted(planted: str, trial_folder: TrialFolder) -> None:
     trial_folder.results.mkdir(parents=True)
     target, place = trial_folder.root / "target", trial_folder.results / "uid-1.out"
     target.write_text("precious")

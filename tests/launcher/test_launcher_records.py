@@ -154,9 +154,7 @@ def test_a_record_is_one_line_of_ascii_with_sorted_keys(trial_folder: TrialFolde
         {"uid": "../x"},
     ],
 )
-def test_the_schema_refuses_what_no_launcher_writes(
-    change: dict[str, Any], trial_folder: TrialFolder
-) -> None:
+def test_the_schema_refuses_other_records(change: dict[str, Any], trial_folder: TrialFolder) -> None:
     assert SCHEMA.is_valid(a_record(trial_folder))
     assert not SCHEMA.is_valid(a_record(trial_folder, **change))
 
@@ -182,9 +180,7 @@ def test_the_schema_describes_every_member() -> None:
     ("status", "reason", "code"),
     [("ok", None, 0), ("diverged", "bad-hyperparameters", 42), ("diverged", "metric-not-finite", 42)],
 )
-def test_a_trial_that_is_recorded_is_not_started_again(
-    status: str, reason: str | None, code: int, trial_folder: TrialFolder
-) -> None:
+def test_a_recorded_row_rests(status: str, reason: str | None, code: int, trial_folder: TrialFolder) -> None:
     trial_folder.command = shell(STARTS)
     leave(trial_folder, a_record(trial_folder, status=status, reason=reason))
 
@@ -223,9 +219,7 @@ def test_a_second_run_changes_no_file(trial_folder: TrialFolder) -> None:
         {"status": None},
     ],
 )
-def test_a_record_that_does_not_settle_this_row_lets_it_run(
-    change: dict[str, Any], trial_folder: TrialFolder
-) -> None:
+def test_a_record_that_settles_nothing_is_ignored(change: dict[str, Any], trial_folder: TrialFolder) -> None:
     trial_folder.command = shell(STARTS)
     leave(trial_folder, a_record(trial_folder, **change))
 
@@ -273,9 +267,7 @@ def test_a_record_behind_a_link_does_not_matter(trial_folder: TrialFolder) -> No
         ("999999999", 10**9),
     ],
 )
-def test_attempts_are_counted_by_kubernetes_or_else_by_the_records(
-    failures: str, attempt: int, trial_folder: TrialFolder
-) -> None:
+def test_attempts_are_counted(failures: str, attempt: int, trial_folder: TrialFolder) -> None:
     failed = {"status": "failed", "reason": "exit-1"}
     leave(trial_folder, a_record(trial_folder, uid="a", **failed), name="a.json")
     leave(trial_folder, a_record(trial_folder, uid="b", **failed), name="b.json")
@@ -309,11 +301,7 @@ def test_a_good_trial_leaves_no_empty_folders(trial_folder: TrialFolder) -> None
 @pytest.mark.parametrize(
     ("end", "kept"), [("exit 0", False), ("exit 1", True), ("exit 42", True), ("exit 43", True)]
 )
-def test_checkpoints_outlive_attempts_until_one_is_ok(
-    end: str,
-    kept: bool,  # noqa: FBT001
-    trial_folder: TrialFolder,
-) -> None:
+def test_checkpoints_outlive_bad_attempts(end: str, trial_folder: TrialFolder, *, kept: bool) -> None:
     trial_folder.command = shell(
         f'mkdir -p "$SWEEP_CHECKPOINTS/a"; echo x >> "$SWEEP_CHECKPOINTS/a/b"; {REPORT}; {end}'
     )
@@ -325,9 +313,7 @@ def test_checkpoints_outlive_attempts_until_one_is_ok(
 
 @pytest.mark.parametrize("target", ["../other/checkpoints", "$HERE/other/checkpoints", ".."])
 @pytest.mark.parametrize("end", ["exit 0", "exit 1"])
-def test_a_trial_leads_none_that_continues_it_to_the_checkpoints_of_another(
-    end: str, target: str, trial_folder: TrialFolder
-) -> None:
+def test_no_trial_leads_another_to_a_third(end: str, target: str, trial_folder: TrialFolder) -> None:
     other = trial_folder.root / "other/checkpoints"
     other.mkdir(parents=True)
     (other / "last").write_text("7")
@@ -352,9 +338,7 @@ def test_a_trial_leads_none_that_continues_it_to_the_checkpoints_of_another(
         "cd $SWEEP_PARENT; echo >> deep/state; touch deep/new",
     ],
 )
-def test_a_trial_that_goes_on_in_place_changes_nothing_of_the_one_that_it_continues(
-    writes: str, trial_folder: TrialFolder
-) -> None:
+def test_a_trial_that_goes_on_changes_no_other(writes: str, trial_folder: TrialFolder) -> None:
     parent = trial_folder.root / "parent"
     (parent / "deep").mkdir(parents=True)
     for name in ("state", "deep/state"):
@@ -372,9 +356,7 @@ def test_a_trial_that_goes_on_in_place_changes_nothing_of_the_one_that_it_contin
     assert [path.name for path in (parent / "deep").iterdir()] == ["state"]
 
 
-def test_an_attempt_finds_the_checkpoints_of_the_last_one_and_keeps_its_own_artifacts(
-    trial_folder: TrialFolder,
-) -> None:
+def test_an_attempt_finds_the_last_checkpoints_and_keeps_its_artifacts(trial_folder: TrialFolder) -> None:
     trial_folder.command = shell(
         'cp "$SWEEP_CHECKPOINTS/at" "$SWEEP_ARTIFACTS/found" ||'
         '{ echo 7 > "$SWEEP_CHECKPOINTS/at"; exit 1; };' + REPORT
@@ -406,7 +388,7 @@ def test_a_termination_log_that_is_not_there_is_not_made(trial_folder: TrialFold
 
 
 @pytest.mark.parametrize(("size", "whole"), [(4095, True), (4096, False)])
-def test_the_copy_is_whole_up_to_4095_bytes(size: int, whole: bool, trial_folder: TrialFolder) -> None:  # noqa: FBT001
+def test_the_copy_is_whole_up_to_4095_bytes(size: int, trial_folder: TrialFolder, *, whole: bool) -> None:
     record = a_record(trial_folder, details={"a": ""})
     record["details"]["a"] = "x" * (size - len(launch.dump(record)))
 

@@ -11,13 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.launcher.folders import (
-    TRIALS,
-    TrialFolder,
-    launch,
-    python,
-    shell,
-)
+from tests.launcher.folders import TRIALS, TrialFolder, launch, python, shell
 
 SEVEN = """\
 train time,2.9695417881011963
@@ -189,9 +183,7 @@ def test_a_curve_is_thinned_to_200_points_with_the_first_last_lowest_and_highest
         ('{"loss": 1}\n' + "[" * 60_000, "line 2: it is nested deeper than 16"),
     ],
 )
-def test_a_file_with_a_line_of_another_form_is_invalid(
-    content: str | bytes, message: str, tmp_path: Path
-) -> None:
+def test_a_file_with_another_line_is_invalid(content: str | bytes, message: str, tmp_path: Path) -> None:
     report = report_of(content, tmp_path, format="jsonl")
 
     assert report.reason == "result-invalid"
@@ -204,13 +196,7 @@ def test_a_file_with_a_line_of_another_form_is_invalid(
 @pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["lf", "crlf"])
 @pytest.mark.parametrize("last", [True, False], ids=["final-line-end", "no-final-line-end"])
 @pytest.mark.parametrize(("text", "lines"), [(SEVEN, 7), (NINE, 9)], ids=["seven", "nine"])
-def test_a_log_of_keys_and_values_is_read_whole(
-    text: str,
-    lines: int,
-    end: str,
-    last: bool,  # noqa: FBT001
-    tmp_path: Path,
-) -> None:
+def test_a_log_is_read_whole(text: str, lines: int, end: str, tmp_path: Path, *, last: bool) -> None:
     text = text.replace("\n", end) if last else text.replace("\n", end).removesuffix(end)
 
     for report in (
@@ -257,9 +243,7 @@ FORMS = {
 
 @pytest.mark.parametrize("meant", FORMS)
 @pytest.mark.parametrize("is_in", FORMS)
-def test_a_file_of_another_form_than_the_spec_says_names_the_word_to_change(
-    meant: str, is_in: str, tmp_path: Path
-) -> None:
+def test_a_file_of_another_form_names_the_right_word(meant: str, is_in: str, tmp_path: Path) -> None:
     report = report_of(FORMS[is_in], tmp_path, format=meant)
 
     if meant == is_in:
@@ -336,18 +320,8 @@ NO_DECIMALS = (
     *("0x10", "0b11", "0o17", "1/3", "1/10", "1d-3", "1.5D+2", "1_000", "1_000.5", "0,5", "12,75", "1.2.3"),
     *("1.234,5", "12.345,67", "1.234.567,8", "-1.234,567"),
     *(
-        "1\u0661",
-        "\u0661",
-        "\u0661.5",
-        "\uff11.5",
-        "5\u00d710",
-        "2^10",
-        "1.2.3e4",
-        "1e3e4",
-        "1.5k",
-        "2M",
-        "3GiB",
-        "0.5MB",
+        *("1\u0661", "\u0661", "\u0661.5", "\uff11.5", "5\u00d710", "2^10", "1.2.3e4", "1e3e4", "1.5k"),
+        *("2M", "3GiB", "0.5MB"),
     ),
 )
 PATTERNS = {
@@ -392,13 +366,8 @@ def test_a_number_in_another_notation_is_named(number: str, form: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "loss: 0.5",
-        "loss 0.5",
-        "epoch 3 - loss: 5e-1 - acc: 1",
-        "loss: 1.234e3",
-        "loss: 0.5 k",
-        "loss: 3ms",
-        "loss: 5Models",
+        *("loss: 0.5", "loss 0.5", "epoch 3 - loss: 5e-1 - acc: 1", "loss: 1.234e3", "loss: 0.5 k"),
+        *("loss: 3ms", "loss: 5Models"),
     ],
 )
 def test_a_number_that_a_pattern_could_find_is_named(line: str) -> None:
@@ -425,9 +394,7 @@ def test_a_number_that_a_pattern_could_find_is_named(line: str) -> None:
         ("loss: 1.5E-2 k", r"loss: (?P<value>\S+)", 0.015),
     ],
 )
-def test_what_follows_a_number_or_is_in_the_pattern_makes_no_other_number(
-    line: str, pattern: str, value: float
-) -> None:
+def test_what_follows_a_number_makes_no_other_number(line: str, pattern: str, value: float) -> None:
     assert printed(f"{line}\n", format="regex", patterns=[pattern]).metrics == {"loss": value}
 
 
@@ -487,9 +454,7 @@ OTHERS = {"name": "loss", "source": "stdout", "others": ["latency", "size"]}
         ("loss=1; echo latency=2; echo size=2,5", "there is no size; its numbers: latency, loss"),
     ],
 )
-def test_a_trial_without_one_of_its_metrics_has_no_result(
-    lines: str, missing: str, trial_folder: TrialFolder
-) -> None:
+def test_a_trial_without_a_metric_has_no_result(lines: str, missing: str, trial_folder: TrialFolder) -> None:
     trial_folder.changes = {"metric": OTHERS}
     trial_folder.command = shell(f"echo {lines}")
 
@@ -501,9 +466,7 @@ def test_a_trial_without_one_of_its_metrics_has_no_result(
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-Infinity"])
 @pytest.mark.parametrize("name", ["loss", "latency", "size"])
-def test_a_trial_with_one_metric_that_is_not_finite_has_diverged(
-    name: str, value: str, trial_folder: TrialFolder
-) -> None:
+def test_a_trial_with_an_infinite_metric_diverged(name: str, value: str, trial_folder: TrialFolder) -> None:
     values = {"loss": "1", "latency": "2", "size": "3", name: value}
     trial_folder.changes = {"metric": OTHERS}
     trial_folder.command = shell("; ".join(f"echo {key}={text}" for key, text in values.items()))
@@ -524,9 +487,7 @@ def test_a_trial_with_one_metric_that_is_not_finite_has_diverged(
     ],
     ids=lambda changes: changes.get("format", "stdout"),
 )
-def test_all_metrics_of_the_sweep_count_however_many_others_there_are(
-    changes: dict[str, Any], trial_folder: TrialFolder
-) -> None:
+def test_all_metrics_of_the_sweep_count(changes: dict[str, Any], trial_folder: TrialFolder) -> None:
     numbers = {**{f"m{number:03}": number for number in range(150)}, "loss": 1, "latency": 2, "size": 3}
     text = json.dumps(numbers)
     if changes.get("format") == "csv":
@@ -565,9 +526,7 @@ def test_all_metrics_of_the_sweep_count_however_many_others_there_are(
     ],
 )
 @pytest.mark.parametrize("form", ["jsonl", "text", "csv"])
-def test_steps_that_restart_are_counted(
-    steps: tuple[int | None, ...], restarts: int, form: str, tmp_path: Path
-) -> None:
+def test_restarts_are_seen(steps: tuple[int | None, ...], restarts: int, form: str, tmp_path: Path) -> None:
     if form == "jsonl":
         lines = [json.dumps({"loss": 1} | ({} if step is None else {"step": step})) for step in steps]
     elif form == "csv":
@@ -581,9 +540,7 @@ def test_steps_that_restart_are_counted(
 
 
 @pytest.mark.parametrize("source", ["stdout", "result"])
-def test_a_trial_whose_steps_restart_is_not_ended_by_the_steps_of_its_rules(
-    source: str, trial_folder: TrialFolder
-) -> None:
+def test_restarted_steps_end_no_trial_by_a_rule(source: str, trial_folder: TrialFolder) -> None:
     trial_folder.changes = {
         "metric": {"name": "loss", "source": source, "format": "text"},
         "stop": [{"rule": "median", "goal": "maximize", "value": "best", "thresholds": [[3, 0.9]]}],

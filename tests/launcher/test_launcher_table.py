@@ -189,15 +189,8 @@ def test_an_index_beyond_the_table_is_refused_with_the_tables_size(index: int, t
 @pytest.mark.parametrize(
     "text",
     [
-        "trial,y\nt0,1\n",
-        "trial\nt0\n",
-        "t0,1\n",
-        "trial,x\nt0,1",
-        "trial,x\nt0,1\n\n",
-        "trial,x\n",
-        "trial,x\nt0,1\nt1,1\n",
-        "trial,x\r\nt0,1\r\n",
-        "",
+        *("trial,y\nt0,1\n", "trial\nt0\n", "t0,1\n", "trial,x\nt0,1", "trial,x\nt0,1\n\n", "trial,x\n"),
+        *("trial,x\nt0,1\nt1,1\n", "trial,x\r\nt0,1\r\n", ""),
     ],
 )
 def test_a_table_of_another_form_is_refused_although_its_digest_fits(text: str, tmp_path: Path) -> None:
@@ -292,9 +285,7 @@ def test_whatever_the_line_it_is_read_or_refused(line: str, kinds: list[str]) ->
         ({"metric": {"name": "loss", "source": "stdout", "format": "json"}}, "stdout is none"),
     ],
 )
-def test_a_launch_json_of_another_form_is_refused_with_the_place(
-    change: dict[str, Any], message: str, trial_folder: TrialFolder
-) -> None:
+def test_another_form_is_refused(change: dict[str, Any], message: str, trial_folder: TrialFolder) -> None:
     trial_folder.changes = change
     trial_folder.write()
 

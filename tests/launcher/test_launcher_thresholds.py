@@ -40,9 +40,7 @@ def follower(path: Path, stop: tuple[dict[str, Any], ...] = ()) -> Any:
 
 
 @pytest.mark.parametrize("is_variable", [False, True], ids=["of the launch file", "of a variable"])
-def test_a_threshold_that_appears_while_the_trial_runs_prunes_it(
-    trial_folder: TrialFolder, *, is_variable: bool
-) -> None:
+def test_a_threshold_that_appears_late_prunes(trial_folder: TrialFolder, *, is_variable: bool) -> None:
     path = trial_folder.root / "thresholds.json"
     trial_folder.changes = {"metric": {"name": "test_accuracy", "source": "stdout"}}
     if is_variable:
@@ -92,9 +90,7 @@ def test_new_thresholds_judge_the_best_value_so_far_at_the_next_report(path: Pat
 
 
 @pytest.mark.parametrize(("goal", "values"), [("maximize", [0.9, 0.1]), ("minimize", [0.1, 0.9])])
-def test_a_trial_with_a_good_best_value_survives_new_thresholds(
-    goal: str, values: list[float], path: Path
-) -> None:
+def test_a_good_best_value_survives_new_thresholds(goal: str, values: list[float], path: Path) -> None:
     result = follower(path)
     for step, value in enumerate(values):
         result.take(step, value)
@@ -129,20 +125,14 @@ def test_rules_of_launch_json_hold_beside_the_file(path: Path) -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        b"",
-        b"{",
-        b"[]",
-        b"{}",
-        b'{"stop": {}}',
+        *(b"", b"{", b"[]", b"{}", b'{"stop": {}}'),
         json.dumps({"stop": [{"rule": "patience", "goal": "maximize", "reports": 1, "margin": 0}]}).encode(),
         json.dumps({"stop": [rule((2, 0.9), (1, 0.9))]}).encode(),
         json.dumps({"stop": [rule((1, 0.9), rule="disrupted")]}).encode(),
         b'{"stop": []}' + b" " * (1 << 20),
     ],
 )
-def test_a_file_that_is_not_valid_changes_nothing_and_is_reported_once(
-    content: bytes, path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_an_invalid_file_is_said_once(content: bytes, path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     result = follower(path)
     write(path, rule((1, 0.5)))
     result.take(1, 0.6)

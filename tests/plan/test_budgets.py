@@ -67,9 +67,7 @@ def test_a_change_without_trials_exceeds_no_budget() -> None:
 
 
 @given(AMOUNTS, AMOUNTS, AMOUNTS, st.floats(0.5, 1e6))
-def test_changes_that_pass_one_after_the_other_fit_together(
-    used: list[float], first: list[float], second: list[float], limit: float
-) -> None:
+def test_passed_changes_fit(used: list[float], first: list[float], second: list[float], limit: float) -> None:
     budgets = {"a": TeamBudget("a", gpu_hours=limit)}
     spent, item, other = ([Charge("x", hours, 0) for hours in amounts] for amounts in (used, first, second))
     (before,) = balances(budgets, used=spent, reserved=[], requested=item)

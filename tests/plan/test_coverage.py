@@ -48,19 +48,12 @@ def test_a_conditional_parameter_shows_how_many_configurations_have_it() -> None
 
     result = coverage(
         sweep,
-        [
-            {"optimizer": "adam"},
-            {"optimizer": "sgd", "momentum": 0.8},
-            {"optimizer": "sgd", "momentum": 0.9},
-        ],
+        [{"optimizer": "adam"}, {"optimizer": "sgd", "momentum": 0.8}, {"optimizer": "sgd", "momentum": 0.9}],
     )
 
     assert [
         (parameter.name, parameter.present, parameter.is_conditional) for parameter in result.parameters
-    ] == [
-        ("optimizer", 3, False),
-        ("momentum", 2, True),
-    ]
+    ] == [("optimizer", 3, False), ("momentum", 2, True)]
 
 
 def test_zipped_parameters_name_each_other() -> None:

@@ -5,13 +5,7 @@ from dataclasses import replace
 import pytest
 
 from sweepledger.plan.durations import TimedTrial, TimingHistory
-from sweepledger.plan.forecast import (
-    DurationSource,
-    PlannedTrials,
-    Quantiles,
-    forecast,
-    hourly_price,
-)
+from sweepledger.plan.forecast import DurationSource, PlannedTrials, Quantiles, forecast, hourly_price
 from sweepledger.structs.node_pool import NodeCapacity, Pool
 from sweepledger.structs.run_config import Resources, RunConfig
 from tests.plan.test_pool_simulation import PUBLISHED, batch_size
@@ -167,9 +161,7 @@ def test_in_rounds_of_equal_trials_each_round_takes_as_long_as_one_trial() -> No
 # What NVIDIA published
 
 
-def test_the_plan_of_the_published_grid_on_three_gpus_predicts_its_makespan_from_its_published_times() -> (
-    None
-):
+def test_the_plan_of_the_published_grid_predicts_its_makespan() -> None:
     recorded = TimingHistory(
         tuple(
             TimedTrial("cifar10-b1", {"batch_size": batch_size(job), "lr": 0.4 if job < 9 else 0.6}, seconds)

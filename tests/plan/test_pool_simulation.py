@@ -6,12 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweepledger.plan.forecast import (
-    PoolCapacity,
-    QueuedBatch,
-    last_end,
-    simulate,
-)
+from sweepledger.plan.forecast import PoolCapacity, QueuedBatch, last_end, simulate
 
 SECONDS = st.lists(st.floats(0.125, 1000, allow_nan=False, width=16), min_size=1, max_size=40)
 AT_ONCE = st.integers(1, 12)
@@ -56,9 +51,7 @@ def test_more_parallelism_never_takes_longer(seconds: list[float], at_once: int)
 
 
 @given(SECONDS, AT_ONCE, st.data())
-def test_a_longer_trial_never_ends_the_batch_sooner(
-    seconds: list[float], at_once: int, data: st.DataObject
-) -> None:
+def test_a_longer_trial_ends_no_sooner(seconds: list[float], at_once: int, data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(seconds) - 1))
     longer = [value + (at == place) for at, value in enumerate(seconds)]
 
@@ -66,9 +59,7 @@ def test_a_longer_trial_never_ends_the_batch_sooner(
 
 
 @given(SECONDS, AT_ONCE, CAPACITIES, st.integers(1, 4))
-def test_no_more_trials_run_at_once_than_parallelism_and_capacity_allow(
-    seconds: list[float], at_once: int, capacity: PoolCapacity, units: int
-) -> None:
+def test_capacity_is_kept(seconds: list[float], at_once: int, capacity: PoolCapacity, units: int) -> None:
     batch = QueuedBatch(seconds, at_once, units)
     (spans,) = simulate([batch], capacity)
 
@@ -78,9 +69,7 @@ def test_no_more_trials_run_at_once_than_parallelism_and_capacity_allow(
 
 
 @given(SECONDS, AT_ONCE, CAPACITIES, st.integers(1, 4))
-def test_trials_start_in_order_and_occupy_their_slot_for_their_duration(
-    seconds: list[float], at_once: int, capacity: PoolCapacity, units: int
-) -> None:
+def test_trials_start_in_turn(seconds: list[float], at_once: int, capacity: PoolCapacity, units: int) -> None:
     (spans,) = simulate([QueuedBatch(seconds, at_once, units)], capacity)
 
     starts = [start for start, _ in spans]
@@ -110,11 +99,7 @@ def test_active_batches_keep_nodes_warm() -> None:
 
 
 def test_a_trial_that_fits_on_no_node_never_starts() -> None:
-    assert alone(
-        [10, 10],
-        2,
-        PoolCapacity(1, warm=1),
-    ) == ((0, 10), (10, 20))
+    assert alone([10, 10], 2, PoolCapacity(1, warm=1)) == ((0, 10), (10, 20))
     (spans,) = simulate([QueuedBatch([10], 1, units=2)], PoolCapacity(1))
     assert spans == ((inf, inf),)
     _, spans = simulate([QueuedBatch([10], 1), QueuedBatch([10], 1, units=2)], PoolCapacity(1))
@@ -149,9 +134,7 @@ def test_the_published_grid_on_three_gpus_takes_as_long_as_expected() -> None:
     assert planned == pytest.approx(simulated, rel=0.01)
 
 
-def test_the_schedule_contains_the_published_moment_of_four_ended_four_running_and_eight_pending_trials() -> (
-    None
-):
+def test_the_schedule_contains_the_published_moment() -> None:
     # Two minutes after the start, with four GPUs: three cannot run four trials.
     spans = alone([PUBLISHED[job] for job in CREATED], 4)
 

@@ -67,19 +67,11 @@ FOUR_A_NODE = RunConfig(resources=Resources(cpu="2"), parallelism=8, timeout_sec
         (replace(FOUR_A_NODE, pack=Pack(10, 2), parallelism=100), 30, 6, 2, 20),
     ],
     ids=[
-        "as wanted",
-        "few",
-        "the pool ends",
-        "retries",
-        "several pods",
-        "memory is scarce",
-        "packs",
-        "fewer packs than the pool has room for",
+        *("as wanted", "few", "the pool ends", "retries", "several pods"),
+        *("memory is scarce", "packs", "fewer packs than the pool has room for"),
     ],
 )
-def test_trials_fill_the_available_nodes(
-    run: RunConfig, trials: int, at_once: int, nodes: int, price: float
-) -> None:
+def test_trials_fill_the_nodes(run: RunConfig, trials: int, at_once: int, nodes: int, price: float) -> None:
     usage = pool_usage(a_sweep(run=run, pool=POOL), trials)
 
     assert usage is not None

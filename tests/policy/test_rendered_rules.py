@@ -22,164 +22,119 @@ def rendered(tmp_path_factory: pytest.TempPathFactory) -> Rendered:
     return building.rendered(tmp_path_factory.mktemp("build"), a_sweep(), SETTINGS)
 
 
-FAULTS: dict[str, tuple[str, Callable[[list[Any]], object]]] = {
-    "another kind": ("batch-manifest", lambda all_: all_.append({"apiVersion": "v1", "kind": "Secret"})),
-    "another api": ("batch-manifest", lambda all_: job(all_).update(apiVersion="batch/v2")),
-    "a foreign name": ("batch-manifest", lambda all_: job(all_)["metadata"].update(name="other")),
-    "another namespace": (
-        "batch-manifest",
-        lambda all_: job(all_)["metadata"].update(namespace="kube-system"),
-    ),
-    "no namespace": ("batch-manifest", lambda all_: job(all_)["metadata"].pop("namespace")),
-    "a mutable table": ("batch-manifest", lambda all_: all_[0].pop("immutable")),
-    "restarts": ("job-invalid", lambda all_: pod(all_).update(restartPolicy="OnFailure")),
-    "a token": ("pod-not-hardened", lambda all_: pod(all_).pop("automountServiceAccountToken")),
-    "an account": ("batch-manifest", lambda all_: pod(all_).update(serviceAccountName="admin")),
-    "the host's network": ("pod-not-restricted", lambda all_: pod(all_).update(hostNetwork=True)),
-    "an init container": (
-        "batch-manifest",
-        lambda all_: pod(all_).update(initContainers=[{**container(all_), "name": "code"}]),
-    ),
-    "root": ("pod-not-restricted", lambda all_: pod(all_)["securityContext"].update(runAsNonRoot=False)),
-    "no seccomp": ("pod-not-restricted", lambda all_: pod(all_)["securityContext"].pop("seccompProfile")),
-    "no context": ("pod-not-restricted", lambda all_: container(all_).pop("securityContext")),
-    "privilege": (
-        "pod-not-restricted",
-        lambda all_: container(all_)["securityContext"].update(privileged=True),
-    ),
-    "a writable root": (
-        "pod-not-hardened",
-        lambda all_: container(all_)["securityContext"].update(readOnlyRootFilesystem=False),
-    ),
-    "a capability": (
-        "pod-not-restricted",
-        lambda all_: container(all_)["securityContext"]["capabilities"].update(add=["SYS_ADMIN"]),
-    ),
-    "a host path": (
-        "volume-not-allowed",
-        lambda all_: pod(all_)["volumes"].append({"name": "root", "hostPath": {"path": "/"}}),
-    ),
-    "a secret": ("volume-not-allowed", lambda all_: pod(all_)["volumes"].append({"name": "s", "secret": {}})),
-    "a second container": (
-        "batch-manifest",
-        lambda all_: pod(all_)["containers"].append({"name": "side"}),
-    ),
-    "another command": (
-        "batch-manifest",
-        lambda all_: container(all_).update(command=["sh", "-c", "id"]),
-    ),
-    "arguments": ("batch-manifest", lambda all_: container(all_).update(args=["x"])),
-    "unequal resources": (
-        "resources-unequal",
-        lambda all_: container(all_)["resources"]["limits"].update(cpu="9"),
-    ),
-    "no limits": ("resources-missing", lambda all_: container(all_).pop("resources")),
-}
-
-
-KEYS: dict[str, tuple[str, Callable[[list[Any]], object]]] = {
-    "no seccomp in the container": (
-        "pod-not-restricted",
-        lambda all_: context(all_).update(seccompProfile={"type": "Unconfined"}),
-    ),
-    "root in the container": ("pod-not-restricted", lambda all_: context(all_).update(runAsUser=0)),
-    "root in the pod": ("pod-not-restricted", lambda all_: pod(all_)["securityContext"].update(runAsUser=0)),
-    "root's group": ("batch-manifest", lambda all_: pod(all_)["securityContext"].update(runAsGroup=0)),
-    "a capability kept": (
-        "pod-not-restricted",
-        lambda all_: context(all_).update(capabilities={"drop": []}),
-    ),
-    "variables of a secret": (
-        "pod-not-restricted",
-        lambda all_: container(all_).update(envFrom=[{"secretRef": {"name": "s"}}]),
-    ),
-    "a variable of a secret": (
-        "pod-not-restricted",
-        lambda all_: container(all_)["env"].append(
+FAULTS: dict[str, dict[str, Callable[[list[Any]], object]]] = {
+    "batch-manifest": {
+        "another kind": lambda all_: all_.append({"apiVersion": "v1", "kind": "Secret"}),
+        "another api": lambda all_: job(all_).update(apiVersion="batch/v2"),
+        "a foreign name": lambda all_: job(all_)["metadata"].update(name="other"),
+        "another namespace": lambda all_: job(all_)["metadata"].update(namespace="kube-system"),
+        "no namespace": lambda all_: job(all_)["metadata"].pop("namespace"),
+        "a mutable table": lambda all_: all_[0].pop("immutable"),
+        "an account": lambda all_: pod(all_).update(serviceAccountName="admin"),
+        "an init container": lambda all_: pod(all_).update(
+            initContainers=[{**container(all_), "name": "code"}]
+        ),
+        "a second container": lambda all_: pod(all_)["containers"].append({"name": "side"}),
+        "another command": lambda all_: container(all_).update(command=["sh", "-c", "id"]),
+        "arguments": lambda all_: container(all_).update(args=["x"]),
+        "root's group": lambda all_: pod(all_)["securityContext"].update(runAsGroup=0),
+        "a finalizer": lambda all_: job(all_)["metadata"].update(finalizers=["x"]),
+        "binary data": lambda all_: all_[0].update(binaryData={"x": "eA=="}),
+        "no deadline of the Job": lambda all_: job(all_)["spec"].pop("activeDeadlineSeconds"),
+        "no grace": lambda all_: pod(all_).update(terminationGracePeriodSeconds=0),
+        "no completions": lambda all_: job(all_)["spec"].update(completions=0),
+        "no parallelism": lambda all_: job(all_)["spec"].pop("parallelism"),
+        "no failure policy": lambda all_: job(all_)["spec"].pop("podFailurePolicy"),
+        "a rule fewer": lambda all_: job(all_)["spec"]["podFailurePolicy"]["rules"].pop(),
+        "early replacement": lambda all_: job(all_)["spec"].pop("podReplacementPolicy"),
+    },
+    "job-invalid": {
+        "restarts": lambda all_: pod(all_).update(restartPolicy="OnFailure"),
+        "a manual selector": lambda all_: job(all_)["spec"].update(manualSelector=True),
+        "a selector": lambda all_: job(all_)["spec"].update(selector={"matchLabels": {}}),
+    },
+    "pod-not-hardened": {
+        "a token": lambda all_: pod(all_).pop("automountServiceAccountToken"),
+        "a writable root": lambda all_: container(all_)["securityContext"].update(
+            readOnlyRootFilesystem=False
+        ),
+    },
+    "pod-not-restricted": {
+        "the host's network": lambda all_: pod(all_).update(hostNetwork=True),
+        "root": lambda all_: pod(all_)["securityContext"].update(runAsNonRoot=False),
+        "no seccomp": lambda all_: pod(all_)["securityContext"].pop("seccompProfile"),
+        "no context": lambda all_: container(all_).pop("securityContext"),
+        "privilege": lambda all_: container(all_)["securityContext"].update(privileged=True),
+        "a capability": lambda all_: container(all_)["securityContext"]["capabilities"].update(
+            add=["SYS_ADMIN"]
+        ),
+        "no seccomp in the container": lambda all_: context(all_).update(
+            seccompProfile={"type": "Unconfined"}
+        ),
+        "root in the container": lambda all_: context(all_).update(runAsUser=0),
+        "root in the pod": lambda all_: pod(all_)["securityContext"].update(runAsUser=0),
+        "a capability kept": lambda all_: context(all_).update(capabilities={"drop": []}),
+        "variables of a secret": lambda all_: container(all_).update(envFrom=[{"secretRef": {"name": "s"}}]),
+        "a variable of a secret": lambda all_: container(all_)["env"].append(
             {"name": "X", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}
         ),
-    ),
-    "a host port": (
-        "pod-not-restricted",
-        lambda all_: container(all_).update(ports=[{"containerPort": 1, "hostPort": 1}]),
-    ),
-    "a hook": (
-        "pod-not-restricted",
-        lambda all_: container(all_).update(lifecycle={"postStart": {"exec": {"command": ["id"]}}}),
-    ),
-    "an annotation of the pod": (
-        "pod-not-restricted",
-        lambda all_: job(all_)["spec"]["template"]["metadata"].update(annotations={"a": "b"}),
-    ),
-    "a projected token": (
-        "volume-not-allowed",
-        lambda all_: volume(all_, "table")["projected"]["sources"].append(
+        "a host port": lambda all_: container(all_).update(ports=[{"containerPort": 1, "hostPort": 1}]),
+        "a hook": lambda all_: container(all_).update(lifecycle={"postStart": {"exec": {"command": ["id"]}}}),
+        "an annotation of the pod": lambda all_: job(all_)["spec"]["template"]["metadata"].update(
+            annotations={"a": "b"}
+        ),
+    },
+    "volume-not-allowed": {
+        "a host path": lambda all_: pod(all_)["volumes"].append({"name": "root", "hostPath": {"path": "/"}}),
+        "a secret": lambda all_: pod(all_)["volumes"].append({"name": "s", "secret": {}}),
+        "a projected token": lambda all_: volume(all_, "table")["projected"]["sources"].append(
             {"serviceAccountToken": {"path": "t"}}
         ),
-    ),
-    "a projected secret": (
-        "volume-not-allowed",
-        lambda all_: volume(all_, "table")["projected"]["sources"].append({"secret": {"name": "s"}}),
-    ),
-    "a scratch in memory": (
-        "volume-not-allowed",
-        lambda all_: volume(all_, "scratch")["emptyDir"].update(medium="Memory"),
-    ),
-    "a life after the end": (
-        "gitops-unsafe",
-        lambda all_: job(all_)["spec"].update(ttlSecondsAfterFinished=1),
-    ),
-    "a manual selector": ("job-invalid", lambda all_: job(all_)["spec"].update(manualSelector=True)),
-    "a selector": ("job-invalid", lambda all_: job(all_)["spec"].update(selector={"matchLabels": {}})),
-    "a finalizer": ("batch-manifest", lambda all_: job(all_)["metadata"].update(finalizers=["x"])),
-    "binary data": ("batch-manifest", lambda all_: all_[0].update(binaryData={"x": "eA=="})),
-    "a text for a mapping": ("manifest-malformed", lambda all_: job(all_).update(spec="x")),
-    "a text for a list": ("manifest-malformed", lambda all_: pod(all_).update(volumes="x")),
-    "nothing for a mapping": ("manifest-malformed", lambda all_: job(all_).update(metadata=None)),
-    "a list for a text": ("manifest-malformed", lambda all_: volume(all_, "table").update(name=["x"])),
-    "a mapping for a text": ("manifest-malformed", lambda all_: container(all_).update(image={})),
+        "a projected secret": lambda all_: volume(all_, "table")["projected"]["sources"].append(
+            {"secret": {"name": "s"}}
+        ),
+        "a scratch in memory": lambda all_: volume(all_, "scratch")["emptyDir"].update(medium="Memory"),
+        "another batch's launcher": lambda all_: volume(all_, "launcher")["configMap"].update(
+            name="other-launcher"
+        ),
+        "writable data": lambda all_: mount(all_, "data").pop("readOnly"),
+        "all results": lambda all_: [
+            mount(all_, "results").pop(key, None) for key in ("subPath", "subPathExpr")
+        ],
+        "other results": lambda all_: mount(all_, "results").update(subPathExpr="lr-b9-00000000/0"),
+    },
+    "resources-unequal": {
+        "unequal resources": lambda all_: container(all_)["resources"]["limits"].update(cpu="9")
+    },
+    "resources-missing": {
+        "no limits": lambda all_: container(all_).pop("resources"),
+        "no memory": lambda all_: [
+            amounts.pop("memory") for amounts in container(all_)["resources"].values()
+        ],
+    },
+    "gitops-unsafe": {
+        "a life after the end": lambda all_: job(all_)["spec"].update(ttlSecondsAfterFinished=1)
+    },
+    "manifest-malformed": {
+        "a text for a mapping": lambda all_: job(all_).update(spec="x"),
+        "a text for a list": lambda all_: pod(all_).update(volumes="x"),
+        "nothing for a mapping": lambda all_: job(all_).update(metadata=None),
+        "a list for a text": lambda all_: volume(all_, "table").update(name=["x"]),
+        "a mapping for a text": lambda all_: container(all_).update(image={}),
+        "true for a number": lambda all_: job(all_)["spec"].update(parallelism=True),
+    },
+    "name-duplicate": {"an object twice": lambda all_: all_.append(copy.deepcopy(job(all_)))},
+    "deadline-missing": {"a deadline at once": lambda all_: pod(all_).update(activeDeadlineSeconds=0)},
+    "reference-dangling": {
+        "a mount of no volume": lambda all_: container(all_)["volumeMounts"].append(
+            {"name": "other", "mountPath": "/other"}
+        ),
+        "a volume twice": lambda all_: pod(all_)["volumes"].append(volume(all_, "scratch")),
+        "a volume of nothing": lambda all_: volume(all_, "scratch").pop("emptyDir"),
+    },
 }
 
-TOGETHER: dict[str, tuple[str, Callable[[list[Any]], object]]] = {
-    "an object twice": ("name-duplicate", lambda all_: all_.append(copy.deepcopy(job(all_)))),
-    "no deadline of the Job": ("batch-manifest", lambda all_: job(all_)["spec"].pop("activeDeadlineSeconds")),
-    "a deadline at once": ("deadline-missing", lambda all_: pod(all_).update(activeDeadlineSeconds=0)),
-    "no grace": ("batch-manifest", lambda all_: pod(all_).update(terminationGracePeriodSeconds=0)),
-    "no completions": ("batch-manifest", lambda all_: job(all_)["spec"].update(completions=0)),
-    "true for a number": ("manifest-malformed", lambda all_: job(all_)["spec"].update(parallelism=True)),
-    "no parallelism": ("batch-manifest", lambda all_: job(all_)["spec"].pop("parallelism")),
-    "no failure policy": ("batch-manifest", lambda all_: job(all_)["spec"].pop("podFailurePolicy")),
-    "a rule fewer": ("batch-manifest", lambda all_: job(all_)["spec"]["podFailurePolicy"]["rules"].pop()),
-    "early replacement": ("batch-manifest", lambda all_: job(all_)["spec"].pop("podReplacementPolicy")),
-    "a mount of no volume": (
-        "reference-dangling",
-        lambda all_: container(all_)["volumeMounts"].append({"name": "other", "mountPath": "/other"}),
-    ),
-    "a volume twice": (
-        "reference-dangling",
-        lambda all_: pod(all_)["volumes"].append(volume(all_, "scratch")),
-    ),
-    "a volume of nothing": ("reference-dangling", lambda all_: volume(all_, "scratch").pop("emptyDir")),
-    "another batch's launcher": (
-        "volume-not-allowed",
-        lambda all_: volume(all_, "launcher")["configMap"].update(name="other-launcher"),
-    ),
-    "writable data": ("volume-not-allowed", lambda all_: mount(all_, "data").pop("readOnly")),
-    "all results": (
-        "volume-not-allowed",
-        lambda all_: [mount(all_, "results").pop(key, None) for key in ("subPath", "subPathExpr")],
-    ),
-    "other results": (
-        "volume-not-allowed",
-        lambda all_: mount(all_, "results").update(subPathExpr="lr-b9-00000000/0"),
-    ),
-    "no memory": (
-        "resources-missing",
-        lambda all_: [amounts.pop("memory") for amounts in container(all_)["resources"].values()],
-    ),
-}
-
-EVERY = FAULTS | KEYS | TOGETHER
+EVERY = {fault: (code, faults[fault]) for code, faults in FAULTS.items() for fault in faults}
 
 INDEXED = {
     "no limit per index": lambda spec: spec.pop("backoffLimitPerIndex"),

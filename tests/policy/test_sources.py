@@ -130,9 +130,7 @@ def test_the_program_of_the_launcher_is_never_replaced(merging: object) -> None:
     ],
     ids=["packs", "the launcher", "another component"],
 )
-def test_only_the_component_of_packs_adds_its_program_to_the_launcher(
-    folder: str, file: str, *, is_safe: bool
-) -> None:
+def test_only_the_component_of_packs_adds_its_program(folder: str, file: str, *, is_safe: bool) -> None:
     component = {
         "apiVersion": "kustomize.config.k8s.io/v1alpha1",
         "kind": "Component",
@@ -144,11 +142,7 @@ def test_only_the_component_of_packs_adds_its_program_to_the_launcher(
 
 
 @pytest.mark.parametrize(("base", "is_safe"), [("components/pack/v1", True), ("launcher/v1", False)])
-def test_the_component_of_packs_changes_the_pod_and_the_launchers_base_changes_nothing(
-    base: str,
-    *,
-    is_safe: bool,
-) -> None:
+def test_the_component_of_packs_alone_changes_the_pod(base: str, *, is_safe: bool) -> None:
     path = f"{base}/kustomization.yaml"
     component = {
         "apiVersion": "kustomize.config.k8s.io/v1alpha1",
@@ -170,26 +164,12 @@ def test_the_component_of_packs_changes_the_pod_and_the_launchers_base_changes_n
 
 
 RESOURCES = [
-    "https://example.org/job.yaml",
-    "http://127.0.0.1:9/x",
-    "github.com/kubernetes/examples",
-    "git@example.org:a/b.git",
-    "git::https://example.org/a",
-    "ssh://git@example.org/a",
-    "ext::sh -c id",
-    "file:///etc",
-    "/etc",
-    "..",
-    "../../../..",
-    "../lr-b1-11111111",
-    "../../../base/trial/v1/job.yaml",
-    "../../../base/trial/v2",
-    "../../../base/trial/v1?ref=main",
+    *("https://example.org/job.yaml", "http://127.0.0.1:9/x", "github.com/kubernetes/examples"),
+    *("git@example.org:a/b.git", "git::https://example.org/a", "ssh://git@example.org/a", "ext::sh -c id"),
+    *("file:///etc", "/etc", "..", "../../../..", "../lr-b1-11111111", "../../../base/trial/v1/job.yaml"),
+    *("../../../base/trial/v2", "../../../base/trial/v1?ref=main"),
     "../../../base/trial/v1/../../../clusters",
-    "../../../base/components/gpu/v1",
-    "../../../base/trial/v1\n",
-    "nowhere.yaml",
-    "kustomization.yaml",
+    *("../../../base/components/gpu/v1", "../../../base/trial/v1\n", "nowhere.yaml", "kustomization.yaml"),
     ["job.yaml"],
     {"path": "job.yaml"},
 ]

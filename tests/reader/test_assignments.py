@@ -102,9 +102,7 @@ def test_all_problems_are_told_but_no_more_than_anyone_reads() -> None:
 
 
 @pytest.mark.parametrize(
-    "content",
-    [b"a\n" + b"1\n" * 100_001, b"x" * (16 * 1024 * 1024 + 1)],
-    ids=["lines", "bytes"],
+    "content", [b"a\n" + b"1\n" * 100_001, b"x" * (16 * 1024 * 1024 + 1)], ids=["lines", "bytes"]
 )
 def test_a_file_is_bounded(content: bytes) -> None:
     assert problems(content)[0].code == "too-large"

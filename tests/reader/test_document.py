@@ -37,9 +37,7 @@ def document() -> Document:
         (("top", "list", 0, "x"), (4, 7), (4, 7)),
     ],
 )
-def test_every_path_leads_to_its_key_and_value_or_the_nearest_above(
-    path: DocumentPath, value_at: tuple[int, int], key_at: tuple[int, int]
-) -> None:
+def test_paths_lead_to_keys(path: DocumentPath, value_at: tuple[int, int], key_at: tuple[int, int]) -> None:
     assert document().mark(path) == value_at
     assert document().key_mark(path) == key_at
 

@@ -52,9 +52,7 @@ def test_a_value_of_a_flow_mapping_is_replaced() -> None:
         ("a:\n  # why\n  x\nb: 1\n", ("a",), "w", "a:\n  # why\n  w\nb: 1\n"),
     ],
 )
-def test_a_key_is_set_in_the_style_of_its_mapping(
-    text: str, path: tuple[str, ...], value: object, made: str
-) -> None:
+def test_a_key_is_set_in_style(text: str, path: tuple[str, ...], value: object, made: str) -> None:
     assert set_value(text, path, value) == made
 
 
@@ -133,9 +131,7 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(KEYS, VALUES, max_size=4), st.lists(KEYS, min_size=1, max_size=3), VALUES)
-def test_whatever_is_set_is_read_again_and_nothing_else_has_changed(
-    data: dict[str, object], path: list[str], value: object
-) -> None:
+def test_an_edit_changes_nothing_else(data: dict[str, object], path: list[str], value: object) -> None:
     text = "".join(f"{format_block(key, item, 0)}  # kept\n" for key, item in data.items())
     try:
         made = set_value(text, tuple(path), value)

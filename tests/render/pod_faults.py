@@ -66,42 +66,20 @@ def a_variable_before(**variable: Any) -> Change:
 
 OTHER_PROGRAM_VARIABLES = (
     *(
-        "PATH",
-        "LD_PRELOAD",
-        "LD_LIBRARY_PATH",
-        "LD_AUDIT",
-        "LD_",
-        "GLIBC_TUNABLES",
-        "GCONV_PATH",
-        "BASH_ENV",
-        "ENV",
+        *("PATH", "LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "LD_", "GLIBC_TUNABLES", "GCONV_PATH"),
+        *("BASH_ENV", "ENV"),
     ),
     *("BASH_FUNC_ls%%", "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE", "PYTHONWARNINGS"),
     *("PYTHONBREAKPOINT", "PYTHON_PRESITE", "_PYTHON_SYSCONFIGDATA_NAME"),
 )
 OTHER_PROGRAMS = (
-    "/sweep/results/python3",
-    "/sweep/launcher/launch.py",
-    "/proc/self/cwd/python3",
-    "//sweep/results/python3",
-    "/usr/../sweep/results/python3",
-    "/usr/./../sweep/results/python3",
-    "bin/python3",
-    "/dev/fd/0",
-    "$(X)",
-    "",
-    ".",
-    "..",
-    "/",
-    "/usr/bin/",
-    "/usr/bin/..",
+    *("/sweep/results/python3", "/sweep/launcher/launch.py", "/proc/self/cwd/python3"),
+    *("//sweep/results/python3", "/usr/../sweep/results/python3", "/usr/./../sweep/results/python3"),
+    *("bin/python3", "/dev/fd/0", "$(X)", "", ".", "..", "/", "/usr/bin/", "/usr/bin/.."),
     "/sweep/checkpoints/python3",
     *(folder.removesuffix("/") for folder in names.WRITABLE_FOLDERS),
     *(f"{folder}bin/python3" for folder in names.WRITABLE_FOLDERS),
-    "python3 -c",
-    "python3\n",
-    "pythön",
-    "-c",
+    *("python3 -c", "python3\n", "pythön", "-c"),
     "p" * 256,
 )
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -321,10 +299,7 @@ POD_FAULTS: dict[str, tuple[str, Change]] = {
 """In the pod's own words."""
 
 LABEL_FAULTS: dict[str, tuple[str, Manifest]] = {
-    "an egress that nobody named": (
-        "does not open",
-        {"sweepledger.dev/egress-anywhere": "true"},
-    ),
+    "an egress that nobody named": ("does not open", {"sweepledger.dev/egress-anywhere": "true"}),
     "an egress that nobody named, not even as true": (
         "does not open",
         {"sweepledger.dev/egress-anywhere": ""},

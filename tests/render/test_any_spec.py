@@ -60,11 +60,7 @@ RUN = st.fixed_dictionaries(
         "timeout": st.sampled_from(["1m", "36h"]),
         "resources": st.fixed_dictionaries(
             {"cpu": st.sampled_from([1, "1500m"]), "memory": st.sampled_from(["512Mi", "8Gi"])},
-            optional={
-                "gpu": st.just(1),
-                "scratch": st.just("20Gi"),
-                "shared_memory": st.just("256Mi"),
-            },
+            optional={"gpu": st.just(1), "scratch": st.just("20Gi"), "shared_memory": st.just("256Mi")},
         ),
     },
 )
@@ -177,9 +173,7 @@ def test_two_active_batches_of_one_sweep_share_no_object_and_no_pod(shape: Shape
 @pytest.mark.sampled(2)
 @SHAPES
 @pytest.mark.parametrize("replicates", [1, 3])
-def test_different_trials_share_no_object_no_pod_and_no_folder(
-    shape: Shape, replicates: int, tmp_path: Path
-) -> None:
+def test_different_trials_share_no_object_or_folder(shape: Shape, replicates: int, tmp_path: Path) -> None:
     batch = a_batch(shape, sweep=a_sweep(replicates=replicates))
 
     running = trial_objects(built(batch, tmp_path))

@@ -54,9 +54,7 @@ SHAPES = sorted({*Shape} - {Shape.MPI_JOB, Shape.TRAIN_JOB})
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_in_every_shape_a_sidecar_with_the_credential_moves_the_files_of_its_own_trial(
-    shape: Shape, tmp_path: Path
-) -> None:
+def test_in_every_shape_a_sidecar_moves_the_files_of_its_own_trial(shape: Shape, tmp_path: Path) -> None:
     batch = a_batch(shape, sweep=a_full_sweep("chosen", retries=0, nodes=2), image=IMAGE)
 
     made, manifests = accepted(batch, tmp_path, SETTINGS)
@@ -121,9 +119,7 @@ IN_THE_BUCKET = replace(
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_in_every_shape_the_sidecar_copies_data_of_the_bucket_which_the_trial_only_reads(
-    shape: Shape, tmp_path: Path
-) -> None:
+def test_in_every_shape_the_sidecar_copies_data_that_trials_only_read(shape: Shape, tmp_path: Path) -> None:
     batch = a_batch(shape, sweep=a_full_sweep("chosen", retries=0, nodes=2, data="mnist"), image=IMAGE)
     judge = trial_policy(IN_THE_BUCKET)
 
@@ -226,62 +222,43 @@ def another_volume(source: Manifest) -> Callable[[Manifest], None]:
 
 
 HOOK = {"exec": {"command": ["sh", "-c", "true"]}}
-FAULTS: dict[str, tuple[str, Callable[[Manifest], Any]]] = {
-    "the trial has the credential": (
-        "mounts the Secrets",
-        a_mount("trial", "store-credentials", "/sweep/store-credentials"),
-    ),
-    "the trial has the key of seals": ("mounts the Secrets", a_mount("trial", "store-seals", "/sweep/s")),
-    "the clone has the credential": ("mounts the Secrets", a_mount("code", "store-credentials", "/sweep/s")),
-    "the credential by another volume": (
-        "mounts the Secrets",
-        another_volume({"secret": {"secretName": "sweep-bucket"}}),
-    ),
-    "the credential by a projected volume": (
-        "mounts the Secrets",
-        another_volume({"projected": {"sources": [{"secret": {"name": "sweep-bucket"}}]}}),
-    ),
-    "another command": (
-        "base/components/bucket-store",
-        lambda pod: sidecar_of(pod).update(command=["sh", "-c", "cat /sweep/store-credentials/*"]),
-    ),
-    "arguments": ("base/components/bucket-store", lambda pod: sidecar_of(pod).update(args=["x"])),
-    "another hook": (
-        "base/components/bucket-store",
-        lambda pod: sidecar_of(pod).update(lifecycle={"postStart": HOOK}),
-    ),
-    "a second hook": (
-        "base/components/bucket-store",
-        lambda pod: sidecar_of(pod)["lifecycle"].update(preStop=HOOK),
-    ),
-    "a container that ends": (
-        "base/components/bucket-store",
-        lambda pod: sidecar_of(pod).pop("restartPolicy"),
-    ),
-    "the image of trials": ("base/components/bucket-store", lambda pod: sidecar_of(pod).update(image=IMAGE)),
-    "another batch": ("this batch's folder", a_variable("SWEEP_BATCH", "lr-b9-00000000")),
-    "another bucket": ("this batch's folder", a_variable("SWEEP_STORE_URL", "s3://elsewhere/vision")),
-    "another server": ("this batch's folder", a_variable("AZURE_STORAGE_ENDPOINT", "http://elsewhere")),
-    "another program": ("this batch's folder", a_variable("PYTHONSTARTUP", "/sweep/results/x.py")),
-    "the parent of another sweep": (
-        "this batch's folder",
-        a_variable("SWEEP_PARENT_FOLDER", "other-b1-3f9a1c2e/7"),
-    ),
-    "a program over that of the image": (
-        "below /sweep",
-        a_mount("store", "results", "/opt/sweepledger/bin"),
-    ),
-    "a hook of the trial": (
-        "neither hooks nor probes",
-        lambda pod: pod["containers"][0].update(lifecycle={"postStart": HOOK}),
-    ),
+BY_RULE: dict[str, dict[str, Callable[[Manifest], Any]]] = {
+    "mounts the Secrets": {
+        "the trial has the credential": a_mount("trial", "store-credentials", "/sweep/store-credentials"),
+        "the trial has the key of seals": a_mount("trial", "store-seals", "/sweep/s"),
+        "the clone has the credential": a_mount("code", "store-credentials", "/sweep/s"),
+        "the credential by another volume": another_volume({"secret": {"secretName": "sweep-bucket"}}),
+        "the credential by a projected volume": another_volume(
+            {"projected": {"sources": [{"secret": {"name": "sweep-bucket"}}]}}
+        ),
+    },
+    "base/components/bucket-store": {
+        "another command": lambda pod: sidecar_of(pod).update(
+            command=["sh", "-c", "cat /sweep/store-credentials/*"]
+        ),
+        "arguments": lambda pod: sidecar_of(pod).update(args=["x"]),
+        "another hook": lambda pod: sidecar_of(pod).update(lifecycle={"postStart": HOOK}),
+        "a second hook": lambda pod: sidecar_of(pod)["lifecycle"].update(preStop=HOOK),
+        "a container that ends": lambda pod: sidecar_of(pod).pop("restartPolicy"),
+        "the image of trials": lambda pod: sidecar_of(pod).update(image=IMAGE),
+    },
+    "this batch's folder": {
+        "another batch": a_variable("SWEEP_BATCH", "lr-b9-00000000"),
+        "another bucket": a_variable("SWEEP_STORE_URL", "s3://elsewhere/vision"),
+        "another server": a_variable("AZURE_STORAGE_ENDPOINT", "http://elsewhere"),
+        "another program": a_variable("PYTHONSTARTUP", "/sweep/results/x.py"),
+        "the parent of another sweep": a_variable("SWEEP_PARENT_FOLDER", "other-b1-3f9a1c2e/7"),
+    },
+    "below /sweep": {"a program over that of the image": a_mount("store", "results", "/opt/sweepledger/bin")},
+    "neither hooks nor probes": {
+        "a hook of the trial": lambda pod: pod["containers"][0].update(lifecycle={"postStart": HOOK})
+    },
 }
+FAULTS = {fault: (says, faults[fault]) for says, faults in BY_RULE.items() for fault in faults}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_admission_refuses_any_other_sidecar_and_any_other_container_with_the_credential(
-    fault: str, job: Manifest
-) -> None:
+def test_admission_refuses_any_other_sidecar_and_use_of_the_credential(fault: str, job: Manifest) -> None:
     says, change = FAULTS[fault]
     faulty = deepcopy(job)
     change(faulty["spec"]["template"]["spec"])
@@ -360,9 +337,7 @@ def test_an_identity_of_the_cloud_is_for_the_sidecar_alone(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX], ids=str)
-def test_the_platform_has_no_volume_for_results_and_lets_the_collector_reach_the_bucket(
-    controller: Controller,
-) -> None:
+def test_the_platform_has_no_volume_and_the_collector_reaches_the_bucket(controller: Controller) -> None:
     tree = a_platform(replace(in_a_bucket(keep_days=30), controller=controller, datasets={}))
     pod = the("CronJob", "sweep-collector", tree)["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     (collect,) = pod["containers"]

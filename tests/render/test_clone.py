@@ -89,9 +89,7 @@ def cloned(origin: Path, work: Path, tree: str, path: str = "trainer") -> subpro
     )
 
 
-def test_exactly_the_locked_tree_lies_in_its_place_whatever_the_branch_holds_now(
-    origin: Path, tmp_path: Path
-) -> None:
+def test_exactly_the_locked_tree_lies_in_its_place(origin: Path, tmp_path: Path) -> None:
     locked = git(origin, "rev-parse", "HEAD:trainer")
     (origin / "trainer/train.py").write_text("print(2)\n")
     git(origin, "commit", "--quiet", "-am", "Change the code")

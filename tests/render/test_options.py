@@ -42,9 +42,7 @@ FINALIZER = "sweepledger.dev/record"
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("shape", sorted({*Shape} - {Shape.MPI_JOB}), ids=str)
-def test_without_a_volume_for_results_pods_are_held_for_their_records_in_every_shape(
-    shape: Shape, tmp_path: Path
-) -> None:
+def test_without_a_volume_pods_of_every_shape_are_held(shape: Shape, tmp_path: Path) -> None:
     batch = a_batch(shape, sweep=a_full_sweep("chosen", retries=0))
     made = rendered(batch, WITHOUT_FILES)
     manifests = built(batch, tmp_path, WITHOUT_FILES)
@@ -61,9 +59,7 @@ def test_without_a_volume_for_results_pods_are_held_for_their_records_in_every_s
 
 @pytest.mark.parametrize("store", [FULL_SETTINGS, WITHOUT_FILES], ids=["volume", "api"])
 @pytest.mark.parametrize("shape", sorted(Shape), ids=str)
-def test_a_command_starts_in_a_folder_that_its_pod_alone_writes_to_beside_code_that_none_does(
-    shape: Shape, store: Settings, tmp_path: Path
-) -> None:
+def test_a_command_starts_in_a_folder_of_its_own(shape: Shape, store: Settings, tmp_path: Path) -> None:
     manifests = built(a_batch(shape, sweep=a_full_sweep("chosen", retries=0)), tmp_path, store)
 
     templates = pod_templates(manifests)
@@ -78,9 +74,7 @@ def test_a_command_starts_in_a_folder_that_its_pod_alone_writes_to_beside_code_t
 
 
 @SHAPES
-def test_a_finalizer_that_the_store_does_not_ask_for_is_refused_as_is_the_lack_of_one(
-    shape: Shape, tmp_path: Path
-) -> None:
+def test_a_finalizer_fits_the_store(shape: Shape, tmp_path: Path) -> None:
     batch = a_batch(shape, sweep=a_full_sweep("chosen"))
     name, manifests = rendered(batch, WITHOUT_FILES).name, built(batch, tmp_path, WITHOUT_FILES)
     for template in pod_templates(manifests):
@@ -150,13 +144,8 @@ def test_the_lock_lists_what_the_batch_was_made_from_and_nothing_else(shape: Sha
     assert rendered(every, FULL_SETTINGS).lock.bases == (
         "launcher/v1",
         base,
-        "components/artifacts/v1",
-        "components/checkpoints/v1",
-        "components/clone-credentials/v1",
-        "components/clone/v1",
-        "components/data/v1",
-        "components/gpu/v1",
-        "components/shared-memory/v1",
+        *("components/artifacts/v1", "components/checkpoints/v1", "components/clone-credentials/v1"),
+        *("components/clone/v1", "components/data/v1", "components/gpu/v1", "components/shared-memory/v1"),
         "components/steady/v1",
     )
 
@@ -211,9 +200,7 @@ def test_clones_without_credentials_mount_no_secret(tmp_path: Path) -> None:
     assert "secret" not in {key for volume in pod["volumes"] for key in volume}
 
 
-def test_a_table_of_several_shards_is_paid_for_in_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_several_shards_are_paid_for_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hyperparams_csv.split_rows, "__kwdefaults__", {"limit": 60})
     modest = a_sweep(run=replace(a_sweep().run, resources=Resources("1", "2Gi")))
 

@@ -96,9 +96,7 @@ def requested(settings: Settings, trials: int, **run: Any) -> list[Any]:
 @pytest.mark.parametrize("least", [None, 1, 2], ids="at-least-{}".format)
 @pytest.mark.parametrize("pool", [None, "chosen", "queued"], ids="pool-{}".format)
 @pytest.mark.parametrize("shape", [None, *Shape], ids="shape-{}".format)
-def test_in_every_shape_and_queue_no_more_trials_run_at_once_than_the_spec_says(
-    shape: Shape | None, pool: str | None, least: int | None
-) -> None:
+def test_no_more_trials_run_at_once(shape: Shape | None, pool: str | None, least: int | None) -> None:
     settings = with_least(least)
     chosen = {} if shape is None else {"shape": str(shape)}
     placed = {} if pool is None else {"pool": pool}
@@ -143,7 +141,7 @@ def test_queues_of_a_cohort_lend_and_take_back() -> None:
     assert "cohort" not in specs["research-cpu"]
     assert flavors["research-nightly"] == flavors["research-gpu-heavy"] == ["research-gpu-heavy"]
     assert [one["metadata"]["name"] for one in made if one["kind"] == "ResourceFlavor"] == [
-        *("research-cpu", "research-gpu-heavy", "research-gpu-light"),
+        *("research-cpu", "research-gpu-heavy", "research-gpu-light")
     ]
 
 
@@ -154,7 +152,7 @@ def test_queues_without_a_cohort_have_flavors_of_their_own() -> None:
     made = kueue.objects(replace(PLATFORM_SETTINGS, pools=pools))
 
     assert [one["metadata"]["name"] for one in made if one["kind"] == "ResourceFlavor"] == [
-        *("research-gpu-heavy", "research-nightly"),
+        *("research-gpu-heavy", "research-nightly")
     ]
 
 

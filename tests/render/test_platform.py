@@ -164,17 +164,10 @@ OPEN = "allow-any-host-by-port"
 
 @pytest.mark.parametrize(
     ("known", "anywhere"),
-    [
-        ((), [443, 6443]),
-        ((GIT,), [443, 6443]),
-        ((API_SERVER,), [443]),
-        ((GIT, API_SERVER), []),
-    ],
+    [((), [443, 6443]), ((GIT,), [443, 6443]), ((API_SERVER,), [443]), ((GIT, API_SERVER), [])],
     ids=["nothing", "git", "api-server", "both"],
 )
-def test_the_collector_reaches_what_the_settings_name_and_a_policy_says_what_they_do_not(
-    known: tuple[Egress, ...], anywhere: list[int]
-) -> None:
+def test_the_collector_reaches_what_the_settings_name(known: tuple[Egress, ...], anywhere: list[int]) -> None:
     tree = a_platform(replace(ARGOCD, egress={item.name: item for item in known}))
 
     egress = {
@@ -218,9 +211,7 @@ def test_no_trial_is_let_to_the_api_server() -> None:
     ],
     ids=["plain", "distributed"],
 )
-def test_the_collector_reads_jobs_and_pods_and_that_is_all(
-    shapes: tuple[Shape, ...], kinds: list[str]
-) -> None:
+def test_the_collector_reads_jobs_and_pods_alone(shapes: tuple[Shape, ...], kinds: list[str]) -> None:
     tree = a_platform(source=a_source(shapes=shapes))
 
     roles = [made for made in manifests(tree, "clusters/platform/") if made["kind"] == "Role"]
@@ -315,9 +306,7 @@ def test_the_settings_say_where_the_collector_runs_and_what_it_may_use() -> None
 
 
 @pytest.mark.parametrize(("minutes", "seconds"), [(1, 45), (5, 285), (30, 1785)])
-def test_a_collector_that_watches_ends_before_the_next_run_and_before_its_deadline(
-    minutes: int, seconds: int
-) -> None:
+def test_a_collector_that_watches_ends_before_the_next_run(minutes: int, seconds: int) -> None:
     results = replace(PLATFORM_SETTINGS.results, every_minutes=minutes)
     settings = replace(PLATFORM_SETTINGS, results=results)
     watching = collector_of(replace(settings, collector=CollectorSettings(watches=True)))["jobTemplate"][
@@ -470,9 +459,7 @@ def test_a_results_mode_of_branches_confines_the_collector_to_their_branches() -
         (DnsSettings(cidrs=("169.254.169.254/32",)), [{"ipBlock": {"cidr": "169.254.169.254/32"}}], 53),
     ],
 )
-def test_dns_is_open_where_the_settings_say(
-    dns: DnsSettings, servers: list[dict[str, Any]], port: int
-) -> None:
+def test_dns_is_open_where_settings_say(dns: DnsSettings, servers: list[dict[str, Any]], port: int) -> None:
     tree = a_platform(replace(PLATFORM_SETTINGS, dns=dns))
 
     policies = [one for one in manifests(tree) if one.get("metadata", {}).get("name") == "allow-dns"]

@@ -11,13 +11,7 @@ import pytest
 from sweepledger import policy
 from sweepledger.structs.program import Data, data_name
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import (
-    Dataset,
-    ResultsSettings,
-    ResultsStore,
-    Settings,
-    SeveralDatasets,
-)
+from sweepledger.structs.settings import Dataset, ResultsSettings, ResultsStore, Settings, SeveralDatasets
 from tests.render.building import accepted, job_of, named, pod_of, pod_templates
 from tests.render.judging import refusals
 from tests.render.platforms import PLATFORM_SETTINGS, trial_policy
@@ -69,9 +63,7 @@ def data_of(items: list[Manifest]) -> list[Manifest]:
 
 
 @pytest.mark.parametrize("shape", Shape, ids=str)
-def test_in_every_shape_each_dataset_is_mounted_read_only_in_the_folder_of_its_name(
-    shape: Shape, tmp_path: Path
-) -> None:
+def test_in_every_shape_each_dataset_is_mounted_read_only(shape: Shape, tmp_path: Path) -> None:
     batch = a_batch_of_several(IN_CLAIMS, shape, retries=0, nodes=2)
 
     made, manifests = accepted(batch, tmp_path, IN_CLAIMS)
@@ -139,10 +131,7 @@ def test_the_sidecar_of_a_bucket_copies_all_of_them_into_one_volume(shape: Shape
         "labels=data/labels other=data/mnist",
         "labels=data/labels mnist=lr-b1-3f9a1c2e/records",
         "labels=data/labels  mnist=data/mnist",
-        "labels=data/labels data/mnist",
-        "labels=data/labels ",
-        "../labels=data/labels",
-        "",
+        *("labels=data/labels data/mnist", "labels=data/labels ", "../labels=data/labels", ""),
     ],
 )
 def test_a_sidecar_copies_no_other_folder_and_none_to_another_place(folders: str, tmp_path: Path) -> None:
@@ -175,7 +164,7 @@ FAULTS: dict[str, Callable[[Manifest], object]] = {
     ),
 }
 OF_ADMISSION: dict[str, Callable[[Manifest], object]] = {
-    "a volume that can be written": lambda spec: volume(spec, 0)["persistentVolumeClaim"].pop("readOnly"),
+    "a volume that can be written": lambda spec: volume(spec, 0)["persistentVolumeClaim"].pop("readOnly")
 }
 OF_A_BATCH: dict[str, Callable[[Manifest], object]] = {
     "a mount that can be written": lambda spec: mount(spec, "mnist").update(readOnly=False),

@@ -68,9 +68,7 @@ def codes(objects: tuple[Any, ...], settings: Settings) -> set[str]:
     ],
     ids=str,
 )
-def test_pods_of_one_trial_are_placed_together_and_independent_trials_anywhere(
-    shape: Shape, expected: dict[str, str], tmp_path: Path
-) -> None:
+def test_pods_of_one_trial_are_together(shape: Shape, expected: dict[str, str], tmp_path: Path) -> None:
     objects = manifests(shape, tmp_path, REQUIRED)
 
     assert {*map(repr, asked(objects))} == {repr(dict(sorted(expected.items())))}
@@ -153,11 +151,7 @@ def test_a_queue_asks_the_autoscaler_before_it_admits() -> None:
     }
     assert made["AdmissionCheck", name] == {
         "controllerName": "kueue.x-k8s.io/provisioning-request",
-        "parameters": {
-            "apiGroup": "kueue.x-k8s.io",
-            "kind": "ProvisioningRequestConfig",
-            "name": name,
-        },
+        "parameters": {"apiGroup": "kueue.x-k8s.io", "kind": "ProvisioningRequestConfig", "name": name},
     }
     assert made["ClusterQueue", name]["admissionChecksStrategy"] == {"admissionChecks": [{"name": name}]}
     assert "admissionChecksStrategy" not in made["ClusterQueue", "research-gpu-light"]

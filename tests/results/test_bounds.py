@@ -67,9 +67,7 @@ def test_the_common_bound_is_the_largest_that_fits(sizes: list[int], space: int)
         (2_000, 0, ["curves", "details"]),
     ],
 )
-def test_curves_of_other_metrics_are_left_out_first_then_artifacts_and_details_last(
-    bound: int, artifacts: int, left_out: list[str]
-) -> None:
+def test_other_curves_are_left_out_first(bound: int, artifacts: int, left_out: list[str]) -> None:
     short = shortened(FULL, bound, "accuracy")
 
     assert short is not None

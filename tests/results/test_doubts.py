@@ -68,8 +68,7 @@ ANY = tuple({"loss": 0.1 * number} for number in range(1, 5))
         pytest.param(a_batch(*[{"loss": 0.3, "epochs": 5.0}] * 4), id="a constant besides"),
         pytest.param(a_batch(*[{"loss": 0.3}] * 5, same=2), id="replicates among them"),
         pytest.param(
-            a_batch(*({"loss": 0.3, "time": 1.5 + number} for number in range(4))),
-            id="only the time differs",
+            a_batch(*({"loss": 0.3, "time": 1.5 + number} for number in range(4))), id="only the time differs"
         ),
     ],
 )

@@ -219,9 +219,7 @@ def test_backfitting_finds_the_least_squares_of_an_unbalanced_design() -> None:
         pytest.param([], Goal.MAXIMIZE, (0.0, 1.0, False, 0), id="none"),
     ],
 )
-def test_a_spread_is_what_tells_trials_apart(
-    values: list[float], goal: Goal, stretch: tuple[float, float, bool, int]
-) -> None:
+def test_the_spread_counts(values: list[float], goal: Goal, stretch: tuple[float, float, bool, int]) -> None:
     spread = ObjectiveScale.of(values, goal)
 
     assert (spread.low, spread.high, spread.log, spread.beyond) == stretch
@@ -260,9 +258,7 @@ def test_a_trial_without_the_parameter_is_in_none_of_its_groups() -> None:
         pytest.param([0.5, 0.6, 0.7, 0.8] * 4, Goal.MAXIMIZE, 0, id="none"),
     ],
 )
-def test_means_and_medians_are_those_of_the_objectives_outliers_included(
-    objectives: list[float], goal: Goal, beyond: int
-) -> None:
+def test_means_and_medians_include_outliers(objectives: list[float], goal: Goal, beyond: int) -> None:
     grid: dict[str, list[Value]] = {"a": ["x", "y"], "b": list(range(8))}
     places = iter(objectives)
 

@@ -45,9 +45,7 @@ def recorded(number: int, endings: Sequence[str], *, retries: int) -> tuple[Sequ
     st.integers(0, 3),
     st.integers(0, 2),
 )
-def test_a_trial_is_repeated_within_the_bound_and_never_once_it_is_final(
-    batches: list[list[str]], bound: int, retries: int
-) -> None:
+def test_a_trial_is_repeated_within_the_bound(batches: list[list[str]], bound: int, retries: int) -> None:
     infrastructure = Infrastructure(bound, (91,))
     requested: list[tuple[Sequence[Trial], BatchRecords]] = []
     for number, endings in enumerate(batches, start=1):

@@ -68,9 +68,7 @@ def test_every_row_has_an_outcome_with_its_values_and_the_locks_program() -> Non
         pytest.param((), "a100", None, id="no record"),
     ],
 )
-def test_the_pool_is_told_of_trials_of_which_an_image_ran(
-    records: tuple[Record, ...], pool: str | None, known: str | None
-) -> None:
+def test_the_pool_of_a_trial(records: tuple[Record, ...], pool: str | None, known: str | None) -> None:
     (outcome,) = evaluate(a_batch(*records, pool=pool)).outcomes
 
     assert outcome.node_class == known
@@ -329,9 +327,7 @@ def test_attempts_are_listed_in_the_order_of_time() -> None:
         pytest.param((9999,), 3, id="more than are allowed"),
     ],
 )
-def test_attempts_without_a_record_are_counted_by_what_later_ones_say(
-    numbers: tuple[int, ...], counted: int
-) -> None:
+def test_later_attempts_count_those_without_a_record(numbers: tuple[int, ...], counted: int) -> None:
     records = [failed(attempt=number, uid=f"uid-{place}") for place, number in enumerate(numbers)]
 
     (outcome,) = evaluate(a_batch(*records, retries=2)).outcomes
@@ -355,9 +351,7 @@ def test_attempts_without_a_record_are_counted_by_what_later_ones_say(
     ],
     ids=["no record", "ended", "ended later", "failed before", "diverged", "ok"],
 )
-def test_in_a_cancelled_batch_what_came_to_its_own_end_keeps_it(
-    records: tuple[Record, ...], status: Status, reason: str | None
-) -> None:
+def test_cancelled_batches(records: tuple[Record, ...], status: Status, reason: str | None) -> None:
     (outcome,) = evaluate(replace(a_batch(*records), is_cancelled=True)).outcomes
 
     assert (outcome.status, outcome.reason) == (status, reason)

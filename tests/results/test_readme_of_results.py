@@ -141,12 +141,7 @@ def test_no_winner_is_stated() -> None:
     assert "## Best trial" not in text
     assert "## Top" not in text
     assert "## Main effects" not in text
-    assert table_of(text, "Failures")[2] == [
-        "missing",
-        "no record",
-        "2",
-        "`t00000000000`, `t00000000001`",
-    ]
+    assert table_of(text, "Failures")[2] == ["missing", "no record", "2", "`t00000000000`, `t00000000001`"]
 
 
 def failing(*errors: str) -> BatchRecords:

@@ -74,9 +74,7 @@ def kept(tree: FileTree) -> list[list[Record]]:
 
 @settings(max_examples=60, deadline=None)
 @given(READINGS, st.randoms())
-def test_order_and_duplicates_change_no_byte(
-    readings: tuple[list[Record], ...], chance: random.Random
-) -> None:
+def test_order_changes_no_byte(readings: tuple[list[Record], ...], chance: random.Random) -> None:
     once = files(batches(readings))
     shuffled = [records + chance.choices(records, k=3) if records else [] for records in readings]
     for records in shuffled:
@@ -89,9 +87,7 @@ def test_order_and_duplicates_change_no_byte(
 
 @settings(max_examples=60, deadline=None)
 @given(READINGS, st.randoms())
-def test_parts_that_are_merged_give_what_the_whole_gives(
-    readings: tuple[list[Record], ...], chance: random.Random
-) -> None:
+def test_merged_parts_equal_the_whole(readings: tuple[list[Record], ...], chance: random.Random) -> None:
     """Two readings that overlap, each written to git and read back, then merged in any order."""
     shares = (0.5, 0.7, 1)
     parts = [
@@ -107,9 +103,7 @@ def test_parts_that_are_merged_give_what_the_whole_gives(
 
 @settings(max_examples=60, deadline=None)
 @given(READINGS)
-def test_what_was_written_is_worked_out_again_from_what_was_written(
-    readings: tuple[list[Record], ...],
-) -> None:
+def test_written_results_give_the_same_bytes(readings: tuple[list[Record], ...]) -> None:
     with_ours = [
         replace(
             batch,

@@ -128,9 +128,7 @@ def with_epochs(batch: BatchRecords, epochs: list[int]) -> BatchRecords:
 def of_rungs(first: list[int], second: list[int]) -> str:
     begun, went_on = a_search()
     summary = summarise(
-        [with_epochs(begun, first), with_epochs(went_on, second)],
-        description="",
-        in_spec=lambda *_: True,
+        [with_epochs(begun, first), with_epochs(went_on, second)], description="", in_spec=lambda *_: True
     )
     return report_files(replace(summary, resource="epochs"))["README.md"]
 

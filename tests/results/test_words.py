@@ -59,9 +59,7 @@ def test_a_hyperparameter_is_shown_exactly_on_one_line(value: Value, text: str) 
         (123456.0, 1e9, "0"),
     ],
 )
-def test_a_number_among_others_has_the_digits_that_tell_them_apart(
-    number: float, width: float, text: str
-) -> None:
+def test_numbers_have_the_digits_that_differ(number: float, width: float, text: str) -> None:
     assert display.format_within(number, width) == text
 
 
@@ -119,15 +117,8 @@ def test_user_text_renders_as_itself_alone_in_a_quote_and_in_a_cell(text: str) -
     kinds = [token.type for token in tokens if token.nesting >= 0 and token.type != "inline"]
     paragraph = ["paragraph_open"] if shown else []
     table = [
-        "table_open",
-        "thead_open",
-        "tr_open",
-        "th_open",
-        "th_open",
-        "tbody_open",
-        "tr_open",
-        "td_open",
-        "td_open",
+        *("table_open", "thead_open", "tr_open", "th_open"),
+        *("th_open", "tbody_open", "tr_open", "td_open", "td_open"),
     ]
     assert kinds == ["blockquote_open", *paragraph, *table]
     inlines = [token.children or [] for token in tokens if token.type == "inline"]

@@ -132,9 +132,7 @@ TENTHS = {"min": 0, "max": 1, "step": 0.1}
     ],
     ids=lambda part: part if isinstance(part, str) else "",
 )
-def test_constraints_compare_the_decimals_that_are_written(
-    parameters: dict[str, object], constraint: str, trials: int
-) -> None:
+def test_constraints_compare_decimals(parameters: dict[str, object], constraint: str, trials: int) -> None:
     expansion = expansion_of(good(method="grid", parameters=parameters, constraints=[constraint]).design)
 
     assert len(expansion.configurations) == trials
@@ -258,9 +256,7 @@ def test_a_list_adds_the_constants_that_it_does_not_name() -> None:
     ],
     ids=["nothing", "one of two", "no test", "small space", "small rest", "cap of a grid", "million million"],
 )
-def test_a_block_without_configurations_is_a_problem_at_its_position(
-    block: Design, code: str, message: str
-) -> None:
+def test_an_empty_block_is_a_problem(block: Design, code: str, message: str) -> None:
     (problem,) = problems(block)
 
     assert (problem.code, problem.line > 0) == (code, True)
@@ -355,9 +351,7 @@ def test_a_sweep_at_a_limit_is_accepted(changes: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize("replicates", [1, 2])
-def test_a_plain_grid_is_compared_with_its_budget_before_the_expansion(
-    replicates: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plain_grid_is_limited_unexpanded(replicates: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "sweepledger.search.expansion.grid_candidates", None
     )  # not asked for a single combination

@@ -164,9 +164,7 @@ def test_the_mean_of_the_largest_numbers_is_a_number(method: Method) -> None:
 
 
 @every_model
-def test_a_model_that_fails_is_replaced_for_the_whole_round(
-    method: Method, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failing_model_is_replaced(method: Method, monkeypatch: pytest.MonkeyPatch) -> None:
     class PanicException(BaseException):
         """As of a library in Rust."""
 
@@ -197,9 +195,7 @@ def test_a_model_that_fails_is_replaced_for_the_whole_round(
 
 @every_model
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, MemoryError])
-def test_an_interruption_is_no_failure_of_a_model(
-    method: Method, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interruptions(method: Method, error: type[BaseException], monkeypatch: pytest.MonkeyPatch) -> None:
     def propose(*_: Any, **__: Any) -> Any:
         raise error
 

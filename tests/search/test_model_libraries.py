@@ -75,9 +75,7 @@ def test_cma_es_does_not_require_optuna(monkeypatch: pytest.MonkeyPatch) -> None
         (Method.BAYES, "egobox", "bayes"),
     ],
 )
-def test_a_missing_library_is_named_with_the_command_that_installs_it(
-    method: Method, library: str, extra: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_ones(method: Method, library: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
     hide(monkeypatch, library)
 
     with pytest.raises(ToolError, match="which is not installed") as caught:
@@ -141,9 +139,7 @@ def test_a_new_search_has_a_method_whose_library_is_installed(
     assert ("library-missing" in found) is (len(absent) == 2)
 
 
-def test_the_plan_says_which_library_a_search_lacks(
-    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_plan_names_a_missing_library(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     hill(sandbox, method="bayes")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "egobox" else object())
 

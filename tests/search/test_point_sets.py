@@ -15,13 +15,7 @@ from sweepledger.search.candidates import draw_candidates
 from sweepledger.structs.domain import Choice, Constant, IntUniform, LogUniform, Uniform
 from sweepledger.structs.search_block import RandomSearch, Sampler
 from tests.pythons import require_python
-from tests.search.conformance import (
-    PREFIX_STABLE,
-    WITH_BETA,
-    a_space,
-    digest_of_draws,
-    draw_assignments,
-)
+from tests.search.conformance import PREFIX_STABLE, WITH_BETA, a_space, digest_of_draws, draw_assignments
 
 ROOT = Path(__file__).parent.parent.parent
 UNIT = Uniform(0, 1)

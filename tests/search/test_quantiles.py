@@ -183,9 +183,7 @@ def test_a_value_outside_a_domain_has_no_coordinate() -> None:
 
 
 @pytest.mark.parametrize(("low", "high"), [(10, 11), (-11, -10), (30.0, None)], ids=["upper", "lower", "far"])
-def test_coordinates_keep_their_digits_in_the_tails_of_a_normal_distribution(
-    low: float, high: float | None
-) -> None:
+def test_coordinates_keep_their_digits_in_tails(low: float, high: float | None) -> None:
     domain = Normal(0, 1, low, high)
     coordinate = coordinate_of(domain)
 

@@ -82,9 +82,7 @@ def name(case: Any) -> str:
 
 
 @pytest.mark.parametrize(("config", "domain"), CONTINUOUS, ids=name)
-def test_continuous_quantiles_are_those_of_the_sweeps_package(
-    config: dict[str, Any], domain: Continuous
-) -> None:
+def test_continuous_quantiles_equal_wandbs(config: dict[str, Any], domain: Continuous) -> None:
     parameter = theirs(config)
 
     for u in POINTS:

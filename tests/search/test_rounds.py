@@ -86,9 +86,7 @@ def test_a_search_has_a_reason_to_end(changes: dict[str, object], reason: str) -
     ],
     ids=["budget", "limits", "hours", "hours by limits"],
 )
-def test_every_limit_shortens_the_last_round_and_ends_the_search_with_its_message(
-    changes: dict[str, Any], says: str
-) -> None:
+def test_every_limit_shortens_the_last_round(changes: dict[str, Any], says: str) -> None:
     run = RunConfig(resources=Resources(gpu=1), retries=1)
     sweep = replace(a_search(), run=run, **changes)
 

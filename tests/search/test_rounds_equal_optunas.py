@@ -8,12 +8,7 @@ from typing import Any
 
 import optuna
 import pytest
-from optuna.distributions import (
-    BaseDistribution,
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
-)
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.samplers import BaseSampler, TPESampler
 from optuna.trial import TrialState
 

@@ -135,9 +135,7 @@ def test_rounds_do_not_depend_on_hash_seed_locale_or_threads() -> None:
 
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(space=spaces(), method=st.sampled_from([Method.TPE, Method.NSGA2, Method.CMA_ES]), data=st.data())
-def test_rounds_of_any_space_are_legal_and_without_repetition(
-    space: SearchSpace, method: Method, data: st.DataObject
-) -> None:
+def test_rounds_of_any_space_are_legal(space: SearchSpace, method: Method, data: st.DataObject) -> None:
     sweep = with_space(a_search(method=str(method), parameters=NUMBERS, rounds={"size": 3, "max": 9}), space)
     scores = st.floats(-1, 1) | st.none()
     known = searched(sweep, lambda _: data.draw(scores), 2)

@@ -72,9 +72,7 @@ def test_fewer_curves_than_min_trials_stop_nothing() -> None:
     ],
 )
 @pytest.mark.parametrize("rule", [PercentileStop(), HyperbandStop(min_iter=1)], ids=["median", "hyperband"])
-def test_a_curve_whose_steps_begin_again_is_compared_with_nothing(
-    rule: Any, points: tuple[tuple[int, float | None], ...]
-) -> None:
+def test_a_curve_that_begins_again(rule: Any, points: tuple[tuple[int, float | None], ...]) -> None:
     again = [LearningCurve(points, True)] * 9
 
     assert thresholds(rule, UP, *FIVE, *again) == thresholds(rule, UP, *FIVE)

@@ -29,10 +29,7 @@ def test_other_samplers_and_the_discrepancy_do_not_need_it(sampler: Sampler) -> 
 
 @pytest.mark.parametrize(
     ("sampler", "domain", "what"),
-    [
-        (Sampler.SOBOL, Uniform(0, 1), "method: sobol"),
-        (Sampler.RANDOM, Beta(2, 3), "distribution: beta"),
-    ],
+    [(Sampler.SOBOL, Uniform(0, 1), "method: sobol"), (Sampler.RANDOM, Beta(2, 3), "distribution: beta")],
     ids=["sobol", "beta"],
 )
 def test_the_extra_is_named_when_it_is_needed(sampler: Sampler, domain: Domain, what: str) -> None:

@@ -359,9 +359,7 @@ def live() -> Iterator[tuple[Live, str]]:
 
 
 @pytest.mark.parametrize("visit", LOOKS.values(), ids=LOOKS, indirect=True)
-def test_running_trials_are_drawn_again_and_ask_only_their_server(
-    visit: Visit, live: tuple[Live, str]
-) -> None:
+def test_running_trials_ask_only_their_server(visit: Visit, live: tuple[Live, str]) -> None:
     shown, url = live
     page = visit.page
     page.goto(f"{url}running.html")

@@ -53,9 +53,7 @@ def test_what_users_and_trials_wrote_makes_no_element(hostile: Mapping[str, Elem
 
 
 @pytest.mark.parametrize(("most", "shown"), [(12, ["loss"]), (11, [])])
-def test_a_trial_has_the_curves_that_nothing_compares_in_sweeps_of_few_trials(
-    most: int, shown: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_curves_of_few_trials(most: int, shown: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fragment, "MOST_WITH_CURVES", most)
 
     data = Elements(site()["sweeps/peak/trials.html"]).data()

@@ -121,9 +121,7 @@ def test_a_valid_example_asks_for_the_trials_that_stand_beside_it(path: Path) ->
 
 
 @pytest.mark.parametrize("path", INVALID, ids=lambda path: path.name)
-def test_an_invalid_example_has_exactly_the_problems_that_stand_beside_it_and_is_named_after_one(
-    path: Path,
-) -> None:
+def test_an_invalid_example_has_exactly_its_problems(path: Path) -> None:
     errors = problems(path)
 
     assert "".join(f"{problem}\n" for problem in errors) == path.with_suffix(".txt").read_text(

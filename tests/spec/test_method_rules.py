@@ -6,14 +6,7 @@ import pytest
 
 from sweepledger.structs.early_stopping import TargetStop
 from sweepledger.structs.search_block import Rounds
-from tests.written_specs import (
-    a_spec,
-    bad,
-    good,
-    good_spec,
-    hints,
-    problems_of,
-)
+from tests.written_specs import a_spec, bad, good, good_spec, hints, problems_of
 
 DRAWS = ["random", "sobol", "halton", "latin-hypercube"]
 
@@ -28,7 +21,7 @@ def test_whoever_draws_needs_a_seed_and_an_end(method: str) -> None:
     ("method", "key", "value"),
     [
         ("grid", "assignments", [{"rate": 1}]),
-        ("grid", "file", "x.csv"),
+        ("grid", "assignments", "x.csv"),
         ("random", "assignments", [{"rate": 1}]),
         ("list", "zip", [["rate", "width"]]),
         ("list", "seed", 1),
@@ -66,9 +59,9 @@ def listed(**changes: Any) -> list[tuple[str, str]]:
     "name", ["x.tsv", "../x.csv", "/x.csv", "a/x.csv", "", ".csv", "-x.csv", "x.CSV", "a\\x.csv", "x.csv\n"]
 )
 def test_a_list_lies_beside_the_spec(name: str) -> None:
-    (results,) = listed(assignments=..., file=name)
+    (results,) = listed(assignments=name)
 
-    assert results in {("file", "list-file"), ("file", "out-of-range")}
+    assert results == ("assignments", "list-file")
 
 
 def test_beside_a_list_parameters_are_constants() -> None:
@@ -93,7 +86,7 @@ def test_broken_assignments_are_not_compared() -> None:
 
 
 def from_file(content: bytes, **changes: Any) -> list[tuple[str, int, str]]:
-    spec = a_spec(**{"method": "list", "parameters": ..., "file": "x.csv", **changes})
+    spec = a_spec(**{"method": "list", "parameters": ..., "assignments": "x.csv", **changes})
     problems = problems_of(spec, beside=lambda _: content)
     return [(problem.file, problem.line, problem.code) for problem in problems]
 
@@ -229,19 +222,14 @@ SEARCH: dict[str, Any] = {"method": "tpe", "seed": 1, "rounds": {"size": 8, "max
         ({"run": {"pack": "auto"}}, "run.pack", "delete the key: `sweep plan` then prints the block"),
     ],
 )
-def test_a_word_that_left_a_choice_to_the_generator_is_refused_with_what_to_write(
-    changes: dict[str, Any], path: str, instead: str
-) -> None:
+def test_a_former_word_names_its_replacement(changes: dict[str, Any], path: str, instead: str) -> None:
     (problem,) = [problem for problem in problems_of(a_spec(**changes)) if problem.path == path]
 
     assert problem.hint is not None
     assert problem.hint.startswith(instead)
 
 
-STARTED = {
-    **SEARCH,
-    "parameters": {"rate": {"values": [0.1, 0.2]}, "width": {"values": [32, 64]}},
-}
+STARTED = {**SEARCH, "parameters": {"rate": {"values": [0.1, 0.2]}, "width": {"values": [32, 64]}}}
 
 
 @pytest.mark.parametrize(
@@ -253,9 +241,7 @@ STARTED = {
         ({"rename": {}}, [("start[0].sweep", "missing-key")]),
     ],
 )
-def test_a_mapping_of_a_warm_start_leads_to_parameters_of_the_search(
-    mapping: dict[str, Any], problems: list[tuple[str, str]]
-) -> None:
+def test_a_mapping_leads_to_parameters(mapping: dict[str, Any], problems: list[tuple[str, str]]) -> None:
     assert bad(**STARTED, start=[mapping]) == problems
 
 

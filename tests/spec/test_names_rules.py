@@ -10,40 +10,9 @@ def test_sweep_names_are_dns_labels_with_room_for_what_is_added(name: str) -> No
     assert good(name=name).name == name
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "a" * 37,
-        "Lr",
-        "l_r",
-        "1r",
-        "-lr",
-        "lr-",
-        "l.r",
-        "",
-        "l/r",
-        "..",
-        "\u0455weep",
-        "lr\n",
-        "main",
-        "con",
-        "default",
-    ],
-)
+@pytest.mark.parametrize("name", ["a" * 37, "Lr", "", "..", "\u0455weep", "lr\n", "default"])
 def test_other_sweep_names_are_refused(name: str) -> None:
     assert ("name", "sweep-name") in bad(name=name)
-
-
-def test_a_refused_name_comes_with_one_that_fits() -> None:
-    rule = "must be lower-case letters, digits and inner hyphens, begin with a letter"
-    rule += " and have at most 36 characters"
-
-    sweep = parsed(a_spec(name="My Sweep_1!"), path="sweeps/My Sweep_1!.yaml")
-
-    assert isinstance(sweep, tuple)
-    assert [(problem.message, problem.hint) for problem in sweep] == [
-        (f"{rule}, got 'My Sweep_1!'", "for example my-sweep-1")
-    ]
 
 
 @pytest.mark.parametrize(("name", "hint"), [("9", None), ("B" * 40, "for example " + "b" * 36), ("__", None)])

@@ -2,11 +2,11 @@
 
 from sweepledger.structs.domain import Choice, Constant
 from sweepledger.structs.metric import Goal, Metric, MetricSource
-from sweepledger.structs.run_config import Resources, RunConfig, Shape
+from sweepledger.structs.run_config import RunConfig
 from sweepledger.structs.space import Parameter
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import bytes_digest
-from tests.written_specs import DIGEST, SETTINGS, a_spec, good, parse_sweep, spec_bytes
+from tests.written_specs import SETTINGS, a_spec, good, parse_sweep, spec_bytes
 
 
 def test_defaults_are_those_of_the_values() -> None:
@@ -24,18 +24,6 @@ def test_everything_given_is_in_the_sweep() -> None:
         description="why",
         metric={"name": "loss", "goal": "maximize", "source": "stdout"},
         parameters={"b": {"value": [1, "x"]}, "a": {"values": [None, True, 0.5, [2]]}},
-        run={
-            "image": "registry.example.org/train@" + DIGEST,
-            "interpreter": "python3.11",
-            "code": {"path": "src/train/"},
-            "data": "mnist",
-            "resources": {"cpu": 0.5, "memory": "2Gi", "gpu": 1},
-            "parallelism": 8,
-            "retries": 2,
-            "timeout": "2h",
-            "seed_base": 7,
-            "shape": "jobs",
-        },
     )
 
     assert sweep.description == "why"
@@ -45,18 +33,6 @@ def test_everything_given_is_in_the_sweep() -> None:
         Parameter("a", Choice((None, True, 0.5, (2,)))),
     )
     assert sweep.command == ("train", "${args}")
-    assert sweep.run == RunConfig(
-        image="registry.example.org/train@" + DIGEST,
-        interpreter="python3.11",
-        code_path="src/train",
-        data="mnist",
-        resources=Resources("0.5", "2Gi", 1),
-        parallelism=8,
-        retries=2,
-        timeout_seconds=7200,
-        seed_base=7,
-        shape=Shape.JOBS,
-    )
 
 
 def test_the_digest_is_of_the_text_whatever_the_line_ends() -> None:

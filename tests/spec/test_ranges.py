@@ -34,9 +34,7 @@ from sweepledger.spec.ranges import (
         (2**53 - 2, 2**53, 1, (2**53 - 2, 2**53 - 1, 2**53)),
     ],
 )
-def test_steps_are_the_decimals_a_person_would_write(
-    low: float, high: float, step: float, points: tuple[float, ...]
-) -> None:
+def test_steps_are_plain_decimals(low: float, high: float, step: float, points: tuple[float, ...]) -> None:
     assert repr(stepped(low, high, step)) == repr(points)
     assert step_count(low, high, step) == len(points)
 
@@ -69,9 +67,7 @@ def test_steps_of_many_digits_are_the_nearest_floats() -> None:
         (1, 1 + 4e-16, 1e-16, False),
     ],
 )
-def test_steps_beyond_what_a_float_holds_are_told(
-    low: float, high: float, step: float, *, is_held: bool
-) -> None:
+def test_steps_finer_than_floats(low: float, high: float, step: float, *, is_held: bool) -> None:
     assert is_steppable(low, high, step) is is_held
 
 
@@ -135,9 +131,7 @@ def test_both_ends_are_as_written(spacing: Spacing, start: float, stop: float, c
     ("points", "are_distinct"),
     [((1, 2, 3), True), ((3, 2), True), ((1,), True), ((1, 1, 2), False), ((1, 3, 2), False)],
 )
-def test_points_that_are_equal_or_out_of_order_are_told(
-    points: tuple[float, ...], *, are_distinct: bool
-) -> None:
+def test_equal_or_unordered_points(points: tuple[float, ...], *, are_distinct: bool) -> None:
     assert is_distinct(points) is are_distinct
 
 

@@ -49,10 +49,7 @@ def source_map() -> SourceMap:
     [
         (("search",), SourcePosition("parameters", 4, 1)),
         (("search", "parameters", "rate"), SourcePosition("parameters.rate", 5, 3)),
-        (
-            ("search", "parameters", "model.width"),
-            SourcePosition("parameters.model.parameters.width", 9, 7),
-        ),
+        (("search", "parameters", "model.width"), SourcePosition("parameters.model.parameters.width", 9, 7)),
         (("search", "derived", "double"), SourcePosition("derived.double", 11, 11)),
         (("search", "constraints", 0), SourcePosition("constraints[0]", 13, 5)),
         (("search", "constraints", 1), SourcePosition("constraints[1]", 14, 5)),

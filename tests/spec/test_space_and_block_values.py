@@ -20,7 +20,7 @@ from sweepledger.structs.domain import (
 from sweepledger.structs.search_block import ConfigurationList, GridSearch, RandomSearch, Sampler
 from sweepledger.structs.space import Condition, Parameter, SearchSpace
 from sweepledger.structs.sweep import Budget
-from tests.written_specs import bad, good, good_spec
+from tests.written_specs import bad, good
 
 E = 2.718281828459045
 
@@ -32,10 +32,7 @@ E = 2.718281828459045
         ({"value": 3, "distribution": "constant"}, Constant(3)),
         ({"values": [1, "a", [2, 3]]}, Choice((1, "a", (2, 3)))),
         ({"values": ["a", "b"], "distribution": "categorical"}, Choice(("a", "b"))),
-        (
-            {"values": ["a", "b"], "probabilities": [0.25, 0.75]},
-            Choice(("a", "b"), (0.25, 0.75)),
-        ),
+        ({"values": ["a", "b"], "probabilities": [0.25, 0.75]}, Choice(("a", "b"), (0.25, 0.75))),
         (
             {"values": [1], "probabilities": [1], "distribution": "categorical_w_probabilities"},
             Choice((1,), (1.0,)),
@@ -72,10 +69,7 @@ E = 2.718281828459045
             {"min": -1, "max": 1, "count": 3, "distribution": "log_uniform"},
             Choice((0.3678794412, 1, 2.718281828)),
         ),
-        (
-            {"min": -1, "max": 0, "count": 2, "distribution": "inv_log_uniform"},
-            Choice((1, 2.718281828)),
-        ),
+        ({"min": -1, "max": 0, "count": 2, "distribution": "inv_log_uniform"}, Choice((1, 2.718281828))),
         ({"linspace": [0, 1, 3]}, Choice((0, 0.5, 1))),
         ({"geomspace": [1, 4, 3]}, Choice((1, 2, 4))),
     ],
@@ -131,8 +125,7 @@ def test_constraints_keep_their_order() -> None:
 
 def test_zipped_parameters_are_named_in_groups() -> None:
     result = space(
-        parameters={"a": {"values": [1, 1]}, "b": {"values": [1, 2]}, "c": {"value": 3}},
-        zip=[["a", "b"]],
+        parameters={"a": {"values": [1, 1]}, "b": {"values": [1, 2]}, "c": {"value": 3}}, zip=[["a", "b"]]
     )
 
     assert result.zips == (("a", "b"),)
@@ -169,14 +162,6 @@ def test_a_list_has_the_assignments_as_written() -> None:
     assert design.space.parameters == (Parameter("epochs", Constant(2)),)
 
 
-def test_the_program_is_written_out_and_has_a_command() -> None:
-    default = good(command=..., program="train.py")
-    own = good(program="train.py", command=["python", "-u", "${program}", "${args}"])
-
-    assert default.command == ("${env}", "${interpreter}", "trainer/train.py", "${args}")
-    assert own.command == ("python", "-u", "trainer/train.py", "${args}")
-
-
 def test_replicates_and_budget_are_numbers() -> None:
     sweep = good(
         replicates=2.0, budget={"max_trials": 10, "max_gpu_hours": 3}, command=["train", "${seed}", "${args}"]
@@ -185,13 +170,6 @@ def test_replicates_and_budget_are_numbers() -> None:
     assert repr(sweep.replicates) == "2"
     assert sweep.budget == Budget(10, 3.0)
     assert good().budget == Budget()
-
-
-def test_warnings_stop_nothing_and_are_beside_the_sweep() -> None:
-    spec = good_spec(replicates=2)
-
-    assert [str(warning.severity) for warning in spec.warnings] == ["warning"]
-    assert good_spec().warnings == ()
 
 
 @pytest.mark.parametrize(

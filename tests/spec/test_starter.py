@@ -89,9 +89,7 @@ def test_a_range_makes_the_starter_a_search_whose_method_is_chosen() -> None:
         (("x=0..1", f"size={','.join(map(str, range(1, 25)))}"), "bayes", "a Gaussian process"),
     ],
 )
-def test_the_written_method_suits_the_parameters_and_the_comment_says_why(
-    parameters: tuple[str, ...], method: str, why: str
-) -> None:
+def test_the_method_suits_the_parameters(parameters: tuple[str, ...], method: str, why: str) -> None:
     text = Starter(("python", "train.py"), parameters).spec("lr", code=".")
 
     assert f"\nmethod: {method}   # a search, whose rounds learn from results; {why}" in text

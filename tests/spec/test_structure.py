@@ -17,12 +17,7 @@ METHODS = sorted(load_schema("sweep")["properties"]["method"]["enum"])
 
 
 @pytest.mark.parametrize(
-    ("method", "hint"),
-    [
-        ("gird", "did you mean 'grid'?"),
-        ("Grid", "did you mean 'grid'?"),
-        ("x", None),
-    ],
+    ("method", "hint"), [("gird", "did you mean 'grid'?"), ("Grid", "did you mean 'grid'?"), ("x", None)]
 )
 def test_other_methods_are_unknown(method: str, hint: str | None) -> None:
     assert messages(method=method) == [f"must be one of {', '.join(map(repr, METHODS))}, got {method!r}"]
@@ -183,21 +178,13 @@ def test_of_a_place_that_could_not_be_read_nothing_more_is_said() -> None:
     sweep = parse_sweep(text.encode(), "sweeps/lr.yaml", SETTINGS)
 
     assert isinstance(sweep, tuple)
-    assert {problem.code for problem in sweep} == {
-        "alias",
-        "ambiguous-scalar",
-        "tag",
-        "empty-value",
-        "key-type",
-    }
+    codes = {problem.code for problem in sweep}
+    assert codes == {"alias", "ambiguous-scalar", "tag", "empty-value", "key-type"}
 
 
-@pytest.mark.parametrize("length", [1000, 1001])
-def test_a_description_is_bounded(length: int) -> None:
-    if length == 1000:
-        assert good(description="x" * length)
-    else:
-        assert messages(description="x" * length) == ["must have at most 1000 characters, got 1001"]
+def test_a_description_is_bounded() -> None:
+    assert good(description="x" * 1000)
+    assert messages(description="x" * 1001) == ["must have at most 1000 characters, got 1001"]
 
 
 @pytest.mark.parametrize(
@@ -212,11 +199,7 @@ def test_an_empty_spec_is_refused(text: str) -> None:
     sweep = parse_sweep(text.encode(), "sweeps/lr.yaml", SETTINGS)
 
     assert isinstance(sweep, tuple)
-    (problem,) = sweep
-    assert str(problem) == (
-        "sweeps/lr.yaml: must contain a sweep, got an empty file [empty-file]\n"
-        "  hint: `sweep new NAME` writes a starter spec"
-    )
+    assert [problem.code for problem in sweep] == ["empty-file"]
 
 
 @pytest.mark.parametrize("text", ["[1]", "x", "5", "true"])

@@ -29,23 +29,8 @@ def test_cores_are_numbers_or_thousandths(amount: str | float, quantity: str) ->
 @pytest.mark.parametrize(
     "amount",
     [
-        "lots",
-        "",
-        "-1",
-        "1.0000",
-        "01",
-        "0.5m",
-        "1e3",
-        "1 ",
-        "m",
-        "0m",
-        "01m",
-        "1M",
-        -1,
-        0.0001,
-        1e-7,
-        "9" * 11,
-        "\u0661",
+        *("lots", "", "-1", "1.0000", "01", "0.5m", "1e3", "1 ", "m"),
+        *("0m", "01m", "1M", -1, 0.0001, 1e-7, "9" * 11, "\u0661"),
     ],
 )
 def test_anything_else_is_no_number_of_cores(amount: str | float) -> None:
@@ -62,20 +47,8 @@ def test_cores_are_more_than_none_and_at_most_a_thousand(amount: str | float) ->
 @pytest.mark.parametrize(
     "text",
     [
-        "2Gi",
-        "1.5Gi",
-        "512Mi",
-        "1Mi",
-        "1024Ki",
-        "64Ti",
-        "0.5Gi",
-        "2M",
-        "2000k",
-        "1G",
-        "1T",
-        "70T",
-        "1.049M",
-        "0.001Gi",
+        *("2Gi", "1.5Gi", "512Mi", "1Mi", "1024Ki", "64Ti", "0.5Gi"),
+        *("2M", "2000k", "1G", "1T", "70T", "1.049M", "0.001Gi"),
     ],
 )
 def test_memory_is_an_amount_with_a_unit(text: str) -> None:
@@ -85,20 +58,8 @@ def test_memory_is_an_amount_with_a_unit(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "2",
-        "",
-        "2GB",
-        "2gi",
-        "Gi",
-        "-1Gi",
-        "01Gi",
-        "1e3Mi",
-        "1.0000Gi",
-        "2 Gi",
-        "2K",
-        "2Pi",
-        "2m",
-        "9" * 19 + "Gi",
+        *("2", "", "2GB", "2gi", "Gi", "-1Gi", "01Gi", "1e3Mi"),
+        *("1.0000Gi", "2 Gi", "2K", "2Pi", "2m", "9" * 19 + "Gi"),
     ],
 )
 def test_anything_else_is_no_memory(text: str) -> None:

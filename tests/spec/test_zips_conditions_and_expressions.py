@@ -117,9 +117,7 @@ def test_conditions_do_not_run_in_circles() -> None:
     ],
     ids=str,
 )
-def test_zip_groups_are_lists_of_parameters_with_equally_many_values(
-    groups: Any, problem: tuple[str, str]
-) -> None:
+def test_zip_groups_have_equally_many_values(groups: Any, problem: tuple[str, str]) -> None:
     parameters = {
         **PARAMETERS,
         "one": {"value": 1},

@@ -8,37 +8,13 @@ import pytest
 from sweepledger.structs.program import SWEEP_NAMES, CodeSelection, PathPattern
 
 FILES = (
-    "train.py",
-    "notes.md",
-    "src/app/main.py",
-    "src/app/tests/test_main.py",
-    "src/tests/data.csv",
-    "data/big.csv",
-    "configs/base.yaml",
-    "configs/exp/a1.yaml",
-    "configs/exp/b2.yaml",
-    "a/b/c/d.txt",
+    *("train.py", "notes.md", "src/app/main.py", "src/app/tests/test_main.py", "src/tests/data.csv"),
+    *("data/big.csv", "configs/base.yaml", "configs/exp/a1.yaml", "configs/exp/b2.yaml", "a/b/c/d.txt"),
 )
 PATTERNS = (
-    "*.py",
-    "/*.py",
-    "data",
-    "data/",
-    "train.py/",
-    "tests/",
-    "/tests/",
-    "src/tests",
-    "src/*/tests/",
-    "src/**/tests/",
-    "**/tests",
-    "src/**",
-    "a/**/d.txt",
-    "configs/exp/[a-c]?.yaml",
-    "configs/exp/[!a]*.yaml",
-    "**/*.csv",
-    "a/*",
-    "c",
-    "exp/a1.yaml",
+    *("*.py", "/*.py", "data", "data/", "train.py/", "tests/", "/tests/", "src/tests"),
+    *("src/*/tests/", "src/**/tests/", "**/tests", "src/**", "a/**/d.txt"),
+    *("configs/exp/[a-c]?.yaml", "configs/exp/[!a]*.yaml", "**/*.csv", "a/*", "c", "exp/a1.yaml"),
 )
 
 
@@ -62,20 +38,8 @@ def test_a_pattern_matches_what_git_ignores_by_it(tmp_path: Path, pattern: str) 
 @pytest.mark.parametrize(
     "pattern",
     [
-        "!keep",
-        "#x",
-        "a\\*",
-        "",
-        "/",
-        "a//b",
-        "../a",
-        "./a",
-        " a",
-        "a[",
-        "[^a]",
-        "[[:alpha:]]",
-        "a**b",
-        "x" * 201,
+        *("!keep", "#x", "a\\*", "", "/", "a//b", "../a", "./a"),
+        *(" a", "a[", "[^a]", "[[:alpha:]]", "a**b", "x" * 201),
     ],
 )
 def test_patterns_that_git_reads_differently_from_their_looks_are_refused(pattern: str) -> None:

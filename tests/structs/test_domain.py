@@ -22,10 +22,7 @@ from sweepledger.structs.space import Parameter, SearchSpace
     ("make", "message"),
     [
         (lambda: Choice(()), "a choice must have at least one value, but got none"),
-        (
-            lambda: Choice((1, 2), (1.0,)),
-            "a choice must have a probability for each value, but got 1 for 2",
-        ),
+        (lambda: Choice((1, 2), (1.0,)), "a choice must have a probability for each value, but got 1 for 2"),
         (
             lambda: Choice((1, 2), (0.5, 0.6)),
             r"probabilities must be 0 or more and sum to 1, but got \(0.5, 0.6\)",

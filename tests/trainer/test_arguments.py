@@ -34,9 +34,7 @@ def refusal(*arguments: str, workload: str = "mnist") -> TrialError:
 @pytest.mark.parametrize(
     ("workload", "network"), [("mnist", Small()), ("cifar10", Resnet9()), ("fashion-mnist", Resnet9())]
 )
-def test_no_arguments_mean_the_workloads_first_network_and_its_defaults(
-    workload: str, network: Small | Resnet9
-) -> None:
+def test_no_arguments_mean_the_first_network(workload: str, network: Small | Resnet9) -> None:
     assert parse(workload, []) == Configuration(workload, network, RunOptions())
 
 
@@ -171,11 +169,6 @@ def test_all_problems_are_reported_at_once_and_a_bad_sweep_outweighs_bad_values(
     error = refusal("--lerning_rate=1", "--batch_size=0", "--epochs", "--epochs=2", "--momentum=x", "stray")
 
     assert [problem.location for problem in error.problems] == [
-        "--lerning_rate",
-        "--batch_size",
-        "--epochs",
-        "--epochs",
-        "--momentum",
-        "stray",
+        *("--lerning_rate", "--batch_size", "--epochs", "--epochs", "--momentum", "stray"),
     ]
     assert error.exit_code == BAD_SWEEP

@@ -18,14 +18,7 @@ from trainer.data import ROWS_FILE, ROWS_SHA256
 from trainer.hyperparameters import WORKLOADS, hyperparameters_of
 
 ROOT = Path(__file__).resolve().parents[2]
-QUICK = (
-    "mnist",
-    "--learning_rate=0.1",
-    "--batch_size=1000",
-    "--epochs=1",
-    "--width=2",
-    "--precision=fp32",
-)
+QUICK = ("mnist", "--learning_rate=0.1", "--batch_size=1000", "--epochs=1", "--width=2", "--precision=fp32")
 TRAININGS = [(workload, network) for workload, networks in WORKLOADS.items() for network in networks]
 LINGERS = """
 import os, runpy, sys, threading
@@ -85,17 +78,13 @@ def test_a_trial_prints_a_line_per_epoch_and_no_warning(
     assert json.loads(last) == result
 
 
-def test_a_trial_does_not_load_torchs_compiler(
-    trial: tuple[subprocess.CompletedProcess[str], Path],
-) -> None:
+def test_a_trial_does_not_load_a_compiler(trial: tuple[subprocess.CompletedProcess[str], Path]) -> None:
     assert "trainer.train" in trial[0].stderr
     assert "torch._dynamo" not in trial[0].stderr, "loading it takes longer than a trial"
 
 
 @pytest.mark.parametrize(("arguments", "code"), [(("--help",), 0), (("mnist", "--seed=x"), BAD_SWEEP)])
-def test_threads_that_outlive_the_training_do_not_change_its_exit(
-    arguments: tuple[str, ...], code: int
-) -> None:
+def test_threads_that_outlive_the_training_do_not_matter(arguments: tuple[str, ...], code: int) -> None:
     done = subprocess.run(
         [sys.executable, "-c", LINGERS, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -108,11 +97,7 @@ def test_the_result_holds_metrics_and_what_they_came_from(result: dict[str, Any]
     metrics, seconds = result.pop("metrics"), result.pop("cpu_seconds")
 
     assert sorted(metrics) == [
-        "images_per_second",
-        "test_accuracy",
-        "test_loss",
-        "train_loss",
-        "train_seconds",
+        *("images_per_second", "test_accuracy", "test_loss", "train_loss", "train_seconds"),
     ]
     assert all(isinstance(value, float) and math.isfinite(value) for value in metrics.values())
     assert 0 < seconds["first_step"] < seconds["all"]
@@ -150,9 +135,7 @@ def test_the_lines_of_a_trial_are_a_curve_to_the_launcher(capsys: Capture, tmp_p
     assert report.details["data"]["name"] == "mnist-5k"
 
 
-def test_the_same_seed_gives_the_same_bits_in_another_process_and_from_a_prepared_folder(
-    capsys: Capture, tmp_path: Path, result: dict[str, Any]
-) -> None:
+def test_the_same_seed_gives_the_same_bits(capsys: Capture, tmp_path: Path, result: dict[str, Any]) -> None:
     environ = {"SWEEP_DATA": str(tmp_path), "SWEEP_SEED": "5"}
 
     codes = main(["prepare", "mnist"], environ), main(QUICK, environ)
@@ -232,9 +215,7 @@ def test_a_seed_may_be_an_argument(capsys: Capture) -> None:
 
 
 @pytest.mark.parametrize(("workload", "network"), TRAININGS)
-def test_help_lists_every_hyperparameter_of_the_named_network(
-    capsys: Capture, workload: str, network: str
-) -> None:
+def test_help_lists_every_hyperparameter(capsys: Capture, workload: str, network: str) -> None:
     assert main([workload, f"--network={network}", "--help"], {}) == 0
     lines = capsys.readouterr().out.splitlines()
 

@@ -18,15 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 NETWORK = Resnet9(width=2, batch_norm=False, batch_size=100, epochs=2)
 IMAGES = {"train_images": 300, "test_images": 101}
 ARGUMENTS = (
-    "mnist",
-    "--network=resnet9",
-    "--width=2",
-    "--batch_norm=off",
-    "--batch_size=100",
-    "--epochs=2",
-    "--train_images=300",
-    "--test_images=101",
-    "--precision=fp32",
+    *("mnist", "--network=resnet9", "--width=2", "--batch_norm=off", "--batch_size=100", "--epochs=2"),
+    *("--train_images=300", "--test_images=101", "--precision=fp32"),
 )
 
 

@@ -42,9 +42,7 @@ def refusal(folder: Path, manifests: Mapping[str, Manifest]) -> TrialError:
     return caught.value
 
 
-def test_the_prepared_file_gives_what_the_archive_gives(
-    folder: Path, manifests: Mapping[str, Manifest]
-) -> None:
+def test_the_prepared_file_equals_the_archive(folder: Path, manifests: Mapping[str, Manifest]) -> None:
     before = data.load(NAME, folder, manifests=manifests)
 
     message = prepare(NAME, folder, manifests=manifests)
@@ -56,9 +54,7 @@ def test_the_prepared_file_gives_what_the_archive_gives(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc lists the shared pages")
-def test_the_pixels_are_pages_of_the_file_and_nothing_written_reaches_it(
-    folder: Path, manifests: Mapping[str, Manifest]
-) -> None:
+def test_the_pixels_are_pages_which_nobody_writes(folder: Path, manifests: Mapping[str, Manifest]) -> None:
     prepare(NAME, folder, manifests=manifests)
     content = (folder / "cifar10.u8").read_bytes()
 
@@ -128,9 +124,7 @@ def test_a_damaged_prepared_file_is_rejected_and_can_be_replaced(
     assert path.read_bytes() == right
 
 
-def test_a_published_checksum_outweighs_the_files_own(
-    folder: Path, manifests: Mapping[str, Manifest]
-) -> None:
+def test_a_published_checksum_comes_first(folder: Path, manifests: Mapping[str, Manifest]) -> None:
     prepare(NAME, folder, manifests=manifests)
     pinned = archives.manifest(members(), prepared="0" * 64)
 
@@ -162,9 +156,7 @@ def test_an_interrupted_write_leaves_no_prepared_file(
 
 
 @pytest.mark.parametrize("form", ["--from FOLDER", "--from=FOLDER"])
-def test_the_whole_of_mnist_is_prepared_and_its_digest_is_that_of_its_four_files(
-    mnist_files: Path, tmp_path: Path, capsys: Capture, form: str
-) -> None:
+def test_all_of_mnist_is_prepared(mnist_files: Path, tmp_path: Path, capsys: Capture, form: str) -> None:
     volume = tmp_path / "the volume"
 
     code = main(
@@ -192,9 +184,7 @@ def test_fashion_mnist_is_read_as_debian_packs_it_and_prepared(fashion_files: Pa
     assert folder_digest(tmp_path) == settings_digest("fashion-mnist")
 
 
-def test_files_of_another_dataset_under_the_same_names_are_rejected(
-    fashion_files: Path, tmp_path: Path
-) -> None:
+def test_files_of_another_dataset_are_rejected(fashion_files: Path, tmp_path: Path) -> None:
     shutil.copytree(fashion_files, tmp_path / "mnist")
 
     with pytest.raises(TrialError, match="must have SHA-256 ba891046"):
@@ -208,9 +198,7 @@ def test_files_of_another_dataset_under_the_same_names_are_rejected(
         ("fashion-mnist", "must hold the four IDX files of fashion-mnist, but does not"),
     ],
 )
-def test_a_folder_without_the_published_files_says_which(
-    tmp_path: Path, capsys: Capture, workload: str, message: str
-) -> None:
+def test_missing_files_are_named(tmp_path: Path, capsys: Capture, workload: str, message: str) -> None:
     code = main(["prepare", workload], {"SWEEP_DATA": str(tmp_path)})
 
     assert code == BAD_SWEEP

@@ -162,9 +162,7 @@ RESNET_CHANGES: list[dict[str, Any]] = [
         else type(each).__name__
     ),
 )
-def test_every_hyperparameter_changes_the_training(
-    few: Dataset, network: Network, change: dict[str, Any]
-) -> None:
+def test_every_hyperparameter_matters(few: Dataset, network: Network, change: dict[str, Any]) -> None:
     base = run(network, few)
 
     changed = run(replace(network, **change), few)

@@ -87,9 +87,7 @@ class Checker:
 
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize("row", ROWS)
-def test_a_hostile_change_gets_a_verdict_and_nothing_else(
-    row: str, sandbox: Sandbox, checker: Checker, needs_kustomize: None
-) -> None:
+def test_it_gets_only_a_verdict(row: str, sandbox: Sandbox, checker: Checker, needs_kustomize: None) -> None:
     brought(sandbox, SPECS[row] if row in SPECS else CHANGES[row])
 
     document = checker.verdict()
@@ -199,9 +197,7 @@ def test_a_secret_of_the_host_is_in_nothing_that_a_check_leaves(planted: tuple[A
         pytest.param("", True, id="its own hash"),
     ],
 )
-def test_w4_what_has_no_hash_or_another_is_not_installed(
-    tmp_path: Path, installed_machine: Path, lock: str, *, is_installed: bool
-) -> None:
+def test_w4_no_other_hash(tmp_path: Path, installed_machine: Path, lock: str, *, is_installed: bool) -> None:
     wheel = tmp_path / "wheels/typo-1-py3-none-any.whl"
     wheel.parent.mkdir()
     with zipfile.ZipFile(wheel, "w") as archive:
@@ -281,9 +277,7 @@ def test_w2_owners_approve_what_judges_others() -> None:
 
 @pytest.mark.parametrize("files", [{}, *LEFT_BEHIND.values()], ids=["honest", *LEFT_BEHIND])
 @pytest.mark.parametrize("name", ["check", "generate", "next", "results", "site", "preview"])
-def test_no_installation_runs_what_another_job_left_in_the_workspace(
-    name: str, files: dict[str, str], installed_machine: Path, tmp_path: Path
-) -> None:
+def test_nothing_else_runs(name: str, files: dict[str, str], installed_machine: Path, tmp_path: Path) -> None:
     leave_behind(tmp_path, {**files, "trusted/.github/sweep.lock": ""})
     (run,) = re.findall(r"run: (python3 .* --requirement .*)", (TEAMS / f"{name}.yaml").read_text())
     evil = tmp_path / "evil"

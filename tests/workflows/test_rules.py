@@ -124,9 +124,7 @@ def test_our_workflows_ask_for_nothing_that_they_may_not(path: Path) -> None:
         pytest.param(True, id="every place", marks=pytest.mark.full_suite("more places")),
     ],
 )
-def test_an_unsafe_edit_is_found_in_every_workflow_that_it_can_be_made_in(
-    edit: str, *, is_thorough: bool
-) -> None:
+def test_an_unsafe_edit_is_found_in_every_workflow(edit: str, *, is_thorough: bool) -> None:
     old, new = {**EDITS, **NARROWED}[edit]
     edited = 0
     for path in FILES:
@@ -160,11 +158,7 @@ def test_no_page_template_or_workflow_starts_a_module_of_the_folder_that_it_is_i
     texts = {
         path: path.read_text(encoding="utf-8")
         for pattern in (
-            "Makefile",
-            ".github/**/*.yaml",
-            "generator/**/*.y*ml",
-            "generator/**/*.py",
-            "docs/**/*.md",
+            *("Makefile", ".github/**/*.yaml", "generator/**/*.y*ml", "generator/**/*.py", "docs/**/*.md"),
         )
         for path in ROOT.glob(pattern)
     }
