@@ -41,6 +41,17 @@ def run_sweep_process(*arguments: str, cwd: Path, **environment: str) -> subproc
     )
 
 
+def run_program(*words: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run another program and return its exit code and output."""
+    variables = {**os.environ, **environment}
+    return subprocess.run(words, cwd=cwd, env=variables, capture_output=True, text=True, check=False)
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """Return what a command of git prints."""
+    return subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
 def install_sweep(folder: Path) -> Path:
     """Write a program `sweep` that asks the server, for tests in which another program starts it; return its path."""
     program = folder / "sweep"

@@ -16,18 +16,8 @@ def reported(sandbox: Sandbox, *more: str) -> tuple[subprocess.CompletedProcess[
     report = sandbox.root.parent / "a report"
     summary = sandbox.root.parent / "a summary.md"
     summary.write_text("before\n")
-    done = run_sweep(
-        "check",
-        "--format",
-        "github",
-        "--report",
-        str(report),
-        "--summary",
-        str(summary),
-        *more,
-        cwd=sandbox.root,
-    )
-    return done, report
+    options = ("--format", "github", "--report", str(report), "--summary", str(summary), *more)
+    return run_sweep("check", *options, cwd=sandbox.root), report
 
 
 def test_a_bad_spec_is_annotated_on_the_line_of_the_mistake(sandbox: Sandbox) -> None:
@@ -58,11 +48,8 @@ def test_a_valid_change_has_no_annotation_and_no_patch(sandbox: Sandbox) -> None
     done, report = reported(sandbox)
 
     assert (done.returncode, "::" in done.stdout) == (0, False)
-    assert sorted(path.name for path in report.iterdir()) == [
-        "check.json",
-        "check.sarif",
-        "code-quality.json",
-    ]
+    expected = ["check.json", "check.sarif", "code-quality.json"]
+    assert sorted(path.name for path in report.iterdir()) == expected
     assert json.loads((report / "check.sarif").read_text())["runs"][0]["results"] == []
 
 

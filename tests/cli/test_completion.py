@@ -12,9 +12,7 @@ from tests.repository import IMAGE, Sandbox
 ALL = (completion.sweeps, completion.batches, completion.images, completion.trials)
 
 
-def test_names_in_the_repository_are_completed(
-    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_repository_names_complete(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     batch = recorded(sandbox, tmp_path / "volume")
     sandbox.spec("tower")
     repository, _, digest = IMAGE.partition("@")

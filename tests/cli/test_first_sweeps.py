@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.command_line import ROOT, run_sweep
+from tests.command_line import ROOT, git, run_sweep
 
 PACKAGE = {
     "src/fitting/__init__.py": "",
@@ -64,10 +64,6 @@ main()
         ".",
     ),
 }  # fmt: skip
-
-
-def git(folder: Path, *arguments: str) -> str:
-    return subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
 def repository(folder: Path, files: dict[str, str]) -> Path:

@@ -155,9 +155,7 @@ def test_plan_of_a_repository_without_sweeps(sandbox: Sandbox) -> None:
 
 def a_hostile_review() -> Review:
     sweep = of_parameters(
-        Parameter(HOSTILE, Choice((HOSTILE, "plain"))),
-        Parameter("x", Constant(HOSTILE)),
-        description=HOSTILE,
+        Parameter(HOSTILE, Choice((HOSTILE, "plain"))), Parameter("x", Constant(HOSTILE)), description=HOSTILE
     )
     warning = Problem(sweep.path, 1, 1, "", HOSTILE, "some-code", severity=Severity.WARNING)
     made = a_review(sweep, problems=(warning,), unlocked=HOSTILE)
@@ -193,24 +191,11 @@ def test_names_of_changed_files_notify_nobody() -> None:
 @pytest.mark.parametrize(
     "quoted",
     [
-        "a|b",
-        "a\\|b",
-        "a`b|c",
-        "``a```b",
-        "trailing\\",
-        "<script>",
-        "</code>",
-        "<code>|",
-        "&lt;b&gt;|",
-        "see [x](http://e.vil)",
-        "![x](y)|",
-        "**b** _c_ ~~d~~|",
-        "@all|",
-        "#1",
-        "http://e.vil|",
+        "a|b", "a\\|b", "a`b|c", "``a```b", "trailing\\", "<script>", "</code>", "<code>|", "&lt;b&gt;|",
+        "see [x](http://e.vil)", "![x](y)|", "**b** _c_ ~~d~~|", "@all|", "#1", "http://e.vil|",
         "a --- | ---",
     ],
-)
+)  # fmt: skip
 def test_every_cell_shows_the_text_of_the_spec_without_markup(quoted: str) -> None:
     name, fixed = Parameter("x", Choice((quoted, "plain"))), Parameter("y", Constant(quoted))
     made = a_review(of_parameters(name, fixed, description=quoted))
@@ -218,12 +203,8 @@ def test_every_cell_shows_the_text_of_the_spec_without_markup(quoted: str) -> No
     text = comment(review)
 
     trials = [f"x={value} y={quoted}" for value in (quoted, "plain")]
-    assert [row[2] for row in cells(text) if row[1].startswith("t") and len(row) == 3] == [
-        "values",
-        *trials,
-        "values",
-        *trials,
-    ]
+    expected = ["values", *trials, "values", *trials]
+    assert [row[2] for row in cells(text) if row[1].startswith("t") and len(row) == 3] == expected
     (values,) = [row[2] for row in cells(text) if row[0] == "x"]
     assert values == f"{quoted} ×1, plain ×1"  # noqa: RUF001 - as shown
     assert quoted in plain(rendered(text)[4])
@@ -263,23 +244,12 @@ def test_a_terminal_interprets_no_text_of_a_spec(capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        ("adam", "adam"),
-        ("0.1", '"0.1"'),
-        (0.1, "0.1"),
-        ("true", '"true"'),
-        (True, "true"),
-        ("null", '"null"'),
-        (None, "null"),
-        ("", '""'),
-        ("TRUE", '"TRUE"'),
-        ("~", '"~"'),
-        ("{a}", '"{a}"'),
-        (1.0, "1"),
-        ([1, "a"], '[1,"a"]'),
-        ("x" * 50, "x" * 39 + "…"),
+        ("adam", "adam"), ("0.1", '"0.1"'), (0.1, "0.1"), ("true", '"true"'), (True, "true"),
+        ("null", '"null"'), (None, "null"), ("", '""'), ("TRUE", '"TRUE"'), ("~", '"~"'), ("{a}", '"{a}"'),
+        (1.0, "1"), ([1, "a"], '[1,"a"]'), ("x" * 50, "x" * 39 + "…"),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_text_that_looks_like_another_type_is_quoted(value: Any, text: str) -> None:
     assert plan.short_value(value) == text
     assert plan.short_value(value) == plan.shorten(value_text(value), plan.LONGEST_VALUE)
@@ -442,9 +412,7 @@ def test_the_pool_shows_pods_gpus_and_price() -> None:
     assert plan.pool_usage(a_review(a_sweep()).pool_usage) == ""
 
 
-def test_a_missing_unreadable_or_renamed_sweep_at_the_base_is_reported(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_missing_or_renamed_sweep_at_the_base_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     review = a_review(a_sweep())
     problem = Problem(review.sweep.path, 1, 1, "", "wrong", "some-code")
     unreadable = replace(review, difference=UnreadableSpec(review.sweep.path, (problem,)))

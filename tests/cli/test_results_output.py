@@ -67,9 +67,7 @@ def test_a_failed_trial_says_why_and_after_how_many_attempts(sandbox: Sandbox, t
     assert (data["reason"], data["attempts"]) == ("exit-7", 2)
 
 
-def test_names_are_whole_on_a_narrow_terminal_and_what_is_long_is_folded(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+def test_a_narrow_terminal_folds_long_values_but_no_names(sandbox: Sandbox, tmp_path: Path) -> None:
     ok, *_ = recorded(sandbox, tmp_path / "volume")
 
     output = run_sweep("show", ok, cwd=sandbox.root, COLUMNS="60").stdout
@@ -128,9 +126,7 @@ def test_no_two_columns_have_the_same_name(sandbox: Sandbox, tmp_path: Path) -> 
     assert head == ["trial", "status", "reason", "score", *clashing, "x", "seconds"]
 
 
-def test_absent_and_empty_values_differ_and_booleans_are_shown_as_in_yaml(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+def test_absent_and_empty_values_differ_and_booleans_are_yaml(sandbox: Sandbox, tmp_path: Path) -> None:
     listed = 'method: list\nassignments: [{a: "", b: true}, {b: null}, {a: "true", b: 1}]\n'
     path = sandbox.spec()
     path.write_text(path.read_text().replace("method: grid\n", listed).replace(PARAMETERS, ""))
@@ -227,9 +223,7 @@ def test_a_wide_table_of_sweeps_has_a_column_per_state_and_names_active_batches(
     assert numbered.split()[-1] == "2"
 
 
-def test_a_new_spec_with_a_mistake_is_named_by_status_and_the_others_are_counted(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+def test_status_names_a_broken_new_spec_and_counts_the_others(sandbox: Sandbox, tmp_path: Path) -> None:
     recorded(sandbox, tmp_path / "volume")
     wrong = sandbox.spec("wrong")
     wrong.write_text(wrong.read_text().replace("goal: maximize", "goal: maximise"))

@@ -25,22 +25,17 @@ EMPTY = SearchSpace(())
 @pytest.mark.parametrize(
     ("domain", "words"),
     [
-        (Constant(2), "2"),
-        (Constant(None), "null"),
-        (Constant(True), "true"),
+        (Constant(2), "2"), (Constant(None), "null"), (Constant(True), "true"),
         (Choice((0.1, "adam", (64, 64))), "0.1, 'adam', [64, 64]"),
         (Choice(tuple(range(48))), "0, 1, 2, 3, 4, 5, 6, 7, … (48 values)"),
-        (Choice(("a", "b"), (0.7, 0.3)), "'a' (70 %), 'b' (30 %)"),
-        (IntUniform(1, 8), "1 … 8, integers"),
-        (Uniform(0.0, 0.5), "0 … 0.5, uniform"),
-        (LogUniform(0.0001, 0.1), "0.0001 … 0.1, log-uniform"),
+        (Choice(("a", "b"), (0.7, 0.3)), "'a' (70 %), 'b' (30 %)"), (IntUniform(1, 8), "1 … 8, integers"),
+        (Uniform(0.0, 0.5), "0 … 0.5, uniform"), (LogUniform(0.0001, 0.1), "0.0001 … 0.1, log-uniform"),
         (Normal(0, 1), "normal, mu 0, sigma 1"),
         (Normal(0.0, 1.5, 0.0, 2.0), "normal, mu 0, sigma 1.5, from 0, to 2"),
-        (LogNormal(0, 1), "log-normal, mu 0, sigma 1"),
-        (Beta(2, 5), "beta, a 2, b 5"),
+        (LogNormal(0, 1), "log-normal, mu 0, sigma 1"), (Beta(2, 5), "beta, a 2, b 5"),
         (Quantized(Uniform(8, 64), 8), "8 … 64, uniform, by 8"),
     ],
-)
+)  # fmt: skip
 def test_a_domain_is_described_on_one_line(domain: Domain, words: str) -> None:
     assert domain_text(domain) == words
 

@@ -102,9 +102,7 @@ def test_only_a_regular_file_is_opened(sandbox: Sandbox, kind: str) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("validate",), ("generate",)])
-def test_without_any_spec_the_command_that_writes_one_is_named(
-    sandbox: Sandbox, arguments: tuple[str, ...]
-) -> None:
+def test_without_specs_the_way_to_write_one_is_named(sandbox: Sandbox, arguments: tuple[str, ...]) -> None:
     done = run_sweep(*arguments, cwd=sandbox.root)
 
     assert (done.returncode, done.stdout) == (0, "no spec in sweeps/: `sweep new NAME` writes one\n")
@@ -112,9 +110,7 @@ def test_without_any_spec_the_command_that_writes_one_is_named(
 
 @pytest.mark.parametrize("below", [".", "sweeps"])
 @pytest.mark.parametrize("has_settings", [True, False])
-def test_settings_below_the_root_are_refused_because_nothing_would_read_them(
-    sandbox: Sandbox, below: str, *, has_settings: bool
-) -> None:
+def test_settings_below_the_root_are_refused(sandbox: Sandbox, below: str, *, has_settings: bool) -> None:
     sandbox.write("team/vision/sweepledger.yaml", "version: 1\n")
     sandbox.write("team/vision/sweeps/lr.yaml", "name: lr\n")
     (sandbox.root / "sweepledger.yaml").unlink(missing_ok=True)
@@ -129,9 +125,7 @@ def test_settings_below_the_root_are_refused_because_nothing_would_read_them(
 
 
 @pytest.mark.parametrize("command", ["validate", "check", "generate"])
-def test_from_the_root_no_check_passes_because_all_sweeps_are_in_a_folder_that_is_not_read(
-    sandbox: Sandbox, command: str
-) -> None:
+def test_no_check_passes_if_no_sweep_is_in_a_folder_that_is_read(sandbox: Sandbox, command: str) -> None:
     sandbox.write("team/vision/sweepledger.yaml", "version: 1\n")
     sandbox.write("team/vision/sweeps/lr.yaml", "name: lr\n")
     sandbox.write("docs/sweepledger.yaml", "version: 1\n")
@@ -149,21 +143,12 @@ def test_from_the_root_no_check_passes_because_all_sweeps_are_in_a_folder_that_i
     assert at_the_root.returncode == 0, at_the_root.stderr
 
 
-def test_a_program_that_is_named_from_its_own_folder_is_shown_with_its_path_from_the_root(
-    sandbox: Sandbox,
-) -> None:
+def test_a_program_named_from_its_folder_has_a_path_from_the_root(sandbox: Sandbox) -> None:
     sandbox.write("ml/experiments/code/score.py", "print('score=1')\n")
     sandbox.commit("Add a program")
 
-    done = run_sweep(
-        "new",
-        "lr",
-        "--command",
-        "python code/score.py",
-        "--param",
-        "x=1,2",
-        cwd=sandbox.root / "ml/experiments",
-    )
+    options = ("--command", "python code/score.py", "--param", "x=1,2")
+    done = run_sweep("new", "lr", *options, cwd=sandbox.root / "ml/experiments")
 
     assert done.returncode == 2
     assert "did you mean ml/experiments/code/score.py?" in done.stderr

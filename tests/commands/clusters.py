@@ -59,16 +59,8 @@ class Cluster:
         self.job(batch, f"{batch}-{index}", ends, labels=labels)
 
     def end(self, job: str, ends: str, **more: Any) -> None:
-        documents = [
-            {
-                "type": condition,
-                "status": "True",
-                "lastTransitionTime": MOMENT,
-                "reason": "Test",
-                "message": "",
-            }
-            for condition in STATUS[ends]["conditions"]
-        ]
+        true = {"status": "True", "lastTransitionTime": MOMENT, "reason": "Test", "message": ""}
+        documents = [{"type": condition, **true} for condition in STATUS[ends]["conditions"]]
         self.say("jobs", job, {"startTime": MOMENT, **STATUS[ends], "conditions": documents, **more})
 
     def pod(self, batch: str, name: str = "left") -> None:
@@ -87,50 +79,28 @@ class Cluster:
     ) -> str:
         """Make the pod of an attempt as a controller would; give its uid."""
         env = [{"name": key, "value": value} for key, value in (variables or {}).items()]
-        container = {
-            "name": "trial",
-            "image": "a.example/b",
-            "command": ["python3", LAUNCHER_PATH],
-            "env": env,
-        }
+        command = ["python3", LAUNCHER_PATH]
+        container = {"name": "trial", "image": "a.example/b", "command": command, "env": env}
         messages = {INDEX: str(index), FAILURES: str(failures)} if numbered else {}
         metadata: dict[str, Any] = {"annotations": messages, "labels": {"sweepledger.dev/batch": batch}}
         metadata |= {"finalizers": [*finalizers]} if finalizers else {}
-        self.apply(
-            "Pod",
-            name,
-            batch,
-            metadata={"name": name, "namespace": self.namespace, **metadata},
-            spec={
-                "restartPolicy": "Never",
-                "containers": [container],
-            },
-        )
+        metadata |= {"name": name, "namespace": self.namespace}
+        spec = {"restartPolicy": "Never", "containers": [container]}
+        self.apply("Pod", name, batch, metadata=metadata, spec=spec)
         completed = self.server.kubectl("get", "pod", name, *self.here, "--output=jsonpath={.metadata.uid}")
         return str(completed.stdout)
 
     def ended(self, pod: str, code: int, message: str = "", *, reason: str = "Error", **status: Any) -> None:
-        state = {
-            "exitCode": code,
-            "reason": reason,
-            "startedAt": MOMENT,
-            "finishedAt": MOMENT,
-            "message": message,
-        }
+        times = {"startedAt": MOMENT, "finishedAt": MOMENT}
+        state = {"exitCode": code, "reason": reason, "message": message, **times}
         self.stands(pod, "Failed" if code else "Succeeded", {"terminated": state}, **status)
 
     def stands(self, pod: str, phase: str, state: dict[str, Any] | None = None, **status: Any) -> None:
-        container = {
-            "name": "trial",
-            "image": "a.example/b",
-            "imageID": IMAGE_ID,
-            "ready": phase == "Running",
-        }
+        container = {"name": "trial", "image": "a.example/b", "imageID": IMAGE_ID, "restartCount": 0}
         running = {"running": {"startedAt": MOMENT}}
-        containers = [{**container, "restartCount": 0, "state": state or running}]
-        self.say(
-            "pods", pod, {"phase": phase, "startTime": MOMENT, "containerStatuses": containers, **status}
-        )
+        containers = [{**container, "ready": phase == "Running", "state": state or running}]
+        reported = {"phase": phase, "startTime": MOMENT, "containerStatuses": containers}
+        self.say("pods", pod, {**reported, **status})
 
     def say(self, kind: str, name: str, status: dict[str, Any]) -> None:
         """Write a status as a controller or a kubelet would."""

@@ -51,11 +51,8 @@ def test_a_search_whose_model_cannot_take_its_space_runs_to_its_end_and_says_so(
 
     assert done.returncode == 0, done.stderr
     locks = [batch.lock for batch in rounds(sandbox)]
-    assert [(lock.round, lock.method, lock.trials) for lock in locks] == [
-        (1, "bayes", 2),
-        (2, "bayes", 2),
-        (3, "bayes", 2),
-    ]
+    expected = [(1, "bayes", 2), (2, "bayes", 2), (3, "bayes", 2)]
+    assert [(lock.round, lock.method, lock.trials) for lock in locks] == expected
     assert [lock.engine for lock in locks] == ["sweepledger"] * 3
     assert all(str(lock.unfitted).startswith(WHY) for lock in locks)
     assert done.stdout.count(f"drawn at random, because {WHY}") == 2
@@ -93,9 +90,7 @@ def test_validate_says_that_a_model_does_not_take_a_space(sandbox: Sandbox) -> N
 
 
 @pytest.mark.parametrize("command", ["run", "local", "next"])
-def test_a_command_whose_search_is_blocked_fails_with_the_reason(
-    sandbox: Sandbox, tmp_path: Path, command: str
-) -> None:
+def test_a_command_with_a_blocked_search_fails(sandbox: Sandbox, tmp_path: Path, command: str) -> None:
     begun(sandbox, size=2, rounds=3)
     hidden = without("optuna", tmp_path)
     if command == "run":
@@ -116,9 +111,7 @@ def test_a_command_whose_search_is_blocked_fails_with_the_reason(
     assert "hint: `pip install 'sweepledger[adaptive]'`" in done.stderr
 
 
-def test_a_collection_that_cannot_continue_a_search_records_it_and_fails_with_the_reason(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+def test_a_collection_that_cannot_continue_a_search_fails(sandbox: Sandbox, tmp_path: Path) -> None:
     begun(sandbox, size=2, rounds=3)
     results = tmp_path / "results"
     results.mkdir()

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +16,7 @@ from sweepledger.repo.git import Change, publish
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller, ResultsMode
 from sweepledger.verbs.generate import generate_batches as generate
-from tests.command_line import install_sweep, run_sweep
+from tests.command_line import install_sweep, run_program, run_sweep
 from tests.repository import Sandbox
 
 URL = "https://git.example.org/team/sweeps.git"
@@ -134,12 +133,15 @@ def distributed(sandbox: Sandbox) -> None:
     sandbox.write("sweeps/wide.yaml", text.replace("run:\n", run).replace("parallelism: 2", "parallelism: 3"))
 
 
+EGRESS = """egress:
+  git: {cidrs: [198.51.100.7/32], ports: [443]}
+  api-server: {cidrs: [192.0.2.1/32], ports: [6443]}
+"""
+
+
 def test_what_the_collector_may_reach_beyond_need_is_not_decided_yet(sandbox: Sandbox) -> None:
     (open_,) = [gap for gap in run_bootstrap(sandbox).gaps if gap.startswith("egress.git")]
-    egress = (
-        "{git: {cidrs: [198.51.100.7/32], ports: [443]}, api-server: {cidrs: [192.0.2.1/32], ports: [6443]}}"
-    )
-    sandbox.write("sweepledger.yaml", f"egress: {egress}\n")
+    sandbox.write("sweepledger.yaml", EGRESS)
 
     closed = run_bootstrap(sandbox).gaps
 
@@ -206,9 +208,7 @@ def test_another_branch_is_set_in_the_settings_too(sandbox: Sandbox) -> None:
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_what_no_cluster_could_use_is_refused_and_nothing_is_written(
-    changes: dict[str, Any], says: str, sandbox: Sandbox
-) -> None:
+def test_a_useless_value_is_refused(changes: dict[str, Any], says: str, sandbox: Sandbox) -> None:
     with pytest.raises(UsageError, match=says) as error:
         run_bootstrap(sandbox, **changes)
 
@@ -270,14 +270,11 @@ def test_the_command_that_makes_a_secret_is_one_that_kubectl_takes(sandbox: Sand
                 content = "{}" if key == ".dockerconfigjson" else "x"
                 (tmp_path / key.lstrip(".")).write_text(content)
 
-            done = subprocess.run(
-                [*needed.commands[0].split(), "--dry-run=client", "--output=json"],
-                cwd=tmp_path,
-                env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
-                capture_output=True,
-                check=True,
-            )
+            search = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+            words = (*needed.commands[0].split(), "--dry-run=client", "--output=json")
+            done = run_program(*words, cwd=tmp_path, PATH=search)
 
+            assert done.returncode == 0, done.stderr
             assert set(json.loads(done.stdout)["data"]) >= set(needed.keys)
 
 
@@ -361,13 +358,8 @@ def test_it_lists_the_objects_that_the_settings_name_and_no_file_declares(sandbo
         ("https://git.example.org/lab.git", None),
     ],
 )
-def test_an_egress_for_git_that_opens_other_ports_is_a_gap(
-    sandbox: Sandbox, url: str, words: str | None
-) -> None:
-    opened = (
-        "{git: {cidrs: [192.0.2.4/32], ports: [443]}, api-server: {cidrs: [192.0.2.1/32], ports: [6443]}}"
-    )
-    sandbox.write("sweepledger.yaml", f"version: 1\negress: {opened}\n")
+def test_egress_for_git_to_other_ports_is_a_gap(sandbox: Sandbox, url: str, words: str | None) -> None:
+    sandbox.write("sweepledger.yaml", EGRESS)
 
     gaps = [gap for gap in run_bootstrap(sandbox, url=url).gaps if gap.startswith("egress")]
 
@@ -405,18 +397,11 @@ def install(sandbox: Sandbox) -> None:
 
 def push(sandbox: Sandbox, *refs: str, pusher: str = "sweep-collector") -> str:
     """Push as somebody; give what the server says, empty where it accepts."""
-    done = subprocess.run(
-        ["git", "push", "-q", "origin", *(refs or ("main",))],
-        cwd=sandbox.root,
-        env={
-            **os.environ,
-            "REMOTE_USER": pusher,
-            "PATH": f"{sandbox.remote / 'hooks'}:{os.environ['PATH']}",
-        },
-        capture_output=True,
-        text=True,
-        check=False,
+    words, search = (
+        ("push", "-q", "origin", *(refs or ("main",))),
+        f"{sandbox.remote}/hooks:{os.environ['PATH']}",
     )
+    done = run_program("git", *words, cwd=sandbox.root, REMOTE_USER=pusher, PATH=search)
     return done.stderr if done.returncode else ""
 
 
@@ -512,9 +497,7 @@ def test_what_a_later_commit_undoes_is_refused_all_the_same(guarded: Sandbox) ->
     assert "secret.txt" in push(guarded)
 
 
-def test_the_collector_may_push_partial_results_to_a_branch_of_their_own_and_delete_it(
-    guarded: Sandbox,
-) -> None:
+def test_the_collector_may_push_and_delete_a_branch_of_partial_results(guarded: Sandbox) -> None:
     branch = "refs/heads/progress/peak"
     guarded.write("results/peak/summary.csv", "trial\n")
     guarded.commit("Progress")
@@ -541,9 +524,7 @@ def test_the_collector_never_forces_never_deletes_and_pushes_no_other_branch(gua
     assert "forced" in push(guarded, "+main")
 
 
-def test_where_a_person_merges_the_collector_pushes_and_deletes_branches_of_results_only(
-    guarded: Sandbox,
-) -> None:
+def test_with_reviews_the_collector_pushes_branches_of_results_only(guarded: Sandbox) -> None:
     run_bootstrap(guarded, mode=ResultsMode.BRANCH)
     guarded.commit("Results by branches")
     assert push(guarded, pusher="ada") == ""
@@ -579,9 +560,8 @@ def test_what_the_platform_is_made_from_is_the_repositorys_own_from_then_on(sand
 @pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="skipped: ssh-keygen not found")
 def test_by_the_printed_commands_git_itself_says_who_signed(sandbox: Sandbox, tmp_path: Path) -> None:
     make, say = run_bootstrap(sandbox).key_pair
-    done = subprocess.run(
-        ["sh", "-euc", f"{make}\n{say}"], cwd=tmp_path, check=True, capture_output=True, text=True
-    )
+    done = run_program("sh", "-euc", f"{make}\n{say}", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
     sandbox.write("sweepledger.yaml", f"version: 1\nsigners:\n- '{done.stdout.strip()}'\n")
     run_bootstrap(sandbox)
     key = tmp_path / "signing"

@@ -1,6 +1,5 @@
 """`sweep show --fetch`, `sweep logs` and `sweep cluster expire` of a batch in a real bucket."""
 
-import os
 import re
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from sweepledger.commands.repository.workspace import Target
 from sweepledger.verbs.cluster.expire import Expired, FolderState, expire_batches
 from tests.bucket import servers
 from tests.bucket.servers import NoServerError, StorageServer
+from tests.command_line import run_program
 from tests.commands.test_collect import leave, stored
 from tests.commands.test_fetch import FILES, record
 from tests.repository import IMAGE, Sandbox
@@ -43,14 +43,7 @@ class Stored:
 
     def sweep(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         code = "import sys; from sweepledger.cli.app import main; sys.exit(main())"
-        return subprocess.run(
-            [sys.executable, "-c", code, *arguments],
-            cwd=self.sandbox.root,
-            env={**os.environ, **self.variables},
-            check=False,
-            capture_output=True,
-            text=True,
-        )
+        return run_program(sys.executable, "-c", code, *arguments, cwd=self.sandbox.root, **self.variables)
 
     def expired(self, *, now: float, dry_run: bool = False) -> Expired:
         return expire_batches(self.sandbox.workspace, {}, remote="origin", now=now, dry_run=dry_run)
@@ -184,15 +177,8 @@ def test_expiry_leaves_the_data_of_the_bucket_alone(in_bucket: Stored) -> None:
 
 
 def test_a_record_that_git_lacks_keeps_the_batch(in_bucket: Stored, tmp_path: Path) -> None:
-    late = leave(
-        tmp_path / "late",
-        stored(in_bucket.sandbox),
-        0,
-        uid="late",
-        status="failed",
-        reason="exit-1",
-        metrics={},
-    )
+    failed = {"status": "failed", "reason": "exit-1", "metrics": {}}
+    late = leave(tmp_path / "late", stored(in_bucket.sandbox), 0, uid="late", **failed)
     Uploader(in_bucket.bucket, in_bucket.batch, 0, "late").record(late.read_bytes())
 
     (expiry,) = in_bucket.expired(now=time.time() + (KEEP + 1) * DAY).batches

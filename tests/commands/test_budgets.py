@@ -87,9 +87,7 @@ def test_what_exceeds_it_is_refused_and_says_by_how_much(sandbox: Sandbox, needs
     )
 
 
-def test_of_two_changes_that_fit_alone_the_merge_queue_refuses_the_second(
-    sandbox: Sandbox, needs_kustomize: None
-) -> None:
+def test_the_merge_queue_refuses_a_second_change_too_many(sandbox: Sandbox, needs_kustomize: None) -> None:
     budget(sandbox, 5)
     for name in ("one", "other"):
         sandbox.git("checkout", "-q", "-b", name, "main")
@@ -114,9 +112,7 @@ def queue(sandbox: Sandbox, branch: str) -> None:
     sandbox.git("merge", "-q", "--no-ff", "-m", f"Merge {branch}", branch)
 
 
-def test_what_is_recorded_is_charged_as_it_was_and_gives_the_promise_back(
-    sandbox: Sandbox, needs_kustomize: None
-) -> None:
+def test_a_record_replaces_the_reservation_by_its_charge(sandbox: Sandbox, needs_kustomize: None) -> None:
     name = asked(sandbox, 5, 4)
     record_batch(sandbox, name, lambda _: 900.0, failed=2)
     ask(sandbox, "vision-b", 3)
@@ -125,12 +121,8 @@ def test_what_is_recorded_is_charged_as_it_was_and_gives_the_promise_back(
     (review,) = plan_sweeps(sandbox.workspace, ["vision-b"], month="2026-11").reviews
     (balance,) = review.balances
     # Six attempts of a quarter of an hour each: those that failed were paid for, too.
-    assert (balance.unit, balance.used, balance.reserved, balance.requested) == (
-        BudgetUnit.GPU_HOURS,
-        1.5,
-        0,
-        3,
-    )
+    expected = (BudgetUnit.GPU_HOURS, 1.5, 0, 3)
+    assert (balance.unit, balance.used, balance.reserved, balance.requested) == expected
 
 
 def test_a_month_counts_what_was_recorded_in_it(sandbox: Sandbox, needs_kustomize: None) -> None:
@@ -146,9 +138,7 @@ def test_a_month_counts_what_was_recorded_in_it(sandbox: Sandbox, needs_kustomiz
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("year", [1999, 2026, 2027, 9999])
-def test_what_trials_write_as_their_time_moves_no_charge_to_another_month(
-    sandbox: Sandbox, needs_kustomize: None, year: int
-) -> None:
+def test_no_time_of_a_trial_moves_a_charge(sandbox: Sandbox, needs_kustomize: None, year: int) -> None:
     name = asked(sandbox, 5, 3)
     began = datetime(year, 3, 1, tzinfo=UTC)
     record_batch(sandbox, name, lambda _: 3600.0, began=began, recorded="2026-11-20T12:00:00Z")
@@ -166,9 +156,7 @@ def test_what_trials_write_as_their_time_moves_no_charge_to_another_month(
         3721.0,
     ],
 )
-def test_no_trial_is_charged_for_more_than_it_was_allowed(
-    sandbox: Sandbox, needs_kustomize: None, seconds: float
-) -> None:
+def test_no_charge_exceeds_the_reservation(sandbox: Sandbox, needs_kustomize: None, seconds: float) -> None:
     name = asked(sandbox, 8, 4)
     record_batch(sandbox, name, lambda values: seconds if values["x"] == 1 else 900.0)
 
@@ -188,9 +176,7 @@ def test_a_result_in_no_time_is_named(sandbox: Sandbox, needs_kustomize: None) -
     assert ledger(sandbox).doubtful == (name,)
 
 
-def test_a_shallow_clone_counts_by_the_times_in_the_records(
-    sandbox: Sandbox, needs_kustomize: None, tmp_path: Path
-) -> None:
+def test_a_shallow_clone_counts_by_records(sandbox: Sandbox, needs_kustomize: None, tmp_path: Path) -> None:
     name = asked(sandbox, 8, 2)
     record_batch(sandbox, name, lambda _: 900.0, recorded="2026-12-01T00:00:00Z")
     subprocess.run(
@@ -208,9 +194,7 @@ def ledger(sandbox: Sandbox, month: str = "2026-11") -> MonthBudget:
     return report(sandbox.workspace, month=month)
 
 
-def test_without_a_month_that_of_the_commit_that_stands_counts(
-    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_month_the_commit_decides(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_COMMITTER_DATE", "2025-03-31T23:30:00Z")
     budget(sandbox, 5)
     monkeypatch.delenv("GIT_COMMITTER_DATE")
@@ -233,9 +217,7 @@ def test_money_is_counted_by_the_price_of_the_pool(sandbox: Sandbox, needs_kusto
     assert "this requests 3 at most" in problem.message
 
 
-def test_a_cancelled_batch_keeps_its_reservation_until_it_is_recorded(
-    sandbox: Sandbox, needs_kustomize: None
-) -> None:
+def test_a_cancelled_batch_is_reserved_until_recorded(sandbox: Sandbox, needs_kustomize: None) -> None:
     name = asked(sandbox, 3, 3)
     cancel(sandbox, "vision-a", name)
     sandbox.publish("Cancel")
@@ -255,9 +237,7 @@ def cancel(sandbox: Sandbox, sweep: str, name: str) -> None:
     (sandbox.root / "overlays/archive/.gitkeep").touch()
 
 
-def test_where_overlays_are_written_after_the_merge_the_spec_is_what_asks(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+def test_with_generation_on_merge_the_spec_reserves(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.write("sweepledger.yaml", SETTINGS.replace("{hours}", "2") + "generate: on-merge\n")
     sandbox.publish("Generate after the merge")
     ask(sandbox, "vision-a", 3)
@@ -289,22 +269,15 @@ def test_the_ledger_of_a_month_shows_teams_and_sweeps(sandbox: Sandbox) -> None:
     ]
     answer = run_sweep("cluster", "budget", "--month", "2026-11", "--format", "json", cwd=sandbox.root)
     (team,) = json.loads(answer.stdout)["data"]["budgets"]
-    assert (team["team"], team["limit"], team["used"], team["reserved"], team["remaining"]) == (
-        "vision",
-        5,
-        1,
-        3,
-        1,
-    )
+    expected = ("vision", 5, 1, 3, 1)
+    assert (team["team"], team["limit"], team["used"], team["reserved"], team["remaining"]) == expected
 
 
 def test_without_budgets_there_is_no_ledger(sandbox: Sandbox) -> None:
     assert run_sweep("cluster", "budget", cwd=sandbox.root).stdout == "sweepledger.yaml has no budgets\n"
 
 
-def test_a_resume_is_charged_as_another_attempt_of_each_trial(
-    sandbox: Sandbox, needs_kustomize: None
-) -> None:
+def test_a_resume_is_another_attempt_of_each_trial(sandbox: Sandbox, needs_kustomize: None) -> None:
     name = asked(sandbox, 6, 2)
     for hours in (4, 6):
         pause(sandbox.workspace, "vision-a")
@@ -324,9 +297,7 @@ def test_a_resume_is_charged_as_another_attempt_of_each_trial(
     assert (share.used.gpu_hours, share.reserved.gpu_hours) == (4.5, 0)  # two quarters, and two hours twice
 
 
-def test_fewer_trials_at_once_are_charged_like_a_resume_and_more_are_not(
-    sandbox: Sandbox, needs_kustomize: None
-) -> None:
+def test_fewer_trials_at_once_are_charged_like_a_resume(sandbox: Sandbox, needs_kustomize: None) -> None:
     budget(sandbox, 6)
     ask(sandbox, "vision-a", 2, shape="indexed")
     sandbox.publish("Ask")

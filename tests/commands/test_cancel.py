@@ -62,9 +62,7 @@ def test_a_cancelled_batch_is_named_in_the_spec_and_moved_unchanged_in_one_commi
     assert sandbox.git("status", "--porcelain").split() == ["M", "code/train.py"]
 
 
-def test_a_commit_made_while_cancel_computes_is_not_reverted(
-    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cancel_keeps_a_commit_made_meanwhile(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     batch = sandbox.merged()
     commit_between(sandbox, monkeypatch)
 
@@ -124,9 +122,7 @@ def test_status_tells_of_cancelled_trials(sandbox: Sandbox, tmp_path: Path) -> N
     assert (tally.counts["cancelled"], tally.trials, tally.active) == (3, 3, ())
 
 
-def test_replaced_trials_are_asked_for_again_after_the_results_commit(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+def test_replaced_trials_run_again_after_the_results_commit(sandbox: Sandbox, tmp_path: Path) -> None:
     first = sandbox.merged()
     (stored,) = batches.in_work_tree(sandbox.root)
     leave(tmp_path / "results", stored, 0)
@@ -240,9 +236,7 @@ def test_the_command_says_what_it_did_and_what_comes_next(sandbox: Sandbox) -> N
     assert "sweep generate peak" in done.stdout
 
 
-def test_a_running_batch_is_ended_and_recorded_by_the_local_engine(
-    sandbox: Sandbox, needs_kustomize: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_local_ends_a_batch(sandbox: Sandbox, needs_kustomize: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sweepledger.commands.local.POLL_SECONDS", 0.5)
     path = sandbox.root / "code/train.py"
     slow = "import time, argparse\n_first = __import__('sys').argv\n"

@@ -44,9 +44,7 @@ def test_what_is_no_batch_is_refused_where_a_change_brings_it(sandbox: Sandbox, 
 
 
 @pytest.mark.parametrize("path", STRAY)
-def test_what_is_no_batch_and_stands_already_is_a_warning_to_other_changes(
-    sandbox: Sandbox, path: str
-) -> None:
+def test_a_stray_that_stands_already_is_a_warning_to_other_changes(sandbox: Sandbox, path: str) -> None:
     sandbox.merged()
     sandbox.write(path, "x")
     by_force(sandbox)
@@ -129,9 +127,7 @@ def test_a_broken_batch_may_be_removed_and_a_sound_one_may_not(sandbox: Sandbox)
     assert "batch-vanished" in errors(sandbox)
 
 
-def test_a_stray_file_of_flux_is_refused_where_a_change_brings_it_and_stops_no_other(
-    sandbox: Sandbox,
-) -> None:
+def test_a_stray_file_of_flux_is_refused_only_in_the_change_with_it(sandbox: Sandbox) -> None:
     sandbox.write("sweepledger.yaml", followed_by("flux"))
     sandbox.publish("Flux")
     sandbox.merged()

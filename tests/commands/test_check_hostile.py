@@ -79,9 +79,7 @@ def test_a_batch_under_a_merged_spec_that_asks_for_nothing_is_refused(sandbox: S
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("file", ["launch", "job", "kustomization", "hyperparams"])
-def test_a_planned_name_with_other_bytes_is_refused_though_its_digests_fit(
-    sandbox: Sandbox, file: str
-) -> None:
+def test_other_bytes_under_a_planned_name_are_refused(sandbox: Sandbox, file: str) -> None:
     sandbox.spec()
     generate(sandbox.workspace)
     (name,) = sandbox.active()
@@ -214,9 +212,7 @@ def test_a_cache_that_python_left_below_base_is_nobodys_fault(sandbox: Sandbox) 
     assert check_change(sandbox.workspace).problems == ()
 
 
-def test_what_comes_with_the_tool_is_laid_down_without_caches(
-    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_caches_are_laid_down(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ours = tmp_path / "base"
     shutil.copytree(base_folder(), ours)
     (ours / "launcher/v1/__pycache__").mkdir(exist_ok=True)
@@ -334,9 +330,7 @@ def test_a_lock_that_would_end_the_process_is_refused(sandbox: Sandbox, text: st
 
 
 @pytest.mark.parametrize("path", ["base/zz/v1/zeros", f"overlays/active/{FORGED}/zeros", "sweeps/zeros.yaml"])
-def test_a_change_of_gigabytes_is_refused_unread(
-    sandbox: Sandbox, path: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_gigabytes_are_refused_unread(sandbox: Sandbox, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     sandbox.merged()
     (sandbox.write(path, "")).write_bytes(bytes(2**20))
     for number in range(3):

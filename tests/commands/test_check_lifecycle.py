@@ -82,9 +82,7 @@ def test_a_cancelled_batch_frees_no_other_change_of_the_archive(sandbox: Sandbox
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("is_committed", [True, False], ids=["committed", "uncommitted"])
 @pytest.mark.parametrize("change", ["add", "edit", "delete"])
-def test_nobody_but_the_collector_changes_results(
-    sandbox: Sandbox, change: str, *, is_committed: bool
-) -> None:
+def test_only_the_collector_changes_results(sandbox: Sandbox, change: str, *, is_committed: bool) -> None:
     sandbox.write("results/peak/summary.csv", "measured\n")
     sandbox.publish("results(peak)")
     match change:
@@ -103,9 +101,7 @@ def test_nobody_but_the_collector_changes_results(
     assert problem.file == ("results/peak/more.csv" if change == "add" else "results/peak/summary.csv")
 
 
-def test_a_listed_key_may_mend_history_and_a_key_that_the_change_lists_itself_may_not(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+def test_only_a_key_listed_before_the_change_mends_history(sandbox: Sandbox, tmp_path: Path) -> None:
     trusted, own = key(tmp_path, "trusted"), key(tmp_path, "own")
     listed(sandbox, trusted)
     sandbox.publish("List a key")

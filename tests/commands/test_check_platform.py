@@ -115,9 +115,7 @@ def test_a_record_that_is_gone_or_cannot_be_read_is_drift(platform_sandbox: Sand
     ("key", "says"),
     [("controller: submit", "controller: submit"), ("branch: other", "follows branch 'main'")],
 )
-def test_settings_that_the_record_contradicts_are_drift(
-    key: str, says: str, platform_sandbox: Sandbox
-) -> None:
+def test_settings_against_the_record_are_drift(key: str, says: str, platform_sandbox: Sandbox) -> None:
     text = (platform_sandbox.root / "sweepledger.yaml").read_text()
     kept = [line for line in text.splitlines() if not line.startswith(key.partition(" ")[0])]
     platform_sandbox.write("sweepledger.yaml", "\n".join([*kept, key, ""]))
@@ -128,9 +126,7 @@ def test_settings_that_the_record_contradicts_are_drift(
 
 
 @pytest.mark.sampled(1)
-def test_a_shape_that_the_platform_does_not_allow_is_refused_until_bootstrap_saw_it(
-    platform_sandbox: Sandbox,
-) -> None:
+def test_a_shape_is_refused_until_bootstrap_allows_it(platform_sandbox: Sandbox) -> None:
     distributed(platform_sandbox)
     generate(platform_sandbox.workspace)
 
@@ -162,9 +158,7 @@ def test_a_warning_of_the_settings_is_shown(sandbox: Sandbox) -> None:
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("text", ["a: [", "- 1\n", "", "kind: Namespace\n", "metadata: 1\n", "a: *b\n"])
-def test_a_base_of_the_platform_that_is_none_is_a_problem_and_no_crash(
-    platform_sandbox: Sandbox, text: str
-) -> None:
+def test_a_platform_base_that_is_none_is_a_problem(platform_sandbox: Sandbox, text: str) -> None:
     (path,) = (platform_sandbox.root / "base/namespace/v1").glob("*.yaml")
     path.write_text(text)
 

@@ -49,9 +49,7 @@ CHANGED = {
 
 @pytest.mark.parametrize("code", [WHOLE, SELECTED])
 @pytest.mark.parametrize("attributes", CHANGED.values(), ids=CHANGED.keys())
-def test_code_that_an_attribute_changes_is_refused_before_anything_is_written(
-    sandbox: Sandbox, attributes: str, code: str
-) -> None:
+def test_code_that_an_attribute_changes_is_refused(sandbox: Sandbox, attributes: str, code: str) -> None:
     started(sandbox, code, code__weights_bin="W\n", attributes=attributes.replace(".bin", "_bin"))
     before = sandbox.git("rev-parse", "HEAD"), sandbox.git("status", "--porcelain")
 
@@ -166,23 +164,14 @@ def test_try_and_run_have_the_same_bytes(sandbox: Sandbox, change: str) -> None:
 
 
 EVERY = (
-    *("validate", "plan", "generate", "check", "try score", "run score", "run score --commit-code", "status"),
-    *(
-        "results score",
-        "verify",
-        "log score",
-        "why score",
-        "show score",
-        "generate score --update",
-        "cluster next score",
-    ),
-)
+    "validate", "plan", "generate", "check", "try score", "run score", "run score --commit-code", "status",
+    "results score", "verify", "log score", "why score", "show score", "generate score --update",
+    "cluster next score",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["clean", "smudge", "process"])
-def test_no_command_runs_a_filter_of_the_repository(
-    sandbox: Sandbox, tmp_path: Path, kind: str, touched: Callable[[Path], None]
-) -> None:
+def test_no_filter_runs(sandbox: Sandbox, tmp_path: Path, kind: str, touched: Callable[[Path], None]) -> None:
     started(sandbox)
     assert run_sweep("run", "score", cwd=sandbox.root).returncode == 0
     sandbox.write("data/big", "D\n")
@@ -216,9 +205,7 @@ def touched() -> Callable[[Path], None]:
     ("target", "leaves"),
     [("/srv/shared", True), ("../../elsewhere", True), ("deep/data", False), ("../code/deep/data", False)],
 )
-def test_links_out_of_the_code_are_named_and_those_within_are_not(
-    sandbox: Sandbox, code: str, target: str, *, leaves: bool
-) -> None:
+def test_links_out_of_the_code_are_named(sandbox: Sandbox, code: str, target: str, *, leaves: bool) -> None:
     (sandbox.root / "code").mkdir(exist_ok=True)
     (sandbox.root / "code/shared").symlink_to(target)
     started(sandbox, code, code__train_py="", code__deep__data="")

@@ -13,7 +13,7 @@ from sweepledger.commands.collection.results_commit import ResultsCommit, commit
 from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import RepositoryError
-from sweepledger.formats import records_jsonl
+from sweepledger.formats import record_json, records_jsonl
 from sweepledger.problems import Severity
 from sweepledger.repo import batches, volume
 from sweepledger.repo.batches import StoredBatch
@@ -22,6 +22,7 @@ from sweepledger.results.bounds import MOST_TRIAL_BYTES
 from sweepledger.structs.record import LeftOutAttempts, Record
 from sweepledger.verbs.cancel import cancel_batches as cancel
 from sweepledger.verbs.check import check_change
+from tests.builders import a_record
 from tests.repo.test_signatures import key, line
 from tests.repository import SPEC, Sandbox, followed_by
 
@@ -34,31 +35,9 @@ def stored(sandbox: Sandbox) -> StoredBatch:
 def leave(results: Path, batch: StoredBatch, index: int, **changes: object) -> Path:
     """Leave a record as the launcher would."""
     trial = expected_trials(batch)[index]
-    record = {
-        "version": 1,
-        "disruptions": 0,
-        "environment": None,
-        "trial": trial.trial,
-        "row": trial.row,
-        "batch": batch.name,
-        "index": index,
-        "uid": f"uid-{index}",
-        "attempt": 1,
-        "status": "ok",
-        "reason": None,
-        "metrics": {"score": index / 2},
-        "seconds": 1.5,
-        "started": "2026-01-01T00:00:00Z",
-        "finished": "2026-01-01T00:00:02Z",
-        "ran": "process",
-        "code": batch.lock.program.code.tree,
-        "data": None,
-        "seed": 0,
-        "node": "n",
-        "details": {},
-        "artifacts": [],
-        **changes,
-    }
+    names = {"trial": trial.trial, "row": trial.row, "batch": batch.name, "uid": f"uid-{index}", "node": "n"}
+    made = a_record(index, **names, code=batch.lock.program.code.tree, data=None, seconds=1.5, details={})
+    record = {**json.loads(record_json.to_line(made)), "metrics": {"score": index / 2}, **changes}
     path = results / batch.name / batch.lock.place(index) / f"{record['uid']}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(record))
@@ -66,11 +45,7 @@ def leave(results: Path, batch: StoredBatch, index: int, **changes: object) -> P
 
 
 def target(sandbox: Sandbox, *, push: bool = True) -> Target:
-    return (
-        Target(sandbox.workspace.repository, "origin", "main")
-        if push
-        else Target(sandbox.workspace.repository)
-    )
+    return Target(sandbox.workspace.repository, *(("origin", "main") if push else ()))
 
 
 @pytest.fixture
@@ -96,9 +71,7 @@ def test_a_batch_without_any_record_is_not_finished(merged: Sandbox, results: Pa
 
 
 @pytest.mark.parametrize("pack", ["", "  pack: {trials: 2}\n"], ids=["a pod each", "packed"])
-def test_no_record_of_a_running_batch_is_read_before_each_trial_has_left_something(
-    sandbox: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch, pack: str
-) -> None:
+def test_no_early_read(sandbox: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch, pack: str) -> None:
     sandbox.write("sweeps/peak.yaml", SPEC.format(name="peak", xs="1, 2, 3", parallelism=2) + pack)
     sandbox.publish_batches("Ask")
     batch = stored(sandbox)
@@ -136,9 +109,7 @@ def test_what_cannot_be_believed_is_counted_and_never_used(merged: Sandbox, resu
     assert sorted(commits[0].corrupt) == ["foreign", "truncated"]
 
 
-def test_what_cannot_be_believed_has_a_record_of_the_collectors_in_git(
-    merged: Sandbox, results: Path
-) -> None:
+def test_what_cannot_be_believed_has_a_record_of_the_collector(merged: Sandbox, results: Path) -> None:
     batch = stored(merged)
     leave(results, batch, 0).write_text("")
     leave(results, batch, 0, uid="second").write_text('{"version": 1, "trial"')
@@ -150,11 +121,8 @@ def test_what_cannot_be_believed_has_a_record_of_the_collectors_in_git(
 
     assert recorded(merged, commits) == {"0": "corrupt", "1": "ok", "2": "foreign"}
     records = kept(merged, batch)
-    assert [(record.index, record.uid, record.reason) for record in records] == [
-        (0, "collector", "corrupt"),
-        (1, "second", None),
-        (2, "collector", "foreign"),
-    ]
+    expected = [(0, "collector", "corrupt"), (1, "second", None), (2, "collector", "foreign")]
+    assert [(record.index, record.uid, record.reason) for record in records] == expected
     first = (merged.root / "results/peak/summary.csv").read_text().splitlines()[1]
     assert ',corrupt,"empty truncated",' in first
     assert records[0].details == {"passed_over": {"empty": 1, "truncated": 1}}
@@ -174,9 +142,7 @@ def test_a_record_that_a_trial_wrote_for_another_is_not_used(merged: Sandbox, re
     assert commits[0].corrupt == ("foreign",)
 
 
-def test_of_thousands_of_records_of_one_trial_few_come_to_git_and_the_others_are_counted(
-    merged: Sandbox, results: Path
-) -> None:
+def test_of_thousands_of_records_of_a_trial_few_come_to_git(merged: Sandbox, results: Path) -> None:
     """6,000 records of 30 KB made a file of 183 MB in git."""
     batch = stored(merged)
     for index in (1, 2):
@@ -192,11 +158,8 @@ def test_of_thousands_of_records_of_one_trial_few_come_to_git_and_the_others_are
     assert commits[0].corrupt.count("too-many") > 400
     assert commits[0].corrupt.count("too-large") > 150
     (problem,) = commits[0].problems
-    assert (problem.file, problem.code, problem.severity) == (
-        "results/peak",
-        "records-ignored",
-        Severity.WARNING,
-    )
+    expected = ("results/peak", "records-ignored", Severity.WARNING)
+    assert (problem.file, problem.code, problem.severity) == expected
     assert re.search(r"are not used: too-large \d+, too-many \d+$", problem.message)
     assert size(merged, commits[0]) < MOST_TRIAL_BYTES
     first, second, *_ = kept(merged, batch)
@@ -234,9 +197,7 @@ def kept(sandbox: Sandbox, batch: StoredBatch) -> list[Record]:
     return [record for record in records_jsonl.records(content) if isinstance(record, Record)]
 
 
-def test_what_trials_leave_of_a_batchs_bytes_goes_to_those_that_need_more(
-    merged: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unused_bytes_go_to_others(merged: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "BATCH_BYTES", 10_000)
     monkeypatch.setattr(bounds, "trial_share", lambda _: 3_000)
     batch, curves = stored(merged), {"score": [[step, step / 7] for step in range(200)]}
@@ -256,9 +217,7 @@ def test_what_trials_leave_of_a_batchs_bytes_goes_to_those_that_need_more(
 @pytest.mark.parametrize(
     "numbers", [(1.7e308, -1.7e308, 1.7e308), (1e200, 1e200, -1e200), (1e150, -1e150, 0)]
 )
-def test_no_size_of_numbers_stops_the_collector(
-    numbers: tuple[float, ...], merged: Sandbox, results: Path
-) -> None:
+def test_numbers_of_any_size_are_recorded(numbers: tuple[float, ...], merged: Sandbox, results: Path) -> None:
     batch = stored(merged)
     for index, number in enumerate(numbers):
         curves = {"score": [[1, number], [2, -number]]}
@@ -307,9 +266,7 @@ def test_an_edit_in_the_way_is_kept_and_told(merged: Sandbox, results: Path) -> 
     assert own.read_text() == "my own notes"
 
 
-def test_an_archived_batch_without_records_waits_while_another_is_recorded(
-    sandbox: Sandbox, results: Path
-) -> None:
+def test_an_archived_batch_without_records_stops_no_other(sandbox: Sandbox, results: Path) -> None:
     first = sandbox.merged()
     second = sandbox.merged(xs="1, 2, 3, 4")
     cancel(sandbox.workspace, "peak", batch=first)
@@ -363,9 +320,7 @@ def take(sandbox: Sandbox, name: str) -> None:
     sandbox.publish("Results")
 
 
-def test_where_a_person_merges_each_sweep_has_one_branch_on_top_of_what_stands(
-    sandbox: Sandbox, results: Path
-) -> None:
+def test_with_reviews_each_sweep_has_a_branch_on_main(sandbox: Sandbox, results: Path) -> None:
     first = sandbox.merged()
     second = sandbox.merged(xs="1, 2, 3, 4")
     before = sandbox.head()
@@ -388,9 +343,7 @@ def test_where_a_person_merges_each_sweep_has_one_branch_on_top_of_what_stands(
     assert sandbox.active() == []
 
 
-def test_a_branch_is_replaced_when_main_moves_and_by_one_that_holds_all_that_has_ended(
-    sandbox: Sandbox, results: Path
-) -> None:
+def test_a_branch_is_replaced_when_main_or_results_move(sandbox: Sandbox, results: Path) -> None:
     names = {sandbox.merged(), sandbox.merged(xs="1, 2, 3, 4")}
     commit_results(reviewed(sandbox), results, {min(names)})
     old = proposal(sandbox)
@@ -410,9 +363,7 @@ def test_a_branch_is_replaced_when_main_moves_and_by_one_that_holds_all_that_has
     assert sandbox.git("rev-parse", f"{made}^").strip() == sandbox.head()
 
 
-def test_of_two_who_propose_at_once_one_has_to_and_neither_fails(
-    merged: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_propose_at_once(merged: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     batch, name = stored(merged).name, proposal(merged)
     (commit,) = commit_results(reviewed(merged), results, {batch})
     monkeypatch.setattr("sweepledger.repo.git.proposal.proposals", lambda *_: {})
@@ -423,9 +374,7 @@ def test_of_two_who_propose_at_once_one_has_to_and_neither_fails(
 
 
 @pytest.mark.parametrize("is_reviewed", [False, True], ids=["push", "branch"])
-def test_whatever_the_mode_only_results_and_the_move_of_a_batch_are_touched(
-    sandbox: Sandbox, results: Path, *, is_reviewed: bool
-) -> None:
+def test_only_results_and_moves_are_touched(sandbox: Sandbox, results: Path, *, is_reviewed: bool) -> None:
     sandbox.write("sweepledger.yaml", followed_by("flux"))
     sandbox.merged("pear")
     name = sandbox.merged()
@@ -447,9 +396,7 @@ def test_whatever_the_mode_only_results_and_the_move_of_a_batch_are_touched(
 
 
 @pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="skipped: ssh-keygen not found")
-def test_a_signed_branch_passes_the_check_and_an_unsigned_one_does_not(
-    sandbox: Sandbox, results: Path, tmp_path: Path, needs_kustomize: None
-) -> None:
+def test_a_branch_is_signed(sandbox: Sandbox, results: Path, tmp_path: Path, needs_kustomize: None) -> None:
     made = key(tmp_path, "signing")
     sandbox.write("sweepledger.yaml", f"version: 1\nsigners:\n- '{line(made)}'\n")
     batch = sandbox.merged()
@@ -475,9 +422,7 @@ def column(sandbox: Sandbox, name: str) -> list[str]:
         return [row[name] for row in csv.DictReader(file)]
 
 
-def test_what_the_spec_at_the_base_no_longer_asks_for_is_told_and_never_wins(
-    merged: Sandbox, results: Path
-) -> None:
+def test_what_the_spec_no_longer_asks_for_never_wins(merged: Sandbox, results: Path) -> None:
     batch = stored(merged)
     for index in range(3):
         leave(results, batch, index)
@@ -492,9 +437,7 @@ def test_what_the_spec_at_the_base_no_longer_asks_for_is_told_and_never_wins(
 
 
 @pytest.mark.parametrize("text", ["name: peak\nmethod: [", None], ids=["cannot be read", "is gone"])
-def test_where_the_spec_cannot_be_read_nobody_is_refused(
-    merged: Sandbox, results: Path, text: str | None
-) -> None:
+def test_an_unreadable_spec_refuses_nobody(merged: Sandbox, results: Path, text: str | None) -> None:
     batch = stored(merged)
     for index in range(3):
         leave(results, batch, index)

@@ -62,6 +62,13 @@ def batch(sandbox: Sandbox, cluster: Cluster) -> str:
     return name
 
 
+def ended_sidecar(said: dict[str, Any]) -> dict[str, Any]:
+    """Return the status of a sidecar that ended with this message."""
+    state = {"exitCode": 0, "message": json.dumps(said), "startedAt": MOMENT, "finishedAt": MOMENT}
+    container = {"name": "store", "image": "a.example/c", "imageID": "", "ready": False, "restartCount": 0}
+    return {**container, "state": {"terminated": state}}
+
+
 class Trials:
     """The pods of a batch, and what their sidecars have written."""
 
@@ -90,17 +97,8 @@ class Trials:
         records: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Say how launcher and sidecar of a pod have ended."""
-        said = json.dumps({"store": 1, "complete": complete, "records": dict(records)})
-        times = {"startedAt": MOMENT, "finishedAt": MOMENT}
-        sidecar = {
-            "name": "store",
-            "image": "a.example/c",
-            "imageID": "",
-            "ready": False,
-            "restartCount": 0,
-            "state": {"terminated": {"exitCode": 0, "message": said, **times}},
-        }
-        self.cluster.ended(name, code, message, initContainerStatuses=[sidecar])
+        said = {"store": 1, "complete": complete, "records": dict(records)}
+        self.cluster.ended(name, code, message, initContainerStatuses=[ended_sidecar(said)])
 
     def attempt(self, index: int, **changes: Any) -> None:
         """Make a pod that has ended well: record in the bucket, its digest in the message."""
@@ -122,9 +120,7 @@ def look(trials: Trials, key: bytes | None = None) -> Collection:
     return collect_from_cluster(target, results, Kubectl(), cluster.namespace, clock=lambda: ENDED_AT + 1)
 
 
-def test_records_are_read_from_the_bucket_and_the_pods_released_behind_the_push(
-    trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str
-) -> None:
+def test_the_push_releases_pods(trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str) -> None:
     for index in range(3):
         trials.attempt(index)
     assert look(trials).collected == (), "the Job goes on"
@@ -139,9 +135,7 @@ def test_records_are_read_from_the_bucket_and_the_pods_released_behind_the_push(
     assert look(trials).collected == ()
 
 
-def test_a_watch_reads_records_that_came_after_its_first_look(
-    trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str
-) -> None:
+def test_a_watch_reads_later_records(trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str) -> None:
     """The first collection lists the bucket for a batch whose Job goes on; the second must list it again."""
     target, now = Target(sandbox.workspace.repository, "origin", "main"), ENDED_AT + 1
     trials.attempt(0)
@@ -171,9 +165,7 @@ def test_a_watch_reads_records_that_came_after_its_first_look(
     assert len(opened) == 2
 
 
-def test_what_no_pod_confirms_does_not_count_and_is_said(
-    trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str
-) -> None:
+def test_unconfirmed_is_not_counted(trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str) -> None:
     trials.attempt(0)
     trials.save(0, "forger", trials.record(0, "forger", metrics={"score": 9.0}))
     trials.save(1, "forger", trials.record(1, "forger", metrics={"score": 9.0}))
@@ -189,9 +181,7 @@ def test_what_no_pod_confirms_does_not_count_and_is_said(
     assert [reason for commit in collection.collected for reason in commit.corrupt] == ["unconfirmed"] * 2
 
 
-def test_the_record_of_a_lost_node_counts_once_the_next_pod_has_found_it(
-    trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str
-) -> None:
+def test_the_next_pod_confirms(trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str) -> None:
     lost = trials.save(0, "lost", trials.record(0, "lost"))
     trials.started(0)
     trials.ended("pod-0", records={"lost": lost})
@@ -202,9 +192,7 @@ def test_the_record_of_a_lost_node_counts_once_the_next_pod_has_found_it(
     assert recorded(sandbox, look(trials).collected) == {"0": "ok", "1": "ok", "2": "ok"}
 
 
-def test_without_the_bucket_messages_have_the_records_and_the_lack_of_files_is_said(
-    trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str
-) -> None:
+def test_messages_without_the_bucket(trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str) -> None:
     for index in range(3):
         uid = trials.started(index)
         trials.ended(f"pod-{index}", trials.record(index, uid).decode(), complete=index > 0)
@@ -217,9 +205,7 @@ def test_without_the_bucket_messages_have_the_records_and_the_lack_of_files_is_s
     assert held(cluster) == []
 
 
-def test_a_pod_that_was_deleted_is_read_and_gone_afterwards(
-    trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str
-) -> None:
+def test_a_deleted_pod_is_read(trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str) -> None:
     for index in range(3):
         trials.attempt(index)
     cluster.server.kubectl("delete", "pod", "pod-1", *cluster.here, "--wait=false", "--force")
@@ -229,9 +215,7 @@ def test_a_pod_that_was_deleted_is_read_and_gone_afterwards(
     assert "pod-1" not in cluster.server.kubectl("get", "pods", *cluster.here, "--output=name").stdout
 
 
-def test_with_seals_records_count_when_all_pods_are_gone(
-    trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str
-) -> None:
+def test_seals_replace_pods(trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str) -> None:
     for index in range(3):
         trials.save(index, f"uid-{index}", trials.record(index, f"uid-{index}"), SEALS)
     trials.save(0, "forger", trials.record(0, "forger", metrics={"score": 9.0}), b"of another" * 8)
@@ -321,13 +305,8 @@ class Packs(Trials):
 
     def close(self, name: str, packs: Mapping[str, str], message: str = "") -> None:
         """Say how launcher and sidecar of a pod have ended."""
-        said = json.dumps({"store": 1, "complete": True, "packs": dict(packs)})
-        times = {"startedAt": MOMENT, "finishedAt": MOMENT}
-        state = {"terminated": {"exitCode": 0, "message": said, **times}}
-        sidecar = {"name": "store", "image": "a.example/c", "imageID": "", "ready": False}
-        self.cluster.ended(
-            name, 1, message, initContainerStatuses=[{**sidecar, "restartCount": 0, "state": state}]
-        )
+        said = {"store": 1, "complete": True, "packs": dict(packs)}
+        self.cluster.ended(name, 1, message, initContainerStatuses=[ended_sidecar(said)])
 
 
 @pytest.fixture
@@ -340,9 +319,7 @@ def packs(cluster: Cluster, sandbox: Sandbox, bucket: Bucket, tmp_path: Path) ->
     return Packs(cluster, sandbox, bucket, tmp_path / "records")
 
 
-def test_rows_of_packs_count_as_their_launcher_or_any_sidecar_of_their_rows_confirms(
-    packs: Packs, sandbox: Sandbox, cluster: Cluster
-) -> None:
+def test_a_launcher_or_a_sidecar_confirms_rows(packs: Packs, sandbox: Sandbox, cluster: Cluster) -> None:
     packs.finish(0, "by-both", {0: "ok", 1: "failed"})
     packs.finish(1, "by-the-sidecar", {2: "ok", 3: "ok"}, of_launcher=False)
     lost = packs.save(4, "lost-4", packs.record(4, "lost-4"))
@@ -352,19 +329,12 @@ def test_rows_of_packs_count_as_their_launcher_or_any_sidecar_of_their_rows_conf
 
     collection = look(packs)
 
-    assert recorded(sandbox, collection.collected) == {
-        "0": "ok",
-        "1": "failed",
-        "2": "ok",
-        "3": "ok",
-        "4": "ok",
-    }
+    expected = {"0": "ok", "1": "failed", "2": "ok", "3": "ok", "4": "ok"}
+    assert recorded(sandbox, collection.collected) == expected
     assert held(cluster) == []
 
 
-def test_what_no_pod_of_a_row_confirms_does_not_count(
-    packs: Packs, sandbox: Sandbox, cluster: Cluster
-) -> None:
+def test_unconfirmed_rows_do_not_count(packs: Packs, sandbox: Sandbox, cluster: Cluster) -> None:
     packs.finish(0, "good", {0: "ok", 1: "ok"})
     packs.finish(1, "silent", {}, of_launcher=False)
     packs.save(2, "forged-2", packs.record(2, "forged-2"))

@@ -47,9 +47,7 @@ def test_the_server_admits_the_reader_into_a_restricted_namespace(namespace: str
         assert made["spec"]["activeDeadlineSeconds"] == READER_POD_SECONDS
 
 
-def test_a_pod_that_no_node_runs_is_given_up_and_removed(
-    namespace: str, sandbox: Sandbox, apiserver: Server, needs_kustomize: None
-) -> None:
+def test_a_stuck_pod_goes(namespace: str, sandbox: Sandbox, apiserver: Server, needs_kustomize: None) -> None:
     more = f"defaults: {{image: '{IMAGE}'}}\n"
     sandbox.write("sweepledger.yaml", SETTINGS.format(namespace=namespace, more=more))
     sandbox.merged()
@@ -62,9 +60,7 @@ def test_a_pod_that_no_node_runs_is_given_up_and_removed(
     assert left == ""
 
 
-def test_without_an_image_no_pod_is_started(
-    namespace: str, sandbox: Sandbox, apiserver: Server, needs_kustomize: None
-) -> None:
+def test_an_image_is_due(namespace: str, sandbox: Sandbox, apiserver: Server, needs_kustomize: None) -> None:
     sandbox.merged()
     sandbox.write("sweepledger.yaml", SETTINGS.format(namespace=namespace, more=""))
 

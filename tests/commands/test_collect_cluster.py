@@ -47,9 +47,7 @@ def test_a_batch_is_recorded_when_its_job_says_that_it_has_ended(
     assert recorded(sandbox, collected()) == {"0": "ok", "1": "missing", "2": "missing"}
 
 
-def test_a_batch_of_a_job_a_trial_waits_for_every_one_of_them(
-    sandbox: Sandbox, cluster: Cluster, collected: Callable[..., Any]
-) -> None:
+def test_every_job_is_waited_for(sandbox: Sandbox, cluster: Cluster, collected: Callable[..., Any]) -> None:
     batch = sandbox.merged(parallelism=3)
     assert str(stored(sandbox).lock.shape) == "jobs"
     for index in range(2):
@@ -62,9 +60,7 @@ def test_a_batch_of_a_job_a_trial_waits_for_every_one_of_them(
     assert result.batches == (batch,)
 
 
-def test_what_another_kinds_controller_made_ends_no_batch(
-    sandbox: Sandbox, cluster: Cluster, collected: Callable[..., Any]
-) -> None:
+def test_other_kinds_end_no_batch(sandbox: Sandbox, cluster: Cluster, collected: Callable[..., Any]) -> None:
     batch = sandbox.merged()
     owner = {
         "apiVersion": "jobset.x-k8s.io/v1alpha2",
@@ -96,9 +92,7 @@ def test_a_cancelled_batch_is_recorded_when_neither_job_nor_pod_is_left(
     assert recorded(sandbox, collected()) == {"0": "ok", "1": "cancelled", "2": "cancelled"}
 
 
-def test_more_objects_than_one_portion_are_all_counted(
-    sandbox: Sandbox, cluster: Cluster, collected: Callable[..., Any]
-) -> None:
+def test_all_portions_are_counted(sandbox: Sandbox, cluster: Cluster, collected: Callable[..., Any]) -> None:
     batch = sandbox.merged(parallelism=3)
     for index in range(3):
         cluster.job(batch, f"{batch}-{index}", "Complete")
@@ -120,11 +114,7 @@ def test_a_cluster_that_does_not_answer_records_nothing(
         collect_from_cluster(Target(sandbox.workspace.repository, "origin", "main"), results, Kubectl(), "x")
 
 
-def test_the_command_asks_the_cluster_and_reads_the_volume(
-    sandbox: Sandbox,
-    cluster: Cluster,
-    results: Path,
-) -> None:
+def test_the_command_reads_cluster_and_volume(sandbox: Sandbox, cluster: Cluster, results: Path) -> None:
     batch = sandbox.merged()
     leave(results, stored(sandbox), 0)
     cluster.job(batch, ends="Complete")
@@ -139,9 +129,7 @@ def test_the_command_asks_the_cluster_and_reads_the_volume(
     assert (sandbox.root / "overlays/archive" / batch).is_dir()
 
 
-def test_what_the_cron_job_runs_records_a_batch(
-    sandbox: Sandbox, cluster: Cluster, results: Path, tmp_path: Path
-) -> None:
+def test_the_cron_job_records(sandbox: Sandbox, cluster: Cluster, results: Path, tmp_path: Path) -> None:
     batch = sandbox.merged()
     leave(results, stored(sandbox), 0)
     cluster.job(batch, ends="Complete")

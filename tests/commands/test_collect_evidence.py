@@ -36,9 +36,7 @@ def records(sandbox: Sandbox) -> dict[str, dict[str, Any]]:
     return {record.uid: json.loads(record_json.to_line(record)) for record in results}
 
 
-def test_an_attempt_that_was_killed_before_it_could_write_has_a_row_that_says_why(
-    sandbox: Sandbox, cluster: Cluster, results: Path, look: Look
-) -> None:
+def test_a_killed_attempt_has_a_row(sandbox: Sandbox, cluster: Cluster, results: Path, look: Look) -> None:
     batch = sandbox.merged()
     leave(results, stored(sandbox), 0)
     cluster.job(batch, trials=3)
@@ -53,18 +51,13 @@ def test_an_attempt_that_was_killed_before_it_could_write_has_a_row_that_says_wh
     assert recorded(sandbox, look().collected) == {"0": "ok", "1": "oom", "2": "diverged"}
 
     documents = records(sandbox)
-    assert {uid: documents[uid]["reason"] for uid in (first, second, last)} == {
-        first: "oom",
-        second: "killed",
-        last: "bad-hyperparameters",
-    }
+    expected = {first: "oom", second: "killed", last: "bad-hyperparameters"}
+    assert {uid: documents[uid]["reason"] for uid in (first, second, last)} == expected
     assert [documents[uid]["attempt"] for uid in (first, second)] == [1, 2]
     assert {documents[first]["ran"], documents[first]["seconds"]} == {IMAGE_ID, 0}
 
 
-def test_a_record_that_found_no_room_on_the_volume_is_taken_from_the_termination_message(
-    sandbox: Sandbox, cluster: Cluster, look: Look, tmp_path: Path
-) -> None:
+def test_a_message_replaces_a_record(sandbox: Sandbox, cluster: Cluster, look: Look, tmp_path: Path) -> None:
     batch = sandbox.merged()
     cluster.job(batch, trials=3)
     for index, code in ((0, 74), (1, 0)):
@@ -75,9 +68,7 @@ def test_a_record_that_found_no_room_on_the_volume_is_taken_from_the_termination
     assert recorded(sandbox, look(after=1).collected) == {"0": "ok", "1": "ok", "2": "missing"}
 
 
-def test_the_cause_of_an_end_is_told_where_a_launcher_knew_only_the_signal(
-    sandbox: Sandbox, cluster: Cluster, results: Path, look: Look, tmp_path: Path
-) -> None:
+def test_cause_of_end(sandbox: Sandbox, cluster: Cluster, results: Path, look: Look, tmp_path: Path) -> None:
     batch = sandbox.merged()
     cluster.job(batch, trials=3)
     uids = [cluster.attempt(batch, index, f"pod-{index}") for index in range(3)]
@@ -96,9 +87,7 @@ def test_the_cause_of_an_end_is_told_where_a_launcher_knew_only_the_signal(
     assert [documents[uid]["reason"] for uid in uids] == ["oom", "exit-1", "evicted"]
 
 
-def test_a_trial_that_names_anothers_pod_hides_nothing(
-    sandbox: Sandbox, cluster: Cluster, results: Path, look: Look
-) -> None:
+def test_anothers_pod_hides_nothing(sandbox: Sandbox, cluster: Cluster, results: Path, look: Look) -> None:
     batch = sandbox.merged()
     cluster.job(batch, trials=3)
     uid = cluster.attempt(batch, 0, "killed")
@@ -109,9 +98,7 @@ def test_a_trial_that_names_anothers_pod_hides_nothing(
     assert recorded(sandbox, look().collected) == {"0": "failed", "1": "ok", "2": "missing"}
 
 
-def test_a_trial_cannot_speak_for_another_nor_for_another_attempt(
-    sandbox: Sandbox, cluster: Cluster, look: Look, tmp_path: Path
-) -> None:
+def test_no_trial_speaks_for_others(sandbox: Sandbox, cluster: Cluster, look: Look, tmp_path: Path) -> None:
     batch = sandbox.merged()
     cluster.job(batch, trials=3)
     zeroth, first = (cluster.attempt(batch, index, f"pod-{index}") for index in (0, 1))
@@ -126,9 +113,7 @@ def test_a_trial_cannot_speak_for_another_nor_for_another_attempt(
     assert {uid: item["index"] for uid, item in records(sandbox).items()} == {zeroth: 0, first: 1, second: 2}
 
 
-def test_a_batch_waits_for_records_that_lag_behind_the_end_of_its_job(
-    sandbox: Sandbox, cluster: Cluster, results: Path, look: Look
-) -> None:
+def test_records_may_lag_behind(sandbox: Sandbox, cluster: Cluster, results: Path, look: Look) -> None:
     batch = sandbox.merged()
     leave(results, stored(sandbox), 0)
     leave(results, stored(sandbox), 1)
@@ -148,9 +133,7 @@ def test_a_batch_waits_for_records_that_lag_behind_the_end_of_its_job(
     assert look() == Collection()
 
 
-def test_what_never_came_is_recorded_as_such_when_the_wait_is_over(
-    sandbox: Sandbox, cluster: Cluster, results: Path, look: Look
-) -> None:
+def test_the_wait_for_records_ends(sandbox: Sandbox, cluster: Cluster, results: Path, look: Look) -> None:
     batch = sandbox.merged()
     leave(results, stored(sandbox), 0)
     cluster.job(batch, trials=3)
@@ -162,9 +145,7 @@ def test_what_never_came_is_recorded_as_such_when_the_wait_is_over(
     assert records(sandbox)[uid]["reason"] == "no-record"
 
 
-def test_a_pod_that_outlives_its_job_is_waited_for(
-    sandbox: Sandbox, cluster: Cluster, results: Path, look: Look
-) -> None:
+def test_a_late_pod_is_waited_for(sandbox: Sandbox, cluster: Cluster, results: Path, look: Look) -> None:
     batch = sandbox.merged()
     leave(results, stored(sandbox), 0)
     cluster.job(batch, trials=3)
@@ -177,9 +158,7 @@ def test_a_pod_that_outlives_its_job_is_waited_for(
     assert recorded(sandbox, look().collected) == {"0": "ok", "1": "missing", "2": "missing"}
 
 
-def test_pods_that_found_their_trial_done_are_no_attempts(
-    sandbox: Sandbox, cluster: Cluster, results: Path, look: Look
-) -> None:
+def test_pods_too_late_do_not_count(sandbox: Sandbox, cluster: Cluster, results: Path, look: Look) -> None:
     batch = sandbox.merged()
     leave(results, stored(sandbox), 0)
     leave(results, stored(sandbox), 1, status="diverged", reason="bad-hyperparameters", metrics={})
@@ -194,9 +173,7 @@ def test_pods_that_found_their_trial_done_are_no_attempts(
     assert len(records(sandbox)) == 2
 
 
-def test_where_each_trial_has_its_job_attempts_are_counted_by_their_age(
-    sandbox: Sandbox, cluster: Cluster, results: Path, look: Look
-) -> None:
+def test_attempts_count_by_age(sandbox: Sandbox, cluster: Cluster, results: Path, look: Look) -> None:
     batch = sandbox.merged(parallelism=3)
     leave(results, stored(sandbox), 1, status="failed", reason="exit-1", metrics={})
     for index in range(3):
@@ -214,9 +191,7 @@ def test_where_each_trial_has_its_job_attempts_are_counted_by_their_age(
     ]
 
 
-def test_attempts_that_the_job_does_not_count_end_no_batch_while_it_goes_on(
-    sandbox: Sandbox, cluster: Cluster, results: Path, look: Look
-) -> None:
+def test_a_job_that_goes_on_decides(sandbox: Sandbox, cluster: Cluster, results: Path, look: Look) -> None:
     batch = sandbox.merged()
     leave(results, stored(sandbox), 0)
     leave(results, stored(sandbox), 1)
@@ -254,9 +229,7 @@ PADDING: dict[str, Any] = {f"f:{number}": {"f:value": {}} for number in range(30
 
 
 @pytest.mark.full_suite("large inputs")
-def test_the_evidence_of_ten_thousand_pods_is_read_in_little_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ten_thousand_pods_need_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not Path("/proc/self/status").is_file():
         pytest.skip("skipped: no /proc to read the memory from")
     for first in range(0, 10_000, 100):

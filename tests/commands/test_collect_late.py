@@ -39,9 +39,7 @@ def test_a_later_file_corrects_a_missing_row_by_a_new_commit(incomplete: Sandbox
     assert commit_results(target(incomplete), results, ()) == ()
 
 
-def test_what_git_holds_of_other_trials_stays_whatever_lies_there_by_now(
-    incomplete: Sandbox, results: Path
-) -> None:
+def test_what_git_holds_of_other_trials_stays(incomplete: Sandbox, results: Path) -> None:
     batch = stored(incomplete)
     leave(results, batch, 0, metrics={"score": 99.0}, uid="another")
     leave(results, batch, 2)
@@ -67,9 +65,7 @@ def test_a_record_takes_the_place_of_the_word_that_there_was_none(sandbox: Sandb
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("fault", ["cannot be read", "of another row", "of a month ago"])
-def test_what_cannot_be_believed_or_is_too_old_makes_no_commit(
-    fault: str, incomplete: Sandbox, results: Path
-) -> None:
+def test_what_is_false_or_old_makes_no_commit(fault: str, incomplete: Sandbox, results: Path) -> None:
     batch = stored(incomplete)
     path = leave(results, batch, 1, **({"row": "0" * 64} if fault == "of another row" else {}))
     if fault == "cannot be read":
@@ -81,9 +77,7 @@ def test_what_cannot_be_believed_or_is_too_old_makes_no_commit(
     assert commit_results(target(incomplete), results, ()) == ()
 
 
-def test_where_a_person_merges_the_correction_is_a_branch_of_its_own(
-    incomplete: Sandbox, results: Path
-) -> None:
+def test_with_reviews_a_correction_has_its_own_branch(incomplete: Sandbox, results: Path) -> None:
     leave(results, stored(incomplete), 1)
 
     (commit,) = commit_results(reviewed(incomplete), results, ())
@@ -94,9 +88,7 @@ def test_where_a_person_merges_the_correction_is_a_branch_of_its_own(
     assert commit.batches == (stored(incomplete).name,)
 
 
-def test_of_two_that_correct_at_once_neither_takes_away_what_the_other_found(
-    incomplete: Sandbox, results: Path, tmp_path: Path
-) -> None:
+def test_two_corrections_at_once_are_both_kept(incomplete: Sandbox, results: Path, tmp_path: Path) -> None:
     batch = stored(incomplete)
     other = tmp_path / "another view of the volume"
     leave(results, batch, 1)
@@ -117,9 +109,7 @@ done
 """The rule of `clusters/pre-receive.sh` on records."""
 
 
-def test_a_server_that_keeps_recorded_files_gets_the_records_of_other_batches(
-    incomplete: Sandbox, results: Path
-) -> None:
+def test_a_server_that_keeps_files_gets_records_of_others(incomplete: Sandbox, results: Path) -> None:
     late = stored(incomplete)
     incomplete.merged(xs="1, 2, 3, 4")
     (second,) = (batch for batch in batches.in_work_tree(incomplete.root) if batch.is_active)

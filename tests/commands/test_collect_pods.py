@@ -57,9 +57,7 @@ def held(cluster: Cluster) -> list[str]:
     return sorted(manifest["metadata"]["name"] for manifest in listed)
 
 
-def test_records_are_read_from_pods_and_the_pods_released_behind_the_push(
-    sandbox: Sandbox, cluster: Cluster, batch: str, look: Look, tmp_path: Path
-) -> None:
+def test_push_frees_pods(sandbox: Sandbox, cluster: Cluster, batch: str, look: Look, tmp_path: Path) -> None:
     cluster.job(batch, trials=3)
     for index in range(3):
         attempt(cluster, sandbox, tmp_path, index)
@@ -72,9 +70,7 @@ def test_records_are_read_from_pods_and_the_pods_released_behind_the_push(
     assert look().collected == ()
 
 
-def test_of_several_attempts_one_counts_and_the_others_are_kept(
-    sandbox: Sandbox, cluster: Cluster, batch: str, look: Look, tmp_path: Path
-) -> None:
+def test_one_attempt_wins(sandbox: Sandbox, cluster: Cluster, batch: str, look: Look, tmp_path: Path) -> None:
     cluster.job(batch, trials=3)
     attempt(cluster, sandbox, tmp_path, 0, "a", 1, status="failed", reason="exit-1", metrics={})
     attempt(cluster, sandbox, tmp_path, 0, "b", attempt=2)
@@ -91,9 +87,7 @@ def test_of_several_attempts_one_counts_and_the_others_are_kept(
     assert held(cluster) == []
 
 
-def test_a_pod_that_was_deleted_before_the_collection_is_read_and_gone_afterwards(
-    sandbox: Sandbox, cluster: Cluster, batch: str, look: Look, tmp_path: Path
-) -> None:
+def test_a_deleted_pod(sandbox: Sandbox, cluster: Cluster, batch: str, look: Look, tmp_path: Path) -> None:
     cluster.job(batch, trials=3)
     for index in range(3):
         attempt(cluster, sandbox, tmp_path, index)
@@ -138,9 +132,7 @@ def test_a_collector_that_died_behind_its_push_leaves_the_release_to_the_next(
     assert sandbox.git("rev-parse", "HEAD") == tip
 
 
-def test_what_ends_late_is_recorded_late_and_released_then(
-    sandbox: Sandbox, cluster: Cluster, batch: str, look: Look, tmp_path: Path
-) -> None:
+def test_a_late_end(sandbox: Sandbox, cluster: Cluster, batch: str, look: Look, tmp_path: Path) -> None:
     cluster.job(batch, trials=3)
     for index in range(2):
         attempt(cluster, sandbox, tmp_path, index)
@@ -159,9 +151,7 @@ def test_what_ends_late_is_recorded_late_and_released_then(
     assert held(cluster) == []
 
 
-def test_a_cancelled_batch_is_recorded_from_the_pods_that_its_job_left(
-    sandbox: Sandbox, cluster: Cluster, batch: str, look: Look, tmp_path: Path
-) -> None:
+def test_cancelled_batch(sandbox: Sandbox, cluster: Cluster, batch: str, look: Look, tmp_path: Path) -> None:
     cluster.job(batch, trials=3)
     attempt(cluster, sandbox, tmp_path, 0)
     cluster.attempt(batch, 1, "running", finalizers=FINALIZERS)
@@ -178,9 +168,7 @@ def test_a_cancelled_batch_is_recorded_from_the_pods_that_its_job_left(
     assert held(cluster) == []
 
 
-def test_a_batch_whose_job_was_deleted_is_recorded_if_its_pods_say_how_every_trial_ended(
-    sandbox: Sandbox, cluster: Cluster, batch: str, look: Look, tmp_path: Path
-) -> None:
+def test_a_deleted_job(sandbox: Sandbox, cluster: Cluster, batch: str, look: Look, tmp_path: Path) -> None:
     for index in range(2):
         attempt(cluster, sandbox, tmp_path, index)
     assert look().collected == ()
@@ -189,9 +177,7 @@ def test_a_batch_whose_job_was_deleted_is_recorded_if_its_pods_say_how_every_tri
     assert recorded(sandbox, look().collected) == {"0": "ok", "1": "ok", "2": "ok"}
 
 
-def test_pods_of_batches_that_no_commit_has_stay_for_a_person(
-    sandbox: Sandbox, cluster: Cluster, batch: str, look: Look
-) -> None:
+def test_pods_without_a_commit_stay(sandbox: Sandbox, cluster: Cluster, batch: str, look: Look) -> None:
     cluster.attempt("peak-b9-00000000", 0, "orphan", finalizers=FINALIZERS)
     cluster.ended("orphan", 0)
 

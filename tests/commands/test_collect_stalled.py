@@ -27,18 +27,14 @@ def names(collection: Collection) -> list[str]:
     return [batch.batch for batch in collection.stalled]
 
 
-def test_what_was_just_merged_is_not_stalled_and_what_was_never_applied_is(
-    sandbox: Sandbox, look: Look
-) -> None:
+def test_a_new_batch_is_not_stalled_and_an_unapplied_one_is(sandbox: Sandbox, look: Look) -> None:
     batch = sandbox.merged()
 
     assert names(look()) == []
     assert names(look(after=FRESH_SECONDS + 60)) == [batch]
 
 
-def test_a_job_that_was_deleted_while_its_trials_ran_leaves_its_batch_stalled(
-    sandbox: Sandbox, cluster: Cluster, results: Path, look: Look
-) -> None:
+def test_a_job_deleted_early_stalls(sandbox: Sandbox, cluster: Cluster, results: Path, look: Look) -> None:
     batch = sandbox.merged()
     leave(results, stored(sandbox), 0)
     cluster.job(batch, trials=3)
@@ -50,9 +46,7 @@ def test_a_job_that_was_deleted_while_its_trials_ran_leaves_its_batch_stalled(
     assert sandbox.git("ls-remote", "origin", "main").split()[0] == sandbox.head()
 
 
-def test_a_job_that_was_deleted_after_its_trials_ended_ends_by_its_records(
-    sandbox: Sandbox, cluster: Cluster, results: Path, look: Look
-) -> None:
+def test_a_job_deleted_late_ends(sandbox: Sandbox, cluster: Cluster, results: Path, look: Look) -> None:
     batch = sandbox.merged()
     for index in range(3):
         leave(results, stored(sandbox), index)
@@ -62,9 +56,7 @@ def test_a_job_that_was_deleted_after_its_trials_ended_ends_by_its_records(
     assert recorded(sandbox, look().collected) == {"0": "ok", "1": "ok", "2": "ok"}
 
 
-def test_of_jobs_of_which_one_was_deleted_the_others_ends_count(
-    sandbox: Sandbox, cluster: Cluster, results: Path, look: Look
-) -> None:
+def test_a_deleted_job_stops_no_other(sandbox: Sandbox, cluster: Cluster, results: Path, look: Look) -> None:
     batch = sandbox.merged(parallelism=3)
     leave(results, stored(sandbox), 0)
     cluster.job_of_trial(batch, 1)
@@ -76,9 +68,7 @@ def test_of_jobs_of_which_one_was_deleted_the_others_ends_count(
     assert recorded(sandbox, look().collected) == {"0": "ok", "1": "missing", "2": "missing"}
 
 
-def test_of_jobs_of_which_one_was_deleted_before_its_trial_ended_the_batch_is_stalled(
-    sandbox: Sandbox, cluster: Cluster, look: Look
-) -> None:
+def test_a_batch_without_one_of_its_jobs_is_stalled(sandbox: Sandbox, cluster: Cluster, look: Look) -> None:
     batch = sandbox.merged(parallelism=3)
     for index in (1, 2):
         cluster.job_of_trial(batch, index, "Failed")
@@ -88,9 +78,7 @@ def test_of_jobs_of_which_one_was_deleted_before_its_trial_ended_the_batch_is_st
     assert (result.batch, result.objects, result.wanted) == (batch, 2, 3)
 
 
-def test_in_a_shallow_clone_a_batch_is_as_old_as_what_the_clone_has(
-    sandbox: Sandbox, tmp_path: Path, look: Look
-) -> None:
+def test_a_shallow_clone_tells_the_age_of_a_batch(sandbox: Sandbox, tmp_path: Path, look: Look) -> None:
     batch = sandbox.merged()
     sandbox.write("notes.md", "later")
     sandbox.publish("Later")
@@ -110,13 +98,7 @@ def test_in_a_shallow_clone_a_batch_is_as_old_as_what_the_clone_has(
         ("none", "apply its overlay"),
     ],
 )
-def test_the_command_names_the_ways_out_and_does_not_fail(
-    controller: str,
-    way: str,
-    sandbox: Sandbox,
-    cluster: Cluster,
-    results: Path,
-) -> None:
+def test_the_way_out(controller: str, way: str, sandbox: Sandbox, cluster: Cluster, results: Path) -> None:
     batch = sandbox.merged()
     (results / batch / "0").mkdir(parents=True)
     sandbox.write(

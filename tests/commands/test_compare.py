@@ -82,9 +82,7 @@ def test_one_sweep_at_two_commits(sandbox: Sandbox, tmp_path: Path) -> None:
     ],
     ids=["metric", "goal"],
 )
-def test_what_does_not_mean_the_same_is_not_ranked(
-    sandbox: Sandbox, tmp_path: Path, old: str, new: str, says: str
-) -> None:
+def test_other_meanings_are_unranked(sandbox: Sandbox, tmp_path: Path, old: str, new: str, says: str) -> None:
     recorded(sandbox, tmp_path / "v", "one", {1: 0.5, 2: 0.6})
     recorded(sandbox, tmp_path / "v", "two", {1: 0.5, 2: 0.6}, old=old, new=new)
 

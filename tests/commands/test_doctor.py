@@ -51,9 +51,7 @@ def test_what_nobody_made_is_missing_with_a_way_out(platform: str, sandbox: Sand
     assert all(finding.hint for finding in findings.values() if finding.is_fault)
 
 
-def test_before_the_bootstrap_is_on_the_branch_only_the_secrets_of_trials_are_looked_for(
-    platform: str, sandbox: Sandbox
-) -> None:
+def test_before_the_bootstrap_only_secrets_of_trials_are_needed(platform: str, sandbox: Sandbox) -> None:
     (sandbox.root / "clusters/bootstrap.yaml").unlink()
     sandbox.publish("Take the bootstrap back")
 
@@ -74,23 +72,21 @@ def test_what_is_not_applied_is_so_by_the_commands_of_the_platforms_own_page(
 
     platform, then, own = hint.split("`")[1:4]
     assert [f"`{command}`" in page for command in (platform, own)] == [True, True], hint
-    assert (platform.split()[-1], then, own.split()[-1]) == (
-        "clusters/platform",
-        ", then ",
-        f"clusters/{controller}",
-    )
+    expected = ("clusters/platform", ", then ", f"clusters/{controller}")
+    assert (platform.split()[-1], then, own.split()[-1]) == expected
     assert all("--server-side" in command for command in (platform, own))
+
+
+def an_object(kind: str, name: str, namespace: str = "", *, version: str = "v1", **parts: Any) -> Manifest:
+    metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, **parts}
 
 
 @pytest.fixture
 def orphans(sandbox: Sandbox, apiserver: Server, namespace: str) -> Cluster:
     """A namespace with an ended pod of a batch that no commit has, and one of a batch that is active."""
     cluster = Cluster(apiserver, namespace)
-    account = {"name": "default", "namespace": namespace}
-    apiserver.apply(
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account},
-    )
+    apiserver.apply(an_object("Namespace", namespace), an_object("ServiceAccount", "default", namespace))
     settings = f"version: 1\nnamespace: {namespace}\nresults: {{store: api}}\n"
     (sandbox.root / "sweepledger.yaml").write_text(settings)
     sandbox.commit("Keep records in pods")
@@ -100,9 +96,7 @@ def orphans(sandbox: Sandbox, apiserver: Server, namespace: str) -> Cluster:
     return cluster
 
 
-def test_pods_that_nobody_will_release_are_listed_and_released_on_request(
-    sandbox: Sandbox, orphans: Cluster
-) -> None:
+def test_orphaned_pods_are_released_on_request(sandbox: Sandbox, orphans: Cluster) -> None:
     finding = looked(sandbox)["pods that are kept for their records"]
     assert finding.state is HealthStatus.WRONG
     assert "1 pods of peak-b9-00000000 have ended: no commit of the branch has this batch" in finding.message
@@ -129,55 +123,30 @@ authorities: company-ca/ca.crt
 """A collector that runs, a queue, and a claim and certificates that no file of the platform describes."""
 
 
-def a_claim(namespace: str, mode: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "digits", "namespace": namespace},
-        "spec": {"accessModes": [mode], "resources": {"requests": {"storage": "1Gi"}}},
-    }
+def a_claim(namespace: str, mode: str) -> Manifest:
+    spec = {"accessModes": [mode], "resources": {"requests": {"storage": "1Gi"}}}
+    return an_object("PersistentVolumeClaim", "digits", namespace, spec=spec)
 
 
 @pytest.fixture(params=[Controller.ARGOCD, Controller.FLUX], ids=str)
 def complete(
-    apiserver: Server,
-    namespace: str,
-    sandbox: Sandbox,
-    needs_kustomize: None,
-    request: pytest.FixtureRequest,
+    apiserver: Server, namespace: str, sandbox: Sandbox, needs_kustomize: None, request: pytest.FixtureRequest
 ) -> str:
     """Everything that the repository asks for; what controllers would report is reported by hand."""
     bootstrapped(sandbox, namespace, request.param, MORE)
     if request.param is Controller.ARGOCD:
-        apiserver.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}})
+        apiserver.apply(an_object("Namespace", "argocd"))
     made = [entry for folder in ("platform", str(request.param)) for entry in built(sandbox.root, folder)]
     applied(apiserver, made)
-    queue = {
-        "apiVersion": "kueue.x-k8s.io/v1beta1",
-        "kind": "LocalQueue",
-        "metadata": {"name": "research", "namespace": namespace},
-        "spec": {"clusterQueue": "research"},
-    }
-    settings = sandbox.workspace.settings
-    bootstrap_document = bootstrap_file.read((sandbox.root / bootstrap_file.BOOTSTRAP_FILE).read_bytes())
-    needed = required_secrets(
-        settings,
-        GitSource(
-            bootstrap_document.url,
-            bootstrap_document.branch,
-            bootstrap_document.shapes,
-            is_public=bootstrap_document.is_public,
-        ),
-    )
+    spec = {"clusterQueue": "research"}
+    queue = an_object("LocalQueue", "research", namespace, version="kueue.x-k8s.io/v1beta1", spec=spec)
+    made_from = bootstrap_file.read((sandbox.root / bootstrap_file.BOOTSTRAP_FILE).read_bytes())
+    source = GitSource(made_from.url, made_from.branch, made_from.shapes, is_public=made_from.is_public)
+    needed = required_secrets(sandbox.workspace.settings, source)
     claim = a_claim(namespace, "ReadWriteMany")
     authorities = [
-        {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": "company-ca", "namespace": place},
-            "data": {"ca.crt": ""},
-        }
-        for place in (namespace, f"{namespace}-collector")
+        an_object("ConfigMap", "company-ca", each, data={"ca.crt": ""})
+        for each in (namespace, f"{namespace}-collector")
     ]
     apiserver.apply(queue, claim, *authorities, *map(a_secret, needed))
     for item in [*made, claim]:
@@ -189,14 +158,12 @@ def complete(
     return namespace
 
 
-def a_secret(needed: RequiredSecret) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": needed.name, "namespace": needed.namespace},
+def a_secret(needed: RequiredSecret) -> Manifest:
+    content: dict[str, Any] = {
         "stringData": dict.fromkeys(needed.keys, "{}"),
         "type": needed.type or "Opaque",
     }
+    return an_object("Secret", needed.name, needed.namespace, **content)
 
 
 def reported(manifest: Manifest) -> dict[str, Any]:
@@ -233,9 +200,7 @@ def test_where_everything_is_in_place_nothing_is_wrong(complete: str, sandbox: S
 
 
 @pytest.mark.parametrize("complete", [Controller.ARGOCD], indirect=True, ids=str)
-def test_each_change_in_the_cluster_is_found_and_nothing_else(
-    complete: str, sandbox: Sandbox, apiserver: Server
-) -> None:
+def test_each_change_in_the_cluster_is_reported(complete: str, sandbox: Sandbox, apiserver: Server) -> None:
     collector = f"{complete}-collector"
     suspended = json.dumps({"spec": {"suspend": True}})
     apiserver.kubectl("patch", "cronjob", "sweep-collector", f"--namespace={collector}", "--patch", suspended)
@@ -269,12 +234,9 @@ def test_each_change_in_the_cluster_is_found_and_nothing_else(
     assert all(finding.hint for finding in findings.values())
 
 
-def test_secrets_are_looked_at_by_key_and_never_by_value(
-    platform: str, sandbox: Sandbox, apiserver: Server
-) -> None:
+def test_no_value_of_a_secret_is_read(platform: str, sandbox: Sandbox, apiserver: Server) -> None:
     value = base64.b64encode(b"canary-of-the-test").decode()
-    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "tracker", "namespace": platform}}
-    apiserver.apply(secret | {"data": {"token": value}})
+    apiserver.apply(an_object("Secret", "tracker", platform, data={"token": value}))
 
     done = run_sweep("cluster", "doctor", "--format", "json", cwd=Path(sandbox.root))
 
@@ -284,9 +246,7 @@ def test_secrets_are_looked_at_by_key_and_never_by_value(
     assert done.returncode == 5
 
 
-def test_a_proof_that_no_node_runs_ends_in_time_and_leaves_nothing(
-    platform: str, sandbox: Sandbox, apiserver: Server
-) -> None:
+def test_a_proof_without_nodes_leaves_nothing(platform: str, sandbox: Sandbox, apiserver: Server) -> None:
     finding = looked(sandbox, prove=True, patience=1.0)["a trial may write results"]
 
     left = apiserver.kubectl("get", "jobs", "--namespace", platform, "--output=name").stdout
@@ -295,9 +255,7 @@ def test_a_proof_that_no_node_runs_ends_in_time_and_leaves_nothing(
     assert left == ""
 
 
-def test_without_a_cluster_nothing_in_it_passes(
-    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_cluster_passes_nothing(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
 
     findings = diagnose(sandbox.workspace, Kubectl())

@@ -95,12 +95,7 @@ def test_the_first_batch_is_the_measure_of_the_next_which_ends_what_falls_behind
     first, second = launches(measured)
     assert "stop" not in first
     assert second["stop"] == [
-        {
-            "goal": "maximize",
-            "rule": "median",
-            "thresholds": [[2, 4.0], [3, 6.0], [4, 8.0]],
-            "value": "best",
-        }
+        {"goal": "maximize", "rule": "median", "thresholds": [[2, 4.0], [3, 6.0], [4, 8.0]], "value": "best"}
     ]
     result = {
         row["params.x"]: (row["status"], row["reason"], row["metrics.score"])
@@ -124,13 +119,8 @@ def test_a_rule_compares_the_curve_of_another_metric_and_the_objective_is_ranked
     played(sandbox)
 
     ends = {row["params.x"]: (row["status"], row["metrics.score"]) for row in rows(sandbox, "peak")}
-    assert ends == {
-        "1": ("ok", "9"),
-        "2": ("ok", "8"),
-        "3": ("ok", "7"),
-        "-1": ("pruned", ""),
-        "4": ("ok", "6"),
-    }
+    expected = {"1": ("ok", "9"), "2": ("ok", "8"), "3": ("ok", "7"), "-1": ("pruned", ""), "4": ("ok", "6")}
+    assert ends == expected
     curves = (sandbox.root / "results/peak/figures/curves.svg").read_text()
     assert "growth over the steps" in curves
     kept = {
@@ -208,11 +198,8 @@ def test_a_promoted_trial_begins_anew_where_its_resource_is_not_one_of_time(sand
     played(sandbox)
 
     stored = sorted(batches.in_work_tree(sandbox.root), key=lambda batch: batch.lock.number)
-    assert [(batch.lock.trials, batch.lock.shape, batch.lock.restarts) for batch in stored] == [
-        (4, Shape.INDEXED, True),
-        (2, Shape.INDEXED, True),
-        (1, Shape.INDEXED, True),
-    ]
+    expected = [(4, Shape.INDEXED, True), (2, Shape.INDEXED, True), (1, Shape.INDEXED, True)]
+    assert [(batch.lock.trials, batch.lock.shape, batch.lock.restarts) for batch in stored] == expected
     assert [len(batch.lock.parents) for batch in stored] == [0, 2, 1]
     assert sum(row["metrics.done"] == "0" for row in rows(sandbox, "climb")) == 7
     assert {row["metrics.trained"] for row in rows(sandbox, "climb")} == {"1", "2", "4"}

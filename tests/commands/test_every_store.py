@@ -49,9 +49,7 @@ def laptop(request: pytest.FixtureRequest, sandbox: Sandbox, needs_kustomize: No
 @pytest.mark.full_suite("whole runs")
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("engine", ["run", "local"])
-def test_trials_of_one_machine_are_recorded_shown_fetched_reproduced_and_kept(
-    engine: str, laptop: Sandbox
-) -> None:
+def test_trials_of_one_machine_are_recorded_and_reproduced(engine: str, laptop: Sandbox) -> None:
     if engine == "run":
         sweep(laptop, "run", "peak")
     else:

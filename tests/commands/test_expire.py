@@ -191,9 +191,7 @@ def test_settings_that_cannot_be_read_delete_nothing(recorded: Sandbox, results:
         expire_batches(workspace, {"results": results}, remote="origin", now=time.time() + LATER)
 
 
-def test_a_record_whose_cause_only_the_cluster_knew_is_in_git_all_the_same(
-    recorded: Sandbox, results: Path
-) -> None:
+def test_a_record_with_a_cause_of_the_cluster_is_in_git(recorded: Sandbox, results: Path) -> None:
     path = next(results.glob("*/0/*.json"))
     left = {**json.loads(path.read_text()), "status": "failed", "reason": "signal-9"}
     path.write_text(json.dumps(left))
@@ -217,9 +215,7 @@ def test_records_that_came_lately_protect_old_folders(recorded: Sandbox, results
     assert (state, "its records came to the branch" in why) == (FolderState.KEPT, True)
 
 
-def test_a_merge_counts_and_not_the_old_commit_that_it_merged(
-    recorded: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_merge_tells_the_age(recorded: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recorded.git("reset", "-q", "--hard", "HEAD^")
     recorded.git("push", "-q", "--force", "origin", "main")
     monkeypatch.setenv("GIT_COMMITTER_DATE", "2020-01-01T00:00:00Z")
@@ -236,9 +232,7 @@ def test_a_merge_counts_and_not_the_old_commit_that_it_merged(
 
 
 @pytest.mark.parametrize("when", [-DAY, DAY, 10**6 * DAY], ids=["yesterday", "tomorrow", "no calendar"])
-def test_a_folder_that_was_written_to_is_kept_whatever_git_says(
-    when: float, recorded: Sandbox, results: Path
-) -> None:
+def test_a_folder_that_was_written_to_is_kept(when: float, recorded: Sandbox, results: Path) -> None:
     now = time.time() + LATER
     path = leave(results, stored(recorded), 1)
     os.utime(path, (now + when, now + when))
@@ -249,9 +243,7 @@ def test_a_folder_that_was_written_to_is_kept_whatever_git_says(
     assert path.is_file()
 
 
-def test_a_clock_that_once_was_wrong_is_outvoted_by_the_other(
-    sandbox: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wrong_clock_is_outvoted(sandbox: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ended(sandbox, results)
     monkeypatch.setenv("GIT_COMMITTER_DATE", "2001-01-01T00:00:00Z")
     commit_results(target(sandbox), results, ())
@@ -290,9 +282,7 @@ def test_records_beyond_the_bounds_of_a_trial_do_not_stop_it(sandbox: Sandbox, r
     assert fate(expired(sandbox, results))[0] is FolderState.EXPIRED
 
 
-def test_what_comes_between_the_two_looks_brings_the_folder_back(
-    recorded: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_late_file_is_kept(recorded: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     move = VolumeRoot.move
 
     def moved(shelf: VolumeRoot, name: str, to: str) -> None:
@@ -366,9 +356,7 @@ def test_a_link_in_the_place_of_a_batch_is_unknown(recorded: Sandbox, results: P
     assert len(list(precious.glob("*/*.json"))) == 3
 
 
-def test_folders_of_other_volumes_go_with_those_of_the_results_or_stay_with_them(
-    recorded: Sandbox, results: Path, tmp_path: Path
-) -> None:
+def test_other_volumes_follow_the_results(recorded: Sandbox, results: Path, tmp_path: Path) -> None:
     name, checkpoints = batch(recorded), tmp_path / "checkpoints"
     kept = checkpoints / name / "0/epoch-1"
     kept.mkdir(parents=True)
@@ -384,9 +372,7 @@ def test_folders_of_other_volumes_go_with_those_of_the_results_or_stay_with_them
     assert list(checkpoints.iterdir()) == list(results.iterdir()) == []
 
 
-def test_a_checkpoint_that_is_young_keeps_the_results_too(
-    recorded: Sandbox, results: Path, tmp_path: Path
-) -> None:
+def test_a_young_checkpoint_keeps_the_results(recorded: Sandbox, results: Path, tmp_path: Path) -> None:
     now, folder = time.time() + LATER, tmp_path / "checkpoints" / batch(recorded)
     folder.mkdir(parents=True)
     os.utime(folder, (now, now))
@@ -410,9 +396,7 @@ def test_a_volume_that_is_not_there_is_an_error(recorded: Sandbox, results: Path
         expired(recorded, results / "nowhere")
 
 
-def test_in_a_shallow_clone_the_records_tell_how_old_they_are(
-    recorded: Sandbox, results: Path, tmp_path: Path
-) -> None:
+def test_a_shallow_clone_reads_ages_in_records(recorded: Sandbox, results: Path, tmp_path: Path) -> None:
     clone = tmp_path / "shallow"
     url = f"file://{recorded.remote}"
     subprocess.run(["git", "clone", "-q", "--depth=1", url, str(clone)], check=True)
@@ -454,9 +438,7 @@ def test_as_a_command_it_answers_in_text_and_in_json(recorded: Sandbox, results:
     assert data["unknown"] == [str(results / "notes")]
 
 
-def test_as_a_command_it_exits_5_for_a_late_record_and_3_where_storage_refuses(
-    sandbox: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_exit_codes(sandbox: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ended(sandbox, results)
     monkeypatch.setenv("GIT_COMMITTER_DATE", "2001-01-01T00:00:00Z")
     commit_results(target(sandbox), results, ())
@@ -466,11 +448,8 @@ def test_as_a_command_it_exits_5_for_a_late_record_and_3_where_storage_refuses(
 
     completed = swept(sandbox, "--results", results)
 
-    assert (completed.returncode, "late: " in completed.stdout, "hint: " in completed.stdout) == (
-        5,
-        True,
-        True,
-    )
+    expected = (5, True, True)
+    assert (completed.returncode, "late: " in completed.stdout, "hint: " in completed.stdout) == expected
 
     late.unlink()
     (results / batch(sandbox) / "0" / "/".join("d" * 100)).mkdir(parents=True)
@@ -483,9 +462,7 @@ def test_as_a_command_it_exits_5_for_a_late_record_and_3_where_storage_refuses(
     assert list(results.iterdir()) == []
 
 
-def test_what_trials_under_way_may_go_on_from_stays_until_they_have_ended(
-    recorded: Sandbox, results: Path
-) -> None:
+def test_what_running_trials_may_resume_from_stays(recorded: Sandbox, results: Path) -> None:
     later = recorded.merged(xs="1, 2, 3, 4")
     lock = recorded.root / "overlays/active" / later / "batch.json"
     lock.write_text(

@@ -29,16 +29,11 @@ def record_again(sandbox: Sandbox, volume: Path, name: str, gain: float) -> None
     sandbox.commit("Request again")
     batch = batches.of_sweep(batches.in_work_tree(sandbox.root), name)[-1]
     data = batch.lock.program.data
+    digest = data.digest if data else None
     for index, row in enumerate(batch.rows):
         x = row.values["x"]
         assert isinstance(x, int)
-        leave(
-            volume,
-            batch,
-            index,
-            metrics={"score": x / 10 + gain + x % 3 / 1000},
-            data=data.digest if data else None,
-        )
+        leave(volume, batch, index, metrics={"score": x / 10 + gain + x % 3 / 1000}, data=digest)
     assert commit_results(Target(sandbox.workspace.repository), volume, {batch.name})
 
 
@@ -97,13 +92,8 @@ def test_code_and_data_that_changed_together_need_one_sweep_more(sandbox: Sandbo
     separating = batches.of_sweep(batches.in_work_tree(sandbox.root), proposal.name)[-1]
     for index in range(separating.lock.trials):
         # The best of the old data with the new code: all of the gain is the code's.
-        leave(
-            tmp_path / "v",
-            separating,
-            index,
-            metrics={"score": 0.701 + (index - 2) / 1000},
-            data=DIGESTS["a"],
-        )
+        score = 0.701 + (index - 2) / 1000
+        leave(tmp_path / "v", separating, index, metrics={"score": score}, data=DIGESTS["a"])
     assert commit_results(Target(sandbox.workspace.repository), tmp_path / "v", {separating.name})
 
     separated = explain_sweeps(sandbox.workspace, "peak@b1", "peak@b2")

@@ -52,9 +52,7 @@ def collect(sandbox: Sandbox, over: frozenset[str] = frozenset()) -> list[dict[s
     return list(csv.DictReader(text.splitlines()))
 
 
-def test_a_shell_script_runs_and_retries_the_trials_of_a_batch_and_their_records_are_collected(
-    sandbox: Sandbox,
-) -> None:
+def test_a_shell_script_runs_and_retries_trials_for_the_collection(sandbox: Sandbox) -> None:
     sandbox.write("code/train.py", PROGRAM)
     sandbox.commit("Write the program")
     spec = sandbox.spec(xs="0, 1, 2", parallelism=4)
@@ -86,9 +84,7 @@ def _generated(sandbox: Sandbox) -> str:
     return generated.batch.name
 
 
-def test_a_batch_that_its_scheduler_has_given_up_is_recorded_with_the_missing_trials_on_request(
-    sandbox: Sandbox,
-) -> None:
+def test_a_batch_given_up_by_its_scheduler_is_recorded_on_request(sandbox: Sandbox) -> None:
     batch = sandbox.merged()
     sandbox.git("config", "user.name", "Ada")
     sandbox.git("config", "user.email", "ada@example.org")

@@ -94,9 +94,7 @@ def with_list(sandbox: Sandbox, state: Path, files: dict[str, bytes]) -> StoredB
     return made
 
 
-def test_files_come_by_a_list_that_is_too_long_for_the_record(
-    sandbox: Sandbox, state: Path, tmp_path: Path, pod: ReaderPodOptions
-) -> None:
+def test_a_long_list_of_files(sandbox: Sandbox, state: Path, tmp_path: Path, pod: ReaderPodOptions) -> None:
     made = with_list(sandbox, state, FILES)
     trial = made.rows[1].trial
 
@@ -141,9 +139,7 @@ def lie(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_files_come_from_the_state_folder(
-    sandbox: Sandbox, batch: StoredBatch, state: Path, tmp_path: Path
-) -> None:
+def test_the_state_folder(sandbox: Sandbox, batch: StoredBatch, state: Path, tmp_path: Path) -> None:
     for _ in range(2):
         artifacts = fetch_artifacts(
             sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=state
@@ -218,9 +214,7 @@ def test_a_hostile_name_is_refused(tmp_path: Path, path: str) -> None:
         artifact_paths([Artifact(path, 1, "0" * 64)], tmp_path)
 
 
-def test_another_file_in_the_way_stays(
-    sandbox: Sandbox, batch: StoredBatch, state: Path, tmp_path: Path
-) -> None:
+def test_other_files_stay(sandbox: Sandbox, batch: StoredBatch, state: Path, tmp_path: Path) -> None:
     (tmp_path / "got").mkdir()
     (tmp_path / "got/model.bin").write_bytes(b"mine")
 

@@ -9,15 +9,8 @@ import pytest
 from sweepledger.verbs.check import write_patch
 
 NAMES = (
-    "plain",
-    "folder/two words",
-    "tab\there",
-    "line\nend",
-    "return\rhere",
-    'quote"d',
-    "back\\slash",
-    "näme",
-)
+    "plain", "folder/two words", "tab\there", "line\nend", "return\rhere", 'quote"d', "back\\slash", "näme",
+)  # fmt: skip
 
 
 def put(root: Path, files: Mapping[str, bytes]) -> None:
@@ -36,19 +29,11 @@ def files_of(root: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        (None, b"1\n2\n"),
-        (None, b"no line end"),
-        (b"1\n2\n", None),
-        (b"no line end", None),
-        (b"1\n2\n3\n", b"1\n3"),
-        (b"1", b"1\n"),
-        (b"", b"1\n"),
-        (b"1\n", b""),
-        (b"-1\n+2\n @@ -1 +1 @@\n", b"--- a\n"),
-        (None, b""),
-        (b"", None),
+        (None, b"1\n2\n"), (None, b"no line end"), (b"1\n2\n", None), (b"no line end", None),
+        (b"1\n2\n3\n", b"1\n3"), (b"1", b"1\n"), (b"", b"1\n"), (b"1\n", b""),
+        (b"-1\n+2\n @@ -1 +1 @@\n", b"--- a\n"), (None, b""), (b"", None),
     ],
-)
+)  # fmt: skip
 def test_git_applies_a_patch(name: str, before: bytes | None, after: bytes | None, tmp_path: Path) -> None:
     old = {"kept": b"as it was\n"} | ({} if before is None else {name: before})
     new = {"kept": b"as it was\n"} | ({} if after is None else {name: after})

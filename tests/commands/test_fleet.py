@@ -225,11 +225,8 @@ def test_a_secret_is_made_once_in_the_cluster_that_reads_it(sandbox: Sandbox) ->
     def places(result: Bootstrapped) -> dict[str | None, list[str]]:
         return {cluster: [one.name for one in group] for cluster, group in result.secrets_by_cluster}
 
-    assert places(central) == {
-        None: ["sweeps-git-read"],
-        "eu": ["sweep-git-write"],
-        "us": ["sweep-git-write"],
-    }
+    expected = {None: ["sweeps-git-read"], "eu": ["sweep-git-write"], "us": ["sweep-git-write"]}
+    assert places(central) == expected
     assert places(beside) == {"eu": ["sweeps-git-read", "sweep-git-write"], "us": ["sweep-git-write"]}
 
 
@@ -316,9 +313,7 @@ def recorded(collection: Collection) -> tuple[str, ...]:
     return tuple(name for commit in collection.collected for name in commit.batches)
 
 
-def test_each_collector_records_what_its_cluster_ran(
-    sandbox: Sandbox, cluster: Cluster, collect: Collect, tmp_path: Path
-) -> None:
+def test_each_collector_has_own(sandbox: Sandbox, cluster: Cluster, collect: Collect, tmp_path: Path) -> None:
     here, there = in_cluster(sandbox, "eu"), in_cluster(sandbox, "us")
     for batch, name in ((here, "eu"), (there, "us")):
         cluster.job(batch.name, ends="Complete")
@@ -335,18 +330,14 @@ def test_each_collector_records_what_its_cluster_ran(
     assert recorded(collect("eu")) == recorded(collect("us")) == ()
 
 
-def test_a_batch_that_another_cluster_runs_is_not_stalled(
-    sandbox: Sandbox, collect: Collect, tmp_path: Path
-) -> None:
+def test_a_batch_of_another_cluster_goes_on(sandbox: Sandbox, collect: Collect, tmp_path: Path) -> None:
     # Its folder exists on the volume, so that of an own batch nothing but the Job would be missing.
     leave(tmp_path / "eu", in_cluster(sandbox, "us"), 0)
 
     assert collect("eu") == Collection()
 
 
-def test_a_cluster_is_given_up_and_its_trials_run_elsewhere_once(
-    sandbox: Sandbox, cluster: Cluster, collect: Collect, tmp_path: Path
-) -> None:
+def test_a_cluster_is_given_up(sandbox: Sandbox, cluster: Cluster, collect: Collect, tmp_path: Path) -> None:
     lost = in_cluster(sandbox, "us")
     cluster.job(lost.name, ends="Complete")
     leave(tmp_path / "us", lost, 0)

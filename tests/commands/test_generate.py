@@ -54,9 +54,7 @@ def test_the_second_run_writes_nothing(sandbox: Sandbox) -> None:
         ("1e3, 2", "1000, 2", "x: 1000 is 1000.0 in peak-b1-"),
     ],
 )
-def test_another_spelling_of_a_value_requests_nothing_and_says_so(
-    sandbox: Sandbox, former: str, later: str, shown: str
-) -> None:
+def test_another_spelling_requests_nothing(sandbox: Sandbox, former: str, later: str, shown: str) -> None:
     sandbox.merged(xs=former)
     sandbox.spec(xs=later)
 
@@ -84,12 +82,8 @@ def test_the_spelling_of_the_spec_is_that_of_the_table(sandbox: Sandbox) -> None
 
     (stored,) = batches.in_work_tree(sandbox.root)
     table = stored.tree["hyperparams.csv"].decode()
-    assert [line.partition(",")[2].rpartition(",")[0] for line in table.splitlines()[1:]] == [
-        '"0.0"',
-        '"1000.0"',
-        '"2"',
-        '"[1.0, 2]"',
-    ]
+    expected = ['"0.0"', '"1000.0"', '"2"', '"[1.0, 2]"']
+    assert [line.partition(",")[2].rpartition(",")[0] for line in table.splitlines()[1:]] == expected
 
 
 def test_an_added_value_makes_a_second_batch_with_only_the_new_trials(sandbox: Sandbox) -> None:
@@ -214,12 +208,7 @@ def test_a_wrong_spec_that_is_named_writes_nothing_of_any_sweep(sandbox: Sandbox
     ],
     ids=["wrong", "without its code", "without trials"],
 )
-def test_a_broken_spec_stops_no_other(
-    broken: str,
-    code: int,
-    message: str,
-    sandbox: Sandbox,
-) -> None:
+def test_a_broken_spec_stops_no_other(broken: str, code: int, message: str, sandbox: Sandbox) -> None:
     sandbox.spec("good")
     path = sandbox.spec("bad")
     text = path.read_text()
@@ -285,9 +274,7 @@ def test_a_limit_of_failures_chooses_the_shape_that_can_count_them(sandbox: Sand
 @pytest.mark.parametrize(
     ("xs", "parallelism", "shape"), [("1, 2", 2, Shape.JOBS), ("1, 2, 3", 2, Shape.INDEXED)]
 )
-def test_the_shape_follows_from_the_number_of_trials(
-    sandbox: Sandbox, xs: str, parallelism: int, shape: Shape
-) -> None:
+def test_the_shape_follows_from_trials(sandbox: Sandbox, xs: str, parallelism: int, shape: Shape) -> None:
     sandbox.spec(xs=xs, parallelism=parallelism)
 
     made = only(generate(sandbox.workspace)).batch

@@ -105,9 +105,7 @@ def test_the_command_commits_the_others_and_fails(merging: Sandbox) -> None:
     assert "sweeps/bad.yaml:1:1" in done.stderr
 
 
-def test_the_overlay_that_a_merge_would_write_is_judged_before(
-    merging: Sandbox, needs_kustomize: None
-) -> None:
+def test_the_overlay_of_a_merge_is_judged_before(merging: Sandbox, needs_kustomize: None) -> None:
     merging.write("sweepledger.yaml", f"{SETTINGS}defaults: {{image: '{IMAGE}'}}\n")
     job = merging.root / "base/trial/v1/job.yaml"
     merging.merged("first")

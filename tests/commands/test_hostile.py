@@ -44,9 +44,7 @@ def test_git_in_a_hook_never_redirects_us_to_the_repository_of_the_hook(sandbox:
     ("file", "old", "new"),
     [("batch.json", '"retries": 0', '"retries": 9'), ("job.yaml", "parallelism: 2", "parallelism: 3")],
 )
-def test_a_forged_batch_is_not_what_the_generator_writes(
-    sandbox: Sandbox, file: str, old: str, new: str
-) -> None:
+def test_a_forged_batch_is_refused(sandbox: Sandbox, file: str, old: str, new: str) -> None:
     sandbox.spec()
     (made,) = generate(sandbox.workspace)
     assert made.batch
@@ -63,9 +61,7 @@ def test_a_forged_batch_is_not_what_the_generator_writes(
 @pytest.mark.parametrize(
     "line", ["- http://127.0.0.1:9/x.yaml", "- ../../../../etc", "- ../../../base/trial/v1?ref=main"]
 )
-def test_a_kustomization_that_reaches_out_is_refused_before_kustomize_starts(
-    sandbox: Sandbox, line: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kustomizations_reach_nothing(sandbox: Sandbox, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name = sandbox.merged()
     path = sandbox.root / "overlays/active" / name / "kustomization.yaml"
     path.write_text(path.read_text().replace("resources:\n", f"resources:\n{line}\n"))
@@ -118,9 +114,7 @@ def test_one_broken_folder_stops_no_other_batch_and_can_be_removed(sandbox: Sand
     assert (sandbox.root / "overlays/archive" / name).is_dir()
 
 
-def test_a_remote_that_fails_for_a_while_stops_no_running_trial(
-    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failing_remote_stops_no_trial(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sweepledger.commands.local.POLL_SECONDS", 0.3)
     path = sandbox.root / "code/train.py"
     path.write_text("import time; time.sleep(1)\n" + path.read_text())
@@ -141,9 +135,7 @@ def test_a_remote_that_fails_for_a_while_stops_no_running_trial(
     assert seen.count(ResultsPushed.__name__) == 1
 
 
-def test_a_refused_batch_is_tried_again_at_the_next_look(
-    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_refused_batch_is_tried_again(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sweepledger.commands.local.POLL_SECONDS", 0.3)
     digest = "b9c32e62b7d1dfcd4c4a0ad5a0cbd5ab0b1c1a0a0a5f8a3a8ec2f4d4c8a1b2c3"
     path = sandbox.spec()
@@ -162,9 +154,7 @@ def test_a_refused_batch_is_tried_again_at_the_next_look(
     assert looks > 3
 
 
-def test_code_is_checked_out_where_its_path_says_even_after_a_rename(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+def test_code_is_checked_out_at_its_path_after_a_rename(sandbox: Sandbox, tmp_path: Path) -> None:
     tree = sandbox.git("rev-parse", "HEAD:code").strip()
     mirror = Mirror(tmp_path / "state", str(sandbox.remote), "main")
     mirror.fetch()
@@ -235,9 +225,7 @@ def test_a_spec_with_the_other_ending_is_told_and_not_passed_over(sandbox: Sandb
 
 
 @pytest.mark.parametrize("place", ["overlays/active", "overlays", "sweeps", "base/trial"])
-def test_nothing_is_read_or_written_through_a_link_of_the_repository(
-    sandbox: Sandbox, tmp_path: Path, place: str
-) -> None:
+def test_nothing_passes_a_link_of_the_repository(sandbox: Sandbox, tmp_path: Path, place: str) -> None:
     sandbox.merged()
     outside = tmp_path / "outside"
     shutil.move(sandbox.root / place, outside)

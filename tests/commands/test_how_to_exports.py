@@ -3,13 +3,13 @@
 import os
 import re
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
 import optuna
 import pytest
 
+from tests.command_line import run_program
 from tests.repository import Sandbox
 
 PAGES = Path(__file__).parents[2] / "docs/how-to"
@@ -27,10 +27,7 @@ def follow(page: str, folder: Path) -> None:
         elif block["kind"] == "console":
             for line in block["text"].splitlines():
                 command = shlex.split(line.removeprefix("$ "))
-                environment = {**os.environ, "PATH": search}
-                done = subprocess.run(
-                    command, cwd=folder, env=environment, check=False, capture_output=True, text=True
-                )
+                done = run_program(*command, cwd=folder, PATH=search)
                 assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
 
 

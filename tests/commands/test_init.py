@@ -1,5 +1,4 @@
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,12 +10,8 @@ from sweepledger.commands.scaffold.init import init
 from sweepledger.errors import GeneratorError, RepositoryError, UsageError
 from sweepledger.formats import yaml
 from sweepledger.structs.settings import Controller, GenerateMode, NextRoundMode
-from tests.command_line import run_sweep
+from tests.command_line import git, run_sweep
 from tests.repository import IMAGE
-
-
-def git(folder: Path, *arguments: str) -> str:
-    return subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.mark.full_suite("whole runs")
@@ -80,9 +75,7 @@ def test_nothing_is_pinned_linked_or_promised_that_does_not_exist(tmp_path: Path
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("controller", ["argocd", "flux", "submit"])
-def test_for_a_cluster_it_is_told_what_comes_first_and_that_makes_it_whole(
-    tmp_path: Path, controller: str
-) -> None:
+def test_the_first_step_for_a_cluster_is_told_and_enough(tmp_path: Path, controller: str) -> None:
     done = run_sweep("cluster", "init", "lab", "--controller", controller, cwd=tmp_path)
     root = tmp_path / "lab"
     refused = run_sweep("generate", cwd=root)
@@ -104,9 +97,7 @@ def commit(root: Path, message: str) -> None:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("generate", ["in-pull-request", "on-merge"])
-def test_an_example_that_nobody_has_generated_yet_stops_no_change_but_its_own(
-    tmp_path: Path, needs_kustomize: None, generate: str
-) -> None:
+def test_a_new_example_stops_no_other_change(tmp_path: Path, needs_kustomize: None, generate: str) -> None:
     run_sweep("cluster", "init", "lab", "--generate", generate, cwd=tmp_path)
     root = tmp_path / "lab"
 
@@ -129,9 +120,7 @@ def test_an_example_that_nobody_has_generated_yet_stops_no_change_but_its_own(
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("controller", ["argocd", "flux", "submit"])
-def test_for_a_cluster_the_image_and_then_the_first_batch_pass_the_check(
-    tmp_path: Path, needs_kustomize: None, controller: str
-) -> None:
+def test_image_and_first_batch_pass_check(tmp_path: Path, needs_kustomize: None, controller: str) -> None:
     run_sweep("cluster", "init", "lab", "--controller", controller, cwd=tmp_path)
     root = tmp_path / "lab"
     settings = root / "sweepledger.yaml"
@@ -164,21 +153,16 @@ def test_every_commented_setting_is_one_that_can_be_set(tmp_path: Path) -> None:
     path = tmp_path / "lab/sweepledger.yaml"
     keys = re.compile(r"^# (?=( {2}[a-z]+:|[a-z]+:))", re.MULTILINE)
     text = keys.sub("", path.read_text()).replace("sha256:…", f"sha256:{'0' * 64}")
-    text = text.replace("tag: v1}", f"tag: v1, digest: sha256:{'0' * 64}}}")
+    text = text.replace("trainer:v1", f"trainer:v1@sha256:{'0' * 64}")
     path.write_text(text)
 
     settings = Workspace.find(tmp_path / "lab").settings
 
-    assert (list(settings.images), list(settings.datasets), list(settings.pools)) == (
-        ["trainer"],
-        ["digits"],
-        ["cpu"],
-    )
+    expected = (["trainer"], ["digits"], ["cpu"])
+    assert (list(settings.images), list(settings.datasets), list(settings.pools)) == expected
 
 
-def test_the_first_commit_is_the_persons_or_the_tools(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_first_commit_has_an_author(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     init(tmp_path / "nobody")
     monkeypatch.setenv("GIT_AUTHOR_NAME", "Ada")
     monkeypatch.setenv("GIT_AUTHOR_EMAIL", "ada@example.org")
@@ -217,9 +201,7 @@ def test_a_repository_is_not_put_into_another_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("existed", [False, True], ids=["new", "empty"])
-def test_nothing_is_left_where_it_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, existed: bool
-) -> None:
+def test_a_failure_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, existed: bool) -> None:
     if existed:
         (tmp_path / "lab").mkdir()
     monkeypatch.setenv("PATH", "")  # no git
@@ -255,9 +237,7 @@ def test_a_label_that_is_none_is_refused(tmp_path: Path, runner: str) -> None:
         init(tmp_path / "lab", runner=runner)
 
 
-def test_the_workflows_of_a_team_are_the_packaged_ones_and_only_who_chose_it_writes_on_merge(
-    tmp_path: Path,
-) -> None:
+def test_workflows_are_the_packaged_ones_and_write_on_merge_by_choice(tmp_path: Path) -> None:
     packaged = Path(templates.__file__).parents[1] / "workflows"
 
     plain = set(init(tmp_path / "plain").files)

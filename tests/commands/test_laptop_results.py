@@ -71,9 +71,7 @@ def set_policy(sandbox: Sandbox, mode: str) -> None:
     sandbox.git("merge", "-q", "--no-edit", "main")
 
 
-def test_a_marked_batch_is_accepted_and_labelled_wherever_it_is_shown(
-    laptop: Sandbox, tmp_path: Path
-) -> None:
+def test_a_marked_batch_is_labelled_wherever_it_is_shown(laptop: Sandbox, tmp_path: Path) -> None:
     workspace = laptop.workspace
     (batch,) = (laptop.root / MARK).read_text().split()
     best, *_ = results.rank_trials(workspace, "peak").rows
@@ -86,10 +84,7 @@ def test_a_marked_batch_is_accepted_and_labelled_wherever_it_is_shown(
     assert trial_details(workspace, best.trial).is_laptop
     assert [
         "on a laptop" in entry.text for entry in sweep_log(workspace, "peak") if entry.kind == "results"
-    ] == [
-        False,
-        True,
-    ]
+    ] == [False, True]
     assert any("laptop" in warning for warning in compare_sweeps(workspace, "peak@b1", "peak@b2").warnings)
     assert {each.sweep: each.laptop for each in status.sweep_statuses(workspace, state=tmp_path)}["peak"] == (
         batch,
@@ -207,9 +202,7 @@ def no_records(laptop: Sandbox) -> None:
     ],
     ids=lambda value: value.__name__ if callable(value) else "",
 )
-def test_forged_results_of_a_laptop_are_refused(
-    laptop: Sandbox, forge: Callable[[Sandbox], None], code: str
-) -> None:
+def test_forged_results_are_refused(laptop: Sandbox, forge: Callable[[Sandbox], None], code: str) -> None:
     forge(laptop)
     if laptop.git("status", "--porcelain"):
         laptop.commit("Forge")

@@ -60,9 +60,7 @@ def records(sandbox: Sandbox, name: str) -> list[Record]:
     return [record for record in records_jsonl.records(content) if isinstance(record, Record)]
 
 
-def test_a_running_trial_is_stopped_by_trials_of_its_own_batch_and_the_decision_can_be_repeated(
-    sandbox: Sandbox,
-) -> None:
+def test_trials_of_its_batch_stop_a_trial_by_a_repeatable_decision(sandbox: Sandbox) -> None:
     name = merged(sandbox)
 
     list(local(Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True)))
@@ -110,17 +108,13 @@ def test_thresholds_come_back_from_git_once_per_digest_and_are_no_part_of_a_reco
         ({"curves": {"time": ((1, 1.0), (2, 2.0))}}, "cannot be repeated"),
     ],
 )
-def test_verify_repeats_the_decision_that_ended_a_trial(
-    changes: dict[str, object], fault: str | None
-) -> None:
+def test_verify_repeats_the_decision_of_an_end(changes: dict[str, object], fault: str | None) -> None:
     found = stop_fault(a_stopped_record(**changes), "loss")
 
     assert found == fault if fault is None or found is None else fault in found
 
 
-def test_rules_are_computed_again_when_a_twentieth_more_trials_have_ended(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+def test_rules_change_when_a_twentieth_more_trials_ended(sandbox: Sandbox, tmp_path: Path) -> None:
     merged(sandbox)
     (batch,) = batches.in_work_tree(sandbox.root)
     rules, commit = LiveRules(sandbox.workspace.repository, tmp_path), sandbox.head()

@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.verbs.cluster.pause import pause_batches as pause
 from sweepledger.verbs.cluster.pause import resume_batches as resume
 from sweepledger.verbs.generate import generate_batches as generate
+from tests.command_line import run_program
 from tests.repository import Sandbox
 from tests.tiers import parameters
 
@@ -68,13 +68,8 @@ def play(sandbox: Sandbox) -> list[ResultsPushed]:
 
 
 def drive(sandbox: Sandbox, moment: str = "never", count: int = 1) -> int:
-    done = subprocess.run(
-        [sys.executable, str(DRIVER), str(sandbox.remote), str(options(sandbox).state), moment, str(count)],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = (str(DRIVER), str(sandbox.remote), str(options(sandbox).state), moment, str(count))
+    done = run_program(sys.executable, *words, cwd=ROOT, PYTHONPATH=str(ROOT))
     assert done.returncode in {0, -9}, done.stderr
     return done.returncode
 
@@ -114,11 +109,8 @@ def test_a_merged_sweep_ends_as_one_results_commit(ready: Sandbox) -> None:
 
     assert collected.commit.batches == (batch,)
     rows = summary(ready)
-    assert [(row["params.x"], row["status"], row["metrics.score"]) for row in rows] == [
-        ("1", "ok", "-0.5"),
-        ("2", "ok", "0.5"),
-        ("3", "ok", "-0.5"),
-    ]
+    expected = [("1", "ok", "-0.5"), ("2", "ok", "0.5"), ("3", "ok", "-0.5")]
+    assert [(row["params.x"], row["status"], row["metrics.score"]) for row in rows] == expected
     assert all(row["ran"] == "process" for row in rows)
     changed = ready.git("show", "--format=", "--name-status", "-M100%", "HEAD").split("\n")
     assert (
@@ -149,26 +141,14 @@ def test_a_second_batch_runs_only_the_new_trials_and_the_summary_holds_both(read
     play(ready)
 
     assert len(starts(ready)) == 4
-    assert [(row["params.x"], row["batch"]) for row in summary(ready)] == [
-        ("1", first),
-        ("2", first),
-        ("3", first),
-        ("4", second),
-    ]
+    expected = [("1", first), ("2", first), ("3", first), ("4", second)]
+    assert [(row["params.x"], row["batch"]) for row in summary(ready)] == expected
 
 
 MOMENTS = [
-    "Fetching",
-    "Fetched",
-    "Built",
-    "JobCreated",
-    "PodStarted",
-    "PodEnded",
-    "Record",
-    "JobFinished",
-    "ResultsPushed",
-    "JobPruned",
-]
+    "Fetching", "Fetched", "Built", "JobCreated", "PodStarted", "PodEnded", "Record", "JobFinished",
+    "ResultsPushed", "JobPruned",
+]  # fmt: skip
 SHORTLY = ("Record", "ResultsPushed")
 """One moment during and one after the trials; the full suite tries the others."""
 
@@ -203,11 +183,8 @@ def test_bad_hyperparameters_are_rows_not_gaps(sandbox: Sandbox) -> None:
 
     play(sandbox)
 
-    assert [(row["status"], row["reason"].strip('"')) for row in summary(sandbox)] == [
-        ("diverged", "bad-hyperparameters"),
-        ("failed", "exit-7"),
-        ("ok", ""),
-    ]
+    expected = [("diverged", "bad-hyperparameters"), ("failed", "exit-7"), ("ok", "")]
+    assert [(row["status"], row["reason"].strip('"')) for row in summary(sandbox)] == expected
 
 
 @pytest.mark.full_suite("whole runs")

@@ -17,9 +17,7 @@ def played(sandbox: Sandbox) -> list[ResultsPushed | RoundPushed]:
 
 
 @pytest.mark.full_suite("whole searches")
-def test_from_one_merged_spec_every_round_runs_and_is_recorded_by_one_commit_with_no_hand_between(
-    sandbox: Sandbox,
-) -> None:
+def test_a_merged_spec_runs_every_round_and_each_is_recorded_once(sandbox: Sandbox) -> None:
     begun(sandbox, size=2, rounds=3)
     before = int(sandbox.git("rev-list", "--count", "HEAD"))
 

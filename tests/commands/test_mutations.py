@@ -24,9 +24,7 @@ SHORT = 10
         pytest.param(True, id="squashed", marks=pytest.mark.full_suite("more edits")),
     ],
 )
-def test_every_later_edit_is_found_by_row_and_column(
-    sandbox: Sandbox, tmp_path: Path, *, squashed: bool
-) -> None:
+def test_every_edit_has_row_and_column(sandbox: Sandbox, tmp_path: Path, *, squashed: bool) -> None:
     output = sandbox.head()
     recorded(sandbox, tmp_path / "volume", "1, 2")
     recorded(sandbox, tmp_path / "volume", "1, 2, 3")
@@ -51,9 +49,7 @@ def test_every_later_edit_is_found_by_row_and_column(
 @pytest.mark.sampled(1)
 @pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="skipped: ssh-keygen not found")
 @pytest.mark.parametrize("how", ["follow-up", "rewrite"])
-def test_results_that_were_worked_out_from_forged_records_are_signed_by_nobody(
-    sandbox: Sandbox, tmp_path: Path, how: str
-) -> None:
+def test_results_of_forged_records_are_never_signed(sandbox: Sandbox, tmp_path: Path, how: str) -> None:
     listed = key(tmp_path, "listed")
     sandbox.write("sweepledger.yaml", f"version: 1\nsigners: ['{line(listed)}']\n")
     sandbox.publish("List a key")

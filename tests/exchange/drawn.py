@@ -13,8 +13,7 @@ from tests.written_specs import a_spec, parsed
 
 NAMES = ("alpha", "beta", "gamma")
 NUMBERS = st.one_of(
-    st.integers(-1000, 1000),
-    st.floats(-1e6, 1e6, allow_nan=False).map(lambda number: float(f"{number:.6g}")),
+    st.integers(-1000, 1000), st.floats(-1e6, 1e6, allow_nan=False).map(lambda number: float(f"{number:.6g}"))
 )
 TEXTS = st.text("abcxyz019.-_/ ", min_size=1, max_size=8).filter(lambda text: text == text.strip())
 SCALARS = st.one_of(NUMBERS, TEXTS, st.booleans())

@@ -56,3 +56,7 @@ def a_list(rows: Assignments) -> ConfigurationList:
 
 def whats(losses: Sequence[Loss]) -> list[str]:
     return [loss.part for loss in losses]
+
+
+def loss_reasons(imported: Imported) -> dict[str, str]:
+    return {loss.part: loss.reason for loss in imported.losses}

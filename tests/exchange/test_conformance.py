@@ -36,11 +36,8 @@ def test_a_file_becomes_the_sweep_that_it_means(name: str) -> None:
     block = sweep.design
     assert str(block.method) == example.method
     assert {parameter.name: parameter.domain for parameter in block.space.parameters} == example.domains
-    assert (str(sweep.metric.goal), sweep.metric.name, sweep.command) == (
-        example.goal,
-        example.metric,
-        example.command,
-    )
+    expected = (example.goal, example.metric, example.command)
+    assert (str(sweep.metric.goal), sweep.metric.name, sweep.command) == expected
     assert example.reported <= set(whats(imported.losses))
     if sweep.search is None:
         assert assignments_of(sweep)
@@ -48,15 +45,9 @@ def test_a_file_becomes_the_sweep_that_it_means(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "cap", "seed", "parallelism"),
-    [
-        ("optimization-job", 8, 3, 2),
-        ("ray", 8, 0, 2),
-        ("optuna", 8, 0, 1),
-    ],
+    [("optimization-job", 8, 3, 2), ("ray", 8, 0, 2), ("optuna", 8, 0, 1)],
 )
-def test_number_of_trials_seed_and_parallelism_are_kept(
-    name: str, cap: int, seed: int, parallelism: int
-) -> None:
+def test_trials_seed_and_parallelism_are_kept(name: str, cap: int, seed: int, parallelism: int) -> None:
     sweep = sweep_of(read(name))
 
     block = sweep.design
@@ -259,9 +250,7 @@ def test_functions_may_be_imported_under_any_name(code: bytes) -> None:
     ],
     ids=["space alone", "run", "tuner", "imported tuner", "run of another library"],
 )
-def test_a_file_without_a_number_of_trials_is_told_what_was_written(
-    run: bytes, cap: int, reported: str
-) -> None:
+def test_a_file_without_a_number_of_trials_gets_that_of_the_spec(run: bytes, cap: int, reported: str) -> None:
     imported = read("ray", b"space = {'a': tune.uniform(0, 1)}\n" + run)
 
     assert imported.spec["run_cap"] == cap
@@ -435,8 +424,6 @@ def test_a_distribution_that_an_optimization_job_cannot_have_is_refused() -> Non
     ],
     ids=["choices", "text"],
 )
-def test_what_the_api_server_would_not_take_of_an_optimization_job_is_refused(
-    parameters: dict[str, Any], words: str
-) -> None:
+def test_an_optimization_job_with_wrong_values_is_refused(parameters: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         written(good(method="grid", parameters=parameters))

@@ -42,9 +42,7 @@ def csv_text(rows: list[dict[str, Value]]) -> str:
 
 
 @given(ROWS)
-def test_what_is_written_is_read_back_as_the_same_values_by_a_specs_own_file(
-    rows: list[dict[str, Value]],
-) -> None:
+def test_written_rows_are_read_back_as_the_same_values(rows: list[dict[str, Value]]) -> None:
     assume(all(len(row) > 0 for row in rows))
 
     table = read_configurations(csv_text(rows).encode(), "table.csv")
@@ -139,9 +137,7 @@ def test_a_table_too_large_for_a_spec_is_named_by_it() -> None:
     ],
     ids=["empty", "header", "semicolons", "twice", "name", "short", "long", "quote", "open"],
 )
-def test_what_is_no_table_of_assignments_is_refused_with_its_line(
-    text: str, message: str, line: int | None
-) -> None:
+def test_what_is_no_table_is_refused_with_its_line(text: str, message: str, line: int | None) -> None:
     with pytest.raises(ForeignError) as refused:
         read(text)
 

@@ -53,63 +53,36 @@ def values(cell: str, domain: dict[str, Any]) -> list[Any]:
         ("2e-15", {"values": [1e-15, 1.0]}, 2e-15),
     ],
 )
-def test_numbers_with_the_noise_of_binary_sums_are_those_of_the_space(
-    cell: str, domain: dict[str, Any], value: Any
-) -> None:
+def test_numbers_with_binary_noise_are_of_the_space(cell: str, domain: dict[str, Any], value: Any) -> None:
     assert values(cell, domain) == [value]
 
 
 @pytest.mark.parametrize(
     ("cell", "listed", "found"),
     [
-        ("", ["adam", None], [None]),
-        ("", ["adam", ""], [""]),
-        ("", ["adam", "", None], []),
-        ('""', ["adam", "", None], [""]),
-        ("", ["adam", "sgd"], []),
-        ("None", [0.1, None], [None]),
-        ("null", [0.1, None], [None]),
-        ("null", [None, "null"], [None]),
-        ('"null"', [None, "null"], ["null"]),
-        ("None", ["None", "adam"], ["None"]),
-        ("NULL", ["adam", None], [None]),
-        ("NaN", ["NaN", "b"], ["NaN"]),
-        ("1", [1, "1"], [1]),
-        ('"1"', [1, "1"], ["1"]),
-        ('"1"', [1, 2], [1]),
-        ("True", [True, 1], [True]),
-        ("true", [True, "true"], [True]),
-        ("1e-3", ["1e-3", "1e-4"], ["1e-3"]),
-        ('"[1, 2]"', [[1, 2], [3]], [(1, 2)]),
-        ('"[1.0,2]"', [[1, 2], [3]], [(1, 2)]),
-        ('"[1,2]"', [[1, 2], "[1,2]"], [(1, 2)]),
-        ('"""[1,2]"""', [[1, 2], "[1,2]"], ["[1,2]"]),
-        ('"[1,2]"', ["[1,2]", "a"], ["[1,2]"]),
-        ('"(3, 5)"', [[3, 5], [4, 6]], [(3, 5)]),
-        ('"(3, 5)"', ["(3, 5)", "(4, 6)"], ["(3, 5)"]),
-        ('"(1,)"', [[1], [3, 4]], [(1,)]),
+        ("", ["adam", None], [None]), ("", ["adam", ""], [""]), ("", ["adam", "", None], []),
+        ('""', ["adam", "", None], [""]), ("", ["adam", "sgd"], []), ("None", [0.1, None], [None]),
+        ("null", [0.1, None], [None]), ("null", [None, "null"], [None]), ('"null"', [None, "null"], ["null"]),
+        ("None", ["None", "adam"], ["None"]), ("NULL", ["adam", None], [None]),
+        ("NaN", ["NaN", "b"], ["NaN"]), ("1", [1, "1"], [1]), ('"1"', [1, "1"], ["1"]), ('"1"', [1, 2], [1]),
+        ("True", [True, 1], [True]), ("true", [True, "true"], [True]), ("1e-3", ["1e-3", "1e-4"], ["1e-3"]),
+        ('"[1, 2]"', [[1, 2], [3]], [(1, 2)]), ('"[1.0,2]"', [[1, 2], [3]], [(1, 2)]),
+        ('"[1,2]"', [[1, 2], "[1,2]"], [(1, 2)]), ('"""[1,2]"""', [[1, 2], "[1,2]"], ["[1,2]"]),
+        ('"[1,2]"', ["[1,2]", "a"], ["[1,2]"]), ('"(3, 5)"', [[3, 5], [4, 6]], [(3, 5)]),
+        ('"(3, 5)"', ["(3, 5)", "(4, 6)"], ["(3, 5)"]), ('"(1,)"', [[1], [3, 4]], [(1,)]),
         ('"[True, None]"', [[True, None], [1]], [(True, None)]),
         ('"[true,null]"', [[True, None], [1]], [(True, None)]),
-        ('"[""a"",""b""]"', [["a", "b"], ["c"]], [("a", "b")]),
-        ("[]", [[], [1]], [()]),
-        ("\"['a', None]\"", [["a", None], ["b"]], [("a", None)]),
-        ('"a\nb"', ["a\nb", "c"], ["a\nb"]),
+        ('"[""a"",""b""]"', [["a", "b"], ["c"]], [("a", "b")]), ("[]", [[], [1]], [()]),
+        ("\"['a', None]\"", [["a", None], ["b"]], [("a", None)]), ('"a\nb"', ["a\nb", "c"], ["a\nb"]),
     ],
-)
-def test_a_cell_stands_for_the_listed_value_that_it_can_be(
-    cell: str, listed: list[Any], found: list[Any]
-) -> None:
+)  # fmt: skip
+def test_a_cell_stands_for_a_listed_value(cell: str, listed: list[Any], found: list[Any]) -> None:
     assert list(map(repr, values(cell, {"values": listed}))) == list(map(repr, found))
 
 
 @pytest.mark.parametrize(("parent", "found"), [("b", [None]), ("c", [])])
-def test_an_empty_cell_of_a_conditional_parameter_is_null_only_where_it_exists(
-    parent: str, found: list[Any]
-) -> None:
-    sweep = a_search(
-        a={"values": ["k", None], "when": {"kind": "b"}},
-        kind={"values": ["b", "c"]},
-    )
+def test_an_empty_cell_is_null_only_where_its_parameter_exists(parent: str, found: list[Any]) -> None:
+    sweep = a_search(a={"values": ["k", None], "when": {"kind": "b"}}, kind={"values": ["b", "c"]})
 
     (trial,) = read(f"x,a,kind,score\n0.5,,{parent},1\n", sweep)
 
@@ -144,9 +117,7 @@ def test_null_of_json_lines_is_null() -> None:
         ("value", "0.5", Status.OK),
     ],
 )
-def test_a_metric_that_is_not_finite_has_diverged_whatever_its_column_is_called(
-    header: str, number: str, status: Status
-) -> None:
+def test_a_metric_that_is_not_finite_has_diverged(header: str, number: str, status: Status) -> None:
     (trial,) = read(f"params_x,{header}\n0.5,{number}\n", a_search())
 
     assert trial.status is status

@@ -38,9 +38,7 @@ def test_a_sweep_that_is_wrong_is_not_exported(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize("foreign", ["hydra", "csv", "jsonl", "nvidia"])
-def test_a_search_by_rounds_goes_to_tools_that_search_by_themselves_only(
-    foreign: str, sandbox: Sandbox
-) -> None:
+def test_a_search_by_rounds_goes_only_to_tools_that_search(foreign: str, sandbox: Sandbox) -> None:
     sandbox.spec()
     text = (sandbox.root / "sweeps/peak.yaml").read_text()
     searched = text.replace("method: grid", "method: tpe\nseed: 1\nrounds: {size: 2, max: 2}")

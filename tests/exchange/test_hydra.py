@@ -9,9 +9,7 @@ import yaml
 
 from sweepledger.exchange import hydra
 from sweepledger.exchange.conversion import Imported
-from sweepledger.exchange.spec_text import spec_text
 from sweepledger.formats.foreign_yaml import ForeignError
-from sweepledger.search import Expansion, explore
 from sweepledger.structs.domain import (
     Choice,
     Constant,
@@ -24,12 +22,11 @@ from sweepledger.structs.domain import (
     Uniform,
 )
 from sweepledger.structs.search_block import GridSearch, RandomSearch
-from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value
 from tests.command_line import run_sweep
+from tests.exchange.imported import assignments_of, loss_reasons, sweep_of
 from tests.repository import Sandbox
-from tests.written_specs import parse_sweep
 
 parsers = pytest.importorskip("hydra.core.override_parser.overrides_parser")
 basic = pytest.importorskip("hydra._internal.core_plugins.basic_sweeper")
@@ -41,27 +38,9 @@ def read(params: object, **sweeper: Any) -> Imported:
     return hydra.read(yaml.safe_dump(data, sort_keys=False).encode(), name="multirun")
 
 
-def parsed(text: str, name: str = "multirun") -> Sweep:
-    sweep = parse_sweep(text.encode(), f"sweeps/{name}.yaml", Settings())
-    assert isinstance(sweep, Sweep), "\n".join(map(str, sweep))
-    return sweep
-
-
-def brought(imported: Imported) -> Sweep:
-    return parsed(spec_text(imported, "a test"))
-
-
-def loss_reasons(imported: Imported) -> dict[str, str]:
-    return {loss.part: loss.reason for loss in imported.losses}
-
-
 def arguments(sweep: Sweep) -> list[list[str]]:
     """Give each trial's overrides as its command line has them."""
-    expansion = explore(sweep)
-    assert isinstance(expansion, Expansion)
-    return [
-        [f"{name}={plain(value)}" for name, value in values.items()] for values in expansion.configurations
-    ]
+    return [[f"{name}={plain(value)}" for name, value in row.items()] for row in assignments_of(sweep)]
 
 
 def plain(value: Value) -> Value:
@@ -101,7 +80,7 @@ GRIDS: dict[str, dict[str, Any]] = {
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("case", GRIDS)
 def test_a_grid_gives_the_program_what_hydra_would_give_it(case: str) -> None:
-    sweep = brought(read(GRIDS[case]))
+    sweep = sweep_of(read(GRIDS[case]))
 
     assert isinstance(sweep.design, GridSearch)
     assert meant(arguments(sweep)) == meant(jobs([f"{key}={value}" for key, value in GRIDS[case].items()]))
@@ -110,11 +89,9 @@ def test_a_grid_gives_the_program_what_hydra_would_give_it(case: str) -> None:
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("case", GRIDS)
 def test_a_grid_that_came_from_hydra_goes_back_as_the_same(case: str) -> None:
-    sweep = brought(read(GRIDS[case]))
-    expansion = explore(sweep)
-    assert isinstance(expansion, Expansion)
+    sweep = sweep_of(read(GRIDS[case]))
 
-    params = yaml.safe_load(hydra.write(sweep, expansion.configurations).text)["hydra"]["sweeper"]["params"]
+    params = yaml.safe_load(hydra.write(sweep, assignments_of(sweep)).text)["hydra"]["sweeper"]["params"]
 
     assert meant(jobs([f"{key}={value}" for key, value in params.items()])) == meant(arguments(sweep))
 
@@ -138,7 +115,7 @@ def test_intervals_become_distributions(text: str) -> None:
     sampler = {"_target_": "optuna.samplers.TPESampler", "seed": 7}
 
     imported = read({"x": text, "y": "interval(0,1)"}, n_trials=9, direction="maximize", sampler=sampler)
-    sweep = brought(imported)
+    sweep = sweep_of(imported)
     search = sweep.search
 
     assert search
@@ -168,7 +145,7 @@ def test_a_grid_sampler_counts_steps_and_ends_at_the_last(written: str, values: 
         + "}}}"
     )
 
-    block = brought(imported).design
+    block = sweep_of(imported).design
     assert isinstance(block, RandomSearch)
     assert (block.cap, block.space.parameters[0].domain) == (3, Choice(values))
     assert "hydra.sweeper: GridSampler" not in loss_reasons(imported)
@@ -199,7 +176,7 @@ def test_a_sampler_is_the_method_of_its_name(sampler: str, method: str, jobs: in
 
     imported = read(params, n_trials=9, sampler=document, n_jobs=jobs)
 
-    assert brought(imported).design
+    assert sweep_of(imported).design
     assert [imported.spec[key] for key in ("method", "seed", "run_cap")] == [method, 7, 9]
     if method not in {"sobol", "random"}:
         assert imported.spec["rounds"] == {"size": jobs or 4}
@@ -217,7 +194,7 @@ def test_cma_es_with_one_number_is_tpe_and_the_report_says_why() -> None:
 def test_several_directions_are_several_metrics() -> None:
     imported = read({"x": "interval(0,1)"}, n_trials=9, direction=["minimize", "maximize"])
 
-    sweep = brought(imported)
+    sweep = sweep_of(imported)
     assert [(each.name, each.goal) for each in (sweep.metric, *sweep.other_metrics)] == [
         ("objective_1", "minimize"), ("objective_2", "maximize"),
     ]  # fmt: skip
@@ -231,13 +208,13 @@ def config(text: str) -> Imported:
 def test_a_metric_that_the_file_names_is_the_metric() -> None:
     imported = config("{optimized_metric: val/acc best, hydra: {sweeper: {params: {x: '1,2'}}}}")
 
-    assert brought(imported).metric.name == "val/acc_best"
+    assert sweep_of(imported).metric.name == "val/acc_best"
     assert "metric: val/acc best" in loss_reasons(imported)
     assert "print a line `val/acc_best=NUMBER`" in loss_reasons(imported)["metric"]
 
 
 def test_a_config_group_beside_its_values_is_renamed_and_passed_as_before() -> None:
-    sweep = brought(read({"model": "a,b", "model.width": "1,2"}))
+    sweep = sweep_of(read({"model": "a,b", "model.width": "1,2"}))
 
     assert sweep.columns == ("model_choice", "model.width")
     assert sweep.command[-2:] == (
@@ -304,7 +281,7 @@ def test_a_space_of_mappings_is_read(
 ) -> None:
     imported = config(text)
 
-    sweep = brought(imported)
+    sweep = sweep_of(imported)
     search = sweep.search
     assert search
     assert {parameter.name: parameter.domain for parameter in search.space.parameters} == domains
@@ -336,7 +313,7 @@ def test_a_space_of_mappings_that_is_malformed_is_refused_with_its_place(text: s
 def test_names_that_only_hydra_knows_stand_in_the_command() -> None:
     params = {"+model.lr": "1,2", "db@src": "a,b", "~old": None, "+fixed": 3, "model/opt": "adam,sgd"}
 
-    sweep = brought(read(params))
+    sweep = sweep_of(read(params))
 
     assert sweep.columns == ("model.lr", "db.src", "model.opt")
     assert sweep.command[4:] == (
@@ -378,7 +355,7 @@ def test_the_sweeps_of_a_command_line_are_found_where_hydra_notes_them() -> None
 def test_what_is_said_otherwise_is_named(params: dict[str, Any], sweeper: dict[str, Any], what: str) -> None:
     imported = read(params, **sweeper)
 
-    brought(imported)
+    sweep_of(imported)
     assert what in loss_reasons(imported)
 
 

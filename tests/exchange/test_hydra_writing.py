@@ -1,7 +1,6 @@
 """Sweeps that go out to Hydra: Hydra's own parser and sweeper say what they would run."""
 
 import json
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,19 +11,26 @@ import yaml
 
 from sweepledger.exchange import hydra
 from sweepledger.exchange.conversion import Exported
-from sweepledger.search import Expansion, explore
 from sweepledger.structs.domain import Choice, IntUniform
 from sweepledger.structs.search_block import RandomSearch
+from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value
-from tests.exchange.test_hydra import PARSER, brought, jobs, meant, parsed, read
+from tests.command_line import run_program
+from tests.exchange.imported import assignments_of, sweep_of
+from tests.exchange.test_hydra import PARSER, jobs, meant, read
+from tests.written_specs import parse_sweep
+
+
+def parsed(text: str) -> Sweep:
+    sweep = parse_sweep(text.encode(), "sweeps/multirun.yaml", Settings())
+    assert isinstance(sweep, Sweep), "\n".join(map(str, sweep))
+    return sweep
 
 
 def sent(text: str) -> tuple[dict[str, str], Exported]:
     sweep = parsed(text)
-    expansion = explore(sweep)
-    assert isinstance(expansion, Expansion), expansion
-    exported = hydra.write(sweep, expansion.configurations)
+    exported = hydra.write(sweep, assignments_of(sweep))
     return yaml.safe_load(exported.text)["hydra"]["sweeper"]["params"], exported
 
 
@@ -59,17 +65,15 @@ parameters:
 
 def test_a_drawn_sweep_goes_out_for_the_sweeper_that_knows_intervals() -> None:
     sweep = parsed(DRAWN)
-    expansion = explore(sweep)
-    assert isinstance(expansion, Expansion)
 
-    exported = hydra.write(sweep, expansion.configurations)
+    exported = hydra.write(sweep, assignments_of(sweep))
     data = yaml.safe_load(exported.text)
 
     sweeper = data["hydra"]["sweeper"]
     assert {"override hydra/sweeper": "optuna"} in data["defaults"]
     assert (sweeper["n_trials"], sweeper["direction"], sweeper["sampler"]) == (8, "maximize", {"seed": 3})
     for key in ("lr", "width", "drop"):
-        again = brought(read({key: sweeper["params"][key], "z": "interval(0,1)"}))
+        again = sweep_of(read({key: sweeper["params"][key], "z": "interval(0,1)"}))
         assert again.design.space[key].domain == sweep.design.space[key].domain
     whats = {loss.part for loss in exported.losses}
     assert {"seed", "method: sobol", "parameters.noise", "parameters.act", "metric: loss"} <= whats
@@ -79,7 +83,7 @@ def test_integers_that_are_drawn_keep_both_ends_and_come_back_as_integers() -> N
     params, _ = sent(spec_of("{k: {min: 2, max: 5}}", "seed: 1", "run_cap: 4", method="random"))
 
     swept = PARSER.parse_override(f"k={params['k']}").value()
-    block = brought(read(params, n_trials=2, sampler={"_target_": "optuna.samplers.RandomSampler"})).design
+    block = sweep_of(read(params, n_trials=2, sampler={"_target_": "optuna.samplers.RandomSampler"})).design
 
     assert (repr(swept.start), repr(swept.end)) == ("2", "5")
     assert isinstance(block, RandomSearch)
@@ -121,9 +125,7 @@ def test_derived_values_do_not_count_as_combinations(parameters: str, more: str)
         ("{a: {min: 1, max: 50}, b: {min: 1, max: 2}}", "constraints: [a == 1]", 100, 2),
     ],
 )
-def test_what_hydra_would_run_instead_is_counted_as_hydra_counts(
-    parameters: str, more: str, size: int, trials: int
-) -> None:
+def test_the_trials_of_hydra_are_counted(parameters: str, more: str, size: int, trials: int) -> None:
     params, exported = sent(spec_of(parameters, more))
 
     assert len(run(params)) == size
@@ -150,19 +152,11 @@ TYPES: dict[str, list[Any]] = {
     "[sgd, adam, '']": ["sgd", "adam", ""],
     "[true, 'true', '1', null]": [True, "true", "1", None],
     "['null', 1.5, '1.5', 'a,b', \"it's\", '[1]', '{a: 1}', 'range(3)', \"'1'\"]": [
-        "null",
-        1.5,
-        "1.5",
-        "a,b",
-        "it's",
-        "[1]",
-        "{a: 1}",
-        "range(3)",
-        "'1'",
+        "null", 1.5, "1.5", "a,b", "it's", "[1]", "{a: 1}", "range(3)", "'1'",
     ],
     "[[a, ''], [1, 'true']]": [["a", ""], [1, "true"]],
     "['']": [""],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("text", TYPES)
@@ -207,11 +201,9 @@ def test_keys_of_hydra_go_out_as_they_came_in() -> None:
         "+fixed": 3,
         "~old": "4",
     }
-    sweep = brought(read(came))
-    expansion = explore(sweep)
-    assert isinstance(expansion, Expansion)
+    sweep = sweep_of(read(came))
 
-    exported = hydra.write(sweep, expansion.configurations)
+    exported = hydra.write(sweep, assignments_of(sweep))
     went = yaml.safe_load(exported.text)["hydra"]["sweeper"]["params"]
 
     assert went == {**came, "+fixed": "3"}
@@ -219,11 +211,9 @@ def test_keys_of_hydra_go_out_as_they_came_in() -> None:
 
 
 def test_a_key_that_is_deleted_has_no_place_in_params_and_is_named() -> None:
-    sweep = brought(read({"x": "1,2", "~old": None}))
-    expansion = explore(sweep)
-    assert isinstance(expansion, Expansion)
+    sweep = sweep_of(read({"x": "1,2", "~old": None}))
 
-    exported = hydra.write(sweep, expansion.configurations)
+    exported = hydra.write(sweep, assignments_of(sweep))
 
     assert "'~old'" in whys(exported)["command: ~old"]
 
@@ -234,11 +224,9 @@ MIXED = {"null": "null,1", "quoted": "'1',2", "mapping": "{x:1},2", "letters": "
 @pytest.mark.parametrize("case", MIXED)
 def test_values_of_several_types_survive_the_environment_and_the_way_back(case: str) -> None:
     came = {"+x": MIXED[case], "y": "1,2"}
-    sweep = brought(read(came))
-    expansion = explore(sweep)
-    assert isinstance(expansion, Expansion)
+    sweep = sweep_of(read(came))
 
-    went = yaml.safe_load(hydra.write(sweep, expansion.configurations).text)["hydra"]["sweeper"]["params"]
+    went = yaml.safe_load(hydra.write(sweep, assignments_of(sweep)).text)["hydra"]["sweeper"]["params"]
 
     assert meant(run(went)) == meant(run(came))
     assert meant([[f"+x={handed(sweep, each)}"] for each in values(sweep)]) == meant(run({"+x": came["+x"]}))
@@ -270,15 +258,11 @@ main()
 
 
 def test_hydra_runs_what_came_from_it_and_went_back(tmp_path: Path) -> None:
-    sweep = brought(read({"lr": "0.5,0.25", "+tag": "choice(a,'b c')"}))
-    expansion = explore(sweep)
-    assert isinstance(expansion, Expansion)
+    sweep = sweep_of(read({"lr": "0.5,0.25", "+tag": "choice(a,'b c')"}))
     (tmp_path / "app.py").write_text(APP)
-    (tmp_path / "config.yaml").write_text("lr: 0.1\n" + hydra.write(sweep, expansion.configurations).text)
+    (tmp_path / "config.yaml").write_text("lr: 0.1\n" + hydra.write(sweep, assignments_of(sweep)).text)
 
-    done = subprocess.run(
-        [sys.executable, "app.py"], cwd=tmp_path, check=False, capture_output=True, text=True
-    )
+    done = run_program(sys.executable, "app.py", cwd=tmp_path)
 
     assert done.returncode == 0, done.stderr
     lines = [line for line in done.stdout.splitlines() if line.startswith("got")]

@@ -91,9 +91,7 @@ def test_machines_get_the_spec_and_the_losses_in_one_object(tmp_path: Path) -> N
         ("name: '99'", "1.yaml", None, "imported"),
     ],
 )
-def test_a_sweep_is_called_as_a_person_says_or_the_file_or_the_files_name(
-    own: str, shown: str, name: str | None, expected: str, tmp_path: Path
-) -> None:
+def test_a_sweep_has_a_name(own: str, shown: str, name: str | None, expected: str, tmp_path: Path) -> None:
     spec = import_spec("wandb", a_source(f"{WANDB}{own}\n", shown), folder=tmp_path, name=name)
 
     assert f"\nname: {expected}\n" in spec.text
@@ -134,9 +132,7 @@ def test_a_spec_that_our_rules_refuse_is_given_all_the_same(tmp_path: Path) -> N
     ],
     ids=["kind", "template", "document", "list", "empty", "repeated", "infinite", "other", "several", "none"],
 )
-def test_a_refusal_says_what_to_do_with_this_file(
-    format_name: str, content: str, remedy: str, tmp_path: Path
-) -> None:
+def test_a_refusal_has_a_remedy(format_name: str, content: str, remedy: str, tmp_path: Path) -> None:
     with pytest.raises(SpecError) as refused:
         import_spec(format_name, a_source(content), folder=tmp_path)
 
@@ -257,9 +253,7 @@ def test_nothing_is_imported_into_gits_own_folder_or_through_a_link(sandbox: San
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), 1 << 20_000], ids=["nan", "inf", "huge"])
-def test_a_number_that_no_spec_can_hold_ends_in_a_sentence(
-    number: float, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_number_out_of_reach(number: float, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def read(content: bytes, *, name: str) -> Imported:
         return Imported({"name": name, "x": number}, ())
 

@@ -95,23 +95,11 @@ def test_more_lines_than_a_spec_can_hold_are_refused_with_the_way_out() -> None:
         (b'{"a": ' + b"1" * 5_000 + b"}", "limit", 1),
     ],
     ids=[
-        "empty",
-        "list",
-        "broken",
-        "nan",
-        "infinite",
-        "twice",
-        "surrogate",
-        "name",
-        "flat-twice",
-        "bytes",
-        "deep",
-        "digits",
+        "empty", "list", "broken", "nan", "infinite", "twice", "surrogate", "name", "flat-twice", "bytes",
+        "deep", "digits",
     ],
-)
-def test_what_is_no_assignment_is_refused_with_its_place(
-    content: bytes, message: str, line: int | None
-) -> None:
+)  # fmt: skip
+def test_what_is_no_assignment_is_refused(content: bytes, message: str, line: int | None) -> None:
     with pytest.raises(ForeignError) as refused:
         jsonl.read(content, name="lines")
 

@@ -135,9 +135,7 @@ def test_the_random_experiments_report_names_all_that_stays_behind() -> None:
         ("minimize", "max", Reduce.MAX),
     ],
 )
-def test_what_katib_takes_of_many_values_is_what_counts_here(
-    goal: str, strategy: str | None, reduce: Reduce
-) -> None:
+def test_the_value_that_katib_takes_counts(goal: str, strategy: str | None, reduce: Reduce) -> None:
     messages = [] if strategy is None else [{"name": "loss", "value": strategy}]
     objective = {"type": goal, "objectiveMetricName": "loss", "metricStrategies": messages}
 
@@ -192,16 +190,9 @@ def test_a_v1beta1_trial_becomes_command_and_run() -> None:
     imported = read("random-v1beta1")
 
     assert imported.spec["command"] == [
-        "${env}",
-        "DATA=/data",
-        "python3",
-        "/src/mnist.py",
-        "--lr=${envvar:SWEEP_PARAM_LR}",
-        "--data=/data",
-        "--units",
-        "${envvar:SWEEP_PARAM_UNITS}",
-        "--run=${envvar:SWEEP_TRIAL_ID}",
-    ]
+        "${env}", "DATA=/data", "python3", "/src/mnist.py", "--lr=${envvar:SWEEP_PARAM_LR}", "--data=/data",
+        "--units", "${envvar:SWEEP_PARAM_UNITS}", "--run=${envvar:SWEEP_TRIAL_ID}",
+    ]  # fmt: skip
     assert imported.spec["run"] == {
         "parallelism": 4,
         "code": {"path": "code"},
@@ -297,9 +288,7 @@ def test_a_grid_that_katib_would_leave_half_done_takes_as_many_trials_shuffled()
         ("random", "categorical", {"list": ["only"]}, {"value": "only"}),
     ],
 )  # fmt: skip
-def test_texts_become_the_numbers_that_they_say(
-    algorithm: str, kind: str, space: dict[str, Any], expected: dict[str, Any]
-) -> None:
+def test_texts_as_numbers(algorithm: str, kind: str, space: dict[str, Any], expected: dict[str, Any]) -> None:
     assert domain(algorithm, kind, **space) == expected
 
 
@@ -374,9 +363,7 @@ TRAINER = {"image": IMAGE, "command": ["python", "t.py"], "args": ["--p=${trialP
     ],
     ids=["pytorch", "tf", "mpi", "jobset", "trainjob"],
 )  # fmt: skip
-def test_a_kind_with_several_pods_becomes_the_shape_of_that_kind(
-    kind: str, spec: dict[str, Any], shape: Shape, nodes: int, processes: int
-) -> None:
+def test_kinds_are_shapes(kind: str, spec: dict[str, Any], shape: Shape, nodes: int, processes: int) -> None:
     run = sweep_of(imported := a_trial(kind, spec)).run
 
     assert (run.shape, run.nodes, run.processes, run.image) == (shape, nodes, processes, IMAGE)
@@ -466,9 +453,7 @@ def test_the_number_of_failed_trials_that_ends_an_experiment_ends_a_batch() -> N
         *("default filter", "tensorboard", "prometheus", "push"),
     ],
 )  # fmt: skip
-def test_a_collector_is_the_source_and_format_of_the_metric_or_is_reported(
-    collector: dict[str, Any], keys: dict[str, Any], lost: str | None
-) -> None:
+def test_a_collector_is_a_source(collector: dict[str, Any], keys: dict[str, Any], lost: str | None) -> None:
     container = {"name": "main", "command": ["python", "t.py", "--log=/m.log", "--p=${trialParameters.p}"]}
     pod = {"spec": {"containers": [container]}}
     imported = a_trial("Job", {"template": pod}, metricsCollectorSpec=collector)
@@ -494,9 +479,7 @@ def test_a_collector_is_the_source_and_format_of_the_metric_or_is_reported(
     ],
     ids=["default", "numbers", "objects", "brackets", "sets"],
 )
-def test_a_pattern_finds_the_names_and_values_that_the_first_two_groups_of_a_filter_find(
-    filter_: str, line: str
-) -> None:
+def test_a_pattern_matches_what_the_groups_of_a_filter_match(filter_: str, line: str) -> None:
     pattern = pattern_of_filter(filter_)
 
     assert pattern is not None
@@ -507,17 +490,11 @@ def test_a_pattern_finds_the_names_and_values_that_the_first_two_groups_of_a_fil
 @pytest.mark.parametrize(
     "filter_",
     [
-        "a(.)",
-        r"(a+)+(b)",
-        r"[[:alpha:]](a)(b)",
-        r"(?i)(acc)=(\d+)",
-        r"(\w+)=(\d++)",
-        r"(?P<n>\w+)=(\d+)",
-        r"(\pL+)=(\d+)",
-        "(" * 2000,
+        "a(.)", r"(a+)+(b)", r"[[:alpha:]](a)(b)", r"(?i)(acc)=(\d+)", r"(\w+)=(\d++)", r"(?P<n>\w+)=(\d+)",
+        r"(\pL+)=(\d+)", "(" * 2000,
     ],
     ids=["one group", "slow", "class", "flags", "possessive", "named", "letters", "long"],
-)
+)  # fmt: skip
 def test_a_filter_that_python_reads_differently_has_no_pattern(filter_: str) -> None:
     assert pattern_of_filter(filter_) is None
 
@@ -648,12 +625,7 @@ def a_learner(name: str, goal: float | None = None, **settings: str) -> Imported
 
 @pytest.mark.parametrize(
     ("name", "method"),
-    [
-        ("tpe", "tpe"),
-        ("multivariate-tpe", "tpe"),
-        ("bayesianoptimization", "bayes"),
-        ("cmaes", "cma-es"),
-    ],
+    [("tpe", "tpe"), ("multivariate-tpe", "tpe"), ("bayesianoptimization", "bayes"), ("cmaes", "cma-es")],
 )
 def test_an_algorithm_that_learns_is_a_search_by_rounds(name: str, method: str) -> None:
     imported = a_learner(name, goal=0.99, random_state="5", sigma="0.1")
@@ -686,17 +658,7 @@ def test_a_hyperband_without_a_resource_becomes_tpe_and_says_so() -> None:
 
 
 def test_a_population_keeps_its_size() -> None:
-    content = an_experiment(
-        algorithm={
-            "algorithmName": "pbt",
-            "algorithmSettings": [
-                {"name": "n_population", "value": "6"},
-                {"name": "truncation_threshold", "value": "0.4"},
-            ],
-        }
-    )
-
-    imported = katib.read(content, name="one")
+    imported = a_learner("pbt", n_population="6", truncation_threshold="0.4")
 
     search = sweep_of(imported).search
     assert search

@@ -1,7 +1,6 @@
 """Sweeps as scripts with Optuna, run by Optuna itself: the same values, the same space, the same command."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from sweepledger.errors import UsageError
 from sweepledger.exchange.registry import READERS, WRITERS
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import canonical_json
+from tests.command_line import run_program
 from tests.exchange.drawn import sweeps
 from tests.exchange.imported import assignments_of, sweep_of, whats
 from tests.written_specs import good
@@ -147,9 +147,7 @@ def test_the_script_runs_the_command_and_continues_where_it_ended(tmp_path: Path
     (tmp_path / "study.py").write_text(WRITERS["optuna"](sweep, assignments_of(sweep)).text)
 
     for _ in range(2):
-        done = subprocess.run(
-            [sys.executable, "study.py"], cwd=tmp_path, capture_output=True, text=True, check=False
-        )
+        done = run_program(sys.executable, "study.py", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
 
     study = optuna.load_study(study_name="lr", storage=f"sqlite:///{tmp_path}/optuna.db")

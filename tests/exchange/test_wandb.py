@@ -10,9 +10,7 @@ import yaml
 
 from sweepledger.exchange import wandb
 from sweepledger.exchange.conversion import Imported
-from sweepledger.exchange.spec_text import spec_text
 from sweepledger.formats.foreign_yaml import ForeignError
-from sweepledger.search import Expansion, explore
 from sweepledger.structs.domain import (
     Beta,
     Choice,
@@ -28,54 +26,42 @@ from sweepledger.structs.domain import (
 from sweepledger.structs.early_stopping import HyperbandStop
 from sweepledger.structs.metric import MetricSource
 from sweepledger.structs.search_block import GridSearch, RandomSearch, Rounds
-from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
-from tests.written_specs import parse_sweep
+from tests.exchange.imported import assignments_of, loss_reasons, sweep_of
+from tests.written_specs import good
 
-KINDS: dict[str, tuple[dict[str, Any], Domain]] = {
-    "constant": ({"distribution": "constant", "value": 3}, Constant(3)),
-    "value": ({"value": "adam"}, Constant("adam")),
-    "value-list": ({"value": [64, 64]}, Constant((64, 64))),
-    "categorical": ({"distribution": "categorical", "values": [1, "a", None]}, Choice((1, "a", None))),
-    "values": ({"values": [True, False]}, Choice((True, False))),
-    "weights": ({"values": [1, 2], "probabilities": [0.3, 0.7]}, Choice((1, 2), (0.3, 0.7))),
+DISTRIBUTIONS: dict[str, tuple[dict[str, Any], Domain]] = {
+    "constant": ({"value": 3}, Constant(3)),
+    "categorical": ({"values": [1, "a", None]}, Choice((1, "a", None))),
     "categorical_w_probabilities": (
-        {"distribution": "categorical_w_probabilities", "values": [1, 2], "probabilities": [0.5, 0.5]},
+        {"values": [1, 2], "probabilities": [0.5, 0.5]},
         Choice((1, 2), (0.5, 0.5)),
     ),
-    "int_uniform": ({"distribution": "int_uniform", "min": 1, "max": 9}, IntUniform(1, 9)),
+    "int_uniform": ({"min": 1, "max": 9}, IntUniform(1, 9)),
+    "uniform": ({"min": 1, "max": 9}, Uniform(1, 9)),
+    "q_uniform": ({"min": 0, "max": 9}, Quantized(Uniform(0, 9), 1)),
+    "log_uniform": ({"min": -2, "max": 0}, LogUniform(0.1353352832366127, 1)),
+    "log_uniform_values": ({"min": 1e-5, "max": 1}, LogUniform(1e-5, 1)),
+    "q_log_uniform": ({"min": 0, "max": 2, "q": 0.5}, Quantized(LogUniform(1, 7.38905609893065), 0.5)),
+    "q_log_uniform_values": ({"min": 8, "max": 512, "q": 8}, Quantized(LogUniform(8, 512), 8)),
+    "inv_log_uniform": ({"min": 0, "max": 2}, LogUniform(0.1353352832366127, 1)),
+    "inv_log_uniform_values": ({"min": 0.1, "max": 1}, LogUniform(0.1, 1)),
+    "normal": ({}, Normal(0, 1)),
+    "q_normal": ({"mu": 3, "sigma": 2, "q": 2}, Quantized(Normal(3, 2), 2)),
+    "log_normal": ({"sigma": 0.5}, LogNormal(0, 0.5)),
+    "q_log_normal": ({}, Quantized(LogNormal(0, 1), 1)),
+    "beta": ({"a": 2}, Beta(2, 1)),
+    "q_beta": ({"q": 0.1}, Quantized(Beta(1, 1), 0.1)),
+}
+KINDS: dict[str, tuple[dict[str, Any], Domain]] = {
+    "value": ({"value": "adam"}, Constant("adam")),
+    "value-list": ({"value": [64, 64]}, Constant((64, 64))),
+    "values": ({"values": [True, False]}, Choice((True, False))),
+    "weights": ({"values": [1, 2], "probabilities": [0.3, 0.7]}, Choice((1, 2), (0.3, 0.7))),
     "whole-bounds": ({"min": 1, "max": 9}, IntUniform(1, 9)),
-    "uniform": ({"distribution": "uniform", "min": 1, "max": 9}, Uniform(1, 9)),
     "bounds": ({"min": 0.5, "max": 9}, Uniform(0.5, 9)),
     "bounds-with-a-point": ({"min": 1.0, "max": 9.0}, Uniform(1, 9)),
-    "q_uniform": ({"distribution": "q_uniform", "min": 0, "max": 9}, Quantized(Uniform(0, 9), 1)),
-    "log_uniform": ({"distribution": "log_uniform", "min": -2, "max": 0}, LogUniform(0.1353352832366127, 1)),
-    "log_uniform_values": (
-        {"distribution": "log_uniform_values", "min": 1e-5, "max": 1},
-        LogUniform(1e-5, 1),
-    ),
-    "q_log_uniform": (
-        {"distribution": "q_log_uniform", "min": 0, "max": 2, "q": 0.5},
-        Quantized(LogUniform(1, 7.38905609893065), 0.5),
-    ),
-    "q_log_uniform_values": (
-        {"distribution": "q_log_uniform_values", "min": 8, "max": 512, "q": 8},
-        Quantized(LogUniform(8, 512), 8),
-    ),
-    "inv_log_uniform": (
-        {"distribution": "inv_log_uniform", "min": 0, "max": 2},
-        LogUniform(0.1353352832366127, 1),
-    ),
-    "inv_log_uniform_values": (
-        {"distribution": "inv_log_uniform_values", "min": 0.1, "max": 1},
-        LogUniform(0.1, 1),
-    ),
-    "normal": ({"distribution": "normal"}, Normal(0, 1)),
-    "q_normal": ({"distribution": "q_normal", "mu": 3, "sigma": 2, "q": 2}, Quantized(Normal(3, 2), 2)),
-    "log_normal": ({"distribution": "log_normal", "sigma": 0.5}, LogNormal(0, 0.5)),
-    "q_log_normal": ({"distribution": "q_log_normal"}, Quantized(LogNormal(0, 1), 1)),
-    "beta": ({"distribution": "beta", "a": 2}, Beta(2, 1)),
-    "q_beta": ({"distribution": "q_beta", "q": 0.1}, Quantized(Beta(1, 1), 0.1)),
+    **{name: ({"distribution": name, **keys}, domain) for name, (keys, domain) in DISTRIBUTIONS.items()},
 }
 
 
@@ -94,21 +80,8 @@ def read(data: object) -> Imported:
     return wandb.read(yaml.safe_dump(data, sort_keys=False).encode(), name="lr")
 
 
-def parsed(imported: Imported) -> Sweep:
-    text = spec_text(imported, "a test")
-    sweep = parse_sweep(text.encode(), f"sweeps/{imported.spec['name']}.yaml", Settings())
-    assert isinstance(sweep, Sweep), "\n".join(map(str, sweep))
-    return sweep
-
-
-def loss_reasons(imported: Imported) -> dict[str, str]:
-    return {loss.part: loss.reason for loss in imported.losses}
-
-
 def exported(sweep: Sweep) -> dict[str, Any]:
-    expansion = explore(sweep)
-    assert isinstance(expansion, Expansion)
-    data: dict[str, Any] = yaml.safe_load(wandb.write(sweep, expansion.configurations).text)
+    data: dict[str, Any] = yaml.safe_load(wandb.write(sweep, assignments_of(sweep)).text)
     return data
 
 
@@ -116,7 +89,7 @@ def exported(sweep: Sweep) -> dict[str, Any]:
 def test_every_kind_of_parameter_means_the_same_here(kind: str) -> None:
     keys, domain = KINDS[kind]
 
-    block = parsed(read(a_file(parameters={"x": keys}))).design
+    block = sweep_of(read(a_file(parameters={"x": keys}))).design
 
     assert close(block.space["x"].domain, domain)
 
@@ -134,16 +107,13 @@ def close(left: Domain, right: Domain) -> bool:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_came_from_wandb_goes_back_and_comes_again_as_the_same_space(kind: str) -> None:
-    sweep = parsed(read(a_file(parameters={"x": KINDS[kind][0], "y": {"values": [*range(9)]}})))
+    sweep = sweep_of(read(a_file(parameters={"x": KINDS[kind][0], "y": {"values": [*range(9)]}})))
 
-    again = parsed(read(exported(sweep)))
+    again = sweep_of(read(exported(sweep)))
 
     assert again.design.space == sweep.design.space
-    assert (again.metric, again.command, again.run.code_path) == (
-        sweep.metric,
-        sweep.command,
-        sweep.run.code_path,
-    )
+    expected = (sweep.metric, sweep.command, sweep.run.code_path)
+    assert (again.metric, again.command, again.run.code_path) == expected
 
 
 def test_what_goes_out_is_what_wandb_takes() -> None:
@@ -153,7 +123,7 @@ def test_what_goes_out_is_what_wandb_takes() -> None:
     from jsonschema import Draft7Validator  # noqa: PLC0415 - not needed where this is skipped
 
     schema = json.loads((Path(package.origin).parent / "config/schema.json").read_text())
-    sweep = parsed(read(a_file(parameters={name: keys for name, (keys, _) in named_kinds().items()})))
+    sweep = sweep_of(read(a_file(parameters={name: keys for name, (keys, _) in named_kinds().items()})))
 
     problems = [error.message for error in Draft7Validator(schema).iter_errors(exported(sweep))]
 
@@ -169,7 +139,7 @@ def test_nested_parameters_keep_their_names_and_are_told_of() -> None:
 
     imported = read(a_file(method="grid", parameters=nested))
 
-    assert parsed(imported).columns == ("opt.lr", "opt.sgd.m")
+    assert sweep_of(imported).columns == ("opt.lr", "opt.sgd.m")
     assert {"parameters.opt", "parameters.opt.parameters.sgd"} <= loss_reasons(imported).keys()
 
 
@@ -178,7 +148,7 @@ def test_a_bayes_sweep_becomes_a_search_by_rounds_with_its_target() -> None:
 
     imported = read(a_file(method="bayes", run_cap=7, metric=metric))
 
-    sweep = parsed(imported)
+    sweep = sweep_of(imported)
     assert sweep.search
     assert (sweep.search.method, sweep.search.seed, sweep.search.cap) == ("bayes", 0, 7)
     assert (sweep.metric.target, sweep.metric.impute) == (0.1, "latest")
@@ -197,7 +167,7 @@ def test_a_bayes_sweep_becomes_a_search_by_rounds_with_its_target() -> None:
 def test_hyperband_ends_trials_here_too(document: dict[str, Any], rule: HyperbandStop) -> None:
     imported = read(a_file(early_terminate={"type": "hyperband", **document}))
 
-    assert parsed(imported).early_stop == rule
+    assert sweep_of(imported).early_stop == rule
     assert "early_terminate" in loss_reasons(imported)
 
 
@@ -205,13 +175,13 @@ def test_hyperband_ends_trials_here_too(document: dict[str, Any], rule: Hyperban
 def test_a_hyperband_that_says_nothing_is_left_out_and_named(document: dict[str, Any]) -> None:
     imported = read(a_file(early_terminate={"type": "hyperband", **document}))
 
-    assert parsed(imported).early_stop is None
+    assert sweep_of(imported).early_stop is None
     assert "early_terminate" in loss_reasons(imported)
 
 
 def test_a_search_by_rounds_goes_back_as_bayes_with_its_rule() -> None:
     rule = {"type": "hyperband", "max_iter": 27, "s": 2}
-    sweep = parsed(read(a_file(method="bayes", metric={"name": "l", "target": 1}, early_terminate=rule)))
+    sweep = sweep_of(read(a_file(method="bayes", metric={"name": "l", "target": 1}, early_terminate=rule)))
 
     document = exported(sweep)
 
@@ -223,7 +193,7 @@ def test_a_search_by_rounds_goes_back_as_bayes_with_its_rule() -> None:
 def test_a_random_sweep_asks_for_no_more_than_there_is() -> None:
     imported = read(a_file(parameters={"x": {"values": [1, 2]}, "y": {"parameters": {"z": {"value": 1}}}}))
 
-    block = parsed(imported).design
+    block = sweep_of(imported).design
 
     assert isinstance(block, RandomSearch)
     assert block.cap == 2
@@ -235,7 +205,7 @@ def test_a_grid_larger_than_its_cap_is_drawn_from(cap: int, drawn: bool) -> None
     grid = {"x": {"values": [1, 2]}, "y": {"min": 1, "max": 2}}
 
     imported = read(a_file(method="grid", run_cap=cap, parameters=grid))
-    block = parsed(imported).design
+    block = sweep_of(imported).design
 
     assert isinstance(block, RandomSearch if drawn else GridSearch)
     assert block.cap == cap
@@ -252,12 +222,10 @@ def test_a_grid_larger_than_its_cap_is_drawn_from(cap: int, drawn: bool) -> None
         ("../train.py", "code", "code/train.py", "outside"),
     ],
 )
-def test_the_script_is_found_in_a_folder_that_can_be_locked(
-    program: str, folder: str, command: str, word: str
-) -> None:
+def test_a_script_has_a_folder_to_lock(program: str, folder: str, command: str, word: str) -> None:
     imported = read(a_file(program=program))
 
-    sweep = parsed(imported)
+    sweep = sweep_of(imported)
 
     assert sweep.run.code_path == folder
     assert sweep.command == ("${env}", "${interpreter}", command, "${args}")
@@ -268,7 +236,7 @@ def test_a_script_in_the_command_is_the_program() -> None:
     data = a_file(command=["python3", "code/train.py", "--gpu", 1, "${args_no_boolean_flags}"])
     del data["program"]
 
-    sweep = parsed(read(data))
+    sweep = sweep_of(read(data))
 
     assert sweep.command == ("python3", "code/train.py", "--gpu", "1", "${args_no_boolean_flags}")
 
@@ -297,7 +265,7 @@ def test_what_the_command_starts_is_what_is_locked(
         del data["program"]
 
     imported = read(data)
-    sweep = parsed(imported)
+    sweep = sweep_of(imported)
 
     assert (sweep.run.code_path, sweep.command) == (folder, expected)
     assert "program" in " ".join(loss_reasons(imported))
@@ -313,14 +281,12 @@ def test_what_the_command_starts_is_what_is_locked(
         ("${args}", ("--opt=${envvar:SWEEP_PARAM_OPT_CHOICE}", "--opt.lr=${envvar:SWEEP_PARAM_OPT_LR}")),
     ],
 )
-def test_a_choice_beside_a_dotted_name_is_renamed_and_passed_as_before(
-    macro: str, arguments: tuple[str, ...]
-) -> None:
+def test_a_choice_beside_a_dotted_name_is_renamed(macro: str, arguments: tuple[str, ...]) -> None:
     parameters = {"opt": {"values": ["sgd", "adam"]}, "opt.lr": {"values": [1, 2]}}
 
     imported = read(a_file(method="grid", parameters=parameters, command=["python", "${program}", macro]))
 
-    sweep = parsed(imported)
+    sweep = sweep_of(imported)
     assert sweep.columns == ("opt_choice", "opt.lr")
     assert sweep.command[2:] == arguments
     assert "parameters.opt" in loss_reasons(imported)
@@ -332,13 +298,13 @@ def test_a_choice_beside_a_dotted_name_in_json_is_reported() -> None:
     imported = read(a_file(parameters=parameters, run_cap=2, command=["x", "${program}", "${args_json}"]))
 
     assert "command: ${args_json}" in loss_reasons(imported)
-    assert "${args_json}" in parsed(imported).command
+    assert "${args_json}" in sweep_of(imported).command
 
 
 def test_the_workers_of_launch_are_the_parallelism() -> None:
     imported = read(a_file(scheduler={"num_workers": 8, "settings": {"method": "grid"}}))
 
-    assert parsed(imported).run.parallelism == 8
+    assert sweep_of(imported).run.parallelism == 8
     assert loss_reasons(imported)["scheduler"].startswith("settings: ")
     assert "scheduler" not in loss_reasons(read(a_file(scheduler={"num_workers": 8})))
 
@@ -346,7 +312,7 @@ def test_the_workers_of_launch_are_the_parallelism() -> None:
 def test_the_macros_are_the_same() -> None:
     macros = ["${env}", "${interpreter}", "${program}", "${args}", "${args_json}", "${envvar:HOME}"]
 
-    sweep = parsed(read(a_file(command=macros)))
+    sweep = sweep_of(read(a_file(command=macros)))
 
     assert sweep.command == tuple(part.replace("${program}", "code/train.py") for part in macros)
     assert exported(sweep)["command"] == macros
@@ -355,13 +321,12 @@ def test_the_macros_are_the_same() -> None:
 def test_a_metric_is_read_from_lines_since_nobody_listens_to_wandb() -> None:
     imported = read(a_file(metric={"name": "val loss", "goal": "maximize", "target": 1, "impute": "worst"}))
 
-    sweep = parsed(imported)
+    sweep = sweep_of(imported)
 
     assert (sweep.metric.name, sweep.metric.goal) == ("val_loss", "maximize")
     assert sweep.metric.source is MetricSource.STDOUT
-    assert {"metric.name: val loss", "metric.impute", "metric.source", "rounds"} <= loss_reasons(
-        imported
-    ).keys()
+    reported = {"metric.name: val loss", "metric.impute", "metric.source", "rounds"}
+    assert reported <= loss_reasons(imported).keys()
     assert (sweep.metric.target, sweep.static_rounds) == (1, Rounds(4))
 
 
@@ -382,7 +347,7 @@ def test_exponents_without_a_point_are_the_numbers_that_they_look_like() -> None
     )
 
     imported = wandb.read(content, name="lr")
-    space = parsed(imported).design.space
+    space = sweep_of(imported).design.space
 
     assert space["x"].domain == Uniform(0.0001, 0.1)
     assert space["y"].domain == Choice((0.001, 0.01, 5))
@@ -393,7 +358,7 @@ def test_exponents_without_a_point_are_the_numbers_that_they_look_like() -> None
 def test_a_repeated_value_keeps_its_share() -> None:
     imported = read(a_file(parameters={"x": {"values": [1, 2, 1.0, 4]}, "y": {"values": ["a", "a"]}}))
 
-    space = parsed(imported).design.space
+    space = sweep_of(imported).design.space
 
     assert space["x"].domain == Choice((1, 2, 4), (0.5, 0.25, 0.25))
     assert space["y"].domain == Choice(("a",), (1,))
@@ -417,7 +382,7 @@ def test_values_that_commas_divided_are_told_of(values: list[object], form: str)
 def test_values_with_parts_become_json_and_are_told_of() -> None:
     imported = read(a_file(parameters={"x": {"values": [{"b": 1, "a": [2]}, [1, 2]]}}))
 
-    assert parsed(imported).design.space["x"].domain == Choice(('{"a":[2],"b":1}', (1, 2)))
+    assert sweep_of(imported).design.space["x"].domain == Choice(('{"a":[2],"b":1}', (1, 2)))
     assert "parameters.x.values" in loss_reasons(imported)
 
 
@@ -454,45 +419,23 @@ def test_what_is_no_sweep_of_wandb_is_refused_with_words(content: bytes, words: 
         wandb.read(content, name="lr")
 
 
-ODD = """\
-name: odd
-metric: {name: loss}
-parameters: {a: {values: [1, 2]}, b: {values: [3, 4]}, c: {values: [5], when: {a: 1}}}
-zip: [[a, b]]
-derived: {d: a * 2}
-constraints: ["a < 9"]
-method: grid
-replicates: 2
-command: [python, trainer/x.py, "${args}", --seed, "${seed}"]
-"""
-
-
 def test_what_wandb_cannot_say_is_named_on_the_way_out() -> None:
-    sweep = parse_sweep(ODD.encode(), "sweeps/odd.yaml", Settings())
-    assert isinstance(sweep, Sweep)
+    values = {"a": {"values": [1, 2]}, "b": {"values": [3, 4]}, "c": {"values": [5], "when": {"a": 1}}}
+    changes = {"zip": [["a", "b"]], "derived": {"d": "a * 2"}, "constraints": ["a < 9"], "replicates": 2}
+    command = ["python", "trainer/x.py", "${args}", "--seed", "${seed}"]
 
-    result = wandb.write(sweep, ())
+    result = wandb.write(good(parameters=values, command=command, **changes), ())
 
     whats = [loss.part for loss in result.losses]
-    for what in (
-        "zip: a, b",
-        "when of c",
-        "constraint: a < 9",
-        "derived: d",
-        "replicates: 2",
-        "command: ${seed}",
-    ):
+    named = ("zip: a, b", "when of c", "constraint: a < 9", "derived: d", "replicates: 2", "command: ${seed}")
+    for what in named:
         assert what in whats
         assert f"# - {what}" in result.text
 
 
 @pytest.mark.parametrize("method", ["sobol", "halton", "latin-hypercube"])
 def test_other_ways_to_draw_become_random_and_are_named(method: str) -> None:
-    text = f"{{name: q, metric: {{name: l}}, method: {method}, seed: 1, run_cap: 4, command: [x],"
-    sweep = parse_sweep(
-        f"{text} parameters: {{x: {{min: 0.5, max: 1}}}}}}".encode(), "sweeps/q.yaml", Settings()
-    )
-    assert isinstance(sweep, Sweep)
+    sweep = good(method=method, seed=1, run_cap=4, parameters={"x": {"min": 0.5, "max": 1}})
 
     result = wandb.write(sweep, ())
 
@@ -501,20 +444,13 @@ def test_other_ways_to_draw_become_random_and_are_named(method: str) -> None:
 
 
 def test_a_list_goes_out_as_the_grid_of_its_values() -> None:
-    text = (
-        "{name: q, metric: {name: l}, method: list, command: [x], assignments: [{a: 1, b: 2}, {a: 3, b: 4}]}"
-    )
-    sweep = parse_sweep(text.encode(), "sweeps/q.yaml", Settings())
-    assert isinstance(sweep, Sweep)
-    expansion = explore(sweep)
-    assert isinstance(expansion, Expansion)
+    sweep = good(method="list", parameters=..., assignments=[{"a": 1, "b": 2}, {"a": 3, "b": 4}])
 
-    sent = wandb.write(sweep, expansion.configurations)
+    sent = wandb.write(sweep, assignments_of(sweep))
 
     assert yaml.safe_load(sent.text)["parameters"] == {"a": {"values": [1, 3]}, "b": {"values": [2, 4]}}
-    assert (
-        "all 4 combinations, not these 2" in {loss.part: loss.reason for loss in sent.losses}["method: list"]
-    )
+    (loss,) = [loss for loss in sent.losses if loss.part == "method: list"]
+    assert "all 4 combinations, not these 2" in loss.reason
 
 
 def test_quoted_text_stays_text_and_a_bare_exponent_is_the_number_that_was_meant() -> None:

@@ -25,20 +25,14 @@ MERGES = "a0: &a0 {k: v}\n" + "".join(f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("a: 1", {"a": 1}),
-        ("on: yes", {"on": True}),
-        ("1: 2020-01-01", {"1": "2020-01-01"}),
-        ("a: !foo [1, !bar x]", {"a": [1, "x"]}),
-        ("a: !!python/object:os.system x", {"a": "x"}),
+        ("a: 1", {"a": 1}), ("on: yes", {"on": True}), ("1: 2020-01-01", {"1": "2020-01-01"}),
+        ("a: !foo [1, !bar x]", {"a": [1, "x"]}), ("a: !!python/object:os.system x", {"a": "x"}),
         ("a: !!binary aGk=", {"a": "aGk="}),
         ("a: &x {k: 1, l: 2}\nb: {<<: *x, k: 3}", {"a": {"k": 1, "l": 2}, "b": {"k": 3, "l": 2}}),
-        ("a: 1e-3", {"a": "1e-3"}),
-        ("a: 1.0e-3", {"a": 0.001}),
-        ("%YAML 1.1\n---\na: 0x1F", {"a": 31}),
-        ("\ufeffa: 1", {"a": 1}),
-        ("", None),
+        ("a: 1e-3", {"a": "1e-3"}), ("a: 1.0e-3", {"a": 0.001}), ("%YAML 1.1\n---\na: 0x1F", {"a": 31}),
+        ("\ufeffa: 1", {"a": 1}), ("", None),
     ],
-)
+)  # fmt: skip
 def test_it_is_read_as_the_other_tool_reads_it(text: str, expected: object) -> None:
     assert load(text.encode()) == expected
 
@@ -61,24 +55,16 @@ def test_files_of_kubernetes_are_read_as_go_does(text: str, value: object) -> No
 @pytest.mark.parametrize(
     ("text", "words", "line"),
     [
-        ("a: 1\nb: 2\na: 3", "repeat the key 'a'", 3),
-        ("a: b: c", "valid YAML", 1),
-        ("--- 1\n--- 2", "one document, got several", 2),
-        ("? [a]\n: b", "keys must be text", 1),
-        ("a: .inf", "finite", 1),
-        ("a: *b", "no value", 1),
-        ("a: &a [*a]", "no value", 1),
-        ("a: !!int x", "readable", None),
-        ("a: !!bool x", "readable", None),
-        ("a: " + "9" * 5000, "readable", None),
-        ("[" * (MAX_DEPTH + 1), "nest at most", 1),
-        (BOMB, "hold at most", 6),
-        (MERGES, "hold at most", None),
-        (LADDER, "nest at most", None),
+        ("a: 1\nb: 2\na: 3", "repeat the key 'a'", 3), ("a: b: c", "valid YAML", 1),
+        ("--- 1\n--- 2", "one document, got several", 2), ("? [a]\n: b", "keys must be text", 1),
+        ("a: .inf", "finite", 1), ("a: *b", "no value", 1), ("a: &a [*a]", "no value", 1),
+        ("a: !!int x", "readable", None), ("a: !!bool x", "readable", None),
+        ("a: " + "9" * 5000, "readable", None), ("[" * (MAX_DEPTH + 1), "nest at most", 1),
+        (BOMB, "hold at most", 6), (MERGES, "hold at most", None), (LADDER, "nest at most", None),
         ("[" * MAX_BYTES + "x", "at most", None),
     ],
     ids=lambda value: str(value)[:12] if isinstance(value, str) else None,
-)
+)  # fmt: skip
 def test_what_is_too_much_or_makes_no_sense_is_refused(text: str, words: str, line: int | None) -> None:
     with pytest.raises(ForeignError, match=words) as caught:
         load(text.encode())
@@ -103,17 +89,10 @@ def test_no_text_does_anything_but_be_read_or_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        (1, 1),
-        (0.5, 0.5),
-        (ExponentText("1e-3"), 0.001),
-        ("1e-3", None),
-        (ExponentText("1E5"), 1e5),
-        (True, None),
-        ("1", None),
-        ("x", None),
-        (ExponentText("1e999"), None),
+        (1, 1), (0.5, 0.5), (ExponentText("1e-3"), 0.001), ("1e-3", None), (ExponentText("1E5"), 1e5),
+        (True, None), ("1", None), ("x", None), (ExponentText("1e999"), None),
     ],
-)
+)  # fmt: skip
 def test_exponents_count_as_numbers_where_one_is_wanted(value: object, expected: float | None) -> None:
     assert coerce_number(value) == expected
 

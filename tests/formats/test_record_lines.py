@@ -47,9 +47,7 @@ NUMBERS = st.floats(-LARGEST_NUMBER, LARGEST_NUMBER)
 @settings(max_examples=60, deadline=None)
 @given(
     metrics=st.dictionaries(
-        st.from_regex("[abcA-C][ab/_.@-]{0,8}", fullmatch=True),
-        st.none() | NUMBERS,
-        max_size=4,
+        st.from_regex("[abcA-C][ab/_.@-]{0,8}", fullmatch=True), st.none() | NUMBERS, max_size=4
     ),
     details=st.dictionaries(st.text(max_size=4, alphabet="abc"), JSON_VALUES, max_size=3),
     seconds=st.floats(0, 1e9),

@@ -160,20 +160,11 @@ def test_what_is_no_record_is_corrupt_for_one_reason(hostile: bytes, reason: str
         *[
             ("curves", {"loss": [point]}, "wrong-value:curves")
             for point in (
-                1,
-                [],
-                [1],
-                [1, 2, 3],
-                [1.0, 2],
-                [True, 1],
-                [-1, 1],
-                [2**53 + 1, 1],
-                [1, "2"],
-                [1, True],
+                1, [], [1], [1, 2, 3], [1.0, 2], [True, 1], [-1, 1], [2**53 + 1, 1], [1, "2"], [1, True],
             )
         ],
     ],
-)
+)  # fmt: skip
 def test_a_wrong_member_is_named(member: str, value: object, reason: str) -> None:
     assert record_json.read(content(**{member: value})) == CorruptRecord(reason)
 
@@ -194,29 +185,18 @@ def test_a_curve_may_be_absent() -> None:
 @pytest.mark.parametrize(
     ("member", "value"),
     [
-        ("index", 9_999_999),
-        ("attempt", 10**9),
-        ("seed", -(2**63)),
-        ("seed", 2**63 - 1),
-        ("seconds", 0),
-        ("node", None),
-        ("ran", "registry.example:5000/a/b@sha256:" + "ab" * 32),
-        ("code", "c0de" * 16),
-        ("data", "sha256:" + "ab" * 32),
-        ("data", "version:torchvision-1"),
-        ("started", "2026-01-01T00:00:00.123456Z"),
-        ("started", "2000-02-29T23:59:59Z"),
-        ("metrics", {"m" * 63: 1}),
-        ("metrics", {f"m{number}": 1 for number in range(101)}),
-        ("metrics", {"val/top-1@5": -1e-300, "none": None}),
-        ("curves", {}),
+        ("index", 9_999_999), ("attempt", 10**9), ("seed", -(2**63)), ("seed", 2**63 - 1), ("seconds", 0),
+        ("node", None), ("ran", "registry.example:5000/a/b@sha256:" + "ab" * 32), ("code", "c0de" * 16),
+        ("data", "sha256:" + "ab" * 32), ("data", "version:torchvision-1"),
+        ("started", "2026-01-01T00:00:00.123456Z"), ("started", "2000-02-29T23:59:59Z"),
+        ("metrics", {"m" * 63: 1}), ("metrics", {f"m{number}": 1 for number in range(101)}),
+        ("metrics", {"val/top-1@5": -1e-300, "none": None}), ("curves", {}),
         ("curves", {f"m{number}": [[2**53, -1e-300]] for number in range(100)}),
         ("curves", {"loss": [[2**53, -1e-300]] * 200}),
-        ("artifacts", [{"path": "a\n/..b/größe", "bytes": 0, "sha256": "cd" * 32}]),
-        ("metrics", {}),
+        ("artifacts", [{"path": "a\n/..b/größe", "bytes": 0, "sha256": "cd" * 32}]), ("metrics", {}),
         ("artifacts", [{"path": "a", "bytes": 0, "sha256": "cd" * 32}] * 1000),
     ],
-)
+)  # fmt: skip
 def test_values_at_the_limits_are_read(member: str, value: object) -> None:
     assert isinstance(record_json.from_data({**VALID, member: value}), Record)
 

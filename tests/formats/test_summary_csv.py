@@ -41,27 +41,15 @@ def written(*outcomes: TrialResult) -> list[str]:
 
 
 def test_a_summary_is_exactly_this() -> None:
-    text = summary_csv.write(
-        [
-            an_outcome(
-                0,
-                in_spec=True,
-                node_class="gpu",
-                record=a_record(0, metrics={"loss": 2.0, "test_accuracy": 0.1 + 0.2, "bad": None}),
-            ),
-            an_outcome(
-                1,
-                in_spec=False,
-                status=Status.MISSING,
-                attempts=0,
-                record=None,
-                data=None,
-                assignment=MappingProxyType({"lr": 1.0, "tags": ["a", 1]}),
-            ),
-            an_outcome(2, status=Status.FAILED, reason="exit-1", attempts=2, record=a_record(2, metrics={})),
-        ],
-        objective="test_accuracy",
-    )
+    metrics = {"loss": 2.0, "test_accuracy": 0.1 + 0.2, "bad": None}
+    absent: dict[str, object] = {"status": Status.MISSING, "attempts": 0, "record": None, "data": None}
+    outcomes = [
+        an_outcome(0, in_spec=True, node_class="gpu", record=a_record(0, metrics=metrics)),
+        an_outcome(1, in_spec=False, assignment=MappingProxyType({"lr": 1.0, "tags": ["a", 1]}), **absent),
+        an_outcome(2, status=Status.FAILED, reason="exit-1", attempts=2, record=a_record(2, metrics={})),
+    ]
+
+    text = summary_csv.write(outcomes, objective="test_accuracy")
 
     assert text == (
         "trial,batch,index,replicate,in_spec,status,reason,attempts,program,params.lr,params.width,params.tags,"
@@ -76,15 +64,10 @@ def test_a_summary_is_exactly_this() -> None:
 
 
 def test_a_summary_reads_back() -> None:
-    text = summary_csv.write(
-        [
-            an_outcome(0, in_spec=True, node_class="gpu"),
-            an_outcome(1, status=Status.MISSING, attempts=0, record=None),
-        ],
-        objective="test_accuracy",
-    )
+    missing = an_outcome(1, status=Status.MISSING, attempts=0, record=None)
+    outcomes = [an_outcome(0, in_spec=True, node_class="gpu"), missing]
 
-    table = summary_csv.read(text)
+    table = summary_csv.read(summary_csv.write(outcomes, objective="test_accuracy"))
 
     assert table.parameters == ("lr", "width")
     assert table.metrics == ("test_accuracy", "loss")
@@ -110,34 +93,15 @@ def test_only_an_ok_row_has_a_metric_to_rank() -> None:
 @pytest.mark.parametrize(
     ("value", "cell"),
     [
-        (0.5, "0.5"),
-        (-0.5, "-0.5"),
-        (1.0, "1.0"),
-        (1e-7, "1e-07"),
-        (1e22, "1e+22"),
-        (5e-324, "5e-324"),
-        (True, "true"),
-        (None, "null"),
-        ("", '""'),
-        ("adam", '"adam"'),
-        ("true", '"true"'),
-        ("1e-4", '"1e-4"'),
-        ("-0.5", '"-0.5"'),
-        ("=cmd|' /C calc'!A0", "\"'=cmd|' /C calc'!A0\""),
-        ("+1", '"\'+1"'),
-        ("-x", '"\'-x"'),
-        ("@SUM(A1)", '"\'@SUM(A1)"'),
-        ("'quoted", "\"''quoted\""),
-        ('say "hi", you', '"say ""hi"", you"'),
-        ("\t=1", '"""\\t=1"""'),
-        ("a\r\nb", '"""a\\r\\nb"""'),
-        ("a\u2028b", '"""a\\u2028b"""'),
-        ("[1]", '"""[1]"""'),
-        ([1, "a"], '"[1,""a""]"'),
-        ([], '"[]"'),
+        (0.5, "0.5"), (-0.5, "-0.5"), (1.0, "1.0"), (1e-7, "1e-07"), (1e22, "1e+22"), (5e-324, "5e-324"),
+        (True, "true"), (None, "null"), ("", '""'), ("adam", '"adam"'), ("true", '"true"'),
+        ("1e-4", '"1e-4"'), ("-0.5", '"-0.5"'), ("=cmd|' /C calc'!A0", "\"'=cmd|' /C calc'!A0\""),
+        ("+1", '"\'+1"'), ("-x", '"\'-x"'), ("@SUM(A1)", '"\'@SUM(A1)"'), ("'quoted", "\"''quoted\""),
+        ('say "hi", you', '"say ""hi"", you"'), ("\t=1", '"""\\t=1"""'), ("a\r\nb", '"""a\\r\\nb"""'),
+        ("a\u2028b", '"""a\\u2028b"""'), ("[1]", '"""[1]"""'), ([1, "a"], '"[1,""a""]"'), ([], '"[]"'),
         ("{1}", '"""{1}"""'),
     ],
-)
+)  # fmt: skip
 def test_a_value_has_one_cell_that_reads_back(value: Value, cell: str) -> None:
     text = summary_csv.write([an_outcome(assignment=MappingProxyType({"p": value}))], objective="loss")
 

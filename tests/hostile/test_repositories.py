@@ -32,7 +32,7 @@ ELSEWHERE = {
     "G8": "tests/repo/test_publish.py::test_a_change_lands_as_one_commit_and_touches_no_work_tree",
     "G12 titles": "tests/cli/test_responses.py::test_control_characters_in_commit_messages_are_escaped",
     "G13 figures": "tests/hostile/test_repositories.py::test_g13_ten_thousand_old_specs_are_not_read",
-    "G15": "tests/repo/test_publish.py::test_after_a_lost_race_the_change_is_made_again_from_the_new_commit",
+    "G15": "tests/repo/test_publish.py::test_a_lost_race_repeats_the_change_on_the_new_commit",
     "S16 in a spec": "tests/hostile/test_specs.py::test_a_hostile_spec_is_refused_in_its_place",
 }
 

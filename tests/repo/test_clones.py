@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line import run_sweep
+from tests.command_line import git, run_sweep
 from tests.repository import Sandbox
 
 SPEC = """name: score
@@ -18,20 +18,10 @@ command: [python, code/train.py, "${args}"]
 run: {code: {path: code}}
 """
 READING = (
-    "validate",
-    "plan",
-    "check",
-    "status",
-    "results score",
-    "verify",
-    "log score",
-    "compare score score",
-    "show TRIAL",
-    "why score",
-    "compare score score --explain",
-    "show TRIAL --reproduce",
+    "validate", "plan", "check", "status", "results score", "verify", "log score", "compare score score",
+    "show TRIAL", "why score", "compare score score --explain", "show TRIAL --reproduce",
     "show TRIAL --reproduce --run",
-)
+)  # fmt: skip
 WRITING = ("generate score", "retry score", "run score")
 
 ATTRIBUTES = {
@@ -81,9 +71,9 @@ def committed(sandbox: Sandbox, attributes: str) -> Sandbox:
 def cloned(sandbox: Sandbox, folder: Path, case: tuple[str, ...]) -> Path:
     """Return a clone of the remote repository as a case wants it."""
     _, ends, checkout, depth, place = case
-    git = ("git", "-c", f"core.autocrlf={LINE_ENDS[ends]}")
+    ended = ("git", "-c", f"core.autocrlf={LINE_ENDS[ends]}")
     url = f"file://{sandbox.remote}"
-    subprocess.run([*git, "clone", "-q", "--no-checkout", *DEPTHS[depth], url, str(folder)], check=True)
+    subprocess.run([*ended, "clone", "-q", "--no-checkout", *DEPTHS[depth], url, str(folder)], check=True)
     for setting in (
         ("core.autocrlf", LINE_ENDS[ends]),
         ("filter.upper.clean", "tr a-z A-Z"),
@@ -93,9 +83,7 @@ def cloned(sandbox: Sandbox, folder: Path, case: tuple[str, ...]) -> Path:
         subprocess.run(["git", "config", *setting], cwd=folder, check=True)
     if PLACES[place]:
         linked = folder.with_name("linked")
-        subprocess.run(
-            ["git", "worktree", "add", "-q", "--no-checkout", "-b", "w", str(linked)], cwd=folder, check=True
-        )
+        git(folder, "worktree", "add", "-q", "--no-checkout", "-b", "w", str(linked))
         folder = linked
     cone = CHECKOUTS[checkout]
     if cone is not None:
@@ -104,20 +92,11 @@ def cloned(sandbox: Sandbox, folder: Path, case: tuple[str, ...]) -> Path:
     return folder
 
 
-def changes(folder: Path) -> str:
-    done = subprocess.run(
-        ["git", "status", "--porcelain"], cwd=folder, check=True, capture_output=True, text=True
-    )
-    return done.stdout
-
-
 @pytest.mark.parametrize("case", pairs(), ids="-".join)
-def test_each_command_is_right_or_refused_with_a_way_out(
-    sandbox: Sandbox, tmp_path: Path, case: tuple[str, ...]
-) -> None:
+def test_each_command_is_right_or_refused(sandbox: Sandbox, tmp_path: Path, case: tuple[str, ...]) -> None:
     committed(sandbox, ATTRIBUTES[case[0]])
     folder = cloned(sandbox, tmp_path / "clone", case)
-    assert changes(folder) == ""
+    assert git(folder, "status", "--porcelain") == ""
     _, row, *_ = sandbox.git("show", "main:results/score/summary.csv").splitlines()
 
     for words in (*READING, *WRITING):
@@ -132,13 +111,11 @@ def test_each_command_is_right_or_refused_with_a_way_out(
         assert answer.returncode == 0, f"{command}: {text}"
         assert "cancelled" not in text or command == "retry score", command
         assert "edited by hand" not in text, command
-        assert changes(folder) == "", command
+        assert git(folder, "status", "--porcelain") == "", command
 
 
 @pytest.mark.parametrize("checkout", ["code", "results"])
-def test_a_run_in_a_sparse_checkout_leaves_nothing_changed(
-    sandbox: Sandbox, tmp_path: Path, checkout: str
-) -> None:
+def test_a_run_leaves_a_sparse_checkout_alone(sandbox: Sandbox, tmp_path: Path, checkout: str) -> None:
     committed(sandbox, "")
     folder = cloned(sandbox, tmp_path / "clone", ("none", "lf", checkout, "deep", "clone"))
     spec = folder / "sweeps/score.yaml"
@@ -147,15 +124,13 @@ def test_a_run_in_a_sparse_checkout_leaves_nothing_changed(
     ran = run_sweep("run", "score", cwd=folder)
 
     assert ran.returncode == 0, ran.stderr
-    assert changes(folder) == ""
+    assert git(folder, "status", "--porcelain") == ""
     assert "3/3" in run_sweep("log", "score", cwd=folder).stdout
     subprocess.run(["git", "sparse-checkout", "disable"], cwd=folder, check=True)
     assert run_sweep("verify", cwd=folder).returncode == 0
 
 
-def test_specs_that_a_sparse_checkout_leaves_out_are_named_with_the_way_out(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+def test_specs_outside_a_sparse_checkout_are_named(sandbox: Sandbox, tmp_path: Path) -> None:
     folder = cloned(committed(sandbox, ""), tmp_path / "clone", ("none", "lf", "whole", "deep", "clone"))
     subprocess.run(["git", "sparse-checkout", "set", "code", "overlays"], cwd=folder, check=True)
 
@@ -201,9 +176,7 @@ def test_a_new_repository_has_a_hash_that_locks_can_name(tmp_path: Path) -> None
     ("form", "key"),
     [("openpgp", "0123456789ABCDEF"), ("", ""), ("ssh", "nowhere"), ("ssh", ""), ("x509", "a")],
 )
-def test_a_commit_that_cannot_be_signed_is_refused_before_anything_runs(
-    sandbox: Sandbox, form: str, key: str
-) -> None:
+def test_a_commit_without_signature_is_refused_first(sandbox: Sandbox, form: str, key: str) -> None:
     sandbox.write("sweeps/score.yaml", SPEC)
     sandbox.commit("Spec")
     sandbox.git("config", "user.name", "T")

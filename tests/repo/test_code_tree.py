@@ -56,9 +56,7 @@ def test_commits_of_sweeps_do_not_change_the_tree(sandbox: Sandbox) -> None:
     assert code_tree(repository, "HEAD", ".", REPOSITORY) != before
 
 
-def test_selected_code_of_an_old_commit_is_checked_out_without_any_object_of_its_tree(
-    sandbox: Sandbox,
-) -> None:
+def test_selected_code_needs_no_other_object_of_its_commit(sandbox: Sandbox) -> None:
     sandbox.write("train.py", "old")
     old = sandbox.commit("Old")
     selection = CodeSelection(("code", "train.py"), exclude=("*.md",))

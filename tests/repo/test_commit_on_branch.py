@@ -83,9 +83,7 @@ def test_it_waits_while_another_git_holds_the_index(sandbox: Sandbox) -> None:
     assert changes(sandbox) == ""
 
 
-def test_a_lock_that_stays_is_named_and_nothing_is_committed(
-    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lock_that_stays_is_named(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sweepledger.repo.git.branch.LOCK_SECONDS", 0.0)
     (sandbox.root / ".git/index.lock").touch()
     before = sandbox.git("rev-parse", "HEAD")

@@ -35,9 +35,7 @@ def test_executable_files_stay_executable(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize("staged", [False, True])
-def test_uncommitted_changes_of_the_same_file_are_kept_and_reported(
-    sandbox: Sandbox, *, staged: bool
-) -> None:
+def test_uncommitted_changes_of_the_file_are_reported(sandbox: Sandbox, *, staged: bool) -> None:
     path = sandbox.write("sweepledger.yaml", "version: 1\n# mine\n")
     if staged:
         sandbox.git("add", "sweepledger.yaml")
@@ -94,9 +92,7 @@ def test_a_lock_of_git_is_named_with_its_age_and_not_removed(sandbox: Sandbox) -
 
 
 @pytest.mark.parametrize("ref", [tracking_ref("origin", "main"), "refs/remotes/origin/main"])
-def test_a_lock_on_a_ref_that_a_killed_git_left_does_not_prevent_publishing(
-    sandbox: Sandbox, ref: str
-) -> None:
+def test_a_lock_of_a_killed_git_does_not_prevent_publishing(sandbox: Sandbox, ref: str) -> None:
     repository = Repository.find(sandbox.root)
     fetch(repository, "origin", "main")
     Repository(sandbox.remote).run("update-ref", "refs/heads/main", repository.commit("main") or "")

@@ -48,9 +48,7 @@ def test_a_missing_folder_is_filled_by_the_command(tmp_path: Path) -> None:
     assert sorted(path.name for path in folder.parent.iterdir()) == [".digits.version", "digits"]
 
 
-def test_several_datasets_are_linked_in_one_folder_each_prepared_and_verified_by_itself(
-    tmp_path: Path,
-) -> None:
+def test_several_datasets_are_linked_in_a_folder_and_verified(tmp_path: Path) -> None:
     parts = tuple(
         Dataset(name, "claim", "version:1", prepare=("sh", "-c", f"echo {name} > $SWEEP_DATA/content"))
         for name in ("images", "labels", "others")
@@ -105,9 +103,7 @@ def test_of_several_datasets_the_one_with_other_content_is_named(tmp_path: Path)
 
 
 @pytest.mark.parametrize("is_written", [True, False])
-def test_data_that_changes_after_it_was_read_is_not_verified(
-    *, is_written: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_changed_data_is_caught(*, is_written: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "digits"
     folder.mkdir()
     (folder / "a").write_text("1")
@@ -138,9 +134,7 @@ def test_data_that_changes_after_it_was_read_is_not_verified(
     ],
     ids=["fails", "hangs", "prints without end"],
 )
-def test_a_command_that_fails_leaves_no_folder(
-    script: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failing_commands(script: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(datasets, "PREPARE_SECONDS", 0.2 if "sleep" in script else 120)
     monkeypatch.setattr(datasets, "PREPARE_OUTPUT_BYTES", 1 << 20)
 

@@ -131,9 +131,7 @@ def test_files_that_another_process_is_writing_are_not_removed(tmp_path: Path) -
     assert not name.exists()
 
 
-def test_an_error_names_the_file_that_was_to_be_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", str(tmp_path / ".file.abc.tmp"))
 

@@ -134,9 +134,7 @@ def test_a_branch_is_listed_anew_after_each_commit(sandbox: Sandbox) -> None:
 
 @pytest.mark.parametrize("name", ["index", "objects", "HEAD", "sweepledger/clone-id"])
 @pytest.mark.parametrize("kind", ["plain", "linked", "bare"])
-def test_the_paths_of_git_are_those_that_git_names(
-    sandbox: Sandbox, tmp_path: Path, kind: str, name: str
-) -> None:
+def test_paths_of_git_are_as_git_names_them(sandbox: Sandbox, tmp_path: Path, kind: str, name: str) -> None:
     folder = {"plain": sandbox.root, "linked": tmp_path / "linked", "bare": sandbox.remote}[kind]
     if kind == "linked":
         sandbox.git("worktree", "add", "-q", str(folder))

@@ -13,9 +13,7 @@ def program(path: Path, script: str) -> Path:
     return path
 
 
-def test_without_kustomize_the_hint_lists_the_ways_to_install_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_hint_tells_how_to_install_kustomize(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
 
@@ -34,9 +32,7 @@ def test_a_wrong_choice_of_kustomize_is_named(monkeypatch: pytest.MonkeyPatch) -
         kustomize.command()
 
 
-def test_the_variable_comes_before_path_and_path_before_the_wheel(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_variable_precedes_path_and_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "chosen").mkdir()
     chosen = program(tmp_path / "chosen/kubectl", "true")
     on_path = program(tmp_path / "kustomize", "true")
@@ -64,9 +60,7 @@ def test_the_variable_comes_before_path_and_path_before_the_wheel(
     ],
     ids=["fails", "empty", "broken", "text"],
 )
-def test_an_error_of_kustomize_shows_its_message(
-    script: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_errors_are_shown(script: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUSTOMIZE", str(program(tmp_path / "kustomize", script)))
 
     with pytest.raises(ToolError) as caught:

@@ -5,14 +5,12 @@ import pytest
 
 from sweepledger.errors import ContentionError, RepositoryError
 from sweepledger.repo.git import Change, Repository, fetch, publish, tracking_ref
+from tests.command_line import git
 from tests.repository import Sandbox
 
 
 def subjects(sandbox: Sandbox) -> list[str]:
-    log = subprocess.run(
-        ["git", "log", "--format=%s", "main"], cwd=sandbox.remote, check=True, capture_output=True, text=True
-    )
-    return log.stdout.splitlines()
+    return git(sandbox.remote, "log", "--format=%s", "main").splitlines()
 
 
 def hook(sandbox: Sandbox, name: str, script: str) -> None:
@@ -71,9 +69,7 @@ def test_nothing_changed_is_no_commit(sandbox: Sandbox) -> None:
     assert subjects(sandbox) == ["Start"]
 
 
-def test_after_a_lost_race_the_change_is_made_again_from_the_new_commit(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+def test_a_lost_race_repeats_the_change_on_the_new_commit(sandbox: Sandbox, tmp_path: Path) -> None:
     other = tmp_path / "other"
     subprocess.run(["git", "clone", "-q", str(sandbox.remote), str(other)], check=True)
     seen: list[str] = []
@@ -106,9 +102,7 @@ def test_what_leaves_nothing_to_change_is_fetched_again(sandbox: Sandbox, tmp_pa
     assert subjects(sandbox) == ["ours", "rival", "Start"]
 
 
-def test_of_two_writers_of_the_same_commit_one_publishes(
-    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_of_two_publishes(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_AUTHOR_DATE", "2026-01-02T03:04:05Z")
     monkeypatch.setenv("GIT_COMMITTER_DATE", "2026-01-02T03:04:05Z")
     other = tmp_path / "other"

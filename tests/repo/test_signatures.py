@@ -72,9 +72,7 @@ def test_commits_are_signed_if_git_is_configured_to_sign_with_ssh(sandbox: Sandb
 
 
 @pytest.mark.parametrize("form", ["ssh", "openpgp"])
-def test_without_a_key_in_a_file_only_the_collector_commits(
-    sandbox: Sandbox, tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_key_is_a_file(sandbox: Sandbox, tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     told_to_sign(sandbox, str(tmp_path / "nothing is here"), form)
     with pytest.raises(RepositoryError, match="configured to sign"):
         commit_on_head(Repository.find(sandbox.root), lambda _: Change("Here", {"results/a": b"2"}))

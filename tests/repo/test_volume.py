@@ -78,9 +78,7 @@ def test_a_link_that_replaces_a_folder_meanwhile_is_not_followed(volume: Path, t
     assert (tmp_path / "precious/file").exists()
 
 
-def test_a_volume_that_is_mounted_elsewhere_meanwhile_is_still_the_one_that_was_opened(
-    volume: Path, tmp_path: Path
-) -> None:
+def test_a_volume_mounted_elsewhere_is_the_opened_one(volume: Path, tmp_path: Path) -> None:
     with VolumeRoot.opened(volume) as shelf:
         volume.rename(tmp_path / "moved")
         (volume / "a").mkdir(parents=True)

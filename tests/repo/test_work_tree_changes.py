@@ -41,9 +41,7 @@ def test_each_change_has_its_kind(sandbox: Sandbox) -> None:
         (["a.b", "b/x"], ("a/",)),
     ],
 )
-def test_a_folder_without_tracked_files_stands_for_what_it_contains(
-    tracked: list[str], named: tuple[str, ...]
-) -> None:
+def test_an_untracked_folder_stands_for_its_files(tracked: list[str], named: tuple[str, ...]) -> None:
     changes = WorkTreeChanges(frozenset(), frozenset({"a/b/c/new"}), frozenset(), frozenset())
 
     assert changes.whole_folders(tracked) == named
