@@ -178,11 +178,8 @@ def test_a_user_may_commit_and_stage_while_it_runs(laptop: Sandbox) -> None:
             laptop.git("add", "staged.txt")
 
     results, mine, generated, *_ = subjects(laptop)
-    assert (results.partition(":")[0], mine, generated.partition(":")[0]) == (
-        "results(peak)",
-        "Work on",
-        "generate(peak)",
-    )
+    assert (results.partition(":")[0], mine) == ("results(peak)", "Work on")
+    assert generated.startswith("generate(peak):")
     assert changes(laptop) == "A  staged.txt\n"
     assert laptop.git("show", "HEAD:mine.txt") == "committed meanwhile"
 
@@ -253,9 +250,8 @@ def test_a_search_continues_round_by_round_to_its_end(laptop: Sandbox) -> None:
 )
 def test_a_missing_metric_is_named(laptop: Sandbox, reported: str, status: str, doubts: list[str]) -> None:
     spec = laptop.spec()
-    metrics = (
-        "metrics:\n  - {name: score, goal: maximize, source: stdout}\n  - {name: latency, goal: minimize}\n"
-    )
+    objective = "metric: {name: score, goal: maximize, source: stdout}\n"
+    metrics = f"{objective}other_metrics: [{{name: latency, goal: minimize}}]\n"
     text = spec.read_text().replace("metric: {name: score, goal: maximize}\n", metrics)
     text = text.replace("method: grid", "method: nsga2\nseed: 1\nrounds: {size: 2, max: 1}")
     spec.write_text(text.replace("x: {values: [1, 2, 3]}", "x: {min: 0.0, max: 1.0}"))
