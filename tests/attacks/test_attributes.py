@@ -153,7 +153,7 @@ def test_new_code_where_diffs_were_hidden_before_is_refused(sandbox: Sandbox) ->
 
 
 @pytest.mark.parametrize("code", ["{path: vendor}", "{path: ., include: [vendor/*.py]}"])
-def test_the_code_of_merged_sweeps_stays_visible_though_their_specs_are_not_read(
+def test_code_of_merged_sweeps_stays_visible_with_specs_unread(
     code: str, sandbox: Sandbox
 ) -> None:
     sandbox.write("vendor/train.py", "print(1)\n")
@@ -260,7 +260,7 @@ def test_files_of_other_projects_are_theirs(sandbox: Sandbox, path: str) -> None
 @pytest.mark.parametrize(
     "path", ["Base/trial/v1/job.yaml", "Sweeps/more.yaml", "Overlays/active/x", "CLUSTERS/flux/a"]
 )
-def test_folders_that_some_file_systems_merge_with_those_of_sweeps_are_refused(
+def test_folders_that_merge_with_those_of_sweeps_are_refused(
     sandbox: Sandbox, path: str
 ) -> None:
     sandbox.merged()

@@ -44,7 +44,7 @@ def edited(sandbox: Sandbox, path: str, old: str, new: str) -> None:
         ("base/jobs/v1/job.yaml", "drop: [ALL]", "drop: []", "1, 2"),
     ],
 )
-def test_a_base_is_not_edited_and_used_in_one_change(
+def test_a_base_is_not_edited_and_used(
     sandbox: Sandbox, path: str, old: str, new: str, values: str
 ) -> None:
     edited(sandbox, path, old, new)

@@ -49,7 +49,7 @@ EDITS = {
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(("sweep", "code"), [("running", "batch-edited"), ("new", "batch-forged")])
-def test_an_active_overlay_that_keeps_its_name_is_refused_with_other_files_though_its_lock_names_them(
+def test_an_active_overlay_with_other_locked_files_is_refused(
     sweep: str, code: str, change: Change
 ) -> None:
     folder = batch(change, sweep)
@@ -84,7 +84,7 @@ RECORDS: dict[str, Callable[[str], str]] = {
         for number, record in enumerate(RECORDS)
     ],
 )
-def test_a_record_of_the_platform_that_the_settings_do_not_give_is_refused(
+def test_a_record_of_the_platform_without_settings_is_refused(
     record: str, change: Change
 ) -> None:
     file = change.sandbox.root / BOOTSTRAP_FILE
@@ -129,7 +129,7 @@ LAYOUTS = {
 
 
 @pytest.mark.parametrize("places", [SIDE_FILES, LAYOUTS], ids=["by name", "by place"])
-def test_files_that_change_what_a_controller_or_git_reads_are_refused(
+def test_files_that_tools_read_are_refused(
     places: dict[str, tuple[str, ...]], change: Change
 ) -> None:
     running = batch(change, "running").name

@@ -137,7 +137,7 @@ def uses(sandbox: Sandbox, before: str, out: Path) -> dict[str, Callable[[], obj
         "more attacks",
     ),
 )
-def test_edited_results_are_no_traceback_and_write_nothing_outside(
+def test_edited_results_are_no_traceback(
     name: str, history: tuple[Sandbox, str], tmp_path: Path
 ) -> None:
     sandbox, before = history
@@ -164,7 +164,7 @@ def test_edited_results_are_no_traceback_and_write_nothing_outside(
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("values", [(1e150, 1e-150), (1e-300, 1e150), (5e-324, 1e150), (0.0, 1e150)])
-def test_numbers_of_any_size_are_explained(
+def test_numbers_of_any_size(
     values: tuple[float, float], sandbox: Sandbox, tmp_path: Path
 ) -> None:
     small, large = values

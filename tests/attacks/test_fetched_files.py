@@ -24,7 +24,7 @@ def listed(paths: Sequence[str]) -> list[Artifact]:
 @pytest.mark.parametrize(
     "inside", [".git/", "", "model/"], ids=["a .git folder", "a bare repository", "one below"]
 )
-def test_a_repository_with_a_command_in_its_configuration_is_not_fetched(
+def test_a_configured_command_is_not_fetched(
     sandbox: Sandbox, tmp_path: Path, inside: str
 ) -> None:
     proof = tmp_path / "proof"

@@ -18,7 +18,7 @@ def results(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("reason", sorted(OBSERVED_REASONS))
 @pytest.mark.parametrize("ran", ["process", "registry.example.org/train@sha256:" + "1" * 64])
-def test_a_reason_that_no_launcher_writes_is_counted_as_foreign(
+def test_a_foreign_reason_is_counted_so(
     reason: str, ran: str, sandbox: Sandbox, results: Path
 ) -> None:
     sandbox.merged()
@@ -54,7 +54,7 @@ def test_reasons_of_the_launcher_are_read(reason: str, sandbox: Sandbox, results
     assert record.reason == reason
 
 
-def test_a_trial_that_says_it_left_no_record_cannot_bring_another_after_its_batch_was_recorded(
+def test_a_trial_that_left_no_record_brings_none_when_recorded(
     sandbox: Sandbox, results: Path
 ) -> None:
     name = sandbox.merged()

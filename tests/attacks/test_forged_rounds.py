@@ -177,7 +177,7 @@ def test_what_another_ref_shows_in_place_of_a_commit_is_not_judged(searching: Sa
 
 
 @pytest.mark.parametrize("forgery", ["a secret", "more cores", "other values"])
-def test_on_a_host_without_hooks_the_verification_of_the_branch_finds_a_forged_round(
+def test_on_a_host_without_hooks_a_forged_round_is_found(
     forgery: str, searching: Sandbox
 ) -> None:
     (batch,) = searching.active()

@@ -84,7 +84,7 @@ CHANGES: dict[str, Callable[[Sandbox], object]] = {
 
 @pytest.mark.parametrize("change", parameters(CHANGES, ("a file more", "an executable file"), "more attacks"))
 @pytest.mark.parametrize("is_squashed", [False, True], ids=["taken back", "in no commit"])
-def test_no_change_of_the_code_that_is_taken_back_is_locked(
+def test_no_reverted_change_is_locked(
     sandbox: Sandbox, change: str, *, is_squashed: bool
 ) -> None:
     sandbox.write("code/help.py", "HELP = 1\n")

@@ -127,7 +127,7 @@ def without(sandbox: Sandbox, path: str) -> str:
         *("credential.https://x.helper", "Remote.Other.UploadPack"),
     ],
 )
-def test_a_partial_clone_names_no_command_that_brings_a_missing_object(
+def test_a_partial_clone_names_no_command_to_run(
     setting: str, sandbox: Sandbox, tmp_path: Path
 ) -> None:
     spy = tmp_path / "spy"

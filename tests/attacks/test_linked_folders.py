@@ -21,7 +21,7 @@ def refused(sandbox: Sandbox) -> set[tuple[str, str]]:
 
 @pytest.mark.parametrize("folder", FOLDERS)
 @pytest.mark.parametrize("target", ["code", "nowhere", "/etc", ".git", None])
-def test_a_link_or_a_file_in_the_place_of_a_checked_folder_is_refused(
+def test_a_link_for_a_checked_folder_is_refused(
     target: str | None, folder: str, sandbox: Sandbox
 ) -> None:
     if target is None:
@@ -41,7 +41,7 @@ def test_a_submodule_in_the_place_of_a_checked_folder_is_refused(folder: str, sa
 
 
 @pytest.mark.sampled(1)
-def test_a_platform_behind_a_link_is_refused_before_and_after_the_link_is_merged(
+def test_a_platform_behind_a_link_is_refused_before_and_after_a_merge(
     platform_sandbox: Sandbox,
 ) -> None:
     shutil.move(platform_sandbox.root / "clusters", platform_sandbox.root / "moved")

@@ -110,7 +110,7 @@ def test_no_command_writes_through_a_committed_link(
 
 
 @pytest.mark.parametrize("further", FURTHER)
-def test_nor_through_one_below_the_folder_or_at_a_default(
+def test_nor_through_one_below(
     further: str, sandbox: Sandbox, words: dict[str, str], tmp_path: Path
 ) -> None:
     argv, path = FURTHER[further]

@@ -48,7 +48,7 @@ def test_a_name_that_some_file_systems_take_for_a_checked_one_is_refused(path: s
         "sweeps/Peak.yaml",
     ],
 )
-def test_so_is_one_beside_a_merged_file_that_they_take_for_it_or_its_folder(
+def test_so_is_one_beside_a_merged_file_or_its_folder(
     path: str, sandbox: Sandbox
 ) -> None:
     sandbox.merged()
@@ -81,7 +81,7 @@ OF_OTHER_PROJECTS = {
 
 
 @pytest.mark.parametrize("path", OF_OTHER_PROJECTS)
-def test_folders_of_other_projects_may_look_like_those_of_sweeps_until_something_reads_them(
+def test_folders_of_other_projects_may_look_like_those_of_sweeps(
     path: str, sandbox: Sandbox
 ) -> None:
     sandbox.write(path, "x\n")

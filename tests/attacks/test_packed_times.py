@@ -53,7 +53,7 @@ def pod(index: int, name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("claim", CLAIMS)
-def test_the_time_of_a_pod_is_charged_whatever_its_trials_claim(
+def test_the_time_of_a_pod_is_charged(
     claim: str, sandbox: Sandbox, tmp_path: Path
 ) -> None:
     xs = ", ".join(map(str, range(ROWS)))

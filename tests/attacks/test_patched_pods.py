@@ -127,7 +127,7 @@ def said(server: Server, namespace: str, patch: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("patch", PATCHES)
-def test_a_server_refuses_every_other_change_of_a_held_pod(
+def test_a_server_refuses_every_other_change(
     patch: str, apiserver: Server, namespace: str
 ) -> None:
     assert REFUSAL in said(apiserver, namespace, PATCHES[patch])

@@ -102,7 +102,7 @@ def test_a_damaged_index_is_computed_again(place: str, name: str, indexed: Sandb
 
 
 @pytest.mark.parametrize("way", ["unmarked", "a link", "tracked", "tracked in other letters"])
-def test_an_index_that_this_clone_has_not_written_is_refused(
+def test_an_index_from_elsewhere_is_refused(
     way: str, indexed: Sandbox, tmp_path: Path
 ) -> None:
     path, document = index_of(indexed)

@@ -61,7 +61,7 @@ def test_texts_at_the_edges_are_refused(reason: str, sandbox: Sandbox, tmp_path:
 
 
 @pytest.mark.parametrize("seconds", [-0.0, 5e-324, 1e10])
-def test_the_smallest_and_the_largest_times_are_read(
+def test_the_smallest_and_largest_times_are_read(
     seconds: float, sandbox: Sandbox, tmp_path: Path
 ) -> None:
     assert len(read(sandbox, tmp_path, str.encode, seconds=seconds).records) == 1

@@ -157,7 +157,7 @@ def test_a_batch_that_a_person_cancelled_gets_its_records_once(recorded: Sandbox
         "a record cut off",
     ],
 )
-def test_on_a_host_without_hooks_the_verification_of_the_branch_finds_it(
+def test_on_a_host_without_hooks_the_branch_shows_it(
     attack: str, recorded: Sandbox
 ) -> None:
     (batch,) = (path.name for path in (recorded.root / "overlays/archive").glob("hill-*"))

@@ -31,7 +31,7 @@ FORMS = [
         for text in ("'http://u:p@x y'", '"http://x\\n"', "file:///etc", "'http://x/$(id)'")
     ),
     *(PROXY.format(f"address: 'http://x:1', except: [{text}]") for text in ("'a b'", "'a,b'", '"a\\nb"')),
-    *(f"authorities: {{config_map: ca, key: {text}}}" for text in ("../../etc/x", '"a\\nb"', "a/b", "''")),
+    *(f"authorities: {text}" for text in ("ca/../../etc/x", '"ca/a\\nb"', "ca/a/b", "ca", "ca/", "A/b")),
     *(f"mirrors: {{{text}: mirror.example.org}}" for text in ("''", "'.*'", "'a b'", "'docker.io/'", "A")),
     *(
         f"mirrors: {{docker.io: {text}}}"
@@ -143,7 +143,7 @@ ACCEPTED = [
     "controller: flux\nclusters: {eu: {}, us-2: {}}",
     "kubernetes: '1.34'",
     PROXY.format("address: 'http://[2001:db8::1]:3128', except: [.example.org, 192.0.2.0/24]"),
-    "authorities: {config_map: company-ca, key: bundle.pem}",
+    "authorities: company-ca/bundle.pem",
     "mirrors: {docker.io: mirror.example.org:5000/cache, registry.example.org/team: other.example/team}",
     "sidecars: {istio-proxy: {image: docker.io/istio/proxyv2, volumes: [istio-envoy]}}",
     "collector: {memory: 512Mi, disk: 2Gi, priority_class: platform-services}",

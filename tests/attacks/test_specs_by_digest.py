@@ -93,7 +93,7 @@ def test_a_spec_of_another_sweep_is_no_spec_of_this_one(sandbox: Sandbox) -> Non
         check_change(sandbox.workspace, base="origin/main")
 
 
-def test_a_row_that_the_spec_cannot_produce_is_not_in_it_whatever_its_lock_claims(
+def test_a_row_that_the_spec_cannot_produce_is_not_in_it(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
     sandbox.spec(xs="1, 2, 99")

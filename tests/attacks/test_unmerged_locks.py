@@ -70,7 +70,7 @@ FORGERIES = {
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("first", [True, False], ids=["a first batch", "a further one"])
 @pytest.mark.parametrize("forgery", FORGERIES.values(), ids=FORGERIES)
-def test_a_new_batch_runs_what_settings_and_spec_give(
+def test_a_new_batch_runs_what_its_spec_gives(
     sandbox: Sandbox, forgery: Forgery, *, first: bool
 ) -> None:
     with_settings(sandbox)

@@ -112,7 +112,7 @@ def test_each_of_several_datasets_comes_into_the_folder_of_its_name(pod: MakePod
     assert {name: (data / "labels" / name).read_bytes() for name in LABELS} == LABELS
 
 
-def test_another_byte_in_one_of_several_datasets_starts_no_program(
+def test_other_bytes_in_a_dataset_start_nothing(
     bucket: Bucket, tmp_path: Path, digest_of_all: str
 ) -> None:
     given_both(bucket)
@@ -127,7 +127,7 @@ def test_another_byte_in_one_of_several_datasets_starts_no_program(
         )
 
 
-def test_the_size_of_several_datasets_is_that_of_all(
+def test_the_size_of_datasets_is_that_of_all(
     bucket: Bucket, tmp_path: Path, digest_of_all: str
 ) -> None:
     given_both(bucket)
@@ -184,7 +184,7 @@ def test_an_interrupted_copy_goes_on_where_it_ended(bucket: Bucket, tmp_path: Pa
     assert folder_digest(tmp_path / "data") == digest
 
 
-def test_a_part_that_was_damaged_in_the_pod_is_found_by_the_digest(
+def test_a_part_damaged_in_the_pod_is_found(
     bucket: Bucket, tmp_path: Path, digest: str
 ) -> None:
     given(bucket)
@@ -213,7 +213,7 @@ def test_other_data_than_the_digest_names_starts_no_program(
         copied(bucket, tmp_path / "data", digest)
 
 
-def test_more_than_the_size_that_the_settings_allow_is_not_begun(
+def test_more_than_the_allowed_size_is_not_begun(
     bucket: Bucket, tmp_path: Path, digest: str
 ) -> None:
     given(bucket)

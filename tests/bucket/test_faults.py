@@ -103,7 +103,7 @@ def test_a_server_that_is_down_is_waited_for(s3_pod: MakePod, s3: StorageServer)
     assert late.ready().launch().code == 0
 
 
-def test_a_bucket_that_stays_away_leaves_the_record_in_the_message(
+def test_a_bucket_that_stays_away_leaves_the_message(
     s3_pod: MakePod, s3: StorageServer
 ) -> None:
     made = s3_pod(variables={"SWEEP_STORE_GRACE": "2"}).start()
@@ -157,7 +157,7 @@ def kept(s3: StorageServer) -> Iterator[KeepingProxy]:
     proxy.end()
 
 
-def test_a_bucket_that_deletes_nothing_has_the_record_and_what_the_next_attempt_goes_on_from(
+def test_a_bucket_that_deletes_nothing_keeps_all_it_needs(
     s3_pod: MakePod, kept: KeepingProxy
 ) -> None:
     save = 'mkdir -p "$SWEEP_CHECKPOINTS"; echo "$SWEEP_POD_UID" >> "$SWEEP_CHECKPOINTS/state"'
@@ -174,7 +174,7 @@ def test_a_bucket_that_deletes_nothing_has_the_record_and_what_the_next_attempt_
     assert {*kept.refused} == {"DELETE"}, "nothing is written over what is there"
 
 
-def test_a_sidecar_that_is_started_again_is_complete_though_its_bucket_replaces_nothing(
+def test_a_sidecar_started_again_completes_though_none_replace(
     s3_pod: MakePod, kept: KeepingProxy
 ) -> None:
     made = s3_pod(command=shell(f'echo same > "$SWEEP_ARTIFACTS/file"; {REPORT}')).start()

@@ -219,7 +219,7 @@ def test_a_trial_that_fills_its_own_prefix_hides_no_sealed_record(bucket: Bucket
     assert sum(text != record_json.UNREAD for text in contents) == record_json.MOST_RECORDS
 
 
-def test_a_bucket_that_somebody_fills_with_records_ends_the_list(
+def test_a_bucket_that_somebody_fills_ends(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(results, "MOST_LISTED", 10)

@@ -14,7 +14,7 @@ from tests.repository import Sandbox
 LISTED = """name: listed
 method: list
 metric: {name: score, goal: maximize}
-file: points.csv
+assignments: points.csv
 command: [python, code/train.py, "${args}"]
 run: {code: {path: code}}
 """

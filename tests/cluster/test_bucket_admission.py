@@ -45,7 +45,7 @@ def job(platform: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     )
 
 
-def test_a_batch_whose_results_go_to_a_bucket_is_admitted_and_so_are_its_pods(
+def test_a_batch_with_a_bucket_and_its_pods_are_admitted(
     platform: Server, job: dict[str, Any]
 ) -> None:
     assert platform.refuses(job) == ""
@@ -53,7 +53,7 @@ def test_a_batch_whose_results_go_to_a_bucket_is_admitted_and_so_are_its_pods(
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_the_server_refuses_any_other_sidecar_and_any_other_container_with_the_credential(
+def test_the_server_refuses_any_other_sidecar(
     fault: str, platform: Server, job: dict[str, Any]
 ) -> None:
     says, change = FAULTS[fault]

@@ -37,7 +37,7 @@ def test_the_rule_of_bootstrap_lets_the_collector_push_results(forge: Forge, gua
     assert head(forge) == made
 
 
-def test_the_rule_keeps_the_collector_from_the_base_and_without_it_the_same_push_goes_through(
+def test_only_the_rule_keeps_the_collector_from_the_base(
     forge: Forge, guarded: Clone
 ) -> None:
     before = head(forge)
@@ -51,7 +51,7 @@ def test_the_rule_keeps_the_collector_from_the_base_and_without_it_the_same_push
     assert head(forge) == made
 
 
-def test_the_rule_keeps_the_collector_from_a_commit_that_another_branch_holds_already(
+def test_the_rule_keeps_the_collector_from_a_commit_held_elsewhere(
     forge: Forge, guarded: Clone
 ) -> None:
     before = head(forge)
@@ -95,7 +95,7 @@ def test_the_rule_lets_the_collector_push_the_round_that_follows(forge: Forge, s
     ],
     ids=["another command", "a remote resource", "another folder of results", "another amount"],
 )
-def test_the_rule_keeps_the_collector_from_a_forged_round_and_without_it_the_same_push_goes_through(
+def test_only_the_rule_refuses_forged(
     forge: Forge, searching: Clone, file: str, old: str, new: str
 ) -> None:
     before = head(forge)

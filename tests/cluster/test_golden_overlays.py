@@ -182,7 +182,7 @@ def test_what_the_server_applies_may_have_no_unknown_field_though_nobody_validat
 
 
 @OVERLAY
-def test_the_platform_admits_the_pods_of_every_golden_overlay_and_no_stranger_among_them(
+def test_the_platform_admits_pods_and_no_stranger(
     overlay: Path, platform: Server, tmp_path: Path
 ) -> None:
     made = [pod for manifest in built(tmp_path, overlay) for pod in pods(manifest)]
@@ -210,7 +210,7 @@ def test_the_server_accepts_every_golden_overlay_as_it_is_submitted(
 
 
 @UNQUEUED
-def test_the_server_lets_batches_of_every_shape_be_paused_scaled_and_resumed(
+def test_batches_of_every_shape_can_be_paused(
     overlay: Path, platform: Server, tmp_path: Path
 ) -> None:
     lock = batch_json.read((overlay / "batch.json").read_bytes())
@@ -278,7 +278,7 @@ def test_the_namespace_is_one_that_refuses_what_is_not_restricted(platform: Serv
 @pytest.mark.skipif(
     building.MINOR < TRAINER_MINOR, reason="the newest release of Kubeflow Trainer needs a newer server"
 )
-def test_train_jobs_are_accepted_by_the_newest_release_as_by_the_oldest(
+def test_train_jobs_are_accepted_by_newest_and_oldest_release(
     platform: Server, tmp_path: Path
 ) -> None:
     crds, newest = building.built(building.CRDS), building.built(building.NEWEST_CRDS)

@@ -121,7 +121,7 @@ def ended(fleet: Fleet) -> frozenset[str]:
     return find_cluster_batches(Kubectl(), NAMESPACE, active).ended
 
 
-def test_single_jobs_are_created_suspended_and_two_run_at_once(
+def test_two_single_jobs_run_at_once(
     fleet: Fleet, submit_sweeps: Callable[..., tuple[str, ...]]
 ) -> None:
     submit_sweeps(Ask("singles", 5, 5, "jobs"))
@@ -133,7 +133,7 @@ def test_single_jobs_are_created_suspended_and_two_run_at_once(
     assert {condition(job, "Suspended") for job in looks[-1]} == {"False"}  # each was, and was resumed
 
 
-def test_a_batch_is_admitted_as_a_whole_and_the_next_one_waits(
+def test_a_batch_is_admitted_as_a_whole(
     fleet: Fleet, submit_sweeps: Callable[..., tuple[str, ...]]
 ) -> None:
     submit_sweeps(Ask("earlier", 4, 2), Ask("later", 4, 2))

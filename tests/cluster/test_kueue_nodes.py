@@ -186,7 +186,7 @@ def test_a_batch_starts_when_the_autoscaler_has_provided_its_nodes(fleet: Fleet)
     until("all have run", lambda: all(map(is_complete, jobs(fleet, batch))), seconds=PATIENCE)
 
 
-def test_a_batch_that_the_autoscaler_refuses_is_given_up_until_a_person_lets_it_wait_again(
+def test_a_batch_that_the_autoscaler_refuses_is_given_up_until_a_person_acts(
     fleet: Fleet,
 ) -> None:
     known = uids(fleet)

@@ -122,7 +122,7 @@ def without_retries(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 @OVERLAY
-def test_pauses_and_scaling_cost_no_attempt_and_a_pod_that_is_deleted_by_hand_costs_one(
+def test_pauses_cost_no_attempt_and_a_deleted_pod_one(
     overlay: Path, server: Server, tmp_path: Path
 ) -> None:
     lock = batch_json.read((overlay / "batch.json").read_bytes())

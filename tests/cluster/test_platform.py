@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("needs_kustomize")
 
 
 @pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX])
-def test_the_server_takes_the_platform_and_the_controllers_files(
+def test_the_server_takes_the_platform(
     controller: Controller, apiserver: Server, sandbox: Sandbox
 ) -> None:
     namespace = f"team-{uuid.uuid4().hex[:8]}"

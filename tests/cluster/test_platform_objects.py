@@ -77,7 +77,7 @@ def job(platform: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     return made
 
 
-def test_a_batch_with_every_option_is_admitted_and_so_are_its_pods(
+def test_a_batch_with_every_option_and_its_pods_pass(
     platform: Server, job: dict[str, Any]
 ) -> None:
     assert platform.refuses(job) == ""
@@ -99,7 +99,7 @@ def test_the_server_refuses_a_single_fault(fault: str, platform: Server, job: di
 @pytest.mark.parametrize(
     "fault", [fault for fault in POD_FAULTS if fault not in {*FILLED_IN, *REFUSED_BEFORE}][::3]
 )
-def test_the_server_refuses_a_pod_with_a_single_fault(
+def test_the_server_refuses_a_pod_with_a_fault(
     fault: str, platform: Server, job: dict[str, Any]
 ) -> None:
     says, change = POD_FAULTS[fault]
@@ -195,7 +195,7 @@ def test_the_server_refuses_a_ttl_and_a_foreign_queue(platform: Server, job: dic
 
 
 @pytest.mark.parametrize("name", ["sweep-collector", "sweep-sync"])
-def test_the_server_lets_the_pods_of_collector_and_sync_into_their_namespace(
+def test_the_server_lets_collector_and_sync_into_their_namespace(
     platform: Server, name: str
 ) -> None:
     made = the("CronJob", name, a_platform(SETTINGS))
@@ -237,7 +237,7 @@ def test_the_server_refuses_a_kustomization_without_the_account_for_it(platform:
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
 )
-def test_the_server_refuses_a_kustomization_with_a_single_fault(
+def test_a_kustomization_with_a_fault_is_refused(
     says: str, change: dict[str, Any], platform: Server
 ) -> None:
     flux = replace(SETTINGS, controller=Controller.FLUX)

@@ -105,7 +105,7 @@ def groups(fleet: Fleet, sweep: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("shape", ["indexed", "jobs"])
 @pytest.mark.parametrize("name", REFUSALS)
-def test_a_job_whose_pods_are_refused_shows_the_sentence_and_the_way_out(
+def test_a_job_of_refused_pods_shows_why_and_the_way_out(
     fleet: Fleet, name: str, shape: str
 ) -> None:
     refusal, server = REFUSALS[name], fleet.machine.server

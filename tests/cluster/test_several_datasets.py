@@ -30,7 +30,7 @@ def of_cluster(settings: Settings, name: str) -> Settings:
     return replace(settings, namespace=name, controller=Controller.ARGOCD, priority_class=None)
 
 
-def test_a_sidecar_may_copy_several_of_many_datasets_and_no_other_folder(
+def test_a_sidecar_may_copy_several_datasets_and_no_other(
     apiserver: Server, tmp_path: Path
 ) -> None:
     settings = of_cluster(

@@ -82,7 +82,7 @@ def launcher_processes(sandbox: Sandbox) -> list[int]:
     return [int(line.split()[0]) for line in lines.splitlines() if wanted in line and "/launch.py" in line]
 
 
-def test_an_array_of_a_thousand_trials_records_each_once_although_a_node_is_drained_and_jobs_are_killed(
+def test_an_array_records_each_trial_once(
     sandbox: Sandbox, slurm: Slurm, submit: Callable[..., str]
 ) -> None:
     batch = submit(MANY, 12)
@@ -115,7 +115,7 @@ def test_an_array_of_a_thousand_trials_records_each_once_although_a_node_is_drai
     assert {json.loads(path.read_text())["trial"] for path in records(sandbox, batch)} == set(ids)
 
 
-def test_killed_jobs_are_retried_and_what_was_cancelled_runs_when_the_script_is_submitted_again(
+def test_killed_jobs_are_retried(
     sandbox: Sandbox, slurm: Slurm, submit: Callable[..., str]
 ) -> None:
     hold = sandbox.root / "hold"

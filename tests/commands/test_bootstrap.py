@@ -317,7 +317,7 @@ def test_the_owners_of_workflows_are_those_of_the_git_host(sandbox: Sandbox) -> 
 
 NAMED = """version: 1
 kubernetes: "1.34"
-authorities: {config_map: company-ca}
+authorities: company-ca/ca.crt
 priority_class: batch-low
 collector: {priority_class: services}
 pools:

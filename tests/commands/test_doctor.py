@@ -124,7 +124,7 @@ def test_a_claim_that_no_volume_fits_is_wrong(platform: str, sandbox: Sandbox) -
 MORE = f"""images: {{collector: registry.example/sweep@sha256:{"c" * 64}}}
 pools: {{gpu: {{queue: research, node: {{cpu: 8, memory: 32Gi, gpu: 1}}, max_nodes: 4}}}}
 datasets: {{digits: {{claim: digits, path: v2, version: '2'}}}}
-authorities: {{config_map: company-ca}}
+authorities: company-ca/ca.crt
 """
 """A collector that runs, a queue, and a claim and certificates that no file of the platform describes."""
 

@@ -31,7 +31,7 @@ run:
 LISTED = """name: listed
 description: Which?
 method: list
-file: listed.csv
+assignments: listed.csv
 metric: {name: score, goal: maximize}
 command: [python, code/train.py, "${args}"]
 run:

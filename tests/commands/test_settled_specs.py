@@ -10,7 +10,7 @@ from tests.repository import Sandbox
 LISTED = """name: listed
 description: Which of some points is best?
 method: list
-file: points.csv
+assignments: points.csv
 metric: {name: score, goal: maximize}
 command: [python, code/train.py, "${args}"]
 run:

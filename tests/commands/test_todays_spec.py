@@ -35,7 +35,7 @@ def test_trials_are_looked_up_in_the_newest_spec(merged: Sandbox, results: Path)
 LISTED = """name: peak
 method: list
 metric: {name: score, goal: maximize}
-file: points.csv
+assignments: points.csv
 command: [python, code/train.py, "${args}"]
 run: {code: {path: code}}
 """

@@ -77,7 +77,7 @@ def launched(shape: Shape, index: int, folder: Path, *, replicates: int = 1) -> 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("shape", list(Shape), ids=str)
 @pytest.mark.parametrize("index", parameters((0, 1), (1,), "more rows"))
-def test_a_row_arrives_typed_and_exact_and_its_record_is_the_one_expected(
+def test_a_row_arrives_exact_and_is_recorded(
     shape: Shape, index: int, tmp_path: Path
 ) -> None:
     stored, record = launched(shape, index, tmp_path)

@@ -72,7 +72,7 @@ def follow(place: Path) -> str:
 
 
 @pytest.mark.full_suite("whole tutorials")
-def test_five_rounds_on_real_digits_go_by_themselves_from_one_spec_to_the_last_results_commit(
+def test_five_rounds_on_real_digits_go_from_one_spec_to_the_last_results_commit(
     place: Path,
 ) -> None:
     message = follow(place)

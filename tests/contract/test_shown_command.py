@@ -74,7 +74,7 @@ def read_back(batch: Batch) -> tuple[Mapping[str, Any], Any, Table]:
     st.lists(VALUES, min_size=len(NAMES), max_size=len(NAMES)),
     st.lists(ELEMENTS, max_size=4),
 )
-def test_the_shown_command_and_variables_are_those_that_the_launcher_works_out(
+def test_the_shown_command_is_that_of_the_launcher(
     values: list[Any], command: list[str]
 ) -> None:
     space = SearchSpace(

@@ -90,7 +90,7 @@ class HeldPods:
         outcomes.is_recorded_once(team, batch, 0.0, 1.0)
         until("the pods are gone", lambda: not team.pods(batch), seconds=SECONDS)
 
-    def test_jobs_that_are_made_anew_before_the_collection_are_recorded_once(
+    def test_remade_jobs_are_recorded_once(
         self, team: Team, controller: Controller, ground: Ground
     ) -> None:
         watch = Watch(team, ground.storage.results)
@@ -159,7 +159,7 @@ class LostNodes:
         assert len(team.results_commits(batch)) == 1
         until("no pod is held", lambda: not held(team, batch), seconds=PATIENCE)
 
-    def test_a_trial_that_had_ended_is_recorded_by_what_is_left_and_not_tried_again(
+    def test_a_trial_that_had_ended_is_recorded_by_what_is_left(
         self, team: Team, ground: Ground
     ) -> None:
         node = losses.start_node(ground, self.numbers[1], self.room)

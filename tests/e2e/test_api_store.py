@@ -54,7 +54,7 @@ def test_trials_that_write_files_report_their_own_numbers(team: Team) -> None:
 
 
 @pytest.mark.full
-def test_a_hundred_trials_are_recorded_in_a_cluster_without_a_storage_class(
+def test_a_hundred_trials_are_recorded_without_storage_class(
     team: Team, controller: Controller
 ) -> None:
     assert team.server.kubectl("get", "storageclasses", "--output=name").stdout == ""

@@ -149,7 +149,7 @@ def test_other_sweeps_go_on_and_new_ones_begin_beside_broken_overlays(story: Sto
     assert statuses == ["ok"] * 4
 
 
-def test_broken_overlays_are_taken_out_by_commits_that_the_check_takes_and_all_is_in_sync(
+def test_broken_overlays_are_taken_out_by_checked_commits(
     story: Story, controller: Controller
 ) -> None:
     team = story.team
@@ -171,7 +171,7 @@ def test_broken_overlays_are_taken_out_by_commits_that_the_check_takes_and_all_i
 
 
 @pytest.mark.full
-def test_a_batch_of_which_one_job_is_refused_is_cancelled_all_the_same(
+def test_a_batch_with_a_refused_job_is_cancelled_too(
     team: Team, controller: Controller
 ) -> None:
     team.pull()
@@ -193,7 +193,7 @@ def test_a_batch_of_which_one_job_is_refused_is_cancelled_all_the_same(
 
 
 @pytest.mark.full
-def test_under_flux_a_broken_file_beside_those_of_batches_holds_up_new_ones_and_is_named(
+def test_under_flux_a_broken_file_is_named(
     team: Team, controller: Controller, machine: Machine
 ) -> None:
     if not isinstance(controller, Flux):

@@ -172,7 +172,7 @@ with open(os.environ["SWEEP_RESULT"], "w") as file:
 '''
 
 
-def test_data_in_the_bucket_is_copied_into_each_pod_and_other_data_starts_no_program(
+def test_data_in_the_bucket_are_copied_if_right(
     team: Team, controller: Controller, tmp_path: Path
 ) -> None:
     credential = {"AWS_ACCESS_KEY_ID": KEY_ID, "AWS_SECRET_ACCESS_KEY": KEY}
@@ -264,7 +264,7 @@ class TestLostNodes(LostNodes):
         return any((self.objects / batch.name / "checkpoints").rglob("*.json"))
 
 
-def test_a_halving_goes_on_from_checkpoints_in_the_bucket_on_another_node_at_each_rung(
+def test_a_halving_goes_on_from_the_bucket_on_another_node(
     team: Team, ground: Ground
 ) -> None:
     room = ROOMS[1]

@@ -110,7 +110,7 @@ def story(team: Team, ground: Ground) -> Story:
     return story
 
 
-def test_trials_of_a_cancelled_batch_are_asked_to_end_and_the_stubborn_are_ended_within_the_grace(
+def test_trials_of_a_cancelled_batch_are_asked_to_end_and_ended_within_the_grace(
     story: Story,
 ) -> None:
     by_index = {record["index"]: record for record in story.team.records(story.halfway)}
@@ -121,7 +121,7 @@ def test_trials_of_a_cancelled_batch_are_asked_to_end_and_the_stubborn_are_ended
     assert [story.printed_lines(index) for index in (0, 2)] == [["trained"]] * 2
 
 
-def test_what_was_finished_stays_and_the_rest_is_cancelled_by_one_commit_of_the_collector(
+def test_what_was_finished_stays_and_the_rest_is_cancelled_by_one_commit(
     story: Story,
 ) -> None:
     rows = {row["index"]: row for row in story.team.summary("halfway")}

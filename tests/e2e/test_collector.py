@@ -133,7 +133,7 @@ def test_whoever_does_not_hear_that_his_push_was_taken_records_nothing_twice(tea
     outcomes.is_recorded_once(team, batch, 0.0, 1.0)
 
 
-def test_records_that_come_after_their_job_has_ended_are_told_by_pods_or_waited_for(
+def test_records_after_the_end_of_their_job_are_waited_for(
     team: Team, ground: Ground
 ) -> None:
     batch, late = outcomes.trained(team, {"told": (0.0, 1.0), "late": (2.0, 3.0)}, packed={"late"})
@@ -151,7 +151,7 @@ def test_records_that_come_after_their_job_has_ended_are_told_by_pods_or_waited_
     outcomes.is_recorded_once(team, late, 2.0, 3.0)
 
 
-def test_a_job_deleted_by_hand_ends_by_its_records_or_is_reported_as_stalled(
+def test_a_job_deleted_by_hand_ends_or_stalls(
     team: Team, controller: Controller, ground: Ground
 ) -> None:
     team.write_spec("deleted-late", parameters={"x": [0.0, 1.0]})

@@ -170,7 +170,7 @@ def copied(team: Team) -> Callable[[], None]:
     return equal
 
 
-def test_a_stolen_credential_writes_nothing_but_results_and_each_attempt_succeeds_without_the_rule(
+def test_a_stolen_credential_writes_results(
     team: Team, copied: Callable[[], None], tmp_path: Path
 ) -> None:
     (batch,) = outcomes.trained(team, {"foreign": (0.0, 1.0)})

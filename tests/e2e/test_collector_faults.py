@@ -60,7 +60,7 @@ def test_killed_at_twelve_moments_in_turn_it_records_each_batch_once(team: Team,
 
 
 @pytest.mark.full
-def test_a_credential_that_is_revoked_in_the_middle_is_named_and_the_next_one_records(
+def test_a_revoked_credential_is_named_and_the_next_one_records(
     team: Team, by_hand: None
 ) -> None:
     (batch,) = outcomes.trained(team, {"revoked": (0.0, 1.0)})
@@ -103,7 +103,7 @@ def test_with_the_server_gone_for_a_minute_a_run_says_so_and_a_later_one_records
 
 
 @pytest.mark.full
-def test_where_a_person_merges_the_collector_signs_a_branch_that_the_check_lets_pass(
+def test_where_a_person_merges_the_collector_signs_a_branch_that_passes(
     team: Team,
 ) -> None:
     with _reviewed(team):

@@ -150,7 +150,7 @@ def is_gone(team: Team, batch: Batch, shape: str) -> bool:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_pods_on_two_nodes_train_as_one_process_does_and_are_recorded_once(
+def test_pods_on_two_nodes_train_as_one_process_does(
     shape: str, pair: Team, alone: list[float]
 ) -> None:
     sweep = f"train-{shape}"
@@ -184,7 +184,7 @@ def test_pods_on_two_nodes_train_as_one_process_does_and_are_recorded_once(
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_trial_one_of_whose_pods_fails_begins_again_as_a_whole_unless_its_values_are_refused(
+def test_a_trial_with_a_failed_pod_begins_again_as_a_whole(
     shape: str, pair: Team
 ) -> None:
     sweep = f"fails-{shape}"

@@ -133,7 +133,7 @@ def follow(result: Endings) -> None:
         pytest.param("evicted", id="evicted by the API"),
     ],
 )
-def test_a_trial_whose_pod_was_taken_away_is_tried_again_once_and_ends_well(
+def test_a_trial_whose_pod_was_taken_is_tried_again_and_ends_well(
     endings: Endings, how: str
 ) -> None:
     assert endings.row("ends", how) == Row("ok", "", 2, 2)
@@ -152,7 +152,7 @@ def test_a_trial_that_ends_well_beside_all_others_is_tried_once(endings: Endings
         pytest.param("fails", "failed", "exit-7", id="an exit code of its own"),
     ],
 )
-def test_a_trial_that_fails_again_when_tried_again_failed_and_says_why(
+def test_a_trial_that_fails_again_says_why(
     endings: Endings, how: str, status: str, reason: str
 ) -> None:
     assert endings.row("ends", how) == Row(status, reason, 2, 2)
@@ -177,7 +177,7 @@ def test_a_trial_whose_launcher_hangs_is_ended_by_its_node_at_the_pods_deadline(
         assert "longer than the specified deadline" in record["details"]["said"]
 
 
-def test_an_image_that_nobody_has_ends_at_the_pods_deadline_and_the_row_says_that_nothing_began(
+def test_an_image_that_nobody_has_ends_at_the_deadline_and_nothing_began(
     endings: Endings,
 ) -> None:
     assert endings.row("ends-nowhere", "well") == Row("failed", "start-failed", 2, 2)

@@ -65,7 +65,7 @@ def test_where_nothing_enforces_the_policies_a_trial_reaches_everything(team: Te
     assert (row["status"], float(row["metrics.score"])) == ("ok", len(FORBIDDEN) + 1)
 
 
-def test_a_trial_clones_and_is_recorded_and_reaches_nothing_but_the_git_server(
+def test_a_trial_clones_and_reaches_nothing_but_the_git_server(
     team: Team, firewall: None
 ) -> None:
     (row,) = _tried(team, "closed")

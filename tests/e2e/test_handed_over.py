@@ -110,7 +110,7 @@ def _lines(results: Path) -> dict[str, Counter[str]]:
     return found
 
 
-def test_each_trial_trains_to_its_end_once_and_what_was_finished_here_never_begins_there(
+def test_each_trial_trains_once_either_here_or_there(
     story: Story, controller: Controller
 ) -> None:
     rows = story.laptop.summary(NAME)
@@ -124,7 +124,7 @@ def test_each_trial_trains_to_its_end_once_and_what_was_finished_here_never_begi
     until_in_sync(controller, story.begun, story.rest)
 
 
-def test_each_trial_has_one_record_which_says_where_it_ran_and_that_it_ran_the_locked_code(
+def test_each_trial_has_one_record_which_says_where_it_ran_and_which_code(
     story: Story,
 ) -> None:
     laptop = story.laptop
@@ -141,7 +141,7 @@ def test_each_trial_has_one_record_which_says_where_it_ran_and_that_it_ran_the_l
     assert [len(laptop.results_commits(batch)) for batch in (story.begun, story.rest)] == [1, 1]
 
 
-def test_everything_follows_from_the_records_and_only_what_the_laptop_recorded_is_unsigned(
+def test_everything_follows_from_the_records_and_their_signatures(
     story: Story, tmp_path: Path
 ) -> None:
     laptop = story.laptop

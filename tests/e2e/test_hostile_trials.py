@@ -99,7 +99,7 @@ def test_without_the_rules_the_same_attempts_succeed(team: Team, unconfined: str
     assert "score=0" not in messages["outside"]
 
 
-def test_with_the_whole_volume_mounted_a_forged_record_is_believed(
+def test_a_forged_record_is_believed(
     team: Team, ground: Ground, hostile: None, unconfined: str
 ) -> None:
     team.write_spec(

@@ -70,7 +70,7 @@ def lost(team: Team, ground: Ground) -> Iterator[Mapping[str, Lost]]:
             ground.machine.server.kubectl("label", "node", "node-1", f"{LABEL}-{room}-")
 
 
-def test_the_status_names_the_node_that_is_lost_and_the_ways_out(
+def test_the_status_names_the_lost_node_and_the_ways_out(
     team: Team, lost: Mapping[str, Lost]
 ) -> None:
     def are_missed() -> bool:
@@ -88,7 +88,7 @@ def test_the_status_names_the_node_that_is_lost_and_the_ways_out(
         assert "node lost" in team.sweep("status", item.batch.sweep, "--cluster").stdout
 
 
-def test_the_trial_of_a_lost_node_waits_instead_of_running_twice(
+def test_the_trial_of_a_lost_node_waits(
     team: Team, lost: Mapping[str, Lost]
 ) -> None:
     until("the pods are to go", lambda: all(_is_doomed(team, entry) for entry in lost.values()), seconds=300)

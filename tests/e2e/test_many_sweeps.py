@@ -9,7 +9,7 @@ from tests.e2e.team import Team
 from tests.e2e.watching import Watch, tell
 
 
-def test_sweeps_merged_together_in_succession_and_while_others_run_are_each_trained_and_recorded_once(
+def test_every_merged_sweep_is_trained_once(
     ground: Ground, team: Team, controller: Controller
 ) -> None:
     watch = Watch(team, ground.storage.results)

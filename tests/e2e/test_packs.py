@@ -121,7 +121,7 @@ def follow(team: Team, result: Packs) -> None:
 
 @pytest.mark.parametrize("trouble", TROUBLE)
 @pytest.mark.parametrize("beside", BESIDE)
-def test_whatever_a_trial_does_to_its_pod_those_beside_it_end_well(
+def test_whatever_a_trial_does_others_end_well(
     packs: Packs, trouble: str, beside: str
 ) -> None:
     row = packs.row(f"{beside}-{trouble}")
@@ -150,7 +150,7 @@ def test_a_trial_with_too_much_memory_has_failed_whatever_the_kernel_kills(packs
     assert packs.row(how) in {Row("oom", "oom", 2), Row("failed", "signal-9", 2)}
 
 
-def test_a_trial_with_too_much_on_its_disk_ends_its_pod_beside_others_once_and_then_alone(
+def test_a_trial_with_too_much_on_its_disk_runs_once_more_and_alone(
     packs: Packs,
 ) -> None:
     # The Job replaces every evicted pod. The launcher of the fourth sees that no attempt is left, and starts nothing.

@@ -28,7 +28,7 @@ def sections(page: str) -> dict[str, str]:
     return results
 
 
-def test_the_page_on_trying_a_cluster_and_the_tutorial_in_its_shell_lead_to_results_commits(
+def test_the_page_on_clusters_and_the_tutorial_lead_to_results(
     team: Team, ground: Ground
 ) -> None:
     team.until_idle()

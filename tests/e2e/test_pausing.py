@@ -30,7 +30,7 @@ def job(team: Team, batch: Batch) -> dict[str, Any]:
     return made
 
 
-def test_a_batch_is_paused_scaled_and_resumed_by_commits_and_loses_no_attempt(
+def test_a_batch_is_paused_and_scaled_by_commits(
     team: Team, controller: Controller
 ) -> None:
     team.have_program("code/resumable.py", RESUMABLE)

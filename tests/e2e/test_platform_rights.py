@@ -54,7 +54,7 @@ def applied(ground: Ground, machine: Machine, team: Team) -> Iterator[Applied]:
         rights.withdrawn(machine, strict, PERSON, *roles)
 
 
-def test_a_platform_is_applied_and_applied_again_by_an_account_with_the_documented_rights(
+def test_a_platform_is_applied_twice_by_an_account_with_the_documented_rights(
     applied: Applied,
 ) -> None:
     team = applied.team
@@ -84,7 +84,7 @@ def test_two_teams_that_follow_the_pages_have_no_object_in_common(applied: Appli
 POLICIES = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
 
 
-def test_a_repository_with_the_namespace_of_another_takes_none_of_its_objects(
+def test_a_repository_takes_no_object_of_anothers_namespace(
     applied: Applied, tmp_path: Path
 ) -> None:
     before = _owners(applied.team)
@@ -139,7 +139,7 @@ def _absent(results: list[dict[str, str]]) -> list[dict[str, str]]:
     ]
 
 
-def test_that_account_can_grant_nothing_else_read_no_secret_delete_nothing_and_run_no_pod(
+def test_that_account_grants_reads_and_deletes_nothing_else(
     applied: Applied,
 ) -> None:
     person = applied.person
@@ -161,7 +161,7 @@ def test_that_account_can_grant_nothing_else_read_no_secret_delete_nothing_and_r
     assert all("not currently held" in refusal for refusal in refusals[:2]), refusals
 
 
-def test_the_collector_may_read_jobs_and_pods_of_trials_and_nothing_else_anywhere(
+def test_the_collector_reads_jobs_and_pods_of_trials_alone(
     team: Team, machine: Machine
 ) -> None:
     collector = Account.of(machine, COLLECTORS, "sweep-collector")
@@ -186,7 +186,7 @@ def test_the_collector_may_read_jobs_and_pods_of_trials_and_nothing_else_anywher
     assert all("forbidden" in refusal.lower() for refusal in refusals), refusals
 
 
-def test_flux_applies_batches_and_their_kustomizations_by_accounts_that_can_do_nothing_else(
+def test_flux_applies_batches_by_accounts_with_no_other_right(
     team: Team, machine: Machine
 ) -> None:
     if team.controller != "flux":

@@ -40,7 +40,7 @@ def alone(ground: Ground, team: Team) -> Story:
     return Story(watch, batches)
 
 
-def test_nothing_differs_while_pods_run_however_often_the_controller_looks(
+def test_nothing_differs_meanwhile(
     alone: Story, ground: Ground, team: Team, controller: Controller
 ) -> None:
     until_in_sync(controller)

@@ -102,7 +102,7 @@ def test_a_trial_may_write_although_the_server_knows_no_root(team: Team) -> None
     assert finding["state"] == "ok", finding
 
 
-def test_records_that_the_volume_shows_late_are_told_by_pods_and_recorded_once(
+def test_records_that_the_volume_shows_late_are_recorded_once(
     team: Team, remote: Remote
 ) -> None:
     with collecting.only_by_hand(team):

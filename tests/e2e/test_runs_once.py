@@ -78,7 +78,7 @@ def recorded(ended: Story, ground: Ground, team: Team) -> Story:
     return ended
 
 
-def test_jobs_that_have_ended_stand_untouched_by_restarts_commits_and_refreshes(
+def test_ended_jobs_are_untouched(
     ended: Story, team: Team, controller: Controller, upsets: Upsets
 ) -> None:
     before = ended.watch.jobs(*ended.batches)
@@ -93,7 +93,7 @@ def test_jobs_that_have_ended_stand_untouched_by_restarts_commits_and_refreshes(
     assert ended.watch.are_each_trained_once(*ended.batches)
 
 
-def test_an_edited_template_of_applications_reaches_no_batch_that_stands(
+def test_an_edited_template_changes_no_batch(
     ended: Story, controller: Controller, upsets: Upsets
 ) -> None:
     if not isinstance(upsets, ArgoCDUpsets):
@@ -131,7 +131,7 @@ def test_everything_made_anew_at_once_trains_nothing(ended: Story, upsets: Upset
     assert ended.watch.are_each_trained_once(*ended.batches)
 
 
-def test_jobs_deleted_by_hand_and_as_by_a_ttl_train_nothing_again(
+def test_deleted_jobs_train_nothing_again(
     ended: Story, controller: Controller, upsets: Upsets
 ) -> None:
     before = ended.watch.jobs(*ended.batches)
@@ -162,7 +162,7 @@ def test_what_ended_is_recorded_exactly_once_whatever_came_between(recorded: Sto
     recorded.watch.until_gone(*recorded.batches)
 
 
-def test_what_is_recorded_stays_away_after_restarts_commits_and_when_everything_is_made_anew(
+def test_records_stay_away(
     recorded: Story, team: Team, controller: Controller, upsets: Upsets
 ) -> None:
     recorded.watch.until_gone(*recorded.batches)
@@ -181,7 +181,7 @@ def test_what_is_recorded_stays_away_after_restarts_commits_and_when_everything_
     assert recorded.watch.collect() == commit
 
 
-def test_a_recorded_batch_that_is_applied_again_by_hand_trains_nothing(
+def test_a_recorded_batch_trains_nothing(
     recorded: Story, controller: Controller, upsets: Upsets
 ) -> None:
     first = recorded.batches[0]
@@ -204,7 +204,7 @@ def test_a_recorded_batch_that_is_applied_again_by_hand_trains_nothing(
 
 
 @pytest.mark.full
-def test_a_store_restored_from_before_the_recording_trains_nothing_again(
+def test_a_restored_store_rests(
     ground: Ground, team: Team, controller: Controller, upsets: Upsets
 ) -> None:
     watch, backup = Watch(team, ground.storage.results), ground.machine.folder / "backup"

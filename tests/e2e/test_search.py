@@ -111,7 +111,7 @@ def locks(team: Team, sweep: str) -> list[dict[str, Any]]:
     return sorted((yaml.safe_load(path.read_text()) for path in paths), key=lambda lock: int(lock["round"]))
 
 
-def test_from_one_merged_spec_every_round_is_asked_for_trained_and_recorded_with_no_hand_between(
+def test_one_spec_leads_to_all(
     team: Team, controller: Controller, merged_batches: dict[str, Batch]
 ) -> None:
     until("the search is over", lambda: is_over(team, "rates", "rounds"), seconds=25 * MINUTE, pause=2)
@@ -133,7 +133,7 @@ def test_from_one_merged_spec_every_round_is_asked_for_trained_and_recorded_with
     until_in_sync(controller, last)
 
 
-def test_a_person_finds_by_a_clone_what_the_cluster_asked_for(
+def test_a_person_finds_what_the_cluster_asked_for(
     team: Team, merged_batches: dict[str, Batch]
 ) -> None:
     done = team.sweep("cluster", "next", "rates", "--explain", check=False)
@@ -144,7 +144,7 @@ def test_a_person_finds_by_a_clone_what_the_cluster_asked_for(
     assert f"round {ROUNDS}, tpe" in output
 
 
-def test_who_climbs_on_finds_the_checkpoint_of_the_trial_before_and_cannot_change_it(
+def test_who_climbs_on_finds_the_checkpoint_read_only(
     team: Team, merged_batches: dict[str, Batch]
 ) -> None:
     until("the climb is over", lambda: is_over(team, "climb", "last-rung"), seconds=PATIENCE, pause=2)
@@ -160,7 +160,7 @@ def test_who_climbs_on_finds_the_checkpoint_of_the_trial_before_and_cannot_chang
     assert not any(row["metrics.wrote"] for row in rows)
 
 
-def test_what_falls_behind_the_first_curves_is_ended_and_its_number_is_kept(
+def test_what_falls_behind_is_ended_and_recorded(
     team: Team, merged_batches: dict[str, Batch]
 ) -> None:
     team.until_recorded(merged_batches["slope"])

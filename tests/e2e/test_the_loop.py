@@ -26,7 +26,7 @@ run:
 """
 
 
-def test_a_merged_spec_trains_on_real_digits_is_recorded_by_the_cluster_and_pruned(
+def test_a_merged_spec_trains_on_digits_and_is_recorded(
     team: Team, controller: Controller
 ) -> None:
     team.write("sweeps/digits.yaml", DIGITS)

@@ -187,7 +187,7 @@ def test_before_the_merge_git_alone_says_what_is_missing(team: Team) -> None:
     assert {cause: set(one.causes) for cause, one in found.items()} == {cause: {cause} for cause in found}
 
 
-def test_after_its_end_a_trial_waits_for_the_collector_and_then_is_recorded(
+def test_after_its_end_a_trial_waits_for_the_collector(
     team: Team, ground: Ground
 ) -> None:
     team.pull()

@@ -119,7 +119,7 @@ def test_a_table_too_large_for_a_spec_is_named_by_it() -> None:
     imported = read(text)
     sweep = sweep_of(imported, beside=lambda name: text.encode() if name == "table.csv" else None)
 
-    assert imported.spec["file"] == "table.csv"
+    assert imported.spec["assignments"] == "table.csv"
     assert imported.losses[-1].part == "4000 lines"
     assert list(assignments_of(sweep)) == list(rows)
 

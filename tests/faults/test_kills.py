@@ -39,7 +39,7 @@ AT_A_CALL = ("generate", "collect-push", "collect-round", "launcher")
 @pytest.mark.parametrize(
     "name", parameters(WORLDS, AT_A_CALL, "more points of failure"), ids=lambda name: f"F4 {name}"
 )
-def test_killed_at_a_call_that_writes_it_leaves_nothing_half_and_the_next_run_ends_it(
+def test_killed_at_a_write_it_leaves_nothing_half(
     world_of: Callable[[str], World], name: str
 ) -> None:
     world = world_of(name)
@@ -62,7 +62,7 @@ def test_killed_at_more_calls_it_leaves_nothing_half(world_of: Callable[[str], W
         *(pytest.param(name, 3, id=f"F4 {name}, three times", marks=THOROUGH) for name in WORLDS),
     ],
 )
-def test_killed_at_any_moment_it_leaves_nothing_half_and_the_next_run_ends_it(
+def test_killed_anytime_it_halves_nothing(
     world_of: Callable[[str], World], name: str, times: int
 ) -> None:
     chance = random.Random(name)  # noqa: S311 - moments, the same on every run
@@ -73,7 +73,7 @@ def test_killed_at_any_moment_it_leaves_nothing_half_and_the_next_run_ends_it(
 @pytest.mark.parametrize(
     "name", [pytest.param("generate", id="F4 generate"), pytest.param("launcher", id="F4 launcher")]
 )
-def test_a_file_is_on_the_disk_before_it_has_its_name_and_its_name_before_anything_goes_on(
+def test_a_file_is_on_the_disk_first(
     shim: Shim, world_of: Callable[[str], World], name: str
 ) -> None:
     world = world_of(name)
@@ -96,7 +96,7 @@ def test_a_file_is_on_the_disk_before_it_has_its_name_and_its_name_before_anythi
     assert renamed
 
 
-def test_killed_while_trials_train_it_loses_doubles_and_falsifies_nothing(
+def test_killed_while_trials_train_it_falsifies_nothing(
     tmp_path: Path, needs_kustomize: None
 ) -> None:
     laptops = list(kill_training(tmp_path, 5, seed=1))

@@ -84,7 +84,7 @@ class Writers(RuleBasedStateMachine):
     ("examples", "steps"),
     [(2, 4), pytest.param(6, 8, marks=pytest.mark.full_suite("more points of failure"))],
 )
-def test_in_any_order_of_writers_and_kills_every_row_lands_once(
+def test_every_row_lands_once(
     shim: Shim, monkeypatch: pytest.MonkeyPatch, examples: int, steps: int
 ) -> None:
     monkeypatch.setattr(Writers, "shim", shim, raising=False)

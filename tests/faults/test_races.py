@@ -64,7 +64,7 @@ def test_after_so_many_lost_races_it_lands_once(sandbox: Sandbox, hurried: None,
     fsck(sandbox.remote)
 
 
-def test_f2_always_losing_ends_with_exit_4_within_its_budget_and_loses_nothing(
+def test_f2_always_losing_ends_with_exit_4_and_no_loss(
     sandbox: Sandbox, hurried: None
 ) -> None:
     rival(sandbox, 10_000)
@@ -128,7 +128,7 @@ def test_f8_a_server_that_answers_garbage_is_no_server(tmp_path: Path, sandbox: 
         publish(Repository.find(sandbox.root), "origin", "main", lambda _: OURS)
 
 
-def test_f10_of_two_collectors_at_once_one_commits_and_the_other_finds_nothing_left(
+def test_f10_of_two_collectors_at_once_one_commits(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
     other = tmp_path / "other"

@@ -32,12 +32,12 @@ ROWS = {
     "F3": "tests/repo/test_publish.py::test_a_push_whose_response_is_lost_counts",
     "F4": f"{HERE}test_kills.py"
     "::test_killed_at_a_call_that_writes_it_leaves_nothing_half_and_the_next_run_ends_it",
-    "F5 signals": f"{HERE}test_rows.py::test_f5_who_is_told_to_end_ends_without_a_traceback",
+    "F5 signals": f"{HERE}test_rows.py::test_f5_who_is_told_to_end_just_ends",
     "F5 readers": "tests/cli/test_responses.py::test_a_closed_pipe_does_not_change_the_exit_code",
     "F6": f"{HERE}test_storage.py::test_a_call_that_fails_leaves_the_old_and_names_the_file",
-    "F7": f"{HERE}test_rows.py::test_f7_what_cannot_be_had_on_the_disk_is_not_written",
+    "F7": f"{HERE}test_rows.py::test_f7_what_has_no_room_is_not_kept",
     "F8 refusals": f"{HERE}test_races.py::test_a_server_that_says_no_is_believed_within_five_tries",
-    "F8 silence": f"{HERE}test_rows.py::test_f8_a_server_that_hangs_is_given_up",
+    "F8 silence": f"{HERE}test_rows.py::test_f8_a_hanging_server_is_left",
     "F8 down": "tests/e2e/test_collector_faults.py"
     "::test_with_the_server_gone_for_a_minute_a_run_says_so_and_a_later_one_records",
     "F8 Retry-After": "reason: a run ends at once with the server's answer, and the next one is minutes away",
@@ -67,7 +67,7 @@ def test_every_row_is_accounted_for() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: f"F5 {number.name}")
-def test_f5_who_is_told_to_end_ends_without_a_traceback(
+def test_f5_who_is_told_to_end_just_ends(
     sandbox: Sandbox, tmp_path: Path, number: signal.Signals
 ) -> None:
     waiting = tmp_path / "waiting"
@@ -97,7 +97,7 @@ def test_f5_who_is_told_to_end_ends_without_a_traceback(
 
 
 @pytest.mark.parametrize("at", range(3), ids=lambda at: f"F7 {at}")
-def test_f7_what_cannot_be_had_on_the_disk_is_not_written(
+def test_f7_what_has_no_room_is_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
     (tmp_path / "file").write_bytes(b"old")
@@ -121,7 +121,7 @@ def test_f7_what_cannot_be_had_on_the_disk_is_not_written(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
 
 
-def test_f8_a_server_that_hangs_is_given_up(
+def test_f8_a_hanging_server_is_left(
     forge: Forge, clone: Clone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bounded = [f"http.lowSpeedTime={repository.SILENCE_SECONDS}" in repository.SAFE_SETTINGS]

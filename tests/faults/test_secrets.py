@@ -62,7 +62,7 @@ def test_f9_no_error_names_the_credential(forge: Forge, watched: Clone) -> None:
     assert not [message for message in messages if CANARY in message]
 
 
-def test_f9_without_the_redactor_the_search_finds_it(
+def test_f9_the_search_finds_secrets(
     forge: Forge, watched: Clone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(repository, "redact", str)
@@ -70,7 +70,7 @@ def test_f9_without_the_redactor_the_search_finds_it(
     assert [error for error in errors(forge, watched) if CANARY in error]
 
 
-def test_f9_no_commit_and_no_output_of_a_collection_has_it(
+def test_f9_no_commit_and_no_output_has_it(
     forge: Forge, watched: Clone, tmp_path: Path
 ) -> None:
     sandbox = Sandbox.create(tmp_path / "team")
@@ -97,7 +97,7 @@ def test_f9_no_commit_and_no_output_of_a_collection_has_it(
     assert CANARY.encode() not in everything
 
 
-def test_f9_a_record_and_what_the_launcher_says_have_no_secret_of_the_environment(
+def test_f9_a_record_and_the_launcher_show_no_secret(
     trial_folder: TrialFolder,
 ) -> None:
     trial_folder.command = shell('printf \'{"test_accuracy": 0.5}\' > "$SWEEP_RESULT"; exit 7')

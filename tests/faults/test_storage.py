@@ -25,7 +25,7 @@ def ids(cases: list[tuple[str, str]]) -> list[str]:
     parameters(CASES, BY_DEFAULT, "more points of failure"),
     ids=ids(CASES),
 )
-def test_a_call_that_fails_leaves_the_old_and_names_the_file(
+def test_a_call_that_fails_leaves_the_old(
     world_of: Callable[[str], World], name: str, error: str
 ) -> None:
     world = world_of(name)
@@ -36,7 +36,7 @@ def test_a_call_that_fails_leaves_the_old_and_names_the_file(
 
 @pytest.mark.full_suite("more points of failure")
 @pytest.mark.parametrize(("name", "error"), MORE, ids=ids(MORE))
-def test_more_calls_that_fail_leave_the_old_and_name_the_file(
+def test_more_failed_calls_leave_the_old(
     world_of: Callable[[str], World], name: str, error: str
 ) -> None:
     world = world_of(name)

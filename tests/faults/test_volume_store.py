@@ -83,7 +83,7 @@ def rows(sandbox: Sandbox) -> Mapping[tuple[str, int], dict[str, str]]:
     [(2, 20), pytest.param(10, 100, marks=pytest.mark.full_suite("1,000 trials"))],
     ids=["40 trials", "1,000 trials"],
 )
-def test_no_record_is_lost_and_every_doubtful_one_is_said(
+def test_doubtful_records_are_said(
     number: int, trials: int, sandbox: Sandbox, tmp_path: Path
 ) -> None:
     chance = random.Random(21)  # noqa: S311 - a choice of faults

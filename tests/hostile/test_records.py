@@ -80,7 +80,7 @@ def left(results: Path, content: bytes = GOOD, name: str = "pod-0.json") -> Path
 
 
 @pytest.mark.parametrize(("reason", "spoil"), record_files.WAYS.items(), ids=lambda way: str(way)[:24])
-def test_r1_a_corrupt_file_hides_no_good_one(
+def test_r1_a_corrupt_file_hides_none(
     reason: str, spoil: Callable[[bytes], bytes], tmp_path: Path
 ) -> None:
     left(tmp_path, spoil(GOOD), "a.json")
@@ -107,7 +107,7 @@ def test_r3_a_million_keys_are_too_large(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("size", "most"), [(0, record_json.MOST_RECORDS), (40_000, 104)])
-def test_a_trial_that_leaves_thousands_of_records_has_few_of_them_read(
+def test_a_trial_with_thousands_of_records_has_few_read(
     size: int, most: int, tmp_path: Path
 ) -> None:
     content = GOOD + b" " * size
@@ -200,7 +200,7 @@ def test_r13_a_file_that_is_not_finished_is_not_looked_at(tmp_path: Path) -> Non
     assert judged(tmp_path) == [record_json.read(GOOD)]
 
 
-def test_r13_a_file_that_changes_while_it_is_read_is_read_once_more(
+def test_r13_a_file_that_changes_is_read_once_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = left(tmp_path, b"x" * len(GOOD))

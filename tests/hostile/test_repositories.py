@@ -31,7 +31,7 @@ ELSEWHERE = {
     "::test_an_added_value_makes_a_second_batch_with_only_the_new_trials",
     "G8": "tests/repo/test_publish.py::test_a_change_lands_as_one_commit_and_touches_no_work_tree",
     "G12 titles": "tests/cli/test_responses.py::test_control_characters_in_commit_messages_are_escaped",
-    "G13 figures": "tests/hostile/test_repositories.py::test_g13_ten_thousand_specs_that_stand_are_not_read",
+    "G13 figures": "tests/hostile/test_repositories.py::test_g13_ten_thousand_old_specs_are_not_read",
     "G15": "tests/repo/test_publish.py::test_after_a_lost_race_the_change_is_made_again_from_the_new_commit",
     "S16 in a spec": "tests/hostile/test_specs.py"
     "::test_a_hostile_spec_is_refused_in_its_place_and_nothing_is_written",
@@ -92,7 +92,7 @@ def test_g1_a_link_that_was_checked_out_as_text_is_one_still(sandbox: Sandbox) -
 
 @pytest.mark.parametrize("kind", ["pipe", "socket", "sparse"], ids=lambda kind: f"G2 {kind}")
 @pytest.mark.parametrize("place", ["sweeps/odd.yaml", "base/trial/v1/odd"])
-def test_what_is_no_plain_file_is_refused_without_a_blocking_read(
+def test_other_kinds_fail(
     sandbox: Sandbox, place: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sandbox.merged()
@@ -257,7 +257,7 @@ def locked(sandbox: Sandbox) -> None:
 @pytest.mark.parametrize(
     "state", [detached, staged, dirty, rebasing, locked], ids=lambda item: f"G7 {item.__name__}"
 )
-def test_an_unusual_state_of_a_repository_changes_no_verdict(
+def test_an_unusual_state_changes_no_verdict(
     sandbox: Sandbox, state: Callable[[Sandbox], None]
 ) -> None:
     sandbox.merged()
@@ -357,7 +357,7 @@ def test_a_branch_of_any_name_is_a_name(sandbox: Sandbox, branch: str) -> None:
     assert "as merged" in done.stdout
 
 
-def test_g13_ten_thousand_specs_that_stand_are_not_read(
+def test_g13_ten_thousand_old_specs_are_not_read(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(20):
@@ -400,7 +400,7 @@ KUSTOMIZATIONS = {
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("text", KUSTOMIZATIONS.values(), ids=[f"G14 {name}" for name in KUSTOMIZATIONS])
 @pytest.mark.parametrize("place", ["overlay", "base"])
-def test_a_kustomization_is_refused_before_kustomize_starts(
+def test_never_to_kustomize(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, place: str, text: str
 ) -> None:
     sandbox.spec()

@@ -311,7 +311,7 @@ def test_every_row_of_the_catalogue_is_accounted_for() -> None:
 
 
 @pytest.mark.parametrize(("content", "codes"), CASES)
-def test_a_hostile_spec_is_refused_in_its_place_and_nothing_is_written(
+def test_a_hostile_spec_is_refused_in_its_place(
     content: bytes, codes: set[str], sandbox: Sandbox
 ) -> None:
     target = sandbox.root / "sweeps/lr.yaml"

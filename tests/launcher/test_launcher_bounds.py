@@ -193,7 +193,7 @@ def test_the_curves_of_all_metrics_share_the_room(
     assert set(curves) >= {"test_accuracy", *sorted(names)[: kept - 1]}
 
 
-def test_a_message_without_room_loses_the_least_important_curves_and_says_so(
+def test_a_message_without_room_loses_the_least_important_curves(
     trial_folder: TrialFolder,
 ) -> None:
     trial_folder.changes = {"metric": JSONL | {"others": ["size"], "curve": "z"}}

@@ -283,7 +283,7 @@ def test_the_locale_changes_no_value(locale: str, trial_folder: TrialFolder) -> 
 
 @given(assignment=ASSIGNMENTS)
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_assignment_written_as_a_table_arrives_exactly_at_a_real_process(
+def test_a_table_arrives_exactly_at_a_process(
     assignment: dict[str, Any], trial_folder: TrialFolder
 ) -> None:
     # No argument and no variable of a process can hold a zero byte.

@@ -83,7 +83,7 @@ def test_files_behind_links_are_read_as_kubernetes_mounts_them(trial_folder: Tri
 @pytest.mark.parametrize(
     ("own", "kubernetes", "index"), [("1", "0", 1), ("1", "", 1), ("", "1", 1), ("0", "1", 0), ("00", "1", 0)]
 )
-def test_the_own_index_comes_before_that_of_kubernetes(
+def test_the_own_index_comes_first(
     own: str, kubernetes: str, index: int, trial_folder: TrialFolder
 ) -> None:
     record = trial_folder.try_once(SWEEP_INDEX=own, JOB_COMPLETION_INDEX=kubernetes)
@@ -99,7 +99,7 @@ def test_without_a_scratch_folder_the_trial_is_recorded_as_a_bad_sweep(trial_fol
 
 
 @pytest.mark.parametrize("variable", ["SWEEP_RESULTS", "SWEEP_SCRATCH"])
-def test_a_folder_that_cannot_be_used_is_a_failure_of_storage(
+def test_a_folder_that_cannot_be_used_fails_as_storage(
     variable: str, trial_folder: TrialFolder
 ) -> None:
     (trial_folder.root / "file").touch()

@@ -51,7 +51,7 @@ def to_files(trial_folder: TrialFolder) -> subprocess.Popen[bytes]:
         return trial_folder.start(subprocess.DEVNULL, stderr.fileno())
 
 
-def test_a_trivial_trial_starts_one_process_and_no_thread(
+def test_a_trivial_trial_is_one_process(
     trial_folder: TrialFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = counted(monkeypatch, trial_folder, lambda: to_files(trial_folder))
@@ -63,7 +63,7 @@ def test_a_trivial_trial_starts_one_process_and_no_thread(
     assert calls["mkdir"] <= 12
 
 
-def test_a_pipe_has_a_thread_because_its_reader_may_be_slow(
+def test_a_pipe_has_a_thread(
     trial_folder: TrialFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = counted(monkeypatch, trial_folder, trial_folder.start)

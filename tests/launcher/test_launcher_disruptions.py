@@ -8,7 +8,7 @@ BEGAN = f"touch $HERE/began; {REPORT}"
 
 
 @pytest.mark.parametrize(("text", "count"), [("", 0), ("0", 0), ("2", 2), ("-1", 0), ("x", 0), ("٣", 0)])
-def test_a_record_has_the_disruptions_that_kubernetes_counted(
+def test_a_record_has_the_counted_disruptions(
     text: str, count: int, trial_folder: TrialFolder
 ) -> None:
     record = trial_folder.try_once(SWEEP_DISRUPTIONS=text, SWEEP_FAILURES="1")

@@ -93,7 +93,7 @@ def test_a_metric_that_is_not_finite_is_diverged(number: str, trial_folder: Tria
         ((255, 0, 0.5), ("failed", "exit-255", 255)),
     ],
 )
-def test_the_cause_of_the_end_outranks_what_the_command_made_of_it(
+def test_the_cause_of_the_end_comes_first(
     arguments: tuple[Any, ...], expected: tuple[Any, ...]
 ) -> None:
     assert verdict(*arguments) == expected
@@ -123,7 +123,7 @@ def test_a_trial_that_will_not_end_is_killed_after_its_grace(trial_folder: Trial
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_to_the_launcher_is_passed_on_as_sigterm(
+def test_a_signal_is_passed_on_as_sigterm(
     number: signal.Signals, trial_folder: TrialFolder
 ) -> None:
     trial_folder.command = shell('trap "echo told; exit 5" TERM; touch $HERE/up; sleep 20 & wait')
@@ -200,7 +200,7 @@ def test_a_launcher_stopped_before_the_command_begins_starts_nothing(trial_folde
     assert not (trial_folder.root / "began").exists()
 
 
-def test_stopped_in_the_last_moment_before_the_command_begins(
+def test_stopped_just_before_the_command(
     trial_folder: TrialFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trial_folder.write()

@@ -30,7 +30,7 @@ def test_without_a_lock_file_the_distributions_count(trial_folder: TrialFolder) 
     assert kept.name == f"{digest}.txt"
 
 
-def test_the_list_is_that_of_the_packages_own_metadata(
+def test_the_list_is_that_of_the_metadata(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PYTHONPATH", raising=False)
@@ -49,7 +49,7 @@ def test_the_list_is_that_of_the_packages_own_metadata(
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("change", ["added", "upgraded", "removed"])
-def test_a_changed_distribution_changes_the_digest(
+def test_a_changed_distribution_is_noticed(
     change: str, tmp_path: Path, trial_folder: TrialFolder
 ) -> None:
     folder = distributions(tmp_path / "lib", "torch-2.1.0.dist-info", "Foo_Bar.baz-1.0.dist-info")
@@ -70,7 +70,7 @@ def test_a_changed_distribution_changes_the_digest(
 
 
 @pytest.mark.parametrize("change", ["added", "upgraded", "removed", "path file", "egg"])
-def test_a_process_that_lists_a_folder_again_sees_each_change(
+def test_a_listed_folder_is_read_again(
     change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(launch.main.__globals__, "OLD_CHANGE", -(10**18))
@@ -115,7 +115,7 @@ def test_a_folder_that_nobody_changed_is_listed_once(tmp_path: Path, monkeypatch
     assert launch.installed_in(folder) is launch.installed_in(folder)
 
 
-def test_names_are_normalized_and_versions_come_from_folders_or_eggs(
+def test_names_are_normalized(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = distributions(
@@ -135,7 +135,7 @@ def test_names_are_normalized_and_versions_come_from_folders_or_eggs(
     assert "foo-bar-baz==9" not in listed
 
 
-def test_a_virtual_environment_has_its_own_distributions(
+def test_a_virtual_environment_has_its_own_list(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PYTHONPATH", raising=False)
@@ -153,7 +153,7 @@ def test_a_virtual_environment_has_its_own_distributions(
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_virtual_environment_may_see_the_distributions_outside_of_it(
+def test_a_virtual_environment_may_see_outside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PYTHONPATH", raising=False)
@@ -170,7 +170,7 @@ def test_a_virtual_environment_may_see_the_distributions_outside_of_it(
     assert b"of-the-user==2.0\n" in listed[True]
 
 
-def test_another_interpreter_is_asked_for_its_folders(
+def test_another_interpreter_is_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PYTHONPATH", raising=False)
@@ -238,7 +238,7 @@ def test_a_lock_file_that_is_missing_is_the_sweeps_fault(trial_folder: TrialFold
     assert not (trial_folder.root / "began").exists()
 
 
-def test_a_list_is_kept_once_and_one_of_more_than_64_kibibytes_never(
+def test_a_list_is_kept_once_and_never_a_large_one(
     tmp_path: Path, trial_folder: TrialFolder
 ) -> None:
     many = distributions(tmp_path / "many", *(f"{'p' * 60}{number}-1.0.dist-info" for number in range(1000)))
@@ -273,7 +273,7 @@ def test_200_distributions_cost_little(other: bool, tmp_path: Path, monkeypatch:
     assert spent < 0.5  # measured: 5 ms, and 20 with another interpreter
 
 
-def test_the_list_is_the_same_in_every_python(
+def test_the_list_is_alike_everywhere(
     any_python: str, trial_folder: TrialFolder, tmp_path: Path
 ) -> None:
     folder = distributions(tmp_path / "lib", "torch-2.1.0.dist-info")

@@ -182,7 +182,7 @@ IN_OWN_FOLDERS = [
 
 
 @pytest.mark.parametrize("script", IN_OWN_FOLDERS)
-def test_no_attempt_sees_what_an_ended_one_left_in_its_folders(
+def test_no_attempt_sees_what_an_ended_one_left(
     script: str, local_folder: TrialFolder
 ) -> None:
     put(local_folder.code, tracked_txt="as locked")
@@ -214,7 +214,7 @@ def test_no_attempt_sees_what_an_ended_one_left_in_its_folders(
     ],
     ids=["other name", "link", "pipe", "folder", "mode"],
 )
-def test_the_values_of_the_next_attempt_are_in_a_file_of_its_own(
+def test_the_next_attempt_has_values_of_its_own(
     script: str, local_folder: TrialFolder
 ) -> None:
     said(local_folder, script, SWEEP_COPIES="1")
@@ -305,7 +305,7 @@ def test_an_absolute_link_by_another_path_to_the_code_stays_in_the_copy(trial_fo
 @pytest.mark.parametrize(
     "path", ["plain.txt", "package/data.txt", "package"], ids=["file", "file in a folder", "folder"]
 )
-def test_what_is_read_only_in_the_code_can_be_written_in_the_copy(
+def test_what_is_read_only_in_the_code_is_not_in_the_copy(
     path: str, trial_folder: TrialFolder
 ) -> None:
     put(trial_folder.code, plain_txt="x", package__data_txt="x")
@@ -342,7 +342,7 @@ def test_code_that_is_too_large_to_copy_is_refused(
     assert "keep data in run.data, and the rest out of run.code" in record["details"]["error"]
 
 
-def test_as_many_files_as_may_be_are_copied(
+def test_as_many_files_as_may_be(
     trial_folder: TrialFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(trial_folder.code, **{f"f{number}_txt": "x" for number in range(8)})
@@ -404,7 +404,7 @@ def test_the_working_directory_is_empty_but_for_the_code(trial_folder: TrialFold
     ]
 
 
-def test_a_socket_fits_the_temporary_folder_however_long_the_path_of_the_scratch_is(
+def test_a_socket_fits_the_temporary_folder_of_a_long_path(
     trial_folder: TrialFolder,
 ) -> None:
     scratch = trial_folder.root / ("s" * 100)
@@ -458,7 +458,7 @@ def test_a_metric_may_be_in_any_folder_of_the_attempt(place: str, trial_folder: 
 
 
 @pytest.mark.parametrize("entry", ["", "/package", "/package/../package"], ids=["root", "folder", "dots"])
-def test_python_imports_from_the_copy_what_pythonpath_has_of_the_code(
+def test_python_imports_from_the_copy_what_the_code_has(
     entry: str, trial_folder: TrialFolder
 ) -> None:
     put(trial_folder.code, inside_py="", package__inside_py="")
@@ -564,7 +564,7 @@ def test_the_state_of_the_code_is_what_the_package_computes(trial_folder: TrialF
     ],
     ids=["content", "new file", "file gone", "mode", "folder gone", "time", "replaced"],
 )
-def test_an_attempt_with_changed_code_has_no_result(
+def test_changed_code_means_no_result(
     change: Callable[[Path], object], trial_folder: TrialFolder
 ) -> None:
     write_code(trial_folder.code)
@@ -612,7 +612,7 @@ def test_data_that_nobody_changes_is_no_matter(parts: tuple[str, ...], trial_fol
         (("mnist", "cifar"), "rm $SWEEP_DATA/mnist"),
     ],
 )
-def test_an_attempt_that_changed_its_data_has_no_result(
+def test_changed_data_mean_no_result(
     parts: tuple[str, ...], script: str, trial_folder: TrialFolder
 ) -> None:
     variables = a_dataset(trial_folder, *parts)
@@ -637,7 +637,7 @@ with open(os.environ["TARGET"], "r+b") as file:
 
 
 @pytest.mark.parametrize("written", ["yes", "no"])
-def test_a_write_through_a_mapping_that_was_read_first_is_noticed(
+def test_a_write_through_a_mapping_is_noticed(
     written: str, local_folder: TrialFolder
 ) -> None:
     variables = a_dataset(local_folder) | {"WRITTEN": written}
@@ -672,7 +672,7 @@ def test_the_command_starts_where_the_sweep_says(workdir: str, trial_folder: Tri
 
 
 @pytest.mark.parametrize("workdir", ["nowhere", "main.py", "outside"])
-def test_a_working_directory_that_the_code_does_not_have_is_refused(
+def test_a_missing_working_directory_is_refused(
     workdir: str, trial_folder: TrialFolder
 ) -> None:
     put(trial_folder.code, main_py="")
@@ -695,7 +695,7 @@ def test_a_working_directory_that_the_code_does_not_have_is_refused(
         ("package", "../../data"),
     ],
 )
-def test_a_dataset_is_linked_where_the_program_looks_for_it(
+def test_a_dataset_is_linked_where_it_is_read(
     workdir: str, place: str, trial_folder: TrialFolder
 ) -> None:
     put(trial_folder.code, package__main_py="")
@@ -716,7 +716,7 @@ def test_several_datasets_have_several_places(trial_folder: TrialFolder) -> None
 @pytest.mark.parametrize(
     "place", ["../../data", "../../../data", "/data", "main.py", "package", "outside/data", ".", "../work"]
 )
-def test_a_dataset_may_replace_nothing_and_lie_one_level_up_at_most(
+def test_a_dataset_may_replace_nothing_and_stays_near(
     place: str, trial_folder: TrialFolder
 ) -> None:
     put(trial_folder.code, main_py="", package__x_py="")
@@ -754,7 +754,7 @@ def kept(folder: TrialFolder, patterns: list[str], script: str) -> list[str]:
         ([], []),
     ],
 )
-def test_files_that_match_a_pattern_are_kept(
+def test_files_that_match_are_kept(
     patterns: list[str], names: list[str], trial_folder: TrialFolder
 ) -> None:
     script = "mkdir -p runs/1; echo 1 > a.pt; echo 2 > runs/1/b.pt; echo 3 > runs/log.txt; echo 4 > c.txt"
@@ -774,7 +774,7 @@ def test_files_that_match_a_pattern_are_kept(
         ("rm model.txt", []),
     ],
 )
-def test_of_the_codes_own_files_the_changed_ones_are_kept(
+def test_changed_files_of_the_code_are_kept(
     script: str, names: list[str], trial_folder: TrialFolder
 ) -> None:
     put(trial_folder.code, model_txt="old")
@@ -820,7 +820,7 @@ OLD = '{"test_accuracy": 0.99}'
     ids=["written over", "written anew", "replaced"],
 )
 @pytest.mark.parametrize("value", [0.98, 0.5, 0.123456])
-def test_a_file_of_the_code_that_was_written_anew_counts(
+def test_a_file_of_the_code_written_anew_counts(
     script: str, value: float, trial_folder: TrialFolder
 ) -> None:
     record = reported(trial_folder, script.format(json.dumps({"test_accuracy": value})), OLD)
@@ -885,7 +885,7 @@ def test_of_a_copy_under_another_name_only_what_was_appended_counts(
 
 
 @pytest.mark.parametrize("earlier", ["step,test_accuracy\n", "step,test_accuracy", "s", ""])
-def test_a_header_or_a_word_that_equals_an_earlier_file_hides_no_row(
+def test_a_row_that_equals_an_earlier_word_counts(
     earlier: str, trial_folder: TrialFolder
 ) -> None:
     put(trial_folder.root / "parent", metrics=earlier)
@@ -931,7 +931,7 @@ def test_early_stopping_sees_only_what_was_appended_too(trial_folder: TrialFolde
     ],
     ids=["file", "folder", "proc"],
 )
-def test_a_link_to_what_is_not_the_attempts_own_does_not_count(
+def test_a_link_to_a_file_from_elsewhere_does_not_count(
     script: str, trial_folder: TrialFolder
 ) -> None:
     put(trial_folder.root / "elsewhere", metrics=OLD)
@@ -961,7 +961,7 @@ def test_a_path_outside_the_folders_of_the_attempt_is_refused(path: str, trial_f
 
 @pytest.mark.parametrize("program", ["launch.py", "pack.py"])
 @pytest.mark.parametrize("at_once", [1, 3])
-def test_rows_of_a_pod_see_nothing_of_each_other(
+def test_rows_of_a_pod_see_no_other(
     at_once: int, program: str, trial_folder: TrialFolder
 ) -> None:
     trial_folder.rows = [f"t0000000000{number},{number}" for number in range(3)]

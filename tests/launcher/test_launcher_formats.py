@@ -79,7 +79,7 @@ def test_a_file_that_is_not_csv_is_invalid(content: str | bytes, message: str, t
         ("loss\nn/a\n", "there is no number in a column loss in $SWEEP_RESULT, and 'n/a' is no number"),
     ],
 )
-def test_a_csv_file_without_the_objective_is_a_missing_metric(
+def test_a_csv_file_without_the_objective_misses_it(
     content: str, message: str, tmp_path: Path
 ) -> None:
     report = read(content, tmp_path, format="csv")
@@ -129,7 +129,7 @@ UNCHANGED = (
         pytest.param("ln -sf nowhere metrics.json", LINKED, id="a link to nothing"),
     ],
 )
-def test_a_file_that_the_attempt_did_not_change_does_not_count(
+def test_a_file_that_is_unchanged_counts_not(
     trial_folder: TrialFolder, command: str, said: str
 ) -> None:
     trial_folder.code.mkdir()

@@ -119,7 +119,7 @@ def a_table(folder: Path, rows: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("rows", [1000, 1001])
-def test_a_long_list_holds_only_its_own_item_at_its_position(
+def test_a_long_list_holds_only_its_item(
     rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SWEEP_TABLE", str(tmp_path))

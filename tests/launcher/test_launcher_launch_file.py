@@ -35,7 +35,7 @@ WRONG: tuple[tuple[str, Any, str], ...] = (
 
 
 @pytest.mark.parametrize(("member", "value", "types"), WRONG)
-def test_a_member_of_a_wrong_type_is_refused(
+def test_a_wrong_type_is_refused(
     member: str, value: Any, types: str, trial_folder: TrialFolder
 ) -> None:
     trial_folder.changes = {member: value}

@@ -42,7 +42,7 @@ def test_output_of_up_to_twice_256_kibibytes_is_kept_whole(size: int, piece: int
 
 @pytest.mark.parametrize("cut", [1, 1000, KEPT, 3 * KEPT + 5])
 @pytest.mark.parametrize("piece", [1000, 65536, 1 << 21])
-def test_of_more_output_head_and_tail_are_kept_and_a_line_counts_the_rest(
+def test_of_more_output_head_and_tail_are_kept(
     cut: int, piece: int, tmp_path: Path
 ) -> None:
     content = numbered(2 * KEPT + cut)
@@ -191,7 +191,7 @@ def test_a_full_disk_costs_the_kept_output_but_not_the_trial(trial_folder: Trial
 
 
 @pytest.mark.parametrize("planted", ["link", "fifo"])
-def test_what_an_earlier_attempt_planted_is_never_written_through(
+def test_nothing_writes_through_what_was_planted(
     planted: str, trial_folder: TrialFolder
 ) -> None:
     trial_folder.results.mkdir(parents=True)

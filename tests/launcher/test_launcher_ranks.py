@@ -29,7 +29,7 @@ def test_another_rank_needs_no_result_and_leaves_nothing_but_checkpoints(trial_f
 @pytest.mark.parametrize(
     ("script", "code"), [("exit 42", 42), ("exit 43", 43), ("exit 7", 7), ("kill -9 $$", 137)]
 )
-def test_another_rank_ends_as_its_command_does_and_records_nothing(
+def test_another_rank_ends_so_and_records_nothing(
     script: str, code: int, trial_folder: TrialFolder
 ) -> None:
     trial_folder.command = shell(script)

@@ -154,7 +154,7 @@ def test_a_record_is_one_line_of_ascii_with_sorted_keys(trial_folder: TrialFolde
         {"uid": "../x"},
     ],
 )
-def test_the_schema_refuses_what_no_launcher_writes(
+def test_the_schema_refuses_other_records(
     change: dict[str, Any], trial_folder: TrialFolder
 ) -> None:
     assert SCHEMA.is_valid(a_record(trial_folder))
@@ -223,7 +223,7 @@ def test_a_second_run_changes_no_file(trial_folder: TrialFolder) -> None:
         {"status": None},
     ],
 )
-def test_a_record_that_does_not_settle_this_row_lets_it_run(
+def test_a_record_that_settles_nothing_is_ignored(
     change: dict[str, Any], trial_folder: TrialFolder
 ) -> None:
     trial_folder.command = shell(STARTS)
@@ -273,7 +273,7 @@ def test_a_record_behind_a_link_does_not_matter(trial_folder: TrialFolder) -> No
         ("999999999", 10**9),
     ],
 )
-def test_attempts_are_counted_by_kubernetes_or_else_by_the_records(
+def test_attempts_are_counted(
     failures: str, attempt: int, trial_folder: TrialFolder
 ) -> None:
     failed = {"status": "failed", "reason": "exit-1"}
@@ -325,7 +325,7 @@ def test_checkpoints_outlive_attempts_until_one_is_ok(
 
 @pytest.mark.parametrize("target", ["../other/checkpoints", "$HERE/other/checkpoints", ".."])
 @pytest.mark.parametrize("end", ["exit 0", "exit 1"])
-def test_a_trial_leads_none_that_continues_it_to_the_checkpoints_of_another(
+def test_no_trial_leads_another_to_a_third(
     end: str, target: str, trial_folder: TrialFolder
 ) -> None:
     other = trial_folder.root / "other/checkpoints"
@@ -352,7 +352,7 @@ def test_a_trial_leads_none_that_continues_it_to_the_checkpoints_of_another(
         "cd $SWEEP_PARENT; echo >> deep/state; touch deep/new",
     ],
 )
-def test_a_trial_that_goes_on_in_place_changes_nothing_of_the_one_that_it_continues(
+def test_a_trial_that_goes_on_changes_no_other(
     writes: str, trial_folder: TrialFolder
 ) -> None:
     parent = trial_folder.root / "parent"
@@ -372,7 +372,7 @@ def test_a_trial_that_goes_on_in_place_changes_nothing_of_the_one_that_it_contin
     assert [path.name for path in (parent / "deep").iterdir()] == ["state"]
 
 
-def test_an_attempt_finds_the_checkpoints_of_the_last_one_and_keeps_its_own_artifacts(
+def test_an_attempt_finds_the_last_checkpoints_and_keeps_its_artifacts(
     trial_folder: TrialFolder,
 ) -> None:
     trial_folder.command = shell(

@@ -78,7 +78,7 @@ def test_as_many_rows_run_at_the_same_time_as_the_pack_says(at_once: int, rows: 
     assert all(count <= most for count, most in zip(seen, shared, strict=True))
 
 
-def test_a_row_counts_the_rows_of_its_pod_before_it_could_record_them(
+def test_a_row_counts_those_of_its_pod_before_its_record(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pod, seen = launch.Pod({}, range(2), "uid-1", None), []
@@ -115,7 +115,7 @@ def test_the_default_is_one_row_after_the_other(rows: TrialFolder) -> None:
         ("(sleep 600 &) ; setsid sleep 600 & exit 7", "exit-7", 7),
     ],
 )
-def test_a_row_that_fails_has_no_effect_on_the_others(
+def test_a_row_that_fails_harms_no_other(
     script: str, reason: str, code: int, rows: TrialFolder
 ) -> None:
     rows.command = of_row(script, 2, f"sleep 0.2; {REPORT}")
@@ -240,7 +240,7 @@ def test_a_row_whose_launcher_is_killed_leaves_no_processes_and_no_harm(rows: Tr
 @pytest.mark.parametrize(
     ("given", "at_once", "threads"), [("8", 3, "2"), ("2", 3, "1"), ("6", 2, "3"), ("8", 9, "2")]
 )
-def test_the_threads_of_the_pod_are_divided(
+def test_the_threads_are_divided(
     given: str, at_once: int, threads: str, rows: TrialFolder
 ) -> None:
     rows.changes = {"pack": {"at_once": at_once}}

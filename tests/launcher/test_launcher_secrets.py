@@ -60,7 +60,7 @@ def test_a_missing_secret_is_a_bad_sweep(trial_folder: TrialFolder) -> None:
 @pytest.mark.parametrize(
     "content", [f"{WORD}\0x".encode(), WORD.encode() + b"x" * 1024 * 1024], ids=["zero", "long"]
 )
-def test_a_secret_that_no_variable_can_hold_is_refused_unseen(
+def test_a_secret_that_fits_no_variable_is_refused(
     content: bytes, trial_folder: TrialFolder
 ) -> None:
     with_secret(trial_folder, content)

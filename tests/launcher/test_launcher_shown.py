@@ -35,7 +35,7 @@ def test_the_command_that_is_shown_runs(trial_folder: TrialFolder) -> None:
     ],
     ids=["value", "less", "more", "none", "word", "spelling"],
 )
-def test_another_command_than_the_one_shown_never_runs(
+def test_another_command_never_runs(
     shown: list[str], message: str, trial_folder: TrialFolder
 ) -> None:
     trial_folder.command, trial_folder.arguments = COMMAND, shown

@@ -54,7 +54,7 @@ def followed(
 
 
 @pytest.mark.parametrize("metric", [JSONL, STDOUT], ids=["file", "stdout"])
-def test_a_trial_behind_the_threshold_of_its_step_is_pruned_with_its_curve(
+def test_a_trial_behind_is_pruned_with_its_curve(
     metric: dict[str, str], trial_folder: TrialFolder
 ) -> None:
     record = followed(trial_folder, metric, [MEDIAN], "[0.1, 0.6, 0.3, 0.7]", FOREVER)
@@ -262,7 +262,7 @@ def test_a_file_that_was_replaced_or_cut_is_read_anew(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["fifo", "link", "folder", "nonsense", "endless", "nested"])
-def test_what_is_no_stream_is_followed_no_more_and_ends_nothing(
+def test_what_is_no_stream_ends_nothing(
     kind: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "result"
@@ -305,7 +305,7 @@ def test_a_step_that_leaps_is_held_against_what_came_before(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     "rule", [MEDIAN | {"thresholds": [[4, 0.9]]}, TARGET | {"from": 4, "reach": 0.05}], ids=["low", "reach"]
 )
-def test_no_rule_counts_once_the_steps_have_restarted(
+def test_no_rule_counts_after_a_restart(
     steps: tuple[int, ...], rule: dict[str, Any], tmp_path: Path
 ) -> None:
     path = tmp_path / "result"

@@ -189,7 +189,7 @@ def test_a_curve_is_thinned_to_200_points_with_the_first_last_lowest_and_highest
         ('{"loss": 1}\n' + "[" * 60_000, "line 2: it is nested deeper than 16"),
     ],
 )
-def test_a_file_with_a_line_of_another_form_is_invalid(
+def test_a_file_with_another_line_is_invalid(
     content: str | bytes, message: str, tmp_path: Path
 ) -> None:
     report = report_of(content, tmp_path, format="jsonl")
@@ -257,7 +257,7 @@ FORMS = {
 
 @pytest.mark.parametrize("meant", FORMS)
 @pytest.mark.parametrize("is_in", FORMS)
-def test_a_file_of_another_form_than_the_spec_says_names_the_word_to_change(
+def test_a_file_of_another_form_names_the_right_word(
     meant: str, is_in: str, tmp_path: Path
 ) -> None:
     report = report_of(FORMS[is_in], tmp_path, format=meant)
@@ -425,7 +425,7 @@ def test_a_number_that_a_pattern_could_find_is_named(line: str) -> None:
         ("loss: 1.5E-2 k", r"loss: (?P<value>\S+)", 0.015),
     ],
 )
-def test_what_follows_a_number_or_is_in_the_pattern_makes_no_other_number(
+def test_what_follows_a_number_makes_no_other_number(
     line: str, pattern: str, value: float
 ) -> None:
     assert printed(f"{line}\n", format="regex", patterns=[pattern]).metrics == {"loss": value}
@@ -487,7 +487,7 @@ OTHERS = {"name": "loss", "source": "stdout", "others": ["latency", "size"]}
         ("loss=1; echo latency=2; echo size=2,5", "there is no size; its numbers: latency, loss"),
     ],
 )
-def test_a_trial_without_one_of_its_metrics_has_no_result(
+def test_a_trial_without_a_metric_has_no_result(
     lines: str, missing: str, trial_folder: TrialFolder
 ) -> None:
     trial_folder.changes = {"metric": OTHERS}
@@ -501,7 +501,7 @@ def test_a_trial_without_one_of_its_metrics_has_no_result(
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-Infinity"])
 @pytest.mark.parametrize("name", ["loss", "latency", "size"])
-def test_a_trial_with_one_metric_that_is_not_finite_has_diverged(
+def test_a_trial_with_an_infinite_metric_diverged(
     name: str, value: str, trial_folder: TrialFolder
 ) -> None:
     values = {"loss": "1", "latency": "2", "size": "3", name: value}
@@ -524,7 +524,7 @@ def test_a_trial_with_one_metric_that_is_not_finite_has_diverged(
     ],
     ids=lambda changes: changes.get("format", "stdout"),
 )
-def test_all_metrics_of_the_sweep_count_however_many_others_there_are(
+def test_all_metrics_of_the_sweep_count(
     changes: dict[str, Any], trial_folder: TrialFolder
 ) -> None:
     numbers = {**{f"m{number:03}": number for number in range(150)}, "loss": 1, "latency": 2, "size": 3}
@@ -581,7 +581,7 @@ def test_steps_that_restart_are_counted(
 
 
 @pytest.mark.parametrize("source", ["stdout", "result"])
-def test_a_trial_whose_steps_restart_is_not_ended_by_the_steps_of_its_rules(
+def test_restarted_steps_end_no_trial_by_a_rule(
     source: str, trial_folder: TrialFolder
 ) -> None:
     trial_folder.changes = {

@@ -292,7 +292,7 @@ def test_whatever_the_line_it_is_read_or_refused(line: str, kinds: list[str]) ->
         ({"metric": {"name": "loss", "source": "stdout", "format": "json"}}, "stdout is none"),
     ],
 )
-def test_a_launch_json_of_another_form_is_refused_with_the_place(
+def test_another_form_is_refused(
     change: dict[str, Any], message: str, trial_folder: TrialFolder
 ) -> None:
     trial_folder.changes = change

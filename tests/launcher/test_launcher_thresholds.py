@@ -40,7 +40,7 @@ def follower(path: Path, stop: tuple[dict[str, Any], ...] = ()) -> Any:
 
 
 @pytest.mark.parametrize("is_variable", [False, True], ids=["of the launch file", "of a variable"])
-def test_a_threshold_that_appears_while_the_trial_runs_prunes_it(
+def test_a_threshold_that_appears_late_prunes(
     trial_folder: TrialFolder, *, is_variable: bool
 ) -> None:
     path = trial_folder.root / "thresholds.json"
@@ -92,7 +92,7 @@ def test_new_thresholds_judge_the_best_value_so_far_at_the_next_report(path: Pat
 
 
 @pytest.mark.parametrize(("goal", "values"), [("maximize", [0.9, 0.1]), ("minimize", [0.1, 0.9])])
-def test_a_trial_with_a_good_best_value_survives_new_thresholds(
+def test_a_good_best_value_survives_new_thresholds(
     goal: str, values: list[float], path: Path
 ) -> None:
     result = follower(path)
@@ -140,7 +140,7 @@ def test_rules_of_launch_json_hold_beside_the_file(path: Path) -> None:
         b'{"stop": []}' + b" " * (1 << 20),
     ],
 )
-def test_a_file_that_is_not_valid_changes_nothing_and_is_reported_once(
+def test_an_invalid_file_is_said_once(
     content: bytes, path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     result = follower(path)

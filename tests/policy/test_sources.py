@@ -130,7 +130,7 @@ def test_the_program_of_the_launcher_is_never_replaced(merging: object) -> None:
     ],
     ids=["packs", "the launcher", "another component"],
 )
-def test_only_the_component_of_packs_adds_its_program_to_the_launcher(
+def test_only_the_component_of_packs_adds_its_program(
     folder: str, file: str, *, is_safe: bool
 ) -> None:
     component = {
@@ -144,7 +144,7 @@ def test_only_the_component_of_packs_adds_its_program_to_the_launcher(
 
 
 @pytest.mark.parametrize(("base", "is_safe"), [("components/pack/v1", True), ("launcher/v1", False)])
-def test_the_component_of_packs_changes_the_pod_and_the_launchers_base_changes_nothing(
+def test_the_component_of_packs_alone_changes_the_pod(
     base: str,
     *,
     is_safe: bool,

@@ -197,7 +197,7 @@ POOLED: dict[str, tuple[str, Change]] = {
 
 @SHAPES
 @pytest.mark.parametrize("fault", POOLED)
-def test_a_pod_asks_for_what_one_pool_and_the_settings_give(
+def test_a_pod_asks_for_what_one_pool_and_settings_give(
     fault: str, shape: Shape, chosen: Rendered
 ) -> None:
     code, change = POOLED[fault]
@@ -279,7 +279,7 @@ def test_a_pod_that_differs_from_its_pool_is_refused(fault: str, shape: Shape, p
 
 
 @SHAPES
-def test_what_a_pool_gives_its_pods_is_refused_in_pods_of_other_pools(
+def test_what_a_pool_gives_is_refused_elsewhere(
     shape: Shape, pooled: Rendered, chosen: Rendered
 ) -> None:
     def change(all_: list[Any]) -> None:
@@ -347,7 +347,7 @@ def test_a_runtimes_trials_run_the_locked_image(plain: Rendered) -> None:
         ("TrainJob", "-1", {"gitops-unsafe"}),
     ],
 )
-def test_only_a_runtime_has_a_wave_which_is_the_first(
+def test_only_a_runtime_has_a_wave(
     plain: Rendered, kind: str, wave: str, refused: set[str]
 ) -> None:
     def change(all_: list[Any]) -> None:

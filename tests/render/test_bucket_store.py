@@ -54,7 +54,7 @@ SHAPES = sorted({*Shape} - {Shape.MPI_JOB, Shape.TRAIN_JOB})
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_in_every_shape_a_sidecar_with_the_credential_moves_the_files_of_its_own_trial(
+def test_in_every_shape_a_sidecar_moves_the_files_of_its_own_trial(
     shape: Shape, tmp_path: Path
 ) -> None:
     batch = a_batch(shape, sweep=a_full_sweep("chosen", retries=0, nodes=2), image=IMAGE)
@@ -121,7 +121,7 @@ IN_THE_BUCKET = replace(
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_in_every_shape_the_sidecar_copies_data_of_the_bucket_which_the_trial_only_reads(
+def test_in_every_shape_the_sidecar_copies_data_that_trials_only_read(
     shape: Shape, tmp_path: Path
 ) -> None:
     batch = a_batch(shape, sweep=a_full_sweep("chosen", retries=0, nodes=2, data="mnist"), image=IMAGE)
@@ -279,7 +279,7 @@ FAULTS: dict[str, tuple[str, Callable[[Manifest], Any]]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_admission_refuses_any_other_sidecar_and_any_other_container_with_the_credential(
+def test_admission_refuses_any_other_sidecar_and_use_of_the_credential(
     fault: str, job: Manifest
 ) -> None:
     says, change = FAULTS[fault]
@@ -360,7 +360,7 @@ def test_an_identity_of_the_cloud_is_for_the_sidecar_alone(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX], ids=str)
-def test_the_platform_has_no_volume_for_results_and_lets_the_collector_reach_the_bucket(
+def test_the_platform_has_no_volume_and_the_collector_reaches_the_bucket(
     controller: Controller,
 ) -> None:
     tree = a_platform(replace(in_a_bucket(keep_days=30), controller=controller, datasets={}))

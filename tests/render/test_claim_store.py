@@ -25,7 +25,7 @@ SETTINGS = on_a_claim()
 
 
 @pytest.mark.parametrize("shape", sorted({*Shape} - {Shape.MPI_JOB}), ids=str)
-def test_in_every_shape_pods_are_held_and_mount_the_folder_of_their_trial(
+def test_in_every_shape_pods_are_held_and_mount_their_folder(
     shape: Shape, tmp_path: Path
 ) -> None:
     batch = a_batch(shape, sweep=a_full_sweep("chosen", retries=0, nodes=2), image=IMAGE)
@@ -61,7 +61,7 @@ def test_what_is_rendered_is_admitted_as_job_and_as_pod(shape: Shape, tmp_path: 
 
 
 @pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX], ids=str)
-def test_the_collector_mounts_no_volume_and_what_deletes_old_files_mounts_the_claim(
+def test_the_collector_mounts_no_volume_and_the_expiry_mounts_the_claim(
     controller: Controller,
 ) -> None:
     tree = a_platform(replace(on_a_claim(keep_days=30), controller=controller, datasets={}))

@@ -89,7 +89,7 @@ def cloned(origin: Path, work: Path, tree: str, path: str = "trainer") -> subpro
     )
 
 
-def test_exactly_the_locked_tree_lies_in_its_place_whatever_the_branch_holds_now(
+def test_exactly_the_locked_tree_lies_in_its_place(
     origin: Path, tmp_path: Path
 ) -> None:
     locked = git(origin, "rev-parse", "HEAD:trainer")

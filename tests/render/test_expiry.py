@@ -130,7 +130,7 @@ def test_a_public_repository_is_read_without_a_credential() -> None:
 
 
 @pytest.mark.parametrize("known", [(GIT,), ()], ids=["named", "not named"])
-def test_it_reaches_the_git_server_by_a_label_that_no_trial_may_bear_beyond_the_settings(
+def test_it_reaches_the_git_server_by_a_label_that_no_trial_bears(
     known: tuple[Egress, ...],
 ) -> None:
     settings = replace(KEEPING, egress={egress.name: egress for egress in known})

@@ -39,7 +39,7 @@ def a_run(pack: Pack | None = None) -> RunConfig:
     ],
     ids=["no pool", "whole", "whole, packed", "shared", "shared, packed", "slices", "slices, packed"],
 )
-def test_a_trial_counts_as_its_part_of_a_gpu(
+def test_a_trial_counts_as_part_of_a_gpu(
     pool: Pool | None, at_once: int, gpus: float, memory: float
 ) -> None:
     run = a_run(Pack(4, at_once))
@@ -65,7 +65,7 @@ def test_a_trial_without_gpus_shares_none() -> None:
     [(None, None, None), (Pack(4, 2), "0.500000", "0.375000")],
     ids=["alone", "two at once"],
 )
-def test_trials_that_share_a_gpu_are_told_how_much_of_its_memory_they_may_use(
+def test_trials_share_a_gpu(
     pack: Pack | None, fraction: str | None, jax: str | None, tmp_path: Path
 ) -> None:
     variables = told(pack, FULL_SETTINGS, tmp_path)

@@ -308,7 +308,7 @@ def expected(name: str, at: str, number: int) -> dict[str, Any]:
 
 @pytest.mark.full_suite("Prometheus")
 @pytest.mark.parametrize("settings", [SETTINGS, FLUX], ids=["argocd", "flux"])
-def test_each_alert_fires_when_it_should_and_not_before_and_none_on_a_healthy_day(
+def test_each_alert_fires_when_it_should(
     settings: Settings, promtool: Path, tmp_path: Path
 ) -> None:
     not_synced = (

@@ -42,7 +42,7 @@ FINALIZER = "sweepledger.dev/record"
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("shape", sorted({*Shape} - {Shape.MPI_JOB}), ids=str)
-def test_without_a_volume_for_results_pods_are_held_for_their_records_in_every_shape(
+def test_without_a_volume_pods_of_every_shape_are_held(
     shape: Shape, tmp_path: Path
 ) -> None:
     batch = a_batch(shape, sweep=a_full_sweep("chosen", retries=0))
@@ -61,7 +61,7 @@ def test_without_a_volume_for_results_pods_are_held_for_their_records_in_every_s
 
 @pytest.mark.parametrize("store", [FULL_SETTINGS, WITHOUT_FILES], ids=["volume", "api"])
 @pytest.mark.parametrize("shape", sorted(Shape), ids=str)
-def test_a_command_starts_in_a_folder_that_its_pod_alone_writes_to_beside_code_that_none_does(
+def test_a_command_starts_in_a_folder_of_its_own(
     shape: Shape, store: Settings, tmp_path: Path
 ) -> None:
     manifests = built(a_batch(shape, sweep=a_full_sweep("chosen", retries=0)), tmp_path, store)
@@ -78,7 +78,7 @@ def test_a_command_starts_in_a_folder_that_its_pod_alone_writes_to_beside_code_t
 
 
 @SHAPES
-def test_a_finalizer_that_the_store_does_not_ask_for_is_refused_as_is_the_lack_of_one(
+def test_a_finalizer_fits_the_store(
     shape: Shape, tmp_path: Path
 ) -> None:
     batch = a_batch(shape, sweep=a_full_sweep("chosen"))
@@ -211,7 +211,7 @@ def test_clones_without_credentials_mount_no_secret(tmp_path: Path) -> None:
     assert "secret" not in {key for volume in pod["volumes"] for key in volume}
 
 
-def test_a_table_of_several_shards_is_paid_for_in_memory(
+def test_several_shards_are_paid_for_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hyperparams_csv.split_rows, "__kwdefaults__", {"limit": 60})

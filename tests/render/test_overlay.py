@@ -123,7 +123,7 @@ def test_the_table_reads_back_with_the_columns_of_launch_json() -> None:
     assert launch_json.read_table_layout(tree["launch.json"]).files == ("hyperparams.csv",)
 
 
-def test_a_table_of_several_shards_is_mounted_as_one_folder(
+def test_several_shards_are_mounted_as_one_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hyperparams_csv.split_rows, "__kwdefaults__", {"limit": 60})

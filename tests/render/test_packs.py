@@ -88,7 +88,7 @@ def test_trials_that_share_a_pod_share_no_folder_for_temporary_files(tmp_path: P
     [(PACK, None, True), (Pack(3), None, True), (Pack(3), "4Gi", False)],
     ids=str,
 )
-def test_the_shared_memory_of_a_pack_is_read_only_unless_trials_that_ask_for_it_take_turns(
+def test_shared_memory_is_read_only(
     tmp_path: Path, pack: Pack, size: str | None, *, read_only: bool
 ) -> None:
     pod = pod_of(built(packed(pack, resources=Resources(shared_memory=size)), tmp_path, FULL_SETTINGS))

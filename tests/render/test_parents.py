@@ -53,7 +53,7 @@ def parents(manifest: Any) -> list[Any]:
     return [each for each in container["volumeMounts"] if each["mountPath"] == "/sweep/parent"]
 
 
-def test_only_the_trial_with_a_parent_sees_its_checkpoints_and_cannot_write_there(
+def test_only_the_trial_with_a_parent_reads_its_checkpoints(
     plain: tuple[str, list[Any]],
 ) -> None:
     first, second = first_of(plain[1]), first_of(plain[1], "1")

@@ -96,7 +96,7 @@ def requested(settings: Settings, trials: int, **run: Any) -> list[Any]:
 @pytest.mark.parametrize("least", [None, 1, 2], ids="at-least-{}".format)
 @pytest.mark.parametrize("pool", [None, "chosen", "queued"], ids="pool-{}".format)
 @pytest.mark.parametrize("shape", [None, *Shape], ids="shape-{}".format)
-def test_in_every_shape_and_queue_no_more_trials_run_at_once_than_the_spec_says(
+def test_no_more_trials_run_at_once(
     shape: Shape | None, pool: str | None, least: int | None
 ) -> None:
     settings = with_least(least)

@@ -172,7 +172,7 @@ OPEN = "allow-any-host-by-port"
     ],
     ids=["nothing", "git", "api-server", "both"],
 )
-def test_the_collector_reaches_what_the_settings_name_and_a_policy_says_what_they_do_not(
+def test_the_collector_reaches_what_the_settings_name(
     known: tuple[Egress, ...], anywhere: list[int]
 ) -> None:
     tree = a_platform(replace(ARGOCD, egress={item.name: item for item in known}))
@@ -218,7 +218,7 @@ def test_no_trial_is_let_to_the_api_server() -> None:
     ],
     ids=["plain", "distributed"],
 )
-def test_the_collector_reads_jobs_and_pods_and_that_is_all(
+def test_the_collector_reads_jobs_and_pods_alone(
     shapes: tuple[Shape, ...], kinds: list[str]
 ) -> None:
     tree = a_platform(source=a_source(shapes=shapes))
@@ -315,7 +315,7 @@ def test_the_settings_say_where_the_collector_runs_and_what_it_may_use() -> None
 
 
 @pytest.mark.parametrize(("minutes", "seconds"), [(1, 45), (5, 285), (30, 1785)])
-def test_a_collector_that_watches_ends_before_the_next_run_and_before_its_deadline(
+def test_a_collector_that_watches_ends_before_the_next_run(
     minutes: int, seconds: int
 ) -> None:
     results = replace(PLATFORM_SETTINGS.results, every_minutes=minutes)
@@ -470,7 +470,7 @@ def test_a_results_mode_of_branches_confines_the_collector_to_their_branches() -
         (DnsSettings(cidrs=("169.254.169.254/32",)), [{"ipBlock": {"cidr": "169.254.169.254/32"}}], 53),
     ],
 )
-def test_dns_is_open_where_the_settings_say(
+def test_dns_is_open_where_settings_say(
     dns: DnsSettings, servers: list[dict[str, Any]], port: int
 ) -> None:
     tree = a_platform(replace(PLATFORM_SETTINGS, dns=dns))

@@ -256,7 +256,7 @@ def with_pod_settings() -> tuple[Manifest, Manifest]:
     return first, second
 
 
-def test_pods_are_admitted_with_what_their_pool_says_and_refused_where_no_pool_says_it(
+def test_pods_are_admitted_only_with_what_their_pool_says(
     pooled_job: Manifest,
 ) -> None:
     jobs, pods = with_pod_settings()
@@ -320,7 +320,7 @@ def test_only_the_token_of_a_cloud_is_admitted_and_only_for_the_account_of_a_poo
     ],
     ids=lambda value: "-".join(map(str, value)) if isinstance(value, dict) else None,
 )
-def test_tokens_are_admitted_for_the_account_the_file_and_the_audience_of_a_pool_only(
+def test_tokens_of_a_pool(
     changes: dict[str, str | None], *, is_admitted: bool, pooled_job: Manifest
 ) -> None:
     jobs, pods = with_pod_settings()

@@ -62,7 +62,7 @@ def a_job(folder: Path, pool: str = "queued") -> Manifest:
     "pool", ["queued", pytest.param("chosen", marks=pytest.mark.full_suite("more options"))]
 )
 @pytest.mark.parametrize("shape", list(Shape))
-def test_objects_of_every_shape_are_admitted_and_so_are_their_pods(
+def test_objects_of_every_shape_and_their_pods_are_admitted(
     shape: Shape, pool: str, tmp_path: Path
 ) -> None:
     for made in objects(shape, tmp_path, pool):
@@ -111,7 +111,7 @@ def test_only_the_pods_of_a_pytorch_job_wait_for_their_master(tmp_path: Path) ->
     assert refusals(policy("trials"), owned(pod, "PyTorchJob"))
 
 
-def test_what_kueue_writes_into_a_job_as_its_turn_comes_is_admitted_and_from_git_refused(
+def test_what_kueue_writes_into_a_job_is_admitted_and_from_git_refused(
     tmp_path: Path,
 ) -> None:
     job = a_job(tmp_path)

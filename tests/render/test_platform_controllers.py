@@ -379,7 +379,7 @@ def test_argo_cd_may_run_in_any_namespace() -> None:
         (ArgoCdSettings(cluster="gpu-eu"), {"name": "gpu-eu"}),
     ],
 )
-def test_every_destination_is_the_cluster_of_the_settings(
+def test_every_destination_is_that_of_settings(
     settings: ArgoCdSettings, destination: dict[str, str]
 ) -> None:
     tree = a_platform(replace(ARGOCD, argocd=settings))

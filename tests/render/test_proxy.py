@@ -8,7 +8,7 @@ import pytest
 
 from sweepledger import policy
 from sweepledger.structs.run_config import CodeMode, Shape
-from sweepledger.structs.settings import AuthoritiesSettings, Egress, ProxySettings, Settings
+from sweepledger.structs.settings import Authorities, Egress, ProxySettings, Settings
 from tests.render.building import built, job_of
 from tests.render.judging import refusals
 from tests.render.platforms import PLATFORM_SETTINGS, a_platform, a_source, the
@@ -24,7 +24,7 @@ def behind(settings: Settings) -> Settings:
         settings,
         egress={**settings.egress, "proxy": PROXY},
         proxy=ProxySettings(ADDRESS, "proxy", ("10.0.0.0/8",)),
-        authorities=AuthoritiesSettings("company-ca"),
+        authorities=Authorities("company-ca", "ca.crt"),
     )
 
 
@@ -106,7 +106,7 @@ def test_the_platform_admits_them_as_the_settings_say_and_not_without(tmp_path: 
 
 def test_certificates_of_no_setting_are_refused_by_the_check(tmp_path: Path) -> None:
     made = objects(tmp_path, egress=())
-    other = replace(BEHIND, authorities=AuthoritiesSettings("of-another"))
+    other = replace(BEHIND, authorities=Authorities("of-another", "ca.crt"))
 
     assert "volume-not-allowed" in codes(made, other)
     assert "volume-not-allowed" in codes(made, replace(BEHIND, authorities=None))

@@ -69,7 +69,7 @@ def data_of(items: list[Manifest]) -> list[Manifest]:
 
 
 @pytest.mark.parametrize("shape", Shape, ids=str)
-def test_in_every_shape_each_dataset_is_mounted_read_only_in_the_folder_of_its_name(
+def test_in_every_shape_each_dataset_is_mounted_read_only(
     shape: Shape, tmp_path: Path
 ) -> None:
     batch = a_batch_of_several(IN_CLAIMS, shape, retries=0, nodes=2)

@@ -100,7 +100,7 @@ def test_it_can_neither_write_to_git_nor_read_the_cluster_nor_the_results_volume
         ({"mlflow": MLFLOW}, {"sync-allow-any-host-by-port", "sync-egress-mlflow"}),
     ],
 )
-def test_it_reaches_git_and_its_stores_and_the_collector_does_not_reach_these(
+def test_it_reaches_git_and_stores_and_the_collector_not(
     known: dict[str, Egress], names: set[str]
 ) -> None:
     policies = {

@@ -68,7 +68,7 @@ def codes(objects: tuple[Any, ...], settings: Settings) -> set[str]:
     ],
     ids=str,
 )
-def test_pods_of_one_trial_are_placed_together_and_independent_trials_anywhere(
+def test_pods_of_one_trial_are_together(
     shape: Shape, expected: dict[str, str], tmp_path: Path
 ) -> None:
     objects = manifests(shape, tmp_path, REQUIRED)

@@ -9,7 +9,7 @@ from sweepledger.structs.search_block import ConfigurationList
 from sweepledger.structs.sweep import Sweep
 from tests.written_specs import SETTINGS, a_spec, parse_sweep, spec_bytes
 
-SPEC = {"method": "list", "parameters": {"epochs": {"value": 2}}, "file": "points.csv"}
+SPEC = {"method": "list", "parameters": {"epochs": {"value": 2}}, "assignments": "points.csv"}
 
 
 def listed(content: bytes | None, **changes: Any) -> Sweep | tuple[Problem, ...]:
@@ -79,7 +79,7 @@ def test_no_file_is_opened_but_a_csv_beside_the_spec(name: str) -> None:
         return b"a\n1\n"
 
     sweep = parse_sweep(
-        spec_bytes(a_spec(**{**SPEC, "file": name})), "sweeps/lr.yaml", SETTINGS, beside=beside
+        spec_bytes(a_spec(**{**SPEC, "assignments": name})), "sweeps/lr.yaml", SETTINGS, beside=beside
     )
 
     assert isinstance(sweep, tuple)

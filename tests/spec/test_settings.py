@@ -22,7 +22,6 @@ from sweepledger.structs.settings import (
     ResultsSettings,
     SecretReference,
     Settings,
-    SubmitSettings,
     SweepLimits,
     SyncTarget,
     TeamBudget,
@@ -68,7 +67,7 @@ currency: EUR
 budgets:
   vision: {{sweeps: ["vision-*"], gpu_hours: 100, money: 20.5}}
   everybody: {{money: 500}}
-submit: {{ttl: 2d}}
+submit_ttl: 2d
 code: {{url: "https://git.example.org/team/sweeps.git", image: train, secret: code-read}}
 images:
   train: registry.example.org:5000/team/train:1.4@{DIGEST}
@@ -146,7 +145,7 @@ def test_settings_say_all_that_they_can() -> None:
             "vision": TeamBudget("vision", ("vision-*",), 100, 20.5),
             "everybody": TeamBudget("everybody", ("*",), None, 500),
         },
-        submit=SubmitSettings(172_800),
+        submit_ttl_seconds=172_800,
         code=CodeSource("https://git.example.org/team/sweeps.git", "train", "code-read"),
         images={"train": Image("train", "registry.example.org:5000/team/train", DIGEST, "1.4")},
         datasets={
@@ -239,7 +238,6 @@ priority_class: A
 collector: {priority_class: A}
 argocd: {namespace: A, cluster: A}
 dns: {namespace: A}
-authorities: {config_map: A}
 datasets: {d: {claim: A}}
 secrets: {s: {secret: A}}
 pools: {p: {queue: A, pod: {runtime_class: A, scheduler: A, priority_class: A, service_account: A}}}
@@ -334,7 +332,7 @@ NODE = "node: {cpu: 8, memory: 32Gi}"
         "egress: {a: {cidrs: [203.0.113.7/32], ports: [1, 65535]}}",
         "results: {every: 1m}",
         "results: {every: 30m}",
-        "submit: {ttl: 6m}",
+        "submit_ttl: 6m",
         f"signers: ['a@b,c@d namespaces=\"git\" {SIGNER.partition(' ')[2]} a comment']",
         "datasets: {m: {claim: m, version: 1.0.0-rc.1+2_3}}",
     ],
@@ -350,7 +348,7 @@ def test_settings_take_what_the_cluster_takes(text: str) -> None:
         (f"images: {{a: a@b@{DIGEST}}}", ("images.a", "image-reference")),
         ("images: {a: a}", ("images.a", "missing-key")),
         (f"images: {{a: 'a:@{DIGEST}'}}", ("images.a", "image-reference")),
-        (f'code: {{url: "https://a/b", image: train@{DIGEST}}}', ("code.image", "image-reference")),
+        (f'code: {{url: "https://a/b", image: train@{DIGEST}}}', ("code.image", "not-in-settings")),
         (f'code: {{url: "ssh://a/b", image: a}}\nimages: {{a: {IMAGE}}}', ("code.url", "code-url")),
         (f'code: {{url: "https://a/b?x=1", image: a}}\nimages: {{a: {IMAGE}}}', ("code.url", "code-url")),
         (f"pools: {{a: {{{NODE}, pod: {{grace: 29s}}}}}}", ("pools.a.pod.grace", "pool-pod")),
@@ -399,7 +397,7 @@ def test_settings_take_what_the_cluster_takes(text: str) -> None:
         ("results: {every: 90s}", ("results.every", "duration")),
         ("results: {keep: 36h}", ("results.keep", "duration")),
         ("results: {keep: 3651d}", ("results.keep", "duration")),
-        ("submit: {ttl: 5m}", ("submit.ttl", "duration")),
+        ("submit_ttl: 5m", ("submit_ttl", "duration")),
         ("labels: {kueue.x-k8s.io/queue-name: a}", ("labels['kueue.x-k8s.io/queue-name']", "label-reserved")),
         ("labels: {job-name: a}", ("labels.job-name", "label-reserved")),
         (

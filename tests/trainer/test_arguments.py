@@ -34,7 +34,7 @@ def refusal(*arguments: str, workload: str = "mnist") -> TrialError:
 @pytest.mark.parametrize(
     ("workload", "network"), [("mnist", Small()), ("cifar10", Resnet9()), ("fashion-mnist", Resnet9())]
 )
-def test_no_arguments_mean_the_workloads_first_network_and_its_defaults(
+def test_no_arguments_mean_the_first_network(
     workload: str, network: Small | Resnet9
 ) -> None:
     assert parse(workload, []) == Configuration(workload, network, RunOptions())

@@ -33,7 +33,7 @@ def test_a_file_is_replaced_as_a_whole_and_folders_are_created(tmp_path: Path) -
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_write_that_fails_halfway_keeps_the_old_file_and_leaves_no_other(
+def test_a_write_that_fails_keeps_the_old_file_and_leaves_no_other(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "file"

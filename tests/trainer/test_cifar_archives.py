@@ -29,7 +29,7 @@ def refusal(folder: Path, manifest: CifarManifest) -> str:
     return str(caught.value)
 
 
-def test_the_archive_gives_every_image_with_its_class_in_order(
+def test_the_archive_gives_every_image_in_order(
     tmp_path: Path, published: CifarManifest
 ) -> None:
     assert published.load(tmp_path) is None
@@ -44,7 +44,7 @@ def test_the_archive_gives_every_image_with_its_class_in_order(
     assert (dataset.name, dataset.train.channels, dataset.train.side) == ("cifar10", 3, 32)
 
 
-def test_an_archive_with_a_wrong_sum_or_length_is_not_opened(
+def test_an_archive_with_a_wrong_sum_is_not_opened(
     tmp_path: Path, published: CifarManifest
 ) -> None:
     path = archive(tmp_path, members()) / FILE

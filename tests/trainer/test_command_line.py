@@ -85,7 +85,7 @@ def test_a_trial_prints_a_line_per_epoch_and_no_warning(
     assert json.loads(last) == result
 
 
-def test_a_trial_does_not_load_torchs_compiler(
+def test_a_trial_does_not_load_a_compiler(
     trial: tuple[subprocess.CompletedProcess[str], Path],
 ) -> None:
     assert "trainer.train" in trial[0].stderr
@@ -93,7 +93,7 @@ def test_a_trial_does_not_load_torchs_compiler(
 
 
 @pytest.mark.parametrize(("arguments", "code"), [(("--help",), 0), (("mnist", "--seed=x"), BAD_SWEEP)])
-def test_threads_that_outlive_the_training_do_not_change_its_exit(
+def test_threads_that_outlive_the_training_do_not_matter(
     arguments: tuple[str, ...], code: int
 ) -> None:
     done = subprocess.run(
@@ -150,7 +150,7 @@ def test_the_lines_of_a_trial_are_a_curve_to_the_launcher(capsys: Capture, tmp_p
     assert report.details["data"]["name"] == "mnist-5k"
 
 
-def test_the_same_seed_gives_the_same_bits_in_another_process_and_from_a_prepared_folder(
+def test_the_same_seed_gives_the_same_bits(
     capsys: Capture, tmp_path: Path, result: dict[str, Any]
 ) -> None:
     environ = {"SWEEP_DATA": str(tmp_path), "SWEEP_SEED": "5"}
@@ -232,7 +232,7 @@ def test_a_seed_may_be_an_argument(capsys: Capture) -> None:
 
 
 @pytest.mark.parametrize(("workload", "network"), TRAININGS)
-def test_help_lists_every_hyperparameter_of_the_named_network(
+def test_help_lists_every_hyperparameter(
     capsys: Capture, workload: str, network: str
 ) -> None:
     assert main([workload, f"--network={network}", "--help"], {}) == 0

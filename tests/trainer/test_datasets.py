@@ -80,7 +80,7 @@ def test_preparing_replaces_a_damaged_file_and_leaves_no_other(folder_with: Put,
         pytest.param(lambda _: b"", id="empty"),
     ],
 )
-def test_a_wrong_checksum_names_file_expected_and_actual(
+def test_a_wrong_checksum_is_named(
     folder_with: Put, rows: bytes, damage: Callable[[bytes], bytes]
 ) -> None:
     wrong = damage(rows)

@@ -42,7 +42,7 @@ def refusal(folder: Path, manifests: Mapping[str, Manifest]) -> TrialError:
     return caught.value
 
 
-def test_the_prepared_file_gives_what_the_archive_gives(
+def test_the_prepared_file_equals_the_archive(
     folder: Path, manifests: Mapping[str, Manifest]
 ) -> None:
     before = data.load(NAME, folder, manifests=manifests)
@@ -56,7 +56,7 @@ def test_the_prepared_file_gives_what_the_archive_gives(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc lists the shared pages")
-def test_the_pixels_are_pages_of_the_file_and_nothing_written_reaches_it(
+def test_the_pixels_are_pages_which_nobody_writes(
     folder: Path, manifests: Mapping[str, Manifest]
 ) -> None:
     prepare(NAME, folder, manifests=manifests)
@@ -128,7 +128,7 @@ def test_a_damaged_prepared_file_is_rejected_and_can_be_replaced(
     assert path.read_bytes() == right
 
 
-def test_a_published_checksum_outweighs_the_files_own(
+def test_a_published_checksum_comes_first(
     folder: Path, manifests: Mapping[str, Manifest]
 ) -> None:
     prepare(NAME, folder, manifests=manifests)
@@ -192,7 +192,7 @@ def test_fashion_mnist_is_read_as_debian_packs_it_and_prepared(fashion_files: Pa
     assert folder_digest(tmp_path) == settings_digest("fashion-mnist")
 
 
-def test_files_of_another_dataset_under_the_same_names_are_rejected(
+def test_files_of_another_dataset_are_rejected(
     fashion_files: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(fashion_files, tmp_path / "mnist")

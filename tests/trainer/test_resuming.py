@@ -65,7 +65,7 @@ def in_pieces(network: Network, dataset: Dataset, environment: Environment, piec
 
 @pytest.mark.sampled(1)
 @NETWORKS
-def test_a_training_killed_at_random_steps_ends_like_an_uninterrupted_one(
+def test_a_training_killed_at_random_ends_alike(
     few: Dataset, tmp_path: Path, network: Network
 ) -> None:
     uninterrupted = run(network, few, environment=Environment(seed=1))
@@ -82,7 +82,7 @@ def test_a_training_killed_at_random_steps_ends_like_an_uninterrupted_one(
 @pytest.mark.sampled(2)
 @NETWORKS
 @pytest.mark.parametrize("stopped_at", ["a step", "a test"])
-def test_a_stopped_training_saves_and_resumes_to_the_same_numbers(
+def test_a_stopped_training_resumes(
     few: Dataset, tmp_path: Path, network: Network, stopped_at: str
 ) -> None:
     uninterrupted = run(network, few)
@@ -185,7 +185,7 @@ def test_a_finished_training_is_not_trained_again(few: Dataset, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("network", "seed"), [(replace(SMALL, momentum=0.8), 0), (SMALL, 1)], ids=["values", "seed"]
 )
-def test_the_checkpoint_of_another_training_is_ignored(
+def test_another_checkpoint_is_ignored(
     few: Dataset, tmp_path: Path, network: Network, seed: int
 ) -> None:
     run(SMALL, few, environment=Environment(checkpoints=tmp_path))
@@ -208,7 +208,7 @@ def test_saving_waits_for_its_interval(few: Dataset, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"nonsense", b"PK\x03\x04" + bytes(100)], ids=["empty", "text", "zip"]
 )
-def test_a_damaged_checkpoint_is_reported_in_one_sentence(
+def test_a_damaged_checkpoint_is_one_sentence(
     few: Dataset, tmp_path: Path, content: bytes
 ) -> None:
     (tmp_path / FILE).write_bytes(content)
@@ -233,7 +233,7 @@ def test_a_checkpoint_cannot_run_code(few: Dataset, tmp_path: Path) -> None:
 
 
 @NETWORKS
-def test_a_promoted_trial_continues_after_its_parents_last_epoch(
+def test_a_promoted_trial_continues_its_parent(
     few: Dataset, tmp_path: Path, network: Network
 ) -> None:
     parent = run(network, few, environment=Environment(checkpoints=tmp_path))
@@ -247,7 +247,7 @@ def test_a_promoted_trial_continues_after_its_parents_last_epoch(
     assert child.progress.epochs[: network.epochs] == parent
 
 
-def test_a_trial_without_more_epochs_starts_anew_from_its_parents_weights(
+def test_a_trial_without_more_epochs_starts_from_its_parent(
     few: Dataset, tmp_path: Path
 ) -> None:
     environment = Environment(checkpoints=tmp_path)

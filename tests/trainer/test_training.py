@@ -162,7 +162,7 @@ RESNET_CHANGES: list[dict[str, Any]] = [
         else type(each).__name__
     ),
 )
-def test_every_hyperparameter_changes_the_training(
+def test_every_hyperparameter_matters(
     few: Dataset, network: Network, change: dict[str, Any]
 ) -> None:
     base = run(network, few)

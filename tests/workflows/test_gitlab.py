@@ -146,7 +146,7 @@ def test_a_fork_checks_nothing_itself(team: Sandbox, tools: Path, tmp_path: Path
 
 
 @pytest.mark.usefixtures("needs_kustomize")
-def test_what_an_interrupted_job_left_stops_no_later_one_and_is_run_by_none(
+def test_an_interrupted_job_stops_no_later_one(
     team: Sandbox, tools: Path, tmp_path: Path
 ) -> None:
     team.spec("peak")
@@ -163,7 +163,7 @@ def test_what_an_interrupted_job_left_stops_no_later_one_and_is_run_by_none(
 
 
 @pytest.mark.usefixtures("needs_kustomize")
-def test_no_file_of_a_change_is_taken_for_the_report_or_the_site(
+def test_no_file_of_a_change_is_taken_for_the_site(
     team: Sandbox, tools: Path, tmp_path: Path
 ) -> None:
     team.spec("peak")

@@ -199,7 +199,7 @@ def test_a_secret_of_the_host_is_in_nothing_that_a_check_leaves(planted: tuple[A
         pytest.param("", True, id="its own hash"),
     ],
 )
-def test_w4_what_has_no_hash_or_another_is_not_installed(
+def test_w4_no_other_hash(
     tmp_path: Path, installed_machine: Path, lock: str, *, is_installed: bool
 ) -> None:
     wheel = tmp_path / "wheels/typo-1-py3-none-any.whl"

@@ -22,7 +22,7 @@ PLANNED = "Show the plan"
 pytestmark = pytest.mark.usefixtures("needs_kustomize")
 
 
-def test_a_good_pull_request_is_green_and_its_summary_is_the_plan(
+def test_a_good_pull_request_shows_the_plan(
     sandbox: Sandbox, host: Host, propose: Propose
 ) -> None:
     sandbox.spec()
@@ -37,7 +37,7 @@ def test_a_good_pull_request_is_green_and_its_summary_is_the_plan(
     assert not (ran.artifact("check") / "mend.patch").exists()
 
 
-def test_a_bad_spec_is_annotated_on_its_lines_and_the_good_one_is_planned_all_the_same(
+def test_a_bad_spec_is_annotated_on_its_lines(
     sandbox: Sandbox, host: Host, propose: Propose
 ) -> None:
     sandbox.spec("good")
@@ -54,7 +54,7 @@ def test_a_bad_spec_is_annotated_on_its_lines_and_the_good_one_is_planned_all_th
     assert ran.summary.startswith("## Not ready to merge: 2 problems\n")
 
 
-def test_a_missing_overlay_comes_with_the_patch_that_writes_it(
+def test_a_missing_overlay_comes_with_its_patch(
     sandbox: Sandbox, host: Host, propose: Propose
 ) -> None:
     sandbox.spec()
@@ -70,7 +70,7 @@ def test_a_missing_overlay_comes_with_the_patch_that_writes_it(
     assert "## peak: 3 trials" in ran.summary
 
 
-def test_a_hand_edit_and_what_policy_refuses_are_annotated_at_the_batch(
+def test_a_hand_edit_is_annotated_at_the_batch(
     sandbox: Sandbox, host: Host, propose: Propose
 ) -> None:
     name = sandbox.merged()
@@ -85,7 +85,7 @@ def test_a_hand_edit_and_what_policy_refuses_are_annotated_at_the_batch(
     ]
 
 
-def test_g9_of_two_pull_requests_with_one_name_the_queue_takes_the_first(
+def test_g9_of_two_with_one_name_the_first_wins(
     sandbox: Sandbox, host: Host, propose: Propose
 ) -> None:
     sandbox.spec("mine")
@@ -130,7 +130,7 @@ def test_g9_different_sweeps_pass_one_upon_the_other(sandbox: Sandbox, host: Hos
     assert ran.is_green, ran.output
 
 
-def test_a_pull_request_for_another_branch_is_judged_as_if_it_were_for_main(
+def test_a_pull_request_for_another_branch_is_judged(
     sandbox: Sandbox, host: Host, propose: Propose
 ) -> None:
     """It can name main afterwards, and keeps its green check: what its base has counts as its own."""
@@ -164,7 +164,7 @@ def test_a_release_is_made_of_a_commit_on_main_alone(sandbox: Sandbox, host: Hos
     assert list(ran[1].steps)[-1] == refused
 
 
-def test_results_commits_are_verified_on_main_and_on_branches(
+def test_results_commits_are_verified_everywhere(
     sandbox: Sandbox, host: Host, tmp_path: Path
 ) -> None:
     recorded(sandbox, tmp_path / "volume")
@@ -187,7 +187,7 @@ def test_results_commits_are_verified_on_main_and_on_branches(
     assert "results/peak/summary.csv: t" in red.output
 
 
-def test_each_merge_publishes_the_history_and_a_pull_request_has_a_preview(
+def test_each_merge_publishes_and_previews_exist(
     sandbox: Sandbox, host: Host, tmp_path: Path
 ) -> None:
     recorded(sandbox, tmp_path / "results")
@@ -226,7 +226,7 @@ def test_a_merged_spec_is_generated_on_main_by_one_commit(sandbox: Sandbox, host
     assert "canary-5d1f" not in ran.output + ran.summary + sandbox.git("log", "-p", "--all")
 
 
-def test_a_round_that_is_due_is_asked_for_on_main_by_one_commit_and_once(
+def test_a_due_round_is_asked_for_on_main_once(
     sandbox: Sandbox, host: Host, tmp_path: Path
 ) -> None:
     begun(sandbox, settings="next: workflow\n")

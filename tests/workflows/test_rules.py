@@ -124,7 +124,7 @@ def test_our_workflows_ask_for_nothing_that_they_may_not(path: Path) -> None:
         pytest.param(True, id="every place", marks=pytest.mark.full_suite("more places")),
     ],
 )
-def test_an_unsafe_edit_is_found_in_every_workflow_that_it_can_be_made_in(
+def test_an_unsafe_edit_is_found_in_every_workflow(
     edit: str, *, is_thorough: bool
 ) -> None:
     old, new = {**EDITS, **NARROWED}[edit]

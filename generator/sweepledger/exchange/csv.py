@@ -64,7 +64,7 @@ def read(content: bytes, *, name: str) -> Imported:
         f"too many for a spec: copy the file next to it as {name}.csv; it is read strictly there: "
         "fix there what is listed here",
     )
-    return Imported(configuration_list.spec_frame(name, "list", file=f"{name}.csv"), (*losses, beside))
+    return Imported(configuration_list.spec_frame(name, "list", assignments=f"{name}.csv"), (*losses, beside))
 
 
 def _lines(text: str) -> Iterator[tuple[int, list[Cell]]]:
@@ -163,7 +163,7 @@ class _Reading:
 
 
 def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
-    """Write the assignments so that `file:` in a spec reads the same values back."""
+    """Write the assignments so that `assignments:` in a spec reads the same values back."""
     used = {name for values in assignments for name in values}
     columns = [name for name in sweep.columns if name in used]
     lines = [",".join(columns)]

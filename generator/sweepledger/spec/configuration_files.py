@@ -1,5 +1,6 @@
 """The file of configurations next to a spec, whose texts are checked like values in the spec."""
 
+import re
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import PurePosixPath
@@ -10,9 +11,9 @@ from sweepledger.reader.configurations import ConfigurationTable, read_configura
 from sweepledger.reader.strict_yaml import MAX_PROBLEMS
 from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.command import TEMPLATE_SIGNS
-from sweepledger.spec.rules.configurations import FILE_NAME
 from sweepledger.spec.rules.domains import LONGEST_VALUE
 
+FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,250}\.csv", re.ASCII)
 SIGN_BYTES = tuple(sign.encode() for sign in TEMPLATE_SIGNS)
 
 SiblingReader = Callable[[str], bytes | None]
@@ -26,14 +27,18 @@ def no_files(name: str) -> bytes | None:  # noqa: ARG001 - what any other folder
 
 def read_table(draft: Draft, beside: SiblingReader) -> tuple[ConfigurationTable | None, tuple[Problem, ...]]:
     """Return the file of configurations that a draft names, if it can be read, and its problems."""
-    name = draft.get("file", kind=str)
-    if name is None or not FILE_NAME.fullmatch(name):
+    name = draft.get("assignments", kind=str)
+    if name is None:
         return None, ()
+    if not FILE_NAME.fullmatch(name):
+        message = f"must be the name of a .csv file next to the spec, got {safe_repr(name)}"
+        hint = "without folders, for example assignments.csv"
+        return None, (draft.problem(("assignments",), message, code="list-file", hint=hint),)
     path, content = str(PurePosixPath(draft.document.file).with_name(name)), beside(name)
     if content is None:
         message = f"must be a file next to the spec, but there is no {safe_repr(path)}"
         hint = "it must be a regular file in the same folder; links are not followed"
-        return None, (draft.problem(("file",), message, code="list-file", hint=hint),)
+        return None, (draft.problem(("assignments",), message, code="list-file", hint=hint),)
     table = read_configurations(content, path)
     if not isinstance(table, ConfigurationTable):
         return None, table

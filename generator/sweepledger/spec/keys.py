@@ -63,6 +63,8 @@ Points = Annotated[
     Meta(min_length=3, max_length=3),
 ]
 Positive = Annotated[float, Meta(gt=0)]
+BetaShape = Annotated[float, Meta(ge=0.001, le=100_000)]
+"""Between these bounds, SciPy's quantiles are correct to ten digits; outside, nearly all draws are equal."""
 Step = Annotated[int, Meta(ge=1, le=LARGEST_EXACT_INTEGER)]
 
 
@@ -172,9 +174,9 @@ class ParameterKeys:
     """Mean of a normal distribution; of the logarithm for `log_normal`."""
     sigma: Annotated[Positive, Meta(examples=[0.1])] = 1
     """Standard deviation of a normal distribution; of the logarithm for `log_normal`."""
-    a: Annotated[Positive, Meta(examples=[2])] = 1
+    a: Annotated[BetaShape, Meta(examples=[2])] = 1
     """First shape parameter of the beta distribution."""
-    b: Annotated[Positive, Meta(examples=[5])] = 1
+    b: Annotated[BetaShape, Meta(examples=[5])] = 1
     """Second shape parameter of the beta distribution."""
     q: Annotated[Positive, Meta(examples=[0.05, 8])] = 1
     """The `q_…` distributions round to multiples of this number."""
@@ -352,7 +354,7 @@ class Spec:
                     "- `sobol`, `halton`: draws that cover the space more evenly; a Sobol set is balanced for a power "
                     "of two\n"
                     "- `latin-hypercube`: draws with one value in each part of each range\n"
-                    "- `list`: the configurations in `assignments` or `file`\n"
+                    "- `list`: the configurations in `assignments`\n"
                     "- `tpe`, `bayes`, `cma-es`, `nsga2`: rounds of trials proposed by a model of the results so far\n"
                     "- `halving`, `hyperband`, `asha`: rounds in which the better trials continue with more of a "
                     "`resource`\n"
@@ -463,14 +465,13 @@ class Spec:
         Meta(
             min_length=1,
             max_length=MAX_TRIALS,
-            examples=[[{"lr": 0.1, "width": 64}, {"lr": 0.01, "width": 128}]],
+            extra_json_schema={"type": ["string", "array"]},
+            examples=[[{"lr": 0.1, "width": 64}, {"lr": 0.01, "width": 128}], "best-of-last-week.csv"],
         ),
     ] = ()
-    """For `method: list`: the configurations, each a mapping from names to values. `parameters` (constants only) apply
-    if a configuration does not contain them."""
-    file: Annotated[str, Meta(min_length=1, examples=["best-of-last-week.csv"])] | None = None
-    """For `method: list`: a CSV file next to the spec: a header of names, and one line per configuration. An unquoted
-    cell has the same meaning as in YAML, a quoted cell is text, an empty cell means absent."""
+    """For `method: list`: the configurations, each a mapping from names to values, or a CSV file next to the spec: a
+    header of names, and one line per configuration. An unquoted cell has the same meaning as in YAML, a quoted cell is
+    text, an empty cell means absent. `parameters` (constants only) apply if a configuration does not contain them."""
     replicates: Annotated[int, Meta(ge=1, le=1000, examples=[3])] = 1
     """Number of times that each configuration runs, with different seeds: `run.seed_base`, the next one, and so on.
     Raising it keeps the existing trials."""

@@ -97,7 +97,7 @@ def _listed(draft: Draft) -> dict[str, list[DocumentPath]]:
 
 
 def _is_whole(draft: Draft) -> bool:
-    has_all = draft.table is not None or "file" not in draft.names()
+    has_all = draft.table is not None or draft.get("assignments", kind=str) is None
     return has_all and not any(map(_may_hide_names, draft.broken))
 
 

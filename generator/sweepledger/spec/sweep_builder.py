@@ -259,7 +259,7 @@ def _code_position(draft: Draft) -> SourcePosition:
 
 
 def _search_positions(draft: Draft) -> Iterator[tuple[SourcePath, SourcePosition]]:
-    keys = [key for key in ("parameters", "assignments", "file") if key in draft.names()]
+    keys = [key for key in ("parameters", "assignments") if key in draft.names()]
     yield ("search",), draft.place((keys[0],), at_key=True)
     section = search_section(draft)
     for leaf in section.leaves.values():

@@ -13,6 +13,7 @@ from msgspec import Meta
 from sweepledger.model.forms import (
     DIGEST,
     DIGEST_EXAMPLE,
+    DNS_LABEL,
     IMAGE,
     IMAGE_REPOSITORY,
     LONGEST_DOMAIN,
@@ -370,19 +371,25 @@ AUTHORITIES_VOLUME = "authorities"
 
 
 @dataclass(frozen=True, slots=True)
-class AuthoritiesSettings:
+class Authorities:
     """Certificates of private authorities, for clients of TLS in pods."""
 
-    config_map: Annotated[Name, Meta(examples=["company-ca"])]
-    """ConfigMap in the namespaces of trials and collector."""
-    key: Annotated[str, Meta(pattern="^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,252}$", examples=["ca.crt"])] = "ca.crt"
-    """Its key with all certificates to trust, public ones included."""
+    config_map: str
+    key: str
 
     @property
     def variables(self) -> Mapping[str, str]:
         """The variables by which OpenSSL, Python's clients, curl, git and AWS's clients know them."""
         names = ("AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
         return dict.fromkeys(names, f"/sweep/{AUTHORITIES_VOLUME}/{self.key}")
+
+
+def _authorities(text: str) -> Authorities:
+    """Return the ConfigMap and the key that a text names. Raises ValueError."""
+    match = re.fullmatch(rf"({DNS_LABEL.pattern})/([A-Za-z0-9_-][A-Za-z0-9_.-]{{0,252}})", text, re.ASCII)
+    if match is None:
+        raise ValueError("must be a ConfigMap and its key, with a slash between them")
+    return Authorities(match[1], match[2])
 
 
 @dataclass(frozen=True, slots=True)
@@ -660,15 +667,6 @@ class CodeSource:
     """Kubernetes Secret with `username` and `password`, for a private repository."""
 
 
-@dataclass(frozen=True, slots=True)
-class SubmitSettings:
-    """Settings of `sweep submit`."""
-
-    ttl_seconds: Annotated[Seconds, Meta(examples=["7d"])] = 604_800
-    """Time after which the cluster deletes a finished Job: a whole number and s, m, h or d. Results must be collected
-    before."""
-
-
 class MessageService(StrEnum):
     """Where the controller sends messages about batches and results."""
 
@@ -848,8 +846,9 @@ class Settings:
         SweepLimits, Meta(min_length=1, examples=[{"max_trials": 10000, "max_gpu_hours": 2000}])
     ] = SweepLimits()
     """Limits of every sweep, in addition to the budget of its spec."""
-    submit: SubmitSettings = SubmitSettings()
-    """Settings for clusters without a GitOps controller."""
+    submit_ttl_seconds: Annotated[Seconds, Meta(examples=["7d"])] = 604_800
+    """Time after which the cluster deletes a finished Job that `sweep submit` created: a whole number and s, m, h or d.
+    Results must be collected before."""
     monitoring: Annotated[
         MonitoringSettings, Meta(examples=[{"labels": {"release": "kube-prometheus-stack"}}])
     ] = MonitoringSettings(enabled=False)
@@ -893,8 +892,13 @@ class Settings:
     """Where the cluster answers DNS queries. Default: kube-dns or CoreDNS in kube-system, and NodeLocal DNSCache."""
     proxy: ProxySettings | None = None
     """Proxy through which pods reach hosts outside the cluster by their names."""
-    authorities: AuthoritiesSettings | None = None
-    """Certificates of private authorities that clients in pods trust."""
+    authorities: Annotated[
+        Authorities | None,
+        TextForm(_authorities, "wrong-form", "for example company-ca/ca.crt"),
+        Meta(examples=["company-ca/ca.crt"]),
+    ] = None
+    """Certificates of private authorities that clients in pods trust: a ConfigMap in the namespaces of trials and
+    collector, and its key with all certificates to trust, public ones included."""
     sidecars: Annotated[Mapping[Name, AddedContainer], Meta(max_length=20), EntryName("istio-proxy")] = field(
         default_factory=empty_mapping
     )

@@ -31,7 +31,7 @@ from sweepledger.structs.kubernetes import (
     trial_folder_by_variable,
 )
 from sweepledger.structs.node_pool import TOKENS_VOLUME
-from sweepledger.structs.settings import AUTHORITIES_VOLUME, AuthoritiesSettings
+from sweepledger.structs.settings import AUTHORITIES_VOLUME, Authorities
 
 CODE = "volume-not-allowed"
 
@@ -148,7 +148,7 @@ def _volume(volume: Volume, trials: BatchContext, at: DocumentPath) -> Iterator[
         yield Finding((*at, "emptyDir", "medium"), f"must be absent, got {safe_repr(medium)}", CODE)
 
 
-def _authorities(volume: Volume, named: AuthoritiesSettings, at: DocumentPath) -> Iterator[Finding]:
+def _authorities(volume: Volume, named: Authorities, at: DocumentPath) -> Iterator[Finding]:
     wanted = {"name": AUTHORITIES_VOLUME, "configMap": {"name": named.config_map, "defaultMode": 0o444}}
     if volume != wanted:
         message = f"must be the ConfigMap of the settings' authorities, got {safe_json(dict(volume))}"

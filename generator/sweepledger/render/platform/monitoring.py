@@ -8,14 +8,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sweepledger.formats import yaml
-from sweepledger.render.platform.notifications import notification_objects
+from sweepledger.render.platform.notifications import MONITORING, notification_objects
 from sweepledger.render.platform.objects import BANNER, Names, dump_objects, manifest, platform_folder
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.names import shortened
 from sweepledger.structs.settings import Controller, Settings
 
-MONITORING = "platform/monitoring/v1"
-"""The folder of the alerts and the dashboard below `base/`."""
 MINUTE = 60
 LATE_RUNS = 2.5
 """Runs without success after which the collector is late: an alert follows the second failure, before the third."""
@@ -49,7 +47,7 @@ def monitoring_files(
     )
     rule["metadata"]["labels"] |= dict(settings.monitoring.labels)
     objects = {"alerts.yaml": ("Alerts for a Prometheus of the Prometheus Operator.", [rule])}
-    notifications = notification_objects(settings, source)
+    notifications = notification_objects(settings, source, bases)
     if notifications:
         objects["notifications.yaml"] = ("Who is told what of batches and results.", notifications)
     for name, (purpose, manifests) in objects.items():

@@ -217,6 +217,7 @@ def _lease(settings: Settings) -> File:
 
 def _flux(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> list[File]:
     space = namespaces.namespace(Names.of(settings).flux, settings, bases)
+    repository, root, receiver = flux.objects(settings, source, bases)
     return [
         ("namespace.yaml", "Where Flux reads what follows; nothing runs here.", space),
         ("access.yaml", "With whose rights Flux applies batches.", access.flux(settings, source)),
@@ -225,13 +226,13 @@ def _flux(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> 
             "What Flux may be asked for here.",
             admission.kustomization_policies(settings, bases),
         ),
-        ("source.yaml", "The branch that the cluster follows.", [flux.source(settings, source)]),
+        ("source.yaml", "The branch that the cluster follows.", [repository]),
         (
             "root.yaml",
             f"One Kustomization a batch, from {flux.active_folder(settings.cluster)}.",
-            [flux.root(settings)],
+            [root],
         ),
-        ("receiver.yaml", "A push is seen at once.", [flux.receiver(settings, source)]),
+        ("receiver.yaml", "A push is seen at once.", [receiver]),
         _lease(settings),
     ]
 

@@ -36,7 +36,7 @@ def range_order(draft: Draft) -> Iterator[Problem]:
     """The upper bound of a range is greater than the lower."""
     for leaf in all_leaves(draft):
         keys = sound_keys(draft, leaf)
-        low, high = number_at(keys, "min"), number_at(keys, "max")
+        low, high = keys.get("min"), keys.get("max")
         if low is None or high is None:
             continue
         place = (*leaf.path, "max")
@@ -53,7 +53,7 @@ def range_steps(draft: Draft) -> Iterator[Problem]:
     """A step divides the range, and does not make too many values."""
     for leaf in all_leaves(draft):
         keys = sound_keys(draft, leaf)
-        low, high, step = (number_at(keys, key) for key in ("min", "max", "step"))
+        low, high, step = (keys.get(key) for key in ("min", "max", "step"))
         if "distribution" in keys or low is None or high is None or step is None or low >= high:
             continue
         count = step_count(low, high, step)
@@ -100,7 +100,7 @@ def integer_bounds(draft: Draft) -> Iterator[Problem]:
     for leaf in all_leaves(draft):
         kind, keys = distribution_of(draft, leaf) or ("", {})
         for key in ("min", "max") if kind == "int_uniform" else ():
-            bound = number_at(keys, key)
+            bound = keys.get(key)
             if bound is not None and not float(bound).is_integer():
                 message = f"must be an integer with distribution: int_uniform, got {safe_repr(bound)}"
                 hint = "fractions come from distribution: uniform"
@@ -112,37 +112,21 @@ def largest_draws(draft: Draft) -> Iterator[Problem]:
     for leaf in all_leaves(draft):
         kind, keys = distribution_of(draft, leaf) or ("", {})
         if not kind.endswith("normal") or kind.endswith("log_normal"):
-            largest = max(abs(number_at(keys, key) or 0) for key in ("min", "max"))
+            largest = max(abs(keys.get(key) or 0) for key in ("min", "max"))
         else:
-            largest = abs(number_or_default(keys, "mu", 0)) + FARTHEST_SIGMAS * number_or_default(
-                keys, "sigma", 1
-            )
+            largest = abs(keys.get("mu", 0)) + FARTHEST_SIGMAS * keys.get("sigma", 1)
         if math.isinf(largest):
             message = "must keep all draws below 1.8e308"
             yield draft.problem((*leaf.path, "sigma"), message, code="out-of-range")
-        quantum = number_or_default(keys, "q", 1)
+        quantum = keys.get("q", 1)
         if ("q" in keys or kind.startswith("q_")) and largest > quantum * LARGEST_EXACT_INTEGER:
             message = f"must be at least {largest / LARGEST_EXACT_INTEGER:.1g} for numbers of this size, "
             yield draft.problem((*leaf.path, "q"), message + f"got {safe_repr(quantum)}", code="out-of-range")
 
 
-def number_at(keys: dict[str, object], key: str) -> Number | None:
-    """Return a number among the keys of a parameter; true and false are not numbers."""
-    value = keys.get(key)
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def number_or_default(keys: dict[str, object], key: str, default: Number) -> Number:
-    """Return a number among the keys of a parameter, or the default if it is absent."""
-    number = number_at(keys, key)
-    return default if number is None else number
-
-
 def is_spacing(draft: Draft, leaf: Leaf, key: str) -> bool:
     """Return whether a parameter has a list of this spacing with three valid numbers."""
-    items = [value for _, value in draft.items(*leaf.path, key)]
-    numbers = [value for value in items if isinstance(value, int | float) and not isinstance(value, bool)]
-    return len(numbers) == len(draft.get(*leaf.path, key, kind=list) or ()) == SPACING_LENGTH
+    return len([*draft.items(*leaf.path, key)]) == SPACING_LENGTH
 
 
 def _spacings(draft: Draft) -> Iterator[tuple[Leaf, str]]:
@@ -161,9 +145,6 @@ EXPONENT_DISTRIBUTIONS = frozenset({"log_uniform", "q_log_uniform", "inv_log_uni
 
 FARTHEST_EXPONENT = 700
 """Exponents of e: above 709 there is no float, and below -708 it loses digits."""
-FLATTEST_BETA = 0.001
-STEEPEST_BETA = 100_000
-"""Bounds of a and b, between which SciPy's quantiles are correct to ten digits."""
 
 UNLIKELY_EXPONENT = 30
 """e to this power is 10^13: an author who writes 32 to 512 means these numbers, not their exponents."""
@@ -174,7 +155,7 @@ def positive_log_bounds(draft: Draft) -> Iterator[Problem]:
     for leaf in all_leaves(draft):
         kind, keys = distribution_of(draft, leaf) or ("", {})
         for key in ("min", "max") if kind in LOG_DISTRIBUTIONS else ():
-            bound = number_at(keys, key)
+            bound = keys.get(key)
             if bound is not None and bound <= 0:
                 message = f"must be more than 0 on a logarithmic scale, got {safe_repr(bound)}"
                 hint = _log_hint(kind, bound)
@@ -186,7 +167,7 @@ def exponent_bounds(draft: Draft) -> Iterator[Problem]:
     for leaf in all_leaves(draft):
         kind, keys = distribution_of(draft, leaf) or ("", {})
         for key in ("min", "max") if kind in EXPONENT_DISTRIBUTIONS else ():
-            bound = number_at(keys, key)
+            bound = keys.get(key)
             if bound is not None and abs(bound) > FARTHEST_EXPONENT:
                 message = f"must be an exponent of e from -{FARTHEST_EXPONENT} to {FARTHEST_EXPONENT}, "
                 hint = f"distribution: {kind}_values takes the values themselves"
@@ -200,7 +181,7 @@ def distinct_exponents(draft: Draft) -> Iterator[Problem]:
     """Two exponents give different numbers after rounding."""
     for leaf in all_leaves(draft):
         kind, keys = distribution_of(draft, leaf) or ("", {})
-        low, high = number_at(keys, "min"), number_at(keys, "max")
+        low, high = keys.get("min"), keys.get("max")
         if kind not in EXPONENT_DISTRIBUTIONS or low is None or high is None or not low < high:
             continue
         if max(abs(low), abs(high)) > FARTHEST_EXPONENT:
@@ -216,26 +197,14 @@ def distinct_exponents(draft: Draft) -> Iterator[Problem]:
             yield draft.problem((*leaf.path, "max"), message, code="exponent-range", hint=hint)
 
 
-def beta_shapes(draft: Draft) -> Iterator[Problem]:
-    """The shape parameters of a beta distribution allow exact quantiles."""
-    for leaf in all_leaves(draft):
-        kind, keys = distribution_of(draft, leaf) or ("", {})
-        for key in ("a", "b") if kind in {"beta", "q_beta"} else ():
-            shape = number_at(keys, key)
-            if shape is not None and shape > 0 and not FLATTEST_BETA <= shape <= STEEPEST_BETA:
-                message = f"must be from {FLATTEST_BETA} to {STEEPEST_BETA}, got {safe_repr(shape)}"
-                hint = "outside this range, nearly all draws are equal"
-                yield draft.problem((*leaf.path, key), message, code="out-of-range", hint=hint)
-
-
 def log_normal_exponents(draft: Draft) -> Iterator[Problem]:
     """Exponents drawn by a log-normal distribution are small enough for a float."""
     for leaf in all_leaves(draft):
         kind, keys = distribution_of(draft, leaf) or ("", {})
         if not kind.endswith("log_normal"):
             continue
-        mu, sigma = number_or_default(keys, "mu", 0), number_or_default(keys, "sigma", 1)
-        if sigma > 0 and abs(mu) + FARTHEST_SIGMAS * sigma > FARTHEST_EXPONENT:
+        mu, sigma = keys.get("mu", 0), keys.get("sigma", 1)
+        if abs(mu) + FARTHEST_SIGMAS * sigma > FARTHEST_EXPONENT:
             message = "must be the mean and the spread of natural logarithms, with "
             message += f"|mu| + {FARTHEST_SIGMAS} * sigma at most {FARTHEST_EXPONENT}, "
             message += f"got mu {safe_repr(mu)} and sigma {safe_repr(sigma)}"
@@ -246,7 +215,7 @@ def exponents_like_values(draft: Draft) -> Iterator[Problem]:
     """Warn of exponents that look like values."""
     for leaf in all_leaves(draft):
         kind, keys = distribution_of(draft, leaf) or ("", {})
-        low, high = number_at(keys, "min"), number_at(keys, "max")
+        low, high = keys.get("min"), keys.get("max")
         if (
             kind in EXPONENT_DISTRIBUTIONS
             and low is not None

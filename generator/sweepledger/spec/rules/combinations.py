@@ -9,7 +9,7 @@ from sweepledger.reader import DocumentPath, safe_repr, truncate
 from sweepledger.reader.configurations import MAX_LIST_COLUMNS
 from sweepledger.spec.draft import Draft
 from sweepledger.spec.ranges import MAX_VALUES, step_count
-from sweepledger.spec.rules.bounds import is_spacing, number_at, number_or_default
+from sweepledger.spec.rules.bounds import is_spacing
 from sweepledger.spec.rules.domains import SPACINGS, distribution_of, is_sound_value
 from sweepledger.spec.sections import Leaf, Section, search_section, sound_keys
 from sweepledger.spec.suggestions import did_you_mean
@@ -27,7 +27,7 @@ def listed_count(draft: Draft, leaf: Leaf) -> int | None:
     for key in SPACINGS:
         if is_spacing(draft, leaf, key):
             return int(keys[key][2])
-    low, high, step = (number_at(keys, key) for key in ("min", "max", "step"))
+    low, high, step = (keys.get(key) for key in ("min", "max", "step"))
     if low is None or high is None or step is None or low >= high:
         return None
     return step_count(low, high, step)
@@ -98,12 +98,12 @@ def _size(draft: Draft, leaf: Leaf) -> int:
     if count is not None:
         return count if count <= MAX_VALUES else 1  # already reported for the parameter
     kind, keys = distribution_of(draft, leaf) or ("", {})
-    low, high = number_at(keys, "min"), number_at(keys, "max")
+    low, high = keys.get("min"), keys.get("max")
     if low is None or high is None or low >= high:
         return 1
     if kind == "int_uniform":
         return int(high) - int(low) + 1
-    quantum = number_or_default(keys, "q", 1)
+    quantum = keys.get("q", 1)
     if kind == "q_uniform":
         return StepRange.between(low, high, quantum).count
     return 1

@@ -6,7 +6,6 @@ from typing import Any
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr, truncate
 from sweepledger.spec.draft import Draft
-from sweepledger.spec.rules.bounds import number_at
 from sweepledger.spec.rules.domains import distribution_of, is_sound_value, quote
 from sweepledger.spec.sections import Leaf, Section, search_section
 from sweepledger.spec.suggestions import did_you_mean
@@ -131,7 +130,7 @@ def _may_be(draft: Draft, section: Section, name: str, value: Any) -> bool:
         return True
     if isinstance(value, bool) or not isinstance(value, int | float) or _is_drawn(kind, keys):
         return False
-    low, high = number_at(keys, "min"), number_at(keys, "max")
+    low, high = keys.get("min"), keys.get("max")
     if kind not in VALUE_DISTRIBUTIONS or low is None or high is None:
         return True
     is_one = kind != "int_uniform" or "count" in keys or float(value).is_integer()

@@ -1,10 +1,9 @@
 """Configurations listed in a spec or in a file next to it (method: list)."""
 
-import re
 from collections.abc import Hashable, Iterator
 
 from sweepledger.problems import Problem
-from sweepledger.reader import DocumentPath, format_path, safe_repr
+from sweepledger.reader import DocumentPath, format_path
 from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.domains import is_sound_value
 from sweepledger.spec.rules.names import parameter_name_error
@@ -12,38 +11,8 @@ from sweepledger.spec.sections import search_section
 from sweepledger.structs.names import environment_name
 from sweepledger.structs.values import canonical_json, identity
 
-FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,250}\.csv", re.ASCII)
 HEADER_ROW = -1
 """The row of a file's header."""
-SOURCE_KEYS = frozenset({"assignments", "file"})
-
-
-def one_source(draft: Draft) -> Iterator[Problem]:
-    """Configurations are in the spec or in a file, not in both."""
-    section = search_section(draft)
-    if section.method != "list":
-        return
-    found = SOURCE_KEYS & {*draft.names()}
-    if not found:
-        message = "must be given with method: list, unless file is given"
-        hint = "for example assignments: [{learning_rate: 0.1}], or file: NAME.csv next to the spec"
-        yield draft.problem(("assignments",), message, code="missing-key", hint=hint, at_key=True)
-    elif found == SOURCE_KEYS:
-        message = "must not be given with assignments, got both"
-        hint = "put both into the file"
-        yield draft.problem(("file",), message, code="method-key", hint=hint, at_key=True)
-
-
-def file_name(draft: Draft) -> Iterator[Problem]:
-    """The file is next to the spec, so that a reviewer sees both."""
-    section = search_section(draft)
-    if section.method != "list":
-        return
-    name = draft.get("file", kind=str)
-    if name is not None and not FILE_NAME.fullmatch(name):
-        message = f"must be the name of a .csv file next to the spec, got {safe_repr(name)}"
-        hint = "without folders, for example assignments.csv"
-        yield draft.problem(("file",), message, code="list-file", hint=hint)
 
 
 def constant_parameters(draft: Draft) -> Iterator[Problem]:

@@ -269,9 +269,7 @@ def _values(draft: Draft) -> Iterator[tuple[DocumentPath, Any]]:
 def _numbers(draft: Draft, leaf: Leaf) -> list[float] | None:
     place = (*leaf.path, "probabilities")
     items = draft.get(*place, kind=list)
-    numbers = [item for item in items or () if isinstance(item, int | float) and not isinstance(item, bool)]
-    whole = items is not None and len(numbers) == len(items) and not _broken_inside(draft, place)
-    return numbers if whole else None
+    return None if _broken_inside(draft, place) else items
 
 
 def _broken_inside(draft: Draft, place: DocumentPath) -> bool:

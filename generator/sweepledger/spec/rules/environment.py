@@ -2,15 +2,14 @@
 
 import ipaddress
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
-from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs import names
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import API_SERVER_EGRESS, Controller, Settings
+from sweepledger.structs.settings import Controller, Settings
 
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}", re.ASCII)
 RESERVED = frozenset({"JOB_COMPLETION_INDEX", "JOB_ID", "PATH"})
@@ -90,21 +89,6 @@ def exposed_secrets(draft: Draft) -> Iterator[Problem]:
             yield draft.problem(place, message, code="secret-exposed", hint=hint)
 
 
-def run_secrets(draft: Draft) -> Iterator[Problem]:
-    """`run.secrets` names secrets of the settings."""
-    for place, name, hint in _unknown_names(draft, "secrets", draft.settings.secrets):
-        message = f"must be a secret of the settings, got {safe_repr(name)}"
-        yield draft.problem(place, message, code="not-in-settings", hint=hint)
-
-
-def run_egress(draft: Draft) -> Iterator[Problem]:
-    """`run.egress` names egress networks of the settings, except that of the API server."""
-    known = {name: egress for name, egress in draft.settings.egress.items() if name != API_SERVER_EGRESS}
-    for place, name, hint in _unknown_names(draft, "egress", known):
-        message = f"must be an egress of the settings, got {safe_repr(name)}"
-        yield draft.problem(place, message, code="not-in-settings", hint=hint)
-
-
 def variable_collisions(draft: Draft) -> Iterator[Problem]:
     """One variable has one value: two secrets never share one, nor does a plain variable hide a secret's."""
     known = draft.settings.secrets
@@ -117,15 +101,6 @@ def variable_collisions(draft: Draft) -> Iterator[Problem]:
         if first.setdefault(variable, name) != name or variable in plain:
             message = f"must set a different variable, got {variable}, which {other} sets as well"
             yield draft.problem(place, message, code="environment-name", hint="keep one of the two")
-
-
-def _unknown_names(
-    draft: Draft, key: str, known: Mapping[str, object]
-) -> Iterator[tuple[DocumentPath, str, str]]:
-    for place, name in draft.items("run", key):
-        if isinstance(name, str) and name not in known:
-            hint = did_you_mean(name, known) or f"the settings have none: add it to {key} in sweepledger.yaml"
-            yield place, name, hint
 
 
 def allowed_variables(draft: Draft) -> Iterator[Problem]:
@@ -173,15 +148,6 @@ def _dns_servers(draft: Draft, *holder: str) -> Iterator[Problem]:
             yield draft.problem(
                 (*place, other), f"must be given with {key}", code="missing-key", hint=hint, at_key=True
             )
-
-
-def proxy_egress(draft: Draft) -> Iterator[Problem]:
-    """The egress that leads to the proxy is one that trials may have."""
-    name, known = draft.get("proxy", "egress", kind=str), draft.names("egress")
-    if name is not None and (name not in known or name == API_SERVER_EGRESS):
-        hint = did_you_mean(name, known) or "add it to egress, with the address of the proxy"
-        message = f"must be one of the settings' egress, got {safe_repr(name)}"
-        yield draft.problem(("proxy", "egress"), message, code="not-in-settings", hint=hint)
 
 
 def settings_egress(draft: Draft) -> Iterator[Problem]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
+from sweepledger.spec.rules.names import entry_name
 from sweepledger.spec.rules.workload import chosen_pool
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs.names import PLATFORM_SUFFIX
@@ -40,15 +41,10 @@ def _live(draft: Draft) -> tuple[str, ...]:
     return tuple(name for name in names if not draft.get("clusters", name, "lost", kind=bool))
 
 
-def cluster_parts(draft: Draft) -> Iterator[Problem]:
-    """Pools and egress of a cluster are among those of the settings."""
-    pools, egress = draft.names("pools"), (*draft.names("egress"), API_SERVER_EGRESS, GIT_EGRESS)
+def cluster_egress(draft: Draft) -> Iterator[Problem]:
+    """The egress of a cluster is among that of the settings."""
+    egress = (*draft.names("egress"), API_SERVER_EGRESS, GIT_EGRESS)
     for cluster in draft.names("clusters"):
-        for place, pool in draft.items("clusters", cluster, "pools"):
-            if pool not in pools:
-                hint = did_you_mean(pool, pools) or "there is none: add it to pools"
-                message = f"must be one of the pools, got {safe_repr(pool)}"
-                yield draft.problem(place, message, code="not-in-settings", hint=hint)
         for name in draft.names("clusters", cluster, "egress"):
             if name not in egress:
                 message = f"must be one of the settings' egress, got {safe_repr(name)}"
@@ -116,12 +112,7 @@ def run_cluster(draft: Draft) -> Iterator[Problem]:
             hint = "with weight 0, a cluster runs only sweeps that name it or ran there"
             yield draft.warning(RUN_CLUSTER, message, code="not-in-settings", hint=hint, at_key=True)
     elif name not in settings.clusters:
-        hint = (
-            did_you_mean(name, settings.clusters)
-            or "the settings have none: add it to clusters in sweepledger.yaml"
-        )
-        message = f"must be a cluster of the settings, got {safe_repr(name)}"
-        yield draft.problem(RUN_CLUSTER, message, code="not-in-settings", hint=hint)
+        yield from entry_name(draft, RUN_CLUSTER, "clusters")
     elif settings.clusters[name].is_lost:
         message = f"must be a cluster that was not given up, got {safe_repr(name)}"
         yield draft.problem(RUN_CLUSTER, message, code="not-in-settings", hint="remove it, or name another")

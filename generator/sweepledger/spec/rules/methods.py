@@ -21,10 +21,10 @@ from sweepledger.structs.search_block import (
 SAMPLING_METHODS = frozenset(map(str, Sampler))
 
 
-SEARCH_KEYS = ("zip", "constraints", "derived", "seed", "run_cap", "assignments", "file")
+SEARCH_KEYS = ("zip", "constraints", "derived", "seed", "run_cap", "assignments")
 KEYS_OF_METHOD = {
     "grid": frozenset({"zip", "constraints", "derived", "run_cap"}),
-    "list": frozenset({"constraints", "derived", "assignments", "file"}),
+    "list": frozenset({"constraints", "derived", "assignments"}),
     **dict.fromkeys(
         SAMPLING_METHODS | ADAPTIVE_METHODS, frozenset({"zip", "constraints", "derived", "seed", "run_cap"})
     ),
@@ -76,6 +76,11 @@ def required_keys(draft: Draft) -> Iterator[Problem]:
         ("seed", chance, "for example seed: 0; the same seed, the same trials"),
         ("run_cap", SAMPLING_METHODS, "how many assignments to draw, for example run_cap: 50"),
         ("parameters", chance | {"grid"}, "for example parameters: {learning_rate: {values: [0.01, 0.1]}}"),
+        (
+            "assignments",
+            {"list"},
+            "for example assignments: [{learning_rate: 0.1}], or NAME.csv next to the spec",
+        ),
         ("rounds", ADAPTIVE_METHODS, "for example rounds: {size: 8, max: 12}; eight assignments at a time"),
         ("resource", RESOURCE_METHODS, "for example resource: {parameter: epochs, min: 1, max: 27}"),
     ):
@@ -104,7 +109,7 @@ def grid_domains(draft: Draft) -> Iterator[Problem]:
 def _unused_hint(key: str) -> str:
     if key == "seed":
         return "nothing is drawn; delete the key"
-    if key in {"assignments", "file"}:
+    if key == "assignments":
         return "assignments belong to method: list"
     return "a list is run as written; delete the key"
 

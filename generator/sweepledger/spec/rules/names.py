@@ -1,4 +1,4 @@
-"""Names in a spec: of the sweep, its file, its parameters and its batches."""
+"""Names: of a sweep, its file, its parameters and its batches, and of the entries of the settings."""
 
 from collections.abc import Iterator
 from pathlib import PurePosixPath
@@ -8,6 +8,7 @@ from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
 from sweepledger.spec.sections import Section, all_leaves, search_section
+from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs.names import (
     MAX_SWEEP_NAME_LENGTH,
     PARAMETER_NAME,
@@ -17,6 +18,51 @@ from sweepledger.structs.names import (
     split_batch_name,
     suggest_sweep_name,
 )
+from sweepledger.structs.settings import API_SERVER_EGRESS
+
+ENTRIES = {
+    "clusters": "a cluster",
+    "datasets": "a dataset",
+    "egress": "an egress",
+    "images": "an image",
+    "pools": "a pool",
+    "secrets": "a secret",
+}
+"""What an entry of these keys of the settings is called."""
+
+
+def entry_name(draft: Draft, place: DocumentPath, key: str, *, at_key: bool = False) -> Iterator[Problem]:
+    """A name in a spec or in the settings is that of an entry of the settings; the API server is the collector's."""
+    name = place[-1] if at_key else draft.get(*place, kind=str)
+    known = {*draft.names(key), *getattr(draft.settings, key)} - (
+        {API_SERVER_EGRESS} if key == "egress" else set()
+    )
+    if name is not None and name not in known:
+        message = f"must be {ENTRIES[key]} of the settings, got {safe_repr(name)}"
+        hint = did_you_mean(name, known) or f"the settings have none: add it to {key} in sweepledger.yaml"
+        yield draft.problem(place, message, code="not-in-settings", hint=hint, at_key=at_key)
+
+
+def run_entries(draft: Draft) -> Iterator[Problem]:
+    """`run` names a pool, secrets and egress of the settings."""
+    for written, key in (("pool", "pools"), ("secrets", "secrets"), ("egress", "egress")):
+        for place, _ in draft.texts("run", written):
+            yield from entry_name(draft, place, key)
+
+
+def settings_entries(draft: Draft) -> Iterator[Problem]:
+    """Parts of the settings name pools, an image and egress among their entries."""
+    sync = [("results", "sync", name, "egress") for name in draft.names("results", "sync")]
+    places: dict[str, list[DocumentPath]] = {
+        "pools": [("defaults", "pool"), ("collector", "pool")],
+        "images": [("code", "image")],
+        "egress": [("proxy", "egress"), ("results", "bucket", "egress"), *sync],
+    }
+    for name in draft.names("clusters"):
+        places["pools"] += [place for place, _ in draft.items("clusters", name, "pools")]
+    for key, named in places.items():
+        for place in named:
+            yield from entry_name(draft, place, key)
 
 
 def sweep_name(draft: Draft) -> Iterator[Problem]:

@@ -33,18 +33,6 @@ OWN_DOMAINS = ("sweepledger.dev", "batch.kubernetes.io")
 """Domains of annotations by which trials and their attempts are counted."""
 
 
-def default_pool(draft: Draft) -> Iterator[Problem]:
-    """The default pool and that of the collector are among the pools."""
-    known = draft.names("pools")
-    for place in (("defaults", "pool"), ("collector", "pool")):
-        name = draft.get(*place, kind=str)
-        if name is not None and name not in known:
-            hint = did_you_mean(name, known) or "there is none: add it to pools"
-            yield draft.problem(
-                place, f"must be one of the pools, got {safe_repr(name)}", code="not-in-settings", hint=hint
-            )
-
-
 def flavor_limits(draft: Draft) -> Iterator[Problem]:
     """Selector and tolerations of a pool with a queue fit in a ResourceFlavor, which allows eight of each."""
     for name in draft.names("pools"):

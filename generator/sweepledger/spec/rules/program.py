@@ -10,6 +10,7 @@ from sweepledger.model.forms import DNS_LABEL, IMAGE, INNER_PATH, LONGEST_IMAGE
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
+from sweepledger.spec.rules.names import entry_name
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs import names
 from sweepledger.structs.kubernetes import CODE_PATH
@@ -186,13 +187,8 @@ def dataset(draft: Draft) -> Iterator[Problem]:
         if has_places
         else [*draft.texts("run", "data")]
     )
-    for place, name in named:
-        if name not in known:
-            message = f"must be a dataset of the settings, got {safe_repr(name)}"
-            hint = (
-                did_you_mean(name, known) or "the settings have none: add it to datasets in sweepledger.yaml"
-            )
-            yield draft.problem(place, message, code="not-in-settings", hint=hint, at_key=has_places)
+    for place, _ in named:
+        yield from entry_name(draft, place, "datasets", at_key=has_places)
     copied = [name for _, name in named if name in known and known[name].bucket]
     mounted = [name for _, name in named if name in known and not known[name].bucket]
     if copied and mounted:
@@ -277,16 +273,6 @@ def run_image(draft: Draft) -> Iterator[Problem]:
 def default_image(draft: Draft) -> Iterator[Problem]:
     """The default image has a digest or a name."""
     yield from _image(draft, ("defaults", "image"), draft.names("images"))
-
-
-def code_image(draft: Draft) -> Iterator[Problem]:
-    """The image for cloning is one of the settings' images."""
-    place, known = ("code", "image"), draft.names("images")
-    name = draft.get(*place, kind=str)
-    if name is not None and name not in known:
-        hint = did_you_mean(name, known) or "there is none: add one with git to images"
-        message = f"must be one of the images, got {safe_repr(name)}"
-        yield draft.problem(place, message, code="image-reference", hint=hint)
 
 
 def code_secret(draft: Draft) -> Iterator[Problem]:

@@ -6,10 +6,8 @@ from urllib.parse import urlsplit
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
-from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs import quantities
 from sweepledger.structs.settings import (
-    API_SERVER_EGRESS,
     COLLECTOR_IMAGE,
     Cloud,
     ResultsSettings,
@@ -76,21 +74,16 @@ MAX_ADDRESS = 2000
 
 
 def stores(draft: Draft) -> Iterator[Problem]:
-    """A store of results has the address of a server, without credentials, and an egress of the settings."""
-    known = [name for name in draft.names("egress") if name != API_SERVER_EGRESS]
+    """A store of results has the address of a server, without credentials."""
     for name in draft.names("results", "sync"):
         place: DocumentPath = ("results", "sync", name)
-        text, egress = draft.get(*place, "to", kind=str), draft.get(*place, "egress", kind=str)
+        text = draft.get(*place, "to", kind=str)
         schemes = STORE_SCHEMES.get(name, ())
         if text is not None and not _is_server(text, schemes):
             listed = " or ".join(f"{scheme}://" for scheme in schemes)
             message = f"must begin with {listed} and a host without credentials, got {safe_repr(text)}"
             hint = "credentials are variables of `secret`"
             yield draft.problem((*place, "to"), message, code="store-address", hint=hint)
-        if egress is not None and egress not in known:
-            hint = did_you_mean(egress, known) or "there is none: add it to egress"
-            message = f"must be an egress of the settings, got {safe_repr(egress)}"
-            yield draft.problem((*place, "egress"), message, code="not-in-settings", hint=hint)
 
 
 def _is_server(text: str, schemes: tuple[str, ...]) -> bool:
@@ -164,13 +157,7 @@ def bucket_clouds(draft: Draft) -> Iterator[Problem]:
 
 
 def bucket_access(draft: Draft) -> Iterator[Problem]:
-    """A bucket has a known egress, one kind of credential, and no Secret that trials may mount."""
-    egress, known = draft.get(*BUCKET, "egress", kind=str), draft.names("egress")
-    if egress is not None and (egress not in known or egress == API_SERVER_EGRESS):
-        others = [name for name in known if name != API_SERVER_EGRESS]
-        hint = did_you_mean(egress, others) or "there is none: add it to egress"
-        message = f"must be an egress of the settings, got {safe_repr(egress)}"
-        yield draft.problem((*BUCKET, "egress"), message, code="not-in-settings", hint=hint)
+    """A bucket has one kind of credential, and no Secret that trials may mount."""
     keys = draft.names(*BUCKET)
     for key in ("identity", "collector_identity", "expiry_identity"):
         if key in keys and "secret" in keys:
@@ -187,7 +174,7 @@ def bucket_access(draft: Draft) -> Iterator[Problem]:
 
 def collected_in_time(draft: Draft) -> Iterator[Problem]:
     """A Job must not be deleted before the collector has read its records."""
-    ttl, every = draft.get("submit", "ttl", kind=str), draft.get("results", "every", kind=str)
+    ttl, every = draft.get("submit_ttl", kind=str), draft.get("results", "every", kind=str)
     try:
         lives = None if ttl is None else quantities.seconds(ttl)
         minutes = ResultsSettings().every_minutes if every is None else quantities.minutes(every)
@@ -195,4 +182,4 @@ def collected_in_time(draft: Draft) -> Iterator[Problem]:
         return
     if lives is not None and lives <= minutes * quantities.TIME_UNITS["m"]:
         message = f"must be longer than results.every ({minutes}m), got {safe_repr(ttl)}"
-        yield draft.problem(("submit", "ttl"), message, code="duration", hint="for example 7d")
+        yield draft.problem(("submit_ttl",), message, code="duration", hint="for example 7d")

@@ -8,7 +8,7 @@ from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.methods import RESOURCE_METHODS
 from sweepledger.spec.rules.program import effective_image
-from sweepledger.spec.suggestions import did_you_mean, quoted_names
+from sweepledger.spec.suggestions import quoted_names
 from sweepledger.spec.sweep_builder import build_run
 from sweepledger.structs import node_pool, quantities
 from sweepledger.structs.node_pool import Pool
@@ -171,15 +171,6 @@ def cluster_image(draft: Draft) -> Iterator[Problem]:
 
 
 POOL = ("run", "pool")
-
-
-def pool_name(draft: Draft) -> Iterator[Problem]:
-    """`run.pool` names a pool of the settings."""
-    name, known = draft.get(*POOL, kind=str), draft.settings.pools
-    if name is not None and name not in known:
-        hint = did_you_mean(name, known) or "the settings have none: add it to pools in sweepledger.yaml"
-        message = f"must be a pool of the settings, got {safe_repr(name)}"
-        yield draft.problem(POOL, message, code="not-in-settings", hint=hint)
 
 
 def priority(draft: Draft) -> Iterator[Problem]:
