@@ -79,11 +79,8 @@ def test_a_data_frame_has_the_columns_of_the_summary(recorded: Sandbox) -> None:
     assert math.isnan(frame["metrics.score"][2])
     assert isinstance(frame["started"].dtype, pd.DatetimeTZDtype)
     assert isinstance(other.schema["started"], pl.Datetime)
-    assert sweep.curves.to_pandas().groupby(["trial", "metric"], sort=False)["value"].max().tolist() == [
-        0.5,
-        2.0,
-        0.75,
-    ]
+    curves = sweep.curves.to_pandas().groupby(["trial", "metric"], sort=False)
+    assert curves["value"].max().tolist() == [0.5, 2.0, 0.75]
     assert sweep.curves.to_polars()["step"].to_list() == [0, 5, 10, 0, 10, 0, 10]
 
 

@@ -40,17 +40,9 @@ BROKEN: dict[str, tuple[Callable[[str], str], int]] = {
 """How a lock breaks, and the line in which it does."""
 
 
-def merged(sandbox: Sandbox, name: str) -> str:
-    return sandbox.merged(name)
-
-
 def lock_of(sandbox: Sandbox, batch: str) -> Path:
     (path,) = sandbox.root.glob(f"overlays/*/{batch}/batch.json")
     return path
-
-
-def by_force(sandbox: Sandbox) -> None:
-    sandbox.publish("Merge by force")
 
 
 def break_lock(sandbox: Sandbox, batch: str, harm: Callable[[str], str] = BROKEN["no JSON"][0]) -> str:
@@ -58,7 +50,7 @@ def break_lock(sandbox: Sandbox, batch: str, harm: Callable[[str], str] = BROKEN
     before = path.read_text()
     path.write_text(harm(before))
     assert path.read_text() != before
-    by_force(sandbox)
+    sandbox.publish("Merge by force")
     return f"overlays/active/{batch}/batch.json"
 
 
@@ -71,7 +63,7 @@ def leave_all(sandbox: Sandbox, results: Path, name: str) -> None:
 @pytest.fixture
 def two(sandbox: Sandbox, results: Path) -> tuple[str, str]:
     """Two sweeps, all of whose trials left a record; of the first in the alphabet something will be wrong."""
-    names = merged(sandbox, "broken"), merged(sandbox, "good")
+    names = sandbox.merged("broken"), sandbox.merged("good")
     for name in names:
         leave_all(sandbox, results, name)
     return names
@@ -105,11 +97,11 @@ def test_a_lock_that_cannot_be_read_stops_its_own_batch_only_and_is_named_by_its
 
 
 def test_a_missing_lock_stops_no_other(sandbox: Sandbox, two: tuple[str, str], results: Path) -> None:
-    lost = merged(sandbox, "lost")
+    lost = sandbox.merged("lost")
     lock_of(sandbox, lost).unlink()
     table = lock_of(sandbox, two[0]).with_name("hyperparams.csv")
     table.write_text("".join(table.read_text().splitlines(keepends=True)[:-1]))
-    by_force(sandbox)
+    sandbox.publish("Merge by force")
 
     with pytest.raises(UnrecordedError) as caught:
         commit_results(target(sandbox), results, {*two, lost})
@@ -122,7 +114,7 @@ def test_a_missing_lock_stops_no_other(sandbox: Sandbox, two: tuple[str, str], r
 
 
 def test_other_batches_of_an_active_sweep_are_recorded(sandbox: Sandbox, results: Path) -> None:
-    first = merged(sandbox, "peak")
+    first = sandbox.merged("peak")
     second = sandbox.merged(xs="1, 2, 3, 4, 5, 6")
     leave_all(sandbox, results, second)
     break_lock(sandbox, first)
@@ -160,7 +152,7 @@ def test_the_command_ends_with_3(sandbox: Sandbox, two: tuple[str, str], results
     assert f"{file}:13:1: not a lock file: shape: " in said.stderr
     assert "[batch-unreadable]\n  hint: restore the folder from git" in said.stderr
     answered = json.loads(again.stdout)
-    assert (answered["status"], answered["data"]) == ("error", {"collected": [], "requested": []})
+    assert (answered["status"], any(answered["data"].values())) == ("error", False)
     assert [(one["file"], one["line"]) for one in answered["problems"]] == [(file, 13)]
 
 
@@ -201,7 +193,7 @@ def test_a_trial_of_the_broken_batch_is_explained(sandbox: Sandbox, two: tuple[s
 
 
 def test_sweep_local_records_the_others_and_says_of_the_broken_why(sandbox: Sandbox, tmp_path: Path) -> None:
-    broken, good = merged(sandbox, "broken"), merged(sandbox, "good")
+    broken, good = sandbox.merged("broken"), sandbox.merged("good")
     break_lock(sandbox, broken)
 
     with pytest.raises(SpecError) as caught:
@@ -220,7 +212,7 @@ REFUSE = (
 
 @pytest.fixture
 def three(sandbox: Sandbox, results: Path) -> tuple[str, ...]:
-    names = tuple(merged(sandbox, name) for name in ("apple", "pear", "plum"))
+    names = tuple(sandbox.merged(name) for name in ("apple", "pear", "plum"))
     for name in names:
         leave_all(sandbox, results, name)
     return names
@@ -251,8 +243,8 @@ def test_a_refused_push_is_tried_again(sandbox: Sandbox, three: tuple[str, ...],
 
 @pytest.mark.full_suite("whole runs")
 def test_sweep_local_ends_with_what_was_refused_once_nothing_runs(sandbox: Sandbox) -> None:
-    merged(sandbox, "apple")
-    good = merged(sandbox, "pear")
+    sandbox.merged("apple")
+    good = sandbox.merged("pear")
     hook(sandbox, "pre-receive", REFUSE.format("apple"))
 
     done = run_sweep("cluster", "local", "--once", "--format=json", cwd=sandbox.root)

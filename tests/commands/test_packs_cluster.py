@@ -90,11 +90,7 @@ def test_the_status_and_the_reasons_follow_the_pods(sandbox: Sandbox, cluster: C
         sandbox.workspace, state=sandbox.root / ".sweepledger", kubectl=Kubectl(), clock=time.time
     )
 
-    assert {str(name): count for name, count in tally.counts.items()} == {
-        "ended": 2,
-        "running": 2,
-        "pending": 1,
-    }
+    assert tally.counts == {"ended": 2, "running": 2, "pending": 1}
     observer = why.cluster_observer(sandbox.workspace, Kubectl(), time.time())
     groups = {str(group.cause.kind): group.indexes for group in observer.in_cluster(stored(sandbox))}
     assert groups["running"] == (2, 3)

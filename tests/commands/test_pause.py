@@ -37,6 +37,13 @@ def jobs(sandbox: Sandbox) -> list[dict[str, object]]:
     return [manifest["spec"] for manifest in rendered if manifest["kind"] == "Job"]
 
 
+def merged_and_paused(sandbox: Sandbox) -> str:
+    name = sandbox.merged()
+    pause(sandbox.workspace, "peak")
+    sandbox.push()
+    return name
+
+
 def test_a_paused_batch_renders_suspended_jobs(sandbox: Sandbox, needs_kustomize: None) -> None:
     name = sandbox.merged()
     before, (job,) = stored(sandbox), jobs(sandbox)
@@ -54,9 +61,7 @@ def test_a_paused_batch_renders_suspended_jobs(sandbox: Sandbox, needs_kustomize
 
 
 def test_a_resumed_batch_says_that_it_is_not_suspended(sandbox: Sandbox, needs_kustomize: None) -> None:
-    sandbox.merged()
-    pause(sandbox.workspace, "peak")
-    sandbox.push()
+    merged_and_paused(sandbox)
 
     resume(sandbox.workspace, "peak")
 
@@ -86,9 +91,7 @@ def test_each_resume_counts(sandbox: Sandbox, needs_kustomize: None) -> None:
 
 
 def test_a_resume_by_hand_has_to_count(sandbox: Sandbox, needs_kustomize: None) -> None:
-    sandbox.merged()
-    pause(sandbox.workspace, "peak")
-    sandbox.push()
+    merged_and_paused(sandbox)
     path = sandbox.root / "sweeps/peak.yaml"
     paused = path.read_text()
 
@@ -174,9 +177,7 @@ def test_what_a_person_writes_under_running_is_generated_and_taken_back(sandbox:
 def test_an_edited_state_is_reported_and_not_built(
     sandbox: Sandbox, before: str, after: str, reported: set[str], needs_kustomize: None
 ) -> None:
-    name = sandbox.merged()
-    pause(sandbox.workspace, "peak")
-    sandbox.push()
+    name = merged_and_paused(sandbox)
     path = sandbox.root / "overlays/active" / name / "running.yaml"
     path.write_text(path.read_text().replace(before, after))
 
@@ -184,9 +185,7 @@ def test_an_edited_state_is_reported_and_not_built(
 
 
 def test_a_removed_state_is_reported(sandbox: Sandbox, needs_kustomize: None) -> None:
-    name = sandbox.merged()
-    pause(sandbox.workspace, "peak")
-    sandbox.push()
+    name = merged_and_paused(sandbox)
     (sandbox.root / "overlays/active" / name / "running.yaml").unlink()
 
     assert {"running-not-written", "batch-edited"} <= set(codes(sandbox))
@@ -276,10 +275,7 @@ def test_a_scaled_batch_is_recorded_and_leaves_no_file(sandbox: Sandbox, tmp_pat
 
 
 def test_status_says_which_trials_are_paused(sandbox: Sandbox, tmp_path: Path) -> None:
-    sandbox.merged()
-
-    pause(sandbox.workspace, "peak")
-    sandbox.push()
+    merged_and_paused(sandbox)
 
     (tally,) = status.sweep_statuses(sandbox.workspace, "peak", state=tmp_path)
     assert tally.counts == {"paused": 3}

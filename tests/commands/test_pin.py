@@ -149,10 +149,8 @@ def test_an_image_without_a_digest_gets_its_first(sandbox: Sandbox, host: str, s
     with pytest.raises(SpecError) as raised:
         _ = sandbox.workspace
     (problem,) = raised.value.problems
-    assert (problem.path, problem.hint) == (
-        "images.other",
-        "`sweep cluster pin other` finds the digest of its tag",
-    )
+    hint = "`sweep cluster pin other` finds the digest of its tag"
+    assert (problem.path, problem.hint) == ("images.other", hint)
 
 
 def test_a_new_image_is_added_by_its_repository(sandbox: Sandbox, host: str, shelf: Shelf) -> None:

@@ -339,11 +339,8 @@ def test_the_cost_counts_replicates(sandbox: Sandbox) -> None:
     result = review_sweep(sandbox, "random", 10, "replicates: 3")
 
     assert result.coverage.configurations == 10
-    assert (result.new_cost.trials, result.new_cost.trial_hours, result.new_cost.gpu_hours) == (
-        30,
-        90,
-        0,
-    )  # 5 disruptions each
+    cost = result.new_cost
+    assert (cost.trials, cost.trial_hours, cost.gpu_hours) == (30, 90, 0)  # 5 disruptions each
 
 
 def test_a_constraint_says_how_many_candidates_it_has_no_say_in(sandbox: Sandbox) -> None:

@@ -63,10 +63,8 @@ def test_packs_are_bounded_by_time_trials_and_nodes(changes: dict[str, Any], pac
 def test_without_records_or_an_estimate_each_trial_has_a_pod() -> None:
     workload = PlannedTrials(a_sweep().run, ({},) * 100)
 
-    assert proposals.choose_pack(a_sweep(), workload) == (
-        None,
-        "a pod each: no trial of this program is recorded",
-    )
+    why = "a pod each: no trial of this program is recorded"
+    assert packs.choose_pack(a_sweep(), workload) == (None, why)
 
 
 def spec(sandbox: Sandbox, more: str = "", *, search: bool = False) -> None:

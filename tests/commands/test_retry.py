@@ -336,71 +336,69 @@ def failing(sandbox: Sandbox, broken: int) -> None:
     sandbox.commit(f"Fail at {broken}")
 
 
-def test_failed_trials_run_the_current_code_and_no_others_do(sandbox: Sandbox) -> None:
+@pytest.fixture
+def failed(sandbox: Sandbox) -> Sandbox:
+    """A sweep that ran here, whose second trial failed by its code."""
     sandbox.use_as_laptop()
     failing(sandbox, 2)
     sandbox.spec()
     list(playing(sandbox))
-    failing(sandbox, 0)
+    return sandbox
 
-    made = retry_trials(sandbox.workspace, "peak", update=True)
-    list(playing(sandbox))
-    (review,) = plan_sweeps(sandbox.workspace, ["peak"]).reviews
 
-    first_batch, repaired = batches.in_work_tree(sandbox.root)
+def test_failed_trials_run_the_current_code_and_no_others_do(failed: Sandbox) -> None:
+    failing(failed, 0)
+
+    made = retry_trials(failed.workspace, "peak", update=True)
+    list(playing(failed))
+    (review,) = plan_sweeps(failed.workspace, ["peak"]).reviews
+
+    first_batch, repaired = batches.in_work_tree(failed.root)
     assert repaired.name == made.batch
-    assert requested_values(sandbox, made.batch) == [2]
+    assert requested_values(failed, made.batch) == [2]
     assert (first_batch.lock.repairs, repaired.lock.repairs) == (False, True)
     assert first_batch.lock.program.digest != repaired.lock.program.digest
     assert review.counts.new == 0, "no other trial runs the later code"
-    text = (sandbox.root / "results/peak/README.md").read_text()
+    text = (failed.root / "results/peak/README.md").read_text()
     assert f"`{made.batch}` ran 1 trial that had failed with later code, and is not ranked." in " ".join(
         text.split()
     )
-    shown = rank_trials(sandbox.workspace, "peak", state=sandbox.root / ".sweepledger")
+    shown = rank_trials(failed.workspace, "peak", state=failed.root / ".sweepledger")
     assert shown.ranked_program == first_batch.lock.program.digest
     assert [row.assignment["x"] for row in shown.rows[:2]] == [3, 1]
     assert [row.status for row in shown.rows].count(Status.OK) == 3
-    every = rank_trials(sandbox.workspace, "peak", state=sandbox.root / ".sweepledger", all_programs=True)
+    every = rank_trials(failed.workspace, "peak", state=failed.root / ".sweepledger", all_programs=True)
     assert [row.assignment["x"] for row in every.rows[:3]] == [3, 2, 1]
-    assert verify_results(sandbox.workspace).sweeps[0].differences == ()
-    assert check_change(sandbox.workspace).problems == ()
+    assert verify_results(failed.workspace).sweeps[0].differences == ()
+    assert check_change(failed.workspace).problems == ()
 
 
-def test_the_current_code_is_refused_where_it_is_the_same_or_was_tried(sandbox: Sandbox) -> None:
-    sandbox.use_as_laptop()
-    failing(sandbox, 2)
-    sandbox.spec()
-    list(playing(sandbox))
+def test_the_current_code_is_refused_where_it_is_the_same_or_was_tried(failed: Sandbox) -> None:
     with pytest.raises(UsageError, match="are those of its batches"):
-        retry_trials(sandbox.workspace, "peak", update=True)
-    sandbox.write("code/train.py", f"{(sandbox.root / 'code/train.py').read_text()}# still broken\n")
+        retry_trials(failed.workspace, "peak", update=True)
+    failed.write("code/train.py", f"{(failed.root / 'code/train.py').read_text()}# still broken\n")
     with pytest.raises(RepositoryError, match="uncommitted changes"):
-        retry_trials(sandbox.workspace, "peak", update=True)
-    sandbox.commit("Try to mend it")
-    retry_trials(sandbox.workspace, "peak", update=True)
-    list(playing(sandbox))
+        retry_trials(failed.workspace, "peak", update=True)
+    failed.commit("Try to mend it")
+    retry_trials(failed.workspace, "peak", update=True)
+    list(playing(failed))
 
     with pytest.raises(IdleError, match="has been requested for these trials"):
-        retry_trials(sandbox.workspace, "peak", update=True)
-    failing(sandbox, 0)
-    made = retry_trials(sandbox.workspace, "peak", update=True)
+        retry_trials(failed.workspace, "peak", update=True)
+    failing(failed, 0)
+    made = retry_trials(failed.workspace, "peak", update=True)
 
-    assert requested_values(sandbox, made.batch) == [2]
+    assert requested_values(failed, made.batch) == [2]
 
 
-def test_an_update_of_all_trials_ranks_the_repaired_ones_among_them(sandbox: Sandbox) -> None:
-    sandbox.use_as_laptop()
-    failing(sandbox, 2)
-    sandbox.spec()
-    list(playing(sandbox))
-    failing(sandbox, 0)
-    retry_trials(sandbox.workspace, "peak", update=True)
-    list(playing(sandbox))
+def test_an_update_of_all_trials_ranks_the_repaired_ones_among_them(failed: Sandbox) -> None:
+    failing(failed, 0)
+    retry_trials(failed.workspace, "peak", update=True)
+    list(playing(failed))
 
-    list(playing(sandbox, updates=True))
+    list(playing(failed, updates=True))
 
-    last = batches.in_work_tree(sandbox.root)[-1]
-    assert requested_values(sandbox, last.name) == [1, 3]
-    shown = rank_trials(sandbox.workspace, "peak", state=sandbox.root / ".sweepledger")
+    last = batches.in_work_tree(failed.root)[-1]
+    assert requested_values(failed, last.name) == [1, 3]
+    shown = rank_trials(failed.workspace, "peak", state=failed.root / ".sweepledger")
     assert [row.assignment["x"] for row in shown.rows[:3]] == [3, 2, 1]

@@ -178,11 +178,8 @@ def test_a_user_may_commit_and_stage_while_it_runs(laptop: Sandbox) -> None:
             laptop.git("add", "staged.txt")
 
     results, mine, generated, *_ = subjects(laptop)
-    assert (results.partition(":")[0], mine, generated.partition(":")[0]) == (
-        "results(peak)",
-        "Work on",
-        "generate(peak)",
-    )
+    assert (results.partition(":")[0], mine) == ("results(peak)", "Work on")
+    assert generated.startswith("generate(peak):")
     assert changes(laptop) == "A  staged.txt\n"
     assert laptop.git("show", "HEAD:mine.txt") == "committed meanwhile"
 
@@ -253,9 +250,8 @@ def test_a_search_continues_round_by_round_to_its_end(laptop: Sandbox) -> None:
 )
 def test_a_missing_metric_is_named(laptop: Sandbox, reported: str, status: str, doubts: list[str]) -> None:
     spec = laptop.spec()
-    metrics = (
-        "metrics:\n  - {name: score, goal: maximize, source: stdout}\n  - {name: latency, goal: minimize}\n"
-    )
+    objective = "metric: {name: score, goal: maximize, source: stdout}\n"
+    metrics = f"{objective}other_metrics: [{{name: latency, goal: minimize}}]\n"
     text = spec.read_text().replace("metric: {name: score, goal: maximize}\n", metrics)
     text = text.replace("method: grid", "method: nsga2\nseed: 1\nrounds: {size: 2, max: 1}")
     spec.write_text(text.replace("x: {values: [1, 2, 3]}", "x: {min: 0.0, max: 1.0}"))
@@ -273,6 +269,16 @@ def test_a_missing_metric_is_named(laptop: Sandbox, reported: str, status: str, 
     assert [problem.message.split(";")[0] for problem in pushed.commit.problems] == doubts
 
 
+def finished_elsewhere(laptop: Sandbox) -> list[str]:
+    """Push, let another machine run what is open, and pull; return the starts there."""
+    laptop.git("remote", "add", "origin", str(laptop.remote))
+    laptop.git("push", "-q", "origin", "main")
+    elsewhere = laptop.root.parent / "elsewhere"
+    list(local.local(local.Options(str(laptop.remote), "main", elsewhere, once=True)))
+    laptop.git("pull", "-q", "origin", "main")
+    return (elsewhere / "starts").read_text().split()
+
+
 @pytest.mark.full_suite("whole searches")
 def test_a_pushed_search_is_finished_elsewhere(laptop: Sandbox) -> None:
     laptop.write("sweepledger.yaml", "version: 1\nnext: collector\n")
@@ -282,14 +288,9 @@ def test_a_pushed_search_is_finished_elsewhere(laptop: Sandbox) -> None:
         if isinstance(event, local.ResultsPushed):
             break  # interrupted after the first round, whose commit also adds the second
 
-    laptop.git("remote", "add", "origin", str(laptop.remote))
-    laptop.git("push", "-q", "origin", "main")
-    elsewhere = laptop.root.parent / "elsewhere"
-    list(local.local(local.Options(str(laptop.remote), "main", elsewhere, once=True)))
+    there = finished_elsewhere(laptop)
 
-    laptop.git("pull", "-q", "origin", "main")
     assert len(scores(laptop, name="hill")) == 6
-    there = (elsewhere / "starts").read_text().split()
     assert len(starts(laptop)) == 2
     assert len(there) == 4
     assert not set(starts(laptop)) & set(there)
@@ -354,14 +355,10 @@ def test_an_interrupted_sweep_is_finished_elsewhere(laptop: Sandbox) -> None:
         "the second time nothing is left to hand over"
     )
 
-    laptop.git("remote", "add", "origin", str(laptop.remote))
-    laptop.git("push", "-q", "origin", "main")
-    elsewhere = laptop.root.parent / "elsewhere"
-    list(local.local(local.Options(str(laptop.remote), "main", elsewhere, once=True)))
+    there = finished_elsewhere(laptop)
 
-    laptop.git("pull", "-q", "origin", "main")
     assert set(recorded(laptop).values()) == {"ok"}
-    assert here.isdisjoint((elsewhere / "starts").read_text().split())
+    assert here.isdisjoint(there)
     assert verify_results(laptop.workspace).is_good
 
 

@@ -74,12 +74,7 @@ def test_each_trial_stands_where_its_pod_is(sandbox: Sandbox, cluster: Cluster) 
 
     result = tally(sandbox)
 
-    assert {str(name): count for name, count in result.counts.items()} == {
-        "ended": 2,
-        "retrying": 2,
-        "running": 1,
-        "pending": 2,
-    }
+    assert result.counts == {"ended": 2, "retrying": 2, "running": 1, "pending": 2}
     assert [(remark.kind, remark.message) for remark in result.remarks] == [
         ("waiting", "1 trial(s): image: ImagePullBackOff")
     ]

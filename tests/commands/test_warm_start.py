@@ -129,11 +129,8 @@ def test_foreign_trials_are_labelled_and_never_results(search: Sandbox, tmp_path
     assert label in run_sweep("plan", "hill", cwd=search.root).stdout
     header = json.loads((search.root / "sweeps/mine.evidence.jsonl").read_text().splitlines()[0])
     (named,) = data["searches"][0]["foreign"]
-    assert named == {
-        "name": "mine",
-        "trials": 1,
-        **{key: header[key] for key in ("format", "source", "digest")},
-    }
+    known = {key: header[key] for key in ("format", "source", "digest")}
+    assert named == {"name": "mine", "trials": 1, **known}
     assert header["foreign"] is True
     assert verify_results(search.workspace).sweeps == ()
 

@@ -56,11 +56,8 @@ def test_a_batch_waits_for_its_merge_and_then_for_what_runs_it(sandbox: Sandbox)
     data = run_sweep("why", trial, "--format=json", cwd=sandbox.root)
 
     assert (kinds(merged), "`sweep run peak`" in remedies(merged)) == ([("unknown", 3)], True)
-    assert (kinds(unmerged), kinds(explanation), explanation.trial) == (
-        [("not-merged", 3)],
-        [("not-merged", 1)],
-        trial,
-    )
+    assert (kinds(unmerged), kinds(explanation)) == ([("not-merged", 3)], [("not-merged", 1)])
+    assert explanation.trial == trial
     assert completed.stdout.splitlines()[:2] == [
         f"{batch}:",
         "  3 trials: not-merged: its batch is not on origin/main, as last fetched",
@@ -128,13 +125,8 @@ def test_a_real_api_server_says_what_each_trial_waits_for(sandbox: Sandbox, clus
     explanation = explain_waiting(sandbox.workspace, "peak", kubectl=Kubectl())
 
     assert kinds(absent) == [("not-synced", 5)]
-    assert kinds(explanation) == [
-        ("collector-due", 1),
-        ("quota", 1),
-        ("image", 1),
-        ("volume", 1),
-        ("unschedulable", 1),
-    ]
+    causes = ("collector-due", "quota", "image", "volume", "unschedulable")
+    assert kinds(explanation) == [(cause, 1) for cause in causes]
     assert "mount failed: exit status 32" in explanation.batches[0].causes[3].cause.text
 
 

@@ -78,11 +78,8 @@ def laptop(sandbox: Sandbox, run: str = ALL, *, code: str = ".", data: str = "..
 
 
 def run(sandbox: Sandbox) -> list[dict[str, Any]]:
-    list(
-        SweepRun.prepare(sandbox.workspace, ("peak",)).run(
-            RunOptions(create_state(sandbox.workspace.repository))
-        )
-    )
+    options = RunOptions(create_state(sandbox.workspace.repository))
+    list(SweepRun.prepare(sandbox.workspace, ("peak",)).run(options))
     (file,) = sandbox.root.glob("results/peak/records/*.jsonl")
     lines = map(json.loads, file.read_text().splitlines())
     return [line for line in lines if "status" in line]
@@ -112,11 +109,8 @@ def test_a_program_runs_in_its_folder(sandbox: Sandbox, needs_kustomize: None) -
     assert program.data.at == {"mnist": "../data"}
     assert run_again(sandbox.workspace, trial).is_equal
     assert trial_details(sandbox.workspace, trial).batch.lock.program == program
-    assert (
-        recipe(sandbox.workspace, trial)
-        .lines[-1]
-        .startswith(f"cd ../peak-{trial}/mnist && ln -s <folder of mnist> ../data && env ")
-    )
+    last = recipe(sandbox.workspace, trial).lines[-1]
+    assert last.startswith(f"cd ../peak-{trial}/mnist && ln -s <folder of mnist> ../data && env ")
 
 
 MESSY = """import argparse, os, pathlib

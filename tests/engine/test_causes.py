@@ -137,11 +137,9 @@ def test_an_attempt_after_a_failed_one_is_a_retry_and_says_how_the_last_one_ende
 
     pause, again = kind_of(a_job(), failed), kind_of(a_job(), failed, second)
 
-    assert pause[:2] == (
-        CauseKind.RETRYING,
-        "the next attempt follows after a pause; the last one failed: Error, exit code 1",
-    )
-    assert again[:2] == (CauseKind.RETRYING, "attempt 2 runs; the last one failed: Error, exit code 1")
+    last = "the last one failed: Error, exit code 1"
+    assert pause[:2] == (CauseKind.RETRYING, f"the next attempt follows after a pause; {last}")
+    assert again[:2] == (CauseKind.RETRYING, f"attempt 2 runs; {last}")
 
 
 def test_a_pod_on_a_silent_node_is_lost() -> None:

@@ -81,11 +81,8 @@ def test_all_containers_and_init_containers_get_requests_and_limits() -> None:
     made = submission.prepare_manifest(job, ttl=60, queue="usual")["spec"]["template"]["spec"]
 
     for container in (*made["initContainers"], *made["containers"]):
-        assert (
-            container["resources"]["requests"]
-            == container["resources"]["limits"]
-            == submission.DEFAULT_LIMITS
-        )
+        asked = container["resources"]
+        assert asked["requests"] == asked["limits"] == submission.DEFAULT_LIMITS
 
 
 @pytest.mark.parametrize(

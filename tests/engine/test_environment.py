@@ -15,18 +15,9 @@ IDENTITY = PodIdentity(uid="u-1", node="here", failures=2)
 def test_only_container_paths_become_folders() -> None:
     translate = PathTranslation({"/sweep": Path("/s"), "/sweep/results": Path("/r r"), "/tmp": Path("/t")})  # noqa: S108
 
-    seen = [
-        translate(text)
-        for text in (
-            "/sweep/results",
-            "/sweep/results/x",
-            "/sweep/resultsx",
-            "/sweep",
-            "a/sweep",
-            "/temp",
-            "",
-        )
-    ]
+    texts = ("/sweep/results", "/sweep/results/x", "/sweep/resultsx", "/sweep", "a/sweep", "/temp", "")
+
+    seen = [translate(text) for text in texts]
 
     assert seen == ["/r r", "/r r/x", "/s/resultsx", "/s", "a/sweep", "/temp", ""]
 

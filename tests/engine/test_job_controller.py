@@ -378,9 +378,7 @@ def test_counts_are_those_of_all_states_after_any_changes(changes: list[tuple[in
 
         assert states == dict(states.items())
         results = [known.result for known in states.values() if known.result is not None]
-        assert (states.finished, states.successes) == (
-            len(results),
-            sum(result.is_success for result in results),
-        )
+        assert states.finished == len(results)
+        assert states.successes == sum(result.is_success for result in results)
         assert states.failing == {number: known for number, known in states.items() if known.failures}
         assert states.without_finished(range(7)) == range(first, 7)

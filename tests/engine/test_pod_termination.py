@@ -170,10 +170,8 @@ def test_a_termination_message_does_not_count_for_another_pod_or_row(change: dic
 )
 def test_a_message_that_is_not_a_record_is_kept_as_text(message: str) -> None:
     assert read_message(message) is None
-    assert (
-        len(made(a_pod(state=ended(1, message=message))).details.get("said", ""))
-        <= pod_termination.MAX_MESSAGE_LENGTH
-    )
+    said = made(a_pod(state=ended(1, message=message))).details.get("said", "")
+    assert len(said) <= pod_termination.MAX_MESSAGE_LENGTH
 
 
 JSON = st.recursive(

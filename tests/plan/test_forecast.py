@@ -30,12 +30,8 @@ def test_without_records_and_expectation_the_duration_is_unknown() -> None:
     result = forecast(a_workload(history=TimingHistory()))
 
     assert result.source is DurationSource.UNKNOWN
-    assert (result.trial_seconds, result.trial_hours, result.money, result.completion_seconds) == (
-        None,
-        None,
-        None,
-        None,
-    )
+    assert (result.trial_seconds, result.trial_hours) == (None, None)
+    assert (result.money, result.completion_seconds) == (None, None)
     assert result.reason == "no trial of this program is recorded"
 
 
@@ -60,10 +56,8 @@ def test_the_expectation_is_used_for_trials_unlike_all_recorded_ones() -> None:
     unlike = replace(a_workload(), trials=[{"x": 1}, {"x": 1, "depth": 9}])
 
     assert forecast(unlike).reason == "no recorded trial is like depth=9"
-    assert (
-        forecast(replace(unlike, run=replace(unlike.run, expected_minutes=1))).source
-        is DurationSource.EXPECTED
-    )
+    expected = replace(unlike, run=replace(unlike.run, expected_minutes=1))
+    assert forecast(expected).source is DurationSource.EXPECTED
 
 
 def test_no_trial_lasts_longer_than_its_timeout() -> None:

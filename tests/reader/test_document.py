@@ -45,13 +45,11 @@ def test_paths_lead_to_keys(path: DocumentPath, value_at: tuple[int, int], key_a
 def test_a_problem_names_file_place_and_path() -> None:
     path = ("top", "list", 1, "inner")
 
-    assert (
-        str(document().problem(path, "must differ", code="x"))
-        == "f.yaml:5:15: top.list[1].inner: must differ [x]"
-    )
-    assert str(document().problem(path, "must differ", code="x", hint="so", at_key=True)) == (
-        "f.yaml:5:8: top.list[1].inner: must differ [x]\n  hint: so"
-    )
+    value = document().problem(path, "must differ", code="x")
+    key = document().problem(path, "must differ", code="x", hint="so", at_key=True)
+
+    assert str(value) == "f.yaml:5:15: top.list[1].inner: must differ [x]"
+    assert str(key) == "f.yaml:5:8: top.list[1].inner: must differ [x]\n  hint: so"
 
 
 def test_an_empty_document_is_at_the_top() -> None:

@@ -104,16 +104,10 @@ def test_merged_parts_equal_the_whole(readings: tuple[list[Record], ...], chance
 @settings(max_examples=60, deadline=None)
 @given(READINGS)
 def test_written_results_give_the_same_bytes(readings: tuple[list[Record], ...]) -> None:
-    with_ours = [
-        replace(
-            batch,
-            records=(
-                *batch.records,
-                *substitute_records(batch, {0: ("truncated",), 2: ("foreign", "empty")}),
-            ),
-        )
+    bad = {0: ("truncated",), 2: ("foreign", "empty")}
+    first = files(
+        replace(batch, records=(*batch.records, *substitute_records(batch, bad)))
         for batch in batches(readings)
-    ]
-    first = files(with_ours)
+    )
 
     assert files(batches(kept(first))) == first

@@ -237,10 +237,8 @@ def test_a_model_with_more_results_than_it_bears_learns_from_the_best_and_the_ne
     assert proposed.unfitted is None
     # The worst results are not learned from, so that they change nothing.
     worst = max(known, key=lambda trial: trial.values or ())
-    assert (
-        following(sweep, [replace(trial, values=(1e3,)) if trial is worst else trial for trial in known])
-        == proposed
-    )
+    changed = [replace(trial, values=(1e3,)) if trial is worst else trial for trial in known]
+    assert following(sweep, changed) == proposed
 
 
 def test_the_columns_of_a_space_are_those_of_its_encoding() -> None:

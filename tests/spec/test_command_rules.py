@@ -46,12 +46,8 @@ def test_template_syntax_is_refused_wherever_it_could_be_filled_in(sign: str) ->
     )
 
     assert isinstance(sweep, tuple)
-    assert {problem.path for problem in sweep} == {
-        "parameters.p.values[1]",
-        "parameters.p.values[2][1]",
-        "parameters.q.value",
-        "description",
-    }
+    values = {f"parameters.{place}" for place in ("p.values[1]", "p.values[2][1]", "q.value")}
+    assert {problem.path for problem in sweep} == {*values, "description"}
     assert {(problem.code, problem.message, problem.hint) for problem in sweep} == {
         ("template-syntax", f"must not contain {sign!r}, got {text!r}", SIGNS[sign])
     }
@@ -76,12 +72,8 @@ def warned(**changes: Any) -> list[tuple[str, str]]:
 
 
 def test_a_program_needs_no_command() -> None:
-    assert good(command=..., program="src/train.py").command == (
-        "${env}",
-        "${interpreter}",
-        "trainer/src/train.py",
-        "${args}",
-    )
+    command = good(command=..., program="src/train.py").command
+    assert command == ("${env}", "${interpreter}", "trainer/src/train.py", "${args}")
     assert bad(command=...) == [("command", "missing-key")]
 
 

@@ -192,13 +192,9 @@ def test_several_datasets_are_all_mounted_or_all_copied() -> None:
     sweep = parse_sweep(spec_bytes(spec), "sweeps/lr.yaml", replace(SETTINGS, datasets=known))
 
     assert isinstance(sweep, tuple)
-    assert [(problem.path, problem.code, problem.message) for problem in sweep] == [
-        (
-            "run.data",
-            "data-source",
-            "must be all on claims or all in the bucket, got 'labels' there and 'mnist' on a claim",
-        )
-    ]
+    (problem,) = sweep
+    assert (problem.path, problem.code) == ("run.data", "data-source")
+    assert problem.message.endswith("got 'labels' there and 'mnist' on a claim")
 
 
 def test_a_run_says_all_that_it_can() -> None:
