@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.command_line import captured
 from tests.launcher.folders import (
     PATIENCE,
     REPORT,
@@ -165,7 +166,7 @@ seen.append(launch.has_children())
 child.wait()
 print([*seen, launch.has_children()])
 """
-    done = subprocess.run(python(script), capture_output=True, text=True, check=True)
+    done = captured(python(script), check=True)
 
     is_known = hasattr(os, "waitid")  # not on macOS
     assert done.stdout == ("[False, True, False]\n" if is_known else "[True, True, True]\n")
