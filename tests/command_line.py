@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -31,14 +32,19 @@ def run_sweep(
 
 def run_sweep_process(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run `sweep` as a process of its own, which loads everything anew."""
-    return subprocess.run(
-        [sys.executable, "-m", "sweepledger.cli", *arguments],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "generator"), **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    variables = {**os.environ, "PYTHONPATH": str(ROOT / "generator"), **environment}
+    return captured([sys.executable, "-m", "sweepledger.cli", *arguments], cwd=cwd, env=variables)
+
+
+def captured(
+    argv: Sequence[str | Path],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    check: bool = False,
+) -> subprocess.CompletedProcess[str]:
+    """Run a program and return its exit code and output."""
+    return subprocess.run(argv, cwd=cwd, env=env, capture_output=True, text=True, check=check)
 
 
 def run_program(*words: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -5,7 +5,6 @@ import json
 import os
 import resource
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from sweepledger.bucket import file_list, layout, transfer
 from sweepledger.bucket.objects import Bucket
 from sweepledger.formats.json import RejectedInput
 from tests.bucket.pods import BATCH, PATIENCE, Pod
+from tests.command_line import captured
 from tests.launcher.folders import REPORT, shell
 
 MakePod = Callable[..., Pod]
@@ -286,6 +286,6 @@ def test_the_start_of_a_sidecar_loads_neither_the_reader_of_records_nor_threads(
     late = ["sweepledger.formats.record_json", "concurrent.futures.thread"]
     code = f"import sys, sweepledger.bucket.sidecar; print([name for name in {late} if name in sys.modules])"
 
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    shown = captured([sys.executable, "-c", code], check=True).stdout
 
     assert shown.strip() == "[]"

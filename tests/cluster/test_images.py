@@ -12,6 +12,7 @@ import pytest
 
 from tests.cluster import base_system, image_store, images, oci
 from tests.cluster.images import COLLECTOR, TRAINER, Images, Recipe
+from tests.command_line import captured
 
 ROOT = Path(__file__).parents[2]
 NOBODY = "65532:65532"
@@ -58,7 +59,7 @@ def run_in(made: Images, tmp_path: Path) -> Running:
         own = (str(store.folder), str(tmp_path / "run"))
         argv = [*base_system.ENDS_WITH_US, "sh", "-ceu", IN_IMAGE, "sh", *own, name]
         argv += [config["User"], config.get("WorkingDir", "/"), str(data), *config["Env"], *command]
-        return subprocess.run(argv, capture_output=True, text=True, check=False)
+        return captured(argv)
 
     return run
 

@@ -7,7 +7,6 @@ them. Connections are tried from inside real pods, first without the firewall: t
 import json
 import os
 import socket
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -22,6 +21,7 @@ from tests.cluster import box, connections, images, kube_router, listener, machi
 from tests.cluster.apiserver import NoClusterToolsError, Server
 from tests.cluster.children import until
 from tests.cluster.connections import OPEN
+from tests.command_line import captured
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = Path(connections.__file__).read_text()
@@ -207,14 +207,7 @@ class Repository:
         person = {f"GIT_{role}_{key}": "a@b" for role in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")}
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         environment = {**person, "PATH": path, "HOME": str(self.root.parent), "PYTHONPATH": str(ROOT)}
-        done = subprocess.run(
-            argv,
-            cwd=self.root if self.root.is_dir() else ROOT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = captured(argv, cwd=self.root if self.root.is_dir() else ROOT, env=environment)
         assert not done.returncode, f"{argv}\n{done.stdout}{done.stderr}"
         return done.stdout
 

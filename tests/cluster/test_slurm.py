@@ -6,7 +6,6 @@ import json
 import os
 import random
 import signal
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,7 +17,7 @@ from sweepledger.repo import batches
 from sweepledger.verbs.export import export_batch
 from tests.cluster.children import until
 from tests.cluster.slurm import NODES, NoSlurmError, Slurm, running
-from tests.command_line import run_sweep
+from tests.command_line import captured, run_sweep
 from tests.repository import Sandbox
 
 MANY = 1000
@@ -78,7 +77,7 @@ def wait_for(what: str, condition: Callable[[], object], seconds: float = FEW_SE
 
 def launcher_processes(sandbox: Sandbox) -> list[int]:
     wanted = str(sandbox.root / ".sweepledger/jobs")
-    lines = subprocess.run(["ps", "-ewwo", "pid,args"], check=True, capture_output=True, text=True).stdout
+    lines = captured(["ps", "-ewwo", "pid,args"], check=True).stdout
     return [int(line.split()[0]) for line in lines.splitlines() if wanted in line and "/launch.py" in line]
 
 
@@ -91,7 +90,7 @@ def test_an_array_records_each_trial_once(sandbox: Sandbox, slurm: Slurm, submit
     wait_for("a third has ended", lambda: len(records(sandbox, batch)) > MANY // 3, ARRAY_SECONDS)
     slurm.run("scontrol", "update", f"NodeName={NODES[1]}", "State=DRAIN", "Reason=test")
     for job in slurm.queue("--states=RUNNING", f"--nodelist={NODES[1]}", "--format=%i"):
-        subprocess.run(["scontrol", "requeue", job], env=slurm.environment, check=False, capture_output=True)
+        captured(["scontrol", "requeue", job], env=slurm.environment)
     killed = 0
     while killed < 5:
         assert slurm.queue(), f"the array ended after {killed} of 5 jobs were killed"

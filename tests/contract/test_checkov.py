@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from sweepledger.storage import write_file
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller
 from tests.cluster.templates import pods
+from tests.command_line import captured
 from tests.render.building import built
 from tests.render.platforms import (
     DISTRIBUTED,
@@ -52,12 +52,10 @@ class Judgement:
 def judged(folder: Path, documents: Iterable[dict[str, Any]]) -> Judgement:
     write_file(folder / "judged/all.yaml", yaml.dump(*documents).encode())
     flags = ["--framework=kubernetes", "--output=json", "--compact", "--skip-download", "--soft-fail"]
-    done = subprocess.run(
+    done = captured(
         [CHECKOV, "-m", "checkov.main", "--directory", "judged", *flags],
         cwd=folder,
         env={"PATH": os.environ["PATH"], "HOME": str(folder), "LOG_LEVEL": "ERROR"},
-        capture_output=True,
-        text=True,
         check=True,
     )
     document = json.loads(done.stdout)

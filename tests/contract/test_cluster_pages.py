@@ -4,7 +4,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.formats import yaml
 from sweepledger.structs.settings import Controller
-from tests.command_line import run_sweep
+from tests.command_line import captured, run_sweep
 from tests.repository import Sandbox
 
 ROOT = Path(__file__).parents[2]
@@ -42,14 +41,7 @@ def test_the_commands_of_a_page_do_what_it_says(page: str, three_pools: Sandbox)
         if program == "sweep":
             done = run_sweep(*arguments, cwd=three_pools.root)
         else:
-            done = subprocess.run(
-                [program, *arguments],
-                cwd=three_pools.root,
-                env={**os.environ, **identity},
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+            done = captured([program, *arguments], cwd=three_pools.root, env={**os.environ, **identity})
         assert done.returncode == 0, f"{line}\n{done.stderr}"
 
     assert three_pools.git("status", "--porcelain") == ""

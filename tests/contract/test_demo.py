@@ -8,17 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.command_line import captured
+
 ROOT = Path(__file__).parents[2]
 
 
 def demo(folder: Path, home: Path) -> subprocess.CompletedProcess[str]:
     """Run the demo as somebody whom git does not know, with nothing in the environment."""
-    return subprocess.run(
+    return captured(
         [sys.executable, str(ROOT / "examples/demo.py"), "--folder", str(folder)],
         env={"PATH": os.environ["PATH"], "HOME": str(home), "LC_ALL": "C.UTF-8"},
-        capture_output=True,
-        text=True,
-        check=False,
     )
 
 
@@ -36,11 +35,9 @@ def test_the_demo_ends_with_sixteen_trials_in_git_and_never_trains_them_again(tm
         rows = list(csv.DictReader(file))
     assert [row["status"] for row in rows] == ["ok"] * 16
     assert max(float(row["metrics.test_accuracy"]) for row in rows) >= 0.93
-    log = subprocess.run(
+    log = captured(
         ["git", "-C", str(folder / "remote.git"), "show", "--format=%s", "--name-status", "-M100%", "main"],
         check=True,
-        capture_output=True,
-        text=True,
     ).stdout
     assert log.startswith("results(mnist-grid): 16/16 trials, best test_accuracy 0.9")
     assert "A\tresults/mnist-grid/summary.csv" in log

@@ -1,7 +1,6 @@
 """What the generator writes is what the launcher reads: two programs that share no code."""
 
 import json
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from sweepledger.structs.record import Record, Status
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.search_block import GridSearch
 from sweepledger.structs.space import Parameter, SearchSpace
+from tests.command_line import captured
 from tests.sweeps import BASE, SETTINGS, a_batch, a_sweep, real_bases
 from tests.tiers import parameters
 
@@ -66,7 +66,7 @@ def launched(shape: Shape, index: int, folder: Path, *, replicates: int = 1) -> 
     for name in ("scratch", "code"):
         (folder / name).mkdir()
     launcher = [*PYTHON, str(folder / "launch.py")]
-    subprocess.run(launcher, env=environment, cwd=folder / "scratch", check=True, capture_output=True)
+    captured(launcher, cwd=folder / "scratch", env=environment, check=True)
     content = (folder / "results/uid-1.json").read_bytes()
     jsonschema.validate(json.loads(content), SCHEMA)
     record = record_json.read(content)

@@ -9,7 +9,7 @@ import pytest
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.verbs.log import sweep_log
 from sweepledger.verbs.verify import verify_results
-from tests.command_line import run_sweep
+from tests.command_line import captured, run_sweep
 
 ROOT = Path(__file__).parents[2]
 RECORDED = ("eidf-grid", "fashion-grid", "mnist-grid", "mnist-search")
@@ -21,7 +21,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     if not (ROOT / ".git").exists():
         pytest.skip("skipped: no repository is here, only its files")
     names = ["git", "-C", str(ROOT), "rev-parse", "--is-shallow-repository"]
-    if subprocess.run(names, capture_output=True, text=True, check=True).stdout.strip() != "false":
+    if captured(names, check=True).stdout.strip() != "false":
         pytest.skip("skipped: this clone is shallow")
     folder = tmp_path_factory.mktemp("clone of ours") / "clone"
     subprocess.run(["git", "clone", "-q", str(ROOT), str(folder)], check=True)

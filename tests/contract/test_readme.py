@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line import install_sweep
+from tests.command_line import captured, install_sweep
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -55,14 +55,7 @@ def test_the_sweep_on_a_laptop_runs_as_shown(tmp_path: Path, programs: Path) -> 
             path.parent.mkdir(exist_ok=True)
             path.write_text(block["text"])
             continue
-        done = subprocess.run(
-            ["bash", "-eo", "pipefail", "-c", block["text"]],
-            cwd=lab,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = captured(["bash", "-eo", "pipefail", "-c", block["text"]], cwd=lab, env=environment)
         assert done.returncode == 0, f"{block['text']}\n{done.stdout}{done.stderr}"
         output += done.stdout
 

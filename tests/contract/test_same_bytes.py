@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.command_line import captured
 from tests.pythons import find_python
 
 ROOT = Path(__file__).parents[2]
@@ -17,12 +18,10 @@ EXAMPLES = ROOT / "tests/specs/valid"
 
 def digests(python: str, **environment: str) -> dict[str, str]:
     """Let a Python render every example from nothing."""
-    made = subprocess.run(
+    made = captured(
         [python, str(PROGRAM), str(EXAMPLES)],
         env={"PATH": os.environ["PATH"], "PYTHONPATH": f"{ROOT / 'generator'}:{ROOT}", **environment},
-        capture_output=True,
         check=True,
-        text=True,
     )
     document: dict[str, str] = json.loads(made.stdout)
     return document

@@ -5,11 +5,12 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.command_line import captured
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/how-to/search.md").read_text(encoding="utf-8")
@@ -36,14 +37,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def git(folder: Path, *arguments: str) -> str:
-    done = subprocess.run(
-        ["git", *arguments],
-        cwd=folder,
-        env={**os.environ, **PERSON},
-        check=True,
-        capture_output=True,
-        text=True,
-    )
+    done = captured(["git", *arguments], cwd=folder, env={**os.environ, **PERSON}, check=True)
     return done.stdout
 
 
@@ -58,13 +52,10 @@ def follow(place: Path) -> str:
             argv = shlex.split(line.removeprefix("$ "))
             if argv[0] == "sweep":
                 argv[:1] = [sys.executable, "-m", "sweepledger.cli"]
-            done = subprocess.run(
+            done = captured(
                 argv,
                 cwd=place,
                 env={**os.environ, **PERSON, "PYTHONPATH": str(ROOT / "generator"), "COLUMNS": "160"},
-                capture_output=True,
-                text=True,
-                check=False,
             )
             assert done.returncode == int(block["word"] or 0), line + done.stdout + done.stderr
             message += f"{line}\n{done.stdout}"

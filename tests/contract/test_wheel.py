@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.command_line import captured
+
 ROOT = Path(__file__).parents[2]
 MEGABYTES = 250
 USES = """
@@ -26,7 +28,7 @@ except sweepledger.GeneratorError as error:
 @pytest.mark.full_suite("installs the package and its libraries from a package index")
 def test_in_an_empty_environment_the_wheel_is_light_and_works(tmp_path: Path) -> None:
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    captured(build, cwd=ROOT, check=True)
     (wheel,) = tmp_path.glob("*.whl")
     home, folder = tmp_path / "venv", tmp_path / "repository"
     venv.create(home, with_pip=True)
@@ -36,14 +38,7 @@ def test_in_an_empty_environment_the_wheel_is_light_and_works(tmp_path: Path) ->
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 
     def run(*command: str) -> str:
-        done = subprocess.run(
-            [home / "bin" / command[0], *command[1:]],
-            cwd=folder,
-            env=environment,
-            check=True,
-            capture_output=True,
-            text=True,
-        )
+        done = captured([home / "bin" / command[0], *command[1:]], cwd=folder, env=environment, check=True)
         return done.stdout
 
     folder.mkdir()
@@ -59,11 +54,8 @@ def test_in_an_empty_environment_the_wheel_is_light_and_works(tmp_path: Path) ->
 
 
 def test_the_wheel_carries_the_generator_and_base_and_nothing_else(tmp_path: Path) -> None:
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
+    captured(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)], cwd=ROOT, check=True
     )
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
@@ -82,13 +74,11 @@ def test_the_wheel_carries_the_generator_and_base_and_nothing_else(tmp_path: Pat
         "from sweepledger.repo.package_data import base_folder as base\n"
         "print((base() / 'jobs/v1/job.yaml').is_file(), base())"
     )
-    done = subprocess.run(
+    done = captured(
         [sys.executable, "-P", "-c", code],
         cwd=tmp_path,
         env={"PYTHONPATH": str(tmp_path / "site")},
         check=True,
-        capture_output=True,
-        text=True,
     )
 
     assert done.stdout.startswith(f"True {tmp_path / 'site'}")

@@ -4,7 +4,6 @@ The pods find each other by CoreDNS and speak by gloo.
 """
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 
 from tests.cluster import dns, jobset, platforms, trainer
 from tests.cluster.children import until
+from tests.command_line import captured
 from tests.e2e import losses
 from tests.e2e.controllers import Controller, until_in_sync
 from tests.e2e.founding import Ground
@@ -125,7 +125,7 @@ def _trained(data: Path, rate: str) -> float:
     command = [sys.executable, "-m", "trainer", *NETWORK, f"--learning_rate={rate}"]
     environment = {"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1", "SWEEP_DATA": str(data)}
     root = Path(__file__).parents[2]
-    done = subprocess.run(command, cwd=root, env=environment, check=True, capture_output=True, text=True)
+    done = captured(command, cwd=root, env=environment, check=True)
     metrics = json.loads(done.stdout.splitlines()[-1])["metrics"]
     return float(metrics["test_loss"])
 

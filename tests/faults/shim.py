@@ -20,6 +20,8 @@ from enum import IntEnum, IntFlag
 from pathlib import Path
 from typing import Any
 
+from tests.command_line import captured
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 WORKER = HERE / "worker.py"
@@ -110,7 +112,7 @@ def build(folder: Path) -> Path:
         raise NoShimError("no C compiler: install gcc")
     made = folder / "shim.so"
     argv = [compiler, "-shared", "-fPIC", "-O1", "-o", str(made), str(HERE / "shim.c"), "-ldl"]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    done = captured(argv)
     if done.returncode:
         raise NoShimError(f"{compiler} cannot compile shim.c here: {done.stderr.strip()[-400:]}")
     if sysconfig.get_config_var("HAVE_FORK") == 0:

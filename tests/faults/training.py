@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sweepledger.engine.local.volumes import StateFolders
+from tests.command_line import captured
 
 ROOT = Path(__file__).parents[2]
 TRIALS = 6
@@ -148,9 +149,7 @@ class Laptop:
         self.wrong += [note for note in self.notes() if note.startswith("twice")]
         if left := [*StateFolders(self.lab / ".sweepledger").pods.glob("*")]:
             self.wrong.append(f"left behind: {left}")
-        status = subprocess.run(
-            ["git", "status", "--porcelain"], cwd=self.lab, capture_output=True, text=True, check=True
-        )
+        status = captured(["git", "status", "--porcelain"], cwd=self.lab, check=True)
         if status.stdout:
             self.wrong.append(f"not committed: {status.stdout}")
 

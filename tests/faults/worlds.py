@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from sweepledger.verbs.generate import generate_batches as generate
 from tests import searches
+from tests.command_line import captured
 from tests.commands.test_collect import leave, stored
 from tests.faults.shim import Ended, Plan, Shim
 from tests.launcher.folders import LAUNCHER, REPORT, SCHEMA, TrialFolder, shell
@@ -335,20 +335,12 @@ class Launching(World):
 
 
 def git(folder: Path, *arguments: str) -> str:
-    return subprocess.run(
-        ["git", *arguments], cwd=folder, check=True, capture_output=True, text=True
-    ).stdout.strip()
+    return captured(["git", *arguments], cwd=folder, check=True).stdout.strip()
 
 
 def fsck(folder: Path) -> None:
     """Have git look at every object and every ref. Objects that nothing names yet are no fault."""
-    done = subprocess.run(
-        ["git", "fsck", "--full", "--strict", "--no-dangling"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = captured(["git", "fsck", "--full", "--strict", "--no-dangling"], cwd=folder)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -17,9 +17,7 @@ from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import SpecError, StorageError
 from sweepledger.problems import Problem
 from sweepledger.spec import ParsedSpec
-from sweepledger.verbs.check import check_change
-from sweepledger.verbs.generate import generate_batches as generate
-from tests.command_line import run_sweep
+from tests.command_line import captured, run_sweep
 from tests.repository import SPEC, Sandbox
 
 ROOT = Path(__file__).parents[2]
@@ -238,12 +236,7 @@ def rebasing(sandbox: Sandbox) -> None:
     sandbox.git("switch", "-q", "-c", "side", "HEAD~1")
     sandbox.write("README.md", "x")
     sandbox.commit("Side")
-    subprocess.run(
-        ["git", *IDENTITY, "rebase", "-q", "--exec", "false", "main"],
-        cwd=sandbox.root,
-        capture_output=True,
-        check=False,
-    )
+    captured(["git", *IDENTITY, "rebase", "-q", "--exec", "false", "main"], cwd=sandbox.root)
     assert (sandbox.root / ".git/rebase-merge").is_dir()
 
 
@@ -265,7 +258,7 @@ def test_g7_a_shallow_clone_and_a_worktree_work_alike(sandbox: Sandbox, tmp_path
     sandbox.merged()
     shallow = tmp_path / "shallow"
     url = f"file://{sandbox.remote}"
-    subprocess.run(["git", "clone", "-q", "--depth=1", url, str(shallow)], check=True, capture_output=True)
+    captured(["git", "clone", "-q", "--depth=1", url, str(shallow)], check=True)
     sandbox.git("worktree", "add", "-q", "-b", "side", str(tmp_path / "tree"))
 
     for root in (shallow, tmp_path / "tree"):
@@ -415,10 +408,7 @@ def test_kustomize_is_idle(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, pl
 def without_network() -> list[str]:
     """Give the words before a command that take every network interface from it."""
     for words in (["unshare", "--net"], ["unshare", "--net", "--map-root-user"]):
-        if (
-            shutil.which("unshare")
-            and not subprocess.run([*words, "true"], capture_output=True, check=False).returncode
-        ):
+        if shutil.which("unshare") and not captured([*words, "true"]).returncode:
             return words
     return []
 
@@ -430,13 +420,10 @@ def test_g14_a_whole_check_needs_no_network(sandbox: Sandbox, needs_kustomize: N
         pytest.skip("skipped: no network namespace may be made here")
     sandbox.merged()
 
-    done = subprocess.run(
+    done = captured(
         [*words, sys.executable, "-m", "sweepledger.cli", "check", "--all"],
         cwd=sandbox.root,
         env={**os.environ, "PYTHONPATH": str(ROOT / "generator")},
-        capture_output=True,
-        text=True,
-        check=False,
     )
 
     assert done.returncode == 0, done.stderr
@@ -453,10 +440,7 @@ def test_g14_a_whole_check_needs_no_network(sandbox: Sandbox, needs_kustomize: N
 def test_g14_no_socket_is_opened(sandbox: Sandbox, tmp_path: Path, needs_kustomize: None, place: str) -> None:
     trace = tmp_path / "trace"
     words = ["strace", "-f", "-qq", "-e", "trace=socket,connect", "-o", str(trace)]
-    if (
-        not shutil.which("strace")
-        or subprocess.run([*words, "true"], capture_output=True, check=False).returncode
-    ):
+    if not shutil.which("strace") or captured([*words, "true"]).returncode:
         pytest.skip("skipped: strace cannot be used here")
     sandbox.spec()
     generate(sandbox.workspace)
@@ -468,12 +452,10 @@ def test_g14_no_socket_is_opened(sandbox: Sandbox, tmp_path: Path, needs_kustomi
             file.read_text().replace("resources:\n", "resources:\n- https://127.0.0.1:9/x.yaml\n")
         )
 
-    subprocess.run(
+    captured(
         [*words, sys.executable, "-m", "sweepledger.cli", "check", "--all"],
         cwd=sandbox.root,
         env={**os.environ, "PYTHONPATH": str(ROOT / "generator")},
-        capture_output=True,
-        check=False,
     )
 
     assert trace.is_file()

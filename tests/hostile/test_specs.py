@@ -5,7 +5,6 @@ another way than by refusing.
 """
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from sweepledger.render.overlay import overlay
 from sweepledger.search import Expansion
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import canonical_json
-from sweepledger.verbs.generate import generate_batches as generate
+from tests.command_line import captured
 from tests.repository import Sandbox
 from tests.sweeps import SETTINGS, a_batch, real_bases
 from tests.written_specs import parse_sweep
@@ -354,12 +353,8 @@ def test_text_that_a_shell_would_obey_arrives_byte_by_byte(text: str, tmp_path: 
     )
     (tmp_path / "scratch").mkdir()
 
-    subprocess.run(
-        [sys.executable, "../launch.py"],
-        cwd=tmp_path / "scratch",
-        env=environment(tmp_path),
-        check=True,
-        capture_output=True,
+    captured(
+        [sys.executable, "../launch.py"], cwd=tmp_path / "scratch", env=environment(tmp_path), check=True
     )
 
     left = json.loads((tmp_path / "results/uid-1.json").read_text())

@@ -36,9 +36,7 @@ from tests.launcher.folders import FOLDER, LAUNCHER, REPORT, TRIALS, TrialFolder
         ),
     ],
 )
-def test_a_broken_contract_is_one_line_and_exit_43(
-    variables: dict[str, str], message: str, trial_folder: TrialFolder
-) -> None:
+def test_a_broken_contract_is_43(variables: dict[str, str], message: str, trial_folder: TrialFolder) -> None:
     (trial_folder.root / "termination-log").write_text("x" * 5000)
     trial_folder.command = shell(f"touch $HERE/began; {REPORT}")
 

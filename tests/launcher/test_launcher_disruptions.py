@@ -15,11 +15,7 @@ def test_a_record_has_the_counted_disruptions(text: str, count: int, trial_folde
 
 
 @pytest.mark.parametrize(("most", "starts"), [(3, True), (2, False), (0, False)])
-def test_with_more_disruptions_than_allowed_nothing_is_started(
-    most: int,
-    starts: bool,  # noqa: FBT001
-    trial_folder: TrialFolder,
-) -> None:
+def test_a_disrupted_trial_starts_nothing(most: int, trial_folder: TrialFolder, *, starts: bool) -> None:
     trial_folder.changes = {"max_disruptions": most}
     trial_folder.command = shell(BEGAN)
 

@@ -5,13 +5,13 @@ import importlib.metadata
 import os
 import re
 import site
-import subprocess
 import sys
 import venv
 from pathlib import Path
 
 import pytest
 
+from tests.command_line import captured
 from tests.launcher.folders import REPORT, TrialFolder, launch, shell
 
 
@@ -267,9 +267,7 @@ def test_the_list_is_alike_everywhere(any_python: str, trial_folder: TrialFolder
     trial_folder.run(PYTHONPATH=str(folder))
 
     (kept,) = (trial_folder.results / "environments").iterdir()
-    installed = subprocess.run(
-        [any_python, "-m", "pip", "--version"], capture_output=True, text=True, check=False
-    ).stdout.split()
+    installed = captured([any_python, "-m", "pip", "--version"]).stdout.split()
     names = kept.read_text().splitlines()
     assert "torch==2.1.0" in names
     assert not installed or f"pip=={installed[1]}" in names

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.command_line import captured
 from tests.launcher.folders import (
     PATIENCE,
     REPORT,
@@ -56,11 +57,7 @@ def is_gone(pid: int) -> bool:
 @needs_proc
 @pytest.mark.parametrize("orphan", [False, True], ids=["child", "orphan"])
 @pytest.mark.parametrize("session", [False, True], ids=["group", "session"])
-def test_what_the_trial_leaves_behind_is_killed(
-    orphan: bool,  # noqa: FBT001
-    session: bool,  # noqa: FBT001
-    trial_folder: TrialFolder,
-) -> None:
+def test_what_is_left_behind_is_killed(trial_folder: TrialFolder, *, orphan: bool, session: bool) -> None:
     code = SESSION if session else GROUP
     trial_folder.command = python(LEAVES.format(orphan=orphan, session=session, code=code))
 
@@ -165,7 +162,7 @@ seen.append(launch.has_children())
 child.wait()
 print([*seen, launch.has_children()])
 """
-    done = subprocess.run(python(script), capture_output=True, text=True, check=True)
+    done = captured(python(script), check=True)
 
     is_known = hasattr(os, "waitid")  # not on macOS
     assert done.stdout == ("[False, True, False]\n" if is_known else "[True, True, True]\n")

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.command_line import captured
 from tests.launcher.folders import (
     CODE,
     LAUNCHER,
@@ -463,7 +464,7 @@ def tiny_volume(path: Path, size: int) -> Iterator[None]:
     path.mkdir(parents=True)
     options = ["-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path)]
     try:
-        mounted = subprocess.run(["mount", *options], capture_output=True, check=False).returncode == 0
+        mounted = captured(["mount", *options]).returncode == 0
     except FileNotFoundError:
         mounted = False
     if not mounted:

@@ -201,9 +201,7 @@ def test_only_the_first_rank_follows_what_is_reported(trial_folder: TrialFolder)
         ({"rule": 7}, "stop: rule must be str, got 7"),
     ],
 )
-def test_a_rule_that_is_none_is_the_sweeps_fault(
-    change: dict[str, Any], message: str, trial_folder: TrialFolder
-) -> None:
+def test_a_bad_rule_is_a_bad_sweep(change: dict[str, Any], message: str, trial_folder: TrialFolder) -> None:
     trial_folder.changes = {"stop": [MEDIAN | change]}
 
     run = trial_folder.run()

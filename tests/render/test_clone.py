@@ -11,6 +11,7 @@ import pytest
 from sweepledger.formats import yaml
 from sweepledger.formats.launch_json import LAUNCHER_PATH
 from sweepledger.structs.kubernetes import CODE_PATH, CODE_VARIABLE, SCRATCH_PATH
+from tests.command_line import captured
 from tests.sweeps import BASE
 
 COMPONENTS = BASE / "components"
@@ -26,7 +27,7 @@ def container(component: str) -> dict[str, Any]:
 
 def git(folder: Path, *arguments: str) -> str:
     named = ("-c", "user.name=Anna", "-c", "user.email=anna@example.org")
-    done = subprocess.run(["git", *named, *arguments], cwd=folder, check=True, capture_output=True, text=True)
+    done = captured(["git", *named, *arguments], cwd=folder, check=True)
     return done.stdout.strip()
 
 

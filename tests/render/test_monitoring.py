@@ -1,7 +1,6 @@
 """`clusters/monitoring/`: alerts that fire when they should, by Prometheus' own test of rules, and messages."""
 
 import json
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from sweepledger.structs.settings import (
 )
 from tests.cluster import building
 from tests.cluster.apiserver import NoClusterToolsError, tool
+from tests.command_line import captured
 from tests.render.platforms import a_platform, a_source, manifests
 from tests.sweeps import real_bases
 
@@ -335,13 +335,7 @@ def test_each_alert_fires_when_it_should(settings: Settings, promtool: Path, tmp
         json.dumps({"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": tests})
     )
 
-    done = subprocess.run(
-        [str(promtool), "test", "rules", "tests.yaml"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = captured([str(promtool), "test", "rules", "tests.yaml"], cwd=tmp_path)
 
     assert done.returncode == 0, done.stdout + done.stderr
     named = {case[0] for case in (*CASES, not_synced)}

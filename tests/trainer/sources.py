@@ -7,7 +7,6 @@ installed. The trainer's own loader verifies that the files are the published on
 """
 
 import shutil
-import subprocess
 import sys
 import tarfile
 import tempfile
@@ -15,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests import npm
+from tests.command_line import captured
 from trainer.contract import TrialError
 from trainer.data import FASHION_MNIST, MNIST
 from trainer.files import IdxManifest, idx_path
@@ -77,7 +77,7 @@ def of_debian(workplace: Path) -> Path:
 def run(argv: Sequence[str], where: Path) -> None:
     if shutil.which(argv[0]) is None:
         raise MissingError(f"{argv[0]} not found")
-    done = subprocess.run(argv, cwd=where, capture_output=True, text=True, check=False)
+    done = captured(argv, cwd=where)
     if done.returncode:
         raise MissingError(f"{argv[0]} failed: {' '.join(done.stderr.split())[-200:]}")
 

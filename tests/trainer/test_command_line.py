@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from tests.command_line import captured
 from tests.launcher.folders import launch
 from trainer import data
 from trainer.__main__ import main
@@ -45,13 +46,10 @@ def problems(capsys: Capture, *arguments: str, **environ: str) -> tuple[int, lis
 def trial(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], Path]:
     """A process with a nearly empty environment, as in a pod; warnings are errors, imports are listed."""
     path = tmp_path_factory.mktemp("trial") / "new folder" / "result.json"
-    done = subprocess.run(
+    done = captured(
         [sys.executable, "-W", "error", "-X", "importtime", "-m", "trainer", *QUICK],
         cwd=ROOT,
         env={"PATH": os.environ["PATH"], "SWEEP_RESULT": str(path), "SWEEP_SEED": "5"},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     return done, path
 
@@ -85,9 +83,7 @@ def test_a_trial_does_not_load_a_compiler(trial: tuple[subprocess.CompletedProce
 
 @pytest.mark.parametrize(("arguments", "code"), [(("--help",), 0), (("mnist", "--seed=x"), BAD_SWEEP)])
 def test_threads_that_outlive_the_training_do_not_matter(arguments: tuple[str, ...], code: int) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", LINGERS, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    done = captured([sys.executable, "-c", LINGERS, *arguments], cwd=ROOT)
 
     assert done.returncode == code, done.stderr
     assert (done.stdout + done.stderr).endswith("\n")
@@ -97,7 +93,7 @@ def test_the_result_holds_metrics_and_what_they_came_from(result: dict[str, Any]
     metrics, seconds = result.pop("metrics"), result.pop("cpu_seconds")
 
     assert sorted(metrics) == [
-        *("images_per_second", "test_accuracy", "test_loss", "train_loss", "train_seconds"),
+        *("images_per_second", "test_accuracy", "test_loss", "train_loss", "train_seconds")
     ]
     assert all(isinstance(value, float) and math.isfinite(value) for value in metrics.values())
     assert 0 < seconds["first_step"] < seconds["all"]

@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from tests.command_line import captured
 from tests.workflows.expressions import Expressions
 
 ROOT = Path(__file__).parents[2]
@@ -202,12 +203,12 @@ class _Running:
             ("fetch", "--quiet", "origin", "+refs/heads/*:refs/remotes/origin/*", "+refs/pull/*:refs/pull/*"),
             ("checkout", "--quiet", "--force", "--detach", *_found(self.host.remote, reference)),
         ):
-            subprocess.run(["git", *arguments], cwd=place, check=True, capture_output=True)
+            captured(["git", *arguments], cwd=place, check=True)
 
 
 def _found(remote: Path, reference: str) -> list[str]:
     argv = ["git", "-C", str(remote), "rev-parse", "--verify", f"{reference}^{{commit}}"]
-    return [subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()]
+    return [captured(argv, check=True).stdout.strip()]
 
 
 def _annotations(output: str) -> list[Annotation]:

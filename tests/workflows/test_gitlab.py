@@ -14,7 +14,7 @@ from sweepledger import __version__
 from sweepledger.commands.scaffold import templates
 from sweepledger.commands.scaffold.init import init
 from sweepledger.verbs.cluster.upgrade import upgrade_files
-from tests.command_line import install_sweep
+from tests.command_line import captured, install_sweep
 from tests.repository import Sandbox
 from tests.workflows.runner import LEFT_BEHIND, leave_behind
 
@@ -40,12 +40,10 @@ def run_job(
         (tools / "python3").write_text(FAKE_PYTHON.format(here=tools))
         (tools / "python3").chmod(0o755)
     commit, before = (
-        subprocess.run(
-            ["git", "rev-parse", revision], cwd=clone, capture_output=True, text=True, check=True
-        ).stdout.strip()
+        captured(["git", "rev-parse", revision], cwd=clone, check=True).stdout.strip()
         for revision in ("HEAD", "HEAD^")
     )
-    return subprocess.run(
+    return captured(
         ["bash", "-eo", "pipefail", "-c", "\n".join(job(name)["script"])],
         cwd=clone,
         env={
@@ -64,9 +62,6 @@ def run_job(
             "GENERATE_TOKEN": "of-a-test",
             **variables,
         },
-        capture_output=True,
-        text=True,
-        check=False,
     )
 
 

@@ -15,6 +15,7 @@ import yaml
 
 from benchmarks import workflows as long_form
 from sweepledger import __version__
+from tests.command_line import captured
 from tests.workflows.runner import OURS, ROOT, Host
 
 RUN_HERE = {
@@ -50,7 +51,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Host:
 
 def head() -> dict[str, object]:
     argv = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
-    return {"sha": subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()}
+    return {"sha": captured(argv, check=True).stdout.strip()}
 
 
 def test_every_job_of_ours_is_run_somewhere() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger import __version__
+from tests.command_line import captured
 from tests.pages import Person, page_steps
 from tests.workflows.runner import ROOT, Host
 
@@ -18,7 +19,7 @@ IDENTITY = "-c user.name=Ada -c user.email=ada@example.org"
 
 def git(folder: Path, *arguments: str) -> str:
     argv = ["git", *IDENTITY.split(), *arguments]
-    return subprocess.run(argv, cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+    return captured(argv, cwd=folder, check=True).stdout.strip()
 
 
 def person(home: Path, machine: Path, words: Mapping[str, str]) -> Person:

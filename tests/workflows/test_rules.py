@@ -3,11 +3,11 @@
 import json
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.command_line import captured
 from tests.workflows.runner import OURS, ROOT, TEAMS
 from tools import workflows
 from tools.workflow_rules import ACTIONS
@@ -184,7 +184,7 @@ def test_judges_from_outside_find_nothing_and_are_told_to_overlook_nothing() -> 
     if not judges.is_dir():
         pytest.skip("skipped: `make workflows` installs the judges")
 
-    done = subprocess.run(["make", "workflows"], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = captured(["make", "workflows"], cwd=ROOT)
 
     assert done.returncode == 0, done.stdout + done.stderr
     overlooked = ("zizmor: ignore", "yamllint disable", "shellcheck disable", "actionlint")
