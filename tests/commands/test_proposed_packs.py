@@ -64,7 +64,7 @@ def test_without_records_or_an_estimate_each_trial_has_a_pod() -> None:
     workload = PlannedTrials(a_sweep().run, ({},) * 100)
 
     why = "a pod each: no trial of this program is recorded"
-    assert packs.choose_pack(a_sweep(), workload) == (None, why)
+    assert proposals.choose_pack(a_sweep(), workload) == (None, why)
 
 
 def spec(sandbox: Sandbox, more: str = "", *, search: bool = False) -> None:

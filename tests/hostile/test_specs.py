@@ -17,6 +17,7 @@ from sweepledger.render.overlay import overlay
 from sweepledger.search import Expansion
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import canonical_json
+from sweepledger.verbs.generate import generate_batches as generate
 from tests.command_line import captured
 from tests.repository import Sandbox
 from tests.sweeps import SETTINGS, a_batch, real_bases
