@@ -28,7 +28,7 @@ SETTINGS = """version: 1
 namespace: {namespace}
 controller: submit
 defaults: {{image: 'registry.example/trainer@sha256:{digest}'}}
-submit_ttl: {ttl}
+submit: {{ttl: {ttl}}}
 results: {{every: {every}}}
 """
 
@@ -292,7 +292,7 @@ def test_a_ttl_shorter_than_the_collect_interval_is_refused(sandbox: Sandbox) ->
     with pytest.raises(SpecError) as caught:
         submit_batches(sandbox.workspace, "peak", Kubectl())
 
-    assert [problem.path for problem in caught.value.problems] == ["submit_ttl"]
+    assert [problem.path for problem in caught.value.problems] == ["submit.ttl"]
 
 
 def test_a_repository_that_a_controller_follows_is_not_submitted_from(sandbox: Sandbox) -> None:

@@ -22,6 +22,7 @@ from sweepledger.structs.settings import (
     ResultsSettings,
     SecretReference,
     Settings,
+    SubmitSettings,
     SweepLimits,
     SyncTarget,
     TeamBudget,
@@ -67,7 +68,7 @@ currency: EUR
 budgets:
   vision: {{sweeps: ["vision-*"], gpu_hours: 100, money: 20.5}}
   everybody: {{money: 500}}
-submit_ttl: 2d
+submit: {{ttl: 2d}}
 code: {{url: "https://git.example.org/team/sweeps.git", image: train, secret: code-read}}
 images:
   train: registry.example.org:5000/team/train:1.4@{DIGEST}
@@ -145,7 +146,7 @@ def test_settings_say_all_that_they_can() -> None:
             "vision": TeamBudget("vision", ("vision-*",), 100, 20.5),
             "everybody": TeamBudget("everybody", ("*",), None, 500),
         },
-        submit_ttl_seconds=172_800,
+        submit=SubmitSettings(172_800),
         code=CodeSource("https://git.example.org/team/sweeps.git", "train", "code-read"),
         images={"train": Image("train", "registry.example.org:5000/team/train", DIGEST, "1.4")},
         datasets={
@@ -332,7 +333,7 @@ NODE = "node: {cpu: 8, memory: 32Gi}"
         "egress: {a: {cidrs: [203.0.113.7/32], ports: [1, 65535]}}",
         "results: {every: 1m}",
         "results: {every: 30m}",
-        "submit_ttl: 6m",
+        "submit: {ttl: 6m}",
         f"signers: ['a@b,c@d namespaces=\"git\" {SIGNER.partition(' ')[2]} a comment']",
         "datasets: {m: {claim: m, version: 1.0.0-rc.1+2_3}}",
     ],
@@ -397,7 +398,7 @@ def test_settings_take_what_the_cluster_takes(text: str) -> None:
         ("results: {every: 90s}", ("results.every", "duration")),
         ("results: {keep: 36h}", ("results.keep", "duration")),
         ("results: {keep: 3651d}", ("results.keep", "duration")),
-        ("submit_ttl: 5m", ("submit_ttl", "duration")),
+        ("submit: {ttl: 5m}", ("submit.ttl", "duration")),
         ("labels: {kueue.x-k8s.io/queue-name: a}", ("labels['kueue.x-k8s.io/queue-name']", "label-reserved")),
         ("labels: {job-name: a}", ("labels.job-name", "label-reserved")),
         (

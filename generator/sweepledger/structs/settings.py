@@ -676,6 +676,15 @@ class CodeSource:
     """Kubernetes Secret with `username` and `password`, for a private repository."""
 
 
+@dataclass(frozen=True, slots=True)
+class SubmitSettings:
+    """Settings of `sweep submit`."""
+
+    ttl_seconds: Annotated[Seconds, Meta(examples=["7d"])] = 604_800
+    """Time after which the cluster deletes a finished Job: a whole number and s, m, h or d. Results must be collected
+    before."""
+
+
 class MessageService(StrEnum):
     """Where the controller sends messages about batches and results."""
 
@@ -855,9 +864,8 @@ class Settings:
         SweepLimits, Meta(min_length=1, examples=[{"max_trials": 10000, "max_gpu_hours": 2000}])
     ] = SweepLimits()
     """Limits of every sweep, in addition to the budget of its spec."""
-    submit_ttl_seconds: Annotated[Seconds, Meta(examples=["7d"])] = 604_800
-    """Time after which the cluster deletes a finished Job that `sweep submit` created: a whole number and s, m, h or d.
-    Results must be collected before."""
+    submit: SubmitSettings = SubmitSettings()
+    """Settings for clusters without a GitOps controller."""
     monitoring: Annotated[
         MonitoringSettings, Meta(examples=[{"labels": {"release": "kube-prometheus-stack"}}])
     ] = MonitoringSettings(enabled=False)

@@ -196,6 +196,6 @@ def _create(plan: _Plan, settings: Settings, kubectl: Kubectl, *, dry_run: bool)
     queue = submission.project_queue(settings.namespace)
     created: list[Mapping[str, Any]] = []
     for manifest in plan.missing:
-        prepared = submission.prepare_manifest(manifest, ttl=settings.submit_ttl_seconds, queue=queue)
+        prepared = submission.prepare_manifest(manifest, ttl=settings.submit.ttl_seconds, queue=queue)
         created.append(kubectl.create(prepared, dry_run=dry_run))
     return Submitted(plan.batch.name, object_names(created), object_names(plan.present), len(plan.done))

@@ -174,7 +174,7 @@ def bucket_access(draft: Draft) -> Iterator[Problem]:
 
 def collected_in_time(draft: Draft) -> Iterator[Problem]:
     """A Job must not be deleted before the collector has read its records."""
-    ttl, every = draft.get("submit_ttl", kind=str), draft.get("results", "every", kind=str)
+    ttl, every = draft.get("submit", "ttl", kind=str), draft.get("results", "every", kind=str)
     try:
         lives = None if ttl is None else quantities.seconds(ttl)
         minutes = ResultsSettings().every_minutes if every is None else quantities.minutes(every)
@@ -182,4 +182,4 @@ def collected_in_time(draft: Draft) -> Iterator[Problem]:
         return
     if lives is not None and lives <= minutes * quantities.TIME_UNITS["m"]:
         message = f"must be longer than results.every ({minutes}m), got {safe_repr(ttl)}"
-        yield draft.problem(("submit_ttl",), message, code="duration", hint="for example 7d")
+        yield draft.problem(("submit", "ttl"), message, code="duration", hint="for example 7d")
