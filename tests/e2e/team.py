@@ -234,8 +234,7 @@ class Team:
         return job
 
     def image(self, name: str) -> str:
-        named = yaml.safe_load((self.root / "sweepledger.yaml").read_text())["images"][name]
-        return f"{named['repository']}@{named['digest']}"
+        return str(yaml.safe_load((self.root / "sweepledger.yaml").read_text())["images"][name])
 
     def jobs(self, batch: Batch) -> list[dict[str, Any]]:
         return self._labelled("jobs", batch)
