@@ -20,7 +20,7 @@ def edited(sandbox: Sandbox, path: str, old: str, new: str) -> None:
     file = sandbox.root / path
     if not file.exists():  # before the first batch of a shape, its base is written as the generator has it
         file.parent.mkdir(parents=True, exist_ok=True)
-        for source in (base_folder() / Path(path).parent.relative_to("base")).iterdir():
+        for source in (base_folder() / Path(path).parent.relative_to("base")).glob("*.*"):
             (file.parent / source.name).write_bytes(source.read_bytes())
     text = file.read_text()
     assert old in text
