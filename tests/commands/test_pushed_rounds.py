@@ -22,7 +22,7 @@ NOT_ACCEPTED = "`sweep check --hook` does not accept it"
 IN_A_BUCKET = (
     'results: {store: bucket, bucket: {url: "s3://sweeps/vision", egress: bucket}}\n'
     "egress: {bucket: {cidrs: [203.0.113.0/24], ports: [443]}}\n"
-    f"images: {{collector: {{repository: '{IMAGE.partition('@')[0]}', digest: '{IMAGE.partition('@')[2]}'}}}}\n"
+    f"images: {{collector: {IMAGE}}}\n"
 )
 
 

@@ -135,7 +135,7 @@ def test_a_plan_of_a_search_tells_its_space_and_no_trials_that_nobody_knows(sand
 
 # ------------------------------------------------------------------------------------------------- the front
 
-PARETO = "metrics:\n- {name: score, goal: maximize}\n- {name: cost, goal: minimize}\n"
+PARETO = "metric: {name: score, goal: maximize}\nother_metrics: [{name: cost, goal: minimize}]\n"
 
 
 def begun_with_two_metrics(sandbox: Sandbox) -> None:
