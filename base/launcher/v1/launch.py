@@ -114,9 +114,7 @@ FOR_LAUNCHER = {b"SWEEP_CODE", b"SWEEP_CODE_STATE", b"SWEEP_COPIES", b"SWEEP_DAT
 MOST_CODE_FILES = 100_000  # of the code, which every trial copies
 LARGEST_CODE = 1024 * 1024 * KIBIBYTE
 LONGEST_TEMPORARY = 70  # bytes of TMPDIR: libraries put sockets there, whose paths end at 108
-COPIED = (
-    "copied"  # a JSON file with the inode of each file of the copy of the code, and when they were copied
-)
+COPIED = "copied"  # a JSON file with the inode of each file of the code's copy, and when they were copied
 COPY_TIMES = "/"  # its name in that file: the first and the last time of change that they have
 OWN_FOLDERS = ("run", "home", "tmp")  # folders of the attempt, of which it has inode and time of change
 OWN_FILES = (COPIED, "trial.json")  # which each attempt writes

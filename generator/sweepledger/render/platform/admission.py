@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from typing import Any
 
 from sweepledger.formats import yaml
@@ -89,7 +88,7 @@ def _policy(name: str, settings: Settings, bases: Mapping[str, bytes], values: M
 
     A JSON value is a literal of CEL. Raises LookupError for a value that the file has no variable for.
     """
-    policy: Manifest = deepcopy(yaml.load(bases[f"{ADMISSION}/{name}.yaml"]))
+    policy: Manifest = yaml.load(bases[f"{ADMISSION}/{name}.yaml"])
     policy["metadata"] = {"name": f"{Names.of(settings).trials}-{name}", "labels": labels(settings)}
     variables = {variable["name"]: variable for variable in policy["spec"]["variables"]}
     for variable, value in values.items():

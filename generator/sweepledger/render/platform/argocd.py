@@ -22,6 +22,7 @@ def _objects(file: str, settings: Settings, source: GitSource, bases: Mapping[st
         "trials": names.trials,
         "collector": names.collector,
         "project": names.project,
+        "platform": names.platform_project,
         "argocd": settings.argocd.namespace,
         "url": source.url,
         "revision": source.revision,

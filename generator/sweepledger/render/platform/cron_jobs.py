@@ -7,7 +7,6 @@ keep results from being recorded, or see the credential that writes to git.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from copy import deepcopy
 from typing import Any
 
 from sweepledger.formats import yaml
@@ -97,7 +96,7 @@ def collector_cron_job(settings: Settings, source: GitSource, bases: Mapping[str
 
 def _cron_job(base: bytes, settings: Settings, account: str, *, image: str) -> Manifest:
     """Return a base with its namespace and labels, suspended while the settings do not name its image."""
-    made: Manifest = deepcopy(yaml.load(base))
+    made: Manifest = yaml.load(base)
     names, job = Names.of(settings), made["spec"]["jobTemplate"]
     ours = labels(settings, **{COMPONENT_LABEL: account})
     made["metadata"] |= {

@@ -9,7 +9,7 @@ from typing import Any
 
 from sweepledger.formats import yaml
 from sweepledger.render.platform.notifications import MONITORING, notification_objects
-from sweepledger.render.platform.objects import BANNER, Names, dump_objects, manifest, platform_folder
+from sweepledger.render.platform.objects import BANNER, Names, dump_objects, filled, manifest, platform_folder
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.names import shortened
 from sweepledger.structs.settings import Controller, Settings
@@ -85,7 +85,7 @@ def monitoring_files(
 
 def rule_groups(settings: Settings, bases: Mapping[str, bytes]) -> list[dict[str, Any]]:
     """Return the group of alerting rules: of each list for what the settings use."""
-    lists = yaml.load(_filled(bases, "alerts.yaml", settings).encode())
+    lists = yaml.load(_filled(bases, "alerts.yaml", settings))
     chosen = {
         "collector": True,
         "sync": bool(settings.results.sync),
@@ -115,7 +115,4 @@ def _filled(bases: Mapping[str, bytes], file: str, settings: Settings) -> str:
         "late-sync": max(SYNC_MINUTES, late) * MINUTE,
         "unrecorded": BATCH_MINUTES + 4 * every,
     }
-    text = bases[f"{MONITORING}/{file}"].decode()
-    for name, value in values.items():
-        text = text.replace(f"<{name}>", str(value))
-    return text
+    return filled(bases[f"{MONITORING}/{file}"], values)

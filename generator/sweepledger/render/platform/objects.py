@@ -4,7 +4,6 @@ Names and labels of a batch's objects are in render/pod.py.
 """
 
 from collections.abc import Mapping
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,12 +92,17 @@ def manifest(
     return {"apiVersion": version, "kind": kind, "metadata": metadata, **parts}
 
 
-def from_base(content: bytes, settings: Settings, words: Mapping[str, str]) -> list[Manifest]:
-    """Return the objects of a file of `base/` with a team's labels, and words in place of those in angle brackets."""
+def filled(content: bytes, words: Mapping[str, object]) -> str:
+    """Return the text of a file of `base/` with words in place of those in angle brackets."""
     text = content.decode()
     for name, word in words.items():
-        text = text.replace(f"<{name}>", word)
-    made: list[Manifest] = deepcopy(list(yaml.load_all(text.encode())))
+        text = text.replace(f"<{name}>", str(word))
+    return text
+
+
+def from_base(content: bytes, settings: Settings, words: Mapping[str, str]) -> list[Manifest]:
+    """Return the objects of a file of `base/` with a team's labels, and its words filled in."""
+    made: list[Manifest] = list(yaml.load_all(filled(content, words)))
     for one in made:
         one["metadata"]["labels"] = labels(settings)
     return made
