@@ -1,4 +1,4 @@
-"""Controller and node on one machine: the rendered Jobs of the active batches, run as processes.
+"""Controller and node on one machine: the active batches, whose trials run as processes.
 
 `job_controller` decides, as a pure function of manifests and observed state; `engine` executes its actions.
 It is not a sandbox: a trial has the rights of the user who started it.

@@ -1,6 +1,6 @@
 """Follow the branch, and run its batches on this machine.
 
-The rendered Jobs run as processes, and their results are recorded. Trials run with your permissions, without a
+The trials of active batches run as processes, and their results are recorded. Trials run with your permissions, without a
 sandbox.
 """
 
