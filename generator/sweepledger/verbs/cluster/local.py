@@ -1,7 +1,7 @@
 """Follow the branch, and run its batches on this machine.
 
-The trials of active batches run as processes, and their results are recorded. Trials run with your permissions, without a
-sandbox.
+The trials of active batches run as processes, with your permissions, without a sandbox. Their results are
+recorded.
 """
 
 from typing import Annotated
