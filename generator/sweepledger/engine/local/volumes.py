@@ -49,7 +49,7 @@ class StateFolders:
 
     def job(self, name: str) -> Path:
         """Return the folder of a Job's launcher, launch file and table."""
-        return self.state / "jobs" / name
+        return Path(self.state, "jobs", name)
 
 
 @functools.cache
@@ -70,7 +70,7 @@ def trial_folder(folders: StateFolders, batch: LocalBatch, row: int) -> Path:
 
 def pod_results(folders: StateFolders, batch: LocalBatch, number: int) -> Path:
     """Return the folder of the results volume that a pod has."""
-    return folders.results / batch.name / str(number)
+    return Path(folders.results, batch.name, str(number))
 
 
 def write_files(folders: StateFolders, batch: LocalBatch) -> None:
@@ -152,7 +152,7 @@ def reported_lines(state: Path, uid: str) -> bytes:
 def scratch_limits(folders: StateFolders, batch: LocalBatch, uid: str) -> tuple[tuple[Path, int], ...]:
     """Return the folders of a pod with a limit, and the bytes that each may contain."""
     own = folders.pod(uid)
-    limits = [(own / VOLUMES / SCRATCH, batch.scratch), (own, batch.scratch + OTHER_DISK)]
+    limits = [(Path(own, VOLUMES, SCRATCH), batch.scratch), (own, batch.scratch + OTHER_DISK)]
     if batch.shared_memory is not None:
         limits.append((own / VOLUMES / SHARED_MEMORY, batch.shared_memory))
     return tuple(limits)
