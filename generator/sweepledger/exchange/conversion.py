@@ -20,6 +20,14 @@ class Loss:
     """What was written instead, and why."""
 
 
+class LossList(list[Loss]):
+    """The losses of a conversion, in their order."""
+
+    def add(self, part: str, reason: str) -> None:
+        """Add a loss."""
+        self.append(Loss(part, reason))
+
+
 @dataclass(frozen=True, slots=True)
 class Imported:
     """A spec for another tool's file, not yet validated."""

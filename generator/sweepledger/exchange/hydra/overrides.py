@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sweepledger.exchange.conversion import Loss
+from sweepledger.exchange.conversion import Loss, LossList
 from sweepledger.exchange.fields import no_values
 from sweepledger.exchange.hydra.grammar import Choices, Glob, IntervalSweep, Range, parse_value
 from sweepledger.formats.foreign_yaml import ForeignError
@@ -69,7 +69,7 @@ def override_parameter(override: Override, *, has_ends: bool = False) -> SweptPa
         case Choices(values):
             return _choice(override, list(values), is_shuffled=swept.is_shuffled)
         case _:
-            losses: list[Loss] = []
+            losses = LossList()
             return SweptParameter({"value": _argument(swept, override.key, losses)}, tuple(losses))
 
 
@@ -79,25 +79,23 @@ def _interval(override: Override, interval: IntervalSweep) -> SweptParameter:
     keys: dict[str, Any] = {"distribution": kind, "min": interval.start, "max": interval.end}
     if whole and kind == "log_uniform_values":
         keys |= {"distribution": "q_log_uniform_values", "q": 1}
-    losses = []
+    losses = LossList()
     if other := sorted(interval.tags - {"log"}):
-        losses.append(Loss(f"{override.key}: tag({', '.join(other)})", "a tag of the sweeper; left out"))
+        losses.add(f"{override.key}: tag({', '.join(other)})", "a tag of the sweeper; left out")
     return SweptParameter(keys, tuple(losses))
 
 
 def _choice(override: Override, values: list[Any], *, is_shuffled: bool) -> SweptParameter:
     if not values:
         raise no_values(f"hydra.sweeper.params.{override.key}")
-    losses: list[Loss] = []
+    losses = LossList()
     arguments = [_argument(each, override.key, losses) for each in values]
     distinct = {canonical_json(each): each for each in reversed(arguments)}
     kept = [distinct[name] for name in dict.fromkeys(map(canonical_json, arguments))]
     if len(kept) < len(arguments):
-        losses.append(Loss(override.key, "repeats a value; equal configurations are one trial here"))
+        losses.add(override.key, "repeats a value; equal configurations are one trial here")
     if is_shuffled:
-        losses.append(
-            Loss(f"{override.key}: shuffle", "the order of trials does not matter here; kept as written")
-        )
+        losses.add(f"{override.key}: shuffle", "the order of trials does not matter here; kept as written")
     return SweptParameter({"values": kept}, tuple(losses))
 
 
@@ -108,26 +106,23 @@ def _abridged(numbers: tuple[int | float, ...], keys: dict[str, Any] | None) -> 
     return {"min": first, "max": last, "step": abs(numbers[1] - numbers[0])}
 
 
-def _argument(given: Any, key: str, losses: list[Loss]) -> Value:
+def _argument(given: Any, key: str, losses: LossList) -> Value:
     """Return a value for a spec that Hydra reads from the command line as the given value. Raises ForeignError."""
     if any(isinstance(each, float) and not math.isfinite(each) for each in _scalars(given)):
         raise ForeignError(f"hydra.sweeper.params.{key} must be finite, got {hydra_text(given)[:60]}")
     if given is None:
-        losses.append(Loss(f"{key}: null", "written as the text null, which Hydra reads as null"))
+        losses.add(f"{key}: null", "written as the text null, which Hydra reads as null")
         return "null"
     if isinstance(given, str):
         written = as_argument(given)
         if written != given:
-            losses.append(Loss(f"{key}: {given}", f"written as {written}, so that Hydra reads text"))
+            losses.add(f"{key}: {given}", f"written as {written}, so that Hydra reads text")
         return written
     items = given if isinstance(given, list) else [given]
     if isinstance(given, dict) or any(isinstance(item, dict | list) or item is None for item in items):
         written = hydra_text(given)
-        losses.append(
-            Loss(
-                f"{key}: {written}",
-                "a value here cannot contain these parts; written as text that Hydra reads",
-            )
+        losses.add(
+            f"{key}: {written}", "a value here cannot contain these parts; written as text that Hydra reads"
         )
         return written
     if not all(isinstance(item, bool | int | float | str) for item in items):

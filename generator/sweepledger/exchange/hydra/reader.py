@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sweepledger.exchange.conversion import Imported, Loss
+from sweepledger.exchange.conversion import Imported, Loss, LossList
 from sweepledger.exchange.fields import exact_number, show_value, spec_number
 from sweepledger.exchange.hydra import command as hydra_command
 from sweepledger.exchange.hydra.overrides import (
@@ -51,7 +51,7 @@ def read_search_space(config: Mapping[str, Any]) -> MappedSpace:
     """Return the parameters of a sweeper's config. Raises ForeignError for malformed ones."""
     parameters: dict[str, dict[str, Any]] = {}
     overrides: list[str] = []
-    losses = [*_options(config)]
+    losses = LossList(_options(config))
     for place, key, written in _entries(config):
         domain = _domain(place, written, losses)
         if isinstance(domain, str):
@@ -100,7 +100,7 @@ def _entries(config: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str,
                 raise ForeignError(f"{place} must be a mapping, got {show_value(written)}", hint=hint)
 
 
-def _domain(place: str, written: Mapping[str, Any], losses: list[Loss]) -> dict[str, Any] | str:
+def _domain(place: str, written: Mapping[str, Any], losses: LossList) -> dict[str, Any] | str:
     """Return the keys of a range, or the override of choices and constants."""
     kind = written.get("type")
     match kind:
@@ -169,7 +169,7 @@ def _ax_range(place: str, written: Mapping[str, Any]) -> dict[str, Any]:
     return _range(place, ends, ("low", "high"), whole=whole)
 
 
-def _scalar(place: str, written: Mapping[str, Any], losses: list[Loss]) -> dict[str, Any]:
+def _scalar(place: str, written: Mapping[str, Any], losses: LossList) -> dict[str, Any]:
     """Return a scalar of Nevergrad: a range, or without bounds the normal distribution of its first steps."""
     if written.get("lower") is not None and written.get("upper") is not None:
         losses += [
@@ -187,8 +187,7 @@ def _scalar(place: str, written: Mapping[str, Any], losses: list[Loss]) -> dict[
     width = step if step is not None else (2 if is_log else 1)
     if width <= is_log or (is_log and start <= 0):
         raise ForeignError(f"{place} must have a positive init and a step above {int(is_log)}")
-    why = "has no bounds in Nevergrad; written as the distribution of its first steps from init"
-    losses.append(Loss(place, why))
+    losses.add(place, "has no bounds in Nevergrad; written as the distribution of its first steps from init")
     if is_log:
         mu, sigma = (float(f"{math.log(number):.12g}") for number in (start, width))
         return {"distribution": "log_normal", "mu": mu, "sigma": sigma}
@@ -222,7 +221,7 @@ class _SweptOverrides:
     """Hydra's key of each parameter, with its `+` and `@`."""
     literal: list[str] = field(default_factory=list)
     """Overrides that are the same in every trial and cannot be parameters: part of the command."""
-    losses: list[Loss] = field(default_factory=list)
+    losses: LossList = field(default_factory=LossList)
 
 
 def read(content: bytes, *, name: str) -> Imported:
@@ -317,27 +316,25 @@ def _separate(swept: _SweptOverrides) -> None:
 
 
 def _metrics(
-    data: Mapping[str, Any], sweeper: Mapping[str, Any], method: str, losses: list[Loss]
+    data: Mapping[str, Any], sweeper: Mapping[str, Any], method: str, losses: LossList
 ) -> dict[str, Any]:
     """Return `metric`, and `other_metrics` for several directions if the method can search for several."""
     direction, named = _objective(data, sweeper)
     name = metric_name(named) if named else PLACEHOLDER_METRIC
     why = f"Hydra uses the function's return value: print a line `{name}=NUMBER`"
-    losses.append(Loss("metric", why if named else f"{why}, or use another name and set metric.name"))
+    losses.add("metric", why if named else f"{why}, or use another name and set metric.name")
     if named and name != named:
-        losses.append(Loss(f"metric: {named}", f"is named {name} here"))
+        losses.add(f"metric: {named}", f"is named {name} here")
     goals = [each for each in direction if each in {"minimize", "maximize"}]
     if len(goals) > 1 and method in MULTI_OBJECTIVE_METHODS:
         first, *others = [
             {"name": f"{name}_{place}", "goal": goal} for place, goal in enumerate(goals, start=1)
         ]
-        losses.append(
-            Loss("hydra.sweeper.direction", f"print a line for each of {name}_1 to {name}_{len(goals)}")
-        )
+        losses.add("hydra.sweeper.direction", f"print a line for each of {name}_1 to {name}_{len(goals)}")
         return {"metric": {**first, "source": "stdout"}, "other_metrics": others}
     if len(goals) > 1:
         why = f"method: {method} has one objective; the first direction is written"
-        losses.append(Loss("hydra.sweeper.direction", why))
+        losses.add("hydra.sweeper.direction", why)
     return {"metric": {"name": name, **({"goal": goals[0]} if goals else {}), "source": "stdout"}}
 
 
@@ -364,11 +361,11 @@ def _program(hydra: Mapping[str, Any], sweeper: Sweeper, swept: _SweptOverrides)
         f"the file does not name the path of the app; written as {CODE_DIR}/{program}: this folder is locked, "
         "so set run.code.path to yours, or move the app"
     )
-    swept.losses.append(Loss(f"program: {program}" if is_named else "program", why))
+    swept.losses.add(f"program: {program}" if is_named else "program", why)
     is_multirun = str(hydra.get("mode", "")).upper() == "MULTIRUN"
     command = hydra_command.app_command(swept.keys, swept.literal, is_multirun=is_multirun)
     why = "Hydra names folders by the second, so two trials could share one; written as the trial's artifacts folder"
-    swept.losses.append(Loss("hydra.run.dir", why))
+    swept.losses.add("hydra.run.dir", why)
     at_once = {"parallelism": sweeper.jobs} if sweeper.jobs else {}
     return {"program": program, "command": command, "run": {"code": {"path": CODE_DIR}, **at_once}}
 

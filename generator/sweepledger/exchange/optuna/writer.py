@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sweepledger.errors import UsageError
-from sweepledger.exchange.conversion import Exported, Loss, design_losses, export_banner, run_losses
+from sweepledger.exchange.conversion import Exported, Loss, LossList, design_losses, export_banner, run_losses
 from sweepledger.exchange.spec_parts import DEFAULT_RUN_CAP
 from sweepledger.structs.domain import (
     Choice,
@@ -127,7 +127,7 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
     """Return a script that runs the sweep by Optuna. Raises UsageError for what only a search with rounds has."""
     design = sweep.design
     is_search = isinstance(design, AdaptiveSearch)
-    losses: list[Loss] = []
+    losses = LossList()
     constants, space = _search_space(sweep, losses) if is_search else _known_space(sweep, assignments, losses)
     names = _names(sweep, assignments)
     as_json = {name for name, distribution in space.items() if distribution.is_json}
@@ -181,7 +181,7 @@ def _names(sweep: Sweep, assignments: Assignments) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*declared, *(name for row in assignments for name in row)]))
 
 
-def _search_space(sweep: Sweep, losses: list[Loss]) -> tuple[Mapping[str, Any], Mapping[str, _Distribution]]:
+def _search_space(sweep: Sweep, losses: LossList) -> tuple[Mapping[str, Any], Mapping[str, _Distribution]]:
     """Return constants and distributions of a search. Raises UsageError for others than Optuna's."""
     design = sweep.design
     losses += design_losses(design, TOOL)
@@ -204,7 +204,7 @@ def _search_space(sweep: Sweep, losses: list[Loss]) -> tuple[Mapping[str, Any], 
 
 
 def _known_space(
-    sweep: Sweep, assignments: Assignments, losses: list[Loss]
+    sweep: Sweep, assignments: Assignments, losses: LossList
 ) -> tuple[Mapping[str, Any], Mapping[str, _Distribution]]:
     """Return what all configurations have alike, and for every other name a distribution that has its values."""
     columns: dict[str, dict[str, Any]] = {}
@@ -225,7 +225,7 @@ def _known_space(
             distribution = _listed(list(values.values()))
             if domain is not None and not isinstance(domain, Constant):
                 why = "Optuna lacks this distribution; the values of the trials are in the script, between these bounds"
-                losses.append(Loss(f"parameters.{name}", why))
+                losses.add(f"parameters.{name}", why)
         elif domain is not None:
             losses += _domain_losses(name, domain)
         space[name] = distribution
