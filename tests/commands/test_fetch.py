@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.collection.reader_pod import ReaderPodOptions
+from sweepledger.commands.collection.record_store import ReaderPodOptions
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.reports.outputs import fetch_artifacts, logs_by_pod
 from sweepledger.commands.repository.workspace import Target

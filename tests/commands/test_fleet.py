@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection.collector import Collection, collect_from_cluster
-from sweepledger.commands.collection.reader_pod import reader_queue
+from sweepledger.commands.collection.record_store import reader_queue
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapRequest, bootstrap

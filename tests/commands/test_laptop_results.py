@@ -11,7 +11,7 @@ import sweepledger
 from sweepledger.commands.reports import results, status
 from sweepledger.commands.reports.comparison import compare_sweeps
 from sweepledger.commands.run import RunOptions, SweepRun
-from sweepledger.commands.verification.rebuild import rebuild_results
+from sweepledger.commands.verification.batch_audit import rebuild_results
 from sweepledger.repo.state import create_state
 from sweepledger.results.paths import LAPTOP_WARNING
 from sweepledger.verbs.check import check_change

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.collection.live_rules import LiveRules
-from sweepledger.commands.local import Options, local
+from sweepledger.commands.local import LiveRules, Options, local
 from sweepledger.commands.verification.batch_audit import stop_fault
 from sweepledger.formats import records_jsonl
 from sweepledger.formats.record_json import to_line

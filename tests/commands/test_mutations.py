@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.verification.rebuild import rebuild_results
+from sweepledger.commands.verification.batch_audit import rebuild_results
 from sweepledger.verbs.verify import VerificationState, verify_results
 from tests.commands.mutating import mutate
 from tests.commands.test_read import recorded

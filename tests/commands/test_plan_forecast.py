@@ -2,7 +2,7 @@
 
 import pytest
 
-from sweepledger.commands.verification.rebuild import rebuild_results
+from sweepledger.commands.verification.batch_audit import rebuild_results
 from sweepledger.plan import DurationSource, Forecast
 from sweepledger.verbs.generate import generate_batches as generate
 from sweepledger.verbs.plan import plan_sweeps

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from sweepledger.commands.collection.progress_branch import update_progress_branches
+from sweepledger.commands.collection.collector import update_progress_branches
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.repository.workspace import Target
 from tests.command_line import run_sweep

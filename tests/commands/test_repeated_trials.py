@@ -12,8 +12,13 @@ from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.reports.status import sweep_statuses
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds import round_commit
-from sweepledger.commands.rounds.next_round import ResultsPending, RoundBlocked, RoundDue
-from sweepledger.commands.rounds.repeated_trials import RepeatDue, next_repeat_at
+from sweepledger.commands.rounds.next_round import (
+    RepeatDue,
+    ResultsPending,
+    RoundBlocked,
+    RoundDue,
+    next_repeat_at,
+)
 from sweepledger.commands.rounds.round_commit import (
     PushedRepeat,
     PushedRound,

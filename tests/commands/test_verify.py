@@ -9,7 +9,7 @@ import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.repository.workspace import Target, Workspace
-from sweepledger.commands.verification.rebuild import rebuild_results
+from sweepledger.commands.verification.batch_audit import rebuild_results
 from sweepledger.errors import IdleError, RepositoryError, UsageError
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.values import blob_id, bytes_digest

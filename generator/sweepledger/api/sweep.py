@@ -5,8 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from sweepledger.api.html import Chart, facts_html
-from sweepledger.api.table import SHOWN_ROWS, ResultTable
+from sweepledger.api.table import SHOWN_ROWS, Chart, ResultTable, facts_html
 from sweepledger.commands.reports.recorded import RecordedResults, recorded_results
 from sweepledger.formats import summary_csv
 from sweepledger.formats.summary_csv import SummaryRow, SummaryTable

@@ -1,7 +1,7 @@
 """A static site of the experiment history: pages as pure functions of what a commit contains. No I/O."""
 
 from sweepledger.site.fragment import sweep_pages
-from sweepledger.site.history import CodeRevision, Event, SpecVersion, SweepHistory
+from sweepledger.site.history import CodeRevision, Event, MonthlyCost, SpecVersion, SweepHistory
 from sweepledger.site.pages import (
     RUNNING_DATA,
     RUNNING_PAGE,
@@ -12,4 +12,3 @@ from sweepledger.site.pages import (
     to_json,
     with_running_link,
 )
-from sweepledger.site.spending import MonthlyCost

@@ -29,7 +29,7 @@ from rich.text import Text
 from sweepledger import __version__, storage
 from sweepledger.cli.options import ContextOption, StateOption
 from sweepledger.cli.response import Response, current_folder
-from sweepledger.commands.collection.unrecorded import evaluate_here
+from sweepledger.commands.collection.attempts import evaluate_here
 from sweepledger.commands.reports.loopback import LoopbackServer, ServedFile
 from sweepledger.commands.reports.site_history import HistoryReader, events_of
 from sweepledger.commands.reports.status import TrialState, live_batches, local_states
@@ -61,7 +61,7 @@ from sweepledger.site import (
     to_json,
     with_running_link,
 )
-from sweepledger.site.spending import monthly_times
+from sweepledger.site.history import monthly_times
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.metric import MetricSource
 from sweepledger.structs.names import SETTINGS_FILE, SPECS, SUFFIX, is_sweep_name

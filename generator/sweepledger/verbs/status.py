@@ -20,7 +20,7 @@ from sweepledger.cli.response import EXIT_PROBLEMS, Response
 from sweepledger.cli.text.results import NOT_RECORDED
 from sweepledger.cli.text.style import FirstFittingTable, batch_line, new_table, untrusted_text
 from sweepledger.cli.text.values import count_text, number_text
-from sweepledger.commands.collection.progress_branch import branch_name
+from sweepledger.commands.collection.collector import branch_name
 from sweepledger.commands.reports.status import SweepStatus, TrialState, last_results_commit, sweep_statuses
 from sweepledger.commands.reports.wait_causes import readable_collector
 from sweepledger.commands.repository.workspace import Workspace

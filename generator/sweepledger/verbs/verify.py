@@ -27,9 +27,8 @@ from sweepledger.commands.checks.context import CheckContext, specs_to_read
 from sweepledger.commands.repository import at_commit, catalog, pushed
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.verification import batch_audit
-from sweepledger.commands.verification.batch_audit import BatchAudit
+from sweepledger.commands.verification.batch_audit import BatchAudit, rebuild_results, recorded_batches
 from sweepledger.commands.verification.file_diff import FileDifference, file_differences
-from sweepledger.commands.verification.rebuild import rebuild_results, recorded_batches
 from sweepledger.errors import IdleError, RepositoryError, SpecError, StorageError, UsageError
 from sweepledger.problems import Problem, Severity
 from sweepledger.render.platform import flux

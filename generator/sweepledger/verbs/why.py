@@ -22,7 +22,7 @@ from sweepledger.commands.reports.outputs import log_link
 from sweepledger.commands.reports.wait_causes import BatchExplanation, BatchObserver, lost_cause, memory_cause
 from sweepledger.commands.repository import batch_records, catalog
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.rounds.repeated_trials import LostTrial
+from sweepledger.commands.rounds.next_round import LostTrial
 from sweepledger.engine.cluster.causes import CauseKind, TrialCauses, WaitCause
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import GeneratorError, SpecError, UsageError

@@ -12,9 +12,8 @@ from functools import cached_property
 from sweepledger.commands.checks.context import CheckContext
 from sweepledger.commands.repository import batch_records, catalog
 from sweepledger.commands.repository.base_files import KEEP_FILES
-from sweepledger.commands.verification.batch_audit import BatchAudit, record_differences
+from sweepledger.commands.verification.batch_audit import BatchAudit, rebuild_results, record_differences
 from sweepledger.commands.verification.file_diff import FileDifference, file_differences
-from sweepledger.commands.verification.rebuild import rebuild_results
 from sweepledger.errors import RepositoryError
 from sweepledger.formats import records_jsonl
 from sweepledger.problems import Problem

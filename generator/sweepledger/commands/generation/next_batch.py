@@ -33,8 +33,8 @@ from sweepledger.commands.rounds.next_round import (
     SearchEnded,
     Step,
     next_step,
+    repeated_batch,
 )
-from sweepledger.commands.rounds.repeated_trials import repeated_batch
 from sweepledger.errors import GeneratorError, RepositoryError, SpecError, UsageError
 from sweepledger.problems import Problem, Severity
 from sweepledger.render.overlay import Overlay

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sweepledger.commands.collection.attempts import BatchAttempts
-from sweepledger.commands.collection.reader_pod import ReaderPodOptions
-from sweepledger.commands.collection.record_store import bucket_results
+from sweepledger.commands.collection.record_store import ReaderPodOptions, bucket_results
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.catalog import ListedTrial, counted_trial
 from sweepledger.commands.repository.workspace import Workspace

@@ -10,7 +10,7 @@ from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.code_changes import file_changes
 from sweepledger.commands.repository.programs import ranked_program
 from sweepledger.commands.rounds.evidence import foreign_labels
-from sweepledger.commands.verification.rebuild import recorded_summary
+from sweepledger.commands.verification.batch_audit import recorded_summary
 from sweepledger.errors import GeneratorError, RepositoryError
 from sweepledger.formats.evidence_jsonl import EVIDENCE_SUFFIX
 from sweepledger.plan import hourly_price

@@ -10,21 +10,21 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
-from sweepledger.commands.collection.cluster_evidence import find_cluster_batches, stalled_batches
-from sweepledger.commands.collection.unrecorded import (
+from sweepledger.commands.collection.attempts import (
     evaluate_here,
     finished,
     finished_here,
     with_unrecorded,
 )
+from sweepledger.commands.collection.cluster_evidence import find_cluster_batches, stalled_batches
 from sweepledger.commands.generation.next_batch import EditedError
 from sweepledger.commands.reports import wait_causes as why
 from sweepledger.commands.reports.recorded_status import BestValue, RecordedStatus, StatusIndex
 from sweepledger.commands.repository import batch_records, catalog, programs
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds import next_round
+from sweepledger.commands.rounds.next_round import lost_trials_at
 from sweepledger.commands.rounds.progress import SearchProgress, search_progress
-from sweepledger.commands.rounds.repeated_trials import lost_trials_at
 from sweepledger.engine.cluster import pods
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.cluster.pods import PodPhase, TrialPod

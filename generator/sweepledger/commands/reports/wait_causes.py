@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from sweepledger.commands.repository import batch_records, catalog
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.rounds.repeated_trials import LostTrial, lost_trials_at
+from sweepledger.commands.rounds.next_round import LostTrial, lost_trials_at
 from sweepledger.engine.cluster import batch_objects, causes, collector_state
 from sweepledger.engine.cluster.causes import CauseKind, TrialCauses, WaitCause
 from sweepledger.engine.cluster.collector_state import CollectorState

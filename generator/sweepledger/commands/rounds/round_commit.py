@@ -9,6 +9,7 @@ from sweepledger.commands.repository.base_files import missing_bases_at
 from sweepledger.commands.repository.batch_builder import batch_files
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds.next_round import (
+    RepeatDue,
     ResultsPending,
     RoundBlocked,
     RoundDue,
@@ -16,10 +17,11 @@ from sweepledger.commands.rounds.next_round import (
     Step,
     blocked_by,
     manual_hint,
+    next_repeat_at,
     next_step_at,
     searches_at,
+    sweeps_that_repeat,
 )
-from sweepledger.commands.rounds.repeated_trials import RepeatDue, next_repeat_at, sweeps_that_repeat
 from sweepledger.errors import GeneratorError, RepositoryError
 from sweepledger.render.overlay import Overlay
 from sweepledger.repo.git import Change, Repository

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sweepledger import storage
 from sweepledger.commands.repository import base_files
-from sweepledger.commands.repository.settings_edit import edit_settings, read_settings_text
+from sweepledger.commands.repository.spec_edit import edit_settings, read_settings_text
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats import bootstrap_yaml as file

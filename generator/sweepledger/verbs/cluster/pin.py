@@ -8,7 +8,7 @@ import typer
 from sweepledger import storage
 from sweepledger.cli import completion
 from sweepledger.cli.response import Response, current_folder
-from sweepledger.commands.repository.settings_edit import SettingsEdit, edit_settings, read_settings_text
+from sweepledger.commands.repository.spec_edit import SettingsEdit, edit_settings, read_settings_text
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import UsageError
 from sweepledger.repo import image_registry
