@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from sweepledger.cli.app import all_commands
-from tests.command_line import ROOT, run_program, run_sweep
-from tests.repository import Sandbox
+from tests.command_line import ROOT, run_program
+from tests.repository import Sandbox, append_to
 
 PACKAGE = ROOT / "generator/sweepledger"
 COMMAND = re.compile(r"`((?:sweep|git|rm) [^`\n]+)`")
@@ -156,7 +156,7 @@ def with_remote(sandbox: Sandbox) -> None:
 
 
 def ran(sandbox: Sandbox, *arguments: str) -> None:
-    done = run_sweep(*arguments, cwd=sandbox.root)
+    done = sandbox.sweep(*arguments)
     assert done.returncode not in {2, 3}, done.stderr
 
 
@@ -210,7 +210,7 @@ def foreign_spec(sandbox: Sandbox) -> None:
 
 def edited_by_hand(sandbox: Sandbox) -> None:
     (lock,) = sandbox.root.glob("overlays/active/*/batch.json")
-    lock.write_text(f"{lock.read_text()}# edited\n")
+    append_to(lock, "# edited\n")
 
 
 def emptied_records(sandbox: Sandbox) -> None:
@@ -375,7 +375,7 @@ def accepted(command: str, sandbox: Sandbox) -> str | None:
         done = run_program(program, *words, cwd=sandbox.root, GIT_EDITOR="true")
         return done.stderr if done.returncode else None
     once = ["--once"] if words == ["cluster", "local"] else []  # it would follow the branch for ever
-    done = run_sweep(*words, *once, cwd=sandbox.root)
+    done = sandbox.sweep(*words, *once)
     return f"{done.returncode}: {done.stdout}{done.stderr}" if done.returncode in {2, 3} else None
 
 
@@ -403,7 +403,7 @@ def test_what_a_message_proposes_is_accepted_there(
     for step in situation.before:
         step(sandbox)
 
-    done = run_sweep(*shlex.split(situation.command), cwd=sandbox.root)
+    done = sandbox.sweep(*shlex.split(situation.command))
 
     text = done.stdout + done.stderr
     commands = {named(command): command for command in COMMAND.findall(text)}

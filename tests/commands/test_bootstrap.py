@@ -15,9 +15,8 @@ from sweepledger.errors import RepositoryError, StorageError, UsageError
 from sweepledger.repo.git import Change, publish
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller, ResultsMode
-from sweepledger.verbs.generate import generate_batches as generate
-from tests.command_line import install_sweep, run_program, run_sweep
-from tests.repository import Sandbox
+from tests.command_line import install_sweep, run_program
+from tests.repository import Sandbox, replace_in
 
 URL = "https://git.example.org/team/sweeps.git"
 SETTINGS = """# Owned by the platform team.
@@ -119,7 +118,7 @@ def test_shapes_in_use_are_allowed_without_being_asked_for(sandbox: Sandbox) -> 
 
 def test_a_shape_whose_spec_is_gone_is_allowed_while_a_batch_of_it_is_active(sandbox: Sandbox) -> None:
     distributed(sandbox)
-    generate(sandbox.workspace)
+    sandbox.generate()
     (sandbox.root / "sweeps/wide.yaml").unlink()
 
     assert run_bootstrap(sandbox).source.shapes == (Shape.JOB_SET,)
@@ -279,8 +278,8 @@ def test_the_command_that_makes_a_secret_is_one_that_kubectl_takes(sandbox: Sand
 
 
 def test_as_a_command_it_says_what_to_do_next(sandbox: Sandbox) -> None:
-    done = run_sweep("cluster", "bootstrap", "argocd", "--repo", URL, "--branch", "main", cwd=sandbox.root)
-    data = run_sweep("cluster", "bootstrap", "argocd", "--format=json", cwd=sandbox.root)
+    done = sandbox.sweep("cluster", "bootstrap", "argocd", "--repo", URL, "--branch", "main")
+    data = sandbox.sweep("cluster", "bootstrap", "argocd", "--format=json")
 
     assert done.returncode == 0, done.stderr
     for words in (
@@ -293,10 +292,10 @@ def test_as_a_command_it_says_what_to_do_next(sandbox: Sandbox) -> None:
     for words in ("/clusters/ @", "mkdir -p <the export's folder>"):
         assert words in done.stdout
     assert json.loads(data.stdout)["data"]["written"] == []
-    again = run_sweep("cluster", "bootstrap", "argocd", cwd=sandbox.root)
+    again = sandbox.sweep("cluster", "bootstrap", "argocd")
     assert "sweeps-collector/sweep-git-write" in again.stdout
     assert "create secret" not in again.stdout
-    assert run_sweep("cluster", "bootstrap", "argocd", "--repo", "x", cwd=sandbox.root).returncode == 2
+    assert sandbox.sweep("cluster", "bootstrap", "argocd", "--repo", "x").returncode == 2
 
 
 def test_the_owners_of_workflows_are_those_of_the_git_host(sandbox: Sandbox) -> None:
@@ -328,7 +327,7 @@ pools:
 def test_it_lists_the_objects_that_the_settings_name_and_no_file_declares(sandbox: Sandbox) -> None:
     sandbox.write("sweepledger.yaml", NAMED)
 
-    done = run_sweep("cluster", "bootstrap", "flux", "--repo", URL, "--branch", "main", cwd=sandbox.root)
+    done = sandbox.sweep("cluster", "bootstrap", "flux", "--repo", URL, "--branch", "main")
 
     assert done.returncode == 0, done.stderr
     listed = done.stdout.partition("Create these objects")[2].partition("\n\n")[0].splitlines()[1:]
@@ -549,7 +548,7 @@ def test_what_the_platform_is_made_from_is_the_repositorys_own_from_then_on(sand
     base = sandbox.root / "base/collector/v1/cronjob.yaml"
     before = (sandbox.root / "clusters/platform/collector.yaml").read_text()
 
-    base.write_text(base.read_text().replace("activeDeadlineSeconds: 1800", "activeDeadlineSeconds: 900"))
+    replace_in(base, "activeDeadlineSeconds: 1800", "activeDeadlineSeconds: 900")
     run_bootstrap(sandbox)
 
     after = (sandbox.root / "clusters/platform/collector.yaml").read_text()

@@ -9,9 +9,8 @@ import pytest
 from sweepledger.commands.checks.builds import duplicate_objects
 from sweepledger.errors import SpecError
 from sweepledger.problems import Severity
-from sweepledger.verbs.check import CheckReport, check_change
-from sweepledger.verbs.generate import generate_batches as generate
-from tests.repository import Sandbox, followed_by
+from sweepledger.verbs.check import CheckReport
+from tests.repository import Sandbox, append_to, followed_by, replace_in
 
 
 def codes(report: CheckReport) -> set[str]:
@@ -23,8 +22,7 @@ def move(sandbox: Sandbox, name: str) -> None:
 
 
 def cancelling(sandbox: Sandbox, name: str) -> None:
-    path = sandbox.root / "sweeps/peak.yaml"
-    path.write_text(path.read_text() + f"cancel: [{name}]\n")
+    append_to(sandbox.root / "sweeps/peak.yaml", f"cancel: [{name}]\n")
 
 
 def key(folder: Path, name: str) -> Path:
@@ -52,22 +50,22 @@ def test_a_batch_that_its_spec_cancels_moves_without_results(sandbox: Sandbox) -
     cancelling(sandbox, name)
     move(sandbox, name)
 
-    assert check_change(sandbox.workspace).problems == ()
+    assert sandbox.check().problems == ()
 
     sandbox.commit("cancel")
-    assert check_change(sandbox.workspace).problems == ()
+    assert sandbox.check().problems == ()
 
 
 def test_a_cancelled_batch_moves_unchanged_or_not_at_all(sandbox: Sandbox) -> None:
     name = sandbox.merged()
     cancelling(sandbox, name)
-    assert codes(check_change(sandbox.workspace)) == {"cancel-not-moved"}
+    assert codes(sandbox.check()) == {"cancel-not-moved"}
 
     move(sandbox, name)
     sandbox.write(f"overlays/archive/{name}/job.yaml", "edited")
     sandbox.commit("Cancel and edit")
 
-    assert codes(check_change(sandbox.workspace)) == {"batch-edited"}
+    assert codes(sandbox.check()) == {"batch-edited"}
 
 
 def test_a_cancelled_batch_frees_no_other_change_of_the_archive(sandbox: Sandbox) -> None:
@@ -76,7 +74,7 @@ def test_a_cancelled_batch_frees_no_other_change_of_the_archive(sandbox: Sandbox
     move(sandbox, name)
     sandbox.write("results/peak/summary.csv", "forged")
 
-    assert codes(check_change(sandbox.workspace)) == {"history-unsigned"}
+    assert codes(sandbox.check()) == {"history-unsigned"}
 
 
 @pytest.mark.sampled(1)
@@ -95,7 +93,7 @@ def test_only_the_collector_changes_results(sandbox: Sandbox, change: str, *, is
     if is_committed:
         sandbox.commit("Mend")
 
-    (problem,) = check_change(sandbox.workspace).problems
+    (problem,) = sandbox.check().problems
 
     assert problem.code == "history-unsigned"
     assert problem.file == ("results/peak/more.csv" if change == "add" else "results/peak/summary.csv")
@@ -107,13 +105,13 @@ def test_only_a_key_listed_before_the_change_mends_history(sandbox: Sandbox, tmp
     sandbox.publish("List a key")
     sandbox.write("results/peak/summary.csv", "mended\n")
     signed_commit(sandbox, trusted, "Mend")
-    assert check_change(sandbox.workspace).problems == ()
+    assert sandbox.check().problems == ()
 
     listed(sandbox, own)
     sandbox.write("results/peak/summary.csv", "forged\n")
     signed_commit(sandbox, own, "Mend it my way")
 
-    (problem,) = check_change(sandbox.workspace).problems
+    (problem,) = sandbox.check().problems
     assert problem.code == "history-unsigned"
     assert "no listed key signed it" in problem.message
 
@@ -127,7 +125,7 @@ def test_one_unsigned_commit_among_signed_ones_is_enough(sandbox: Sandbox, tmp_p
     sandbox.write("results/a", "2\n")
     signed_commit(sandbox, trusted, "Signed")
 
-    assert codes(check_change(sandbox.workspace)) == {"history-unsigned"}
+    assert codes(sandbox.check()) == {"history-unsigned"}
 
 
 def test_a_merge_that_takes_back_what_stands_is_a_change_of_history(sandbox: Sandbox) -> None:
@@ -142,7 +140,7 @@ def test_a_merge_that_takes_back_what_stands_is_a_change_of_history(sandbox: San
     sandbox.git("switch", "-q", "ask")
     sandbox.git("merge", "-q", "--strategy=ours", "-m", "Merge", "main")
 
-    assert codes(check_change(sandbox.workspace)) == {"history-unsigned"}
+    assert codes(sandbox.check()) == {"history-unsigned"}
 
 
 def test_a_branch_behind_the_base_is_told_to_catch_up_and_blamed_for_nothing_else(sandbox: Sandbox) -> None:
@@ -153,7 +151,7 @@ def test_a_branch_behind_the_base_is_told_to_catch_up_and_blamed_for_nothing_els
     name = sandbox.merged()
     sandbox.git("switch", "-q", "ask")
 
-    (problem,) = check_change(sandbox.workspace, base="main").problems
+    (problem,) = sandbox.check(base="main").problems
 
     assert (problem.file, problem.code) == (f"overlays/active/{name}", "batch-vanished")
     tip = sandbox.git("rev-parse", "main")[:12]
@@ -162,7 +160,7 @@ def test_a_branch_behind_the_base_is_told_to_catch_up_and_blamed_for_nothing_els
         == f"the base commit is newer: merge it into this branch, `git merge {tip}`, then check again"
     )
     sandbox.git("merge", "-q", tip)
-    assert check_change(sandbox.workspace, base="main").problems == ()
+    assert sandbox.check(base="main").problems == ()
 
 
 @pytest.mark.sampled(1)
@@ -171,9 +169,8 @@ def test_what_an_archived_batch_builds_on_is_frozen_too(sandbox: Sandbox, path: 
     digest = "sha256:" + "b" * 64
     sandbox.write("sweepledger.yaml", f"datasets: {{digits: {{claim: digits, digest: '{digest}'}}}}\n")
     sandbox.commit("Data")
-    spec = sandbox.spec(xs=", ".join(map(str, range(30))))
-    spec.write_text(spec.read_text().replace("  code:", "  data: digits\n  code:"))
-    (made,) = generate(sandbox.workspace)
+    replace_in(sandbox.spec(xs=", ".join(map(str, range(30)))), "  code:", "  data: digits\n  code:")
+    (made,) = sandbox.generate()
     assert made.batch
     sandbox.commit("Ask")
     move(sandbox, made.batch.name)
@@ -182,7 +179,7 @@ def test_what_an_archived_batch_builds_on_is_frozen_too(sandbox: Sandbox, path: 
     target = sandbox.root / path
     target.write_text((target.read_text() if target.exists() else "") + "# more\n")
 
-    report = check_change(sandbox.workspace)
+    report = sandbox.check()
 
     assert [(problem.code, problem.file) for problem in report.problems] == [("base-changed", path)]
 
@@ -191,7 +188,7 @@ def test_a_new_version_beside_a_frozen_one_is_welcome(sandbox: Sandbox) -> None:
     sandbox.merged()
     shutil.copytree(sandbox.root / "base/trial/v1", sandbox.root / "base/trial/v2")
 
-    assert check_change(sandbox.workspace).problems == ()
+    assert sandbox.check().problems == ()
 
 
 def test_what_is_generated_on_merge_is_pending_and_no_failure(sandbox: Sandbox) -> None:
@@ -199,7 +196,7 @@ def test_what_is_generated_on_merge_is_pending_and_no_failure(sandbox: Sandbox) 
     sandbox.commit("On merge")
     sandbox.spec()
 
-    (problem,) = check_change(sandbox.workspace).problems
+    (problem,) = sandbox.check().problems
 
     assert (problem.code, problem.severity, problem.file) == ("pending", Severity.WARNING, "sweeps/peak.yaml")
 
@@ -209,17 +206,17 @@ def test_of_two_branches_that_ask_for_the_same_trial_the_second_is_refused(sandb
     for branch, xs in (("one", "1, 2"), ("two", "1, 3, 2")):
         sandbox.git("switch", "-q", "-c", branch, "main")
         sandbox.spec(xs=xs)
-        generate(sandbox.workspace)
+        sandbox.generate()
         sandbox.commit(f"Ask for {xs}")
-        assert check_change(sandbox.workspace).problems == ()
+        assert sandbox.check().problems == ()
     sandbox.git("switch", "-q", "main")
     sandbox.git("merge", "-q", "--no-ff", "-m", "Merge one", "one")
     sandbox.push()
-    assert check_change(sandbox.workspace).problems == ()
+    assert sandbox.check().problems == ()
 
     sandbox.git("merge", "-q", "--no-ff", "--strategy-option=theirs", "-m", "Queue two", "two")
 
-    report = check_change(sandbox.workspace, base="main^")
+    report = sandbox.check(base="main^")
     assert {"trial-repeated", "drift"} <= codes(report)
     (problem,) = [problem for problem in report.problems if problem.code == "trial-repeated"]
     assert "is in peak-b2-" in problem.message
@@ -230,13 +227,13 @@ def test_the_same_delta_made_twice_is_one_batch_and_merges(sandbox: Sandbox) -> 
     for branch in ("one", "two"):
         sandbox.git("switch", "-q", "-c", branch, "main")
         sandbox.spec(xs="1, 2")
-        generate(sandbox.workspace)
+        sandbox.generate()
         sandbox.commit("Ask")
     sandbox.git("switch", "-q", "main")
     sandbox.git("merge", "-q", "--no-ff", "-m", "Merge one", "one")
     sandbox.git("merge", "-q", "--no-ff", "-m", "Merge two", "two")
 
-    assert check_change(sandbox.workspace).problems == ()
+    assert sandbox.check().problems == ()
 
 
 def test_two_active_batches_render_no_object_of_the_same_name(sandbox: Sandbox) -> None:
@@ -245,7 +242,7 @@ def test_two_active_batches_render_no_object_of_the_same_name(sandbox: Sandbox) 
     shutil.copytree(sandbox.root / "overlays/active" / name, other)
     sandbox.spec("peek")
 
-    report = check_change(sandbox.workspace, everything=True)
+    report = sandbox.check(everything=True)
 
     messages = [problem.message for problem in report.problems if problem.code == "object-twice"]
     assert messages
@@ -265,17 +262,15 @@ def test_flux_has_one_file_for_each_active_batch(sandbox: Sandbox) -> None:
     sandbox.write("sweepledger.yaml", followed_by("flux"))
     sandbox.commit("Flux")
     name = sandbox.merged()
-    assert check_change(sandbox.workspace).problems == ()
+    assert sandbox.check().problems == ()
     path = sandbox.root / f"clusters/flux/active/{name}.yaml"
     text = path.read_text()
 
     path.write_text(text.replace("prune: true", "prune: false"))
     sandbox.write("clusters/flux/active/other.yaml", text)
-    (foreign, forged) = check_change(sandbox.workspace).problems
+    (foreign, forged) = sandbox.check().problems
     path.unlink()
-    (_, missing) = sorted(
-        check_change(sandbox.workspace).problems, key=lambda problem: "missing" in problem.message
-    )
+    (_, missing) = sorted(sandbox.check().problems, key=lambda problem: "missing" in problem.message)
 
     assert {forged.code, foreign.code, missing.code} == {"drift"}
     assert forged.message == "is not what the generator writes"
@@ -286,13 +281,13 @@ def test_flux_has_one_file_for_each_active_batch(sandbox: Sandbox) -> None:
 def test_a_spec_that_stands_as_it_was_generated_is_not_read_again(sandbox: Sandbox) -> None:
     sandbox.merged()
     spec = sandbox.root / "sweeps/peak.yaml"
-    assert check_change(sandbox.workspace).specs == 1
+    assert sandbox.check().specs == 1
 
-    spec.write_text(spec.read_text().replace("values: [1, 2, 3]", "values: [1, 2, 3, 4]"))
-    assert codes(check_change(sandbox.workspace)) == {"drift"}
+    replace_in(spec, "values: [1, 2, 3]", "values: [1, 2, 3, 4]")
+    assert codes(sandbox.check()) == {"drift"}
 
     sandbox.publish("No batch with it")
-    assert codes(check_change(sandbox.workspace)) == {"drift"}
+    assert codes(sandbox.check()) == {"drift"}
 
 
 def test_other_settings_have_every_spec_read_again(sandbox: Sandbox) -> None:
@@ -300,4 +295,4 @@ def test_other_settings_have_every_spec_read_again(sandbox: Sandbox) -> None:
     sandbox.write("sweepledger.yaml", "limits: {max_trials: 2}\n")
 
     with pytest.raises(SpecError):
-        check_change(sandbox.workspace)
+        sandbox.check()

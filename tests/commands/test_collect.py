@@ -15,20 +15,18 @@ from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import RepositoryError
 from sweepledger.formats import record_json, records_jsonl
 from sweepledger.problems import Severity
-from sweepledger.repo import batches, volume
+from sweepledger.repo import volume
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.results import bounds
 from sweepledger.results.bounds import MOST_TRIAL_BYTES
 from sweepledger.structs.record import LeftOutAttempts, Record
-from sweepledger.verbs.cancel import cancel_batches as cancel
-from sweepledger.verbs.check import check_change
 from tests.builders import a_record
 from tests.repo.test_signatures import key, line
 from tests.repository import SPEC, Sandbox, followed_by
 
 
 def stored(sandbox: Sandbox) -> StoredBatch:
-    (batch,) = batches.in_work_tree(sandbox.root)
+    (batch,) = sandbox.batches()
     return batch
 
 
@@ -63,11 +61,11 @@ def recorded(sandbox: Sandbox, commits: tuple[ResultsCommit, ...]) -> dict[str, 
 
 
 def test_a_batch_without_any_record_is_not_finished(merged: Sandbox, results: Path) -> None:
-    assert commit_results(target(merged), results, ()) == ()
+    assert merged.collect(results) == ()
 
     leave(results, stored(merged), 0)
 
-    assert commit_results(target(merged), results, ()) == ()
+    assert merged.collect(results) == ()
 
 
 @pytest.mark.parametrize("pack", ["", "  pack: {trials: 2}\n"], ids=["a pod each", "packed"])
@@ -79,11 +77,11 @@ def test_no_early_read(sandbox: Sandbox, results: Path, monkeypatch: pytest.Monk
         leave(results, batch, index)
     with monkeypatch.context() as unreadable:
         unreadable.setattr(volume, "_read_file", lambda *_: pytest.fail("a record was read"))
-        assert commit_results(target(sandbox), results, (), running={batch.name}) == ()
+        assert sandbox.collect(results, running={batch.name}) == ()
 
     leave(results, batch, 2)
 
-    commits = commit_results(target(sandbox), results, (), running={batch.name})
+    commits = sandbox.collect(results, running={batch.name})
     assert recorded(sandbox, commits) == {"0": "ok", "1": "ok", "2": "ok"}
 
 
@@ -92,7 +90,7 @@ def test_a_job_that_ended_leaves_rows_for_trials_that_left_nothing(merged: Sandb
     leave(results, batch, 0)
     leave(results, batch, 2, status="failed", reason="exit-7", metrics={})
 
-    commits = commit_results(target(merged), results, {batch.name})
+    commits = merged.collect(results, {batch.name})
 
     assert recorded(merged, commits) == {"0": "ok", "1": "missing", "2": "failed"}
 
@@ -103,7 +101,7 @@ def test_what_cannot_be_believed_is_counted_and_never_used(merged: Sandbox, resu
     leave(results, batch, 1, row="0" * 64)
     leave(results, batch, 2, metrics={"score": float("nan")})
 
-    commits = commit_results(target(merged), results, {batch.name})
+    commits = merged.collect(results, {batch.name})
 
     assert recorded(merged, commits) == {"0": "corrupt", "1": "foreign", "2": "diverged"}
     assert sorted(commits[0].corrupt) == ["foreign", "truncated"]
@@ -117,7 +115,7 @@ def test_what_cannot_be_believed_has_a_record_of_the_collector(merged: Sandbox, 
     leave(results, batch, 1, uid="second")
     leave(results, batch, 2, row="0" * 64)
 
-    commits = commit_results(target(merged), results, {batch.name})
+    commits = merged.collect(results, {batch.name})
 
     assert recorded(merged, commits) == {"0": "corrupt", "1": "ok", "2": "foreign"}
     records = kept(merged, batch)
@@ -136,7 +134,7 @@ def test_a_record_that_a_trial_wrote_for_another_is_not_used(merged: Sandbox, re
     forged = leave(results, batch, 1, metrics={"score": 1000}, finished="2020-01-01T00:00:00Z")
     forged.rename(results / batch.name / "0/forged.json")
 
-    commits = commit_results(target(merged), results, {batch.name})
+    commits = merged.collect(results, {batch.name})
 
     assert recorded(merged, commits) == {"0": "ok", "1": "missing", "2": "ok"}
     assert commits[0].corrupt == ("foreign",)
@@ -152,7 +150,7 @@ def test_of_thousands_of_records_of_a_trial_few_come_to_git(merged: Sandbox, res
         uid = f"flood-{number:04}"
         (results / batch.name / f"0/{uid}.json").write_bytes(record.replace(b'"uid-0"', f'"{uid}"'.encode()))
 
-    commits = commit_results(target(merged), results, {batch.name})
+    commits = merged.collect(results, {batch.name})
 
     assert recorded(merged, commits) == {"0": "ok", "1": "ok", "2": "ok"}
     assert commits[0].corrupt.count("too-many") > 400
@@ -182,7 +180,7 @@ def test_the_attempt_that_decides_remains_and_then_the_newest(merged: Sandbox, r
     for index in (1, 2):
         leave(results, batch, index)
 
-    commits = commit_results(target(merged), results, {batch.name})
+    commits = merged.collect(results, {batch.name})
 
     assert recorded(merged, commits) == {"0": "ok", "1": "ok", "2": "ok"}
     assert (commits[0].corrupt, commits[0].problems) == ((), ())
@@ -205,7 +203,7 @@ def test_unused_bytes_go_to_others(merged: Sandbox, results: Path, monkeypatch: 
     leave(results, batch, 1, curves=curves, details={"padding": "x" * 4_000})
     leave(results, batch, 2, curves=curves, details={"padding": "x" * 8_000})
 
-    commits = commit_results(target(merged), results, {batch.name})
+    commits = merged.collect(results, {batch.name})
 
     assert recorded(merged, commits) == {"0": "ok", "1": "ok", "2": "ok"}
     left_out = [record.details.get("left_out") for record in kept(merged, batch)]
@@ -223,7 +221,7 @@ def test_numbers_of_any_size_are_recorded(numbers: tuple[float, ...], merged: Sa
         curves = {"score": [[1, number], [2, -number]]}
         leave(results, batch, index, metrics={"score": number, "other": -number}, curves=curves)
 
-    statuses = recorded(merged, commit_results(target(merged), results, {batch.name}))
+    statuses = recorded(merged, merged.collect(results, {batch.name}))
 
     assert statuses == {
         str(index): "ok" if abs(number) <= 1e150 else "diverged" for index, number in enumerate(numbers)
@@ -233,10 +231,10 @@ def test_numbers_of_any_size_are_recorded(numbers: tuple[float, ...], merged: Sa
 def test_collecting_again_makes_no_commit(merged: Sandbox, results: Path) -> None:
     batch = stored(merged)
     leave(results, batch, 0)
-    commit_results(target(merged), results, {batch.name})
+    merged.collect(results, {batch.name})
     head = merged.git("ls-remote", "origin", "main")
 
-    assert commit_results(target(merged), results, {batch.name}) == ()
+    assert merged.collect(results, {batch.name}) == ()
 
     assert merged.git("ls-remote", "origin", "main") == head
 
@@ -246,7 +244,7 @@ def test_without_push_it_commits_here_and_leaves_other_edits_alone(merged: Sandb
     leave(results, batch, 0)
     merged.write("code/train.py", "dirty")
 
-    commit_results(target(merged, push=False), results, {batch.name})
+    merged.collect(results, {batch.name}, push=False)
 
     assert (merged.root / "results/peak/summary.csv").is_file()
     assert (merged.root / "overlays/archive" / batch.name).is_dir()
@@ -261,7 +259,7 @@ def test_an_edit_in_the_way_is_kept_and_told(merged: Sandbox, results: Path) -> 
     own = merged.write("results/peak/summary.csv", "my own notes")
 
     with pytest.raises(RepositoryError, match=r"results/peak/summary.csv"):
-        commit_results(target(merged, push=False), results, {batch.name})
+        merged.collect(results, {batch.name}, push=False)
 
     assert own.read_text() == "my own notes"
 
@@ -269,15 +267,15 @@ def test_an_edit_in_the_way_is_kept_and_told(merged: Sandbox, results: Path) -> 
 def test_an_archived_batch_without_records_stops_no_other(sandbox: Sandbox, results: Path) -> None:
     first = sandbox.merged()
     second = sandbox.merged(xs="1, 2, 3, 4")
-    cancel(sandbox.workspace, "peak", batch=first)
+    sandbox.cancel(batch=first)
     sandbox.push()
 
-    commit_results(target(sandbox), results, {second}, alive={first, second})
+    sandbox.collect(results, {second}, alive={first, second})
 
     sandbox.pull()
     assert not (sandbox.root / f"results/peak/records/{first}.jsonl").exists()
     assert len((sandbox.root / "results/peak/summary.csv").read_text().splitlines()) == 2
-    (commit,) = commit_results(target(sandbox), results, (), alive=())
+    (commit,) = sandbox.collect(results, alive=())
     assert commit.batches == (first,)
     sandbox.pull()
     assert len((sandbox.root / "results/peak/summary.csv").read_text().splitlines()) == 5
@@ -287,17 +285,17 @@ def test_a_batch_cancelled_while_it_is_recorded_is_recorded_once(sandbox: Sandbo
     name = sandbox.merged()
     for index in range(2):
         leave(results, stored(sandbox), index)
-    cancel(sandbox.workspace, "peak")
+    sandbox.cancel()
     sandbox.push()
 
-    (commit,) = commit_results(target(sandbox), results, {name}, alive=())
+    (commit,) = sandbox.collect(results, {name}, alive=())
 
     assert recorded(sandbox, (commit,)) == {"0": "ok", "1": "ok", "2": "cancelled"}
-    assert commit_results(target(sandbox), results, {name}, alive=()) == ()
+    assert sandbox.collect(results, {name}, alive=()) == ()
 
 
 def reviewed(sandbox: Sandbox) -> Target:
-    return Target(sandbox.workspace.repository, "origin", "main", is_reviewed=True)
+    return sandbox.target(is_reviewed=True)
 
 
 def heads(sandbox: Sandbox) -> list[str]:
@@ -380,7 +378,7 @@ def test_only_results_and_moves_are_touched(sandbox: Sandbox, results: Path, *, 
     name = sandbox.merged()
     assert (sandbox.root / f"clusters/flux/active/{name}.yaml").exists()
 
-    (commit,) = commit_results(replace(target(sandbox), is_reviewed=is_reviewed), results, {name})
+    (commit,) = commit_results(replace(sandbox.target(), is_reviewed=is_reviewed), results, {name})
 
     sandbox.git("fetch", "-q", "origin", *(line.split("\t")[1] for line in heads(sandbox)))
     listed = sandbox.git(
@@ -405,7 +403,7 @@ def test_a_branch_is_signed(sandbox: Sandbox, results: Path, tmp_path: Path, nee
         commit_results(reviewed(sandbox), results, {batch})
         sandbox.git("fetch", "-q", "origin", proposal(sandbox))
         sandbox.git("checkout", "-q", "--detach", "FETCH_HEAD")
-        return {problem.code for problem in check_change(sandbox.workspace, base="origin/main").problems}
+        return {problem.code for problem in sandbox.check(base="origin/main").problems}
 
     assert codes() == {"history-unsigned"}
     sandbox.git("checkout", "-q", "main")
@@ -429,7 +427,7 @@ def test_what_the_spec_no_longer_asks_for_never_wins(merged: Sandbox, results: P
     merged.spec(xs="1, 2, 7")
     merged.publish("Ask for another value")
 
-    (commit,) = commit_results(target(merged), results, {batch.name})
+    (commit,) = merged.collect(results, {batch.name})
 
     assert column(merged, "in_spec") == ["true", "true", "false"]
     assert commit.summary.best == 0.5
@@ -447,7 +445,7 @@ def test_an_unreadable_spec_refuses_nobody(merged: Sandbox, results: Path, text:
         merged.write("sweeps/peak.yaml", text)
     merged.publish("Break the spec")
 
-    (commit,) = commit_results(target(merged), results, {batch.name})
+    (commit,) = merged.collect(results, {batch.name})
 
     assert column(merged, "in_spec") == ["", "", ""]
     assert commit.summary.best == 1.0
@@ -457,7 +455,7 @@ def test_an_unreadable_spec_refuses_nobody(merged: Sandbox, results: Path, text:
 def test_the_inputs_of_a_summary_are_digested_as_sha256sum_does(merged: Sandbox, results: Path) -> None:
     batch = stored(merged)
     leave(results, batch, 0)
-    (commit,) = commit_results(target(merged), results, {batch.name})
+    (commit,) = merged.collect(results, {batch.name})
     merged.pull()
     inputs = sorted(
         [

@@ -13,17 +13,15 @@ from sweepledger.bucket.objects import Bucket
 from sweepledger.bucket.results import BucketResults
 from sweepledger.bucket.transfer import Uploader
 from sweepledger.commands.collection.collector import Collection, collect_from_cluster, watch_cluster
-from sweepledger.commands.repository.workspace import Target
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.formats import pack_message
-from sweepledger.repo import batches
 from sweepledger.structs.settings import ResultsStore
 from tests.bucket import servers
 from tests.bucket.servers import NoServerError
 from tests.commands.clusters import ENDED_AT, MOMENT, Cluster
 from tests.commands.test_collect import column, leave, recorded, stored
 from tests.commands.test_collect_pods import FINALIZERS, held
-from tests.repository import IMAGE, SPEC, Sandbox
+from tests.repository import IMAGE, SPEC, Sandbox, append_to
 
 SEALS = b"0123456789abcdef" * 4
 
@@ -49,7 +47,7 @@ def in_a_bucket(sandbox: Sandbox) -> None:
     repository, _, digest = IMAGE.partition("@")
     images = f"images: {{collector: {repository}@{digest}}}\n"
     egress = "egress: {bucket: {cidrs: [203.0.113.0/24], ports: [443]}}\n"
-    settings.write_text(f"{settings.read_text()}{chosen}{images}{egress}")
+    append_to(settings, f"{chosen}{images}{egress}")
     sandbox.commit("Keep results in a bucket")
 
 
@@ -115,7 +113,7 @@ def trials(cluster: Cluster, sandbox: Sandbox, batch: str, bucket: Bucket, tmp_p
 
 def look(trials: Trials, key: bytes | None = None) -> Collection:
     """Collect a second after the end of every Job and pod."""
-    target = Target(trials.sandbox.workspace.repository, "origin", "main")
+    target = trials.sandbox.target()
     results, cluster = BucketResults(trials.bucket, key), trials.cluster
     return collect_from_cluster(target, results, Kubectl(), cluster.namespace, clock=lambda: ENDED_AT + 1)
 
@@ -137,7 +135,7 @@ def test_the_push_releases_pods(trials: Trials, sandbox: Sandbox, cluster: Clust
 
 def test_a_watch_reads_later_records(trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str) -> None:
     """The first collection lists the bucket for a batch whose Job goes on; the second must list it again."""
-    target, now = Target(sandbox.workspace.repository, "origin", "main"), ENDED_AT + 1
+    target, now = sandbox.target(), ENDED_AT + 1
     trials.attempt(0)
 
     def sleep(seconds: float) -> None:
@@ -231,7 +229,7 @@ def test_a_batch_is_not_recorded_while_the_settings_have_lost_its_bucket(
     for index in range(3):
         trials.attempt(index)
     cluster.end(batch, "Complete", completedIndexes="0-2")
-    target = Target(sandbox.workspace.repository, "origin", "main")
+    target = sandbox.target()
 
     collection = collect_from_cluster(
         target, tmp_path / "volume", Kubectl(), cluster.namespace, clock=lambda: ENDED_AT + 1
@@ -251,7 +249,7 @@ def in_pods(sandbox: Sandbox, cluster: Cluster, tmp_path: Path) -> str:
     name = sandbox.merged("plain", xs="1")
     settings.write_text(before)
     sandbox.publish("Keep results in a bucket again")
-    (batch,) = [each for each in batches.in_work_tree(sandbox.root) if each.name == name]
+    (batch,) = [each for each in sandbox.batches() if each.name == name]
     cluster.job(name, trials=1)
     uid = cluster.attempt(name, 0, "plain", finalizers=FINALIZERS)
     cluster.ended("plain", 0, leave(tmp_path / "plain", batch, 0, uid=uid).read_text())
@@ -273,7 +271,7 @@ def test_while_the_bucket_does_not_answer_batches_without_one_are_recorded(
         trials.attempt(index)
     cluster.end(batch, "Complete", completedIndexes="0-2")
     other = in_pods(sandbox, cluster, tmp_path)
-    target = Target(sandbox.workspace.repository, "origin", "main")
+    target = sandbox.target()
 
     collection = collect_from_cluster(
         target, BucketResults(silent(), key), Kubectl(), cluster.namespace, clock=lambda: ENDED_AT + 1

@@ -10,10 +10,9 @@ from sweepledger.commands.collection.results_commit import ResultsCommit
 from sweepledger.engine.cluster import pods
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.structs.settings import ResultsStore
-from sweepledger.verbs.cancel import cancel_batches as cancel
 from tests.commands.clusters import ENDED_AT, Cluster, Look
 from tests.commands.test_collect import column, leave, recorded, stored
-from tests.repository import Sandbox
+from tests.repository import Sandbox, append_to
 
 FINALIZERS = ["sweepledger.dev/record"]
 
@@ -27,8 +26,7 @@ def look(look_at_cluster: Look) -> Look:
 @pytest.fixture
 def batch(sandbox: Sandbox, cluster: Cluster) -> str:
     """A merged batch of three trials whose records are in pods."""
-    settings = sandbox.root / "sweepledger.yaml"
-    settings.write_text(f"{settings.read_text()}results: {{store: api}}\n")
+    append_to(sandbox.root / "sweepledger.yaml", "results: {store: api}\n")
     sandbox.commit("Keep records in pods")
     name = sandbox.merged()
     assert stored(sandbox).lock.store is ResultsStore.API
@@ -156,7 +154,7 @@ def test_cancelled_batch(sandbox: Sandbox, cluster: Cluster, batch: str, look: L
     attempt(cluster, sandbox, tmp_path, 0)
     cluster.attempt(batch, 1, "running", finalizers=FINALIZERS)
     cluster.stands("running", "Running")
-    cancel(sandbox.workspace, "peak")
+    sandbox.cancel()
     sandbox.push()
     cluster.delete("jobs", batch)
     assert look().collected == (), "a pod has not ended"

@@ -10,7 +10,6 @@ import pytest
 from sweepledger.commands.collection.cluster_evidence import FRESH_SECONDS
 from sweepledger.commands.collection.collector import Collection
 from sweepledger.commands.repository.workspace import Workspace
-from tests.command_line import run_sweep
 from tests.commands.clusters import Cluster, Look
 from tests.commands.test_collect import leave, recorded, stored
 from tests.repository import Sandbox
@@ -106,8 +105,8 @@ def test_the_way_out(controller: str, way: str, sandbox: Sandbox, cluster: Clust
     )
     words = ("cluster", "collect", "--push", "--cluster", f"--results={results}")
 
-    completed = run_sweep(*words, cwd=sandbox.root)
-    data = run_sweep(*words, "--format=json", cwd=sandbox.root)
+    completed = sandbox.sweep(*words)
+    data = sandbox.sweep(*words, "--format=json")
 
     assert (completed.returncode, data.returncode) == (0, 0), completed.stderr + data.stderr
     assert f"{batch}: stalled: the cluster has 0 of its 1 Job(s)" in completed.stdout

@@ -1,18 +1,12 @@
 """Two sweeps side by side: joined on what both tried, ranked only where numbers mean the same."""
 
-import json
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.reports.comparison import Spent, compare_sweeps
-from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import RepositoryError, UsageError
-from sweepledger.repo import batches
-from sweepledger.verbs.generate import generate_batches as generate
-from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox
 
@@ -25,17 +19,15 @@ def recorded(
     """Ask for a sweep, let every new trial end with the score of its x, and record it; give the commit."""
     path = sandbox.spec(name, ", ".join(map(str, scores)))
     path.write_text(path.read_text().replace(old, new) if old else path.read_text())
-    (made,) = [
-        generated_batch for generated_batch in generate(sandbox.workspace, [name]) if generated_batch.batch
-    ]
+    (made,) = [generated_batch for generated_batch in sandbox.generate(name) if generated_batch.batch]
     assert made.batch is not None
     sandbox.commit(f"Ask for {name}")
-    (batch,) = [item for item in batches.in_work_tree(sandbox.root) if item.name == made.batch.name]
+    (batch,) = [item for item in sandbox.batches() if item.name == made.batch.name]
     for index, row in enumerate(batch.rows):
         x = row.values["x"]
         assert isinstance(x, int)
         leave(volume, batch, index, metrics={batch.lock.metric.name: scores[x]})
-    assert commit_results(Target(sandbox.workspace.repository), volume, {batch.name})
+    assert sandbox.collect(volume, {batch.name}, push=False)
     sandbox.push()
     return sandbox.head()
 
@@ -60,12 +52,12 @@ def test_one_sweep_at_two_commits(sandbox: Sandbox, tmp_path: Path) -> None:
     before = recorded(sandbox, tmp_path / "v", "one", {1: 0.5, 2: 0.6})
     sandbox.write("code/train.py", "# better\n")
     sandbox.commit("Better code")
-    assert generate(sandbox.workspace, ["one"], update=True)
+    assert sandbox.generate("one", update=True)
     sandbox.commit("Ask again")
-    batch = batches.in_work_tree(sandbox.root)[-1]
+    batch = sandbox.batches()[-1]
     for index in range(2):
         leave(tmp_path / "v", batch, index, metrics={"score": 0.75})
-    assert commit_results(Target(sandbox.workspace.repository), tmp_path / "v", {batch.name})
+    assert sandbox.collect(tmp_path / "v", {batch.name}, push=False)
 
     comparison = compare_sweeps(sandbox.workspace, f"one@{before}", "one")
 
@@ -121,7 +113,7 @@ def test_what_each_side_reached_is_compared_with_intervals(sandbox: Sandbox, tmp
 def test_two_batches_of_a_sweep_are_two_versions(sandbox: Sandbox, tmp_path: Path) -> None:
     recorded(sandbox, tmp_path / "v", "one", {1: 0.5, 2: 0.75})
     recorded(sandbox, tmp_path / "v", "one", {1: 0.5, 2: 0.75, 3: 0.25})
-    second = batches.in_work_tree(sandbox.root)[-1].name
+    second = sandbox.batches()[-1].name
 
     comparison = compare_sweeps(sandbox.workspace, "one@b1", f"one@{second}")
 
@@ -139,14 +131,14 @@ def test_other_data_is_another_question(sandbox: Sandbox, tmp_path: Path) -> Non
     for name, data in (("one", "a"), ("two", "b")):
         text = sandbox.spec(name, "1, 2").read_text().replace("run:\n", f"run:\n  data: {data}\n")
         sandbox.write(f"sweeps/{name}.yaml", text)
-    assert generate(sandbox.workspace)
+    assert sandbox.generate()
     sandbox.commit("Ask")
-    for batch in batches.in_work_tree(sandbox.root):
+    for batch in sandbox.batches():
         held = batch.lock.program.data
         for index in range(2):
             leave(tmp_path / "v", batch, index, data=held.digest if held else None)
-    stored = {batch.name for batch in batches.in_work_tree(sandbox.root)}
-    assert commit_results(Target(sandbox.workspace.repository), tmp_path / "v", stored)
+    stored = {batch.name for batch in sandbox.batches()}
+    assert sandbox.collect(tmp_path / "v", stored, push=False)
 
     comparison = compare_sweeps(sandbox.workspace, "one", "two")
 
@@ -159,8 +151,8 @@ def test_the_command_answers_in_both_forms(sandbox: Sandbox, tmp_path: Path) -> 
     recorded(sandbox, tmp_path / "v", "one", {1: 0.5, 2: 0.6})
     recorded(sandbox, tmp_path / "v", "two", {1: 0.75, 3: 0.5})
 
-    text = run_sweep("compare", "one", "two", cwd=sandbox.root)
-    data = json.loads(run_sweep("compare", "one", "two", "--format=json", cwd=sandbox.root).stdout)["data"]
+    text = sandbox.sweep("compare", "one", "two")
+    data = sandbox.data("compare", "one", "two")
 
     assert "+0.25" in text.stdout
     assert "better in" in text.stdout

@@ -2,9 +2,7 @@
 
 import pytest
 
-from sweepledger.repo import batches
-from tests.command_line import run_sweep
-from tests.repository import IMAGE, Sandbox
+from tests.repository import IMAGE, Sandbox, append_to
 
 REPOSITORY, _, DIGEST = IMAGE.partition("@")
 BUCKET = (
@@ -28,7 +26,7 @@ print("trained " + _os.environ["SWEEP_TRIAL_ID"])
 
 def sweep(sandbox: Sandbox, *arguments: str, code: int = 0) -> str:
     """Run a command without any credential and without a cluster; give what it printed."""
-    done = run_sweep(*arguments, cwd=sandbox.root, KUBECONFIG="/nowhere")
+    done = sandbox.sweep(*arguments, KUBECONFIG="/nowhere")
     assert done.returncode == code, f"{arguments}\n{done.stdout}{done.stderr}"
     return done.stdout + done.stderr
 
@@ -39,8 +37,7 @@ def laptop(request: pytest.FixtureRequest, sandbox: Sandbox, needs_kustomize: No
     sandbox.write("sweepledger.yaml", f"version: 1\n{STORES[request.param]}")
     sandbox.git("config", "user.name", "Ada")
     sandbox.git("config", "user.email", "ada@example.org")
-    path = sandbox.root / "code/train.py"
-    path.write_text(path.read_text() + KEEPS)
+    append_to(sandbox.root / "code/train.py", KEEPS)
     sandbox.spec()
     sandbox.publish("Keep a file")
     return sandbox
@@ -57,7 +54,7 @@ def test_trials_of_one_machine_are_recorded_and_reproduced(engine: str, laptop: 
         laptop.publish("Request trials")
         sweep(laptop, "cluster", "local", "--once")
         laptop.pull()
-    (batch,) = batches.in_work_tree(laptop.root)
+    (batch,) = laptop.batches()
     assert not batch.is_active, "its results are recorded"
     trial = batch.rows[1].trial
 

@@ -4,8 +4,6 @@ import pytest
 
 from sweepledger.errors import SpecError, UsageError
 from sweepledger.verbs import generate
-from sweepledger.verbs.check import check_change
-from tests.command_line import run_sweep
 from tests.repository import IMAGE, Sandbox
 
 SETTINGS = "version: 1\ngenerate: on-merge\n"
@@ -96,8 +94,8 @@ def test_the_command_commits_the_others_and_fails(merging: Sandbox) -> None:
     merging.write("sweeps/bad.yaml", "name: bad\n")
     merging.publish("Ask")
 
-    done = run_sweep("generate", "--push", cwd=merging.root)
-    again = run_sweep("generate", "--push", cwd=merging.root)
+    done = merging.sweep("generate", "--push")
+    again = merging.sweep("generate", "--push")
 
     assert done.returncode == again.returncode == 1
     assert "committed as" in done.stdout
@@ -116,7 +114,7 @@ def test_the_overlay_of_a_merge_is_judged_before(merging: Sandbox, needs_kustomi
     merging.spec("second", xs=", ".join(map(str, range(30))))
     merging.commit("Ask")
 
-    problems = check_change(merging.workspace).problems
+    problems = merging.check().problems
 
     assert {"pending"} < {problem.code for problem in problems}
     assert {problem.file for problem in problems if problem.code != "overlay-layout"} == {

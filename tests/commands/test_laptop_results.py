@@ -14,13 +14,11 @@ from sweepledger.commands.run import RunOptions, SweepRun
 from sweepledger.commands.verification.batch_audit import rebuild_results
 from sweepledger.repo.state import create_state
 from sweepledger.results.paths import LAPTOP_WARNING
-from sweepledger.verbs.check import check_change
 from sweepledger.verbs.log import sweep_log
 from sweepledger.verbs.show import trial_details
 from sweepledger.verbs.site import build_site
-from sweepledger.verbs.verify import VerificationState, verify_results
-from tests.command_line import run_sweep
-from tests.repository import Sandbox
+from sweepledger.verbs.verify import VerificationState
+from tests.repository import Sandbox, append_to, replace_in
 
 RunSweep = Callable[..., subprocess.CompletedProcess[str]]
 SETTINGS = "version: 1\nresults: {{from_pull_request: {mode}}}\n"
@@ -59,7 +57,7 @@ def laptop(proposal: Sandbox, tmp_path: Path) -> Sandbox:
 
 
 def codes(sandbox: Sandbox) -> set[str]:
-    return {problem.code for problem in check_change(sandbox.workspace, base="origin/main").problems}
+    return {problem.code for problem in sandbox.check(base="origin/main").problems}
 
 
 def set_policy(sandbox: Sandbox, mode: str) -> None:
@@ -109,9 +107,9 @@ def test_the_commands_print_the_label(laptop: Sandbox) -> None:
     label = f"{LAPTOP_WARNING}: {batch}"
 
     for command in (("status",), ("results", "peak"), ("results", "peak", "--columns", "trial")):
-        assert label in " ".join(run_sweep(*command, cwd=laptop.root).stdout.split()), command
+        assert label in " ".join(laptop.sweep(*command).stdout.split()), command
     best, *_ = results.rank_trials(laptop.workspace, "peak").rows
-    shown = run_sweep("show", best.trial, cwd=laptop.root).stdout
+    shown = laptop.sweep("show", best.trial).stdout
     assert f"made {LAPTOP_WARNING.removeprefix('made ')}" in " ".join(shown.split())
 
 
@@ -130,7 +128,7 @@ def test_the_site_labels_marked_batches_on_every_page(laptop: Sandbox, tmp_path:
 
 
 def test_a_marked_batch_is_never_verified_whoever_signs(laptop: Sandbox) -> None:
-    lone, peak = verify_results(laptop.workspace).sweeps
+    lone, peak = laptop.verify().sweeps
 
     assert lone.state is VerificationState.LAPTOP
     assert peak.state is VerificationState.UNSIGNED, "the first batch is neither signed nor marked"
@@ -140,7 +138,7 @@ def test_a_marked_batch_is_never_verified_whoever_signs(laptop: Sandbox) -> None
     edit_records(laptop, "lone-b1-*", '"score":', '"score":1')
     laptop.commit("Edit what a laptop recorded")
 
-    lone, _ = verify_results(laptop.workspace).sweeps
+    lone, _ = laptop.verify().sweeps
     assert [lone.state, len(lone.vouched.unsigned)] == [VerificationState.DIFFERS, 1]
 
 
@@ -154,13 +152,11 @@ def another_marked(laptop: Sandbox) -> None:
 
 
 def own_text(laptop: Sandbox) -> None:
-    path = laptop.root / "results/peak/README.md"
-    path.write_text(path.read_text() + "\nIt is the best of all.\n")
+    append_to(laptop.root / "results/peak/README.md", "\nIt is the best of all.\n")
 
 
 def other_number(laptop: Sandbox) -> None:
-    path = laptop.root / "results/peak/summary.csv"
-    path.write_text(path.read_text().replace("0.5", "0.9"))
+    replace_in(laptop.root / "results/peak/summary.csv", "0.5", "0.9")
 
 
 def image(laptop: Sandbox) -> None:

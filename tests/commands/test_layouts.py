@@ -9,11 +9,8 @@ from sweepledger.commands.reports.rerun import run_again
 from sweepledger.commands.run import SweepRun
 from sweepledger.errors import RepositoryError
 from sweepledger.repo import batches
-from sweepledger.verbs.check import check_change
-from sweepledger.verbs.generate import generate_batches as generate
-from sweepledger.verbs.retry import retry_trials
 from sweepledger.verbs.try_ import try_trial
-from tests.repository import TRAIN, Sandbox
+from tests.repository import TRAIN, Sandbox, replace_in
 
 SPEC = """name: fit
 method: grid
@@ -48,7 +45,7 @@ def script(sandbox: Sandbox) -> Sandbox:
 
 def ask_and_run(sandbox: Sandbox) -> tuple[str, ...]:
     """Generate, merge and run the sweep; return the statuses of its trials."""
-    generate(sandbox.workspace)
+    sandbox.generate()
     sandbox.commit("Ask")
     return run(sandbox)
 
@@ -68,28 +65,27 @@ def run(sandbox: Sandbox) -> tuple[str, ...]:
 def test_a_script_at_the_root_is_swept_checked_and_reproduced(script: Sandbox) -> None:
     ask(script, code="{path: ., exclude: ['*.md']}")
 
-    generate(script.workspace)
+    script.generate()
     script.commit("Ask")
-    assert check_change(script.workspace).problems == ()
+    assert script.check().problems == ()
     assert run(script) == ("ok", "ok")
-    trial = batches.in_work_tree(script.root)[0].trials[0].id
+    trial = script.batches()[0].trials[0].id
     assert run_again(script.workspace, trial).is_equal
 
 
 def test_a_batch_and_a_note_keep_the_trials_and_a_module_does_not(script: Sandbox) -> None:
     ask(script, code="{path: ., exclude: ['*.md']}")
-    generate(script.workspace)
+    script.generate()
     script.write("README.md", "Other words")
     script.publish("Ask")
 
-    assert generate(script.workspace)[0].batch is None
-    assert generate(script.workspace, ["fit"], update=True)[0].batch is None
+    assert script.generate()[0].batch is None
+    assert script.generate("fit", update=True)[0].batch is None
     script.write("helper.py", "# changed")
     script.commit("Helper")
-    generate(script.workspace, ["fit"], update=True)
+    script.generate("fit", update=True)
     first, second = (
-        {trial.id for trial in batch.trials}
-        for batch in batches.of_sweep(batches.in_work_tree(script.root), "fit")
+        {trial.id for trial in batch.trials} for batch in batches.of_sweep(script.batches(), "fit")
     )
     assert first.isdisjoint(second)
 
@@ -97,18 +93,18 @@ def test_a_batch_and_a_note_keep_the_trials_and_a_module_does_not(script: Sandbo
 def test_uncommitted_files_matter_only_if_they_are_selected(script: Sandbox) -> None:
     ask(script, code="{path: ., exclude: ['*.md']}")
     script.write("notes.md", "not code")
-    assert generate(script.workspace)[0].batch is not None
+    assert script.generate()[0].batch is not None
     script.write("forgotten.py", "code")
 
     with pytest.raises(RepositoryError, match=r"the repository has uncommitted changes \(forgotten.py\)"):
-        generate(script.workspace, ["fit"], update=True)
+        script.generate("fit", update=True)
 
 
 def test_a_selection_without_a_committed_file_locks_nothing(script: Sandbox) -> None:
     ask(script, code="{path: [source]}")
 
     with pytest.raises(RepositoryError, match="selects no file of the last commit"):
-        generate(script.workspace)
+        script.generate()
 
 
 def test_a_trial_of_the_work_tree_has_the_selected_files_only(script: Sandbox) -> None:
@@ -127,7 +123,7 @@ def test_code_of_a_merged_batch_is_found_again_after_the_store_was_pruned(script
     script.git("gc", "-q", "--prune=now")
     ask(script, code="{path: ., exclude: ['*.md']}", xs="1, 2, 3")
 
-    (generated,) = generate(script.workspace)
+    (generated,) = script.generate()
 
     assert generated.batch is not None
     assert generated.batch.lock.trials == 1
@@ -138,7 +134,7 @@ def test_code_of_a_merged_batch_is_found_again_after_the_store_was_pruned(script
     script.git("config", "user.email", "ada@example.org")
     assert SweepRun.prepare(script.workspace, ("fit",)).dry_run().generated[0].warnings == (warning,)
     script.commit("Extend")
-    assert check_change(script.workspace).problems == ()
+    assert script.check().problems == ()
 
 
 @pytest.mark.sampled(1)
@@ -153,7 +149,7 @@ def test_a_retry_after_a_fix_says_that_it_runs_the_old_code(sandbox: Sandbox, co
     sandbox.write("code/extra.py", "not committed")
     sandbox.git("push", "-q", "origin", "main")
 
-    retried = retry_trials(sandbox.workspace, "fit")
+    retried = sandbox.retry("fit")
 
     (warning,) = retried.generated.warnings
     assert warning.code == "code-changed"
@@ -166,22 +162,22 @@ def test_a_retry_after_a_fix_says_that_it_runs_the_old_code(sandbox: Sandbox, co
 
 def test_a_lock_with_a_selection_at_another_path_is_refused(script: Sandbox) -> None:
     ask(script, code="{path: .}")
-    generate(script.workspace)
+    script.generate()
     (lock,) = script.root.glob("overlays/active/*/batch.json")
-    lock.write_text(lock.read_text().replace('"path": "."', '"path": "code"'))
+    replace_in(lock, '"path": "."', '"path": "code"')
     script.commit("Ask")
 
-    assert {problem.code for problem in check_change(script.workspace).problems} >= {"batch-forged"}
+    assert {problem.code for problem in script.check().problems} >= {"batch-forged"}
 
 
 def test_code_that_is_selected_from_no_commit_is_refused(script: Sandbox) -> None:
     ask(script, code="{path: .}")
-    generate(script.workspace)
+    script.generate()
     script.write("helper.py", "# another version")
     script.git("add", "--all")
     script.git("commit", "-q", "-m", "Ask and change")
     script.git("commit", "-q", "--amend", "-m", "As one")
 
-    codes = {problem.code for problem in check_change(script.workspace).problems}
+    codes = {problem.code for problem in script.check().problems}
 
     assert codes & {"program-not-shown", "code-unreachable"}

@@ -15,7 +15,7 @@ from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.repo.state import create_state
 from sweepledger.verbs.logs import LONGEST_LINE, OutputLine, OutputStream
 from sweepledger.verbs.logs import follow_output as follow
-from tests.command_line import ROOT, run_sweep
+from tests.command_line import ROOT
 from tests.repository import Sandbox
 
 PROGRAM = """import os, sys, time
@@ -157,7 +157,7 @@ def test_characters_lines_and_bars_that_are_written_in_parts_come_whole() -> Non
     ],
 )
 def test_what_cannot_be_followed_is_refused(sandbox: Sandbox, options: tuple[str, ...], message: str) -> None:
-    done = run_sweep("logs", "peak", "--follow", *options, cwd=sandbox.root)
+    done = sandbox.sweep("logs", "peak", "--follow", *options)
 
     assert done.returncode == 2
     assert message in done.stdout + done.stderr

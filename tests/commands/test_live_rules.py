@@ -10,11 +10,8 @@ from sweepledger.commands.local import LiveRules, Options, local
 from sweepledger.commands.verification.batch_audit import stop_fault
 from sweepledger.formats import records_jsonl
 from sweepledger.formats.record_json import to_line
-from sweepledger.repo import batches
 from sweepledger.structs.record import EarlyStop, Record, Status
 from sweepledger.structs.values import bytes_digest
-from sweepledger.verbs.generate import generate_batches as generate
-from sweepledger.verbs.verify import verify_results
 from tests.builders import a_record
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox
@@ -48,7 +45,7 @@ def merged(sandbox: Sandbox) -> str:
     sandbox.write("sweeps/peak.yaml", SPEC)
     sandbox.write("code/train.py", PROGRAM)
     sandbox.commit("Ask for a sweep with early stopping")
-    (made,) = generate(sandbox.workspace)
+    (made,) = sandbox.generate()
     assert made.batch is not None
     sandbox.publish("Its batch")
     return made.batch.name
@@ -72,7 +69,7 @@ def test_trials_of_its_batch_stop_a_trial_by_a_repeatable_decision(sandbox: Sand
     assert last.thresholds is not None
     assert last.stopped.seen == bytes_digest(last.thresholds.encode())
     assert (last.stopped.step, last.stopped.threshold) == (2, 12.0)
-    (verification,) = verify_results(sandbox.workspace).sweeps
+    (verification,) = sandbox.verify().sweeps
     assert verification.differences == ()
 
 
@@ -115,7 +112,7 @@ def test_verify_repeats_the_decision_of_an_end(changes: dict[str, object], fault
 
 def test_rules_change_when_a_twentieth_more_trials_ended(sandbox: Sandbox, tmp_path: Path) -> None:
     merged(sandbox)
-    (batch,) = batches.in_work_tree(sandbox.root)
+    (batch,) = sandbox.batches()
     rules, commit = LiveRules(sandbox.workspace.repository, tmp_path), sandbox.head()
     path = rules.path(commit, batch)
     assert path is not None

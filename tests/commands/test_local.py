@@ -10,11 +10,8 @@ import pytest
 
 from sweepledger.commands.local import Options, ResultsPushed, local
 from sweepledger.errors import RepositoryError, SpecError
-from sweepledger.verbs.cluster.pause import pause_batches as pause
-from sweepledger.verbs.cluster.pause import resume_batches as resume
-from sweepledger.verbs.generate import generate_batches as generate
 from tests.command_line import run_program
-from tests.repository import Sandbox
+from tests.repository import Sandbox, append_to, replace_in
 from tests.tiers import parameters
 
 ROOT = Path(__file__).parents[2]
@@ -43,8 +40,7 @@ def ready(sandbox: Sandbox) -> Sandbox:
 
 
 def spied(sandbox: Sandbox) -> Sandbox:
-    path = sandbox.root / "code/train.py"
-    path.write_text(path.read_text().replace("import argparse", f"{SPY}{STRAY}\nimport argparse"))
+    replace_in(sandbox.root / "code/train.py", "import argparse", f"{SPY}{STRAY}\nimport argparse")
     sandbox.commit("Spy on the program")
     sandbox.push()
     return sandbox
@@ -173,9 +169,9 @@ def test_killed_at_any_phase_and_started_again_it_finishes_the_same(ready: Sandb
 
 @pytest.mark.full_suite("whole runs")
 def test_bad_hyperparameters_are_rows_not_gaps(sandbox: Sandbox) -> None:
-    path = sandbox.root / "code/train.py"
-    path.write_text(
-        path.read_text() + "\nimport sys\nif args.x == 1: sys.exit(42)\nif args.x == 2: sys.exit(7)\n"
+    append_to(
+        sandbox.root / "code/train.py",
+        "\nimport sys\nif args.x == 1: sys.exit(42)\nif args.x == 2: sys.exit(7)\n",
     )
     sandbox.commit("Fail sometimes")
     sandbox.push()
@@ -190,12 +186,11 @@ def test_bad_hyperparameters_are_rows_not_gaps(sandbox: Sandbox) -> None:
 @pytest.mark.full_suite("whole runs")
 def test_a_program_that_knows_nothing_of_us_works_the_same(sandbox: Sandbox) -> None:
     sandbox.write("code/train.py", (ROOT / "examples/ten_lines.py").read_text().replace("y_offset", "bias"))
-    path = sandbox.spec()
-    path.write_text(path.read_text().replace("goal: maximize", "goal: maximize, source: stdout"))
+    replace_in(sandbox.spec(), "goal: maximize", "goal: maximize, source: stdout")
     sandbox.commit("Print a line")
     sandbox.push()
 
-    generate(sandbox.workspace)
+    sandbox.generate()
     sandbox.commit("Ask")
     sandbox.push()
     play(sandbox)
@@ -217,10 +212,9 @@ def test_the_batch_runs_the_code_it_locked_not_what_came_after(sandbox: Sandbox)
 @pytest.mark.full_suite("whole runs")
 def test_a_batch_that_cannot_run_stops_no_other(sandbox: Sandbox) -> None:
     good = sandbox.merged("good")
-    path = sandbox.spec("huge")
-    path.write_text(path.read_text().replace("256Mi", "4000Gi"))
+    replace_in(sandbox.spec("huge"), "256Mi", "4000Gi")
 
-    generate(sandbox.workspace)
+    sandbox.generate()
     sandbox.commit("Ask for too much")
     sandbox.push()
     landed: list[ResultsPushed] = []
@@ -280,13 +274,13 @@ def test_the_state_of_a_job_is_json_that_a_person_can_read(finished: Sandbox) ->
 
 def test_a_paused_batch_runs_only_after_it_is_resumed(ready: Sandbox) -> None:
     ready.merged()
-    pause(ready.workspace, "peak")
+    ready.pause()
     ready.push()
 
     assert play(ready) == []
     assert not (ready.root.parent / "state/starts").exists()
 
-    resume(ready.workspace, "peak")
+    ready.resume()
     ready.push()
     (pushed,) = play(ready)
     assert len((ready.root.parent / "state/starts").read_text().split()) == 3

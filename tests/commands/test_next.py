@@ -9,32 +9,26 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.repository.workspace import Target, Workspace
+from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundBlocked, RoundDue, SearchEnded
 from sweepledger.commands.rounds.round_commit import PushedRound, push_idle_rounds
 from sweepledger.errors import IdleError, UsageError
 from sweepledger.problems import Severity
 from sweepledger.search.adaptive import Round
 from sweepledger.search.adaptive.rounds import next_round
-from sweepledger.verbs.cancel import cancel_batches as cancel
-from sweepledger.verbs.check import check_change
 from sweepledger.verbs.cluster.next_ import evidence_weights, push_next, write_next
-from sweepledger.verbs.generate import generate_batches as generate
-from sweepledger.verbs.retry import retry_trials
-from tests.command_line import run_sweep
 from tests.repo.test_signatures import key, line
-from tests.repository import Sandbox, followed_by
+from tests.repository import Sandbox, followed_by, replace_in
 from tests.searches import active, begun, followed, hill, leave, record
 
 
 def test_generate_makes_the_first_round_and_no_later_one(sandbox: Sandbox, results: Path) -> None:
     name = begun(sandbox)
-    (again,) = generate(sandbox.workspace)
+    (again,) = sandbox.generate()
     assert (again.batch, again.is_pending) == (None, False)
-    record(sandbox, results, Target(sandbox.workspace.repository, "origin", "main"))
+    record(sandbox, results, sandbox.target())
 
-    (later,) = generate(sandbox.workspace)
+    (later,) = sandbox.generate()
 
     assert name.startswith("hill-b1-")
     assert later.batch is None
@@ -106,7 +100,7 @@ def test_the_collector_adds_no_round_that_a_person_reviews(sandbox: Sandbox, res
 
 
 def errors(sandbox: Sandbox, base: str) -> list[str]:
-    report = check_change(sandbox.workspace, base=base)
+    report = sandbox.check(base=base)
     return [str(problem) for problem in report.problems if problem.severity is Severity.ERROR]
 
 
@@ -283,10 +277,10 @@ def test_results_are_recorded_where_a_server_rejects_a_round(sandbox: Sandbox, r
 
     assert isinstance(collected.step, RoundBlocked)
     assert "\nNext: none (blocked: the round was refused: " in sandbox.git("log", "-1", "--format=%B")
-    (blocked,) = push_idle_rounds(Target(sandbox.workspace.repository, "origin", "main"))
+    (blocked,) = push_idle_rounds(sandbox.target())
     assert isinstance(blocked, RoundBlocked)
     hook(sandbox, "#!/bin/sh\n")
-    (pushed,) = push_idle_rounds(Target(sandbox.workspace.repository, "origin", "main"))
+    (pushed,) = push_idle_rounds(sandbox.target())
     assert isinstance(pushed, PushedRound)
     assert pushed.due.round.number == 2
 
@@ -303,7 +297,7 @@ def test_an_undrawn_round_waits(sandbox: Sandbox, results: Path, monkeypatch: py
     assert isinstance(collected.step, RoundBlocked)
     assert "ZeroDivisionError" in collected.step.reason
 
-    (pushed,) = push_idle_rounds(Target(sandbox.workspace.repository, "origin", "main"))
+    (pushed,) = push_idle_rounds(sandbox.target())
 
     assert isinstance(pushed, PushedRound)
 
@@ -312,7 +306,7 @@ def test_an_undrawn_round_waits(sandbox: Sandbox, results: Path, monkeypatch: py
 def test_a_workflow_asks_by_a_commit_of_its_own_on_what_stands_there(sandbox: Sandbox, results: Path) -> None:
     begun(sandbox, settings="next: workflow\n")
     record(sandbox, results)
-    target = Target(sandbox.workspace.repository, "origin", "main")
+    target = sandbox.target()
 
     (step,) = push_next(sandbox.workspace, target)
     (again,) = push_next(sandbox.workspace, target)
@@ -328,7 +322,7 @@ def test_a_workflow_asks_by_a_commit_of_its_own_on_what_stands_there(sandbox: Sa
 def test_where_a_person_merges_a_workflow_asks_on_a_branch_once(sandbox: Sandbox, results: Path) -> None:
     begun(sandbox, settings="next: workflow\n")
     record(sandbox, results)
-    target = Target(sandbox.workspace.repository, "origin", "main", is_reviewed=True)
+    target = sandbox.target(is_reviewed=True)
 
     (step,) = push_next(sandbox.workspace, target)
     (again,) = push_next(sandbox.workspace, target)
@@ -347,12 +341,10 @@ def test_where_a_person_merges_a_workflow_asks_on_a_branch_once(sandbox: Sandbox
 
 def test_cancelling_the_running_round_ends_the_search(sandbox: Sandbox, results: Path) -> None:
     name = begun(sandbox)
-    cancel(sandbox.workspace, "hill")
+    sandbox.cancel("hill")
     sandbox.push()
 
-    (collected,) = commit_results(
-        Target(sandbox.workspace.repository, "origin", "main"), results, (), alive=()
-    )
+    (collected,) = sandbox.collect(results, alive=())
 
     assert isinstance(collected.step, SearchEnded)
     assert collected.step.reason == "cancelled"
@@ -363,9 +355,9 @@ def test_repeated_trials_belong_to_their_first_round(sandbox: Sandbox, results: 
     name = begun(sandbox)
     for batch in active(sandbox.workspace):
         leave(results, batch, status="failed", reason="exit-1", metrics={})
-    commit_results(Target(sandbox.workspace.repository, "origin", "main"), results, {name})
+    sandbox.collect(results, {name})
     sandbox.pull()
-    retried = retry_trials(sandbox.workspace, "hill", batch=name)
+    retried = sandbox.retry("hill", batch=name)
     sandbox.push()
 
     record(sandbox, results)
@@ -420,8 +412,8 @@ def test_a_warm_start_reads_another_space_as_the_spec_says(sandbox: Sandbox, res
     sandbox.commit("Start from another space")
     apart = followed(sandbox.workspace)
     mapping = "{sweep: dale, rename: {x: height}, values: {z: 0.25}, ignore: [bias]}"
-    spec.write_text(spec.read_text().replace("start: [dale]", f"start: [{mapping}]"))
-    shown = run_sweep("plan", "hill", cwd=sandbox.root).stdout
+    replace_in(spec, "start: [dale]", f"start: [{mapping}]")
+    shown = sandbox.sweep("plan", "hill").stdout
     sandbox.commit("Say how its trials are read")
 
     step = followed(sandbox.workspace)
@@ -434,7 +426,7 @@ def test_a_warm_start_reads_another_space_as_the_spec_says(sandbox: Sandbox, res
     assert {one.configuration["z"] for one in observations} == {0.25}
     assert [(weight.use, weight.trials) for weight in evidence_weights(step.step)] == [("as they are", 3)]
     assert "dale is read with x as height, z = 0.25, without bias" in " ".join(shown.split())
-    explained = run_sweep("cluster", "next", "hill", "--check", "--explain", cwd=sandbox.root).stdout
+    explained = sandbox.sweep("cluster", "next", "hill", "--check", "--explain").stdout
     assert "3 trials of a warm start are used" in explained
 
 
@@ -461,7 +453,7 @@ def test_a_round_uses_the_budget(sandbox: Sandbox, results: Path, seconds: float
     for batch in active(sandbox.workspace):
         leave(results, batch, **ended)
 
-    (collected,) = commit_results(Target(sandbox.workspace.repository, "origin", "main"), results, ())
+    (collected,) = sandbox.collect(results)
 
     # At most 0.0125 EUR is promised to a round, and as much have three trials of a minute cost.
     assert isinstance(collected.step, RoundDue if is_borne else RoundBlocked)
@@ -477,9 +469,7 @@ def test_the_check_counts_the_round_too(sandbox: Sandbox, results: Path, needs_k
     ended = {"started": f"{month}-01T00:00:00Z", "finished": f"{month}-01T00:01:00Z", "seconds": 60.0}
     for batch in active(sandbox.workspace):
         leave(results, batch, **ended)
-    commit_results(
-        Target(sandbox.workspace.repository), results, {item.name for item in active(sandbox.workspace)}
-    )
+    sandbox.collect(results, {item.name for item in active(sandbox.workspace)}, push=False)
     write_next(sandbox.workspace, base="HEAD")
     sandbox.commit("Ask for more in spite of it")
 

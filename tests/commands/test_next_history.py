@@ -9,7 +9,7 @@ from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue
 from sweepledger.verbs.cluster.next_ import write_next
-from tests.repository import Sandbox
+from tests.repository import Sandbox, replace_in
 from tests.searches import active, begun, followed, hill, leave, record
 
 DERIVED = ("README.md", "figures", "provenance.json", "summary.csv")
@@ -88,8 +88,7 @@ def test_a_merge_of_two_branches_pools_their_evidence(sandbox: Sandbox, results:
     begun(sandbox, settings="")
     record(sandbox, results)
     sandbox.git("checkout", "-q", "-b", "fork")
-    spec = hill(sandbox)
-    spec.write_text(spec.read_text().replace("seed: 7", "seed: 8"))
+    replace_in(hill(sandbox), "seed: 7", "seed: 8")
     forked = ask(sandbox, "fork")
     for batch in active(sandbox.workspace, "HEAD"):
         leave(results, batch)

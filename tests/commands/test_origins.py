@@ -4,14 +4,12 @@ import json
 
 import pytest
 
-from sweepledger.verbs.generate import generate_batches as generate
-from tests.command_line import run_sweep
 from tests.commands.recording import record_batch
 from tests.repository import Sandbox
 
 
 def links(sandbox: Sandbox) -> dict[str, object]:
-    done = run_sweep("status", "peak", "--format", "json", cwd=sandbox.root)
+    done = sandbox.sweep("status", "peak", "--format", "json")
     (sweep,) = json.loads(done.stdout)["data"]["sweeps"]
     return dict(sweep["links"])
 
@@ -24,7 +22,7 @@ def links(sandbox: Sandbox) -> dict[str, object]:
 def test_the_pull_request_is_the_one_that_the_merge_names(subject: str, sandbox: Sandbox) -> None:
     sandbox.git("checkout", "-q", "-b", "peak")
     sandbox.spec()
-    (made,) = generate(sandbox.workspace)
+    (made,) = sandbox.generate()
     assert made.batch is not None
     sandbox.commit("Ask for a sweep")
     sandbox.git("checkout", "-q", "main")
@@ -40,7 +38,7 @@ def test_the_pull_request_is_the_one_that_the_merge_names(subject: str, sandbox:
         "batches": [{"folder": f"overlays/archive/{made.batch.name}", "pull_request": 12}],
         "results": "results/peak/README.md",
     }
-    shown = run_sweep("status", "peak", cwd=sandbox.root).stdout
+    shown = sandbox.sweep("status", "peak").stdout
     assert f"  overlays/archive/{made.batch.name} (#12)\n" in shown
 
 

@@ -17,10 +17,9 @@ from sweepledger.repo import batches
 from sweepledger.structs.program import EnvironmentLock
 from sweepledger.structs.record import Environment
 from sweepledger.structs.values import bytes_digest
-from sweepledger.verbs.generate import generate_batches as generate
 from sweepledger.verbs.show import trial_details
 from sweepledger.verbs.try_ import try_trial
-from tests.repository import TRAIN, Sandbox
+from tests.repository import TRAIN, Sandbox, append_to, replace_in
 
 SPEC = """name: fit
 method: grid
@@ -123,7 +122,7 @@ def test_of_an_editable_install_the_locked_copy_runs(sandbox: Sandbox, python: s
     assert refused == []
     sandbox.pull()
     assert recorded(sandbox) == ["ok"]
-    trial = batches.in_work_tree(sandbox.root)[0].trials[0].id
+    trial = sandbox.batches()[0].trials[0].id
     assert run_again(sandbox.workspace, trial).is_equal
 
 
@@ -147,9 +146,9 @@ def test_a_module_that_is_added_to_the_code_is_no_problem_any_more(sandbox: Sand
     ask(sandbox, [python, "scripts/train.py"], "{path: scripts}")
     assert run(sandbox)[0] != []
     spec = sandbox.root / "sweeps/fit.yaml"
-    spec.write_text(spec.read_text().replace("{path: scripts}", "{path: [scripts, fitting]}"))
-    generate(sandbox.workspace, ["fit"], update=True)
-    spec.write_text(spec.read_text() + f"cancel: [{sandbox.active()[0]}]\n")
+    replace_in(spec, "{path: scripts}", "{path: [scripts, fitting]}")
+    sandbox.generate("fit", update=True)
+    append_to(spec, f"cancel: [{sandbox.active()[0]}]\n")
     sandbox.git("rm", "-q", "-r", f"overlays/active/{sandbox.active()[0]}")
     sandbox.publish("Ask again")
 
@@ -184,7 +183,7 @@ def test_an_upgraded_package_is_named_first(sandbox: Sandbox, python: str) -> No
     assert run(sandbox)[0] == []
     sandbox.pull()
     assert recorded(sandbox) == ["ok"]
-    trial = batches.in_work_tree(sandbox.root)[0].trials[0].id
+    trial = sandbox.batches()[0].trials[0].id
     details = trial_details(sandbox.workspace, trial)
     assert details.environment == Environment("lock", bytes_digest(lock.encode()))
     assert details.batch.lock.program.environment == EnvironmentLock(
@@ -201,9 +200,9 @@ def test_another_lock_file_makes_other_trials_and_none_keeps_them(sandbox: Sandb
     sandbox.write("code/requirements.txt", "solver==1.0 --hash=sha256:00\n")
     sandbox.commit("Lock the environment")
     ask(sandbox, ["python", "code/train.py"], "{path: code}")
-    (without,) = batches.in_work_tree(sandbox.root)
+    (without,) = sandbox.batches()
     ask(sandbox, ["python", "code/train.py"], "{path: code}, environment_lock: code/requirements.txt")
-    former, locked = batches.of_sweep(batches.in_work_tree(sandbox.root), "fit")
+    former, locked = batches.of_sweep(sandbox.batches(), "fit")
 
     assert former.lock.program == without.lock.program
     assert without.lock.program.environment is None

@@ -13,9 +13,8 @@ from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue, Sea
 from sweepledger.commands.rounds.round_commit import PushedRound, push_idle_rounds
 from sweepledger.problems import Severity
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.verbs.check import check_change
 from sweepledger.verbs.cluster.next_ import write_next
-from tests.repository import Sandbox
+from tests.repository import Sandbox, replace_in
 from tests.searches import active, begun, followed, hill, leave, record
 
 OVERLAP = "3, ahead: 3"
@@ -23,7 +22,7 @@ OVERLAP = "3, ahead: 3"
 
 
 def target(sandbox: Sandbox) -> Target:
-    return Target(sandbox.workspace.repository, "origin", "main")
+    return sandbox.target()
 
 
 def filled(sandbox: Sandbox, **changes: Any) -> list[StoredBatch]:
@@ -186,8 +185,7 @@ def test_reverted_results_recorded_anew_add_the_same_round(sandbox: Sandbox, res
 def test_a_merge_of_forks_pools_evidence_and_pending_trials(sandbox: Sandbox, results: Path) -> None:
     first, second, third = filled(sandbox)
     sandbox.git("checkout", "-q", "-b", "fork")
-    spec = hill(sandbox, size=OVERLAP, rounds=6)
-    spec.write_text(spec.read_text().replace("seed: 7", "seed: 8"))
+    replace_in(hill(sandbox, size=OVERLAP, rounds=6), "seed: 7", "seed: 8")
     sandbox.commit("Try another seed")
     sandbox.git("push", "-q", "origin", "fork")
     leave(results, first)
@@ -229,7 +227,7 @@ def test_a_round_too_many_is_refused(sandbox: Sandbox) -> None:
     filled(sandbox)
     extra = hill(sandbox, size="3, ahead: 4", rounds=6)
     write_next(sandbox.workspace, base="HEAD")
-    extra.write_text(extra.read_text().replace("ahead: 4", "ahead: 3"))
+    replace_in(extra, "ahead: 4", "ahead: 3")
     base = sandbox.head()
     sandbox.commit("One more")
 
@@ -238,7 +236,7 @@ def test_a_round_too_many_is_refused(sandbox: Sandbox) -> None:
 
 
 def errors(sandbox: Sandbox, base: str) -> list[str]:
-    checked = check_change(sandbox.workspace, base=base)
+    checked = sandbox.check(base=base)
     return [str(problem) for problem in checked.problems if problem.severity is Severity.ERROR]
 
 

@@ -15,10 +15,8 @@ from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.state import create_state
 from sweepledger.structs.record import Record, Status
 from sweepledger.structs.run_config import Pack
-from sweepledger.verbs.check import check_change
 from sweepledger.verbs.try_ import try_trial
-from sweepledger.verbs.verify import verify_results
-from tests.repository import IMAGE, SPEC, Sandbox
+from tests.repository import IMAGE, SPEC, Sandbox, append_to
 
 XS = ", ".join(str(number / 2) for number in range(7))
 PACK = "{trials: 3, at_once: 2}"
@@ -37,7 +35,7 @@ def played(sandbox: Sandbox, name: str) -> list[PodEnded]:
 
 
 def batch_of(sandbox: Sandbox, name: str) -> StoredBatch:
-    (batch,) = batches.of_sweep(batches.in_work_tree(sandbox.root), name)
+    (batch,) = batches.of_sweep(sandbox.batches(), name)
     return batch
 
 
@@ -85,8 +83,8 @@ def test_a_packed_and_an_unpacked_run_give_equal_records_but_for_times_and_place
     lock = batch_of(laptop, "packed").lock
     assert (lock.run.pack, lock.pods) == (Pack(3, 2), 3)
     assert {record.shared for records in packed.values() for record in records} <= {1, 2}
-    assert not check_change(laptop.workspace).problems
-    assert verify_results(laptop.workspace).is_good
+    assert not laptop.check().problems
+    assert laptop.verify().is_good
 
 
 @pytest.mark.full_suite("whole runs")
@@ -96,7 +94,7 @@ def test_a_machine_runs_packs_also_for_a_repository_whose_results_go_to_a_bucket
     chosen = 'results: {store: bucket, bucket: {url: "s3://results/sweeps", egress: bucket}}\n'
     images = f"images: {{collector: {repository}@{digest}}}\n"
     egress = "egress: {bucket: {cidrs: [203.0.113.0/24], ports: [443]}}\n"
-    settings.write_text(f"{settings.read_text()}{chosen}{images}{egress}")
+    append_to(settings, f"{chosen}{images}{egress}")
     laptop.commit("Keep results in a bucket")
     written(laptop, "packed", PACK)
 
@@ -174,8 +172,7 @@ def test_one_trial_of_a_pack_can_be_read_tried_and_reproduced(laptop: Sandbox) -
 
 def test_a_pod_that_never_begins_costs_each_of_its_trials_an_attempt(laptop: Sandbox) -> None:
     written(laptop, "packed", PACK, xs="1, 2, 3, 4", retries=1)
-    spec = laptop.root / "sweeps/packed.yaml"
-    spec.write_text(spec.read_text() + "  interpreter: /bin/false\n")
+    append_to(laptop.root / "sweeps/packed.yaml", "  interpreter: /bin/false\n")
     laptop.write("sweepledger.yaml", "version: 1\nlimits: {failures: 0}\n")
     laptop.commit("Never pause")
 

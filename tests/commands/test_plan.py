@@ -5,12 +5,9 @@ import pytest
 from sweepledger.cli.text.plan import rejection_text
 from sweepledger.errors import UsageError
 from sweepledger.plan import Difference, Planned, Review, UnreadableSpec
-from sweepledger.repo import batches
 from sweepledger.structs.trial import Trial
-from sweepledger.verbs.generate import generate_batches as generate
-from sweepledger.verbs.plan import plan_sweeps
 from tests.commands.test_generate import archive
-from tests.repository import SPEC, Sandbox
+from tests.repository import SPEC, Sandbox, append_to, replace_in
 
 DRAWN = """name: drawn
 description: Where?
@@ -40,7 +37,7 @@ run:
 
 
 def review(sandbox: Sandbox, name: str = "peak", base: str | None = None) -> Review:
-    (result,) = plan_sweeps(sandbox.workspace, [name], base=base).reviews
+    (result,) = sandbox.plan(name, base=base).reviews
     return result
 
 
@@ -92,9 +89,9 @@ def test_the_trials_are_those_that_generate_would_write(sandbox: Sandbox) -> Non
     sandbox.spec()
 
     planned = [trial.digest for trial in review(sandbox).trials]
-    generate(sandbox.workspace)
+    sandbox.generate()
 
-    (stored,) = batches.in_work_tree(sandbox.root)
+    (stored,) = sandbox.batches()
     assert [trial.digest for trial in stored.trials] == planned
 
 
@@ -165,8 +162,7 @@ def test_a_renamed_sweep_is_compared_with_what_it_was(sandbox: Sandbox) -> None:
 
 def test_another_program_is_no_difference_of_the_space(sandbox: Sandbox) -> None:
     sandbox.merged()
-    spec = sandbox.root / "sweeps/peak.yaml"
-    spec.write_text(spec.read_text().replace('"${args}"', '"${args}", --bias=1'))
+    replace_in(sandbox.root / "sweeps/peak.yaml", '"${args}"', '"${args}", --bias=1')
 
     result = review(sandbox)
 
@@ -190,7 +186,7 @@ def test_a_base_that_is_no_commit_is_refused(sandbox: Sandbox) -> None:
     sandbox.spec()
 
     with pytest.raises(UsageError, match="--base nowhere is not a commit"):
-        plan_sweeps(sandbox.workspace, base="nowhere")
+        sandbox.plan(base="nowhere")
 
 
 def test_a_spec_that_was_wrong_at_the_base_cannot_be_compared_and_stops_nothing(sandbox: Sandbox) -> None:
@@ -245,7 +241,7 @@ def test_without_names_only_sweeps_that_a_merge_would_change_are_reviewed(sandbo
     sandbox.spec("peak", xs="1, 2, 3, 4")
     sandbox.spec("fresh")
 
-    result = plan_sweeps(sandbox.workspace)
+    result = sandbox.plan()
 
     assert names(result) == ["fresh", "peak"]
     assert result.unchanged == ("still",)
@@ -254,10 +250,9 @@ def test_without_names_only_sweeps_that_a_merge_would_change_are_reviewed(sandbo
 @pytest.mark.parametrize("requested", [(), ("peak", "endless")])
 def test_a_wrong_spec_hides_no_good_one(sandbox: Sandbox, requested: tuple[str, ...]) -> None:
     sandbox.spec()
-    endless = sandbox.spec("endless", xs="1, 2")
-    endless.write_text(endless.read_text() + "constraints: [x > 2]\n")
+    append_to(sandbox.spec("endless", xs="1, 2"), "constraints: [x > 2]\n")
 
-    result = plan_sweeps(sandbox.workspace, requested)
+    result = sandbox.plan(*requested)
 
     assert names(result) == ["peak"]
     assert [(problem.file, problem.code) for problem in result.problems] == [
@@ -280,8 +275,7 @@ def test_what_changed_since_the_lock_is_what_an_update_would_take(sandbox: Sandb
 
 
 def test_a_program_that_is_not_there_is_among_the_problems(sandbox: Sandbox) -> None:
-    spec = sandbox.spec()
-    spec.write_text(spec.read_text().replace("code/train.py", "code/trian.py"))
+    replace_in(sandbox.spec(), "code/train.py", "code/trian.py")
 
     committed = review(sandbox).problems
     sandbox.write("code/other.py", "not committed")
@@ -297,7 +291,7 @@ def test_planning_writes_nothing(sandbox: Sandbox) -> None:
     sandbox.spec()
     before = sorted(path for path in sandbox.root.rglob("*") if ".git" not in path.parts)
 
-    plan_sweeps(sandbox.workspace)
+    sandbox.plan()
 
     assert sorted(path for path in sandbox.root.rglob("*") if ".git" not in path.parts) == before
 
@@ -306,8 +300,7 @@ def test_planning_writes_nothing(sandbox: Sandbox) -> None:
 
 
 def test_each_constraint_says_how_many_candidates_it_rejects(sandbox: Sandbox) -> None:
-    spec = sandbox.spec(xs="1, 2, 3, 4")
-    spec.write_text(spec.read_text() + "constraints: [x > 1, x > 2, bias < 1]\n")
+    append_to(sandbox.spec(xs="1, 2, 3, 4"), "constraints: [x > 1, x > 2, bias < 1]\n")
 
     design = review(sandbox).design
 

@@ -4,10 +4,8 @@ import pytest
 
 from sweepledger.commands.verification.batch_audit import rebuild_results
 from sweepledger.plan import DurationSource, Forecast
-from sweepledger.verbs.generate import generate_batches as generate
-from sweepledger.verbs.plan import plan_sweeps
 from tests.commands.recording import record_batch
-from tests.repository import Sandbox
+from tests.repository import Sandbox, append_to, replace_in
 
 POOL = """version: 1
 currency: EUR
@@ -18,14 +16,13 @@ defaults: {pool: small}
 
 
 def foreseen(sandbox: Sandbox, name: str = "peak") -> Forecast:
-    (review,) = plan_sweeps(sandbox.workspace, [name]).reviews
+    (review,) = sandbox.plan(name).reviews
     assert review.forecast is not None
     return review.forecast
 
 
 def expecting(sandbox: Sandbox, minutes: float) -> None:
-    spec = sandbox.spec(xs="1, 2, 3, 4")
-    spec.write_text(spec.read_text() + f"  expected_minutes: {minutes}\n")
+    append_to(sandbox.spec(xs="1, 2, 3, 4"), f"  expected_minutes: {minutes}\n")
 
 
 def test_without_any_record_the_time_is_unknown(sandbox: Sandbox) -> None:
@@ -65,9 +62,10 @@ def test_records_of_another_program_say_nothing(sandbox: Sandbox) -> None:
 
 
 def test_time_depends_on_the_values_where_records_are_enough_to_say_so(sandbox: Sandbox) -> None:
-    spec = sandbox.spec("first", xs="1, 2, 3, 4")
-    spec.write_text(spec.read_text().replace("bias: {value: 0.5}", "bias: {values: [0.1, 0.2, 0.3, 0.5]}"))
-    (made,) = generate(sandbox.workspace)
+    replace_in(
+        sandbox.spec("first", xs="1, 2, 3, 4"), "bias: {value: 0.5}", "bias: {values: [0.1, 0.2, 0.3, 0.5]}"
+    )
+    (made,) = sandbox.generate()
     sandbox.publish("Ask")
     assert made.batch is not None
     record_batch(sandbox, made.batch.name, lambda values: 10.0 * float(str(values["x"])))
@@ -109,7 +107,7 @@ def test_the_best_of_what_is_recorded_is_remarked_on_where_it_lies_at_an_end(san
 
     def notes_at_an_end(xs: str) -> list[str]:
         sandbox.spec(xs=xs)
-        (review,) = plan_sweeps(sandbox.workspace, ["peak"]).reviews
+        (review,) = sandbox.plan("peak").reviews
         return [note.text.partition(",")[0] for note in review.notes if note.kind == "best-at-an-end"]
 
     assert notes_at_an_end("0.5, 1, 2, 3") == ["x=3 of the best trial so far"]

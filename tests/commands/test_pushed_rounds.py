@@ -7,13 +7,11 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds.round_commit import push_idle_rounds
 from sweepledger.verbs.cluster.pause import pause_batches as pause
 from sweepledger.verbs.cluster.pause import resume_batches as resume
 from tests.commands.test_bootstrap import Fault, install, push, run_bootstrap
-from tests.repository import IMAGE, Sandbox, followed_by
+from tests.repository import IMAGE, Sandbox, followed_by, replace_in
 from tests.searches import active, begun, leave
 from tests.tiers import parameters
 
@@ -56,7 +54,7 @@ def followed(folder: Path, settings: str = "", **changes: Any) -> Sandbox:
     sandbox.publish("Bootstrap")
     (batch,) = active(sandbox.workspace)
     leave(folder / "results", batch)
-    commit_results(Target(sandbox.workspace.repository), folder / "results", {first})
+    sandbox.collect(folder / "results", {first}, push=False)
     return sandbox
 
 
@@ -162,7 +160,7 @@ def test_the_collector_may_push_every_rung_down_to_the_last_trial(climbing: Sand
         (batch,) = active(climbing.workspace)
         sizes.append(batch.lock.trials)
         leave(tmp_path / "results", batch)
-        commit_results(Target(climbing.workspace.repository), tmp_path / "results", {batch.name})
+        climbing.collect(tmp_path / "results", {batch.name}, push=False)
 
     assert sizes == [2, 1]
     assert push(climbing) == ""
@@ -177,11 +175,11 @@ def pristine_overlap(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
     begun(sandbox, settings=settings, size="3, ahead: 3", rounds=9)
     run_bootstrap(sandbox)
     sandbox.publish("Bootstrap")
-    list(push_idle_rounds(Target(sandbox.workspace.repository)))
+    list(push_idle_rounds(sandbox.target(push=False)))
     sandbox.push()
     _, second, _ = sorted(active(sandbox.workspace), key=lambda batch: batch.lock.number)
     leave(folder / "results", second)
-    commit_results(Target(sandbox.workspace.repository), folder / "results", {second.name})
+    sandbox.collect(folder / "results", {second.name}, push=False)
     return sandbox
 
 
@@ -210,20 +208,20 @@ def without_a_result(sandbox: Sandbox) -> None:
 def with_more_ahead(sandbox: Sandbox) -> None:
     lock = newest(sandbox) / "batch.json"
     assert '"ahead": 3,' in lock.read_text()
-    lock.write_text(lock.read_text().replace('"ahead": 3,', '"ahead": 99,'))
+    replace_in(lock, '"ahead": 3,', '"ahead": 99,')
 
 
 def after_another(sandbox: Sandbox) -> None:
     lock = newest(sandbox) / "batch.json"
     (first,) = (sandbox.root / "overlays/active").glob("hill-b1-*")
     (third,) = (sandbox.root / "overlays/active").glob("hill-b3-*")
-    lock.write_text(lock.read_text().replace(f'"parent": "{third.name}"', f'"parent": "{first.name}"'))
+    replace_in(lock, f'"parent": "{third.name}"', f'"parent": "{first.name}"')
 
 
 def skipping_one(sandbox: Sandbox) -> None:
     lock = newest(sandbox) / "batch.json"
     assert '"round": 4,' in lock.read_text()
-    lock.write_text(lock.read_text().replace('"round": 4,', '"round": 5,'))
+    replace_in(lock, '"round": 4,', '"round": 5,')
 
 
 def test_the_collector_may_push_a_round_beside_others_that_are_active(overlapping: Sandbox) -> None:
@@ -236,13 +234,13 @@ def test_the_collector_may_record_and_follow_batches_that_were_paused_and_resume
     begun(sandbox, settings=settings, size="3, ahead: 2", rounds=9)
     run_bootstrap(sandbox)
     sandbox.publish("Bootstrap")
-    list(push_idle_rounds(Target(sandbox.workspace.repository)))
+    list(push_idle_rounds(sandbox.target(push=False)))
     for change in (pause, resume):
         change(sandbox.workspace, "hill")
         sandbox.push()
     first, _ = sorted(active(sandbox.workspace), key=lambda batch: batch.lock.number)
     leave(tmp_path / "results", first)
-    commit_results(Target(sandbox.workspace.repository), tmp_path / "results", {first.name})
+    sandbox.collect(tmp_path / "results", {first.name}, push=False)
     assert len(sandbox.active()) == 2, "no round follows"
     install(sandbox)
 
@@ -346,8 +344,7 @@ def test_the_collector_may_push_no_other_round(fault: str, searching: Sandbox) -
 
 
 def test_where_a_person_asks_for_rounds_the_collector_may_push_none(searching: Sandbox) -> None:
-    hook = searching.remote / "hooks/pre-receive"
-    hook.write_text(hook.read_text().replace("next='collector'", "next='review'"))
+    replace_in(searching.remote / "hooks/pre-receive", "next='collector'", "next='review'")
 
     assert "is new" in push(searching)
 

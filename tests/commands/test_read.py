@@ -12,19 +12,16 @@ from sweepledger.commands.reports import results, status
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import IdleError, RepositoryError, UsageError
-from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Mirror, Repository, commits
-from sweepledger.verbs.generate import generate_batches as generate
 from sweepledger.verbs.log import sweep_log
 from sweepledger.verbs.show import trial_details
-from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
-from tests.repository import Sandbox
+from tests.repository import Sandbox, replace_in
 
 
 def newest(sandbox: Sandbox) -> StoredBatch:
-    return batches.in_work_tree(sandbox.root)[-1]
+    return sandbox.batches()[-1]
 
 
 def recorded(sandbox: Sandbox, volume: Path, xs: str = "1, 2, 3") -> StoredBatch:
@@ -191,8 +188,11 @@ def test_without_the_very_spec_the_last_one_before_the_batch_is_shown(sandbox: S
     sandbox.spec(xs="1")
     sandbox.commit("Older")
     name = sandbox.merged()
-    lock = sandbox.root / f"overlays/active/{name}/batch.json"
-    lock.write_text(lock.read_text().replace(newest(sandbox).lock.spec.digest, "sha256:" + "0" * 64))
+    replace_in(
+        sandbox.root / f"overlays/active/{name}/batch.json",
+        newest(sandbox).lock.spec.digest,
+        "sha256:" + "0" * 64,
+    )
     sandbox.spec(xs="5")
     sandbox.commit("After")
 
@@ -213,12 +213,9 @@ def copied(sandbox: Sandbox, old: str, new: str) -> str:
             sandbox.write(f"overlays/active/{new}/{path.relative_to(source)}", text)
     lock = sandbox.root / f"overlays/active/{new}/batch.json"
     sweep, number = new.rsplit("-", 2)[0], new.rsplit("-", 2)[1][1:]
-    lock.write_text(
-        lock.read_text()
-        .replace('"sweep": "peak"', f'"sweep": "{sweep}"')
-        .replace(f'"name": "{old}"', f'"name": "{new}"')
-        .replace('"number": 1,', f'"number": {number},')
-    )
+    replace_in(lock, '"sweep": "peak"', f'"sweep": "{sweep}"')
+    replace_in(lock, f'"name": "{old}"', f'"name": "{new}"')
+    replace_in(lock, '"number": 1,', f'"number": {number},')
     return new
 
 
@@ -280,8 +277,8 @@ def test_results_not_yet_pulled_are_named(sandbox: Sandbox, tmp_path: Path, *, f
         sandbox.git("update-ref", "refs/remotes/origin/main", "HEAD~1")
     sandbox.git("reset", "-q", "--hard", "HEAD~1")
 
-    done = run_sweep("results", "peak", cwd=sandbox.root)
-    completed = run_sweep("results", "peak", "--format", "json", cwd=sandbox.root)
+    done = sandbox.sweep("results", "peak")
+    completed = sandbox.sweep("results", "peak", "--format", "json")
 
     assert (done.returncode, done.stderr) == (0, "")
     assert "`git pull origin main` brings its results here" in done.stdout
@@ -336,7 +333,7 @@ def test_a_trial_that_will_be_tried_again_is_running(sandbox: Sandbox, tmp_path:
 def test_a_batch_that_was_never_pushed_is_planned_and_not_missing(sandbox: Sandbox, tmp_path: Path) -> None:
     first = sandbox.merged()
     sandbox.spec(xs="1, 2, 3, 4, 5")
-    generate(sandbox.workspace)
+    sandbox.generate()
     for act in (lambda: None, lambda: sandbox.commit("Ask"), sandbox.push):
         act()
 
@@ -352,7 +349,7 @@ def test_a_trial_of_two_batches_is_counted_once_and_by_what_is_most(sandbox: San
     old = sandbox.merged()
     copied(sandbox, old, "peak-b2-00000000")
     sandbox.publish("The other branch")
-    first, second = batches.in_work_tree(sandbox.root)
+    first, second = sandbox.batches()
     leave(tmp_path / "results", first, 0, metrics={"other": 1}, uid="a")
     leave(tmp_path / "results", second, 0)
     (tmp_path / "results" / second.name / "1").mkdir()
@@ -402,7 +399,7 @@ def test_the_index_belongs_to_the_files_it_was_made_from(sandbox: Sandbox, tmp_p
 
 def test_the_index_follows_merges_and_local_runs(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.spec()
-    generate(sandbox.workspace)
+    sandbox.generate()
     sandbox.commit("Ask")
     state = tmp_path / "state"
     (name,) = (path.name for path in (sandbox.root / "overlays/active").iterdir() if path.is_dir())

@@ -7,8 +7,6 @@ import pytest
 
 from sweepledger.formats import records_jsonl
 from sweepledger.structs.record import Record, Status
-from sweepledger.verbs.retry import retry_trials
-from sweepledger.verbs.verify import verify_results
 from tests.commands.test_run import SPY, playing, starts
 from tests.repository import Sandbox
 
@@ -73,7 +71,7 @@ def test_a_mended_metric_reads_outputs_again(misnamed: Sandbox, before: str, aft
     trained = starts(misnamed)
     change_metric(misnamed, before, after)
 
-    retry_trials(misnamed.workspace, "peak")
+    misnamed.retry()
     run(misnamed)
 
     assert {record.status for record in failed} == {Status.FAILED}
@@ -93,7 +91,7 @@ def test_a_mended_metric_reads_outputs_again(misnamed: Sandbox, before: str, aft
         assert len(second.curve("points")) == 3
     provenance = json.loads((misnamed.root / "results/peak/provenance.json").read_text())
     assert json.dumps(provenance).count('"read_again"') == 3
-    assert verify_results(misnamed.workspace).sweeps[0].differences == ()
+    assert misnamed.verify().sweeps[0].differences == ()
 
 
 def test_an_output_without_its_middle_is_not_read_and_the_trial_is_trained(misnamed: Sandbox) -> None:
@@ -104,7 +102,7 @@ def test_an_output_without_its_middle_is_not_read_and_the_trial_is_trained(misna
     trained = starts(misnamed)
     change_metric(misnamed, "name: score", "name: points")
 
-    retried = retry_trials(misnamed.workspace, "peak")
+    retried = misnamed.retry()
     run(misnamed)
 
     (again,) = starts(misnamed)[len(trained) :]
@@ -120,7 +118,7 @@ def test_with_an_unchanged_metric_a_retry_trains(misnamed: Sandbox) -> None:
     run(misnamed)
     trained = starts(misnamed)
 
-    retry_trials(misnamed.workspace, "peak")
+    misnamed.retry()
     run(misnamed)
 
     assert len(starts(misnamed)) == 2 * len(trained)
@@ -134,7 +132,7 @@ def test_a_trial_that_failed_otherwise_is_trained(misnamed: Sandbox) -> None:
     trained = starts(misnamed)
     change_metric(misnamed, "name: score", "name: points")
 
-    retry_trials(misnamed.workspace, "peak")
+    misnamed.retry()
     run(misnamed)
 
     assert len(starts(misnamed)) == len(trained) + 1
@@ -145,11 +143,11 @@ def test_a_metric_that_the_output_lacks_fails_at_once_and_the_next_name_is_read(
     run(misnamed)
     trained = starts(misnamed)
     change_metric(misnamed, "name: score", "name: pionts")
-    retry_trials(misnamed.workspace, "peak")
+    misnamed.retry()
     run(misnamed)
     lacking = newest_records(misnamed)
     change_metric(misnamed, "name: pionts", "name: points")
-    retry_trials(misnamed.workspace, "peak")
+    misnamed.retry()
     run(misnamed)
 
     assert {record.reason for record in lacking} == {"metric-missing"}
@@ -163,7 +161,7 @@ def test_rows_of_a_pack_are_read_again(misnamed: Sandbox) -> None:
     trained = starts(misnamed)
     change_metric(misnamed, "name: score", "name: points")
 
-    retry_trials(misnamed.workspace, "peak")
+    misnamed.retry()
     run(misnamed)
 
     assert starts(misnamed) == trained

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.structs.settings import Controller
 from tests.command_line import run_sweep
-from tests.commands.test_collect import leave, stored, target
+from tests.commands.test_collect import leave, stored
 from tests.repo.test_signatures import key, line
 from tests.repository import Sandbox, followed_by
 
@@ -55,7 +54,7 @@ def record(sandbox: Sandbox, results: Path) -> None:
     batch = stored(sandbox)
     for index in range(batch.lock.trials):
         leave(results, batch, index)
-    assert commit_results(target(sandbox), results, {batch.name})
+    assert sandbox.collect(results, {batch.name})
 
 
 def test_a_fresh_clone(sandbox: Sandbox, results: Path, tmp_path: Path, run: Callable[..., str]) -> None:
@@ -80,7 +79,7 @@ def test_lost_records_are_requested_again(sandbox: Sandbox, results: Path, run: 
     results.mkdir()
 
     run("The results volume is lost", 0, NAME="peak", BATCH=batch)
-    recorded = commit_results(target(sandbox), results, (), alive=())
+    recorded = sandbox.collect(results, alive=())
     run("The results volume is lost", 1, NAME="peak")
 
     counts = {str(status): count for status, count in recorded[0].summary.counts.items() if count}

@@ -9,12 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.reports.rerun import TIMING_NAME, recipe, run_again
-from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import UsageError
 from sweepledger.repo.batches import StoredBatch
-from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
 from tests.commands.test_read import newest
 from tests.repository import Sandbox
@@ -34,7 +31,7 @@ def recorded(sandbox: Sandbox, tmp_path: Path, scores: tuple[float, ...]) -> Sto
     made = newest(sandbox)
     for index, score in enumerate(scores):
         leave(tmp_path / "volume", made, index, metrics={"score": score})
-    assert commit_results(Target(sandbox.workspace.repository), tmp_path / "volume", {made.name})
+    assert sandbox.collect(tmp_path / "volume", {made.name}, push=False)
     return made
 
 
@@ -103,7 +100,7 @@ def test_what_ends_otherwise_is_told(sandbox: Sandbox, tmp_path: Path, needs_kus
     sandbox.publish("Break it")
     batch = recorded(sandbox, tmp_path, SCORES)
 
-    done = run_sweep("show", batch.rows[0].trial, "--reproduce", "--run", cwd=sandbox.root)
+    done = sandbox.sweep("show", batch.rows[0].trial, "--reproduce", "--run")
 
     assert done.returncode == 1
     assert "no such luck" in done.stdout
@@ -112,8 +109,8 @@ def test_what_ends_otherwise_is_told(sandbox: Sandbox, tmp_path: Path, needs_kus
 def test_the_command_answers_in_both_forms(sandbox: Sandbox, batch: StoredBatch) -> None:
     trial = batch.rows[1].trial
 
-    shown = run_sweep("show", trial, "--reproduce", cwd=sandbox.root)
-    ran = run_sweep("show", trial, "--reproduce", "--run", "--format", "json", cwd=sandbox.root)
+    shown = sandbox.sweep("show", trial, "--reproduce")
+    ran = sandbox.sweep("show", trial, "--reproduce", "--run", "--format", "json")
 
     assert f"sweep show peak/{trial} --reproduce --run" in shown.stdout
     assert batch.lock.program.code.tree in shown.stdout

@@ -21,10 +21,7 @@ from sweepledger.formats import records_jsonl
 from sweepledger.repo import batches
 from sweepledger.repo.state import create_state
 from sweepledger.structs.record import Record, Status
-from sweepledger.verbs.check import check_change
-from sweepledger.verbs.verify import verify_results
-from tests.command_line import run_sweep
-from tests.repository import IMAGE, Sandbox, followed_by
+from tests.repository import IMAGE, Sandbox, append_to, followed_by, replace_in
 from tests.searches import hill
 
 ROOT = Path(__file__).parents[2]
@@ -53,8 +50,7 @@ def laptop(sandbox: Sandbox) -> Sandbox:
 
 
 def spied(sandbox: Sandbox) -> Sandbox:
-    path = sandbox.root / "code/train.py"
-    path.write_text(path.read_text().replace("import argparse", f"{SPY}\nimport argparse"))
+    replace_in(sandbox.root / "code/train.py", "import argparse", f"{SPY}\nimport argparse")
     sandbox.commit("Spy on the program")
     sandbox.push()
     sandbox.use_as_laptop()
@@ -121,8 +117,7 @@ def interrupted(sandbox: Sandbox, saved: str | None = None) -> str:
 
 def test_manifests_that_break_a_rule_are_refused_before_the_commit(laptop: Sandbox) -> None:
     list(playing(laptop))
-    job = laptop.root / "base/trial/v1/job.yaml"
-    job.write_text(job.read_text().replace("privileged: false", "privileged: true"))
+    replace_in(laptop.root / "base/trial/v1/job.yaml", "privileged: false", "privileged: true")
     laptop.commit("Let pods be privileged")
     laptop.spec(xs="7, 8, 9")
     head = laptop.head()
@@ -197,8 +192,7 @@ def test_results_go_to_the_branch_that_it_started_on(laptop: Sandbox) -> None:
 
 
 def test_uncommitted_code_is_named_and_committed_only_on_request(laptop: Sandbox) -> None:
-    path = laptop.root / "code/train.py"
-    path.write_text(path.read_text().replace("1.0 -", "2.0 -"))
+    replace_in(laptop.root / "code/train.py", "1.0 -", "2.0 -")
     laptop.write("notes.txt", "not ours")
 
     with pytest.raises(RepositoryError, match=r"code/train\.py") as refused:
@@ -216,8 +210,7 @@ def test_uncommitted_code_is_named_and_committed_only_on_request(laptop: Sandbox
 
 def test_edited_code_does_not_stop_a_batch_from_finishing_and_update_uses_it(laptop: Sandbox) -> None:
     drive(laptop, "PodEnded")
-    path = laptop.root / "code/train.py"
-    path.write_text(path.read_text().replace("1.0 -", "2.0 -"))
+    replace_in(laptop.root / "code/train.py", "1.0 -", "2.0 -")
 
     events = list(playing(laptop))
 
@@ -259,7 +252,7 @@ def test_a_missing_metric_is_named(laptop: Sandbox, reported: str, status: str, 
     laptop.write("code/train.py", f"{program}print('score=' + x[4:], '{reported}=' + x[4:])\n")
     laptop.commit("Report two numbers")
 
-    tried = run_sweep("try", "peak", cwd=laptop.root)
+    tried = laptop.sweep("try", "peak")
     events = list(playing(laptop))
 
     assert f": {status}" in tried.stdout
@@ -307,8 +300,7 @@ code: {{url: https://git.example.org/team/sweeps.git, image: git, secret: git-re
 def test_a_sweep_whose_pods_would_clone_their_code_runs_here_with_the_locked_tree(laptop: Sandbox) -> None:
     laptop.write("sweepledger.yaml", CLONING)
     laptop.commit("Clone the code in the cluster")
-    spec = laptop.spec(xs="2")
-    spec.write_text(spec.read_text().replace("{path: code}", "{path: code, mode: clone}"))
+    replace_in(laptop.spec(xs="2"), "{path: code}", "{path: code, mode: clone}")
     locked = laptop.git("rev-parse", "HEAD:code").strip()
 
     list(playing(laptop))
@@ -320,7 +312,7 @@ def test_a_sweep_whose_pods_would_clone_their_code_runs_here_with_the_locked_tre
     batch = record.name.removesuffix(".jsonl")
     archived = laptop.git("show", f"HEAD:overlays/archive/{batch}/batch.json")
     assert "components/clone/v1" in archived, "the batch that a cluster would have run"
-    assert verify_results(laptop.workspace).sweeps[0].differences == ()
+    assert laptop.verify().sweeps[0].differences == ()
 
 
 def recorded(sandbox: Sandbox) -> dict[str, str]:
@@ -335,8 +327,7 @@ def handed_over(sandbox: Sandbox) -> HandedOver:
 
 def test_an_interrupted_sweep_is_finished_elsewhere(laptop: Sandbox) -> None:
     # On a busy machine all would have ended before the kill.
-    program = laptop.root / "code/train.py"
-    program.write_text(f"{program.read_text()}import time\ntime.sleep(1 if args.x > 1 else 0)\n")
+    append_to(laptop.root / "code/train.py", "import time\ntime.sleep(1 if args.x > 1 else 0)\n")
     laptop.git("commit", "-q", "-m", "Wait", "--", "code")
     drive(laptop, "PodEnded", 1)
     (begun,) = laptop.active()
@@ -349,7 +340,7 @@ def test_an_interrupted_sweep_is_finished_elsewhere(laptop: Sandbox) -> None:
     assert rest != begun
     assert [commit.batches for commit in handed.recorded] == [(begun,)]
     assert changes(laptop) == ""
-    assert not check_change(laptop.workspace, base="HEAD").problems
+    assert not laptop.check(base="HEAD").problems
 
     assert handed_over(laptop) == HandedOver((), BatchesCommitted(None, ANY)), (
         "the second time nothing is left to hand over"
@@ -359,7 +350,7 @@ def test_an_interrupted_sweep_is_finished_elsewhere(laptop: Sandbox) -> None:
 
     assert set(recorded(laptop).values()) == {"ok"}
     assert here.isdisjoint(there)
-    assert verify_results(laptop.workspace).is_good
+    assert laptop.verify().is_good
 
 
 def unrecorded(sandbox: Sandbox, commit: str) -> list[str]:

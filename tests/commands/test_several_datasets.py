@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.repo import batches
 from tests.commands.test_every_store import STORES, sweep
-from tests.repository import Sandbox
+from tests.repository import Sandbox, append_to, replace_in
 
 READS = """
 import json as _json
@@ -45,11 +44,9 @@ def laptop(sandbox: Sandbox, store: str, data: str, program: str) -> Sandbox:
     sandbox.write("sweepledger.yaml", settings(store))
     sandbox.git("config", "user.name", "Ada")
     sandbox.git("config", "user.email", "ada@example.org")
-    path = sandbox.root / "code/train.py"
-    path.write_text(path.read_text() + f"import os as _os\n{program}")
+    append_to(sandbox.root / "code/train.py", f"import os as _os\n{program}")
     sandbox.spec()
-    spec = sandbox.root / "sweeps/peak.yaml"
-    spec.write_text(spec.read_text() + f"  data: {data}\n")
+    append_to(sandbox.root / "sweeps/peak.yaml", f"  data: {data}\n")
     sandbox.publish("Read data")
     return sandbox
 
@@ -66,7 +63,7 @@ def test_each_dataset_has_a_folder_of_its_name(store: str, sandbox: Sandbox, nee
     sweep(made, "check", "--base", "HEAD~1")
     sweep(made, "run", "peak")
 
-    (batch,) = batches.in_work_tree(made.root)
+    (batch,) = made.batches()
     program, trial = batch.lock.program, batch.rows[1].trial
     lines = "".join(f"{digest(name)}  {name}\n" for name in DATASETS)
     assert program.data is not None
@@ -86,7 +83,7 @@ def test_one_dataset_is_its_folder_itself(store: str, sandbox: Sandbox, needs_ku
 
     sweep(made, "run", "peak")
 
-    (batch,) = batches.in_work_tree(made.root)
+    (batch,) = made.batches()
     assert batch.lock.program.data is not None
     assert (batch.lock.program.data.name, batch.lock.program.data.digest) == ("images", digest("images"))
     assert (made.root / "results/peak/summary.csv").read_text().count(",ok,") == 3
@@ -106,9 +103,8 @@ def test_a_list_of_one_dataset_is_that_dataset(sandbox: Sandbox) -> None:
 def test_a_changed_part_is_new_data(sandbox: Sandbox, needs_kustomize: None) -> None:
     made = laptop(sandbox, "volume", "[labels, images]", READS)
     sweep(made, "run", "peak")
-    (batch,) = batches.in_work_tree(made.root)
-    path = made.root / "sweepledger.yaml"
-    path.write_text(path.read_text().replace(digest("labels"), "sha256:" + "0" * 64))
+    (batch,) = made.batches()
+    replace_in(made.root / "sweepledger.yaml", digest("labels"), "sha256:" + "0" * 64)
     made.commit("Other labels")
 
     assert "images+labels" in sweep(made, "plan", "peak")

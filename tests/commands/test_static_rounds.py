@@ -6,14 +6,10 @@ from typing import Any
 import pytest
 
 from sweepledger.commands.local import Options, local
-from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue, SearchEnded
 from sweepledger.commands.rounds.round_commit import PushedRound, push_idle_rounds
-from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.verbs.check import check_change
 from sweepledger.verbs.cluster.next_ import write_next
-from sweepledger.verbs.generate import generate_batches as generate
 from tests.repository import Sandbox
 from tests.searches import SLOPE, active, begun, followed, hill, record
 
@@ -22,7 +18,7 @@ SEVEN: dict[str, Any] = {"method": "random", "size": 3, "rounds": 9, "more": "ru
 
 
 def stored(sandbox: Sandbox) -> list[StoredBatch]:
-    return sorted(batches.in_work_tree(sandbox.root), key=lambda batch: batch.lock.number)
+    return sorted(sandbox.batches(), key=lambda batch: batch.lock.number)
 
 
 def trials(sandbox: Sandbox) -> list[str]:
@@ -39,7 +35,7 @@ def finished(sandbox: Sandbox, results: Path) -> list[Any]:
 
 def test_the_rounds_of_a_static_sweep_are_its_trials_in_their_order(sandbox: Sandbox, results: Path) -> None:
     hill(sandbox, method="random", size=99, rounds=1, more="run_cap: 7\n")
-    (at_once,) = generate(sandbox.workspace)
+    (at_once,) = sandbox.generate()
     assert at_once.batch is not None
     whole = [trial.digest for trial in stored(sandbox)[0].trials]
     sandbox.git("clean", "-qfdx", "overlays", "sweeps", "base")
@@ -85,7 +81,7 @@ def test_results_end_a_static_sweep(sandbox: Sandbox, results: Path, more: str, 
 def test_rounds_of_a_static_sweep_overlap_as_those_of_a_search(sandbox: Sandbox, results: Path) -> None:
     begun(sandbox, **{**SEVEN, "size": "2, ahead: 2"})
 
-    pushed = list(push_idle_rounds(Target(sandbox.workspace.repository, "origin", "main")))
+    pushed = list(push_idle_rounds(sandbox.target()))
     sandbox.pull()
 
     assert [type(one) for one in pushed] == [PushedRound]
@@ -106,7 +102,7 @@ def test_further_values_run_in_further_rounds(sandbox: Sandbox, results: Path) -
     assert (step.step.round.number, len(step.step.trials)) == (4, 2)
     assert len(trials(sandbox)) == len({*trials(sandbox)}) == 9
     sandbox.commit("Ask for more")
-    assert check_change(sandbox.workspace).problems == ()
+    assert sandbox.check().problems == ()
 
 
 def test_a_sweep_that_began_without_rounds_goes_on_with_them(sandbox: Sandbox, results: Path) -> None:

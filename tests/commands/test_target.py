@@ -1,6 +1,5 @@
 """The commit that a command makes on a branch that others write to as well."""
 
-from sweepledger.commands.repository.workspace import Target
 from sweepledger.repo.git import Change
 from tests.repository import Sandbox
 
@@ -15,7 +14,7 @@ def test_a_commit_that_lost_a_race_returns_what_was_computed_from_the_new_tip(sa
             sandbox.publish("Another writer")
         return Change("Ours", {"ours": base.encode()}), base
 
-    commit, value = Target(sandbox.workspace.repository, "origin", "main").commit(make)
+    commit, value = sandbox.target().commit(make)
 
     assert commit is not None
     assert value == bases[1] == sandbox.head()
@@ -30,13 +29,13 @@ def test_a_commit_on_head_is_computed_again_if_head_moves_meanwhile(sandbox: San
             sandbox.commit("Another writer")
         return Change("Ours", {"list": before + b"ours\n"}), before
 
-    commit, value = Target(sandbox.workspace.repository).commit(make)
+    commit, value = sandbox.target(push=False).commit(make)
 
     assert (value, sandbox.git("show", f"{commit}:list")) == (b"theirs\n", "theirs\nours\n")
 
 
 def test_a_proposal_that_exists_is_not_computed_again(sandbox: Sandbox) -> None:
-    target = Target(sandbox.workspace.repository, "origin", "main", is_reviewed=True)
+    target = sandbox.target(is_reviewed=True)
 
     first = target.commit(lambda base: (Change("Ours", {"ours": b"1"}), base), proposals="next/peak")
     second = target.commit(lambda base: (Change("Ours", {"ours": b"2"}), base), proposals="next/peak")

@@ -20,13 +20,11 @@ from sweepledger.problems import Severity
 from sweepledger.repo import batches
 from sweepledger.repo.state import create_state
 from sweepledger.structs.values import as_data
-from sweepledger.verbs.check import check_change
 from sweepledger.verbs.export import export_batch
-from sweepledger.verbs.generate import generate_batches as generate
 from sweepledger.verbs.show import trial_details
 from sweepledger.verbs.try_ import try_trial
 from sweepledger.verbs.validate import check_specs
-from tests.repository import Sandbox
+from tests.repository import Sandbox, replace_in
 
 PROGRAM = """import argparse, json, os, pathlib
 import helper
@@ -102,7 +100,7 @@ def test_a_program_runs_in_its_folder(sandbox: Sandbox, needs_kustomize: None) -
     assert [kept(record) for record in records] == [
         {"mnist/out/model.pt": sha256(f"digits {x}")} for x in (1, 2)
     ]
-    (batch,) = batches.in_work_tree(sandbox.root)
+    (batch,) = sandbox.batches()
     program, trial = batch.lock.program, batch.rows[0].trial
     assert (program.command[-2], program.workdir) == ("train.py", "mnist")
     assert program.data is not None
@@ -202,7 +200,7 @@ def test_a_kept_folder(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_exported_scripts_start_trials_in_the_same_folder(sandbox: Sandbox) -> None:
     laptop(sandbox)
-    generate(sandbox.workspace)
+    sandbox.generate()
     sandbox.commit("Ask")
     export_batch(sandbox.workspace, "shell", "peak", output=sandbox.root / "peak.sh")
     search = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -221,7 +219,7 @@ def test_what_a_trial_is_includes_folder_and_places_and_not_what_is_kept(sandbox
     sandbox.write(
         "sweeps/peak.yaml", SPEC.format(code="mnist", run="  data: {mnist: null}\n  keep: ['*.pt']")
     )
-    assert generate(sandbox.workspace)[0].trials == 2
+    assert sandbox.generate()[0].trials == 2
     assert _program(sandbox) == plain
     sandbox.write("sweeps/peak.yaml", SPEC.format(code="mnist", run="  data: {mnist: ../data}"))
     assert _program(sandbox) == {**plain, "data": {**plain["data"], "at": {"mnist": "../data"}}}
@@ -231,8 +229,8 @@ def test_what_a_trial_is_includes_folder_and_places_and_not_what_is_kept(sandbox
 
 
 def _program(sandbox: Sandbox) -> dict[str, Any]:
-    generate(sandbox.workspace)
-    newest = batches.newest(batches.of_sweep(batches.in_work_tree(sandbox.root), "peak"))
+    sandbox.generate()
+    newest = batches.newest(batches.of_sweep(sandbox.batches(), "peak"))
     assert newest is not None
     return dict(as_data(newest.lock.program))
 
@@ -269,18 +267,17 @@ def test_missing_code_is_refused_first(sandbox: Sandbox, run_keys: str, message:
     sandbox.write(".git/info/exclude", "late/\n")
     sandbox.write("late/train.py", "")
     if "workdir: code" in run_keys:
-        spec = sandbox.root / "sweeps/peak.yaml"
-        spec.write_text(spec.read_text().replace("program: train.py", "program: tarin.py"))
+        replace_in(sandbox.root / "sweeps/peak.yaml", "program: train.py", "program: tarin.py")
 
     with pytest.raises(SpecError) as refused:
-        generate(sandbox.workspace)
+        sandbox.generate()
 
     (problem,) = refused.value.problems
     assert problem.message == message
     assert hint in (problem.hint or "")
     assert problem.line >= 5
     with pytest.raises(SpecError):
-        check_change(sandbox.workspace)
+        sandbox.check()
 
 
 def test_a_folder_that_is_not_written_yet_is_a_warning(sandbox: Sandbox) -> None:
@@ -296,8 +293,7 @@ def test_a_tried_trial_has_the_environment_of_its_spec(sandbox: Sandbox) -> None
     sandbox.write(
         "code/train.py", f"{program}    json.dump({{'score': float(os.environ['FACTOR'])}}, file)\n"
     )
-    path = sandbox.spec()
-    path.write_text(path.read_text().replace("\nrun:\n", "\nrun:\n  environment: {FACTOR: '2.5'}\n"))
+    replace_in(sandbox.spec(), "\nrun:\n", "\nrun:\n  environment: {FACTOR: '2.5'}\n")
 
     tried = try_trial(sandbox.workspace, "peak", 0, quiet=True)
 

@@ -9,7 +9,6 @@ import pytest
 from sweepledger import policy
 from sweepledger.repo import kustomize
 from sweepledger.structs.run_config import Shape
-from sweepledger.verbs.generate import generate_batches as generate
 from tests.repository import Sandbox
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +26,7 @@ def made(sandbox: Sandbox, spec: str) -> tuple[Any, ...]:
     for script in SCRIPTS:
         sandbox.write(f"code/{script}", "print('a stand-in')\n")
     sandbox.commit("Bring the example")
-    (generated,) = generate(sandbox.workspace)
+    (generated,) = sandbox.generate()
     assert generated.warnings == ()
     assert generated.batch is not None
     manifests = kustomize.build(sandbox.root / "overlays/active" / generated.batch.name)

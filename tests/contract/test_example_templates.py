@@ -10,9 +10,7 @@ import yaml
 
 from sweepledger.commands.local import Options, ResultsPushed, local
 from sweepledger.formats.hyperparams_yaml import write as hyperparams_yaml
-from sweepledger.repo import batches, kustomize
-from sweepledger.verbs.check import check_change
-from sweepledger.verbs.generate import generate_batches as generate
+from sweepledger.repo import kustomize
 from tests.repository import Sandbox
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -46,7 +44,7 @@ def example(sandbox: Sandbox, name: str) -> Sandbox:
 
 
 def rendered(sandbox: Sandbox) -> list[dict[str, Any]]:
-    generate(sandbox.workspace)
+    sandbox.generate()
     sandbox.commit("Ask for it")
     (batch,) = sandbox.active()
     return [dict(manifest) for manifest in kustomize.build(sandbox.root / "overlays/active" / batch)]
@@ -112,7 +110,7 @@ def test_eidfs_job_queues_clones_its_code_and_names_its_gpu(sandbox: Sandbox) ->
 def test_the_example_passes_every_check(name: str, sandbox: Sandbox) -> None:
     rendered(example(sandbox, name))
 
-    assert check_change(sandbox.workspace).problems == ()
+    assert sandbox.check().problems == ()
 
 
 @pytest.mark.sampled(1)
@@ -150,8 +148,8 @@ def test_the_script_finds_its_set_in_either_shape(name: str, shape: str, sandbox
 @pytest.mark.usefixtures("needs_kustomize")
 def test_the_file_that_the_script_reads_is_the_one_that_the_example_wrote(sandbox: Sandbox) -> None:
     example(sandbox, "mnist-eidf")
-    generate(sandbox.workspace)
-    (stored,) = batches.in_work_tree(sandbox.root)
+    sandbox.generate()
+    (stored,) = sandbox.batches()
 
     text = hyperparams_yaml([row.values for row in stored.rows])
 

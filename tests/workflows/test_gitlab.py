@@ -15,7 +15,7 @@ from sweepledger.commands.scaffold import templates
 from sweepledger.commands.scaffold.init import init
 from sweepledger.verbs.cluster.upgrade import upgrade_files
 from tests.command_line import captured, install_sweep
-from tests.repository import Sandbox
+from tests.repository import Sandbox, replace_in
 from tests.workflows.runner import LEFT_BEHIND, leave_behind
 
 PACKAGED = Path(templates.__file__).parents[2] / "workflows"
@@ -118,8 +118,7 @@ def test_a_good_change_passes_and_its_plan_is_kept(team: Sandbox, tools: Path, t
 
 @pytest.mark.usefixtures("needs_kustomize")
 def test_a_wrong_spec_fails_on_its_line(team: Sandbox, tools: Path, tmp_path: Path) -> None:
-    path = team.spec("peak")
-    path.write_text(path.read_text().replace("[1, 2, 3]", "[1, 2, 2]"))
+    replace_in(team.spec("peak"), "[1, 2, 3]", "[1, 2, 2]")
     clone = requested(team, tmp_path)
 
     done = run_job("check", clone, remote_of(team), tools)
