@@ -365,15 +365,29 @@ def test_a_batch_with_an_ok_trial_or_no_limit_goes_on(lab: Path, condition: str,
     assert "paused" not in run.stdout + run.stderr
 
 
-def test_bad_hyperparameters_do_not_pause_a_batch(lab: Path) -> None:
-    count = start_counting_lab(lab, "x > 0")
-    replace_in(lab / "train.py", "raise ValueError", "raise SystemExit(42)  #")
-    git(lab, "commit", "-qam", "Exit with 42")
+@pytest.mark.parametrize("end", ["raise SystemExit(42)", "print('score=nan'); raise SystemExit(0)"])
+@pytest.mark.parametrize(("condition", "code"), [("x > 0", 5), ("x != 3", 0)], ids=["all", "one is ok"])
+def test_bad_hyperparameters_do_not_pause_a_batch(lab: Path, end: str, condition: str, code: int) -> None:
+    count = start_counting_lab(lab, condition)
+    replace_in(lab / "train.py", "raise ValueError", f"{end}  #")
+    git(lab, "commit", "-qam", "End badly")
 
     run = run_sweep("run", "score", "-j", "1", cwd=lab)
 
     assert count.read_text() == "." * 8
     assert "paused" not in run.stdout + run.stderr
+    assert run.returncode == code
+
+
+def test_an_ok_trial_of_older_code_does_not_hide_that_all_of_the_new_one_fail(lab: Path) -> None:
+    run_sweep("new", "score", "--command", "python train.py", "--param", "x=1,2", cwd=lab)
+    first = run_sweep("run", "score", cwd=lab)
+    (lab / "train.py").write_text((lab / "train.py").read_text().replace("x == 3", "x < 3"))
+
+    second = run_sweep("run", "score", "--commit-code", "--update", cwd=lab)
+
+    assert (first.returncode, second.returncode) == (0, 5), second.stderr
+    assert "paused" not in second.stderr
 
 
 def test_the_advice_of_a_paused_batch_runs_all_trials_with_the_fixed_code(lab: Path) -> None:

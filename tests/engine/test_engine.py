@@ -303,6 +303,27 @@ def test_a_pod_past_its_deadline_is_stopped(machine: Machine) -> None:
     assert ended.reason == "deadline"
 
 
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["asleep", "switched off"])
+@pytest.mark.parametrize("jump", [30 * 60, 8 * 3600, 800 * 86400, -86400])
+def test_no_deadline_counts_what_a_machine_slept(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, jump: int, *, is_restarted: bool
+) -> None:
+    made = replace(indexed(["wait-for:go", "wait-for:go fail-first:1"], retries=1), deadline=400)
+    go, awake = machine.state / "results" / made.name / "go", time.time
+
+    with machine.engine() as engine:
+        machine.drive(engine, made, until=lambda: len(machine.spy(made)) == 2)
+        monkeypatch.setattr(time, "time", lambda: awake() + jump)
+        if not is_restarted:
+            go.touch()
+            machine.drive(engine, made)
+    go.touch()
+    machine.run(made)
+
+    assert batch_conditions(machine.state) == {made.name: JobCondition.COMPLETE}
+    assert sorted(machine.starts(made)) == ([0, 0, 1, 1, 1] if is_restarted else [0, 1, 1])
+
+
 def test_jobs_that_are_not_desired_are_pruned_and_their_records_stay(machine: Machine) -> None:
     made = indexed(["", "setsid sleep:300"])
 
