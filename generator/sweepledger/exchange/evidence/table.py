@@ -12,7 +12,7 @@ from typing import Any
 from sweepledger.exchange.evidence.space_values import Quoted, configuration_of
 from sweepledger.formats import csv_cells
 from sweepledger.formats.evidence_jsonl import MAX_EVIDENCE_BYTES, ForeignTrial
-from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.formats.foreign_yaml import ForeignError, decoded
 from sweepledger.structs.record import Status
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value, is_number
@@ -35,7 +35,7 @@ STATUSES: Mapping[str, Status | None] = {
 
 def read_csv(content: bytes, sweep: Sweep) -> Iterator[ForeignTrial]:
     """Yield the finished trials of a CSV file with a header. Raises ForeignError."""
-    lines = _logical_lines(_text(content))
+    lines = _logical_lines(decoded(content, MAX_EVIDENCE_BYTES))
     number, header = next(lines, (1, ""))
     names = [str(cell) for cell in _cells(header, number)]
     for number, line in lines:
@@ -68,7 +68,7 @@ def _cells(line: str, number: int) -> list[str]:
 
 def read_jsonl(content: bytes, sweep: Sweep) -> Iterator[ForeignTrial]:
     """Yield the finished trials of JSON Lines, also with objects such as `config`. Raises ForeignError."""
-    for number, line in enumerate(_text(content).split("\n"), start=1):
+    for number, line in enumerate(decoded(content, MAX_EVIDENCE_BYTES).split("\n"), start=1):
         if not line.strip():
             continue
         try:
@@ -85,15 +85,6 @@ def read_jsonl(content: bytes, sweep: Sweep) -> Iterator[ForeignTrial]:
                 is_wrapped = isinstance(value, dict) and "value" in value
                 cells.setdefault(name, value["value"] if is_wrapped else value)
         yield from _trials(cells, sweep, line=number)
-
-
-def _text(content: bytes) -> str:
-    if len(content) > MAX_EVIDENCE_BYTES:
-        raise ForeignError(f"must have at most {MAX_EVIDENCE_BYTES} bytes, got {len(content)}")
-    try:
-        return content.removeprefix(b"\xef\xbb\xbf").decode()
-    except UnicodeDecodeError as error:
-        raise ForeignError("must be UTF-8", line=content[: error.start].count(b"\n") + 1) from error
 
 
 def _trials(cells: Mapping[str, Any], sweep: Sweep, *, line: int) -> Iterator[ForeignTrial]:

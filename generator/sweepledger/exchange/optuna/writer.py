@@ -5,7 +5,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from sweepledger.errors import UsageError
-from sweepledger.exchange.conversion import Exported, Loss, LossList, design_losses, export_banner, run_losses
+from sweepledger.exchange.conversion import (
+    Exported,
+    Loss,
+    LossList,
+    design_losses,
+    distinct_columns,
+    export_banner,
+    run_losses,
+)
 from sweepledger.exchange.spec_parts import DEFAULT_RUN_CAP
 from sweepledger.structs.domain import (
     Choice,
@@ -207,22 +215,19 @@ def _known_space(
     sweep: Sweep, assignments: Assignments, losses: LossList
 ) -> tuple[Mapping[str, Any], Mapping[str, _Distribution]]:
     """Return what all configurations have alike, and for every other name a distribution that has its values."""
-    columns: dict[str, dict[str, Any]] = {}
-    for assignment in assignments:
-        for name, value in assignment.items():
-            columns.setdefault(name, {})[canonical_json(value)] = canonical(value)
     declared = {parameter.name: parameter.domain for parameter in sweep.design.space.parameters}
     constants: dict[str, Any] = {}
     space: dict[str, _Distribution] = {}
-    for name, values in columns.items():
+    for name, written_values in distinct_columns(assignments).items():
+        values: list[Any] = [canonical(value) for value in written_values]
         domain = declared.get(name)
         everywhere = all(name in assignment for assignment in assignments)
         if len(values) == 1 and everywhere and not isinstance(domain, Choice):
-            constants[name] = next(iter(values.values()))
+            constants[name] = values[0]
             continue
         distribution = None if domain is None or isinstance(domain, Constant) else _distribution(domain)
         if distribution is None:
-            distribution = _listed(list(values.values()))
+            distribution = _listed(values)
             if domain is not None and not isinstance(domain, Constant):
                 why = "Optuna lacks this distribution; the values of the trials are in the script, between these bounds"
                 losses.add(f"parameters.{name}", why)

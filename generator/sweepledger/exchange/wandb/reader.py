@@ -195,10 +195,8 @@ def _located(program: str | None, command: list[str], losses: LossList) -> dict[
     module = _module_place(command)
     name = None if module is None else program if command[module] == PROGRAM_MACRO else command[module]
     if module is not None and name is not None:
-        location = locate_module(name)
-        command[module] = location.program
-        losses += location.losses
-        return {"run": {"code": {"path": location.folder}}}
+        folder, command[module] = locate_module(name, losses)
+        return {"run": {"code": {"path": folder}}}
     place = find_script(command)
     if program is None and place is not None:
         program, command[place] = command[place], PROGRAM_MACRO
@@ -208,9 +206,8 @@ def _located(program: str | None, command: list[str], losses: LossList) -> dict[
     if program is None:
         losses.add("program", f"no program is named; written as {PROGRAM}")
         program = f"{CODE_DIR}/{PROGRAM}"
-    script = locate_script(program)
-    losses += script.losses
-    return script.as_spec()
+    folder, program = locate_script(program, losses)
+    return {"program": program, "run": {"code": {"path": folder}}}
 
 
 def _module_place(command: Sequence[str]) -> int | None:

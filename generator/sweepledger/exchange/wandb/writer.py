@@ -1,5 +1,6 @@
 """A sweep as the YAML that `wandb sweep` reads, as close as W&B allows."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, assert_never
 
@@ -8,6 +9,7 @@ from sweepledger.exchange.conversion import (
     Loss,
     LossList,
     design_losses,
+    distinct_columns,
     export_banner,
     most_trials,
     run_losses,
@@ -39,7 +41,7 @@ from sweepledger.structs.search_block import (
     Sampler,
 )
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.values import Value, canonical_json
+from sweepledger.structs.values import Value, written
 
 
 def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
@@ -122,19 +124,12 @@ def _bayes(method: Method, cap: int | None, losses: LossList) -> dict[str, Any]:
 
 def _listed(assignments: Sequence[Mapping[str, Value]], losses: LossList) -> dict[str, Any]:
     """Return each parameter with its values in the list."""
-    columns: dict[str, dict[str, Value]] = {}
-    for assignment in assignments:
-        for name, value in assignment.items():
-            columns.setdefault(name, {})[canonical_json(value)] = value
-    size = 1
-    for values in columns.values():
-        size *= len(values)
+    columns = distinct_columns(assignments)
+    size = math.prod(map(len, columns.values()))
     if size > len(assignments) or any(len(columns) > len(assignment) for assignment in assignments):
         why = f"W&B cannot list configurations: it runs all {size} combinations, not these {len(assignments)}"
         losses.add("method: list", why)
-    return {
-        name: {"values": [_plain(value) for value in values.values()]} for name, values in columns.items()
-    }
+    return {name: {"values": written(values)} for name, values in columns.items()}
 
 
 def _parameters(design: Design, losses: LossList) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -150,9 +145,9 @@ def _parameters(design: Design, losses: LossList) -> Iterator[tuple[str, dict[st
 def _domain(domain: Domain) -> dict[str, Any]:
     match domain:
         case Constant(value):
-            return {"value": _plain(value)}
+            return {"value": written(value)}
         case Choice(values, probabilities):
-            listed = {"values": [_plain(value) for value in values]}
+            listed = {"values": written(values)}
             return listed if probabilities is None else {**listed, "probabilities": list(probabilities)}
         case IntUniform(low, high):
             return {"distribution": "int_uniform", "min": low, "max": high}
@@ -177,7 +172,3 @@ def _continuous(domain: Continuous) -> dict[str, Any]:
             return {"distribution": "beta", "a": a, "b": b}
         case _:
             assert_never(domain)
-
-
-def _plain(value: Value) -> Any:
-    return list(value) if isinstance(value, list | tuple) else value
