@@ -8,11 +8,7 @@ from typing import assert_never
 
 from sweepledger.problems import Problem, Severity, SourceMap, SourcePath
 from sweepledger.reader.messages import truncate
-from sweepledger.search.candidates import (
-    draw_candidates,
-    grid_candidates,
-    listed_candidates,
-)
+from sweepledger.search.candidates import draw_candidates, grid_candidates, listed_candidates
 from sweepledger.search.configurations import (
     Candidate,
     Configuration,

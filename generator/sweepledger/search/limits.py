@@ -19,12 +19,7 @@ from sweepledger.search.estimates import (
     table_bytes,
 )
 from sweepledger.structs import node_pool
-from sweepledger.structs.combinations import (
-    MAX_COMBINATIONS,
-    MAX_TRIALS,
-    count_combinations,
-    count_distinct,
-)
+from sweepledger.structs.combinations import MAX_COMBINATIONS, MAX_TRIALS, count_combinations, count_distinct
 from sweepledger.structs.domain import Choice, LogNormal, LogUniform, Normal, Quantized, Uniform
 from sweepledger.structs.names import MAX_DISTRIBUTED_NAME_LENGTH
 from sweepledger.structs.run_config import Shape

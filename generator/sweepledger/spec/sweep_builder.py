@@ -14,13 +14,7 @@ from sweepledger.spec.draft import Draft, RawMapping
 from sweepledger.spec.keys import SEARCH_KEYS, Spec
 from sweepledger.spec.sections import search_section
 from sweepledger.spec.space_builder import build_space, frozen_value
-from sweepledger.structs.program import (
-    PROGRAM_MACRO,
-    REPOSITORY,
-    CodeSelection,
-    DataPlaces,
-    data_name,
-)
+from sweepledger.structs.program import PROGRAM_MACRO, REPOSITORY, CodeSelection, DataPlaces, data_name
 from sweepledger.structs.run_config import CodeKeys, RunConfig
 from sweepledger.structs.search_block import (
     ADAPTIVE_METHODS,

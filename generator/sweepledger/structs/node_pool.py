@@ -350,10 +350,7 @@ def _amounts(run: RunConfig, node: NodeCapacity) -> tuple[tuple[str, Decimal, De
     )
 
 
-SPOT_TAINTS = (
-    ("cloud.google.com/gke-spot", "true"),
-    ("kubernetes.azure.com/scalesetpriority", "spot"),
-)
+SPOT_TAINTS = (("cloud.google.com/gke-spot", "true"), ("kubernetes.azure.com/scalesetpriority", "spot"))
 """Taints that providers put on spot nodes, tolerated in addition to the pool's tolerations."""
 
 

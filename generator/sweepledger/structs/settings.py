@@ -789,8 +789,7 @@ class TeamBudget:
 
     name: Annotated[str, NAME]
     sweeps: Annotated[
-        tuple[SweepPattern, ...],
-        Meta(min_length=1, max_length=100, examples=[["vision-*", "cifar"]]),
+        tuple[SweepPattern, ...], Meta(min_length=1, max_length=100, examples=[["vision-*", "cifar"]])
     ] = ("*",)
     """Patterns of sweep names, where `*` matches any characters. Default: every sweep. A sweep counts towards every
     budget that names it."""

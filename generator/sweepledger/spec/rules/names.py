@@ -153,12 +153,7 @@ def _name_paths(section: Section) -> list[tuple[str, DocumentPath]]:
     parameters = [(leaf.name, leaf.path) for leaf in section.leaves.values()]
     listed = [(name, places[0]) for name, places in section.listed.items()]
     resource = [] if section.resource is None else [(section.resource, ("resource", "parameter"))]
-    return [
-        *parameters,
-        *listed,
-        *resource,
-        *((name, ("derived", name)) for name in section.derived),
-    ]
+    return [*parameters, *listed, *resource, *((name, ("derived", name)) for name in section.derived)]
 
 
 def parameter_name_error(name: str) -> str | None:

@@ -6,10 +6,7 @@ from contextlib import suppress
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
-from sweepledger.spec.rules.cluster import (
-    RESERVED_DOMAINS,
-    is_reserved_label,
-)
+from sweepledger.spec.rules.cluster import RESERVED_DOMAINS, is_reserved_label
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs.kubernetes import (
     CLAIMS_VERSION,
