@@ -391,7 +391,6 @@ class _Parser:
 
 
 def _hint(token: Token) -> str | None:
-    """Return the hint for a misplaced token."""
     if token.form is TokenKind.SIGN and token.text in KEYWORDS:
         return f"a parameter of this name is written `{token.text}`"
     return MISPLACED_TOKEN_HINTS.get(token.text)

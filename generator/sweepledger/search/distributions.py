@@ -248,7 +248,6 @@ def _standard_normal_cdf(z: float) -> float:
 
 
 def _beta_quantile(a: float, b: float) -> Callable[[float], float]:
-    """Return SciPy's inverse of the incomplete beta function."""
     inverse = import_scipy("special", "distribution: beta requires").betaincinv
     return lambda u: float(inverse(a, b, u))
 

@@ -135,7 +135,6 @@ def _is_hopeless(explored: Exploration, wanted: int, limits: ExplorationLimits) 
 
 
 def _optional_names(design: Design) -> set[str]:
-    """Return the names that a configuration of the design may lack."""
     space = design.space
     conditional = {parameter.name for parameter in space.parameters if parameter.when}
     return conditional | {derived.name for derived in space.derived}

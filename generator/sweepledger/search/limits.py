@@ -189,7 +189,6 @@ def _too_many_trials(sweep: Sweep, source: SourceMap, configurations: int) -> It
 
 
 def _work_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
-    """Yield a problem if even the smallest number of candidates takes too long to examine."""
     estimate = estimate_work(sweep.design)
     if estimate.work > MAX_WORK:
         work = f"{estimate.work} = {estimate.candidates} candidates * {estimate.steps} steps"
@@ -199,7 +198,6 @@ def _work_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
 
 
 def _table_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
-    """Yield a problem if the table is certainly too large."""
     search = source.part("search")
     trials, columns = _min_configurations(sweep.design) * sweep.replicates, len(sweep.columns)
     if trials > MAX_TRIALS:
@@ -245,8 +243,6 @@ def _too_large(source: SourceMap, message: str) -> Problem:
 
 @dataclass(frozen=True, slots=True)
 class _BudgetLimit:
-    """Limits of trials and GPU hours, of the spec or of the settings."""
-
     trials: int | None
     hours: float | None
     trials_part: SourcePath

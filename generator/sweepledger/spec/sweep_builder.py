@@ -75,7 +75,6 @@ def _data_places(named: Any) -> DataPlaces:
 
 
 def _code_folder(code: CodeKeys) -> str:
-    """Return the folder that the program is relative to."""
     return REPOSITORY if isinstance(code.path, list) else str(code.path).removesuffix("/")
 
 
@@ -246,7 +245,6 @@ def _run_positions(draft: Draft) -> Iterator[tuple[SourcePath, SourcePosition]]:
 
 
 def _code_position(draft: Draft) -> SourcePosition:
-    """Return the position of the code path, else of the program."""
     if "path" in draft.names("run", "code"):
         return draft.place(("run", "code", "path"))
     return draft.place(("program" if "program" in draft.names() else "command",), at_key=True)

@@ -88,7 +88,6 @@ def read_jsonl(content: bytes, sweep: Sweep) -> Iterator[ForeignTrial]:
 
 
 def _trials(cells: Mapping[str, Any], sweep: Sweep, *, line: int) -> Iterator[ForeignTrial]:
-    """Yield the trial of one row, unless it has not finished."""
     by_name = {name.casefold(): value for name, value in cells.items()}
     word = next((str(by_name[name]) for name in STATUS_COLUMNS if name in by_name), "ok").casefold()
     word = word.rpartition(".")[2]  # Optuna writes TrialState.COMPLETE
@@ -108,7 +107,6 @@ def _trials(cells: Mapping[str, Any], sweep: Sweep, *, line: int) -> Iterator[Fo
 
 
 def _configuration(cells: Mapping[str, Any], sweep: Sweep) -> dict[str, Value]:
-    """Return the values of the sweep's parameters that a row has."""
     assert sweep.search is not None
 
     def cell(name: str) -> Any:
@@ -131,7 +129,6 @@ def _has_metric(cells: Mapping[str, Any], name: str, place: int) -> bool:
 
 
 def _metric(cells: Mapping[str, Any], name: str, place: int) -> float | None:
-    """Return a finite metric of a row; None without one."""
     for column in _metric_columns(name, place):
         value = cells.get(column)
         try:

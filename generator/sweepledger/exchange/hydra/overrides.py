@@ -116,7 +116,6 @@ def _argument(given: Any, key: str, losses: LossList) -> Value:
 
 
 def _scalars(given: Any) -> Iterator[Any]:
-    """Yield every scalar in a value."""
     match given:
         case dict():
             for key, value in given.items():

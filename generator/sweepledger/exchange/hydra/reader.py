@@ -204,8 +204,6 @@ METRIC_KEYS = ("optimized_metric",)
 
 @dataclass(slots=True)
 class _SweptOverrides:
-    """The parameters and losses of the overrides."""
-
     parameters: dict[str, Any] = field(default_factory=dict)
     keys: dict[str, str] = field(default_factory=dict)
     """Hydra's key of each parameter, with its `+` and `@`."""
@@ -283,7 +281,6 @@ def _add_override(written: str, swept: _SweptOverrides, *, has_ends: bool) -> No
 
 
 def _add_parameter(override: Override, keys: dict[str, Any], swept: _SweptOverrides) -> None:
-    """Add a parameter under Hydra's key."""
     if override.name is not None:
         swept.parameters[override.name] = keys
         swept.keys[override.name] = override.key

@@ -61,7 +61,6 @@ def _sweep_losses(sweep: Sweep, overrides: CommandOverrides) -> Iterator[Loss]:
 def _optuna_document(
     sweep: Sweep, design: RandomSearch, document: Mapping[str, Any], losses: LossList
 ) -> dict[str, Any]:
-    """Return the document for Optuna's sweeper, which supports intervals."""
     losses.add("seed", "Optuna draws other values for the same seed")
     losses.add(f"method: {design.method}", "needs the Optuna sweeper: pip install hydra-optuna-sweeper")
     if design.sampler is not Sampler.RANDOM:

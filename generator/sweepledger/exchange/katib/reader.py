@@ -90,7 +90,6 @@ def read_collector(
 
 
 def _patterns(filters: Sequence[str]) -> list[str]:
-    """Return the patterns of the filters that have one."""
     return [pattern for text in filters if (pattern := pattern_of_filter(text)) is not None]
 
 

@@ -102,7 +102,6 @@ def _chosen(studies: list[StoredStudy], name: str) -> StoredStudy:
 
 
 def _journal_studies(content: bytes, losses: LossList) -> list[StoredStudy]:
-    """Return the studies of a journal, in which each line is an operation."""
     studies: list[StoredStudy | None] = []
     owners: list[int] = []
     for number, operation in _operations(content, losses):
@@ -134,7 +133,6 @@ def _journal_studies(content: bytes, losses: LossList) -> list[StoredStudy]:
 
 
 def _operations(content: bytes, losses: LossList) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the operations of a journal with their lines."""
     for number, line in enumerate(content.splitlines(keepends=True), start=1):
         if not line.strip():
             continue

@@ -123,8 +123,6 @@ if __name__ == "__main__":
 
 @dataclass(frozen=True, slots=True)
 class _Distribution:
-    """A distribution of Optuna."""
-
     code: str
     """The call that makes it."""
     is_json: bool = False
@@ -312,7 +310,6 @@ def _sampler(sweep: Sweep) -> str:
 
 
 def _trials(design: AdaptiveSearch) -> int:
-    """Return the number of configurations in all rounds."""
     most = None if design.rounds.max is None else design.rounds.size * design.rounds.max
     return min((number for number in (design.cap, most) if number is not None), default=DEFAULT_RUN_CAP)
 

@@ -117,7 +117,6 @@ def _method(method: object, losses: LossList) -> str:
 def _size(
     data: Mapping[str, Any], method: str, parameters: Mapping[str, Any], losses: LossList
 ) -> dict[str, Any]:
-    """Return the keys for the number of trials and the seed."""
     cap, size = data.get("run_cap"), space_size(parameters)
     if method == "bayes":
         losses.add("seed", "W&B has none and proposes new values each time; written as seed: 0")

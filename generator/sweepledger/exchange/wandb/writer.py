@@ -123,7 +123,6 @@ def _bayes(method: Method, cap: int | None, losses: LossList) -> dict[str, Any]:
 
 
 def _listed(assignments: Sequence[Mapping[str, Value]], losses: LossList) -> dict[str, Any]:
-    """Return each parameter with its values in the list."""
     columns = distinct_columns(assignments)
     size = math.prod(map(len, columns.values()))
     if size > len(assignments) or any(len(columns) > len(assignment) for assignment in assignments):
