@@ -15,16 +15,7 @@ from sweepledger.exchange.conversion import (
     run_losses,
 )
 from sweepledger.exchange.spec_parts import DEFAULT_RUN_CAP
-from sweepledger.structs.domain import (
-    Choice,
-    Constant,
-    Continuous,
-    Domain,
-    IntUniform,
-    LogUniform,
-    Quantized,
-    Uniform,
-)
+from sweepledger.structs import domain as domains
 from sweepledger.structs.metric import MetricFormat, Reduce
 from sweepledger.structs.names import environment_name
 from sweepledger.structs.program import Macro, parse_element
@@ -195,7 +186,7 @@ def _search_space(sweep: Sweep, losses: LossList) -> tuple[Mapping[str, Any], Ma
     space: dict[str, _Distribution] = {}
     for parameter in design.space.parameters:
         name, domain = parameter.name, parameter.domain
-        if isinstance(domain, Constant):
+        if isinstance(domain, domains.Constant):
             constants[name] = canonical(domain.value)
             continue
         distribution = _distribution(domain)
@@ -220,13 +211,15 @@ def _known_space(
         values: list[Any] = [canonical(value) for value in written_values]
         domain = declared.get(name)
         everywhere = all(name in assignment for assignment in assignments)
-        if len(values) == 1 and everywhere and not isinstance(domain, Choice):
+        if len(values) == 1 and everywhere and not isinstance(domain, domains.Choice):
             constants[name] = values[0]
             continue
-        distribution = None if domain is None or isinstance(domain, Constant) else _distribution(domain)
+        distribution = (
+            None if domain is None or isinstance(domain, domains.Constant) else _distribution(domain)
+        )
         if distribution is None:
             distribution = _listed(values)
-            if domain is not None and not isinstance(domain, Constant):
+            if domain is not None and not isinstance(domain, domains.Constant):
                 why = "Optuna lacks this distribution; the values of the trials are in the script, between these bounds"
                 losses.add(f"parameters.{name}", why)
         elif domain is not None:
@@ -235,31 +228,31 @@ def _known_space(
     return constants, space
 
 
-def _distribution(domain: Domain) -> _Distribution | None:
+def _distribution(domain: domains.Domain) -> _Distribution | None:
     """Return Optuna's distribution with the same values; None if it has none."""
     match domain:
-        case Choice(values):
+        case domains.Choice(values):
             return _categories([canonical(value) for value in values])
-        case IntUniform(low, high):
+        case domains.IntUniform(low, high):
             return _Distribution(f"IntDistribution({low}, {high})")
-        case Uniform(low, high):
+        case domains.Uniform(low, high):
             return _Distribution(f"FloatDistribution({low!r}, {high!r})")
-        case LogUniform(low, high):
+        case domains.LogUniform(low, high):
             return _Distribution(f"FloatDistribution({low!r}, {high!r}, log=True)")
-        case Quantized(of, q):
+        case domains.Quantized(of, q):
             return _steps(of, q)
         case _:
             return None
 
 
-def _steps(of: Continuous, q: float) -> _Distribution | None:
+def _steps(of: domains.Continuous, q: float) -> _Distribution | None:
     """Return Optuna's distribution of rounded values; None if it has none."""
     match of:
-        case Uniform(low, high) if (low / q).is_integer() and (high / q).is_integer():
+        case domains.Uniform(low, high) if (low / q).is_integer() and (high / q).is_integer():
             if all(float(number).is_integer() for number in (low, high, q)):
                 return _Distribution(f"IntDistribution({int(low)}, {int(high)}, step={int(q)})")
             return _Distribution(f"FloatDistribution({low!r}, {high!r}, step={q!r})")
-        case LogUniform(low, high) if q == 1 and float(low).is_integer() and float(high).is_integer():
+        case domains.LogUniform(low, high) if q == 1 and float(low).is_integer() and float(high).is_integer():
             return _Distribution(f"IntDistribution({int(low)}, {int(high)}, log=True)")
         case _:
             return None
@@ -287,11 +280,11 @@ def _is_json(values: Iterable[Any]) -> bool:
     return len(kinds) > 1 or not kinds <= {"bool", "number", "str"}
 
 
-def _domain_losses(name: str, domain: Domain) -> Iterator[Loss]:
+def _domain_losses(name: str, domain: domains.Domain) -> Iterator[Loss]:
     match domain:
-        case Choice(_, probabilities) if probabilities is not None:
+        case domains.Choice(_, probabilities) if probabilities is not None:
             yield Loss(f"parameters.{name}.probabilities", "Optuna's categories are equally likely at first")
-        case Quantized():
+        case domains.Quantized():
             yield Loss(f"parameters.{name}", "the ends are as likely as the other steps in Optuna")
         case _:
             pass

@@ -16,19 +16,7 @@ from sweepledger.exchange.conversion import (
 )
 from sweepledger.exchange.spec_parts import find_script
 from sweepledger.formats.yaml import dump
-from sweepledger.structs.domain import (
-    Beta,
-    Choice,
-    Constant,
-    Continuous,
-    Domain,
-    IntUniform,
-    LogNormal,
-    LogUniform,
-    Normal,
-    Quantized,
-    Uniform,
-)
+from sweepledger.structs import domain as domains
 from sweepledger.structs.early_stopping import HyperbandStop
 from sweepledger.structs.program import DEFAULT_COMMAND, PROGRAM_MACRO
 from sweepledger.structs.search_block import (
@@ -133,7 +121,7 @@ def _listed(assignments: Sequence[Mapping[str, Value]], losses: LossList) -> dic
 
 def _parameters(design: Design, losses: LossList) -> Iterator[tuple[str, dict[str, Any]]]:
     for parameter in design.space.parameters:
-        if isinstance(parameter.domain, Normal) and (parameter.domain.low, parameter.domain.high) != (
+        if isinstance(parameter.domain, domains.Normal) and (parameter.domain.low, parameter.domain.high) != (
             None,
             None,
         ):
@@ -141,33 +129,33 @@ def _parameters(design: Design, losses: LossList) -> Iterator[tuple[str, dict[st
         yield parameter.name, _domain(parameter.domain)
 
 
-def _domain(domain: Domain) -> dict[str, Any]:
+def _domain(domain: domains.Domain) -> dict[str, Any]:
     match domain:
-        case Constant(value):
+        case domains.Constant(value):
             return {"value": written(value)}
-        case Choice(values, probabilities):
+        case domains.Choice(values, probabilities):
             listed = {"values": written(values)}
             return listed if probabilities is None else {**listed, "probabilities": list(probabilities)}
-        case IntUniform(low, high):
+        case domains.IntUniform(low, high):
             return {"distribution": "int_uniform", "min": low, "max": high}
-        case Quantized(of, q):
+        case domains.Quantized(of, q):
             keys = _continuous(of)
             return {**keys, "distribution": f"q_{keys['distribution']}", "q": q}
         case _:
             return _continuous(domain)
 
 
-def _continuous(domain: Continuous) -> dict[str, Any]:
+def _continuous(domain: domains.Continuous) -> dict[str, Any]:
     match domain:
-        case Uniform(low, high):
+        case domains.Uniform(low, high):
             return {"distribution": "uniform", "min": low, "max": high}
-        case LogUniform(low, high):
+        case domains.LogUniform(low, high):
             return {"distribution": "log_uniform_values", "min": low, "max": high}
-        case Normal(mu, sigma):
+        case domains.Normal(mu, sigma):
             return {"distribution": "normal", "mu": mu, "sigma": sigma}
-        case LogNormal(mu, sigma):
+        case domains.LogNormal(mu, sigma):
             return {"distribution": "log_normal", "mu": mu, "sigma": sigma}
-        case Beta(a, b):
+        case domains.Beta(a, b):
             return {"distribution": "beta", "a": a, "b": b}
         case _:
             assert_never(domain)
