@@ -13,7 +13,7 @@ from sweepledger.exchange.kubernetes.command import Placeholders
 from sweepledger.exchange.kubernetes.container import ImportedTrial
 from sweepledger.exchange.kubernetes.workload import read_manifest
 from sweepledger.exchange.search_frame import ForeignSearch, parameter_names, run_keys, search_spec
-from sweepledger.exchange.spec_parts import PROGRAM
+from sweepledger.exchange.spec_parts import PROGRAM, range_keys
 from sweepledger.formats import foreign_yaml, yaml
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.domain import Choice, Constant, Domain, IntUniform, LogUniform, Quantized, Uniform
@@ -105,13 +105,9 @@ def _domain(space: Fields, losses: LossList) -> dict[str, Any]:
             raise no_values(inner.at("choices"), more=f"; {DRAFT}")
         domain: dict[str, Any] = {"values": choices} if len(choices) > 1 else {"value": choices[0]}
     else:
-        low, high = (exact_number(inner.text(key), inner.at(key)) for key in ("min", "max"))
-        whole = inner.text("type") == "Int"
-        domain = {"min": spec_number(low), "max": spec_number(high)}
-        kind = "log_uniform_values" if kinds == ["logUniform"] else "uniform"
-        if whole:
-            kind = "q_log_uniform_values" if kind != "uniform" else "int_uniform"
-        domain = {"distribution": kind, **domain} | ({"q": 1} if kind.startswith("q_") else {})
+        low, high = (spec_number(exact_number(inner.text(key), inner.at(key))) for key in ("min", "max"))
+        is_whole = inner.text("type") == "Int"
+        domain = range_keys(low, high, is_log=kinds == ["logUniform"], is_whole=is_whole)
     losses += [*inner.rest(), *space.rest()]
     return domain
 
@@ -153,7 +149,8 @@ def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
             for parameter in design.space.parameters
         }
     else:
-        spaces = _observed(assignments, losses)
+        columns = conversion.distinct_columns(assignments)
+        spaces = {name: _choices(name, values, losses) for name, values in columns.items()}
         if grid and prod(len(space["categorical"]["choices"]) for space in spaces.values()) > len(
             assignments
         ):
@@ -257,11 +254,3 @@ def _choices(name: str, values: Sequence[Value], losses: LossList) -> dict[str, 
     if not all(isinstance(value, str) for value in values):
         losses.add(f"parameters.{name}", f"values are text in an {KIND}: numbers come back as text")
     return {"categorical": {"choices": list(dict.fromkeys(str(canonical(value)) for value in values))}}
-
-
-def _observed(assignments: Sequence[Mapping[str, Value]], losses: LossList) -> dict[str, dict[str, Any]]:
-    columns: dict[str, list[Value]] = {}
-    for assignment in assignments:
-        for name, value in assignment.items():
-            columns.setdefault(name, []).append(value)
-    return {name: _choices(name, values, losses) for name, values in columns.items()}

@@ -87,7 +87,7 @@ def _parsed(content: bytes) -> ast.Module:
 def _with_plain_names(tree: ast.Module) -> ast.Module:
     """Return the tree with calls of imported functions, and of modules under another name, as `tune.function`."""
     functions, modules = _imported(tree)
-    for node in _walk(tree):
+    for node in ast.walk(tree):
         match node:
             case ast.Call(ast.Name(name)) if name in functions:
                 node.func = ast.Attribute(ast.Name(TUNE), functions[name])
@@ -100,7 +100,7 @@ def _imported(tree: ast.Module) -> tuple[dict[str, str], set[str]]:
     """Return the functions of Ray Tune by their names in the file, and the names of its module there."""
     functions: dict[str, str] = {}
     modules: set[str] = set()
-    for node in _walk(tree):
+    for node in ast.walk(tree):
         match node:
             case ast.ImportFrom("ray", names):
                 modules |= {alias.asname or TUNE for alias in names if alias.name == TUNE}
@@ -117,15 +117,10 @@ def _imported(tree: ast.Module) -> tuple[dict[str, str], set[str]]:
     return functions, modules
 
 
-def _walk(tree: ast.AST) -> Iterator[ast.AST]:
-    """Yield every node, without recursion."""
-    yield from ast.walk(tree)
-
-
 def _space(tree: ast.Module) -> ast.Dict:
     """Return the outermost dict with calls of Ray Tune. Raises ForeignError unless there is one."""
-    spaces = [node for node in _walk(tree) if _as_dict(node) and any(map(_is_domain, _walk(node)))]
-    inner = {id(node) for space in spaces for node in _walk(space) if node is not space}
+    spaces = [node for node in ast.walk(tree) if _as_dict(node) and any(map(_is_domain, ast.walk(node)))]
+    inner = {id(node) for space in spaces for node in ast.walk(space) if node is not space}
     outer = [space for node in spaces if id(node) not in inner and (space := _as_dict(node))]
     if len(outer) != 1:
         lines = ", ".join(str(space.lineno) for space in outer[:MOST_LINES]) or "none"
@@ -154,8 +149,8 @@ def _as_dict(node: ast.AST) -> ast.Dict | None:
 
 def _outside(tree: ast.Module, space: ast.Dict) -> Iterator[Loss]:
     """Yield a loss for calls that are no part of the dict, such as those that add a key to it later."""
-    inside = {id(node) for node in _walk(space)}
-    calls = [node for node in _walk(tree) if _is_domain(node) and id(node) not in inside]
+    inside = {id(node) for node in ast.walk(space)}
+    calls = [node for node in ast.walk(tree) if _is_domain(node) and id(node) not in inside]
     lines = sorted({node.lineno for node in calls if isinstance(node, ast.Call)})
     if lines:
         shown = ", ".join(map(str, lines[:MOST_LINES])) + (" and more" if lines[MOST_LINES:] else "")
@@ -379,7 +374,7 @@ def _search(
     ]
     samples, at_once = (_count(config.get(key)) for key in ("num_samples", "max_concurrent_trials"))
     runs = any(
-        isinstance(node, ast.Call) and _function(node) in {*CONFIG_CALLS, TUNER} for node in _walk(tree)
+        isinstance(node, ast.Call) and _function(node) in {*CONFIG_CALLS, TUNER} for node in ast.walk(tree)
     )
     if runs and drawn and not any(loss.part.startswith("num_samples") for loss in losses) and samples is None:
         losses.add("num_samples", "the file names none; written as 1, Ray's default: set run_cap")
@@ -410,7 +405,7 @@ def _search(
 
 def _tune_config(tree: ast.Module, losses: LossList) -> Iterator[tuple[str, Any]]:
     """Yield the options of TuneConfig or tune.run; calls as their names."""
-    for node in _walk(tree):
+    for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or _function(node) not in CONFIG_CALLS:
             continue
         for keyword in node.keywords:
@@ -447,7 +442,7 @@ def _once(losses: LossList, more: LossList) -> tuple[LossList, LossList]:
 def _of_schedulers(tree: ast.Module) -> dict[str, str]:
     """Return metric and mode of a scheduler or a search algorithm: of the first call that names them."""
     named: dict[str, str] = {}
-    for node in _walk(tree):
+    for node in ast.walk(tree):
         match node:
             case ast.Call(ast.Name(called) | ast.Attribute(_, called)) if (
                 called in SCHEDULERS or called in SEARCHES

@@ -80,7 +80,6 @@ def parameter_names(foreign_names: Iterable[str], losses: LossList) -> dict[str,
 
 
 def _size(search: ForeignSearch, losses: LossList) -> dict[str, Any]:
-    """Return the keys of seed, rounds and number of trials."""
     size, cap = space_size(search.parameters), search.cap
     if search.method == "grid" and (cap is None or size is None or size <= cap):
         return {}

@@ -28,6 +28,7 @@ from sweepledger.exchange.spec_parts import (
     PLACEHOLDER_METRIC,
     last_step,
     metric_name,
+    range_keys,
     separate_names,
 )
 from sweepledger.formats.foreign_yaml import ForeignError, load
@@ -36,29 +37,20 @@ AX_KEYS = frozenset({"max_trials", "params", "client", "experiment"})
 NEVERGRAD_KEYS = frozenset({"optimizer", "budget", "num_workers", "maximize", "seed"})
 
 
-@dataclass(frozen=True, slots=True)
-class MappedSpace:
-    """Parameters that are written as mappings."""
-
-    parameters: Mapping[str, dict[str, Any]]
-    """Ranges by Hydra's keys."""
-    overrides: tuple[str, ...]
-    """Choices and constants as overrides of Hydra."""
-    losses: tuple[Loss, ...]
-
-
-def read_search_space(config: Mapping[str, Any]) -> MappedSpace:
-    """Return the parameters of a sweeper's config. Raises ForeignError for malformed ones."""
+def read_search_space(
+    config: Mapping[str, Any], losses: LossList
+) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """Return the mappings of a sweeper's config: ranges by Hydra's keys, and overrides. Raises ForeignError."""
     parameters: dict[str, dict[str, Any]] = {}
     overrides: list[str] = []
-    losses = LossList(_options(config))
+    losses += _options(config)
     for place, key, written in _entries(config):
         domain = _domain(place, written, losses)
         if isinstance(domain, str):
             overrides.append(f"{key}={domain}")
         else:
             parameters[key] = domain
-    return MappedSpace(parameters, tuple(overrides), tuple(losses))
+    return parameters, overrides
 
 
 def _options(config: Mapping[str, Any]) -> Iterator[Loss]:
@@ -149,13 +141,11 @@ def _range(place: str, written: Mapping[str, Any], ends: tuple[str, str], *, who
         raise ForeignError(f"{place} must have {ends[0]} and {ends[1]}")
     if low == high:
         return {"value": low}
-    if written.get("log") is True or written.get("log_scale") is True:
-        keys = {"distribution": "log_uniform_values", "min": low, "max": high}
-        return keys | ({"distribution": "q_log_uniform_values", "q": 1} if whole else {})
-    if step is not None and step != (1 if whole else 0):
+    is_log = written.get("log") is True or written.get("log_scale") is True
+    if not is_log and step is not None and step != (1 if whole else 0):
         # Optuna, too, ends at the last step that does not exceed the range.
         return {"min": low, "max": last_step(low, high, step), "step": step}
-    return {"distribution": "int_uniform" if whole else "uniform", "min": low, "max": high}
+    return range_keys(low, high, is_log=is_log, is_whole=whole)
 
 
 def _ax_range(place: str, written: Mapping[str, Any]) -> dict[str, Any]:
@@ -214,8 +204,6 @@ METRIC_KEYS = ("optimized_metric",)
 
 @dataclass(slots=True)
 class _SweptOverrides:
-    """The parameters and losses of the overrides."""
-
     parameters: dict[str, Any] = field(default_factory=dict)
     keys: dict[str, str] = field(default_factory=dict)
     """Hydra's key of each parameter, with its `+` and `@`."""
@@ -237,11 +225,10 @@ def read(content: bytes, *, name: str) -> Imported:
     sweeper = find_sweeper(data, config)
     refuse_hypersweeper(sweeper, config)
     swept = _SweptOverrides()
-    space = read_search_space(config)
-    swept.losses += space.losses
-    for written in (*space.overrides, *_overrides(hydra, config)):
+    ranges, overrides = read_search_space(config, swept.losses)
+    for written in (*overrides, *_overrides(hydra, config)):
         _add_override(written, swept, has_ends=sweeper.has_ends)
-    for key, keys in space.parameters.items():
+    for key, keys in ranges.items():
         _add_parameter(split_override(f"{key}="), keys, swept)
     if not swept.parameters:
         raise ForeignError(
@@ -282,20 +269,18 @@ def _add_override(written: str, swept: _SweptOverrides, *, has_ends: bool) -> No
     if override.name is None:
         swept.literal.append(written)
         return
-    parameter = override_parameter(override, has_ends=has_ends)
-    swept.losses += parameter.losses
-    if parameter.keys is None:
+    keys = override_parameter(override, swept.losses, has_ends=has_ends)
+    if keys is None:
         return
-    if override.key != override.name and "value" in parameter.keys:
+    if override.key != override.name and "value" in keys:
         swept.literal.append(written)
         swept.parameters.pop(override.name, None)
         swept.keys.pop(override.name, None)
         return
-    _add_parameter(override, parameter.keys, swept)
+    _add_parameter(override, keys, swept)
 
 
 def _add_parameter(override: Override, keys: dict[str, Any], swept: _SweptOverrides) -> None:
-    """Add a parameter under Hydra's key."""
     if override.name is not None:
         swept.parameters[override.name] = keys
         swept.keys[override.name] = override.key

@@ -184,7 +184,6 @@ def _seed(sweeper: Sweeper, losses: LossList) -> int:
 
 
 def _grid_losses(sweeper: Sweeper, size: int) -> list[Loss]:
-    """Return the losses of a grid: sampler, number of trials and seed."""
     losses = LossList()
     if not sweeper.is_grid:
         why = "written as a grid, which runs each combination once"

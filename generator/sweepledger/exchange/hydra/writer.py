@@ -4,7 +4,15 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sweepledger.exchange.conversion import Exported, Loss, LossList, design_losses, export_banner, run_losses
+from sweepledger.exchange.conversion import (
+    Exported,
+    Loss,
+    LossList,
+    design_losses,
+    distinct_columns,
+    export_banner,
+    run_losses,
+)
 from sweepledger.exchange.hydra import command as hydra_command
 from sweepledger.exchange.hydra.command import CommandOverrides
 from sweepledger.exchange.hydra.grammar import Choices, Glob, IntervalSweep, Range, parse_value
@@ -15,7 +23,7 @@ from sweepledger.structs.domain import Choice, Constant, IntUniform, LogUniform,
 from sweepledger.structs.search_block import Design, GridSearch, RandomSearch, Sampler
 from sweepledger.structs.space import Parameter
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.values import Value, canonical_json
+from sweepledger.structs.values import Value, canonical_json, written
 
 Assignments = Sequence[Mapping[str, Value]]
 
@@ -53,7 +61,6 @@ def _sweep_losses(sweep: Sweep, overrides: CommandOverrides) -> Iterator[Loss]:
 def _optuna_document(
     sweep: Sweep, design: RandomSearch, document: Mapping[str, Any], losses: LossList
 ) -> dict[str, Any]:
-    """Return the document for Optuna's sweeper, which supports intervals."""
     losses.add("seed", "Optuna draws other values for the same seed")
     losses.add(f"method: {design.method}", "needs the Optuna sweeper: pip install hydra-optuna-sweeper")
     if design.sampler is not Sampler.RANDOM:
@@ -72,7 +79,7 @@ def _optuna_document(
 def _parameters(
     design: GridSearch | RandomSearch, assignments: Assignments, overrides: CommandOverrides, losses: LossList
 ) -> Iterator[tuple[str, str]]:
-    columns = _columns(assignments)
+    columns = distinct_columns(assignments)
     for parameter in design.space.parameters:
         name = parameter.name
         text = _distribution(parameter, design)
@@ -94,7 +101,7 @@ def _listed(
     """Yield each parameter with its values in the trials, except derived values."""
     derived = {each.name: each for each in sweep.design.space.derived}
     chosen = _chosen(sweep.design)
-    for name, values in _columns(assignments).items():
+    for name, values in distinct_columns(assignments).items():
         if name in derived and name not in chosen:
             why = f"Hydra cannot compute it; compute it in the program: {derived[name].text}"
             losses.add(f"derived: {name}", why)
@@ -140,15 +147,6 @@ def _values(parameter: Parameter, losses: LossList) -> Sequence[Value] | None:
             return None
 
 
-def _columns(assignments: Assignments) -> dict[str, list[Value]]:
-    """Return each parameter's distinct values, in order of first appearance."""
-    columns: dict[str, dict[str, Value]] = {}
-    for assignment in assignments:
-        for name, each in assignment.items():
-            columns.setdefault(name, {}).setdefault(canonical_json(each), each)
-    return {name: list(values.values()) for name, values in columns.items()}
-
-
 def _combination_losses(texts: Iterable[str], trials: int) -> Iterator[Loss]:
     """Yield a loss if Hydra's sweeper would run another number of combinations."""
     size = math.prod(map(_count, texts))
@@ -180,7 +178,7 @@ def choice_text(name: str, values: Sequence[Value], losses: LossList, *, is_hydr
         losses.add(f"parameters.{name}", "no trial has this parameter; left out")
         return None
     are_overrides = is_hydra and any(isinstance(each, str) and _is_override(each) for each in values)
-    texts = [_bare(each) if are_overrides else hydra_text(_plain(each)) for each in values]
+    texts = [_bare(each) if are_overrides else hydra_text(written(each)) for each in values]
     kept = list(dict.fromkeys(texts))
     if len({canonical_json(each) for each in values}) > len(kept):
         losses.add(f"parameters.{name}", "Hydra reads several of its values as one")
@@ -201,7 +199,7 @@ def _bare(given: Value) -> str:
         and not isinstance(_read(given), NoSingleValue)
     ):
         return given
-    return hydra_text(_plain(given))
+    return hydra_text(written(given))
 
 
 def _read(text: str) -> Any:
@@ -211,7 +209,3 @@ def _read(text: str) -> Any:
     except ForeignError:
         return NoSingleValue()
     return NoSingleValue() if isinstance(value, Choices | Range | IntervalSweep | Glob) else value
-
-
-def _plain(given: Value) -> Any:
-    return list(given) if isinstance(given, tuple) else given

@@ -10,19 +10,7 @@ from sweepledger.exchange.conversion import Loss, LossList
 from sweepledger.exchange.fields import Fields, exact_number, is_whole, no_values, spec_number
 from sweepledger.exchange.spec_parts import valid_name
 from sweepledger.formats.foreign_yaml import ForeignError
-from sweepledger.structs.domain import (
-    Beta,
-    Choice,
-    Constant,
-    Continuous,
-    Domain,
-    IntUniform,
-    LogNormal,
-    LogUniform,
-    Normal,
-    Quantized,
-    Uniform,
-)
+from sweepledger.structs import domain as domains
 from sweepledger.structs.values import Value, canonical
 
 SIGMAS = 6
@@ -222,20 +210,20 @@ def argument_text(value: Value) -> str:
     return str(canonical(value))
 
 
-def feasible_space(name: str, domain: Domain, *, grid: bool) -> FeasibleSpace | Value:
+def feasible_space(name: str, domain: domains.Domain, *, grid: bool) -> FeasibleSpace | Value:
     """Return a parameter's space; for a single value, that value."""
     match domain:
-        case Constant(value):
+        case domains.Constant(value):
             return value
-        case Choice(values, probabilities):
+        case domains.Choice(values, probabilities):
             even = len(set(probabilities or ())) < 2  # noqa: PLR2004 - none, or all alike
             why = "Katib draws all of its values equally often"
             return listed_space(name, values, () if even else (Loss(f"{name}.probabilities", why),))
-        case IntUniform(low, high):
+        case domains.IntUniform(low, high):
             return FeasibleSpace("int", {"min": str(low), "max": str(high)}, high - low + 1)
-        case Quantized(Uniform(low, high), q) if grid:
+        case domains.Quantized(domains.Uniform(low, high), q) if grid:
             return listed_space(name, _multiples(low, high, q))
-        case Quantized(of, q):
+        case domains.Quantized(of, q):
             inner = _continuous(name, of)
             return FeasibleSpace("double", inner.feasible | {"step": bound_text(q)}, None, inner.losses)
         case _:
@@ -260,21 +248,21 @@ def _multiples(low: float, high: float, q: float) -> tuple[Value, ...]:
     return tuple(float(first + step * place) for place in range(count))
 
 
-def _continuous(name: str, domain: Continuous) -> FeasibleSpace:
+def _continuous(name: str, domain: domains.Continuous) -> FeasibleSpace:
     match domain:
-        case Uniform(low, high):
+        case domains.Uniform(low, high):
             return FeasibleSpace("double", _ends(low, high), None)
-        case LogUniform(low, high):
+        case domains.LogUniform(low, high):
             return FeasibleSpace("double", _ends(low, high) | {"distribution": "logUniform"}, None)
-        case Normal(mu, sigma, low, high):
+        case domains.Normal(mu, sigma, low, high):
             ends = _ends(mu - HALF_WIDTH * sigma, mu + HALF_WIDTH * sigma)
             cut = low is not None or high is not None
             losses = (Loss(f"{name}: bounds of the normal distribution", "Katib's has none"),) if cut else ()
             return FeasibleSpace("double", ends | {"distribution": "normal"}, None, losses)
-        case LogNormal(mu, sigma):
+        case domains.LogNormal(mu, sigma):
             ends = _ends(_power(mu - HALF_WIDTH * sigma), _power(mu + HALF_WIDTH * sigma))
             return FeasibleSpace("double", ends | {"distribution": "logNormal"}, None)
-        case Beta():
+        case domains.Beta():
             loss = Loss(
                 f"{name}: beta", "Katib does not have this distribution; written as uniform from 0 to 1"
             )

@@ -37,17 +37,6 @@ OTHER_COLLECTORS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ReportedMetrics:
-    """How a program reports its metrics."""
-
-    keys: dict[str, Any]
-    """The keys `source`, `format` and `patterns`."""
-    file: str | None
-    """The file that the program writes; None for standard output."""
-    losses: tuple[Loss, ...]
-
-
 GROUP_NAMES = ("(?P<name>", "(?P<value>")
 """Katib reads the name and the value in the first two groups of a filter."""
 ONLY_GO = re.compile(r"\[\[|\[:|&&|--|\|\||~~|\{,|[*+?}]\+|\(\?(?!:)")
@@ -67,8 +56,10 @@ def pattern_of_filter(text: str) -> str | None:
     return pattern if has_both and not pattern_error(pattern) else None
 
 
-def read_collector(collector: Fields, *, is_renamed: bool = False) -> ReportedMetrics:
-    """Return how the program reports its metrics; standard output if nothing else can be read.
+def read_collector(
+    collector: Fields, losses: LossList, *, is_renamed: bool
+) -> tuple[dict[str, Any], str | None]:
+    """Return the keys of how the program reports its metrics, and the file that it writes; None: standard output.
 
     `is_renamed`: the metric has another name here, which a filter would not find.
     """
@@ -79,43 +70,40 @@ def read_collector(collector: Fields, *, is_renamed: bool = False) -> ReportedMe
         filters = []
     patterns = [] if is_renamed or kind not in {"StdOut", "File"} else _patterns(filters)
     can_read = len(patterns) == len(filters)
-    reported = _from_file(source) if kind == "File" and can_read else None
-    losses = LossList()
-    if reported is None:
-        reported = ReportedMetrics({"source": "stdout"}, None, ())
+    keys, file = _from_file(source, losses) if kind == "File" and can_read else ({}, None)
+    if file is None:
+        keys = {"source": "stdout"}
         if kind == "File":
             losses.add(f"{source.at('fileSystemPath')}", f"{PRINT} instead of writing this file")
             source.inner("fileSystemPath").taken |= {"path", "kind"}
     if not can_read:
         why = f"has no equal pattern here; {PRINT}, or write `format: regex` and `patterns`"
         losses.add(f"{source.at('filter.metricsFormat')}: {show_value(filters)}", why)
-    elif patterns and reported.keys.get("format") != "jsonl":
-        reported.keys.update(format="regex", patterns=patterns)
+    elif patterns and keys.get("format") != "jsonl":
+        keys |= {"format": "regex", "patterns": patterns}
     if kind in OTHER_COLLECTORS:
         losses.add(f"{chosen.at('kind')}: {kind}", OTHER_COLLECTORS[kind])
     elif kind not in {"StdOut", "File"}:
         losses.add(f"{chosen.at('kind')}: {kind}", f"is not a collector of Katib; {PRINT}")
-    rest = [*chosen.rest(), *source.rest(), *collector.rest()]
-    return ReportedMetrics(reported.keys, reported.file, (*reported.losses, *losses, *rest))
+    losses += [*chosen.rest(), *source.rest(), *collector.rest()]
+    return keys, file
 
 
 def _patterns(filters: Sequence[str]) -> list[str]:
-    """Return the patterns of the filters that have one."""
     return [pattern for text in filters if (pattern := pattern_of_filter(text)) is not None]
 
 
-def _from_file(source: Fields) -> ReportedMetrics | None:
-    """Return a file with lines of text or JSON; None if the path is not a file."""
+def _from_file(source: Fields, losses: LossList) -> tuple[dict[str, Any], str | None]:
+    """Return the keys and the path of a file with lines of text or JSON; None if the path is not a file."""
     place = source.inner("fileSystemPath")
     path, kind, form = place.text("path"), place.text("kind"), place.text("format") or "TEXT"
     if path is None or kind not in {None, "File"} or form not in {"TEXT", "JSON"}:
-        return None
-    losses = LossList(place.rest())
+        return {}, None
+    losses += place.rest()
     if form == "JSON":
         why = "numbers must be JSON numbers here; Katib also reads them in quotes, as hypertune writes them"
         losses.add(f"{place.at('format')}: JSON", why)
-    keys = {"source": "result", "format": "jsonl" if form == "JSON" else "text"}
-    return ReportedMetrics(keys, path, tuple(losses))
+    return {"source": "result", "format": "jsonl" if form == "JSON" else "text"}, path
 
 
 METHOD_OF_ALGORITHM = {
@@ -282,7 +270,7 @@ def read(content: bytes, *, name: str) -> Imported:
     name = _identity(root, name, losses)
     algorithm = fields.inner("algorithm")
     method = read_algorithm(algorithm)
-    metric, reported = _metric(fields, losses)
+    metric, result_file = _metric(fields, losses)
     stopping = _stopping(algorithm, fields, losses)
     imported = read_parameters(fields.each("parameters"), algorithm=method.name)
     if not imported:
@@ -315,12 +303,12 @@ def read(content: bytes, *, name: str) -> Imported:
         losses.add("seed", "the file has none; written as 0, so that the same trials are drawn every time")
     losses += [loss for parameter in chosen for loss in parameter.losses]
     spec |= search | _limit(fields, space_size(spec["parameters"]), spec["method"], losses) | stopping
-    trial = read_trial_template(fields.inner("trialTemplate"), imported, result_file=reported.file)
+    trial = read_trial_template(fields.inner("trialTemplate"), imported, result_file=result_file)
     spec |= trial.as_spec()
     losses += trial.losses
-    if reported.file is not None and not trial.passes_result_file:
+    if result_file is not None and not trial.passes_result_file:
         why = "is the file that Katib reads; write the metrics to the file $SWEEP_RESULT instead"
-        losses.add(f"spec.metricsCollectorSpec: {reported.file}", why)
+        losses.add(f"spec.metricsCollectorSpec: {result_file}", why)
     _parallelism(fields, spec, losses)
     return Imported(spec, (*losses, *fields.rest()))
 
@@ -347,8 +335,8 @@ def _stopping(algorithm: Fields, fields: Fields, losses: LossList) -> dict[str, 
     return {}
 
 
-def _metric(fields: Fields, losses: LossList) -> tuple[dict[str, Any], ReportedMetrics]:
-    """Return the key `metric`, and how the program reports it."""
+def _metric(fields: Fields, losses: LossList) -> tuple[dict[str, Any], str | None]:
+    """Return the key `metric`, and the file that the program writes."""
     objective = fields.inner("objective")
     foreign, goal = objective.text("objectiveMetricName"), objective.text("type")
     if foreign is None or goal not in {"maximize", "minimize"}:
@@ -367,11 +355,10 @@ def _metric(fields: Fields, losses: LossList) -> tuple[dict[str, Any], ReportedM
     losses += objective.lost("additionalMetricNames", EVERY_METRIC)
     reduce = _reduced(objective, foreign, DEFAULT_STRATEGIES[goal], losses)
     losses += objective.rest()
-    reported = read_collector(fields.inner("metricsCollectorSpec"), is_renamed=name != foreign)
-    losses += reported.losses
+    keys, file = read_collector(fields.inner("metricsCollectorSpec"), losses, is_renamed=name != foreign)
     reduction = {} if reduce is Reduce.LAST else {"reduce": str(reduce)}
     target_key = {} if target is None else {"target": target}
-    return {"name": name, "goal": goal, **reported.keys, **reduction, **target_key}, reported
+    return {"name": name, "goal": goal, **keys, **reduction, **target_key}, file
 
 
 def _reduced(objective: Fields, foreign: str, usual: str, losses: LossList) -> Reduce:

@@ -52,7 +52,6 @@ def read_trial_template(
 
 
 def _unused(command: Sequence[str], parameters: Sequence[ImportedParameter]) -> Iterator[Loss]:
-    """Yield a loss for every parameter that the command does not pass."""
     text = " ".join(command)
     if ARGS in command or NO_HYPHENS in command:
         return

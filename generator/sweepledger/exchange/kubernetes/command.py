@@ -36,7 +36,7 @@ class CommandTranslator:
     variables: Mapping[str, str]
     """Variables of the container, whose values may contain Katib's placeholders."""
     path: str
-    losses: LossList = field(default_factory=LossList)
+    losses: LossList
     passes_result_file: bool = False
     """Whether the program was given the file of its metrics, which is now `$SWEEP_RESULT`."""
     settings: dict[str, str] = field(default_factory=dict)

@@ -64,10 +64,9 @@ def read_container(
     arguments = [scalar_text(part) for part in container.items("args")]
     if command or arguments:
         place = container.at("command" if command else "args")
-        translator = CommandTranslator(placeholders, variables, place)
+        translator = CommandTranslator(placeholders, variables, place, trial.losses)
         trial.command = translator.command([*command, *arguments], program=() if command else ASSUMED_PROGRAM)
         trial.passes_result_file |= translator.passes_result_file
-        trial.losses += translator.losses
     if arguments and not command:
         trial.losses.add(
             container.at("command"),

@@ -74,8 +74,6 @@ def read_manifest(
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads the spec of a kind into a trial."""
-
     primary: str | None
     """Name of the container whose command is that of the trial."""
     placeholders: Placeholders
@@ -191,7 +189,6 @@ def _count(fields: Fields, key: str) -> int | None:
 
 
 def _pods(data: Any, path: str) -> Iterator[tuple[Any, str]]:
-    """Yield every pod template in a manifest of any kind."""
     if isinstance(data, dict):
         if isinstance(data.get("spec"), dict) and "containers" in data["spec"]:
             yield data, path

@@ -10,7 +10,7 @@ from typing import Any
 from sweepledger.exchange.conversion import Imported, Loss, LossList
 from sweepledger.exchange.fields import Fields, exact_number, json_text, no_values, show_value, spec_number
 from sweepledger.exchange.search_frame import ForeignSearch, parameter_names, run_keys, search_spec
-from sweepledger.exchange.spec_parts import CODE_DIR, PROGRAM
+from sweepledger.exchange.spec_parts import CODE_DIR, PROGRAM, range_keys
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.names import suggest_sweep_name
 from sweepledger.structs.values import canonical_json
@@ -102,7 +102,6 @@ def _chosen(studies: list[StoredStudy], name: str) -> StoredStudy:
 
 
 def _journal_studies(content: bytes, losses: LossList) -> list[StoredStudy]:
-    """Return the studies of a journal, in which each line is an operation."""
     studies: list[StoredStudy | None] = []
     owners: list[int] = []
     for number, operation in _operations(content, losses):
@@ -134,7 +133,6 @@ def _journal_studies(content: bytes, losses: LossList) -> list[StoredStudy]:
 
 
 def _operations(content: bytes, losses: LossList) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the operations of a journal with their lines."""
     for number, line in enumerate(content.splitlines(keepends=True), start=1):
         if not line.strip():
             continue
@@ -249,18 +247,13 @@ def distribution_domain(kind: str, keys: Fields, losses: LossList) -> dict[str, 
         raise ForeignError(f"{keys.path} must be a distribution of Optuna, got {show_value(kind)}")
     low, high = (exact_number(keys.take(key), keys.at(key)) for key in ("low", "high"))
     step = keys.take("step") if keys.data.get("step") is not None else keys.take("q")
-    ends = {"min": spec_number(low), "max": spec_number(high)}
+    ends = spec_number(low), spec_number(high)
     if low == high:
-        return {"value": ends["min"]}
-    if keys.take("log") is True or "LogUniform" in kind:
-        return (
-            {"distribution": "q_log_uniform_values", **ends, "q": 1}
-            if whole
-            else {"distribution": "log_uniform_values", **ends}
-        )
-    if step is not None and not (whole and step == 1):
-        return {**ends, "step": spec_number(exact_number(step, keys.at("step")))}
-    return {"distribution": "int_uniform" if whole else "uniform", **ends}
+        return {"value": ends[0]}
+    is_log = keys.take("log") is True or "LogUniform" in kind
+    if not is_log and step is not None and not (whole and step == 1):
+        return {"min": ends[0], "max": ends[1], "step": spec_number(exact_number(step, keys.at("step")))}
+    return range_keys(*ends, is_log=is_log, is_whole=whole)
 
 
 def _choice(keys: Fields, losses: LossList) -> dict[str, Any]:

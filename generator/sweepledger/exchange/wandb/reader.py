@@ -6,20 +6,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
+from sweepledger.exchange import spec_parts
 from sweepledger.exchange.conversion import Imported, Loss, LossList
 from sweepledger.exchange.fields import json_text
-from sweepledger.exchange.spec_parts import (
-    CODE_DIR,
-    DEFAULT_RUN_CAP,
-    PLACEHOLDER_METRIC,
-    PROGRAM,
-    find_script,
-    locate_module,
-    locate_script,
-    metric_name,
-    separate_names,
-    space_size,
-)
 from sweepledger.formats.foreign_yaml import ForeignError, coerce_number, load
 from sweepledger.reader.scalars import describe_split, rejoin_split
 from sweepledger.structs.names import environment_name, suggest_sweep_name
@@ -65,7 +54,7 @@ def read(content: bytes, *, name: str) -> Imported:
         spec["description"] = description
     method = _method(data.get("method"), losses)
     translated = ParameterTranslator(is_grid=method == "grid", losses=losses).translate(data["parameters"])
-    names = separate_names(translated)
+    names = spec_parts.separate_names(translated)
     parameters = {names[key]: keys for key, keys in translated.items()}
     losses += [
         Loss(f"parameters.{key}", f"a value beside {key}.…; is named {name} here, and passed as {key}")
@@ -117,8 +106,7 @@ def _method(method: object, losses: LossList) -> str:
 def _size(
     data: Mapping[str, Any], method: str, parameters: Mapping[str, Any], losses: LossList
 ) -> dict[str, Any]:
-    """Return the keys for the number of trials and the seed."""
-    cap, size = data.get("run_cap"), space_size(parameters)
+    cap, size = data.get("run_cap"), spec_parts.space_size(parameters)
     if method == "bayes":
         losses.add("seed", "W&B has none and proposes new values each time; written as seed: 0")
         why = f"W&B proposes a trial whenever one ends; here a round proposes {ROUND} from earlier results"
@@ -138,13 +126,15 @@ def _size(
 
 def _cap(cap: Any, size: int | None, losses: LossList) -> Any:
     """Return the number of trials, at most the size of the space."""
-    trials = DEFAULT_RUN_CAP if cap is None else cap
+    trials = spec_parts.DEFAULT_RUN_CAP if cap is None else cap
     if size is not None and isinstance(trials, int) and 0 < size < trials:
         why = f"W&B would repeat configurations; written as run_cap: {size}, which is all of them"
         losses.add("run_cap", why)
         return size
     if cap is None:
-        losses.add("run_cap", f"W&B draws until the user stops it; written as run_cap: {DEFAULT_RUN_CAP}")
+        losses.add(
+            "run_cap", f"W&B draws until the user stops it; written as run_cap: {spec_parts.DEFAULT_RUN_CAP}"
+        )
     return trials
 
 
@@ -156,10 +146,10 @@ def _metric(data: Mapping[str, Any], losses: LossList, method: str) -> dict[str,
             "metrics", "a sweep has one objective; the first metric is written, the others are recorded too"
         )
     if not isinstance(metric, dict) or not isinstance(metric.get("name"), str):
-        why = f"no metric is named; write the name that the program reports instead of {PLACEHOLDER_METRIC}"
+        why = f"no metric is named; write the name that the program reports instead of {spec_parts.PLACEHOLDER_METRIC}"
         losses.add("metric", why)
-        metric = {"name": PLACEHOLDER_METRIC}
-    own, name = metric["name"], metric_name(metric["name"])
+        metric = {"name": spec_parts.PLACEHOLDER_METRIC}
+    own, name = metric["name"], spec_parts.metric_name(metric["name"])
     if own != name:
         losses.add(f"metric.name: {own}", f"written as {name}: no spaces and signs, a letter first")
     kept = {key: metric[key] for key in KEPT & metric.keys() if method == "bayes" or key == "target"}
@@ -195,22 +185,19 @@ def _located(program: str | None, command: list[str], losses: LossList) -> dict[
     module = _module_place(command)
     name = None if module is None else program if command[module] == PROGRAM_MACRO else command[module]
     if module is not None and name is not None:
-        location = locate_module(name)
-        command[module] = location.program
-        losses += location.losses
-        return {"run": {"code": {"path": location.folder}}}
-    place = find_script(command)
+        folder, command[module] = spec_parts.locate_module(name, losses)
+        return {"run": {"code": {"path": folder}}}
+    place = spec_parts.find_script(command)
     if program is None and place is not None:
         program, command[place] = command[place], PROGRAM_MACRO
     if program is None and command and PROGRAM_MACRO not in command:
         losses.add("program", "no program is named; set run.code.path to the folder that the command needs")
-        return {"run": {"code": {"path": CODE_DIR}}}
+        return {"run": {"code": {"path": spec_parts.CODE_DIR}}}
     if program is None:
-        losses.add("program", f"no program is named; written as {PROGRAM}")
-        program = f"{CODE_DIR}/{PROGRAM}"
-    script = locate_script(program)
-    losses += script.losses
-    return script.as_spec()
+        losses.add("program", f"no program is named; written as {spec_parts.PROGRAM}")
+        program = f"{spec_parts.CODE_DIR}/{spec_parts.PROGRAM}"
+    folder, program = spec_parts.locate_script(program, losses)
+    return {"program": program, "run": {"code": {"path": folder}}}
 
 
 def _module_place(command: Sequence[str]) -> int | None:

@@ -1,5 +1,6 @@
 """A sweep as the YAML that `wandb sweep` reads, as close as W&B allows."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, assert_never
 
@@ -8,25 +9,14 @@ from sweepledger.exchange.conversion import (
     Loss,
     LossList,
     design_losses,
+    distinct_columns,
     export_banner,
     most_trials,
     run_losses,
 )
 from sweepledger.exchange.spec_parts import find_script
 from sweepledger.formats.yaml import dump
-from sweepledger.structs.domain import (
-    Beta,
-    Choice,
-    Constant,
-    Continuous,
-    Domain,
-    IntUniform,
-    LogNormal,
-    LogUniform,
-    Normal,
-    Quantized,
-    Uniform,
-)
+from sweepledger.structs import domain as domains
 from sweepledger.structs.early_stopping import HyperbandStop
 from sweepledger.structs.program import DEFAULT_COMMAND, PROGRAM_MACRO
 from sweepledger.structs.search_block import (
@@ -39,7 +29,7 @@ from sweepledger.structs.search_block import (
     Sampler,
 )
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.values import Value, canonical_json
+from sweepledger.structs.values import Value, written
 
 
 def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
@@ -121,25 +111,17 @@ def _bayes(method: Method, cap: int | None, losses: LossList) -> dict[str, Any]:
 
 
 def _listed(assignments: Sequence[Mapping[str, Value]], losses: LossList) -> dict[str, Any]:
-    """Return each parameter with its values in the list."""
-    columns: dict[str, dict[str, Value]] = {}
-    for assignment in assignments:
-        for name, value in assignment.items():
-            columns.setdefault(name, {})[canonical_json(value)] = value
-    size = 1
-    for values in columns.values():
-        size *= len(values)
+    columns = distinct_columns(assignments)
+    size = math.prod(map(len, columns.values()))
     if size > len(assignments) or any(len(columns) > len(assignment) for assignment in assignments):
         why = f"W&B cannot list configurations: it runs all {size} combinations, not these {len(assignments)}"
         losses.add("method: list", why)
-    return {
-        name: {"values": [_plain(value) for value in values.values()]} for name, values in columns.items()
-    }
+    return {name: {"values": written(values)} for name, values in columns.items()}
 
 
 def _parameters(design: Design, losses: LossList) -> Iterator[tuple[str, dict[str, Any]]]:
     for parameter in design.space.parameters:
-        if isinstance(parameter.domain, Normal) and (parameter.domain.low, parameter.domain.high) != (
+        if isinstance(parameter.domain, domains.Normal) and (parameter.domain.low, parameter.domain.high) != (
             None,
             None,
         ):
@@ -147,37 +129,33 @@ def _parameters(design: Design, losses: LossList) -> Iterator[tuple[str, dict[st
         yield parameter.name, _domain(parameter.domain)
 
 
-def _domain(domain: Domain) -> dict[str, Any]:
+def _domain(domain: domains.Domain) -> dict[str, Any]:
     match domain:
-        case Constant(value):
-            return {"value": _plain(value)}
-        case Choice(values, probabilities):
-            listed = {"values": [_plain(value) for value in values]}
+        case domains.Constant(value):
+            return {"value": written(value)}
+        case domains.Choice(values, probabilities):
+            listed = {"values": written(values)}
             return listed if probabilities is None else {**listed, "probabilities": list(probabilities)}
-        case IntUniform(low, high):
+        case domains.IntUniform(low, high):
             return {"distribution": "int_uniform", "min": low, "max": high}
-        case Quantized(of, q):
+        case domains.Quantized(of, q):
             keys = _continuous(of)
             return {**keys, "distribution": f"q_{keys['distribution']}", "q": q}
         case _:
             return _continuous(domain)
 
 
-def _continuous(domain: Continuous) -> dict[str, Any]:
+def _continuous(domain: domains.Continuous) -> dict[str, Any]:
     match domain:
-        case Uniform(low, high):
+        case domains.Uniform(low, high):
             return {"distribution": "uniform", "min": low, "max": high}
-        case LogUniform(low, high):
+        case domains.LogUniform(low, high):
             return {"distribution": "log_uniform_values", "min": low, "max": high}
-        case Normal(mu, sigma):
+        case domains.Normal(mu, sigma):
             return {"distribution": "normal", "mu": mu, "sigma": sigma}
-        case LogNormal(mu, sigma):
+        case domains.LogNormal(mu, sigma):
             return {"distribution": "log_normal", "mu": mu, "sigma": sigma}
-        case Beta(a, b):
+        case domains.Beta(a, b):
             return {"distribution": "beta", "a": a, "b": b}
         case _:
             assert_never(domain)
-
-
-def _plain(value: Value) -> Any:
-    return list(value) if isinstance(value, list | tuple) else value
