@@ -75,11 +75,7 @@ class Names:
 
 def labels(settings: Settings, **more: str) -> dict[str, str]:
     """Label an object of the platform; the repository's own labels never replace ours."""
-    ours = {
-        **GENERATOR_LABELS,
-        PART_OF: PLATFORM,
-    }
-    return {**dict(sorted(settings.labels.items())), **ours, **more}
+    return {**dict(sorted(settings.labels.items())), **GENERATOR_LABELS, PART_OF: PLATFORM, **more}
 
 
 def manifest(
