@@ -26,7 +26,7 @@ def record_here(sandbox: Sandbox, results: Path, **changes: object) -> None:
     if sandbox.git("status", "--porcelain"):
         sandbox.commit("Request")
     repository = sandbox.workspace.repository
-    for batch in batches.active_in_commit(repository, "HEAD"):
+    for batch in batches.in_commit(repository, "HEAD", batches.ACTIVE):
         leave(results, batch, **changes)
     branch = sandbox.git("branch", "--show-current").strip()
     commit_results(Target(repository, branch=branch, is_laptop=True), results, ())
