@@ -188,7 +188,7 @@ class DesiredState:
         store_code(self.repository, program.code, [commit])
         code = self.mirror.code(program.code)
         data = locked_data(batch, (settings,), self.state / DATA, code=code.folder)
-        started = started_program(batch.lock, code.folder)
+        started = started_program(program, batch.lock.run, code.folder)
         refuse_other_environment(batch, started, batch.folder)
         python_path = () if self.work_tree is None else locked_python_path(batch, started, self.work_tree)
         return DesiredBatch(

@@ -13,7 +13,6 @@ from sweepledger import spec, storage
 from sweepledger.commands.reports.comparison import Side, side_at
 from sweepledger.commands.reports.recorded import RecordedResults, recorded_results
 from sweepledger.commands.repository import at_commit
-from sweepledger.commands.repository.batch_records import records_files
 from sweepledger.commands.repository.code_changes import LISTED_FILES, file_changes
 from sweepledger.commands.repository.programs import code_tree_at
 from sweepledger.commands.repository.workspace import Workspace
@@ -32,7 +31,6 @@ from sweepledger.results.causes import (
     explain,
     program_parts,
 )
-from sweepledger.results.paths import results_folder
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.metric import Goal
 from sweepledger.structs.names import SPECS, SUFFIX, suggest_sweep_name
@@ -79,11 +77,6 @@ class ExplainedComparison:
     """The best configuration of each side."""
     proposals: tuple[Proposal, ...]
 
-    @property
-    def verdict(self) -> str:
-        """The answer in one line."""
-        return self.explanation.verdict
-
     def as_data(self) -> dict[str, Any]:
         """Return the JSON data."""
         explanation = self.explanation
@@ -92,16 +85,13 @@ class ExplainedComparison:
             "b": {"sweep": self.b.sweep, "commit": self.b.commit, "best": explanation.best[1]},
             "metric": self.a.lock.metric.name,
             "moved": explanation.moved,
-            "verdict": self.verdict,
+            "verdict": explanation.verdict,
             "named": explanation.named,
             "is_noise": explanation.is_noise,
             "noise": explanation.noise,
             "best_configurations": self.best,
             "factors": [
-                {
-                    **asdict(finding),
-                    "differences": self.differences.get(finding.factor, ()),
-                }
+                {**asdict(finding), "differences": self.differences.get(finding.factor, ())}
                 for finding in explanation.findings
             ],
             "proposals": self.proposals,
@@ -192,12 +182,9 @@ class _RunTable:
     @classmethod
     def of(cls, results: RecordedResults) -> "_RunTable":
         programs = {batch.lock.program.digest: batch.lock.program for batch in results.stored}
-        present = results.repository.files(results.commit, f"{results_folder(results.sweep)}/records")
-        paths = {path: batch.name for batch in results.stored for path in records_files(batch, present)}
-        contents = results.repository.read(results.commit, *paths) if paths else {}
         environments = {
-            (paths[path], record.index): record.environment.digest
-            for path, content in contents.items()
+            (batch, record.index): record.environment.digest
+            for _, batch, content in results.records()
             for record in records_jsonl.records(content)
             if isinstance(record, Record) and record.environment is not None and record.status.is_success
         }
@@ -219,10 +206,9 @@ class _RunTable:
             for row in side.rows.values()
             if _configuration(row) == configuration and side.lock.metric.name in row.metrics
         )
-        ran = next(
+        return next(
             ran for row in rows if row.metric(side.lock.metric.name) is not None and (ran := self._ran(row))
         )
-        return ran
 
     def _ran(self, row: SummaryRow) -> _RanProgram | None:
         program = self.programs.get(row.program)

@@ -101,7 +101,7 @@ def _desired_state(
     code = mirror.code(program.code)
     cache = state_folder(workspace.repository) / DATA
     data = locked_data(batch, (settings, workspace.settings), cache, code=code.folder)
-    started = started_program(batch.lock, code.folder)
+    started = started_program(program, batch.lock.run, code.folder)
     python_path = locked_python_path(batch, started, repository)
     desired = DesiredBatch(
         replace(made, indexes=(index,), parallelism=1, retries=0, max_failed=None),

@@ -404,6 +404,21 @@ def rebuild_results(repository: Repository, commit: str, sweep: str) -> FileTree
         raise RepositoryError(f"{results_folder(sweep)}: {error}", hint="restore it from git") from error
 
 
+def rebuilt_differences(
+    repository: Repository, commit: str, sweep: str, contents: Mapping[str, bytes]
+) -> Iterator[FileDifference]:
+    """Compare the files below `results/<sweep>/` with those that follow from the records."""
+    folder = results_folder(sweep)
+    try:
+        rebuilt = rebuild_results(repository, commit, sweep)
+    except (RepositoryError, KeyError, ValueError) as error:
+        yield FileDifference(folder, "", "", f"cannot be computed again: {error}")
+        return
+    for path in sorted({*contents, *(f"{folder}/{path}" for path, _ in rebuilt)}):
+        expected = rebuilt.files.get(path.removeprefix(f"{folder}/"))
+        yield from file_differences(path, expected, contents.get(path), because="by the records")
+
+
 def recorded_summary(repository: Repository, commit: str, sweep: str, program: str | None = None) -> Summary:
     """Return the summary of a sweep's recorded batches at a commit, ranking a program as `summarise` does.
 
