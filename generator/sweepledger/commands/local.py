@@ -108,11 +108,9 @@ class LiveRules:
         """Return the sweep of a batch by the spec at a commit, if it has a rule that compares trials."""
         key = commit, batch.lock.spec.path
         if key not in self._sweeps:
-            settings = at_commit.settings_or_defaults(self.repository, commit)
-            sweep = at_commit.read_sweep(self.repository, *key, settings)
-            compares = isinstance(sweep, Sweep) and isinstance(sweep.early_stop, COMPARING_RULES)
+            sweep = at_commit.read_sweep(self.repository, *key)
             self._sweeps = {one: kept for one, kept in self._sweeps.items() if one[0] == commit}
-            self._sweeps[key] = sweep if compares and isinstance(sweep, Sweep) else None
+            self._sweeps[key] = sweep if sweep and isinstance(sweep.early_stop, COMPARING_RULES) else None
         return self._sweeps[key]
 
 

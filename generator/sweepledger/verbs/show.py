@@ -45,7 +45,6 @@ from sweepledger.results.paths import LAPTOP_WARNING, records_path, results_fold
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.names import LOCK_FILE
 from sweepledger.structs.record import NO_CURVES, CurvePoint, Environment, Record
-from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value, as_data, bytes_digest
 
 
@@ -198,9 +197,8 @@ def _foreign_evidence(workspace: Workspace, lock: BatchLock, commit: Commit | No
     """Return the foreign evidence of a round, as it was in the commit that generated the batch."""
     if lock.round is None or commit is None:
         return ()
-    settings = at_commit.settings_or_defaults(workspace.repository, commit.id)
-    sweep = at_commit.read_sweep(workspace.repository, commit.id, lock.spec.path, settings)
-    return foreign_labels(workspace.repository, commit.id, sweep) if isinstance(sweep, Sweep) else ()
+    sweep = at_commit.read_sweep(workspace.repository, commit.id, lock.spec.path)
+    return foreign_labels(workspace.repository, commit.id, sweep) if sweep else ()
 
 
 def _last_attempt(workspace: Workspace, trial: catalog.ListedTrial) -> Record | None:

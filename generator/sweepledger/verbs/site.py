@@ -31,7 +31,7 @@ from sweepledger.cli.options import ContextOption, StateOption
 from sweepledger.cli.response import Response, current_folder
 from sweepledger.commands.collection.attempts import evaluate_here
 from sweepledger.commands.reports.loopback import LoopbackServer, ServedFile
-from sweepledger.commands.reports.site_history import HistoryReader, events_of
+from sweepledger.commands.reports.site_history import HistoryReader
 from sweepledger.commands.reports.status import TrialState, live_batches, local_states
 from sweepledger.commands.repository import costs
 from sweepledger.commands.repository.workspace import Workspace
@@ -49,19 +49,18 @@ from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import Entry, commit_time
 from sweepledger.repo.state import create_state, state_folder
 from sweepledger.results.paths import RESULTS
-from sweepledger.site import (
+from sweepledger.site.fragment import sweep_pages
+from sweepledger.site.history import MonthlyCost, monthly_times
+from sweepledger.site.pages import (
     RUNNING_DATA,
     RUNNING_PAGE,
-    MonthlyCost,
     assets_digest,
     compare_page,
     home_page,
     running_page,
-    sweep_pages,
     to_json,
     with_running_link,
 )
-from sweepledger.site.history import monthly_times
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.metric import MetricSource
 from sweepledger.structs.names import SETTINGS_FILE, SPECS, SUFFIX, is_sweep_name
@@ -254,13 +253,13 @@ class _SiteBuilder:
 
     def add(self, sweep: str) -> None:
         """Add the pages of a sweep: those of the earlier site if nothing that they show has changed."""
-        entries = [(one.commit.id, one.kind, one.text) for one in self._entries[sweep]]
+        entries = [(one.commit, one.kind, one.text) for one in self._entries[sweep]]
         blobs = {path: entry.id for path, entry in self._inputs[sweep].items()}
         inputs = digest([blobs, entries, self._settings_blob, self._reader.evidence])
         if not self._keep(sweep, inputs):
             shown = self._reader.history(sweep, self._inputs[sweep])
             # A page does not change with the commits of other sweeps.
-            last = self._entries[sweep][-1].commit.id if self._entries[sweep] else self._commit
+            last = self._entries[sweep][-1].commit if self._entries[sweep] else self._commit
             pages = sweep_pages(shown, last)
             self.made[sweep] = {
                 "inputs": inputs,
@@ -298,7 +297,7 @@ class _SiteBuilder:
         times = monthly_times(card["months"] for card in cards)
         home = home_page(
             cards,
-            [event for event in events_of(self._reader.log) if event.sweep in self.made],
+            [event for event in self._reader.log if event.sweep in self.made],
             times=times,
             costs=tuple(self._costs([time.month for time in times])),
             commit=commit,

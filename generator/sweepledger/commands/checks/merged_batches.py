@@ -135,7 +135,7 @@ def _removed_entries(context: CheckContext, sweeps: Iterable[Sweep]) -> Iterator
         former = at_commit.read_sweep(
             context.workspace.repository, context.base, sweep.path, context.settings
         )
-        if not isinstance(former, Sweep):
+        if former is None:
             continue
         for name in former.cancel:
             if name in archived and name not in sweep.cancel:

@@ -411,7 +411,7 @@ class _ProposalBuilder:
         a, b = self.explained.a, self.explained.b
         parsed = at_commit.read_sweep(self.workspace.repository, b.commit, b.lock.spec.path, self.settings)
         head = self.workspace.repository.commit("HEAD")
-        if head is not None and not isinstance(parsed, tuple):
+        if head is not None and parsed is not None:
             tree = code_tree_at(self.workspace.repository, head, parsed)
             if tree != b.lock.program.code.tree:
                 yield f"Generate it where {b.lock.program.code} has the git tree {b.lock.program.code.tree}."

@@ -435,7 +435,8 @@ def _indexed_status(sweep: str, counter: "_TrialCounter", index: StatusIndex) ->
     known = index.get(sweep, stored, views)
     if known is not None and known.counts.keys() <= STATES:
         active = tuple(batch.name for batch in stored if batch.is_active)
-        return SweepStatus(sweep, len(stored), active, known.counts, known.metric, known.best, known.front)
+        counts = Counter(known.counts)
+        return SweepStatus(sweep, len(stored), active, counts, known.metric, known.best, known.front)
     status = _sweep_status(sweep, counter)
     # Which of several programs is ranked depends on the commit that is checked out.
     is_settled = not (status.problems or status.remarks or status.doubts)

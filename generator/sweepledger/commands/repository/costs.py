@@ -256,7 +256,7 @@ def resume_charges(
     if not any(state.resumes for state in sweep.running.values()):
         return
     former = at_commit.read_sweep(repository, commit, sweep.path, settings)
-    states = former.running if isinstance(former, Sweep) else {}
+    states = former.running if former else {}
     for batch in merged:
         if not batch.is_active or batch.name not in sweep.running:
             continue
@@ -294,7 +294,7 @@ def _resumes(
     for path, text in texts.items():
         if b"resumes" in text or b"\\" in text:  # with an escape, YAML spells the key otherwise
             sweep = at_commit.read_sweep(repository, commit, path, settings)
-            if isinstance(sweep, Sweep):
+            if sweep is not None:
                 found |= {name: state.resumes for name, state in sweep.running.items()}
     return found
 

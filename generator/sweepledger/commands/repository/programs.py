@@ -205,7 +205,7 @@ def ranked_program(repository: Repository, commit: str | None, locks: Sequence[B
         return None
     settings = at_commit.settings_or_defaults(repository, commit)
     sweep = at_commit.read_sweep(repository, commit, locks[-1].spec.path, settings)
-    if not isinstance(sweep, Sweep):
+    if sweep is None:
         return None
     requested = requested_program(
         settings, sweep, tree=code_tree_at(repository, commit, sweep) or UNKNOWN_TREE

@@ -233,7 +233,7 @@ def searches_at(repository: Repository, commit: str, settings: Settings) -> tupl
         for path, content in sorted(repository.read(commit, SPECS).items())
         if path.endswith(SUFFIX) and ROUNDS_KEY in content
     )
-    return tuple(sweep for sweep in sweeps if isinstance(sweep, Sweep) and sweep.rounds is not None)
+    return tuple(sweep for sweep in sweeps if sweep and sweep.rounds is not None)
 
 
 def searches_in_work_tree(workspace: Workspace) -> tuple[Sweep, ...]:
@@ -253,7 +253,7 @@ def next_step_at(
     """
     settings = at_commit.settings_or_defaults(repository, commit)
     sweep = at_commit.read_sweep(repository, commit, spec_path(name), settings)
-    if not isinstance(sweep, Sweep):
+    if sweep is None:
         stored = batches.readable(batches.of_sweep_in_commit(repository, commit, name))
         if all(batch.lock.round is None for batch in stored):
             return None
@@ -405,7 +405,7 @@ def next_repeat_at(repository: Repository, commit: str, name: str) -> RepeatDue 
     """
     settings = at_commit.settings_or_defaults(repository, commit)
     sweep = at_commit.read_sweep(repository, commit, spec_path(name), settings)
-    if not isinstance(sweep, Sweep) or sweep.run.infrastructure is None:
+    if sweep is None or sweep.run.infrastructure is None:
         return None
     try:
         stored = batches.of_sweep_in_commit(repository, commit, name)
@@ -454,11 +454,10 @@ def lost_trials_at(repository: Repository, commit: str | None, name: str) -> dic
 
     Raises UnreadableError.
     """
-    settings = at_commit.settings_or_defaults(repository, commit)
-    sweep = at_commit.read_sweep(repository, commit, spec_path(name), settings)
+    sweep = at_commit.read_sweep(repository, commit, spec_path(name))
     stored = batches.of_sweep_in_commit(repository, commit, name)
     newest = batches.newest(stored)
-    if not isinstance(sweep, Sweep) or newest is None or newest.lock.run.infrastructure is None:
+    if sweep is None or newest is None or newest.lock.run.infrastructure is None:
         return {}
     source = EvidenceSource(repository, commit, batches=stored)
     evidence = source.evidence(sweep, newest.lock.program.digest)
