@@ -445,7 +445,6 @@ class _Loop:
         self.unfollowed = unfollowed
 
     def _is_idle(self) -> bool:
-        """Return whether nothing runs, and every batch that can run here has ended or is paused."""
         conditions, progress = batch_conditions(self.options.state), self.engine.progress()
         held = self.engine.held(self.desired)
         return not self.pending and all(
@@ -457,7 +456,6 @@ class _Loop:
     def _desired(
         self, commit: str, active: tuple[StoredBatch, ...]
     ) -> tuple[list[DesiredBatch], list[RefusedBatch]]:
-        """Separate the batches that can run on this machine from those that cannot."""
         desired: list[DesiredBatch] = []
         refused: list[RefusedBatch] = []
         for batch in active:

@@ -202,7 +202,6 @@ def _foreign_evidence(workspace: Workspace, lock: BatchLock, commit: Commit | No
 
 
 def _last_attempt(workspace: Workspace, trial: catalog.ListedTrial) -> Record | None:
-    """Return the record of the last attempt; None if there is none."""
     contents = read_records_files(workspace.root, trial.batch)
     records = [record for content in contents for record in records_jsonl.records(content)]
     attempts = [record for record in records if isinstance(record, Record) and record.trial == trial.id]
@@ -354,7 +353,6 @@ def _environment_text(environment: Environment | None) -> str:
 
 
 def _environment_lines(reproduction: Reproduction) -> Iterator[str]:
-    """Yield how the packages here differ from those of the recorded trial."""
     if reproduction.environment_differences:
         yield f"packages here: {'; '.join(reproduction.environment_differences)}"
         return

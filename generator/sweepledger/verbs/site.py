@@ -224,8 +224,6 @@ def _write(target: Path, tree: FileTree) -> tuple[int, int]:
 
 
 class _SiteBuilder:
-    """Computes the files of a site, sweep by sweep."""
-
     def __init__(self, workspace: Workspace, commit: str, target: Path, previous: _Previous) -> None:
         self._workspace = workspace
         self._repository = workspace.repository
@@ -318,7 +316,6 @@ class _SiteBuilder:
         return FileTree({**contents, MANIFEST: json.dump(manifest).encode()})
 
     def _costs(self, months: Iterable[str]) -> Iterator[MonthlyCost]:
-        """Yield what each team with a budget used, by month."""
         settings = self._reader.settings
         if not settings.budgets:
             return
@@ -382,7 +379,6 @@ class SiteServer:
         return ServedFile(content, "application/json")
 
     def _follow(self) -> None:
-        """Build the site if the branch has moved."""
         commit = self.workspace.commit(self.revision)
         if commit != self.built:
             build_site(self.workspace, self.out, commit)

@@ -197,7 +197,6 @@ def _launch(
 
 
 def _record(launch: Launch, trial: Trial) -> Record | None:
-    """Return the record of a trial; None if the launcher refused to begin one."""
     file = Path(launch.environment["SWEEP_RESULTS"]) / f"{launch.uid}.json"
     content = file.read_bytes() if file.is_file() else b""
     # A record requires a trial id.
@@ -225,7 +224,6 @@ def _code(workspace: Workspace, sweep: Sweep, folder: Path) -> Path:
 
 
 def _parts(tried: Tried) -> tuple[RenderableType, ...]:
-    """Return the status, configuration and metrics of a trial."""
     record = tried.record
     status = status_with_reason(record.status, record.reason) if record else styled_status(Status.MISSING)
     head = Text.assemble((f"trial {tried.number} of {tried.of}: ", "bold"), status)

@@ -339,7 +339,6 @@ class _Verification:
         yield from batch_audit.rebuilt_differences(repository, self.commit, sweep, contents)
 
     def _work_tree(self, *folders: str) -> Iterator[FileDifference]:
-        """Yield the differences between the work tree and the commit."""
         repository, root = self.workspace.repository, self.workspace.root
         changed = uncommitted_paths(repository, *folders)
         committed = repository.read(self.commit, *changed) if changed else {}

@@ -92,7 +92,6 @@ def _has_records(context: CheckContext, batch: StoredBatch) -> bool:
 
 
 def _running_states(context: CheckContext, sweeps: Iterable[Sweep]) -> Iterator[Problem]:
-    """Compare how active batches run now with what their specs say."""
     merged = batches.by_sweep(context.merged)
     for sweep in sweeps:
         if sweep.running:
@@ -232,6 +231,5 @@ def check_frozen_bases(context: CheckContext) -> Iterator[Problem]:
 
 
 def _is_merged_version(context: CheckContext, path: str) -> bool:
-    """Return whether the version folder that contains a path exists at the base commit."""
     match = BASE_VERSION.match(path)
     return match is None or match[0] in context.versions

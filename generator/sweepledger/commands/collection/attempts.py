@@ -318,13 +318,11 @@ def _trial_ends(attempts: BatchRecords) -> list[tuple[Status, str | None]]:
 
 
 def _is_recent(store: RecordStore, batch: str) -> bool:
-    """Return whether one of the batch's trials may have started recently. Raises StorageError."""
     changed = store.last_change(batch)
     return changed is not None and changed > time.time() - LOOK_BACK_SECONDS
 
 
 def _missing_trials(repository: Repository, tip: str | None, sweep: str) -> Mapping[str, set[int]]:
-    """Return the trials without a record, by batch."""
     path = f"{results_folder(sweep)}/{SUMMARY_FILE}"
     content = repository.read(tip, path).get(path, b"")
     attempts: dict[str, set[int]] = {}

@@ -185,8 +185,6 @@ def commit_results(
 
 @dataclass(frozen=True)
 class _AttemptsReader:
-    """Reads the attempts of the batches that are to be recorded."""
-
     results: Path | RecordStore
     ended: Collection[str]
     alive: Container[str]
@@ -310,8 +308,6 @@ def _withdraw_proposals(target: Target, tip: str | None, waiting: Iterable[Store
 
 @dataclass(frozen=True)
 class _Recording:
-    """Computes the results commit of one sweep, for any base commit."""
-
     target: Target
     attempts: Mapping[str, BatchAttempts]
     """The attempts to record, by batch."""
@@ -325,7 +321,6 @@ class _Recording:
         return self.target.repository
 
     def _marks(self, base: str) -> bool:
-        """Return whether new results are marked as made on a laptop."""
         if not self.target.is_laptop:
             return False
         settings = at_commit.settings_or_defaults(self.repository, base)
@@ -394,7 +389,6 @@ class _Recording:
         recorded: Collection[StoredBatch],
         pending: Iterable[StoredBatch],
     ) -> Summary:
-        """Summarise the new and the recorded batches by the spec at `base`."""
         newest = batches.newest(recorded)
         assert newest is not None
         spec = SpecAtCommit.at(self.repository, base, newest.lock.spec.path)
@@ -407,7 +401,6 @@ class _Recording:
     def _late_records(
         self, stored: Iterable[StoredBatch], files: Mapping[str, bytes]
     ) -> dict[str, BatchRecords]:
-        """Return the recorded batches that late records change, by name."""
         late: dict[str, BatchRecords] = {}
         for batch in stored:
             if batch.name in self.attempts and batch_records.records_file(batch) in files:

@@ -461,7 +461,6 @@ def _plan_sweep(
 
 
 def _why_nothing(needed: NextBatch, merged: Sequence[StoredBatch], program: Program) -> str:
-    """Return why an update to the current program requests nothing."""
     if isinstance(needed.step, ResultsPending):
         return f"{needed.step.evidence.awaited} must be recorded first"
     same = [batch.name for batch in merged if batch.lock.program.digest == program.digest]
@@ -479,7 +478,6 @@ def _proposed_repeat(workspace: Workspace, evidence: RoundEvidence, program: Pro
 def _running_files(
     sweep: Sweep, merged: Sequence[StoredBatch], present: Iterable[StoredBatch]
 ) -> dict[str, bytes | None]:
-    """Return what the spec changes of the merged batches that are active in the work tree."""
     known = {batch.name for batch in merged}
     return {
         path: content

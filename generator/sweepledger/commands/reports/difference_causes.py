@@ -172,8 +172,6 @@ class _RanProgram:
 
 @dataclass(frozen=True)
 class _RunTable:
-    """The trials of a sweep's summary as runs."""
-
     results: RecordedResults
     programs: Mapping[str, Program]
     environments: Mapping[tuple[str, int], str]
@@ -219,7 +217,6 @@ class _RunTable:
 
 
 def _proposed_results(workspace: Workspace, b: Side) -> Iterator[RecordedResults]:
-    """Yield what HEAD has recorded of sweeps that were proposed for B, with the metric of B."""
     head = workspace.repository.commit("HEAD") or b.commit
     for suffix in PROPOSAL_SUFFIXES:
         results = recorded_results(workspace.repository, head, _proposal_name(b.sweep, suffix))
@@ -237,7 +234,6 @@ def _proposal_name(sweep: str, suffix: str) -> str:
 def _differences(
     workspace: Workspace, programs: Sequence[_RanProgram], best: Sequence[Mapping[str, Value]]
 ) -> dict[Factor, tuple[str, ...]]:
-    """Return in words what differs between two programs and two configurations, by factor."""
     first, second = programs
     return {
         Factor.CODE: tuple(_code_differences(workspace, first.program, second.program)),
@@ -337,8 +333,6 @@ def _proposals(
 
 @dataclass(frozen=True)
 class _ProposalBuilder:
-    """Writes specs that follow the spec of B."""
-
     workspace: Workspace
     explained: ExplainedComparison
     document: Mapping[str, Any]

@@ -40,8 +40,6 @@ def _with_last_entries(changes: tuple[Commit, ...], last: int) -> tuple[Commit, 
 
 
 class _LogReader:
-    """Reads files of commits, oldest first, and remembers earlier values."""
-
     def __init__(self, repository: Repository, history: tuple[Commit, ...]) -> None:
         self._locks: dict[str, BatchLock] = {}
         self._best: dict[str, float] = {}
@@ -132,19 +130,16 @@ def _event(sweep: str, kind: EventKind, commit: Commit, text: str) -> Event:
 
 
 def _spec_at(path: str) -> str | None:
-    """Return the sweep whose spec is at this path."""
     folder, _, file = path.rpartition("/")
     name = file.removesuffix(".yaml")
     return name if folder == SPECS and name != file and is_sweep_name(name) else None
 
 
 def _batch_at(path: str) -> str | None:
-    """Return the batch whose lock is at this path."""
     folder, _, name = path.removesuffix(f"/{LOCK_FILE}").rpartition("/")
     return name if folder == ACTIVE and path.endswith(f"/{LOCK_FILE}") and split_batch_name(name) else None
 
 
 def _summary_at(path: str) -> str | None:
-    """Return the sweep whose summary is at this path."""
     name = path.removeprefix(f"{RESULTS}/").removesuffix(f"/{SUMMARY_FILE}")
     return name if is_sweep_name(name) and path == f"{results_folder(name)}/{SUMMARY_FILE}" else None
