@@ -208,7 +208,9 @@ class SweepRun:
             and any(
                 path.is_file()
                 for volume in ("results", "checkpoints")
-                for path in state.glob(f"{volume}/{batch.name}/{_any_place(batch)}/checkpoints/**/*")
+                for path in state.glob(
+                    f"{volume}/{batch.name}/{'*' if batch.lock.run.pack is None else '*/*'}/checkpoints/**/*"
+                )
             )
         )
 
@@ -421,11 +423,6 @@ def _record(target: Target, state: Path) -> tuple[ResultsCommit, ...]:
     conditions = batch_conditions(state)
     ended = {name for name, condition in conditions.items() if condition}
     return commit_results(target, state / "results", ended, alive=conditions)
-
-
-def _any_place(batch: StoredBatch) -> str:
-    """Return a pattern of the places of a batch's trials."""
-    return "*" if batch.lock.run.pack is None else "*/*"
 
 
 def _require_branch(repository: Repository) -> str:

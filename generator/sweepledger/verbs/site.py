@@ -15,7 +15,7 @@ import hashlib
 import re
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -118,12 +118,14 @@ def site(
             server.serve()
         return Response({"url": server.url})
     built = build_site(workspace, out, revision)
-    counts = f"{built.sweeps} sweep(s), {len(built.rebuilt)} computed, {built.written} file(s) written"
+    counts = (
+        f"{built.sweeps} sweep(s), {len(built.rebuilt)} computed, {built.files['written']} file(s) written"
+    )
     lines = (
         *(Text(f"not shown: {line}", "yellow") for line in built.unreadable),
         Text(f"{built.out / HOME}: {counts}"),
     )
-    return Response(built.as_data(), lines)
+    return Response(built, lines)
 
 
 @dataclass(frozen=True)
@@ -137,21 +139,8 @@ class BuiltSite:
     """Sweeps whose pages were computed; those of the others were kept."""
     unreadable: tuple[str, ...]
     """Why the results of some sweeps are not shown."""
-    files: int
-    written: int
-    """Files that changed."""
-    removed: int
-
-    def as_data(self) -> dict[str, Any]:
-        """Return the JSON data."""
-        return {
-            "out": self.out,
-            "commit": self.commit,
-            "sweeps": self.sweeps,
-            "rebuilt": self.rebuilt,
-            "unreadable": self.unreadable,
-            "files": {"total": self.files, "written": self.written, "removed": self.removed},
-        }
+    files: Mapping[str, int]
+    """How many there are in total, how many were written because they changed, and how many removed."""
 
 
 @dataclass(frozen=True)
@@ -178,10 +167,8 @@ def build_site(workspace: Workspace, out: Path, revision: str = "HEAD") -> Built
     written, removed = _write(target, tree)
     storage.write_file(state, bytes_digest(tree[MANIFEST]).encode())
     problems = tuple(f"{name}: {made['problem']}" for name, made in builder.made.items() if made["problem"])
-    return BuiltSite(
-        *(out, commit, len(builder.made), tuple(builder.rebuilt), problems),
-        *(len(tree.files), written, removed),
-    )
+    counts = {"total": len(tree.files), "written": written, "removed": removed}
+    return BuiltSite(out, commit, len(builder.made), tuple(builder.rebuilt), problems, counts)
 
 
 def _read_previous(target: Path, state: Path) -> _Previous:
@@ -407,15 +394,12 @@ class RunningBatch:
     def as_data(self) -> dict[str, Any]:
         """Return the JSON data."""
         metric = self.batch.lock.metric
-        counts: dict[str, int] = {}
-        for one in self.trials:
-            counts[one.state] = counts.get(one.state, 0) + 1
         return {
             "sweep": self.batch.sweep,
             "batch": self.batch.name,
             "metric": metric.name,
             "goal": str(metric.goal),
-            "counts": counts,
+            "counts": Counter(one.state for one in self.trials),
             "trials": [
                 {
                     "trial": one.trial,

@@ -101,7 +101,8 @@ class TrialReader:
         records, ignored, size = list[Record](), list[str](), 0
         for content in self.files(index):
             read = record_json.read(content)
-            if isinstance(read, Record) and read.index == index and not self._is_forged(read):
+            is_forged = not self.by_engine and read.reason in OBSERVED_REASONS
+            if isinstance(read, Record) and read.index == index and not is_forged:
                 records.append(read)
                 size += len(content or b"")
             elif content == record_json.UNREAD:
@@ -123,9 +124,6 @@ class TrialReader:
             attempts += [] if attempt is None else [attempt]
         kept = bounds.within_bound(attempts, bound)
         return [attempt.record for attempt in kept], ignored + [TOO_LARGE] * (len(attempts) - len(kept))
-
-    def _is_forged(self, record: Record) -> bool:
-        return not self.by_engine and record.reason in OBSERVED_REASONS
 
     def _valid(self, record: Record) -> Attempt | None:
         return valid_attempt(record, self.batch.lock, self._expected[record.index])

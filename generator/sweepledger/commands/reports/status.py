@@ -155,10 +155,13 @@ def live_batches(
         states = live_trials.states(TrialState.PAUSED if batch.running.paused else TrialState.QUEUED)
         if len(explained) < MOST_EXPLAINED and WAITING_STATES & {*states}:
             explained.append(batch.name)
-            observer = observer or why.cluster_observer(workspace, kubectl, now)
-            for group in why.waiting_causes(observer, batch):
+            if observer is None:
+                collector = why.readable_collector(workspace, kubectl)
+                observer = why.BatchObserver(workspace, kubectl, now, None, (), (), collector)
+            for group in observer.in_cluster(batch):
                 text = f"{len(group.indexes)} trial(s): {group.cause.kind}: {group.cause.text}"
-                remarks.append(Remark(batch.name, "waiting", text, group.cause.remedy))
+                if group.cause.kind not in why.UNREMARKABLE:
+                    remarks.append(Remark(batch.name, "waiting", text, group.cause.remedy))
         live[batch.name] = LiveBatch(dict(zip(trials, states, strict=True)), tuple(remarks))
     return live
 

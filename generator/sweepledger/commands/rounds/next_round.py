@@ -360,14 +360,6 @@ KEY = b"infrastructure"
 """A spec whose trials are requested again has this key."""
 
 
-@dataclass(frozen=True)
-class RepeatDue:
-    """Trials that infrastructure ended are to be requested again."""
-
-    sweep: Sweep
-    batch: Overlay
-
-
 def sweeps_that_repeat(repository: Repository, commit: str) -> Iterator[str]:
     """Yield the names of the sweeps of a commit whose specs may say so. Nothing is parsed: there may be many."""
     for path, content in sorted(repository.read(commit, SPECS).items()):
@@ -398,8 +390,8 @@ def repeated_batch(evidence: RoundEvidence, inputs: RenderInputs) -> Overlay | N
     return build_overlay(request, evidence.batches, inputs.bases, inputs.settings)
 
 
-def next_repeat_at(repository: Repository, commit: str, name: str) -> RepeatDue | RoundBlocked | None:
-    """Return what is to be requested again of a sweep at a commit, or why it cannot be; None if nothing is.
+def next_repeat_at(repository: Repository, commit: str, name: str) -> Overlay | RoundBlocked | None:
+    """Return the batch that requests trials of a sweep again at a commit, or why none can; None if none is due.
 
     Nothing is after a change of the program: its trials are other trials, and its author requests them.
     """
@@ -416,7 +408,7 @@ def next_repeat_at(repository: Repository, commit: str, name: str) -> RepeatDue 
 
 def _next_repeat(
     repository: Repository, commit: str, sweep: Sweep, settings: Settings, stored: Sequence[StoredBatch]
-) -> RepeatDue | RoundBlocked | None:
+) -> Overlay | RoundBlocked | None:
     newest = batches.newest(stored)
     if newest is None:
         return None
@@ -431,7 +423,7 @@ def _next_repeat(
     blocked = blocked or over_budget(repository, commit, (sweep, batch), settings, {})
     hint = f"`sweep retry {sweep.name}`, and merge what it writes"
     blocked = blocked or unrunnable(repository, commit, batch, settings, hint)
-    return blocked or RepeatDue(evidence.sweep, batch)
+    return blocked or batch
 
 
 @dataclass(frozen=True, slots=True)
