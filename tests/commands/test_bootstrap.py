@@ -12,6 +12,7 @@ import pytest
 
 from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapRequest, bootstrap
 from sweepledger.errors import RepositoryError, StorageError, UsageError
+from sweepledger.render import platform
 from sweepledger.repo.git import Change, publish
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller, ResultsMode
@@ -29,6 +30,10 @@ def run_bootstrap(sandbox: Sandbox, controller: Controller = Controller.FLUX, **
     return bootstrap(
         sandbox.workspace, BootstrapRequest(controller, **{"url": URL, "branch": "main", **changes})
     )
+
+
+def secrets_of(result: Bootstrapped) -> list[platform.RequiredSecret]:
+    return [secret for _, secrets in result.secrets_by_cluster for secret in secrets]
 
 
 def test_it_writes_the_platform_and_says_so_in_the_settings_where_comments_stay(sandbox: Sandbox) -> None:
@@ -246,7 +251,7 @@ def test_it_lists_every_secret_that_a_private_repository_needs_and_writes_none(s
 
     result = run_bootstrap(sandbox)
 
-    needed = {(secret.purpose, secret.namespace, secret.name): secret.keys for secret in result.secrets}
+    needed = {(secret.purpose, secret.namespace, secret.name): secret.keys for secret in secrets_of(result)}
     assert needed == {
         ("controller, read", "sweeps-flux", "sweep-git-read"): ("username", "password"),
         ("webhook of the git server", "sweeps-flux", "sweep-webhook"): ("token",),
@@ -256,7 +261,10 @@ def test_it_lists_every_secret_that_a_private_repository_needs_and_writes_none(s
         ("code fetch", "sweeps", "code-read"): ("username", "password"),
         ("trials", "sweeps", "hub-token"): ("token",),
     }
-    assert result.results_folder[1:] == ("chown root:65532 /export/results", "chmod 2770 /export/results")
+    assert platform.results_folder_commands(result.settings)[1:] == (
+        "chown root:65532 /export/results",
+        "chmod 2770 /export/results",
+    )
     for path in (sandbox.root / "clusters").rglob("*.yaml"):
         assert 'kind: "Secret"' not in path.read_text()
 
@@ -264,7 +272,7 @@ def test_it_lists_every_secret_that_a_private_repository_needs_and_writes_none(s
 def test_the_command_that_makes_a_secret_is_one_that_kubectl_takes(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.write("sweepledger.yaml", PRIVATE)
     for controller in (Controller.FLUX, Controller.ARGOCD):
-        for needed in run_bootstrap(sandbox, controller).secrets:
+        for needed in secrets_of(run_bootstrap(sandbox, controller)):
             for key in needed.keys:
                 content = "{}" if key == ".dockerconfigjson" else "x"
                 (tmp_path / key.lstrip(".")).write_text(content)
@@ -299,16 +307,17 @@ def test_as_a_command_it_says_what_to_do_next(sandbox: Sandbox) -> None:
 
 
 def test_the_owners_of_workflows_are_those_of_the_git_host(sandbox: Sandbox) -> None:
-    assert "/.github/ @<the platform team>" in run_bootstrap(sandbox).owners
+    assert "/.github/ @<the platform team>" in platform.codeowners(run_bootstrap(sandbox).workflows)
     sandbox.write(".gitlab-ci.yml", "---\n")
 
     bootstrapped = run_bootstrap(sandbox)
 
     assert {"/.gitlab/ @<the platform team>", "/.gitlab-ci.yml @<the platform team>"} <= {
-        *bootstrapped.owners
+        *platform.codeowners(bootstrapped.workflows)
     }
-    assert ".gitlab/**/*, .gitlab-ci.yml, sweeps/**/*" in bootstrapped.ruleset
-    assert ".github" not in bootstrapped.ruleset
+    ruleset = platform.ruleset(bootstrapped.settings, bootstrapped.source, bootstrapped.workflows)
+    assert ".gitlab/**/*, .gitlab-ci.yml, sweeps/**/*" in ruleset
+    assert ".github" not in ruleset
 
 
 NAMED = """version: 1
@@ -558,7 +567,7 @@ def test_what_the_platform_is_made_from_is_the_repositorys_own_from_then_on(sand
 
 @pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="skipped: ssh-keygen not found")
 def test_by_the_printed_commands_git_itself_says_who_signed(sandbox: Sandbox, tmp_path: Path) -> None:
-    make, say = run_bootstrap(sandbox).key_pair
+    make, say = platform.key_pair_commands()
     done = run_program("sh", "-euc", f"{make}\n{say}", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     sandbox.write("sweepledger.yaml", f"version: 1\nsigners:\n- '{done.stdout.strip()}'\n")
@@ -580,5 +589,5 @@ def test_where_results_expire_it_says_what_that_needs_and_what_it_may_reach(sand
 
     assert (sandbox.root / "clusters/platform/expiry.yaml").is_file()
     assert (sandbox.root / "base/expiry/v1/cronjob.yaml").is_file()
-    assert ("sweeps", "sweep-git-read") in {(secret.namespace, secret.name) for secret in result.secrets}
+    assert ("sweeps", "sweep-git-read") in {(secret.namespace, secret.name) for secret in secrets_of(result)}
     assert [gap for gap in result.gaps if "what deletes old results may reach every host" in gap]

@@ -72,7 +72,7 @@ def test_code_and_data_that_changed_together_need_one_sweep_more(sandbox: Sandbo
     explained = explain_sweeps(sandbox.workspace, "peak@b1", "peak@b2")
 
     assert explained.explanation.confounded == (Factor.CODE, Factor.DATA)
-    assert explained.verdict == "the recorded trials cannot tell"
+    assert explained.explanation.verdict == "the recorded trials cannot tell"
     (proposal,) = explained.proposals
     write_proposals(sandbox.workspace, explained.proposals)
     (parsed,) = sandbox.workspace.sweeps([proposal.name])

@@ -12,7 +12,6 @@ from sweepledger.commands.reports.status import sweep_statuses
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds import round_commit
 from sweepledger.commands.rounds.next_round import (
-    RepeatDue,
     ResultsPending,
     RoundBlocked,
     RoundDue,
@@ -25,6 +24,7 @@ from sweepledger.commands.rounds.round_commit import (
     push_repeats,
     step_trailers,
 )
+from sweepledger.render.overlay import Overlay
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
 from sweepledger.structs.record import Status
@@ -198,8 +198,8 @@ def test_every_clone_computes_the_same_bytes(sandbox: Sandbox, tmp_path: Path) -
 
     made = [next_repeat_at(Repository(folder), sandbox.head(), "peak") for folder in (sandbox.root, other)]
 
-    (first, second) = [due for due in made if isinstance(due, RepeatDue)]
-    assert first.batch.tree == second.batch.tree
+    (first, second) = [due for due in made if isinstance(due, Overlay)]
+    assert first.tree == second.tree
 
 
 @pytest.mark.parametrize(

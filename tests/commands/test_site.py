@@ -40,7 +40,7 @@ def test_a_site_has_these_files(sandbox: Sandbox, tmp_path: Path) -> None:
         "site.json",
         *(f"sweeps/peak/{name}" for name in ("data.json", "index.html", "trials.html")),
     )
-    assert (made.rebuilt, made.unreadable, made.written) == (("peak",), (), 6)
+    assert (made.rebuilt, made.unreadable, made.files["written"]) == (("peak",), (), 6)
 
 
 def test_only_the_pages_of_a_sweep_that_changed_are_computed_again(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_an_earlier_commit_is_shown_as_it_was(sandbox: Sandbox, tmp_path: Path) 
 
     made = build_site(sandbox.workspace, tmp_path / "out", then)
 
-    assert made.removed == 3  # the pages of a sweep that did not exist then
+    assert made.files["removed"] == 3  # the pages of a sweep that did not exist then
     assert files.read_folder(tmp_path / "out") == before
 
 

@@ -108,11 +108,9 @@ class LiveRules:
         """Return the sweep of a batch by the spec at a commit, if it has a rule that compares trials."""
         key = commit, batch.lock.spec.path
         if key not in self._sweeps:
-            settings = at_commit.settings_or_defaults(self.repository, commit)
-            sweep = at_commit.read_sweep(self.repository, *key, settings)
-            compares = isinstance(sweep, Sweep) and isinstance(sweep.early_stop, COMPARING_RULES)
+            sweep = at_commit.read_sweep(self.repository, *key)
             self._sweeps = {one: kept for one, kept in self._sweeps.items() if one[0] == commit}
-            self._sweeps[key] = sweep if compares and isinstance(sweep, Sweep) else None
+            self._sweeps[key] = sweep if sweep and isinstance(sweep.early_stop, COMPARING_RULES) else None
         return self._sweeps[key]
 
 
@@ -188,7 +186,7 @@ class DesiredState:
         store_code(self.repository, program.code, [commit])
         code = self.mirror.code(program.code)
         data = locked_data(batch, (settings,), self.state / DATA, code=code.folder)
-        started = started_program(batch.lock, code.folder)
+        started = started_program(program, batch.lock.run, code.folder)
         refuse_other_environment(batch, started, batch.folder)
         python_path = () if self.work_tree is None else locked_python_path(batch, started, self.work_tree)
         return DesiredBatch(
@@ -447,7 +445,6 @@ class _Loop:
         self.unfollowed = unfollowed
 
     def _is_idle(self) -> bool:
-        """Return whether nothing runs, and every batch that can run here has ended or is paused."""
         conditions, progress = batch_conditions(self.options.state), self.engine.progress()
         held = self.engine.held(self.desired)
         return not self.pending and all(
@@ -459,7 +456,6 @@ class _Loop:
     def _desired(
         self, commit: str, active: tuple[StoredBatch, ...]
     ) -> tuple[list[DesiredBatch], list[RefusedBatch]]:
-        """Separate the batches that can run on this machine from those that cannot."""
         desired: list[DesiredBatch] = []
         refused: list[RefusedBatch] = []
         for batch in active:

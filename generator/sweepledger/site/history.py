@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
+from typing import Any
 
 from sweepledger.results.summary import Summary
 
@@ -35,11 +36,18 @@ class Event:
     """Difference between the best objective and that of the results before."""
     seconds: float | None = None
     """Computing time that a commit recorded."""
+    files: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Paths that the commit changed, each with its blob id."""
 
     @property
     def day(self) -> str:
         """The author's day."""
         return self.date[:10]
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the JSON data."""
+        names = ("sweep", "kind", "commit", "author", "date", "text", "best", "change")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,6 @@ def _digest(content: str) -> str:
 
 @cache
 def _policy(kind: str) -> str:
-    """Return the Content-Security-Policy of a kind of page."""
     return "; ".join(
         [
             "default-src 'none'",

@@ -138,8 +138,6 @@ def plan_sweeps(
 
 @dataclass(frozen=True)
 class _PlanContext:
-    """A repository about to be merged onto a commit."""
-
     workspace: Workspace
     stored: StoredBatches
     month: str

@@ -101,7 +101,8 @@ class TrialReader:
         records, ignored, size = list[Record](), list[str](), 0
         for content in self.files(index):
             read = record_json.read(content)
-            if isinstance(read, Record) and read.index == index and not self._is_forged(read):
+            is_forged = not self.by_engine and read.reason in OBSERVED_REASONS
+            if isinstance(read, Record) and read.index == index and not is_forged:
                 records.append(read)
                 size += len(content or b"")
             elif content == record_json.UNREAD:
@@ -123,9 +124,6 @@ class TrialReader:
             attempts += [] if attempt is None else [attempt]
         kept = bounds.within_bound(attempts, bound)
         return [attempt.record for attempt in kept], ignored + [TOO_LARGE] * (len(attempts) - len(kept))
-
-    def _is_forged(self, record: Record) -> bool:
-        return not self.by_engine and record.reason in OBSERVED_REASONS
 
     def _valid(self, record: Record) -> Attempt | None:
         return valid_attempt(record, self.batch.lock, self._expected[record.index])
@@ -318,13 +316,11 @@ def _trial_ends(attempts: BatchRecords) -> list[tuple[Status, str | None]]:
 
 
 def _is_recent(store: RecordStore, batch: str) -> bool:
-    """Return whether one of the batch's trials may have started recently. Raises StorageError."""
     changed = store.last_change(batch)
     return changed is not None and changed > time.time() - LOOK_BACK_SECONDS
 
 
 def _missing_trials(repository: Repository, tip: str | None, sweep: str) -> Mapping[str, set[int]]:
-    """Return the trials without a record, by batch."""
     path = f"{results_folder(sweep)}/{SUMMARY_FILE}"
     content = repository.read(tip, path).get(path, b"")
     attempts: dict[str, set[int]] = {}

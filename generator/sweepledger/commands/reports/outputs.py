@@ -70,7 +70,6 @@ def log_link(workspace: Workspace, listed: ListedTrial) -> str | None:
 
 
 def _bucket(workspace: Workspace, batch: StoredBatch) -> "BucketResults | None":
-    """Return the bucket with the files of a batch; None if they are elsewhere. Raises UsageError."""
     if batch.lock.store is not ResultsStore.BUCKET:
         return None
     bucket = workspace.settings.results.bucket
@@ -83,7 +82,6 @@ def _bucket(workspace: Workspace, batch: StoredBatch) -> "BucketResults | None":
 
 
 def _require_files(listed: ListedTrial, what: str) -> None:
-    """Raise IdleError if the store of a batch's results keeps no files."""
     store = listed.batch.lock.store
     if not store.keeps_files:
         raise IdleError(

@@ -155,10 +155,13 @@ def live_batches(
         states = live_trials.states(TrialState.PAUSED if batch.running.paused else TrialState.QUEUED)
         if len(explained) < MOST_EXPLAINED and WAITING_STATES & {*states}:
             explained.append(batch.name)
-            observer = observer or why.cluster_observer(workspace, kubectl, now)
-            for group in why.waiting_causes(observer, batch):
+            if observer is None:
+                collector = why.readable_collector(workspace, kubectl)
+                observer = why.BatchObserver(workspace, kubectl, now, None, (), (), collector)
+            for group in observer.in_cluster(batch):
                 text = f"{len(group.indexes)} trial(s): {group.cause.kind}: {group.cause.text}"
-                remarks.append(Remark(batch.name, "waiting", text, group.cause.remedy))
+                if group.cause.kind not in why.UNREMARKABLE:
+                    remarks.append(Remark(batch.name, "waiting", text, group.cause.remedy))
         live[batch.name] = LiveBatch(dict(zip(trials, states, strict=True)), tuple(remarks))
     return live
 
@@ -435,7 +438,8 @@ def _indexed_status(sweep: str, counter: "_TrialCounter", index: StatusIndex) ->
     known = index.get(sweep, stored, views)
     if known is not None and known.counts.keys() <= STATES:
         active = tuple(batch.name for batch in stored if batch.is_active)
-        return SweepStatus(sweep, len(stored), active, known.counts, known.metric, known.best, known.front)
+        counts = Counter(known.counts)
+        return SweepStatus(sweep, len(stored), active, counts, known.metric, known.best, known.front)
     status = _sweep_status(sweep, counter)
     # Which of several programs is ranked depends on the commit that is checked out.
     is_settled = not (status.problems or status.remarks or status.doubts)

@@ -236,16 +236,6 @@ class BatchObserver:
         return WaitCause(CauseKind.UNKNOWN, "it is merged; the cluster was not read", "")
 
 
-def cluster_observer(workspace: Workspace, kubectl: Kubectl, now: float) -> BatchObserver:
-    """Return an observer of merged batches in the cluster, which has read the collector."""
-    return BatchObserver(workspace, kubectl, now, None, (), (), readable_collector(workspace, kubectl))
-
-
-def waiting_causes(observer: BatchObserver, batch: StoredBatch) -> tuple[TrialCauses, ...]:
-    """Return the causes for trials of a merged batch that somebody can remove. Raises ToolError."""
-    return tuple(group for group in observer.in_cluster(batch) if group.cause.kind not in UNREMARKABLE)
-
-
 UNREMARKABLE = frozenset(
     {
         *(CauseKind.RUNNING, CauseKind.STARTING, CauseKind.TURN, CauseKind.RETRYING, CauseKind.COLLECTOR_DUE),

@@ -142,7 +142,12 @@ def settled_specs(
     `base_entries` has at least the specs and the settings of the base commit, `merged` its batches, by number, and
     `added` those that only the work tree has. If the settings differ from those of the base commit, no spec is settled.
     """
-    if not _same_settings(workspace, base_entries):
+    settings, merged_settings = workspace.root / SETTINGS_FILE, base_entries.get(SETTINGS_FILE)
+    if settings.exists() and not settings.is_file():
+        return frozenset()
+    if settings.exists() != (merged_settings is not None):
+        return frozenset()
+    if merged_settings is not None and not is_content_of(merged_settings, read_input(settings)):
         return frozenset()
     growing = {batch.sweep for batch in added}
     newest = {batch.sweep: batch for batch in merged if batch.sweep not in growing}
@@ -159,27 +164,15 @@ def _is_settled(
     location = os.fspath(path).removeprefix(f"{workspace.root}{os.sep}").replace(os.sep, "/")
     content = read_input(path)
     # Earlier bytes that a batch was made from are a change as any other: they may lack a cancellation.
-    return is_content_of(base_entries.get(location), content) and _was_made_from(batch, location, content)
+    if not is_content_of(base_entries.get(location), content):
+        return False
+    try:
+        # The digest of a spec that names a table covers the table, too, so that such a spec is always read.
+        return batch.lock.spec == SpecFile(location, bytes_digest(content))
+    except UnreadableError:
+        return False
 
 
 def is_content_of(entry: Entry | None, content: bytes) -> bool:
     """Return whether an entry of a commit has this content."""
     return entry is not None and entry.id == blob_id(content, like=entry.id)
-
-
-def _was_made_from(batch: StoredBatch, path: str, content: bytes) -> bool:
-    """Return whether a lock names a spec by its path and digest.
-
-    The digest of a spec that names a table covers the table, too, so that such a spec is always read.
-    """
-    try:
-        return batch.lock.spec == SpecFile(path, bytes_digest(content))
-    except UnreadableError:
-        return False
-
-
-def _same_settings(workspace: Workspace, base_entries: Mapping[str, Entry]) -> bool:
-    path = workspace.root / SETTINGS_FILE
-    if SETTINGS_FILE not in base_entries:
-        return not path.exists()
-    return path.is_file() and is_content_of(base_entries[SETTINGS_FILE], read_input(path))

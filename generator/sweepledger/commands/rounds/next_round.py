@@ -233,7 +233,7 @@ def searches_at(repository: Repository, commit: str, settings: Settings) -> tupl
         for path, content in sorted(repository.read(commit, SPECS).items())
         if path.endswith(SUFFIX) and ROUNDS_KEY in content
     )
-    return tuple(sweep for sweep in sweeps if isinstance(sweep, Sweep) and sweep.rounds is not None)
+    return tuple(sweep for sweep in sweeps if sweep and sweep.rounds is not None)
 
 
 def searches_in_work_tree(workspace: Workspace) -> tuple[Sweep, ...]:
@@ -253,7 +253,7 @@ def next_step_at(
     """
     settings = at_commit.settings_or_defaults(repository, commit)
     sweep = at_commit.read_sweep(repository, commit, spec_path(name), settings)
-    if not isinstance(sweep, Sweep):
+    if sweep is None:
         stored = batches.readable(batches.of_sweep_in_commit(repository, commit, name))
         if all(batch.lock.round is None for batch in stored):
             return None
@@ -360,14 +360,6 @@ KEY = b"infrastructure"
 """A spec whose trials are requested again has this key."""
 
 
-@dataclass(frozen=True)
-class RepeatDue:
-    """Trials that infrastructure ended are to be requested again."""
-
-    sweep: Sweep
-    batch: Overlay
-
-
 def sweeps_that_repeat(repository: Repository, commit: str) -> Iterator[str]:
     """Yield the names of the sweeps of a commit whose specs may say so. Nothing is parsed: there may be many."""
     for path, content in sorted(repository.read(commit, SPECS).items()):
@@ -398,14 +390,14 @@ def repeated_batch(evidence: RoundEvidence, inputs: RenderInputs) -> Overlay | N
     return build_overlay(request, evidence.batches, inputs.bases, inputs.settings)
 
 
-def next_repeat_at(repository: Repository, commit: str, name: str) -> RepeatDue | RoundBlocked | None:
-    """Return what is to be requested again of a sweep at a commit, or why it cannot be; None if nothing is.
+def next_repeat_at(repository: Repository, commit: str, name: str) -> Overlay | RoundBlocked | None:
+    """Return the batch that requests trials of a sweep again at a commit, or why none can; None if none is due.
 
     Nothing is after a change of the program: its trials are other trials, and its author requests them.
     """
     settings = at_commit.settings_or_defaults(repository, commit)
     sweep = at_commit.read_sweep(repository, commit, spec_path(name), settings)
-    if not isinstance(sweep, Sweep) or sweep.run.infrastructure is None:
+    if sweep is None or sweep.run.infrastructure is None:
         return None
     try:
         stored = batches.of_sweep_in_commit(repository, commit, name)
@@ -416,7 +408,7 @@ def next_repeat_at(repository: Repository, commit: str, name: str) -> RepeatDue 
 
 def _next_repeat(
     repository: Repository, commit: str, sweep: Sweep, settings: Settings, stored: Sequence[StoredBatch]
-) -> RepeatDue | RoundBlocked | None:
+) -> Overlay | RoundBlocked | None:
     newest = batches.newest(stored)
     if newest is None:
         return None
@@ -431,7 +423,7 @@ def _next_repeat(
     blocked = blocked or over_budget(repository, commit, (sweep, batch), settings, {})
     hint = f"`sweep retry {sweep.name}`, and merge what it writes"
     blocked = blocked or unrunnable(repository, commit, batch, settings, hint)
-    return blocked or RepeatDue(evidence.sweep, batch)
+    return blocked or batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -454,11 +446,10 @@ def lost_trials_at(repository: Repository, commit: str | None, name: str) -> dic
 
     Raises UnreadableError.
     """
-    settings = at_commit.settings_or_defaults(repository, commit)
-    sweep = at_commit.read_sweep(repository, commit, spec_path(name), settings)
+    sweep = at_commit.read_sweep(repository, commit, spec_path(name))
     stored = batches.of_sweep_in_commit(repository, commit, name)
     newest = batches.newest(stored)
-    if not isinstance(sweep, Sweep) or newest is None or newest.lock.run.infrastructure is None:
+    if sweep is None or newest is None or newest.lock.run.infrastructure is None:
         return {}
     source = EvidenceSource(repository, commit, batches=stored)
     evidence = source.evidence(sweep, newest.lock.program.digest)

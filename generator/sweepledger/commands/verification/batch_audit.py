@@ -29,7 +29,6 @@ from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.metric import Goal
 from sweepledger.structs.names import LOCK_FILE, SPECS, SUFFIX
 from sweepledger.structs.record import ExpectedTrial, Record
-from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
 from sweepledger.structs.values import bytes_digest
 
@@ -404,6 +403,21 @@ def rebuild_results(repository: Repository, commit: str, sweep: str) -> FileTree
         raise RepositoryError(f"{results_folder(sweep)}: {error}", hint="restore it from git") from error
 
 
+def rebuilt_differences(
+    repository: Repository, commit: str, sweep: str, contents: Mapping[str, bytes]
+) -> Iterator[FileDifference]:
+    """Compare the files below `results/<sweep>/` with those that follow from the records."""
+    folder = results_folder(sweep)
+    try:
+        rebuilt = rebuild_results(repository, commit, sweep)
+    except (RepositoryError, KeyError, ValueError) as error:
+        yield FileDifference(folder, "", "", f"cannot be computed again: {error}")
+        return
+    for path in sorted({*contents, *(f"{folder}/{path}" for path, _ in rebuilt)}):
+        expected = rebuilt.files.get(path.removeprefix(f"{folder}/"))
+        yield from file_differences(path, expected, contents.get(path), because="by the records")
+
+
 def recorded_summary(repository: Repository, commit: str, sweep: str, program: str | None = None) -> Summary:
     """Return the summary of a sweep's recorded batches at a commit, ranking a program as `summarise` does.
 
@@ -440,10 +454,10 @@ def recorded_batches(
 
 
 def _summarised_spec(
-    repository: Repository, commit: str, sweep: str, provenance: Mapping[str, Any]
+    repository: Repository, commit: str, name: str, provenance: Mapping[str, Any]
 ) -> SpecAtCommit:
     """Return the spec that was summarised; if the provenance names none, the spec at the commit."""
-    path, digest = _spec_in_provenance(provenance) or (f"{SPECS}/{sweep}{SUFFIX}", "")
+    path, digest = _spec_in_provenance(provenance) or (f"{SPECS}/{name}{SUFFIX}", "")
     if digest is None:
         return SpecAtCommit(None, None)
     spec_commit, content = commit, repository.read(commit, path).get(path)
@@ -463,9 +477,8 @@ def _summarised_spec(
     # Whether a spec can be read depends on settings, and these may have become stricter since.
     for settings_commit in (spec_commit, commit):
         settings = at_commit.settings_or_defaults(repository, settings_commit)
-        sweep_or_problems = at_commit.read_sweep(repository, spec_commit, path, settings)
-        if isinstance(sweep_or_problems, Sweep):
-            return SpecAtCommit(sweep_or_problems, content)
+        if sweep := at_commit.read_sweep(repository, spec_commit, path, settings):
+            return SpecAtCommit(sweep, content)
     return SpecAtCommit(None, content)
 
 

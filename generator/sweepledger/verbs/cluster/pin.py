@@ -95,7 +95,6 @@ def pin_image(
 
 
 def _set_image(text: str, image: Image) -> SettingsEdit:
-    """Set an image of the settings in this text, if it is another there."""
     current = edit_settings(text, {}, unpinned=True).settings.images.get(image.name)
     is_new = current != image
     return edit_settings(text, {("images", image.name): image.reference} if is_new else {}, unpinned=True)
