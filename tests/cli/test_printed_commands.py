@@ -149,8 +149,7 @@ def without_repository(sandbox: Sandbox) -> None:
 
 def with_remote(sandbox: Sandbox) -> None:
     """Let somebody else have pushed, and this clone have fetched it."""
-    sandbox.git("config", "user.name", "Ada")
-    sandbox.git("config", "user.email", "ada@example.org")
+    sandbox.name_person()
     sandbox.spec()
     sandbox.publish("Ask")
 
@@ -220,8 +219,7 @@ def emptied_records(sandbox: Sandbox) -> None:
 
 def merging(sandbox: Sandbox) -> None:
     sandbox.git("checkout", "-q", "-b", "other")
-    sandbox.write("other.txt", "")
-    sandbox.commit("Add a file")
+    sandbox.commit("Add a file", {"other.txt": ""})
     sandbox.git("checkout", "-q", "main")
     sandbox.git("merge", "-q", "--no-commit", "--no-ff", "other")
 

@@ -429,8 +429,7 @@ def test_the_archive_may_leave_out_the_files_whose_ids_the_lock_names(guarded: S
 
 def test_the_collector_may_push_results_and_the_move_of_their_batch(guarded: Sandbox) -> None:
     move(guarded)
-    guarded.write("results/peak/summary.csv", "trial\n")
-    guarded.commit("Results")
+    guarded.commit("Results", {"results/peak/summary.csv": "trial\n"})
 
     assert push(guarded) == ""
 
@@ -488,8 +487,7 @@ def test_a_person_is_not_looked_at(fault: str, guarded: Sandbox) -> None:
 
 
 def test_what_a_later_commit_undoes_is_refused_all_the_same(guarded: Sandbox) -> None:
-    guarded.write("secret.txt", "x")
-    guarded.commit("In")
+    guarded.commit("In", {"secret.txt": "x"})
     guarded.git("rm", "-q", "secret.txt")
     guarded.commit("Out")
 
@@ -498,28 +496,24 @@ def test_what_a_later_commit_undoes_is_refused_all_the_same(guarded: Sandbox) ->
 
 def test_the_collector_may_push_and_delete_a_branch_of_partial_results(guarded: Sandbox) -> None:
     branch = "refs/heads/progress/peak"
-    guarded.write("results/peak/summary.csv", "trial\n")
-    guarded.commit("Progress")
+    guarded.commit("Progress", {"results/peak/summary.csv": "trial\n"})
     assert push(guarded, f"main:{branch}") == ""
     guarded.git("commit", "-q", "--amend", "-m", "Other progress")
     assert "forced" in push(guarded, f"+main:{branch}")
     assert push(guarded, f":{branch}") == ""
-    guarded.write("code/train.py", "other\n")
-    guarded.commit("Something else")
+    guarded.commit("Something else", {"code/train.py": "other\n"})
 
     assert "code/train.py" in push(guarded, f"main:{branch}")
 
 
 def test_the_collector_never_forces_never_deletes_and_pushes_no_other_branch(guarded: Sandbox) -> None:
-    guarded.write("results/peak/summary.csv", "trial\n")
-    guarded.commit("Results")
+    guarded.commit("Results", {"results/peak/summary.csv": "trial\n"})
 
     assert "refs/heads/other" in push(guarded, "main:other")
     assert "refs/tags/v1" in push(guarded, "main:refs/tags/v1")
     assert "refs/heads/main" in push(guarded, ":main")
     guarded.git("reset", "-q", "--hard", "HEAD~2")
-    guarded.write("results/peak/summary.csv", "other\n")
-    guarded.commit("Results, rewritten")
+    guarded.commit("Results, rewritten", {"results/peak/summary.csv": "other\n"})
     assert "forced" in push(guarded, "+main")
 
 
@@ -529,8 +523,7 @@ def test_with_reviews_the_collector_pushes_branches_of_results_only(guarded: San
     assert push(guarded, pusher="ada") == ""
     install(guarded)
     move(guarded)
-    guarded.write("results/peak/summary.csv", "trial\n")
-    guarded.commit("Results")
+    guarded.commit("Results", {"results/peak/summary.csv": "trial\n"})
 
     assert "refs/heads/main" in push(guarded)
     assert "refs/heads/results/peak" in push(guarded, "main:refs/heads/results/peak")

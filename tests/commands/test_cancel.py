@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.local import Options, local
 from sweepledger.commands.reports import status
 from sweepledger.commands.repository.spec_edit import SpecEdit
 from sweepledger.errors import IdleError, RepositoryError, UsageError
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.sweep import Sweep
+from tests.builders import present
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox, append_to, followed_by
 
@@ -96,11 +96,10 @@ def test_cancelled_trials_stay_cancelled_in_later_results_commits(sandbox: Sandb
     sandbox.pull()
     text = (sandbox.root / "sweeps/peak.yaml").read_text()
     sandbox.write("sweeps/peak.yaml", text.replace("[1, 2, 3]", "[1, 2, 3, 4]"))
-    (made,) = sandbox.generate()
+    made = sandbox.new_batch()
     sandbox.publish("One more")
-    assert made.batch is not None
 
-    sandbox.collect(tmp_path, {made.batch.name}, alive=())
+    sandbox.collect(tmp_path, {made.name}, alive=())
 
     sandbox.pull()
     lines = (sandbox.root / "results/peak/summary.csv").read_text().splitlines()[1:]
@@ -128,8 +127,7 @@ def test_replaced_trials_run_again_after_the_results_commit(sandbox: Sandbox, tm
 
     (made,) = sandbox.generate()
 
-    assert made.batch is not None
-    assert (made.retried, made.batch.lock.number, made.batch.lock.parent) == (2, 2, first)
+    assert (made.retried, present(made.batch).lock.number, present(made.batch).lock.parent) == (2, 2, first)
     sandbox.publish("Again")
     assert sandbox.generate()[0].batch is None
 
@@ -151,21 +149,20 @@ def test_what_does_not_stand_or_is_over_cannot_be_cancelled(sandbox: Sandbox, tm
     sandbox.commit("A question")
     with pytest.raises(UsageError, match="peak has no active batch to cancel"):
         sandbox.cancel()
-    (made,) = sandbox.generate()
-    assert made.batch is not None
+    made = sandbox.new_batch()
     sandbox.commit("generate")
-    with pytest.raises(RepositoryError, match=f"{made.batch.name} is committed here and not on main yet"):
-        sandbox.cancel(batch=made.batch.name)
+    with pytest.raises(RepositoryError, match=f"{made.name} is committed here and not on main yet"):
+        sandbox.cancel(batch=made.name)
     sandbox.push()
     sandbox.cancel()
     sandbox.push()
     with pytest.raises(IdleError, match="is cancelled already"):
-        sandbox.cancel(batch=made.batch.name)
+        sandbox.cancel(batch=made.name)
     sandbox.collect(tmp_path, alive=())
     sandbox.pull()
 
     with pytest.raises(UsageError, match="is recorded"):
-        sandbox.cancel(batch=made.batch.name)
+        sandbox.cancel(batch=made.name)
 
 
 @pytest.mark.sampled(2)
@@ -249,8 +246,7 @@ def test_local_ends_a_batch(sandbox: Sandbox, needs_kustomize: None, monkeypatch
 
     person = threading.Thread(target=cancel_soon)
     person.start()
-    played = local(Options(str(sandbox.remote), "main", state, once=True))
-    names = [type(event).__name__ for event in played]
+    names = [type(event).__name__ for event in sandbox.local()]
     person.join()
 
     sandbox.pull()

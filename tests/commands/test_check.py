@@ -15,8 +15,7 @@ def codes(report: CheckReport) -> list[str]:
 
 def test_a_generated_and_committed_sweep_is_in_order(sandbox: Sandbox) -> None:
     sandbox.spec()
-    sandbox.generate()
-    sandbox.commit("Ask")
+    sandbox.commit_batches("Ask")
 
     report = sandbox.check()
 
@@ -69,8 +68,7 @@ def test_a_file_that_looks_like_a_spec_where_none_is_read_is_reported(sandbox: S
 
 
 def test_a_stale_batch_is_drift(sandbox: Sandbox) -> None:
-    sandbox.spec()
-    sandbox.generate()
+    sandbox.propose()
     sandbox.spec(xs="1, 2")
 
     assert codes(sandbox.check()) == ["drift", "drift"]
@@ -140,10 +138,8 @@ def test_the_kept_folders_must_stay(sandbox: Sandbox) -> None:
 
 def test_code_that_only_a_lost_branch_holds_is_refused(sandbox: Sandbox) -> None:
     sandbox.git("switch", "-q", "-c", "ask")
-    sandbox.write("code/train.py", "better code")
-    sandbox.commit("Better code")
-    sandbox.spec()
-    sandbox.generate()
+    sandbox.commit("Better code", {"code/train.py": "better code"})
+    sandbox.propose()
     kept = sandbox.root.parent / "kept"
     for name in ("overlays", "base"):
         shutil.copytree(sandbox.root / name, kept / name)
@@ -160,8 +156,7 @@ def test_code_that_only_a_lost_branch_holds_is_refused(sandbox: Sandbox) -> None
 
 
 def test_without_kustomize_it_is_no_pass(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    sandbox.spec()
-    sandbox.generate()
+    sandbox.propose()
     monkeypatch.setenv("KUSTOMIZE", "/nowhere/kustomize")
 
     with pytest.raises(ToolError):
@@ -169,8 +164,7 @@ def test_without_kustomize_it_is_no_pass(sandbox: Sandbox, monkeypatch: pytest.M
 
 
 def test_a_base_in_a_repository_of_its_own_wins_over_the_tools(sandbox: Sandbox) -> None:
-    sandbox.spec()
-    sandbox.generate()
+    sandbox.propose()
     (sandbox.root / "base/trial/v1/job.yaml").write_text("apiVersion: batch/v1\nkind: Job\n")
 
     report = sandbox.check()

@@ -78,8 +78,7 @@ def test_a_batch_under_a_merged_spec_that_asks_for_nothing_is_refused(sandbox: S
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("file", ["launch", "job", "kustomization", "hyperparams"])
 def test_other_bytes_under_a_planned_name_are_refused(sandbox: Sandbox, file: str) -> None:
-    sandbox.spec()
-    sandbox.generate()
+    sandbox.propose()
     (name,) = sandbox.active()
     folder = sandbox.root / "overlays/active" / name
     (path,) = [path for path in folder.iterdir() if path.stem == file]
@@ -91,8 +90,7 @@ def test_other_bytes_under_a_planned_name_are_refused(sandbox: Sandbox, file: st
 
 
 def test_a_new_batch_that_was_edited_is_refused_file_by_file_with_the_way_out(sandbox: Sandbox) -> None:
-    sandbox.spec()
-    sandbox.generate()
+    sandbox.propose()
     (name,) = sandbox.active()
     folder = f"overlays/active/{name}"
     replace_in(sandbox.root / folder / "job.yaml", "parallelism: 2", "parallelism: 3")
@@ -108,8 +106,7 @@ def test_a_new_batch_that_was_edited_is_refused_file_by_file_with_the_way_out(sa
 
 
 def test_a_name_that_is_not_the_digest_of_its_files_is_refused(sandbox: Sandbox) -> None:
-    sandbox.spec()
-    sandbox.generate()
+    sandbox.propose()
     (name,) = sandbox.active()
     forge(sandbox, name, "peak-b1-deadbeef")
     shutil.rmtree(sandbox.root / "overlays/active" / name)
@@ -178,8 +175,7 @@ def test_what_the_platform_is_made_from_is_frozen_once_it_is_written(sandbox: Sa
     assert "base-changed" not in codes(sandbox.check())
     path.write_text(path.read_text().removesuffix("# mine\n"))
 
-    sandbox.write("clusters/bootstrap.yaml", "version: 1\n")
-    sandbox.publish("Bootstrap")
+    sandbox.publish("Bootstrap", {"clusters/bootstrap.yaml": "version: 1\n"})
     append_to(path, "# mine\n")
 
     report = sandbox.check()
@@ -217,8 +213,7 @@ def test_no_caches_are_laid_down(sandbox: Sandbox, tmp_path: Path, monkeypatch: 
     (ours / "launcher/v1/__pycache__/x.pyc").write_text("x")
     monkeypatch.setattr("sweepledger.commands.repository.base_files.base_folder", lambda: ours)
 
-    sandbox.spec()
-    sandbox.generate()
+    sandbox.propose()
 
     assert (sandbox.root / "base/launcher/v1/launch.py").is_file()
     assert not list((sandbox.root / "base").rglob("__pycache__"))
@@ -228,8 +223,7 @@ def test_settings_are_merged_before_the_batches_that_need_them(sandbox: Sandbox)
     sandbox.merged()
     sandbox.write("sweepledger.yaml", "version: 1\nlimits: {max_trials: 10}\n")
     assert sandbox.check().problems == ()
-    sandbox.spec(xs="1, 2, 3, 4")
-    sandbox.generate()
+    sandbox.propose(xs="1, 2, 3, 4")
 
     (problem,) = sandbox.check().problems
 
@@ -238,8 +232,7 @@ def test_settings_are_merged_before_the_batches_that_need_them(sandbox: Sandbox)
 
 def test_a_comment_in_the_settings_changes_nothing_for_new_batches(sandbox: Sandbox) -> None:
     sandbox.write("sweepledger.yaml", "version: 1\n# for everybody\n")
-    sandbox.spec()
-    sandbox.generate()
+    sandbox.propose()
 
     assert sandbox.check().problems == ()
 
@@ -256,8 +249,7 @@ def test_what_stands_is_judged_by_the_settings_that_stand(sandbox: Sandbox, need
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("controller", ["none", "argocd"])
 def test_another_controller_opens_no_way_to_flux(sandbox: Sandbox, controller: str) -> None:
-    sandbox.write("sweepledger.yaml", followed_by("flux"))
-    sandbox.publish("Flux")
+    sandbox.publish("Flux", {"sweepledger.yaml": followed_by("flux")})
     name = sandbox.merged()
     replace_in(sandbox.root / "sweepledger.yaml", "controller: flux", f"controller: {controller}")
     assert "drift" not in codes(sandbox.check())
@@ -273,17 +265,14 @@ def test_another_controller_opens_no_way_to_flux(sandbox: Sandbox, controller: s
 
 
 def test_a_branch_behind_the_base_may_not_merge_old_results_over_newer_ones(sandbox: Sandbox) -> None:
-    sandbox.write("results/a", "old\n")
-    sandbox.commit("results(a)")
+    sandbox.commit("results(a)", {"results/a": "old\n"})
     old = sandbox.head()
-    sandbox.write("results/a", "new\n")
-    sandbox.commit("results(a): more")
+    sandbox.commit("results(a): more", {"results/a": "new\n"})
     sandbox.git("switch", "-q", "-c", "evil")
     tree = sandbox.git("rev-parse", f"{old}^{{tree}}").strip()
     merge = sandbox.git("commit-tree", tree, "-p", "HEAD", "-p", old, "-m", "Merge").strip()
     sandbox.git("switch", "-q", "main")
-    sandbox.write("README.md", "moved on\n")
-    sandbox.commit("More")
+    sandbox.commit("More", {"README.md": "moved on\n"})
     sandbox.git("switch", "-q", "evil")
     sandbox.git("reset", "-q", "--hard", merge)
 
@@ -317,8 +306,7 @@ def test_attributes_are_read_as_git_reads_them(sandbox: Sandbox, text: str, mode
 @pytest.mark.parametrize("text", ["[" * 100_000, "- " * 100_000, "{a: " * 50_000, "a: &a [*a]", "a\0b", ""])
 def test_a_lock_that_would_end_the_process_is_refused(sandbox: Sandbox, text: str) -> None:
     sandbox.merged()
-    sandbox.write(f"overlays/active/{FORGED}/batch.json", text)
-    sandbox.commit("Deep")
+    sandbox.commit("Deep", {f"overlays/active/{FORGED}/batch.json": text})
 
     (problem,) = sandbox.check().problems
 
@@ -378,8 +366,7 @@ def test_a_clone_that_was_told_of_other_parents_is_not_believed(sandbox: Sandbox
 
 def test_a_filter_of_a_clones_own_configuration_does_not_run(sandbox: Sandbox) -> None:
     sandbox.merged()
-    sandbox.write("results/a", "old\n")
-    sandbox.publish("results(a)")
+    sandbox.publish("results(a)", {"results/a": "old\n"})
     spy = sandbox.root.parent / "ran"
     sandbox.git("config", "filter.evil.clean", f"touch '{spy}'; cat")
     sandbox.git("config", "filter.evil.required", "true")

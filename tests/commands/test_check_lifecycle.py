@@ -62,8 +62,7 @@ def test_a_cancelled_batch_moves_unchanged_or_not_at_all(sandbox: Sandbox) -> No
     assert codes(sandbox.check()) == {"cancel-not-moved"}
 
     move(sandbox, name)
-    sandbox.write(f"overlays/archive/{name}/job.yaml", "edited")
-    sandbox.commit("Cancel and edit")
+    sandbox.commit("Cancel and edit", {f"overlays/archive/{name}/job.yaml": "edited"})
 
     assert codes(sandbox.check()) == {"batch-edited"}
 
@@ -81,8 +80,7 @@ def test_a_cancelled_batch_frees_no_other_change_of_the_archive(sandbox: Sandbox
 @pytest.mark.parametrize("is_committed", [True, False], ids=["committed", "uncommitted"])
 @pytest.mark.parametrize("change", ["add", "edit", "delete"])
 def test_only_the_collector_changes_results(sandbox: Sandbox, change: str, *, is_committed: bool) -> None:
-    sandbox.write("results/peak/summary.csv", "measured\n")
-    sandbox.publish("results(peak)")
+    sandbox.publish("results(peak)", {"results/peak/summary.csv": "measured\n"})
     match change:
         case "add":
             sandbox.write("results/peak/more.csv", "x")
@@ -120,8 +118,7 @@ def test_one_unsigned_commit_among_signed_ones_is_enough(sandbox: Sandbox, tmp_p
     trusted = key(tmp_path, "trusted")
     listed(sandbox, trusted)
     sandbox.publish("List a key")
-    sandbox.write("results/a", "1\n")
-    sandbox.commit("Unsigned")
+    sandbox.commit("Unsigned", {"results/a": "1\n"})
     sandbox.write("results/a", "2\n")
     signed_commit(sandbox, trusted, "Signed")
 
@@ -129,14 +126,11 @@ def test_one_unsigned_commit_among_signed_ones_is_enough(sandbox: Sandbox, tmp_p
 
 
 def test_a_merge_that_takes_back_what_stands_is_a_change_of_history(sandbox: Sandbox) -> None:
-    sandbox.write("results/a", "old\n")
-    sandbox.commit("results(a)")
+    sandbox.commit("results(a)", {"results/a": "old\n"})
     sandbox.git("switch", "-q", "-c", "ask")
-    sandbox.write("code/more.py", "x")
-    sandbox.commit("More")
+    sandbox.commit("More", {"code/more.py": "x"})
     sandbox.git("switch", "-q", "main")
-    sandbox.write("results/a", "new\n")
-    sandbox.publish("results(a): more")
+    sandbox.publish("results(a): more", {"results/a": "new\n"})
     sandbox.git("switch", "-q", "ask")
     sandbox.git("merge", "-q", "--strategy=ours", "-m", "Merge", "main")
 
@@ -170,12 +164,10 @@ def test_what_an_archived_batch_builds_on_is_frozen_too(sandbox: Sandbox, path: 
     sandbox.write("sweepledger.yaml", f"datasets: {{digits: {{claim: digits, digest: '{digest}'}}}}\n")
     sandbox.commit("Data")
     replace_in(sandbox.spec(xs=", ".join(map(str, range(30)))), "  code:", "  data: digits\n  code:")
-    (made,) = sandbox.generate()
-    assert made.batch
+    made = sandbox.new_batch()
     sandbox.commit("Ask")
-    move(sandbox, made.batch.name)
-    sandbox.write(f"results/peak/records/{made.batch.name}.jsonl", "")
-    sandbox.publish("results(peak)")
+    move(sandbox, made.name)
+    sandbox.publish("results(peak)", {f"results/peak/records/{made.name}.jsonl": ""})
     target = sandbox.root / path
     target.write_text((target.read_text() if target.exists() else "") + "# more\n")
 
@@ -192,8 +184,7 @@ def test_a_new_version_beside_a_frozen_one_is_welcome(sandbox: Sandbox) -> None:
 
 
 def test_what_is_generated_on_merge_is_pending_and_no_failure(sandbox: Sandbox) -> None:
-    sandbox.write("sweepledger.yaml", "generate: on-merge\n")
-    sandbox.commit("On merge")
+    sandbox.commit("On merge", {"sweepledger.yaml": "generate: on-merge\n"})
     sandbox.spec()
 
     (problem,) = sandbox.check().problems
@@ -206,8 +197,7 @@ def test_of_two_branches_that_ask_for_the_same_trial_the_second_is_refused(sandb
     for branch, xs in (("one", "1, 2"), ("two", "1, 3, 2")):
         sandbox.git("switch", "-q", "-c", branch, "main")
         sandbox.spec(xs=xs)
-        sandbox.generate()
-        sandbox.commit(f"Ask for {xs}")
+        sandbox.commit_batches(f"Ask for {xs}")
         assert sandbox.check().problems == ()
     sandbox.git("switch", "-q", "main")
     sandbox.git("merge", "-q", "--no-ff", "-m", "Merge one", "one")
@@ -227,8 +217,7 @@ def test_the_same_delta_made_twice_is_one_batch_and_merges(sandbox: Sandbox) -> 
     for branch in ("one", "two"):
         sandbox.git("switch", "-q", "-c", branch, "main")
         sandbox.spec(xs="1, 2")
-        sandbox.generate()
-        sandbox.commit("Ask")
+        sandbox.commit_batches("Ask")
     sandbox.git("switch", "-q", "main")
     sandbox.git("merge", "-q", "--no-ff", "-m", "Merge one", "one")
     sandbox.git("merge", "-q", "--no-ff", "-m", "Merge two", "two")
@@ -259,8 +248,7 @@ def test_an_object_that_begins_like_another_batch_is_that_batchs() -> None:
 
 
 def test_flux_has_one_file_for_each_active_batch(sandbox: Sandbox) -> None:
-    sandbox.write("sweepledger.yaml", followed_by("flux"))
-    sandbox.commit("Flux")
+    sandbox.commit("Flux", {"sweepledger.yaml": followed_by("flux")})
     name = sandbox.merged()
     assert sandbox.check().problems == ()
     path = sandbox.root / f"clusters/flux/active/{name}.yaml"

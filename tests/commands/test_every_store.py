@@ -35,8 +35,7 @@ def sweep(sandbox: Sandbox, *arguments: str, code: int = 0) -> str:
 def laptop(request: pytest.FixtureRequest, sandbox: Sandbox, needs_kustomize: None) -> Sandbox:
     """A repository with a spec of three trials, whose program keeps a file."""
     sandbox.write("sweepledger.yaml", f"version: 1\n{STORES[request.param]}")
-    sandbox.git("config", "user.name", "Ada")
-    sandbox.git("config", "user.email", "ada@example.org")
+    sandbox.name_person()
     append_to(sandbox.root / "code/train.py", KEEPS)
     sandbox.spec()
     sandbox.publish("Keep a file")

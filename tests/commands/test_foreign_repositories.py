@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.local import RefusedBatch
-from sweepledger.commands.run import BatchesCommitted, RunOptions, SweepRun
-from sweepledger.repo.state import create_state
+from sweepledger.commands.run import BatchesCommitted
 from tests.repository import Sandbox
 
 ROOT_SCRIPT = {
@@ -186,9 +185,8 @@ def test_a_published_layout_is_swept_unchanged(sandbox: Sandbox, tmp_path: Path,
     sandbox.commit("The project")
     sandbox.use_as_laptop()
     sandbox.write("sweeps/fit.yaml", spec.format(python=python) if project.is_installed else spec)
-    workspace = sandbox.workspace
 
-    events = list(SweepRun.prepare(workspace, ("fit",)).run(RunOptions(create_state(workspace.repository))))
+    events = list(sandbox.run("fit"))
 
     (committed,) = (event for event in events if isinstance(event, BatchesCommitted))
     assert [generated.warnings for generated in committed.generated] == [()]

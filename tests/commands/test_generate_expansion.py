@@ -48,10 +48,9 @@ def test_warnings_stop_nothing_and_reach_who_asked(sandbox: Sandbox) -> None:
 def test_only_accepted_assignments_become_rows(sandbox: Sandbox) -> None:
     spec(sandbox, "peak", "x != 2")
 
-    (made,) = sandbox.generate()
+    made = sandbox.new_batch()
 
-    assert made.batch is not None
-    rows = made.batch.tree["hyperparams.csv"].decode().splitlines()
+    rows = made.tree["hyperparams.csv"].decode().splitlines()
     assert [row.partition(",")[2] for row in rows] == ["x,bias", "1,0.5", "3,0.5"]
 
 
@@ -70,8 +69,7 @@ run: {{code: {{path: code}}}}
 def test_a_latin_hypercube_that_has_a_batch_cannot_grow(sandbox: Sandbox) -> None:
     sandbox.write("sweeps/cube.yaml", HYPERCUBE.format(cap=2))
     sandbox.publish_batches("Ask")
-    sandbox.write("sweeps/cube.yaml", HYPERCUBE.format(cap=4))
-    sandbox.commit("Ask for more")
+    sandbox.commit("Ask for more", {"sweeps/cube.yaml": HYPERCUBE.format(cap=4)})
 
     with pytest.raises(SpecError) as caught:
         sandbox.generate()

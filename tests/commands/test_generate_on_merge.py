@@ -11,8 +11,7 @@ SETTINGS = "version: 1\ngenerate: on-merge\n"
 
 @pytest.fixture
 def merging(sandbox: Sandbox) -> Sandbox:
-    sandbox.write("sweepledger.yaml", SETTINGS)
-    sandbox.publish("Generate on merge")
+    sandbox.publish("Generate on merge", {"sweepledger.yaml": SETTINGS})
     return sandbox
 
 
@@ -67,8 +66,7 @@ def test_whoever_did_not_choose_it_writes_nothing(sandbox: Sandbox) -> None:
 
 def test_a_wrong_spec_keeps_no_other_from_being_written(merging: Sandbox) -> None:
     merging.spec("good")
-    merging.write("sweeps/bad.yaml", "name: bad\n")
-    merging.publish("Ask")
+    merging.publish("Ask", {"sweeps/bad.yaml": "name: bad\n"})
 
     made, commit = generate.push_batches(merging.workspace)
 
@@ -79,8 +77,7 @@ def test_a_wrong_spec_keeps_no_other_from_being_written(merging: Sandbox) -> Non
 
 def test_a_wrong_spec_that_is_named_is_refused(merging: Sandbox) -> None:
     merging.spec("good")
-    merging.write("sweeps/bad.yaml", "name: bad\n")
-    merging.publish("Ask")
+    merging.publish("Ask", {"sweeps/bad.yaml": "name: bad\n"})
     before = remote_files(merging)
 
     with pytest.raises(SpecError):
@@ -91,8 +88,7 @@ def test_a_wrong_spec_that_is_named_is_refused(merging: Sandbox) -> None:
 
 def test_the_command_commits_the_others_and_fails(merging: Sandbox) -> None:
     merging.spec("good")
-    merging.write("sweeps/bad.yaml", "name: bad\n")
-    merging.publish("Ask")
+    merging.publish("Ask", {"sweeps/bad.yaml": "name: bad\n"})
 
     done = merging.sweep("generate", "--push")
     again = merging.sweep("generate", "--push")

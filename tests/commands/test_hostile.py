@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.local import Options, RefusedBatch, RemoteFailed, ResultsPushed, local
+from sweepledger.commands.local import RefusedBatch, RemoteFailed, ResultsPushed
 from sweepledger.commands.scaffold.init import new_spec
 from sweepledger.errors import SpecError, StorageError
 from sweepledger.repo.git import Mirror
@@ -41,10 +41,9 @@ def test_git_in_a_hook_never_redirects_us_to_the_repository_of_the_hook(sandbox:
 )
 def test_a_forged_batch_is_refused(sandbox: Sandbox, file: str, old: str, new: str) -> None:
     sandbox.spec()
-    (made,) = sandbox.generate()
-    assert made.batch
-    folder = sandbox.root / "overlays/active" / made.batch.name
-    before = made.batch.tree.digests[file]
+    made = sandbox.new_batch()
+    folder = sandbox.root / "overlays/active" / made.name
+    before = made.tree.digests[file]
     replace_in(folder / file, old, new)
     if file != "batch.json":
         after = "sha256:" + hashlib.sha256((folder / file).read_bytes()).hexdigest()
@@ -75,8 +74,7 @@ def test_kustomizations_reach_nothing(sandbox: Sandbox, line: str, monkeypatch: 
 def test_what_is_recorded_never_becomes_active_again(sandbox: Sandbox) -> None:
     name = sandbox.merged()
     sandbox.git("mv", f"overlays/active/{name}", f"overlays/archive/{name}")
-    sandbox.write(f"results/peak/records/{name}.jsonl", "")
-    sandbox.publish("Record")
+    sandbox.publish("Record", {f"results/peak/records/{name}.jsonl": ""})
     sandbox.git("mv", f"overlays/archive/{name}", f"overlays/active/{name}")
     assert codes(sandbox) == {"batch-moved"}
 
@@ -98,12 +96,10 @@ def test_what_batches_were_made_from_is_frozen(sandbox: Sandbox, path: str) -> N
 def test_one_broken_folder_stops_no_other_batch_and_can_be_removed(sandbox: Sandbox) -> None:
     name = sandbox.merged()
     sandbox.write("overlays/active/foo/batch.json", "garbage")
-    sandbox.write("overlays/active/bar-b1-00000000/batch.json", "garbage")
-    sandbox.publish("Break")
-    events = local(Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True))
+    sandbox.publish("Break", {"overlays/active/bar-b1-00000000/batch.json": "garbage"})
 
     with pytest.raises(SpecError) as caught:
-        list(events)
+        list(sandbox.local())
 
     assert all(problem.file.startswith("overlays/active/bar-b1-") for problem in caught.value.problems)
 
@@ -120,7 +116,7 @@ def test_a_failing_remote_stops_no_trial(sandbox: Sandbox, monkeypatch: pytest.M
     away = sandbox.remote.with_name("away.git")
     seen: list[str] = []
 
-    for event in local(Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True)):
+    for event in sandbox.local():
         seen.append(type(event).__name__)
         if seen.count("PodStarted") == 1 and sandbox.remote.exists() and "RemoteFailed" not in seen:
             sandbox.remote.rename(away)
@@ -138,7 +134,7 @@ def test_a_refused_batch_is_tried_again(sandbox: Sandbox, monkeypatch: pytest.Mo
     replace_in(sandbox.spec(), "  code:", "  data: digits\n  code:")
     sandbox.write("sweepledger.yaml", f"datasets: {{digits: {{claim: digits, digest: 'sha256:{digest}'}}}}\n")
     sandbox.publish_batches("Ask")
-    events = local(Options(str(sandbox.remote), "main", sandbox.root.parent / "state"))
+    events = sandbox.local(once=False)
 
     looks = 0
     for event in events:
@@ -167,7 +163,7 @@ def test_the_state_is_never_part_of_the_repository(sandbox: Sandbox) -> None:
     sandbox.publish("Ignore nothing")
     sandbox.merged()
 
-    list(local(Options(str(sandbox.remote), "main", sandbox.root / ".sweepledger", once=True)))
+    list(sandbox.local(state=sandbox.root / ".sweepledger"))
 
     assert sandbox.git("status", "--porcelain") == ""
 

@@ -9,7 +9,6 @@ import pytest
 
 from sweepledger.commands.collection.collector import collect_from_cluster
 from sweepledger.commands.collection.results_commit import ResultsCommit, UnrecordedError, commit_results
-from sweepledger.commands.local import Options, local
 from sweepledger.commands.reports.status import SweepStatus, sweep_statuses
 from sweepledger.commands.repository.catalog import find_trial
 from sweepledger.engine.cluster.kubectl import Kubectl
@@ -194,7 +193,7 @@ def test_sweep_local_records_the_others_and_says_of_the_broken_why(sandbox: Sand
     break_lock(sandbox, broken)
 
     with pytest.raises(SpecError) as caught:
-        list(local(Options(str(sandbox.remote), "main", tmp_path / "state", once=True)))
+        list(sandbox.local())
 
     assert [problem.code for problem in caught.value.problems] == ["batch-unreadable"]
     sandbox.pull()

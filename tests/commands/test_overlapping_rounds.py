@@ -15,7 +15,7 @@ from sweepledger.problems import Severity
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.verbs.cluster.next_ import write_next
 from tests.repository import Sandbox, replace_in
-from tests.searches import active, begun, followed, hill, leave, record
+from tests.searches import active, begun, due, followed, hill, leave, record
 
 OVERLAP = "3, ahead: 3"
 """In the place of a size: three rounds may be active."""
@@ -131,8 +131,7 @@ def test_an_empty_clone_draws_the_same_rounds(sandbox: Sandbox, results: Path, t
 
         (step,) = write_next(Workspace.find(clone), base="HEAD")
 
-        assert isinstance(step.step, RoundDue)
-        assert step.step.batch.name == folder.name
+        assert due(step).batch.name == folder.name
         assert {path.name: path.read_bytes() for path in (clone / folder).iterdir()} == want
 
 
@@ -176,9 +175,7 @@ def test_reverted_results_recorded_anew_add_the_same_round(sandbox: Sandbox, res
     assert isinstance(step.step, ResultsPending)
     (again,) = ended(sandbox, results)
 
-    assert isinstance(collected.step, RoundDue)
-    assert isinstance(again.step, RoundDue)
-    assert again.step.batch == collected.step.batch
+    assert due(again).batch == due(collected).batch
 
 
 @pytest.mark.full_suite("more searches")
@@ -199,17 +196,14 @@ def test_a_merge_of_forks_pools_evidence_and_pending_trials(sandbox: Sandbox, re
 
     step = followed(sandbox.workspace)
 
-    assert isinstance(here.step, RoundDue)
-    assert isinstance(there.step, RoundDue)
-    forked = {here.step.batch.name, there.step.batch.name}
+    forked = {due(here).batch.name, due(there).batch.name}
     assert len(forked) == 2
     assert isinstance(step.step, ResultsPending)
     assert {*step.step.evidence.pending} == {third.name, *forked}
     assert {trial.round for trial in step.step.evidence.observations} == {1, 2}
     sandbox.git("push", "-q", "origin", "main")
     (collected,) = ended(sandbox, results, third)
-    assert isinstance(collected.step, RoundDue)
-    assert collected.step.round.number == 5
+    assert due(collected).round.number == 5
     trials = requested(sandbox)
     assert len(trials) == len({*trials}) == 18
 

@@ -7,7 +7,7 @@ import pytest
 from sweepledger.commands.reports.outputs import fetch_artifacts, trial_logs
 from sweepledger.commands.reports.rerun import run_again
 from sweepledger.commands.repository import batch_records
-from sweepledger.commands.run import RunOptions, SweepRun
+from sweepledger.commands.run import SweepRun
 from sweepledger.engine.local.events import PodEnded
 from sweepledger.formats import records_jsonl
 from sweepledger.repo import batches
@@ -29,9 +29,7 @@ def written(sandbox: Sandbox, name: str, pack: str | None = None, *, xs: str = X
 
 
 def played(sandbox: Sandbox, name: str) -> list[PodEnded]:
-    workspace = sandbox.workspace
-    events = SweepRun.prepare(workspace, (name,)).run(RunOptions(create_state(workspace.repository)))
-    return [event for event in events if isinstance(event, PodEnded)]
+    return [event for event in sandbox.run(name) if isinstance(event, PodEnded)]
 
 
 def batch_of(sandbox: Sandbox, name: str) -> StoredBatch:
@@ -173,8 +171,7 @@ def test_one_trial_of_a_pack_can_be_read_tried_and_reproduced(laptop: Sandbox) -
 def test_a_pod_that_never_begins_costs_each_of_its_trials_an_attempt(laptop: Sandbox) -> None:
     written(laptop, "packed", PACK, xs="1, 2, 3, 4", retries=1)
     append_to(laptop.root / "sweeps/packed.yaml", "  interpreter: /bin/false\n")
-    laptop.write("sweepledger.yaml", "version: 1\nlimits: {failures: 0}\n")
-    laptop.commit("Never pause")
+    laptop.commit("Never pause", {"sweepledger.yaml": "version: 1\nlimits: {failures: 0}\n"})
 
     played(laptop, "packed")
 

@@ -276,8 +276,7 @@ def test_a_merge_of_the_spec_alone_is_enough_where_the_branch_generates(sandbox:
     sandbox.write("sweepledger.yaml", "version: 1\ngenerate: on-merge\n")
     name = sandbox.merged()
     spec = (sandbox.root / "sweeps/peak.yaml").read_text()
-    sandbox.write("sweeps/peak.yaml", f"{spec}running: {{{name}: {{paused: true}}}}\n")
-    sandbox.publish("Pause it")
+    sandbox.publish("Pause it", {"sweeps/peak.yaml": f"{spec}running: {{{name}: {{paused: true}}}}\n"})
     generated, commit = push_batches(sandbox.workspace)
 
     assert commit is not None

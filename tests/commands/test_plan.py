@@ -6,6 +6,7 @@ from sweepledger.cli.text.plan import rejection_text
 from sweepledger.errors import UsageError
 from sweepledger.plan import Difference, Planned, Review, UnreadableSpec
 from sweepledger.structs.trial import Trial
+from tests.builders import present
 from tests.commands.test_generate import archive
 from tests.repository import SPEC, Sandbox, append_to, replace_in
 
@@ -190,8 +191,7 @@ def test_a_base_that_is_no_commit_is_refused(sandbox: Sandbox) -> None:
 
 
 def test_a_spec_that_was_wrong_at_the_base_cannot_be_compared_and_stops_nothing(sandbox: Sandbox) -> None:
-    sandbox.write("sweeps/peak.yaml", "name: peak\n")
-    sandbox.publish("Ask for nothing in particular")
+    sandbox.publish("Ask for nothing in particular", {"sweeps/peak.yaml": "name: peak\n"})
     sandbox.spec()
 
     result = review(sandbox)
@@ -220,9 +220,7 @@ def test_the_spec_at_the_base_is_read_with_the_settings_of_its_time(sandbox: San
 
 
 def test_a_changed_file_of_assignments_is_a_difference_of_its_lines(sandbox: Sandbox) -> None:
-    sandbox.write("sweeps/listed.yaml", LISTED)
-    sandbox.write("sweeps/listed.csv", "x,note\n1,a\n2,b\n")
-    sandbox.publish("Ask")
+    sandbox.publish("Ask", {"sweeps/listed.yaml": LISTED, "sweeps/listed.csv": "x,note\n1,a\n2,b\n"})
     sandbox.write("sweeps/listed.csv", "x,note\n2,b\n3,c\n")
 
     difference = change(review(sandbox, "listed"))
@@ -317,8 +315,7 @@ def test_listed_and_conditional_values_are_no_dimensions_of_the_measure(sandbox:
 
     design = review_sweep(sandbox, "sobol", 64, more).design
 
-    assert design.discrepancy is not None
-    assert design.discrepancy.dimensions == 2
+    assert present(design.discrepancy).dimensions == 2
 
 
 def test_points_that_constraints_thinned_out_are_not_measured(sandbox: Sandbox) -> None:
@@ -339,8 +336,7 @@ def test_the_cost_counts_replicates(sandbox: Sandbox) -> None:
 def test_a_constraint_says_how_many_candidates_it_has_no_say_in(sandbox: Sandbox) -> None:
     spec = SPEC.format(name="peak", xs="1, 2, 3", parallelism=2)
     conditional = "bias: {values: [0.5, 1.5], when: {x: 3}}\nconstraints: [bias < 1]"
-    sandbox.write("sweeps/peak.yaml", spec.replace("bias: {value: 0.5}", conditional))
-    sandbox.commit("Ask")
+    sandbox.commit("Ask", {"sweeps/peak.yaml": spec.replace("bias: {value: 0.5}", conditional)})
 
     design = review(sandbox).design
 

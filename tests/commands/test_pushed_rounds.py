@@ -84,8 +84,7 @@ def guarded(pristine: Sandbox, tmp_path: Path) -> Sandbox:
 
 
 def amended(sandbox: Sandbox) -> None:
-    sandbox.git("add", "--all")
-    sandbox.git("commit", "-q", "--amend", "--no-edit")
+    sandbox.amend()
 
 
 def in_round(sandbox: Sandbox, path: str, old: str, new: str) -> None:

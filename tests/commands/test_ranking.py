@@ -15,6 +15,7 @@ from sweepledger.commands.reports.status import sweep_statuses
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.formats.summary_csv import SummaryRow
+from tests.builders import present
 from tests.commands.test_collect import leave
 from tests.repository import TRAIN, Sandbox
 
@@ -99,8 +100,7 @@ def reverted(sandbox: Sandbox, tmp_path: Path) -> Sandbox:
     """Two programs with results, of which HEAD is the first again."""
     sandbox.merged()
     record(sandbox, tmp_path, 5.0, 2.0, None)
-    sandbox.write("code/train.py", TRAIN + "# another program\n")
-    sandbox.commit("Change the code")
+    sandbox.commit("Change the code", {"code/train.py": TRAIN + "# another program\n"})
     changed = sandbox.git("rev-parse", "HEAD").strip()
     sandbox.generate("peak", update=True)
     sandbox.commit("Ask for all of them again")
@@ -125,8 +125,7 @@ def test_without_the_revert_the_newest_is(reverted: Sandbox) -> None:
 
 
 def test_code_that_no_trial_ran_leaves_the_newest_ranked(reverted: Sandbox) -> None:
-    reverted.write("code/train.py", TRAIN + "# a third program\n")
-    reverted.commit("Change it once more")
+    reverted.commit("Change it once more", {"code/train.py": TRAIN + "# a third program\n"})
 
     assert listed(reverted)[:3] == [(9.0, None), (8.0, None), (7.0, None)]
     assert ", HEAD's" not in reverted.sweep("results", "peak").stdout
@@ -163,8 +162,7 @@ def test_status_and_comparisons_know_the_program_of_head(reverted: Sandbox) -> N
     (shown,) = sweep_statuses(reverted.workspace, state=reverted.root / ".sweepledger")
     comparison = compare_sweeps(reverted.workspace, "peak", "peak@HEAD~1")
 
-    assert shown.best is not None
-    assert shown.best.value == 5.0
+    assert present(shown.best).value == 5.0
     best = [side.statistics.best for side in (comparison.a, comparison.b)]
     assert [one.value for one in best if one] == [5.0, 9.0]
     assert comparison.warnings == (
@@ -189,8 +187,7 @@ def test_first_tries_of_a_mended_program_are_last(sandbox: Sandbox, tmp_path: Pa
     commit_results(Target(sandbox.workspace.repository, None, "main"), tmp_path, {batch.name})
     sandbox.git("reset", "--hard")
     before = sandbox.sweep("results", "peak").stdout
-    sandbox.write("code/train.py", TRAIN + "# mended\n")
-    sandbox.commit("Mend it")
+    sandbox.commit("Mend it", {"code/train.py": TRAIN + "# mended\n"})
     sandbox.generate("peak", update=True)
     sandbox.commit("Ask for all of them again")
     record(sandbox, tmp_path, None, 7.0, 8.0)

@@ -123,8 +123,7 @@ def test_what_nobody_can_read_is_told_of_and_the_story_goes_on(sandbox: Sandbox,
         sandbox.commit("Break the summary")
     csv.write_bytes(good)
     name = "peak-b7-0123abcd"
-    sandbox.write(f"overlays/active/{name}/batch.json", "{not: [a, lock")
-    sandbox.commit("Break a batch")
+    sandbox.commit("Break a batch", {f"overlays/active/{name}/batch.json": "{not: [a, lock"})
 
     entries = sweep_log(sandbox.workspace)
 
@@ -137,9 +136,7 @@ def test_what_nobody_can_read_is_told_of_and_the_story_goes_on(sandbox: Sandbox,
 
 def test_names_with_line_ends_do_not_end_the_log(sandbox: Sandbox) -> None:
     sandbox.merged()
-    sandbox.write("results/a\nb/summary.csv", "x")
-    sandbox.write("sweeps/c\nd.yaml", "x")
-    sandbox.commit("Odd names")
+    sandbox.commit("Odd names", {"results/a\nb/summary.csv": "x", "sweeps/c\nd.yaml": "x"})
 
     assert {entry.sweep for entry in sweep_log(sandbox.workspace)} == {"peak"}
 
@@ -332,8 +329,7 @@ def test_a_trial_that_will_be_tried_again_is_running(sandbox: Sandbox, tmp_path:
 
 def test_a_batch_that_was_never_pushed_is_planned_and_not_missing(sandbox: Sandbox, tmp_path: Path) -> None:
     first = sandbox.merged()
-    sandbox.spec(xs="1, 2, 3, 4, 5")
-    sandbox.generate()
+    sandbox.propose(xs="1, 2, 3, 4, 5")
     for act in (lambda: None, lambda: sandbox.commit("Ask"), sandbox.push):
         act()
 
@@ -399,8 +395,7 @@ def test_the_index_belongs_to_the_files_it_was_made_from(sandbox: Sandbox, tmp_p
 
 def test_the_index_follows_merges_and_local_runs(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.spec()
-    sandbox.generate()
-    sandbox.commit("Ask")
+    sandbox.commit_batches("Ask")
     state = tmp_path / "state"
     (name,) = (path.name for path in (sandbox.root / "overlays/active").iterdir() if path.is_dir())
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.local import Options, local
 from sweepledger.commands.reports.status import sweep_statuses
 from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.commands.rounds.progress import SearchProgress, SearchState
@@ -32,14 +31,11 @@ def test_the_status_of_a_search_to_its_last_round(sandbox: Sandbox, results: Pat
         "tpe", SearchState.DUE, "`sweep generate hill` writes the first round", 0, 2, 0, 6
     )
 
-    (made,) = sandbox.generate()
-    assert made.batch is not None
-    assert come(sandbox) == SearchProgress(
-        "tpe", SearchState.PROPOSED, f"merge {made.batch.name}", 0, 2, 0, 6
-    )
+    made = sandbox.new_batch()
+    assert come(sandbox) == SearchProgress("tpe", SearchState.PROPOSED, f"merge {made.name}", 0, 2, 0, 6)
 
     sandbox.publish("Ask")
-    waits = f"waits for the results of {made.batch.name}"
+    waits = f"waits for the results of {made.name}"
     assert come(sandbox) == SearchProgress("tpe", SearchState.WAITING, waits, 1, 2, 0, 6)
 
     record(sandbox, results)
@@ -209,14 +205,11 @@ print(f"score={args.x} walked={len(walked)} first={walked[0]} before={walked[-2]
 
 @pytest.mark.full_suite("whole searches")
 def test_members_of_a_population_find_their_checkpoints(sandbox: Sandbox) -> None:
-    sandbox.write("code/train.py", MEMBER)
-    sandbox.write("sweeps/hill.yaml", POPULATION)
-    sandbox.commit("Write a population")
+    sandbox.commit("Write a population", {"code/train.py": MEMBER, "sweeps/hill.yaml": POPULATION})
     sandbox.generate()
-    options = Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True)
     for number in range(1, 4):
         sandbox.publish(f"Ask for round {number}")
-        assert list(local(options))
+        assert list(sandbox.local())
         sandbox.pull()
         write_next(sandbox.workspace)
 

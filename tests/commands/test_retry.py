@@ -11,9 +11,9 @@ from sweepledger.structs.record import Status
 from sweepledger.structs.sweep import Retry, Sweep
 from sweepledger.verbs.cancel import cancel_batches as cancel
 from sweepledger.verbs.retry import retry_trials
+from tests.builders import present
 from tests.commands.test_cancel import commit_between
 from tests.commands.test_collect import leave
-from tests.commands.test_run import playing
 from tests.repository import Sandbox, append_to, followed_by, replace_in
 
 FAILED: dict[str, object] = {"status": "failed", "reason": "exit-7", "metrics": {}}
@@ -106,8 +106,7 @@ def test_the_spec_alone_makes_generate_ask_again_and_only_once(recorded: Sandbox
 
     assert made.batch is not None
     assert (made.known, made.retried) == (2, 2)
-    recorded.commit("Again")
-    recorded.push()
+    recorded.publish("Again")
     assert recorded.generate()[0].batch is None
 
 
@@ -118,8 +117,7 @@ def test_new_trials_and_retried_ones_share_a_batch(recorded: Sandbox) -> None:
 
     (made,) = recorded.generate()
 
-    assert made.batch is not None
-    assert requested_values(recorded, made.batch.name) == [2, 3, 5]
+    assert requested_values(recorded, present(made.batch).name) == [2, 3, 5]
     assert made.retried == 2
 
 
@@ -290,8 +288,7 @@ def test_with_flux_the_new_batch_is_announced_in_the_same_commit(sandbox: Sandbo
 
 
 def test_without_an_image_nothing_is_asked_of_a_cluster_again(recorded: Sandbox) -> None:
-    recorded.write("sweepledger.yaml", followed_by("argocd"))
-    recorded.commit("Use Argo CD")
+    recorded.commit("Use Argo CD", {"sweepledger.yaml": followed_by("argocd")})
 
     with pytest.raises(SpecError) as raised:
         recorded.retry()
@@ -319,8 +316,7 @@ with open(os.environ["SWEEP_RESULT"], "w") as file:
 
 
 def failing(sandbox: Sandbox, broken: int) -> None:
-    sandbox.write("code/train.py", FLAKY.replace("BROKEN", str(broken)))
-    sandbox.commit(f"Fail at {broken}")
+    sandbox.commit(f"Fail at {broken}", {"code/train.py": FLAKY.replace("BROKEN", str(broken))})
 
 
 @pytest.fixture
@@ -329,7 +325,7 @@ def failed(sandbox: Sandbox) -> Sandbox:
     sandbox.use_as_laptop()
     failing(sandbox, 2)
     sandbox.spec()
-    list(playing(sandbox))
+    list(sandbox.run("peak"))
     return sandbox
 
 
@@ -337,7 +333,7 @@ def test_failed_trials_run_the_current_code_and_no_others_do(failed: Sandbox) ->
     failing(failed, 0)
 
     made = failed.retry(update=True)
-    list(playing(failed))
+    list(failed.run("peak"))
     (review,) = failed.plan("peak").reviews
 
     first_batch, repaired = failed.batches()
@@ -368,7 +364,7 @@ def test_the_current_code_is_refused_where_it_is_the_same_or_was_tried(failed: S
         failed.retry(update=True)
     failed.commit("Try to mend it")
     failed.retry(update=True)
-    list(playing(failed))
+    list(failed.run("peak"))
 
     with pytest.raises(IdleError, match="has been requested for these trials"):
         failed.retry(update=True)
@@ -381,9 +377,9 @@ def test_the_current_code_is_refused_where_it_is_the_same_or_was_tried(failed: S
 def test_an_update_of_all_trials_ranks_the_repaired_ones_among_them(failed: Sandbox) -> None:
     failing(failed, 0)
     failed.retry(update=True)
-    list(playing(failed))
+    list(failed.run("peak"))
 
-    list(playing(failed, updates=True))
+    list(failed.run("peak", updates=True))
 
     last = failed.batches()[-1]
     assert requested_values(failed, last.name) == [1, 3]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders import present
 from tests.commands.test_every_store import STORES, sweep
 from tests.repository import Sandbox, append_to, replace_in
 
@@ -42,8 +43,7 @@ def settings(store: str) -> str:
 
 def laptop(sandbox: Sandbox, store: str, data: str, program: str) -> Sandbox:
     sandbox.write("sweepledger.yaml", settings(store))
-    sandbox.git("config", "user.name", "Ada")
-    sandbox.git("config", "user.email", "ada@example.org")
+    sandbox.name_person()
     append_to(sandbox.root / "code/train.py", f"import os as _os\n{program}")
     sandbox.spec()
     append_to(sandbox.root / "sweeps/peak.yaml", f"  data: {data}\n")
@@ -66,9 +66,8 @@ def test_each_dataset_has_a_folder_of_its_name(store: str, sandbox: Sandbox, nee
     (batch,) = made.batches()
     program, trial = batch.lock.program, batch.rows[1].trial
     lines = "".join(f"{digest(name)}  {name}\n" for name in DATASETS)
-    assert program.data is not None
-    assert program.data.name == "images+labels"
-    assert program.data.digest == f"sha256:{hashlib.sha256(lines.encode()).hexdigest()}"
+    assert present(program.data).name == "images+labels"
+    assert present(program.data).digest == f"sha256:{hashlib.sha256(lines.encode()).hexdigest()}"
     assert not batch.is_active, "its results are recorded"
     assert "equal to the last bit" in sweep(made, "show", trial, "--reproduce", "--run")
     assert "images+labels" in sweep(made, "show", trial)
@@ -84,8 +83,10 @@ def test_one_dataset_is_its_folder_itself(store: str, sandbox: Sandbox, needs_ku
     sweep(made, "run", "peak")
 
     (batch,) = made.batches()
-    assert batch.lock.program.data is not None
-    assert (batch.lock.program.data.name, batch.lock.program.data.digest) == ("images", digest("images"))
+    assert (present(batch.lock.program.data).name, present(batch.lock.program.data).digest) == (
+        "images",
+        digest("images"),
+    )
     assert (made.root / "results/peak/summary.csv").read_text().count(",ok,") == 3
 
 

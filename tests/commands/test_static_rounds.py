@@ -5,13 +5,12 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.local import Options, local
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue, SearchEnded
 from sweepledger.commands.rounds.round_commit import PushedRound, push_idle_rounds
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.verbs.cluster.next_ import write_next
 from tests.repository import Sandbox
-from tests.searches import SLOPE, active, begun, followed, hill, record
+from tests.searches import SLOPE, active, begun, due, followed, hill, record
 
 SEVEN: dict[str, Any] = {"method": "random", "size": 3, "rounds": 9, "more": "run_cap: 7\n"}
 """Seven random configurations, three at a time."""
@@ -35,8 +34,7 @@ def finished(sandbox: Sandbox, results: Path) -> list[Any]:
 
 def test_the_rounds_of_a_static_sweep_are_its_trials_in_their_order(sandbox: Sandbox, results: Path) -> None:
     hill(sandbox, method="random", size=99, rounds=1, more="run_cap: 7\n")
-    (at_once,) = sandbox.generate()
-    assert at_once.batch is not None
+    sandbox.new_batch()
     whole = [trial.digest for trial in stored(sandbox)[0].trials]
     sandbox.git("clean", "-qfdx", "overlays", "sweeps", "base")
 
@@ -98,8 +96,7 @@ def test_further_values_run_in_further_rounds(sandbox: Sandbox, results: Path) -
 
     (step,) = write_next(sandbox.workspace)
 
-    assert isinstance(step.step, RoundDue)
-    assert (step.step.round.number, len(step.step.trials)) == (4, 2)
+    assert (due(step).round.number, len(due(step).trials)) == (4, 2)
     assert len(trials(sandbox)) == len({*trials(sandbox)}) == 9
     sandbox.commit("Ask for more")
     assert sandbox.check().problems == ()
@@ -142,7 +139,7 @@ run: {code: {path: code}, resources: {cpu: 1, memory: 256Mi}, parallelism: 2, ti
     sandbox.commit("Write the code")
     sandbox.publish_batches("Ask")
 
-    list(local(Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True)))
+    list(sandbox.local())
     sandbox.pull()
 
     summary = (sandbox.root / "results/peak/summary.csv").read_text()

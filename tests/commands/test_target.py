@@ -10,8 +10,7 @@ def test_a_commit_that_lost_a_race_returns_what_was_computed_from_the_new_tip(sa
     def make(base: str) -> tuple[Change, str]:
         bases.append(base)
         if len(bases) == 1:
-            sandbox.write("other", "faster")
-            sandbox.publish("Another writer")
+            sandbox.publish("Another writer", {"other": "faster"})
         return Change("Ours", {"ours": base.encode()}), base
 
     commit, value = sandbox.target().commit(make)
@@ -25,8 +24,7 @@ def test_a_commit_on_head_is_computed_again_if_head_moves_meanwhile(sandbox: San
     def make(base: str) -> tuple[Change, bytes]:
         before = sandbox.workspace.repository.read(base, "list").get("list", b"")
         if not before:
-            sandbox.write("list", "theirs\n")
-            sandbox.commit("Another writer")
+            sandbox.commit("Another writer", {"list": "theirs\n"})
         return Change("Ours", {"list": before + b"ours\n"}), before
 
     commit, value = sandbox.target(push=False).commit(make)

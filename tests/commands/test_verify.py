@@ -163,8 +163,7 @@ def test_a_merge_a_squash_and_a_rebase_lose_nothing(sandbox: Sandbox, tmp_path: 
     sandbox.merged()
     sandbox.git("checkout", "-q", "-b", "results")
     sandbox.git("checkout", "-q", "main")
-    sandbox.write("docs/a", "a")
-    sandbox.commit("Meanwhile")
+    sandbox.commit("Meanwhile", {"docs/a": "a"})
     sandbox.git("checkout", "-q", "results")
     made = newest(sandbox)
     for index in range(3):
@@ -191,8 +190,7 @@ def test_a_merge_a_squash_and_a_rebase_lose_nothing(sandbox: Sandbox, tmp_path: 
 @needs_keys
 def test_results_that_a_listed_key_signed_are_verified(sandbox: Sandbox, tmp_path: Path) -> None:
     listed, foreign = key(tmp_path, "listed"), key(tmp_path, "foreign")
-    sandbox.write("sweepledger.yaml", f"version: 1\nsigners: ['{line(listed)}']\n")
-    sandbox.publish("List a key")
+    sandbox.publish("List a key", {"sweepledger.yaml": f"version: 1\nsigners: ['{line(listed)}']\n"})
     recorded(sandbox, tmp_path / "volume")
     sandbox.git("reset", "-q", "--soft", "HEAD~1")
     signed_commit(sandbox, listed, "Record it")
@@ -212,8 +210,7 @@ def test_results_that_a_listed_key_signed_are_verified(sandbox: Sandbox, tmp_pat
 @needs_keys
 def test_a_merge_that_puts_results_back_is_signed_by_nobody(sandbox: Sandbox, tmp_path: Path) -> None:
     listed = key(tmp_path, "listed")
-    sandbox.write("sweepledger.yaml", f"version: 1\nsigners: ['{line(listed)}']\n")
-    sandbox.publish("List a key")
+    sandbox.publish("List a key", {"sweepledger.yaml": f"version: 1\nsigners: ['{line(listed)}']\n"})
     for xs in ("1, 2", "1, 2, 3"):
         recorded(sandbox, tmp_path / "volume", xs)
         sandbox.git("reset", "-q", "--soft", "HEAD~1")
