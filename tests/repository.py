@@ -7,7 +7,7 @@ import shutil
 import stat
 import subprocess
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -21,10 +21,10 @@ from sweepledger.commands.repository.spec_edit import BatchesChange
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.run import RunEvent, RunOptions, SweepRun
 from sweepledger.plan import Planned
+from sweepledger.render.overlay import Overlay
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.state import create_state
-from sweepledger.structs.batch import Batch
 from sweepledger.verbs.cancel import cancel_batches
 from sweepledger.verbs.check import CheckReport, check_change
 from sweepledger.verbs.cluster.pause import pause_batches, resume_batches, scale_batches
@@ -250,7 +250,7 @@ class Sandbox:
     def generate(self, *names: str, **options: Any) -> tuple[Generated, ...]:
         return generate_batches(self.workspace, names, **options)
 
-    def new_batch(self, *names: str, **options: Any) -> Batch:
+    def new_batch(self, *names: str, **options: Any) -> Overlay:
         """Generate the next batch of the only sweep that is named or there."""
         (made,) = self.generate(*names, **options)
         assert made.batch is not None
@@ -258,6 +258,10 @@ class Sandbox:
 
     def check(self, **options: Any) -> CheckReport:
         return check_change(self.workspace, **options)
+
+    def problems(self, **options: Any) -> list[tuple[str, str]]:
+        """Return file and code of the problems that a check finds."""
+        return [(problem.file, problem.code) for problem in self.check(**options).problems]
 
     def codes(self, **options: Any) -> set[str]:
         """Return the codes of the problems that a check finds."""
@@ -293,7 +297,7 @@ class Sandbox:
     ) -> tuple[ResultsCommit, ...]:
         return commit_results(self.target(push=push), results, ended, **options)
 
-    def run(self, *names: str, **options: Any) -> Iterator[RunEvent]:
+    def run(self, *names: str, **options: Any) -> Generator[RunEvent]:
         state = create_state(self.workspace.repository)
         return SweepRun.prepare(self.workspace, names).run(RunOptions(state, **options))
 

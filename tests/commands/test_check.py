@@ -74,30 +74,6 @@ def test_a_stale_batch_is_drift(sandbox: Sandbox) -> None:
     assert codes(sandbox.check()) == ["drift", "drift"]
 
 
-def test_a_batch_without_a_spec_is_drift(sandbox: Sandbox) -> None:
-    path = sandbox.spec()
-    sandbox.generate()
-    path.unlink()
-
-    assert "belongs to no spec" in sandbox.check().problems[0].message
-
-
-def test_an_edited_merged_batch_is_refused(sandbox: Sandbox) -> None:
-    name = sandbox.merged()
-    (sandbox.root / "overlays/active" / name / "hyperparams.csv").write_text("other\n")
-
-    report = sandbox.check()
-
-    assert "batch-edited" in codes(report)
-    assert f"overlays/active/{name}/hyperparams.csv" in {problem.file for problem in report.problems}
-
-
-def test_a_vanished_merged_batch_is_refused(sandbox: Sandbox) -> None:
-    shutil.rmtree(sandbox.root / "overlays/active" / sandbox.merged())
-
-    assert codes(sandbox.check()) == ["batch-vanished"]
-
-
 def test_a_merged_batch_moves_only_with_its_results(sandbox: Sandbox) -> None:
     name = sandbox.merged()
     sandbox.git("mv", f"overlays/active/{name}", f"overlays/archive/{name}")
@@ -108,14 +84,15 @@ def test_a_merged_batch_moves_only_with_its_results(sandbox: Sandbox) -> None:
     assert set(codes(sandbox.check())) == {"history-unsigned"}  # a person moved it, not the collector
 
 
-def test_a_base_that_overlays_refer_to_is_frozen(sandbox: Sandbox) -> None:
+@pytest.mark.parametrize("path", ["base/trial/v1/job.yaml", "base/launcher/v1/launch.py"])
+def test_a_base_that_overlays_refer_to_is_frozen(sandbox: Sandbox, path: str) -> None:
     sandbox.merged()
-    append_to(sandbox.root / "base/trial/v1/job.yaml", "# one more comment\n")
+    append_to(sandbox.root / path, "# one more comment\n")
 
     report = sandbox.check()
 
     assert codes(report) == ["base-changed"]
-    assert report.problems[0].file == "base/trial/v1/job.yaml"
+    assert report.problems[0].file == path
     assert report.problems[0].hint == "add a new version folder beside it"
 
 

@@ -32,14 +32,6 @@ def by_force(sandbox: Sandbox, message: str = "Merge by force") -> None:
 
 
 @pytest.mark.parametrize("path", STRAY)
-def test_what_is_no_batch_is_refused_where_a_change_brings_it(sandbox: Sandbox, path: str) -> None:
-    sandbox.merged()
-    sandbox.commit("Bring it", {path: "x"})
-
-    assert (place(path), "overlay-layout", Severity.ERROR) in check_problems(sandbox)
-
-
-@pytest.mark.parametrize("path", STRAY)
 def test_a_stray_that_stands_already_is_a_warning_to_other_changes(sandbox: Sandbox, path: str) -> None:
     sandbox.merged()
     sandbox.write(path, "x")
@@ -136,13 +128,3 @@ def test_a_stray_file_of_flux_is_refused_only_in_the_change_with_it(sandbox: San
     sandbox.git("rm", "-q", path)
     sandbox.commit("Take it away")
     assert check_problems(sandbox) == set()
-
-
-def test_a_batch_that_leaves_takes_its_file_of_flux_along(sandbox: Sandbox) -> None:
-    sandbox.publish("Flux", {"sweepledger.yaml": followed_by("flux")})
-    name = sandbox.merged()
-    sandbox.cancel()
-    sandbox.git("checkout", "-q", "origin/main", "--", f"clusters/flux/active/{name}.yaml")
-    sandbox.commit("Cancel, but not for Flux")
-
-    assert "drift" in errors(sandbox)

@@ -1,7 +1,6 @@
 """What `sweep check` holds against the commit that stands."""
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,12 +8,8 @@ import pytest
 from sweepledger.commands.checks.builds import duplicate_objects
 from sweepledger.errors import SpecError
 from sweepledger.problems import Severity
-from sweepledger.verbs.check import CheckReport
+from tests.repo.test_signatures import key, line, signed_commit
 from tests.repository import Sandbox, append_to, followed_by, replace_in
-
-
-def codes(report: CheckReport) -> set[str]:
-    return {problem.code for problem in report.problems}
 
 
 def move(sandbox: Sandbox, name: str) -> None:
@@ -25,24 +20,8 @@ def cancelling(sandbox: Sandbox, name: str) -> None:
     append_to(sandbox.root / "sweeps/peak.yaml", f"cancel: [{name}]\n")
 
 
-def key(folder: Path, name: str) -> Path:
-    if shutil.which("ssh-keygen") is None:
-        pytest.skip("skipped: ssh-keygen not found")
-    command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(folder / name)]
-    subprocess.run(command, check=True)
-    return folder / name
-
-
 def listed(sandbox: Sandbox, made: Path) -> None:
-    text = made.with_suffix(".pub").read_text().split(" ")
-    line = f"test@example.org {text[0]} {text[1]}"
-    sandbox.write("sweepledger.yaml", f"version: 1\nsigners:\n- '{line}'\n")
-
-
-def signed_commit(sandbox: Sandbox, made: Path, message: str) -> None:
-    sandbox.git("add", "--all")
-    signing = ("-c", "gpg.format=ssh", "-c", f"user.signingkey={made}.pub")
-    sandbox.git(*signing, "commit", "-q", "-S", "-m", message)
+    sandbox.write("sweepledger.yaml", f"version: 1\nsigners:\n- '{line(made)}'\n")
 
 
 def test_a_batch_that_its_spec_cancels_moves_without_results(sandbox: Sandbox) -> None:
@@ -59,12 +38,12 @@ def test_a_batch_that_its_spec_cancels_moves_without_results(sandbox: Sandbox) -
 def test_a_cancelled_batch_moves_unchanged_or_not_at_all(sandbox: Sandbox) -> None:
     name = sandbox.merged()
     cancelling(sandbox, name)
-    assert codes(sandbox.check()) == {"cancel-not-moved"}
+    assert sandbox.codes() == {"cancel-not-moved"}
 
     move(sandbox, name)
     sandbox.commit("Cancel and edit", {f"overlays/archive/{name}/job.yaml": "edited"})
 
-    assert codes(sandbox.check()) == {"batch-edited"}
+    assert sandbox.codes() == {"batch-edited"}
 
 
 def test_a_cancelled_batch_frees_no_other_change_of_the_archive(sandbox: Sandbox) -> None:
@@ -73,7 +52,7 @@ def test_a_cancelled_batch_frees_no_other_change_of_the_archive(sandbox: Sandbox
     move(sandbox, name)
     sandbox.write("results/peak/summary.csv", "forged")
 
-    assert codes(sandbox.check()) == {"history-unsigned"}
+    assert sandbox.codes() == {"history-unsigned"}
 
 
 @pytest.mark.sampled(1)
@@ -122,7 +101,7 @@ def test_one_unsigned_commit_among_signed_ones_is_enough(sandbox: Sandbox, tmp_p
     sandbox.write("results/a", "2\n")
     signed_commit(sandbox, trusted, "Signed")
 
-    assert codes(sandbox.check()) == {"history-unsigned"}
+    assert sandbox.codes() == {"history-unsigned"}
 
 
 def test_a_merge_that_takes_back_what_stands_is_a_change_of_history(sandbox: Sandbox) -> None:
@@ -134,7 +113,7 @@ def test_a_merge_that_takes_back_what_stands_is_a_change_of_history(sandbox: San
     sandbox.git("switch", "-q", "ask")
     sandbox.git("merge", "-q", "--strategy=ours", "-m", "Merge", "main")
 
-    assert codes(sandbox.check()) == {"history-unsigned"}
+    assert sandbox.codes() == {"history-unsigned"}
 
 
 def test_a_branch_behind_the_base_is_told_to_catch_up_and_blamed_for_nothing_else(sandbox: Sandbox) -> None:
@@ -207,7 +186,7 @@ def test_of_two_branches_that_ask_for_the_same_trial_the_second_is_refused(sandb
     sandbox.git("merge", "-q", "--no-ff", "--strategy-option=theirs", "-m", "Queue two", "two")
 
     report = sandbox.check(base="main^")
-    assert {"trial-repeated", "drift"} <= codes(report)
+    assert {"trial-repeated", "drift"} <= {problem.code for problem in report.problems}
     (problem,) = [problem for problem in report.problems if problem.code == "trial-repeated"]
     assert "is in peak-b2-" in problem.message
 
@@ -272,10 +251,10 @@ def test_a_spec_that_stands_as_it_was_generated_is_not_read_again(sandbox: Sandb
     assert sandbox.check().specs == 1
 
     replace_in(spec, "values: [1, 2, 3]", "values: [1, 2, 3, 4]")
-    assert codes(sandbox.check()) == {"drift"}
+    assert sandbox.codes() == {"drift"}
 
     sandbox.publish("No batch with it")
-    assert codes(sandbox.check()) == {"drift"}
+    assert sandbox.codes() == {"drift"}
 
 
 def test_other_settings_have_every_spec_read_again(sandbox: Sandbox) -> None:

@@ -2,7 +2,6 @@ import csv
 import hashlib
 import json
 import re
-import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -391,7 +390,6 @@ def test_only_results_and_moves_are_touched(sandbox: Sandbox, results: Path, *, 
     ]
 
 
-@pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="skipped: ssh-keygen not found")
 def test_a_branch_is_signed(sandbox: Sandbox, results: Path, tmp_path: Path, needs_kustomize: None) -> None:
     made = key(tmp_path, "signing")
     sandbox.write("sweepledger.yaml", f"version: 1\nsigners:\n- '{line(made)}'\n")

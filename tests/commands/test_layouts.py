@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from sweepledger.commands.reports.rerun import run_again
 from sweepledger.commands.run import SweepRun
 from sweepledger.errors import RepositoryError
 from sweepledger.repo import batches
@@ -54,17 +53,6 @@ def run(sandbox: Sandbox) -> tuple[str, ...]:
     (records,) = sandbox.root.glob("results/fit/records/*.jsonl")
     lines = map(json.loads, records.read_text().splitlines())
     return tuple(line["status"] for line in lines if "status" in line)
-
-
-@pytest.mark.full_suite("whole runs")
-def test_a_script_at_the_root_is_swept_checked_and_reproduced(script: Sandbox) -> None:
-    ask(script, code="{path: ., exclude: ['*.md']}")
-
-    script.commit_batches("Ask")
-    assert script.check().problems == ()
-    assert run(script) == ("ok", "ok")
-    trial = script.batches()[0].trials[0].id
-    assert run_again(script.workspace, trial).is_equal
 
 
 def test_a_batch_and_a_note_keep_the_trials_and_a_module_does_not(script: Sandbox) -> None:

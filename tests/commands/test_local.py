@@ -1,7 +1,6 @@
 """The main job on a real repository: real git, real kustomize, trials as real processes."""
 
 import csv
-import json
 import os
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 from sweepledger.commands.local import ResultsPushed
 from sweepledger.errors import RepositoryError, SpecError
 from tests.command_line import run_program
-from tests.repository import Sandbox, append_to, replace_in
+from tests.repository import Sandbox, replace_in
 from tests.tiers import parameters
 
 ROOT = Path(__file__).parents[2]
@@ -122,20 +121,6 @@ def test_each_trial_receives_exactly_its_row(finished: Sandbox) -> None:
         assert out.read_text() == f"x={float(row['params.x'])} bias=0.5\n"
 
 
-@pytest.mark.full_suite("whole runs")
-def test_a_second_batch_runs_only_the_new_trials_and_the_summary_holds_both(ready: Sandbox) -> None:
-    first = ready.merged()
-    play(ready)
-    ready.pull()
-    second = ready.merged(xs="1, 2, 3, 4")
-
-    play(ready)
-
-    assert len(starts(ready)) == 4
-    expected = [("1", first), ("2", first), ("3", first), ("4", second)]
-    assert [(row["params.x"], row["batch"]) for row in summary(ready)] == expected
-
-
 MOMENTS = [
     "Fetching", "Fetched", "Built", "JobCreated", "PodStarted", "PodEnded", "Record", "JobFinished",
     "ResultsPushed", "JobPruned",
@@ -160,34 +145,6 @@ def test_killed_at_any_phase_and_started_again_it_finishes_the_same(ready: Sandb
     records = list(((ready.root.parent / "state") / "results").glob("*/*/*.json"))
     assert len(records) == 3, "no trial ran again once its result existed"
     assert left_over(ready) == []
-
-
-@pytest.mark.full_suite("whole runs")
-def test_bad_hyperparameters_are_rows_not_gaps(sandbox: Sandbox) -> None:
-    append_to(
-        sandbox.root / "code/train.py",
-        "\nimport sys\nif args.x == 1: sys.exit(42)\nif args.x == 2: sys.exit(7)\n",
-    )
-    sandbox.publish("Fail sometimes")
-    sandbox.merged()
-
-    play(sandbox)
-
-    expected = [("diverged", "bad-hyperparameters"), ("failed", "exit-7"), ("ok", "")]
-    assert [(row["status"], row["reason"].strip('"')) for row in summary(sandbox)] == expected
-
-
-@pytest.mark.full_suite("whole runs")
-def test_a_program_that_knows_nothing_of_us_works_the_same(sandbox: Sandbox) -> None:
-    sandbox.write("code/train.py", (ROOT / "examples/ten_lines.py").read_text().replace("y_offset", "bias"))
-    replace_in(sandbox.spec(), "goal: maximize", "goal: maximize, source: stdout")
-    sandbox.publish("Print a line")
-
-    sandbox.commit_batches("Ask")
-    sandbox.push()
-    play(sandbox)
-
-    assert [row["metrics.score"] for row in summary(sandbox)] == ["-0.5", "0.5", "-0.5"]
 
 
 def test_the_batch_runs_the_code_it_locked_not_what_came_after(sandbox: Sandbox) -> None:
@@ -254,10 +211,6 @@ def test_altering_one_value_changes_exactly_that_trial(sandbox: Sandbox) -> None
 
     assert before.items() <= after.items()
     assert [after[trial] for trial in after.keys() - before.keys()] == ["-1.75"]
-
-
-def test_the_state_of_a_job_is_json_that_a_person_can_read(finished: Sandbox) -> None:
-    assert json.loads(((finished.root.parent / "state") / "state.json").read_text()) is not None
 
 
 def test_a_paused_batch_runs_only_after_it_is_resumed(ready: Sandbox) -> None:

@@ -14,6 +14,7 @@ from sweepledger.commands.reports.results import Ineligibility
 from sweepledger.commands.reports.status import sweep_statuses
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import Target
+from sweepledger.errors import UsageError
 from sweepledger.formats.summary_csv import SummaryRow
 from tests.builders import present
 from tests.commands.test_collect import leave
@@ -71,6 +72,9 @@ def test_trials_that_may_not_win_are_listed_last(programs: Sandbox, by: str) -> 
     others = [(9.0, Ineligibility.PROGRAM), (5.0, Ineligibility.PROGRAM), (None, Ineligibility.SPEC)]
     assert listed == [*best, (8.0, Ineligibility.SPEC), (None, None), *others]
     assert results.rank_trials(programs.workspace, "peak", top=3).barred == (None, None, Ineligibility.SPEC)
+    with pytest.raises(UsageError) as caught:
+        results.rank_trials(programs.workspace, "peak", by="nope")
+    assert caught.value.hint == "metrics: score, seconds"
 
 
 def test_a_place_is_given_only_to_what_may_win(programs: Sandbox) -> None:

@@ -282,23 +282,6 @@ def test_results_not_yet_pulled_are_named(sandbox: Sandbox, tmp_path: Path, *, f
     assert json.loads(completed.stdout)["data"]["trials"] == []
 
 
-def test_results_can_be_sorted_by_seconds_those_that_are_ok_first(sandbox: Sandbox, tmp_path: Path) -> None:
-    sandbox.merged()
-    batch = newest(sandbox)
-    leave(tmp_path, batch, 0, seconds=9.0)
-    leave(tmp_path, batch, 1, seconds=0.1, status="failed", reason="exit-1", metrics={})
-    leave(tmp_path, batch, 2, seconds=3.0)
-    assert commit_results(Target(sandbox.workspace.repository, None, "main"), tmp_path, {batch.name})
-
-    ranking = results.rank_trials(sandbox.workspace, "peak", by="seconds")
-
-    assert [row.index for row in ranking.rows] == [2, 0, 1]
-    assert (ranking.by, ranking.column) == ("seconds", "score")
-    with pytest.raises(UsageError) as caught:
-        results.rank_trials(sandbox.workspace, "peak", by="nope")
-    assert caught.value.hint == "metrics: score, seconds"
-
-
 # status
 
 

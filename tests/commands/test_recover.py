@@ -114,7 +114,6 @@ def test_lost_commits(sandbox: Sandbox, results: Path, tmp_path: Path, run: Call
     run("The git server was restored from a backup", 1)
 
 
-@pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="skipped: ssh-keygen not found")
 def test_commits_of_both_keys_are_believed(sandbox: Sandbox, tmp_path: Path, run: Callable[..., str]) -> None:
     old, new = key(tmp_path, "old"), key(tmp_path, "new")
     settings = followed_by("flux")

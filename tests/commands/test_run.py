@@ -22,7 +22,6 @@ from sweepledger.repo import batches
 from sweepledger.repo.state import create_state
 from sweepledger.structs.record import Record, Status
 from tests.repository import IMAGE, Sandbox, append_to, followed_by, replace_in
-from tests.searches import hill
 
 ROOT = Path(__file__).parents[2]
 DRIVER = Path(__file__).with_name("run_driver.py")
@@ -215,18 +214,6 @@ def test_edited_code_does_not_stop_a_batch_from_finishing_and_update_uses_it(lap
     assert scores(laptop) == ["-0.5", "0.5", "-0.5", "0.5", "1.5", "0.5"]
 
 
-@pytest.mark.full_suite("whole runs")
-def test_a_search_continues_round_by_round_to_its_end(laptop: Sandbox) -> None:
-    hill(laptop, size=2, rounds=3)
-
-    list(laptop.run("hill"))
-
-    rounds = [subject.partition(":")[0] for subject in subjects(laptop)][:4]
-    assert rounds == ["results(hill)"] * 3 + ["generate(hill)"]
-    assert len(scores(laptop, name="hill")) == 6
-    assert changes(laptop) == "?? sweeps/peak.yaml\n", "another sweep's spec is not committed"
-
-
 @pytest.mark.parametrize(
     ("reported", "status", "doubts"),
     [
@@ -263,22 +250,6 @@ def finished_elsewhere(laptop: Sandbox) -> list[str]:
     list(local.local(local.Options(str(laptop.remote), "main", elsewhere, once=True)))
     laptop.git("pull", "-q", "origin", "main")
     return (elsewhere / "starts").read_text().split()
-
-
-@pytest.mark.full_suite("whole searches")
-def test_a_pushed_search_is_finished_elsewhere(laptop: Sandbox) -> None:
-    laptop.commit("Let the collector add rounds", {"sweepledger.yaml": "version: 1\nnext: collector\n"})
-    hill(laptop, size=2, rounds=3)
-    for event in laptop.run("hill"):
-        if isinstance(event, local.ResultsPushed):
-            break  # interrupted after the first round, whose commit also adds the second
-
-    there = finished_elsewhere(laptop)
-
-    assert len(scores(laptop, name="hill")) == 6
-    assert len(starts(laptop)) == 2
-    assert len(there) == 4
-    assert not set(starts(laptop)) & set(there)
 
 
 CLONING = f"""version: 1

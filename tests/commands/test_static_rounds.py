@@ -10,7 +10,7 @@ from sweepledger.commands.rounds.round_commit import PushedRound, push_idle_roun
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.verbs.cluster.next_ import write_next
 from tests.repository import Sandbox
-from tests.searches import SLOPE, active, begun, due, followed, hill, record
+from tests.searches import active, begun, due, followed, hill, record
 
 SEVEN: dict[str, Any] = {"method": "random", "size": 3, "rounds": 9, "more": "run_cap: 7\n"}
 """Seven random configurations, three at a time."""
@@ -117,31 +117,3 @@ def test_a_sweep_that_began_without_rounds_goes_on_with_them(sandbox: Sandbox, r
     assert isinstance(step.step, RoundDue)
     assert (step.step.round.number, len(step.step.trials)) == (1, 3)
     assert {observation.round for observation in step.step.evidence.observations} == {0}
-
-
-@pytest.mark.full_suite("whole runs")
-def test_a_later_round_is_stopped_by_the_curves_of_an_earlier_one(sandbox: Sandbox) -> None:
-    sandbox.write("code/train.py", SLOPE)
-    sandbox.write("sweepledger.yaml", "version: 1\nnext: collector\n")
-    sandbox.write(
-        "sweeps/peak.yaml",
-        """name: peak
-method: grid
-rounds: {size: 3}
-metric: {name: score, goal: maximize, source: stdout}
-early_terminate: {type: median, min_iter: 2}
-parameters:
-  x: {values: [1, 2, 3, -1, 4]}
-command: [python, code/train.py, "${args}"]
-run: {code: {path: code}, resources: {cpu: 1, memory: 256Mi}, parallelism: 2, timeout: 2m}
-""",
-    )
-    sandbox.commit("Write the code")
-    sandbox.publish_batches("Ask")
-
-    list(sandbox.local())
-    sandbox.pull()
-
-    summary = (sandbox.root / "results/peak/summary.csv").read_text()
-    assert [batch.lock.trials for batch in stored(sandbox)] == [3, 2]
-    assert summary.count(",pruned,") == 1

@@ -18,7 +18,6 @@ from tests.repo.test_signatures import key, line, signed_commit
 from tests.repository import Sandbox
 
 Done = subprocess.CompletedProcess[str]
-needs_keys = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="skipped: ssh-keygen not found")
 
 
 @pytest.fixture
@@ -187,7 +186,6 @@ def test_a_merge_a_squash_and_a_rebase_lose_nothing(sandbox: Sandbox, tmp_path: 
 # Signatures
 
 
-@needs_keys
 def test_results_that_a_listed_key_signed_are_verified(sandbox: Sandbox, tmp_path: Path) -> None:
     listed, foreign = key(tmp_path, "listed"), key(tmp_path, "foreign")
     sandbox.publish("List a key", {"sweepledger.yaml": f"version: 1\nsigners: ['{line(listed)}']\n"})
@@ -207,7 +205,6 @@ def test_results_that_a_listed_key_signed_are_verified(sandbox: Sandbox, tmp_pat
     assert sandbox.verify(signers=theirs).is_good
 
 
-@needs_keys
 def test_a_merge_that_puts_results_back_is_signed_by_nobody(sandbox: Sandbox, tmp_path: Path) -> None:
     listed = key(tmp_path, "listed")
     sandbox.publish("List a key", {"sweepledger.yaml": f"version: 1\nsigners: ['{line(listed)}']\n"})

@@ -186,7 +186,7 @@ def test_a_kept_folder(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.Mon
 
     tried = try_trial(sandbox.workspace, "peak", 1, quiet=True, keep=True)
 
-    assert (tried.folder / "out/model.pt").read_text() == "digits 2"
+    assert (present(tried.folder) / "out/model.pt").read_text() == "digits 2"
     assert tried.as_data()["folder"] == str(tried.folder)
     assert try_trial(sandbox.workspace, "peak", 1, quiet=True).folder is None
     assert [*(tmp_path / "tried").iterdir()] == [present(tried.folder).parents[7]]
