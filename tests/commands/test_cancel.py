@@ -5,13 +5,11 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.reports import status
-from sweepledger.commands.repository.spec_edit import SpecEdit
 from sweepledger.errors import IdleError, RepositoryError, UsageError
-from sweepledger.spec import ParsedSpec
 from sweepledger.structs.sweep import Sweep
 from tests.builders import present
 from tests.commands.test_collect import leave
-from tests.repository import Sandbox, append_to, followed_by
+from tests.repository import Sandbox, followed_by
 
 
 def the_sweep(sandbox: Sandbox) -> Sweep:
@@ -22,22 +20,6 @@ def the_sweep(sandbox: Sandbox) -> Sweep:
 def rows(sandbox: Sandbox) -> dict[str, str]:
     lines = (sandbox.root / "results/peak/summary.csv").read_text().splitlines()[1:]
     return {line.split(",")[2]: line.split(",")[5] for line in lines}
-
-
-def commit_between(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commit another change of the spec after the first edit of it is computed, and before it is committed."""
-    append = SpecEdit.append
-    calls: list[object] = []
-
-    def append_then_commit(self: SpecEdit, *items: tuple[str, object]) -> tuple[ParsedSpec, bytes]:
-        edit = append(self, *items)
-        if not calls:
-            append_to(sandbox.root / "sweeps/peak.yaml", "# added in between\n")
-            sandbox.commit("Add a comment")
-        calls.append(items)
-        return edit
-
-    monkeypatch.setattr(SpecEdit, "append", append_then_commit)
 
 
 def test_a_cancelled_batch_is_named_in_the_spec_and_moved_unchanged_in_one_commit(sandbox: Sandbox) -> None:
@@ -54,17 +36,6 @@ def test_a_cancelled_batch_is_named_in_the_spec_and_moved_unchanged_in_one_commi
     assert the_sweep(sandbox).cancel == (batch,)
     assert sandbox.git("log", "-1", "--format=%s").strip() == f"cancel(peak): {batch} (3 trials)"
     assert sandbox.git("status", "--porcelain").split() == ["M", "code/train.py"]
-
-
-def test_cancel_keeps_a_commit_made_meanwhile(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    batch = sandbox.merged()
-    commit_between(sandbox, monkeypatch)
-
-    sandbox.cancel()
-
-    assert the_sweep(sandbox).cancel == (batch,)
-    assert "# added in between" in sandbox.git("show", "HEAD:sweeps/peak.yaml")
-    assert sandbox.git("status", "--porcelain") == ""
 
 
 def test_what_was_cancelled_is_recorded_once_its_jobs_are_gone(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from sweepledger.formats import record_json, records_jsonl
 from sweepledger.problems import Severity
 from sweepledger.repo import volume
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.results import bounds
 from sweepledger.results.bounds import MOST_TRIAL_BYTES
 from sweepledger.structs.record import LeftOutAttempts, Record
 from tests.builders import a_record, present
@@ -41,8 +40,8 @@ def leave(results: Path, batch: StoredBatch, index: int, **changes: object) -> P
     return path
 
 
-def target(sandbox: Sandbox, *, push: bool = True) -> Target:
-    return Target(sandbox.workspace.repository, *(("origin", "main") if push else ()))
+def target(sandbox: Sandbox) -> Target:
+    return sandbox.target()
 
 
 @pytest.fixture
@@ -92,18 +91,6 @@ def test_a_job_that_ended_leaves_rows_for_trials_that_left_nothing(merged: Sandb
     commits = merged.collect(results, {batch.name})
 
     assert recorded(merged, commits) == {"0": "ok", "1": "missing", "2": "failed"}
-
-
-def test_what_cannot_be_believed_is_counted_and_never_used(merged: Sandbox, results: Path) -> None:
-    batch = stored(merged)
-    leave(results, batch, 0).write_text('{"version": 1, "trial"')
-    leave(results, batch, 1, row="0" * 64)
-    leave(results, batch, 2, metrics={"score": float("nan")})
-
-    commits = merged.collect(results, {batch.name})
-
-    assert recorded(merged, commits) == {"0": "corrupt", "1": "foreign", "2": "diverged"}
-    assert sorted(commits[0].corrupt) == ["foreign", "truncated"]
 
 
 def test_what_cannot_be_believed_has_a_record_of_the_collector(merged: Sandbox, results: Path) -> None:
@@ -191,39 +178,6 @@ def test_the_attempt_that_decides_remains_and_then_the_newest(merged: Sandbox, r
 def kept(sandbox: Sandbox, batch: StoredBatch) -> list[Record]:
     content = (sandbox.root / f"results/peak/records/{batch.name}.jsonl").read_bytes()
     return [record for record in records_jsonl.records(content) if isinstance(record, Record)]
-
-
-def test_unused_bytes_go_to_others(merged: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounds, "BATCH_BYTES", 10_000)
-    monkeypatch.setattr(bounds, "trial_share", lambda _: 3_000)
-    batch, curves = stored(merged), {"score": [[step, step / 7] for step in range(200)]}
-    leave(results, batch, 0)
-    leave(results, batch, 1, curves=curves, details={"padding": "x" * 4_000})
-    leave(results, batch, 2, curves=curves, details={"padding": "x" * 8_000})
-
-    commits = merged.collect(results, {batch.name})
-
-    assert recorded(merged, commits) == {"0": "ok", "1": "ok", "2": "ok"}
-    left_out = [record.details.get("left_out") for record in kept(merged, batch)]
-    assert left_out == [None, ["curves"], ["curves", "details"]]
-    assert size(merged, commits[0]) <= 10_000
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize(
-    "numbers", [(1.7e308, -1.7e308, 1.7e308), (1e200, 1e200, -1e200), (1e150, -1e150, 0)]
-)
-def test_numbers_of_any_size_are_recorded(numbers: tuple[float, ...], merged: Sandbox, results: Path) -> None:
-    batch = stored(merged)
-    for index, number in enumerate(numbers):
-        curves = {"score": [[1, number], [2, -number]]}
-        leave(results, batch, index, metrics={"score": number, "other": -number}, curves=curves)
-
-    statuses = recorded(merged, merged.collect(results, {batch.name}))
-
-    assert statuses == {
-        str(index): "ok" if abs(number) <= 1e150 else "diverged" for index, number in enumerate(numbers)
-    }
 
 
 def test_collecting_again_makes_no_commit(merged: Sandbox, results: Path) -> None:
@@ -414,20 +368,6 @@ def column(sandbox: Sandbox, name: str) -> list[str]:
     sandbox.pull()
     with (sandbox.root / "results/peak/summary.csv").open() as file:
         return [row[name] for row in csv.DictReader(file)]
-
-
-def test_what_the_spec_no_longer_asks_for_never_wins(merged: Sandbox, results: Path) -> None:
-    batch = stored(merged)
-    for index in range(3):
-        leave(results, batch, index)
-    merged.spec(xs="1, 2, 7")
-    merged.publish("Ask for another value")
-
-    (commit,) = merged.collect(results, {batch.name})
-
-    assert column(merged, "in_spec") == ["true", "true", "false"]
-    assert commit.summary.best == 0.5
-    assert any("the current spec does not contain it" in warning for warning in commit.summary.warnings)
 
 
 @pytest.mark.parametrize("text", ["name: peak\nmethod: [", None], ids=["cannot be read", "is gone"])

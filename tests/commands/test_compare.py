@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.reports.comparison import Spent, compare_sweeps
+from sweepledger.commands.reports.comparison import compare_sweeps
 from sweepledger.errors import RepositoryError, UsageError
 from tests.builders import present
 from tests.commands.test_collect import leave
@@ -82,28 +82,6 @@ def test_other_meanings_are_unranked(sandbox: Sandbox, tmp_path: Path, old: str,
     assert says in comparison.refused[0]
     assert [pair.difference for pair in comparison.pairs] == [None, None]
     assert comparison.as_data()["counts"] is None
-
-
-def test_what_each_side_reached_is_compared_with_intervals(sandbox: Sandbox, tmp_path: Path) -> None:
-    recorded(sandbox, tmp_path / "v", "one", {x: x / 10 for x in range(1, 9)})
-    recorded(sandbox, tmp_path / "v", "two", {x: 1 + x / 10 for x in range(1, 9)})
-
-    comparison = compare_sweeps(sandbox.workspace, "one", "two")
-
-    statistics, difference = comparison.a.statistics, comparison.difference
-    assert statistics.best is not None
-    assert (statistics.best.value, present(statistics.best.interval).high) == (0.8, 0.8)
-    # None of the best two is drawn in 10 % of the resamples, (6/8)^8, and none of the best three in 2.3 %.
-    assert present(statistics.best.interval).low == pytest.approx(0.6, abs=0.01)
-    assert present(statistics.top).value == pytest.approx(0.6)
-    assert [point.value for point in statistics.best_so_far] == pytest.approx([x / 10 for x in range(1, 9)])
-    assert present(difference).best.value == pytest.approx(1.0)
-    assert present(difference).b_better == 1.0
-    assert comparison.a.spent == Spent(8 * 1.5 / 3600, 0.0, None)
-    assert (
-        compare_sweeps(sandbox.workspace, "one", "one").difference
-        == compare_sweeps(sandbox.workspace, "one", "one").difference
-    )
 
 
 def test_two_batches_of_a_sweep_are_two_versions(sandbox: Sandbox, tmp_path: Path) -> None:

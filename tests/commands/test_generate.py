@@ -244,23 +244,14 @@ def test_the_foundation_is_laid_where_it_is_missing_and_left_alone_after(sandbox
     assert launcher["data"]["launch.py"] == "# our own\n"
 
 
-def test_a_limit_of_failures_chooses_the_shape_that_can_count_them(sandbox: Sandbox) -> None:
-    append_to(sandbox.spec(xs="1, 2", parallelism=2), "  max_failed: 1\n")
-
-    generated = sandbox.new_batch()
-
-    assert generated.lock.shape is Shape.INDEXED
-
-
 @pytest.mark.parametrize(
-    ("xs", "parallelism", "shape"), [("1, 2", 2, Shape.JOBS), ("1, 2, 3", 2, Shape.INDEXED)]
+    ("xs", "more", "shape"),
+    [("1, 2", "", Shape.JOBS), ("1, 2, 3", "", Shape.INDEXED), ("1, 2", "  max_failed: 1\n", Shape.INDEXED)],
 )
-def test_the_shape_follows_from_trials(sandbox: Sandbox, xs: str, parallelism: int, shape: Shape) -> None:
-    sandbox.spec(xs=xs, parallelism=parallelism)
+def test_the_shape_follows_from_trials(sandbox: Sandbox, xs: str, more: str, shape: Shape) -> None:
+    append_to(sandbox.spec(xs=xs), more)
 
-    made = only(sandbox.generate()).batch
-
-    assert present(made).lock.shape is shape
+    assert sandbox.new_batch().lock.shape is shape
 
 
 @pytest.fixture

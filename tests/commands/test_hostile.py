@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.local import RefusedBatch, RemoteFailed, ResultsPushed
-from sweepledger.commands.scaffold.init import new_spec
 from sweepledger.errors import SpecError, StorageError
 from sweepledger.repo.git import Mirror
 from sweepledger.structs.program import Code
@@ -183,16 +182,6 @@ def test_nothing_passes_a_link_of_the_repository(sandbox: Sandbox, tmp_path: Pat
         sandbox.generate()
 
     assert sorted(outside.rglob("*")) == before
-
-
-def test_new_writes_through_no_link(sandbox: Sandbox, tmp_path: Path) -> None:
-    (sandbox.root / "sweeps").symlink_to(tmp_path)
-    before = sorted(tmp_path.iterdir())
-
-    with pytest.raises(StorageError, match="not a symbolic link"):
-        new_spec(sandbox.workspace, "lr")
-
-    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_the_name_of_a_spec_cannot_speak_to_a_ci_runner(sandbox: Sandbox) -> None:

@@ -16,7 +16,8 @@ from sweepledger.repo.state import create_state
 from sweepledger.structs.record import Record, Status
 from sweepledger.structs.run_config import Pack
 from sweepledger.verbs.try_ import try_trial
-from tests.repository import IMAGE, SPEC, Sandbox, append_to
+from tests.commands.test_several_datasets import BUCKET
+from tests.repository import SPEC, Sandbox, append_to
 
 XS = ", ".join(str(number / 2) for number in range(7))
 PACK = "{trials: 3, at_once: 2}"
@@ -87,13 +88,7 @@ def test_a_packed_and_an_unpacked_run_give_equal_records_but_for_times_and_place
 
 @pytest.mark.full_suite("whole runs")
 def test_a_machine_runs_packs_also_for_a_repository_whose_results_go_to_a_bucket(laptop: Sandbox) -> None:
-    settings = laptop.root / "sweepledger.yaml"
-    repository, _, digest = IMAGE.partition("@")
-    chosen = 'results: {store: bucket, bucket: {url: "s3://results/sweeps", egress: bucket}}\n'
-    images = f"images: {{collector: {repository}@{digest}}}\n"
-    egress = "egress: {bucket: {cidrs: [203.0.113.0/24], ports: [443]}}\n"
-    append_to(settings, f"{chosen}{images}{egress}")
-    laptop.commit("Keep results in a bucket")
+    laptop.commit("Keep results in a bucket", {"sweepledger.yaml": f"version: 1\n{BUCKET}"})
     written(laptop, "packed", PACK)
 
     played(laptop, "packed")

@@ -67,17 +67,6 @@ def review_sweep(sandbox: Sandbox, method: str, cap: int, more: str = "") -> Rev
 # New, running, recorded
 
 
-def test_before_the_first_merge_every_trial_is_new(sandbox: Sandbox) -> None:
-    sandbox.spec()
-
-    result = review(sandbox)
-
-    assert counts(result) == (3, 0, 0)
-    assert result.unlocked is None
-    assert change(result).former is None
-    assert xs(change(result).added) == [1, 2, 3]
-
-
 def test_trials_of_archived_batches_are_recorded(sandbox: Sandbox) -> None:
     archive(sandbox, sandbox.merged())
     sandbox.merged(xs="2, 3, 4")
@@ -323,14 +312,6 @@ def test_points_that_constraints_thinned_out_are_not_measured(sandbox: Sandbox) 
 
     assert design.rejected > 0
     assert design.discrepancy is None
-
-
-def test_the_cost_counts_replicates(sandbox: Sandbox) -> None:
-    result = review_sweep(sandbox, "random", 10, "replicates: 3")
-
-    assert result.coverage.configurations == 10
-    cost = result.new_cost
-    assert (cost.trials, cost.trial_hours, cost.gpu_hours) == (30, 90, 0)  # 5 disruptions each
 
 
 def test_a_constraint_says_how_many_candidates_it_has_no_say_in(sandbox: Sandbox) -> None:

@@ -6,7 +6,7 @@ from sweepledger.commands.verification.rebuild import rebuild_results
 from sweepledger.plan import DurationSource, Forecast
 from tests.builders import present
 from tests.commands.recording import record_batch
-from tests.repository import Sandbox, append_to, replace_in
+from tests.repository import Sandbox, append_to
 
 POOL = """version: 1
 currency: EUR
@@ -26,21 +26,6 @@ def expecting(sandbox: Sandbox, minutes: float) -> None:
     append_to(sandbox.spec(xs="1, 2, 3, 4"), f"  expected_minutes: {minutes}\n")
 
 
-def test_without_any_record_the_time_is_unknown(sandbox: Sandbox) -> None:
-    sandbox.spec()
-
-    assert foreseen(sandbox).source is DurationSource.UNKNOWN
-
-
-def test_until_something_is_recorded_its_author_is_believed(sandbox: Sandbox) -> None:
-    expecting(sandbox, 0.5)
-
-    forecast = foreseen(sandbox)
-
-    assert forecast.source is DurationSource.EXPECTED
-    assert present(forecast.completion_seconds).median == 60  # four of half a minute, two at once
-
-
 def test_trials_of_the_same_program_in_any_sweep_are_believed(sandbox: Sandbox) -> None:
     record_batch(sandbox, sandbox.merged("first", xs="1, 2, 3, 4"), lambda _: 20.0)
     expecting(sandbox, 500)
@@ -57,21 +42,6 @@ def test_records_of_another_program_say_nothing(sandbox: Sandbox) -> None:
     sandbox.spec()
 
     assert foreseen(sandbox).source is DurationSource.UNKNOWN
-
-
-def test_time_depends_on_the_values_where_records_are_enough_to_say_so(sandbox: Sandbox) -> None:
-    replace_in(
-        sandbox.spec("first", xs="1, 2, 3, 4"), "bias: {value: 0.5}", "bias: {values: [0.1, 0.2, 0.3, 0.5]}"
-    )
-    made = sandbox.new_batch()
-    sandbox.publish("Ask")
-    record_batch(sandbox, made.name, lambda values: 10.0 * float(str(values["x"])))
-    sandbox.spec(xs="1, 2")
-
-    forecast = foreseen(sandbox)
-
-    assert forecast.parameters == ("x",)
-    assert present(forecast.trial_hours).median * 3600 == pytest.approx(30, rel=0.15)
 
 
 def test_what_is_active_in_the_pool_comes_first(sandbox: Sandbox) -> None:

@@ -12,7 +12,6 @@ from sweepledger.commands.generation.next_batch import Generated
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.rounds.next_round import RoundDue, SearchEnded
 from sweepledger.errors import RepositoryError, UsageError
-from sweepledger.formats.hyperparams_csv import Row
 from sweepledger.repo import batches
 from sweepledger.verbs.cluster.next_ import write_next
 from sweepledger.verbs.generate import generate_batches as generate
@@ -38,12 +37,10 @@ def archived(sandbox: Sandbox) -> list[str]:
 
 
 def new_trials(generated: Generated) -> list[object]:
-    return [] if generated.batch is None else [row.values["x"] for row in requested(generated)]
-
-
-def requested(generated: Generated) -> tuple[Row, ...]:
-    assert generated.batch is not None
-    return batches.StoredBatch(f"{batches.ACTIVE}/{generated.batch.name}", generated.batch.tree).rows
+    if generated.batch is None:
+        return []
+    stored = batches.StoredBatch(f"{batches.ACTIVE}/{generated.batch.name}", generated.batch.tree)
+    return [row.values["x"] for row in stored.rows]
 
 
 def differences(sandbox: Sandbox) -> list[str]:
@@ -104,16 +101,6 @@ def test_an_added_value_is_requested_alone(unpushed: Sandbox, move: Callable[[Sa
     if len(before) == 2:
         unpushed.commit("Request one more")
         assert differences(unpushed) == []
-
-
-def test_without_a_change_nothing_is_written_and_no_folder_is_named(unpushed: Sandbox) -> None:
-    before = unpushed.git("status", "--porcelain")
-
-    done = unpushed.sweep("generate", "peak")
-
-    assert done.returncode == 0
-    assert "overlays/" not in done.stdout
-    assert unpushed.git("status", "--porcelain") == before
 
 
 def test_update_requests_all_trials_of_new_code_and_removes_nothing(unpushed: Sandbox) -> None:
@@ -177,7 +164,10 @@ def fork(sandbox: Sandbox, results: Path, tmp_path: Path) -> Sandbox:
     return mine
 
 
-def test_a_fork_knows_what_the_team_has_recorded(fork: Sandbox) -> None:
+@pytest.mark.parametrize("has_name", [True, False])
+def test_a_fork_knows_what_the_team_has_recorded(fork: Sandbox, *, has_name: bool) -> None:
+    if not has_name:
+        fork.git("remote", "remove", "upstream")
     fork.spec(xs="1, 2, 3")
 
     (review,) = fork.plan("peak").reviews
@@ -186,17 +176,8 @@ def test_a_fork_knows_what_the_team_has_recorded(fork: Sandbox) -> None:
 
     assert (review.counts.new, review.counts.recorded) == (1, 2)
     assert (new_trials(made), len(archived(fork))) == ([3], 1)
-    assert fork.workspace.remote == "upstream"
-    assert fork.check().problems == ()
-
-
-def test_a_fork_without_a_name_for_the_team_knows_it_too(fork: Sandbox) -> None:
-    fork.git("remote", "remove", "upstream")
-    fork.spec(xs="1, 2, 3")
-
-    (made,) = fork.generate()
-
-    assert (new_trials(made), len(archived(fork))) == ([3], 1)
+    assert fork.workspace.remote == ("upstream" if has_name else "origin")
+    assert not has_name or fork.check().problems == ()
 
 
 @pytest.mark.parametrize("way", ["merge", "squash"])

@@ -12,7 +12,7 @@ from sweepledger.commands.reports.status import sweep_statuses
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds import round_commit
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundBlocked
-from sweepledger.commands.rounds.repeated_trials import RepeatDue, next_repeat_at
+from sweepledger.commands.rounds.repeated_trials import next_repeat_at
 from sweepledger.commands.rounds.round_commit import (
     PushedRepeat,
     PushedRound,
@@ -21,7 +21,6 @@ from sweepledger.commands.rounds.round_commit import (
     step_trailers,
 )
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.repo.git import Repository
 from sweepledger.structs.record import Status
 from sweepledger.structs.run_config import Infrastructure
 from sweepledger.verbs.why import explain_waiting
@@ -184,17 +183,6 @@ def test_two_collectors(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.Mo
     sandbox.pull()
     assert sandbox.active() == [made.batch.name]
     assert sandbox.git("log", "--format=%s").count("repeat(peak)") == 1
-
-
-def test_every_clone_computes_the_same_bytes(sandbox: Sandbox, tmp_path: Path) -> None:
-    play(sandbox, tmp_path / "results", requested(sandbox), {}, REFUSED, {})
-    other = tmp_path / "other"
-    sandbox.git("clone", "-q", str(sandbox.remote), str(other))
-
-    made = [next_repeat_at(Repository(folder), sandbox.head(), "peak") for folder in (sandbox.root, other)]
-
-    (first, second) = [due for due in made if isinstance(due, RepeatDue)]
-    assert first.batch.tree == second.batch.tree
 
 
 @pytest.mark.parametrize(

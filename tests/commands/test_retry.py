@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.reports.results import rank_trials
+from sweepledger.commands.repository.spec_edit import SpecEdit
 from sweepledger.errors import IdleError, RepositoryError, SpecError, UsageError
+from sweepledger.spec import ParsedSpec
 from sweepledger.structs.record import Status
 from sweepledger.structs.sweep import Retry, Sweep
 from sweepledger.verbs.cancel import cancel_batches as cancel
 from sweepledger.verbs.retry import retry_trials
 from tests.builders import present
-from tests.commands.test_cancel import commit_between
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox, append_to, followed_by, replace_in
 
@@ -37,6 +38,22 @@ def play(sandbox: Sandbox, results: Path, name: str, **ends: dict[str, object]) 
 def requested_values(sandbox: Sandbox, name: str) -> list[object]:
     (batch,) = [item for item in sandbox.batches() if item.name == name]
     return [row.values["x"] for row in batch.rows]
+
+
+def commit_between(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commit another change of the spec after the first edit of it is computed, and before it is committed."""
+    append = SpecEdit.append
+    calls: list[object] = []
+
+    def append_then_commit(self: SpecEdit, *items: tuple[str, object]) -> tuple[ParsedSpec, bytes]:
+        edit = append(self, *items)
+        if not calls:
+            append_to(sandbox.root / "sweeps/peak.yaml", "# added in between\n")
+            sandbox.commit("Add a comment")
+        calls.append(items)
+        return edit
+
+    monkeypatch.setattr(SpecEdit, "append", append_then_commit)
 
 
 @pytest.fixture

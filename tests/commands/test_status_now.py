@@ -81,6 +81,7 @@ def test_what_has_finished_and_is_not_recorded_is_known_and_marked(sandbox: Sand
     assert "not recorded yet)" in sandbox.sweep("status").stdout
     assert listed(sandbox) == [(9.0, True), (5.0, True)]
     assert table.count("not recorded yet") == 2
+    assert json.loads(sandbox.sweep("results", "peak", "--output", "json").stdout) == []
 
 
 @pytest.mark.parametrize(
@@ -122,15 +123,6 @@ def test_a_later_batch_competes_with_what_is_recorded(
 
     assert (present(shown).value, present(shown).recorded) == best
     assert listed(sandbox) == expected
-
-
-def test_files_for_other_programs_have_recorded_trials_only(sandbox: Sandbox) -> None:
-    sandbox.merged()
-    finished_here(sandbox, 5.0, 9.0)
-
-    document = sandbox.sweep("results", "peak", "--output", "json")
-
-    assert json.loads(document.stdout) == []
 
 
 def test_a_run_that_is_resumed_knows_the_best_before_it(sandbox: Sandbox) -> None:

@@ -89,28 +89,25 @@ def test_an_edited_cell_is_named(sandbox: Sandbox, batch: StoredBatch, *, commit
     assert not verification.is_good
 
 
-def test_a_record_that_no_summary_shows_is_named_by_its_member(sandbox: Sandbox, batch: StoredBatch) -> None:
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [
+        ('"uid":"uid-0"', '"uid":"uid-9"', ("TRIAL", "uid")),
+        ("CODE", "0" * 40, ("TRIAL", "code")),
+        ('{"attempt"', '{"attempt', ("line 2", "")),
+    ],
+    ids=["a member that no summary shows", "other code", "cannot be read"],
+)
+def test_a_forged_record_is_named(
+    sandbox: Sandbox, batch: StoredBatch, old: str, new: str, place: tuple[str, str]
+) -> None:
     path = f"results/peak/records/{batch.name}.jsonl"
-    edit(sandbox, path, '"uid":"uid-0"', '"uid":"uid-9"')
-    sandbox.commit("Say that it ran elsewhere")
+    edit(sandbox, path, old.replace("CODE", batch.lock.program.code.tree), new)
+    sandbox.commit("Forge it")
 
-    assert (path, batch.rows[0].trial, "uid") in differing_cells(sandbox.verify())
-
-
-def test_a_record_of_other_code_is_none_of_its_batch(sandbox: Sandbox, batch: StoredBatch) -> None:
-    path = f"results/peak/records/{batch.name}.jsonl"
-    edit(sandbox, path, batch.lock.program.code.tree, "0" * 40)
-    sandbox.commit("Claim other code")
-
-    assert (path, batch.rows[0].trial, "code") in differing_cells(sandbox.verify())
-
-
-def test_a_record_that_cannot_be_read_is_named_by_its_line(sandbox: Sandbox, batch: StoredBatch) -> None:
-    path = f"results/peak/records/{batch.name}.jsonl"
-    edit(sandbox, path, '{"attempt"', '{"attempt')
-    sandbox.commit("Break it")
-
-    assert (path, "line 2", "") in differing_cells(sandbox.verify())
+    row, column = place
+    trial = row.replace("TRIAL", batch.rows[0].trial)
+    assert (path, trial, column) in differing_cells(sandbox.verify())
 
 
 def test_files_that_came_or_went_are_named(sandbox: Sandbox, batch: StoredBatch) -> None:
@@ -140,18 +137,10 @@ def test_a_lock_with_fitting_digests_is_refused(sandbox: Sandbox, batch: StoredB
     assert path in {item for item, _, _ in results}
 
 
-def test_results_that_are_gone_are_missed(sandbox: Sandbox, batch: StoredBatch) -> None:
-    shutil.rmtree(sandbox.root / "results")
+@pytest.mark.parametrize("folder", ["results", "overlays/archive/{}"])
+def test_what_is_gone_is_missed(sandbox: Sandbox, batch: StoredBatch, folder: str) -> None:
+    shutil.rmtree(sandbox.root / folder.format(batch.name))
     sandbox.commit("Forget all")
-
-    (verification,) = sandbox.verify().sweeps
-
-    assert verification.state is VerificationState.DIFFERS
-
-
-def test_an_archive_that_is_gone_is_missed(sandbox: Sandbox, batch: StoredBatch) -> None:
-    shutil.rmtree(sandbox.root / "overlays/archive" / batch.name)
-    sandbox.commit("Forget what ran")
 
     assert sandbox.verify().sweeps[0].state is VerificationState.DIFFERS
 

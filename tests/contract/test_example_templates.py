@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from sweepledger.commands.local import Options, ResultsPushed, local
+from sweepledger.commands.local import ResultsPushed
 from sweepledger.formats.hyperparams_yaml import write as hyperparams_yaml
 from sweepledger.repo import kustomize
 from tests.repository import Sandbox
@@ -132,8 +132,7 @@ def test_the_script_finds_its_set_in_either_shape(name: str, shape: str, sandbox
     sandbox.commit("Run it here, without a cluster", {"sweepledger.yaml": "version: 1\n"})
     sandbox.publish_batches("Ask for it")
 
-    options = Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True)
-    (collected,) = [event for event in local(options) if isinstance(event, ResultsPushed)]
+    (collected,) = [event for event in sandbox.local() if isinstance(event, ResultsPushed)]
 
     outcomes = collected.commit.summary.outcomes
     assert len(outcomes) == CASES[name][2]
