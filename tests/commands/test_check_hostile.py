@@ -340,20 +340,3 @@ def test_a_clone_that_was_told_of_other_parents_is_not_believed(sandbox: Sandbox
     (sandbox.root / ".git/info/grafts").write_text(f"{head} {base}\n")
 
     assert not Repository.find(sandbox.root).contains("HEAD", base)
-
-
-def test_a_filter_of_a_clones_own_configuration_does_not_run(sandbox: Sandbox) -> None:
-    sandbox.merged()
-    sandbox.publish("results(a)", {"results/a": "old\n"})
-    spy = sandbox.root.parent / "ran"
-    sandbox.git("config", "filter.evil.clean", f"touch '{spy}'; cat")
-    sandbox.git("config", "filter.evil.required", "true")
-    (sandbox.root / ".git/info/attributes").write_text("* filter=evil\n")
-    (sandbox.root / "results/a").write_text("new\n")
-    sandbox.git("status")
-    assert spy.exists()
-    spy.unlink()
-    (sandbox.root / "results/a").write_text("newer\n")
-
-    assert sandbox.codes() == {"history-unsigned"}
-    assert not spy.exists()

@@ -11,7 +11,6 @@ import pytest
 from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results
 from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.commands.repository.workspace import Target
-from sweepledger.errors import RepositoryError
 from sweepledger.formats import record_json, records_jsonl
 from sweepledger.problems import Severity
 from sweepledger.repo import volume
@@ -203,17 +202,6 @@ def test_without_push_it_commits_here_and_leaves_other_edits_alone(merged: Sandb
     assert merged.active() == []
     assert merged.git("status", "--porcelain").split() == ["M", "code/train.py"]
     assert merged.git("log", "-1", "--format=%s").startswith("results(peak): 1/3 trials")
-
-
-def test_an_edit_in_the_way_is_kept_and_told(merged: Sandbox, results: Path) -> None:
-    batch = stored(merged)
-    leave(results, batch, 0)
-    own = merged.write("results/peak/summary.csv", "my own notes")
-
-    with pytest.raises(RepositoryError, match=r"results/peak/summary.csv"):
-        merged.collect(results, {batch.name}, push=False)
-
-    assert own.read_text() == "my own notes"
 
 
 def test_an_archived_batch_without_records_stops_no_other(sandbox: Sandbox, results: Path) -> None:

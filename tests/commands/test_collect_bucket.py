@@ -188,16 +188,6 @@ def test_messages_without_the_bucket(trials: Trials, sandbox: Sandbox, cluster: 
     assert held(cluster) == []
 
 
-def test_a_deleted_pod_is_read(trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str) -> None:
-    for index in range(3):
-        trials.attempt(index)
-    cluster.server.kubectl("delete", "pod", "pod-1", *cluster.here, "--wait=false", "--force")
-    cluster.delete("job", batch)
-
-    assert recorded(sandbox, look(trials).collected) == {"0": "ok", "1": "ok", "2": "ok"}
-    assert "pod-1" not in cluster.server.kubectl("get", "pods", *cluster.here, "--output=name").stdout
-
-
 def test_seals_replace_pods(trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str) -> None:
     for index in range(3):
         trials.save(index, f"uid-{index}", trials.record(index, f"uid-{index}"), SEALS)

@@ -1,6 +1,5 @@
 """Two sweeps side by side: joined on what both tried, ranked only where numbers mean the same."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,8 +9,6 @@ from sweepledger.errors import RepositoryError, UsageError
 from tests.builders import present
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox
-
-Done = subprocess.CompletedProcess[str]
 
 
 def recorded(

@@ -1,6 +1,5 @@
 """`sweep compare --explain`: factors that were planted in a repository, and proposals that are valid specs."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,6 @@ from sweepledger.results.causes import Factor
 from tests.commands.test_collect import leave
 from tests.commands.test_compare import recorded
 from tests.repository import Sandbox, replace_in
-
-Done = subprocess.CompletedProcess[str]
 
 DIGESTS = {name: f"sha256:{number * 64}" for name, number in (("a", "1"), ("b", "2"))}
 DATASETS = "".join(f"  {name}: {{digest: '{digest}', claim: {name}}}\n" for name, digest in DIGESTS.items())

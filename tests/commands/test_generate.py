@@ -67,9 +67,7 @@ def test_values_that_are_written_alike_are_no_news(sandbox: Sandbox, later: str)
     sandbox.merged(xs="0, 0.5")
     sandbox.spec(xs=later)
 
-    made = only(sandbox.generate())
-
-    assert "value-respelled" not in {problem.code for problem in made.warnings}
+    assert "value-respelled" not in {problem.code for problem in only(sandbox.generate()).warnings}
 
 
 def test_the_spelling_of_the_spec_is_that_of_the_table(sandbox: Sandbox) -> None:
@@ -121,9 +119,7 @@ def test_a_changed_command_is_another_program(sandbox: Sandbox) -> None:
     sandbox.merged()
     replace_in(sandbox.root / "sweeps/peak.yaml", "code/train.py,", "-O, code/train.py,")
 
-    made = only(sandbox.generate())
-
-    assert present(made.batch).lock.trials == 3
+    assert present(only(sandbox.generate()).batch).lock.trials == 3
 
 
 def test_a_changed_run_applies_to_the_next_batch_only(sandbox: Sandbox) -> None:

@@ -64,17 +64,6 @@ def test_whoever_did_not_choose_it_writes_nothing(sandbox: Sandbox) -> None:
         generate.push_batches(sandbox.workspace)
 
 
-def test_a_wrong_spec_keeps_no_other_from_being_written(merging: Sandbox) -> None:
-    merging.spec("good")
-    merging.publish("Ask", {"sweeps/bad.yaml": "name: bad\n"})
-
-    made, commit = generate.push_batches(merging.workspace)
-
-    assert [generated_batch.sweep.name for generated_batch in made.generated] == ["good"]
-    assert {problem.file for problem in made.problems} == {"sweeps/bad.yaml"}
-    assert merging.git("log", "-1", "--format=%s", commit or "").strip() == "generate(good): 3 trials"
-
-
 def test_a_wrong_spec_that_is_named_is_refused(merging: Sandbox) -> None:
     merging.spec("good")
     merging.publish("Ask", {"sweeps/bad.yaml": "name: bad\n"})

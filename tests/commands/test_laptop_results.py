@@ -1,7 +1,6 @@
 """Results made on a laptop, in a pull request: accepted if the settings say so, always marked, and never verified."""
 
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from sweepledger.verbs.site import build_site
 from sweepledger.verbs.verify import VerificationState
 from tests.repository import Sandbox, append_to, replace_in
 
-RunSweep = Callable[..., subprocess.CompletedProcess[str]]
 SETTINGS = "version: 1\nresults: {{from_pull_request: {mode}}}\n"
 MARK = "results/peak/laptop.txt"
 

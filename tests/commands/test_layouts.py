@@ -9,7 +9,7 @@ from sweepledger.errors import RepositoryError
 from sweepledger.repo import batches
 from sweepledger.verbs.try_ import try_trial
 from tests.builders import present
-from tests.repository import TRAIN, Sandbox, replace_in
+from tests.repository import TRAIN, Sandbox
 
 SPEC = """name: fit
 method: grid
@@ -132,16 +132,6 @@ def test_a_retry_after_a_fix_says_that_it_runs_the_old_code(sandbox: Sandbox, co
     assert present(warning.hint).startswith(
         "commit, then `sweep generate fit --update` requests all trials with the new code"
     )
-
-
-def test_a_lock_with_a_selection_at_another_path_is_refused(script: Sandbox) -> None:
-    ask(script, code="{path: .}")
-    script.generate()
-    (lock,) = script.root.glob("overlays/active/*/batch.json")
-    replace_in(lock, '"path": "."', '"path": "code"')
-    script.commit("Ask")
-
-    assert {problem.code for problem in script.check().problems} >= {"batch-forged"}
 
 
 def test_code_that_is_selected_from_no_commit_is_refused(script: Sandbox) -> None:

@@ -44,15 +44,6 @@ def spied(sandbox: Sandbox) -> Sandbox:
     return sandbox
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
-    sandbox = spied(Sandbox.create(tmp_path_factory.mktemp("finished")))
-    sandbox.merged()
-    play(sandbox)
-    sandbox.pull()
-    return sandbox
-
-
 def play(sandbox: Sandbox) -> list[ResultsPushed]:
     return [event for event in sandbox.local() if isinstance(event, ResultsPushed)]
 
@@ -113,12 +104,6 @@ def test_a_merged_sweep_ends_as_one_results_commit(ready: Sandbox) -> None:
     } <= set(changed)
     assert ready.git("log", "-1", "--format=%s").startswith("results(peak): 3/3 trials, best score 0.5 (t")
     assert left_over(ready) == []
-
-
-def test_each_trial_receives_exactly_its_row(finished: Sandbox) -> None:
-    for row in summary(finished):
-        (out,) = ((finished.root.parent / "state") / "results" / row["batch"] / row["index"]).glob("*.out")
-        assert out.read_text() == f"x={float(row['params.x'])} bias=0.5\n"
 
 
 MOMENTS = [

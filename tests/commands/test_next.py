@@ -447,23 +447,3 @@ def test_a_round_uses_the_budget(sandbox: Sandbox, results: Path, seconds: float
 
     # At most 0.0125 EUR is promised to a round, and as much have three trials of a minute cost.
     assert isinstance(collected.step, RoundDue if is_borne else RoundBlocked)
-
-
-@pytest.mark.full_suite("more searches")
-def test_the_check_counts_the_round_too(sandbox: Sandbox, results: Path, needs_kustomize: None) -> None:
-    begun(sandbox, settings=f"next: collector\n{PRICED}")
-    month = sandbox.git("log", "-1", "--format=%cs")[:7]
-    text = (sandbox.root / "sweepledger.yaml").read_text()
-    sandbox.write("sweepledger.yaml", f"{text}budgets: {{vision: {{sweeps: ['hill'], money: 0.02}}}}\n")
-    base = sandbox.commit("Give the team money")
-    ended = {"started": f"{month}-01T00:00:00Z", "finished": f"{month}-01T00:01:00Z", "seconds": 60.0}
-    for batch in active(sandbox.workspace):
-        leave(results, batch, **ended)
-    sandbox.collect(results, {item.name for item in active(sandbox.workspace)}, push=False)
-    write_next(sandbox.workspace, base="HEAD")
-    sandbox.commit("Ask for more in spite of it")
-
-    actual = [error for error in errors(sandbox, base) if "budget-overdrawn" in error]
-
-    assert len(actual) == 1
-    assert f"{month} has used 0.0125," in actual[0]

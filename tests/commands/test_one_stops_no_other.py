@@ -1,7 +1,6 @@
 """A batch that cannot be read, or a sweep whose results the server refuses, keeps no other from its own."""
 
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,8 +18,6 @@ from tests.commands.clusters import Cluster
 from tests.commands.test_collect import leave
 from tests.repo.test_publish import hook
 from tests.repository import Sandbox
-
-RunSweep = Callable[..., subprocess.CompletedProcess[str]]
 
 BROKEN: dict[str, tuple[Callable[[str], str], int]] = {
     "no JSON": (lambda text: text.replace('"shape": "', '"shape": "a" "'), 13),
@@ -232,9 +229,7 @@ def test_a_refused_push_is_tried_again(sandbox: Sandbox, three: tuple[str, ...],
         sandbox.collect(results, set(three))
     hook(sandbox, "pre-receive", "exit 0")
 
-    found = sandbox.collect(results, set(three))
-
-    assert batches_of(found) == [three[1]]
+    assert batches_of(sandbox.collect(results, set(three))) == [three[1]]
 
 
 @pytest.mark.full_suite("whole runs")
@@ -273,12 +268,13 @@ def test_a_refused_branch_stops_no_other(sandbox: Sandbox, three: tuple[str, ...
 
 
 def test_an_edit_in_the_way_stops_no_other(sandbox: Sandbox, three: tuple[str, ...], results: Path) -> None:
-    sandbox.write("results/apple/summary.csv", "my own notes")
+    own = sandbox.write("results/apple/summary.csv", "my own notes")
 
     with pytest.raises(UnrecordedError, match=r"results/apple/summary\.csv") as caught:
         sandbox.collect(results, set(three), push=False)
 
     assert batches_of(caught.value.done) == list(three[1:])
+    assert own.read_text() == "my own notes"
 
 
 def test_where_others_keep_winning_the_branch_no_further_sweep_is_tried(

@@ -15,7 +15,7 @@ from sweepledger.repo.batches import StoredBatch
 from sweepledger.verbs.cluster.next_ import write_next
 from tests.commands.test_next import errors
 from tests.repository import Sandbox, replace_in
-from tests.searches import active, begun, due, followed, hill, leave, record
+from tests.searches import active, begun, due, followed, hill, leave
 
 OVERLAP = "3, ahead: 3"
 """In the place of a size: three rounds may be active."""
@@ -195,19 +195,3 @@ def test_a_round_too_many_is_refused(sandbox: Sandbox) -> None:
 
     (problem,) = errors(sandbox, base)
     assert "the records do not give this batch yet" in problem
-
-
-@pytest.mark.full_suite("more searches")
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("method", ["nsga2", "asha"])
-def test_other_methods_overlap_too(method: str, sandbox: Sandbox, results: Path) -> None:
-    more = "resource: {parameter: epochs, min: 1, max: 4, eta: 2}\n" if method == "asha" else ""
-    batches = filled(sandbox, method=method, more=more)
-    record(sandbox, results)
-    list(push_idle_rounds(sandbox.target()))
-    sandbox.pull()
-
-    trials = requested(sandbox)
-    assert len(batches) == 3
-    assert len(trials) == len({*trials})
-    assert [batch.lock.round for batch in by_number(sandbox)] == [4, 5, 6]

@@ -125,21 +125,6 @@ def test_a_trial_takes_nothing_from_others(ends: str, status: Status, reason: st
     assert others == [[(Status.OK, None, 1)]] * 6
 
 
-@pytest.mark.full_suite("whole runs")
-def test_too_much_memory_of_one_trial_costs_the_others_only_time(laptop: Sandbox) -> None:
-    program(laptop, "import time\nif x == 0.5: block = bytearray(700 << 20); time.sleep(60)\ntime.sleep(1)")
-    written(laptop, "packed", PACK)
-
-    played(laptop, "packed")
-
-    statuses = {
-        record.status: (record.reason, record.attempt) for (record,) in recorded(laptop, "packed").values()
-    }
-    assert statuses[Status.FAILED][0] == "signal-9"
-    assert sorted(len(records) for records in recorded(laptop, "packed").values()) == [1] * 7
-    assert sum(record.status is Status.OK for (record,) in recorded(laptop, "packed").values()) == 6
-
-
 def test_one_trial_of_a_pack_can_be_read_tried_and_reproduced(laptop: Sandbox) -> None:
     program(
         laptop,

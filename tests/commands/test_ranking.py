@@ -1,9 +1,7 @@
 """What may win, and how what may not is listed beside it."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import pytest
 
@@ -88,9 +86,6 @@ def test_a_place_is_given_only_to_what_may_win(programs: Sandbox) -> None:
     assert [trial["not_ranked"] for trial in document["data"]["trials"]][1:4] == [None, "not in spec", None]
 
 
-Show = Callable[..., CompletedProcess[str]]
-
-
 def listed(sandbox: Sandbox, *, all_programs: bool = False) -> list[tuple[object, str | None]]:
     ranking = results.rank_trials(sandbox.workspace, "peak", all_programs=all_programs)
     return [
@@ -122,17 +117,13 @@ def test_after_a_revert_the_program_of_head_is_ranked(reverted: Sandbox) -> None
     assert [", HEAD's: code code@" in line for line in shown.splitlines()[-2:]] == [True, False]
 
 
-def test_without_the_revert_the_newest_is(reverted: Sandbox) -> None:
-    reverted.git("reset", "--hard", "HEAD~1")
-
-    assert listed(reverted)[:3] == [(9.0, None), (8.0, None), (7.0, None)]
-
-
-def test_code_that_no_trial_ran_leaves_the_newest_ranked(reverted: Sandbox) -> None:
+def test_where_no_trial_ran_the_code_of_head_the_newest_is_ranked(reverted: Sandbox) -> None:
     reverted.commit("Change it once more", {"code/train.py": TRAIN + "# a third program\n"})
-
     assert listed(reverted)[:3] == [(9.0, None), (8.0, None), (7.0, None)]
     assert ", HEAD's" not in reverted.sweep("results", "peak").stdout
+    reverted.git("reset", "-q", "--hard", "HEAD~2")
+
+    assert listed(reverted)[:3] == [(9.0, None), (8.0, None), (7.0, None)], "HEAD has it"
 
 
 def test_a_command_that_is_taken_back_is_another_program_too(sandbox: Sandbox, tmp_path: Path) -> None:

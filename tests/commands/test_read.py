@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.reports import results, status
+from sweepledger.commands.reports import status
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import Target
-from sweepledger.errors import IdleError, RepositoryError, UsageError
+from sweepledger.errors import UsageError
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Mirror, Repository, commits
 from sweepledger.verbs.log import sweep_log
@@ -240,27 +240,6 @@ def test_of_two_sweeps_none_is_taken_and_the_way_out_is_told(sandbox: Sandbox) -
 
 
 # results
-
-
-def test_a_summary_that_is_no_text_is_told(sandbox: Sandbox, tmp_path: Path) -> None:
-    recorded(sandbox, tmp_path / "volume")
-    (sandbox.root / "results/peak/summary.csv").write_bytes(b"\xff\xfe")
-
-    with pytest.raises(RepositoryError, match=r"results/peak/summary.csv: .*utf-8"):
-        results.rank_trials(sandbox.workspace, "peak")
-
-
-def test_results_of_an_unknown_sweep_are_refused(sandbox: Sandbox, tmp_path: Path) -> None:
-    recorded(sandbox, tmp_path / "volume")
-    sandbox.spec("tower")
-
-    with pytest.raises(UsageError, match="no sweep 'peek'") as caught:
-        results.rank_trials(sandbox.workspace, "peek")
-
-    assert caught.value.hint == "sweeps: peak, tower"
-    with pytest.raises(IdleError, match="nothing is recorded of 'tower' here") as idle:
-        results.rank_trials(sandbox.workspace, "tower")
-    assert idle.value.hint == "`sweep status tower` says where it stands"
 
 
 @pytest.mark.parametrize("fetched", [True, False], ids=["fetched", "in the mirror of sweep cluster local"])

@@ -114,20 +114,6 @@ def test_update_requests_all_trials_of_new_code_and_removes_nothing(unpushed: Sa
     assert (new_trials(made), archived(unpushed)) == ([1, 2, 3], before)
 
 
-def test_a_failed_trial_is_requested_once_by_a_retry(sandbox: Sandbox, results: Path) -> None:
-    sandbox.merged(xs="1, 2")
-    record_here(sandbox, results, status="failed", reason="exit-1", metrics={})
-    text = (sandbox.root / "sweeps/peak.yaml").read_text()
-    name = archived(sandbox)[0]
-    sandbox.write("sweeps/peak.yaml", f"{text}retry:\n- {{batch: {name}, only: [failed]}}\n")
-
-    (made,) = sandbox.generate()
-    again = sandbox.generate()
-
-    assert (new_trials(made), made.retried) == ([1, 2], 2)
-    assert not any(generated.is_pending for generated in again)
-
-
 def test_a_committed_proposal_that_nobody_merged_or_recorded_is_replaced(unpushed: Sandbox) -> None:
     unpushed.spec(xs="1, 2, 3, 4")
     unpushed.commit_batches("Request one more")
@@ -136,16 +122,6 @@ def test_a_committed_proposal_that_nobody_merged_or_recorded_is_replaced(unpushe
     (made,) = unpushed.generate()
 
     assert (new_trials(made), len(made.stale), len(unpushed.active())) == ([5], 1, 1)
-
-
-def test_the_hook_of_a_commit_removes_nothing(unpushed: Sandbox) -> None:
-    before = archived(unpushed)
-    unpushed.spec(name="other", xs="7")
-
-    generate_changed(unpushed.workspace)
-
-    assert archived(unpushed) == before
-    assert {name.rpartition("-b")[0] for name in unpushed.active()} == {"other"}
 
 
 @pytest.fixture

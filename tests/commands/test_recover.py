@@ -3,7 +3,6 @@
 import re
 import shlex
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from tests.repository import Sandbox, followed_by
 pytestmark = pytest.mark.full_suite("runbooks")
 
 PAGE = (Path(__file__).parents[2] / "docs/how-to/recover.md").read_text()
-Sweep = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from tests.commands.test_collect import leave
 from tests.commands.test_read import newest
 from tests.repository import Sandbox
 
-Done = subprocess.CompletedProcess[str]
 SCORES = (-0.5, 0.5, -0.5)
 """What the sandbox's program reports for x = 1, 2, 3."""
 

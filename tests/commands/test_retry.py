@@ -139,22 +139,6 @@ def test_new_trials_and_retried_ones_share_a_batch(recorded: Sandbox) -> None:
 
 
 @pytest.mark.full_suite("more retries")
-def test_the_ok_attempt_of_a_trial_wins_in_the_summary(recorded: Sandbox, tmp_path: Path) -> None:
-    made = recorded.retry()
-    recorded.push()
-
-    play(recorded, tmp_path / "results", made.batch, t0={})
-
-    lines = (recorded.root / "results/peak/summary.csv").read_text().splitlines()[1:]
-    assert [(line.split(",")[1] == made.batch, line.split(",")[5]) for line in lines] == [
-        (False, "ok"),
-        (True, "ok"),
-        (False, "missing"),
-        (False, "diverged"),
-    ]
-
-
-@pytest.mark.full_suite("more retries")
 def test_a_retried_trial_can_be_retried_again(recorded: Sandbox, tmp_path: Path) -> None:
     second = recorded.retry().batch
     recorded.push()
@@ -177,14 +161,6 @@ def test_what_the_spec_asks_for_already_is_not_written_twice(recorded: Sandbox) 
 
     assert spec.read_text() == text
     assert requested_values(recorded, made.batch) == [2, 3]
-
-
-def test_a_check_takes_a_retry_for_in_order(recorded: Sandbox, needs_kustomize: None) -> None:
-    recorded.retry()
-
-    codes = {problem.code for problem in recorded.check().problems}
-
-    assert not codes & {"drift", "trial-repeated"}
 
 
 def test_a_trial_in_two_batches_is_still_refused_where_nobody_wants_it_again(recorded: Sandbox) -> None:
@@ -293,17 +269,6 @@ def test_a_checkout_that_lacks_the_results_is_told_to_pull(recorded: Sandbox) ->
     assert raised.value.hint == "update it: `git pull origin main`"
 
 
-@pytest.mark.full_suite("more retries")
-def test_with_flux_the_new_batch_is_announced_in_the_same_commit(sandbox: Sandbox, tmp_path: Path) -> None:
-    sandbox.write("sweepledger.yaml", followed_by("flux"))
-    play(sandbox, tmp_path / "results", sandbox.merged(), t0=FAILED)
-
-    made = sandbox.retry()
-
-    assert f"clusters/flux/active/{made.batch}.yaml" in sandbox.git("show", "--name-only", "HEAD")
-    assert not sandbox.generate()[0].is_pending
-
-
 def test_without_an_image_nothing_is_asked_of_a_cluster_again(recorded: Sandbox) -> None:
     recorded.commit("Use Argo CD", {"sweepledger.yaml": followed_by("argocd")})
 
@@ -386,9 +351,7 @@ def test_the_current_code_is_refused_where_it_is_the_same_or_was_tried(failed: S
     with pytest.raises(IdleError, match="has been requested for these trials"):
         failed.retry(update=True)
     failing(failed, 0)
-    made = failed.retry(update=True)
-
-    assert requested_values(failed, made.batch) == [2]
+    assert requested_values(failed, failed.retry(update=True).batch) == [2]
 
 
 def test_an_update_of_all_trials_ranks_the_repaired_ones_among_them(failed: Sandbox) -> None:

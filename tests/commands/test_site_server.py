@@ -14,7 +14,6 @@ import pytest
 
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.local.events import PodStarted
-from sweepledger.errors import UsageError
 from sweepledger.repo.state import create_state
 from sweepledger.verbs.site import SiteServer
 from tests.builders import present
@@ -79,11 +78,6 @@ def test_only_pages_are_served(sandbox: Sandbox, tmp_path: Path, path: str) -> N
     (tmp_path / "x").write_text("secret")
 
     assert server(sandbox, tmp_path).answer(path) is None
-
-
-def test_a_branch_that_does_not_exist_is_named(sandbox: Sandbox, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="'nowhere' is not a commit"):
-        server(sandbox, tmp_path, "nowhere").listen(0)
 
 
 @pytest.mark.sampled(1)

@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue, SearchEnded
-from sweepledger.commands.rounds.round_commit import PushedRound, push_idle_rounds
+from sweepledger.commands.rounds.next_round import RoundDue, SearchEnded
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.verbs.cluster.next_ import write_next
 from tests.repository import Sandbox
-from tests.searches import active, begun, due, followed, hill, record
+from tests.searches import active, begun, due, hill, record
 
 SEVEN: dict[str, Any] = {"method": "random", "size": 3, "rounds": 9, "more": "run_cap: 7\n"}
 """Seven random configurations, three at a time."""
@@ -73,20 +72,6 @@ def test_results_end_a_static_sweep(sandbox: Sandbox, results: Path, more: str, 
 
     assert steps[-1].reason == reason
     assert len(trials(sandbox)) < 7
-
-
-@pytest.mark.full_suite("whole runs")
-def test_rounds_of_a_static_sweep_overlap_as_those_of_a_search(sandbox: Sandbox, results: Path) -> None:
-    begun(sandbox, **{**SEVEN, "size": "2, ahead: 2"})
-
-    pushed = list(push_idle_rounds(sandbox.target()))
-    sandbox.pull()
-
-    assert [type(one) for one in pushed] == [PushedRound]
-    assert isinstance(followed(sandbox.workspace).step, ResultsPending)
-    finished(sandbox, results)
-    sandbox.pull()
-    assert len(trials(sandbox)) == len({*trials(sandbox)}) == 7
 
 
 def test_further_values_run_in_further_rounds(sandbox: Sandbox, results: Path) -> None:

@@ -1,9 +1,7 @@
 """`sweep status` is true at every moment: while trials run, after an interruption, and before a pull."""
 
 import json
-import subprocess
 from collections import Counter
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import takewhile
 
@@ -20,8 +18,6 @@ from tests.builders import present
 from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox, append_to
-
-RunSweep = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def now(sandbox: Sandbox) -> SweepStatus:

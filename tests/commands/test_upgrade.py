@@ -8,8 +8,6 @@ from sweepledger.structs.settings import Controller
 from sweepledger.verbs.cluster.upgrade import BRANCH, PIN_FILE, propose_upgrade, upgrade_files
 from tests.repository import Sandbox
 
-HOOK = "clusters/pre-receive.sh"
-
 
 @pytest.mark.parametrize(
     ("controller", "folder", "commands"),

@@ -147,6 +147,4 @@ def test_the_file_that_the_script_reads_is_the_one_that_the_example_wrote(sandbo
     sandbox.generate()
     (stored,) = sandbox.batches()
 
-    text = hyperparams_yaml([row.values for row in stored.rows])
-
-    assert len(text.encode()) == 150
+    assert len(hyperparams_yaml([row.values for row in stored.rows]).encode()) == 150
