@@ -7,10 +7,11 @@ import shutil
 import stat
 import subprocess
 import tempfile
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results
@@ -20,6 +21,7 @@ from sweepledger.commands.repository.spec_edit import BatchesChange
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.run import RunEvent, RunOptions, SweepRun
 from sweepledger.plan import Planned
+from sweepledger.render.overlay import Overlay
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.state import create_state
@@ -189,10 +191,17 @@ class Sandbox:
         text = SPEC.format(name=name, xs=xs, parallelism=parallelism)
         return self.write(f"sweeps/{name}.yaml", text)
 
-    def commit(self, message: str) -> str:
+    def commit(self, message: str, files: Mapping[str, str] = MappingProxyType({})) -> str:
+        """Commit what is there, after writing some files."""
+        for path, text in files.items():
+            self.write(path, text)
         self.git("add", "--all")
         self.git("commit", "-q", "-m", message)
         return self.head()
+
+    def amend(self) -> None:
+        self.git("add", "--all")
+        self.git("commit", "-q", "--amend", "--no-edit")
 
     def head(self) -> str:
         """Return the commit that is checked out, without a process if its branch is a file of its own."""
@@ -205,9 +214,19 @@ class Sandbox:
     def push(self) -> None:
         self.git("push", "-q", "origin", "main")
 
-    def publish(self, message: str) -> None:
-        self.commit(message)
+    def publish(self, message: str, files: Mapping[str, str] = MappingProxyType({})) -> None:
+        self.commit(message, files)
         self.push()
+
+    def propose(self, name: str = "peak", xs: str = "1, 2, 3", parallelism: int = 2) -> None:
+        """Write a spec, and generate."""
+        self.spec(name, xs, parallelism)
+        self.generate()
+
+    def commit_batches(self, message: str) -> None:
+        """Generate what the specs ask for, and commit it."""
+        self.generate()
+        self.commit(message)
 
     def publish_batches(self, message: str) -> None:
         """Generate what the specs ask for, and push it."""
@@ -231,8 +250,18 @@ class Sandbox:
     def generate(self, *names: str, **options: Any) -> tuple[Generated, ...]:
         return generate_batches(self.workspace, names, **options)
 
+    def new_batch(self, *names: str, **options: Any) -> Overlay:
+        """Generate the next batch of the only sweep that is named or there."""
+        (made,) = self.generate(*names, **options)
+        assert made.batch is not None
+        return made.batch
+
     def check(self, **options: Any) -> CheckReport:
         return check_change(self.workspace, **options)
+
+    def problems(self, **options: Any) -> list[tuple[str, str]]:
+        """Return file and code of the problems that a check finds."""
+        return [(problem.file, problem.code) for problem in self.check(**options).problems]
 
     def codes(self, **options: Any) -> set[str]:
         """Return the codes of the problems that a check finds."""
@@ -268,7 +297,7 @@ class Sandbox:
     ) -> tuple[ResultsCommit, ...]:
         return commit_results(self.target(push=push), results, ended, **options)
 
-    def run(self, *names: str, **options: Any) -> Iterator[RunEvent]:
+    def run(self, *names: str, **options: Any) -> Generator[RunEvent]:
         state = create_state(self.workspace.repository)
         return SweepRun.prepare(self.workspace, names).run(RunOptions(state, **options))
 

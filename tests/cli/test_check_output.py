@@ -55,8 +55,7 @@ def test_a_valid_change_has_no_annotation_and_no_patch(sandbox: Sandbox) -> None
 @pytest.mark.parametrize("state", ["missing", "stale", "edited", "illegible", "flux"])
 def test_the_patch_writes_what_generate_writes(sandbox: Sandbox, needs_kustomize: None, state: str) -> None:
     if state == "flux":
-        sandbox.write("sweepledger.yaml", followed_by("flux"))
-        sandbox.publish("Flux")
+        sandbox.publish("Flux", {"sweepledger.yaml": followed_by("flux")})
     sandbox.merged("other")
     sandbox.spec()
     if state in {"stale", "edited", "illegible"}:

@@ -284,8 +284,7 @@ def test_a_reworded_spec_of_the_same_search_space_is_reported_as_unchanged(chang
 
 def test_code_that_changed_since_the_lock_is_reported(changed: Sandbox) -> None:
     before = changed.git("rev-parse", "--short=8", "HEAD:code").strip()
-    changed.write("code/train.py", "print('rewritten')\n")
-    changed.commit("Rewrite")
+    changed.commit("Rewrite", {"code/train.py": "print('rewritten')\n"})
     after = changed.git("rev-parse", "--short=8", "HEAD:code").strip()
     output = f"code changed since the lock (code/ {before} → {after}): "
 

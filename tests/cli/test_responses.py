@@ -13,7 +13,7 @@ import pytest
 from sweepledger.repo.state import create_state
 from sweepledger.structs.record import Status
 from tests.command_line import ROOT, run_program, run_sweep
-from tests.repository import Sandbox, replace_in
+from tests.repository import Sandbox
 
 KEYS = {"version", "command", "status", "data", "problems"}
 PROBLEM_KEYS = {"code", "file", "line", "column", "path", "message", "hint", "severity"}
@@ -26,14 +26,6 @@ def envelope(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     assert all(set(problem) == PROBLEM_KEYS for problem in document["problems"])
     assert "Traceback" not in done.stderr
     return document
-
-
-@pytest.fixture
-def recorded(sandbox: Sandbox) -> Sandbox:
-    sandbox.merged()
-    assert sandbox.sweep("cluster", "local", "--once").returncode == 0
-    sandbox.pull()
-    return sandbox
 
 
 def test_check_prints_how_much_of_their_pool_new_batches_use(sandbox: Sandbox) -> None:
@@ -97,19 +89,6 @@ def test_the_whole_story_as_json(sandbox: Sandbox) -> None:
     assert ask("new", "other")["paths"] == ["sweeps/other.yaml", ".gitattributes"]
 
 
-def test_log_shows_the_change_of_the_best_metric(recorded: Sandbox) -> None:
-    recorded.merged(xs="1, 2, 3, 2.1")
-    recorded.sweep("cluster", "local", "--once")
-    recorded.pull()
-    recorded.merged(xs="1, 2, 3, 2.1, 9")
-    recorded.sweep("cluster", "local", "--once")
-    recorded.pull()
-
-    entries = envelope(recorded.sweep("log", "--format", "json"))["data"]["entries"]
-
-    assert [entry["change"] for entry in entries if entry["kind"] == "results"] == [None, 0.0, 0.0]
-
-
 def test_all_problems_are_printed_at_once_with_their_positions(sandbox: Sandbox) -> None:
     sandbox.write(
         "sweeps/wrong.yaml",
@@ -159,22 +138,14 @@ def test_outside_a_repository(tmp_path: Path, form: str) -> None:
 
 
 @ANYWHERE
-def test_without_the_remote(sandbox: Sandbox, form: str) -> None:
+@pytest.mark.parametrize(
+    ("change", "words"), [("remove origin", "no remote 'origin'"), ("set-url origin /no", "git fetch failed")]
+)
+def test_without_the_remote(sandbox: Sandbox, change: str, words: str, form: str) -> None:
     sandbox.merged()
-    sandbox.git("remote", "remove", "origin")
+    sandbox.git("remote", *change.split())
 
-    done = sandbox.sweep("cluster", "local", "--once", "--format", form)
-
-    refused(done, 3, "no remote 'origin'", form)
-
-
-@ANYWHERE
-def test_with_a_remote_that_is_gone(sandbox: Sandbox, form: str) -> None:
-    sandbox.git("remote", "set-url", "origin", "/nowhere/at/all")
-
-    done = sandbox.sweep("cluster", "local", "--once", "--format", form)
-
-    refused(done, 3, "git fetch failed", form)
+    refused(sandbox.sweep("cluster", "local", "--once", "--format", form), 3, words, form)
 
 
 @ANYWHERE
@@ -202,19 +173,6 @@ def test_unknown_words_are_wrong_usage(sandbox: Sandbox, arguments: list[str], w
     sandbox.spec()
 
     refused(sandbox.sweep(*arguments, "--format", form), 2, words, form)
-
-
-@ANYWHERE
-def test_a_trial_whose_data_is_wrong(sandbox: Sandbox, form: str) -> None:
-    replace_in(sandbox.spec(), "  code:", "  data: digits\n  code:")
-    sandbox.write(
-        "sweepledger.yaml", f"datasets: {{digits: {{claim: digits, digest: 'sha256:{'0' * 64}'}}}}\n"
-    )
-    refused(sandbox.sweep("try", "peak", "--format", form), 3, "is missing", form)
-
-    sandbox.write(".sweepledger/data/digits/file", "other data")
-
-    refused(sandbox.sweep("try", "peak", "--format", form), 3, "contains other data", form)
 
 
 def test_a_detached_head_works_as_well(sandbox: Sandbox) -> None:
@@ -323,17 +281,6 @@ def test_a_trial_of_try_has_no_id(sandbox: Sandbox, form: str) -> None:
     assert done.returncode == 0, done.stderr
     assert not re.search(r"\bt[0-9a-f]{11}\b", done.stdout + done.stderr)
     assert "launch.py: try: ok" in done.stderr
-
-
-def test_try_shows_the_folder_that_it_leaves(sandbox: Sandbox, tmp_path: Path) -> None:
-    sandbox.spec()
-
-    done = sandbox.sweep("try", "peak", "--keep", TMPDIR=str(tmp_path))
-
-    assert done.returncode == 0, done.stderr
-    folder = Path(re.sub(r"\s", "", done.stdout.rpartition("its folder:")[2]))
-    assert folder.is_relative_to(tmp_path)
-    assert (folder / "code/train.py").is_file()
 
 
 def test_status_says_what_this_clone_takes_of_the_disk(sandbox: Sandbox) -> None:

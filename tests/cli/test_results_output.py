@@ -159,23 +159,6 @@ def test_a_sweep_is_given_by_name_or_by_spec(sandbox: Sandbox, tmp_path: Path) -
     assert result["sweep"] == "peak"
 
 
-def test_planned_trials_have_a_column_where_there_are_any(sandbox: Sandbox) -> None:
-    sandbox.spec()
-    assert sandbox.sweep("generate").returncode == 0
-
-    head, row = lines(sandbox.sweep("status", COLUMNS="250"))
-
-    assert dict(zip(head, row, strict=False)) | {"trials": "3", "planned": "3", "missing": "0"} == dict(
-        zip(head, row, strict=False)
-    )
-    sandbox.commit("Ask")
-    assert lines(sandbox.sweep("status", COLUMNS="250")) == [head, row]
-    sandbox.push()
-    head, row = lines(sandbox.sweep("status", COLUMNS="250"))
-    assert "planned" not in head
-    assert (row[head.index("pending")], row[head.index("missing")]) == ("3", "0")
-
-
 MANY = {
     TrialState.RUNNING: 3,
     TrialState.OK: 80,

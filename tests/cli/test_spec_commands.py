@@ -69,8 +69,7 @@ def test_a_new_spec_clones_code_if_pods_can(sandbox: Sandbox, settings: str, cod
 
 @pytest.mark.parametrize("command", ["validate", "generate", "check", "plan"])
 def test_warnings_are_printed_and_do_not_fail_the_command(sandbox: Sandbox, command: str) -> None:
-    sandbox.write("sweeps/repeated.yaml", REPEATED)
-    sandbox.commit("Ask")
+    sandbox.commit("Ask", {"sweeps/repeated.yaml": REPEATED})
     if command == "check":
         sandbox.sweep("generate")
 
@@ -144,8 +143,7 @@ def test_no_check_passes_if_no_sweep_is_in_a_folder_that_is_read(sandbox: Sandbo
 
 
 def test_a_program_named_from_its_folder_has_a_path_from_the_root(sandbox: Sandbox) -> None:
-    sandbox.write("ml/experiments/code/score.py", "print('score=1')\n")
-    sandbox.commit("Add a program")
+    sandbox.commit("Add a program", {"ml/experiments/code/score.py": "print('score=1')\n"})
 
     options = ("--command", "python code/score.py", "--param", "x=1,2")
     done = run_sweep("new", "lr", *options, cwd=sandbox.root / "ml/experiments")

@@ -41,8 +41,7 @@ def without(library: str, tmp_path: Path) -> dict[str, str]:
 
 def test_a_search_whose_model_cannot_take_its_space_runs_to_its_end_and_says_so(sandbox: Sandbox) -> None:
     with_many_words(sandbox)
-    sandbox.commit("Search many words")
-    sandbox.push()
+    sandbox.publish("Search many words")
     sandbox.use_as_laptop()
 
     done = sandbox.sweep("run", "hill")
@@ -63,8 +62,7 @@ def test_a_replaced_round_is_proposed_checked_and_shown_like_any_other(sandbox: 
     sandbox.write("sweepledger.yaml", "version: 1\nnext: review\n")
     with_many_words(sandbox)
     sandbox.commit("Search many words")
-    sandbox.generate()
-    sandbox.commit("Request the first round")
+    sandbox.commit_batches("Request the first round")
     sandbox.push()
     assert sandbox.sweep("cluster", "local", "--once").returncode == 0
     sandbox.pull()

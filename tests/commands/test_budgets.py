@@ -14,6 +14,7 @@ from sweepledger.problems import Problem
 from sweepledger.verbs.check import check_change
 from sweepledger.verbs.cluster.budget import MonthBudget
 from sweepledger.verbs.cluster.budget import month_budget as report
+from tests.builders import present
 from tests.commands.recording import record_batch
 from tests.repository import IMAGE, Sandbox, append_to, replace_in
 
@@ -56,8 +57,7 @@ def ask(sandbox: Sandbox, name: str, trials: int, shape: str = "jobs") -> str:
     (made,) = [
         generated_batch for generated_batch in sandbox.generate() if generated_batch.sweep.name == name
     ]
-    assert made.batch is not None
-    return made.batch.name
+    return present(made.batch).name
 
 
 def overdrawn(sandbox: Sandbox, base: str | None = None, month: str | None = None) -> list[Problem]:
@@ -199,8 +199,7 @@ def test_without_a_month_the_commit_decides(sandbox: Sandbox, monkeypatch: pytes
 
 def test_money_is_counted_by_the_price_of_the_pool(sandbox: Sandbox, needs_kustomize: None) -> None:
     text = SETTINGS.replace("gpu_hours: {hours}", "money: 2")
-    sandbox.write("sweepledger.yaml", text)
-    sandbox.publish("Give the team money")
+    sandbox.publish("Give the team money", {"sweepledger.yaml": text})
     ask(sandbox, "vision-a", 3)
 
     (problem,) = overdrawn(sandbox, month="2026-11")

@@ -15,8 +15,7 @@ def codes(report: CheckReport) -> list[str]:
 
 def test_a_generated_and_committed_sweep_is_in_order(sandbox: Sandbox) -> None:
     sandbox.spec()
-    sandbox.generate()
-    sandbox.commit("Ask")
+    sandbox.commit_batches("Ask")
 
     report = sandbox.check()
 
@@ -69,35 +68,10 @@ def test_a_file_that_looks_like_a_spec_where_none_is_read_is_reported(sandbox: S
 
 
 def test_a_stale_batch_is_drift(sandbox: Sandbox) -> None:
-    sandbox.spec()
-    sandbox.generate()
+    sandbox.propose()
     sandbox.spec(xs="1, 2")
 
     assert codes(sandbox.check()) == ["drift", "drift"]
-
-
-def test_a_batch_without_a_spec_is_drift(sandbox: Sandbox) -> None:
-    path = sandbox.spec()
-    sandbox.generate()
-    path.unlink()
-
-    assert "belongs to no spec" in sandbox.check().problems[0].message
-
-
-def test_an_edited_merged_batch_is_refused(sandbox: Sandbox) -> None:
-    name = sandbox.merged()
-    (sandbox.root / "overlays/active" / name / "hyperparams.csv").write_text("other\n")
-
-    report = sandbox.check()
-
-    assert "batch-edited" in codes(report)
-    assert f"overlays/active/{name}/hyperparams.csv" in {problem.file for problem in report.problems}
-
-
-def test_a_vanished_merged_batch_is_refused(sandbox: Sandbox) -> None:
-    shutil.rmtree(sandbox.root / "overlays/active" / sandbox.merged())
-
-    assert codes(sandbox.check()) == ["batch-vanished"]
 
 
 def test_a_merged_batch_moves_only_with_its_results(sandbox: Sandbox) -> None:
@@ -110,14 +84,15 @@ def test_a_merged_batch_moves_only_with_its_results(sandbox: Sandbox) -> None:
     assert set(codes(sandbox.check())) == {"history-unsigned"}  # a person moved it, not the collector
 
 
-def test_a_base_that_overlays_refer_to_is_frozen(sandbox: Sandbox) -> None:
+@pytest.mark.parametrize("path", ["base/trial/v1/job.yaml", "base/launcher/v1/launch.py"])
+def test_a_base_that_overlays_refer_to_is_frozen(sandbox: Sandbox, path: str) -> None:
     sandbox.merged()
-    append_to(sandbox.root / "base/trial/v1/job.yaml", "# one more comment\n")
+    append_to(sandbox.root / path, "# one more comment\n")
 
     report = sandbox.check()
 
     assert codes(report) == ["base-changed"]
-    assert report.problems[0].file == "base/trial/v1/job.yaml"
+    assert report.problems[0].file == path
     assert report.problems[0].hint == "add a new version folder beside it"
 
 
@@ -140,10 +115,8 @@ def test_the_kept_folders_must_stay(sandbox: Sandbox) -> None:
 
 def test_code_that_only_a_lost_branch_holds_is_refused(sandbox: Sandbox) -> None:
     sandbox.git("switch", "-q", "-c", "ask")
-    sandbox.write("code/train.py", "better code")
-    sandbox.commit("Better code")
-    sandbox.spec()
-    sandbox.generate()
+    sandbox.commit("Better code", {"code/train.py": "better code"})
+    sandbox.propose()
     kept = sandbox.root.parent / "kept"
     for name in ("overlays", "base"):
         shutil.copytree(sandbox.root / name, kept / name)
@@ -160,8 +133,7 @@ def test_code_that_only_a_lost_branch_holds_is_refused(sandbox: Sandbox) -> None
 
 
 def test_without_kustomize_it_is_no_pass(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    sandbox.spec()
-    sandbox.generate()
+    sandbox.propose()
     monkeypatch.setenv("KUSTOMIZE", "/nowhere/kustomize")
 
     with pytest.raises(ToolError):
@@ -169,8 +141,7 @@ def test_without_kustomize_it_is_no_pass(sandbox: Sandbox, monkeypatch: pytest.M
 
 
 def test_a_base_in_a_repository_of_its_own_wins_over_the_tools(sandbox: Sandbox) -> None:
-    sandbox.spec()
-    sandbox.generate()
+    sandbox.propose()
     (sandbox.root / "base/trial/v1/job.yaml").write_text("apiVersion: batch/v1\nkind: Job\n")
 
     report = sandbox.check()

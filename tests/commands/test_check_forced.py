@@ -32,21 +32,11 @@ def by_force(sandbox: Sandbox, message: str = "Merge by force") -> None:
 
 
 @pytest.mark.parametrize("path", STRAY)
-def test_what_is_no_batch_is_refused_where_a_change_brings_it(sandbox: Sandbox, path: str) -> None:
-    sandbox.merged()
-    sandbox.write(path, "x")
-    sandbox.commit("Bring it")
-
-    assert (place(path), "overlay-layout", Severity.ERROR) in check_problems(sandbox)
-
-
-@pytest.mark.parametrize("path", STRAY)
 def test_a_stray_that_stands_already_is_a_warning_to_other_changes(sandbox: Sandbox, path: str) -> None:
     sandbox.merged()
     sandbox.write(path, "x")
     by_force(sandbox)
-    sandbox.write("notes.md", "x")
-    sandbox.commit("Note")
+    sandbox.commit("Note", {"notes.md": "x"})
 
     assert check_problems(sandbox) == {(place(path), "overlay-layout", Severity.WARNING)}
 
@@ -124,31 +114,17 @@ def test_a_broken_batch_may_be_removed_and_a_sound_one_may_not(sandbox: Sandbox)
 
 
 def test_a_stray_file_of_flux_is_refused_only_in_the_change_with_it(sandbox: Sandbox) -> None:
-    sandbox.write("sweepledger.yaml", followed_by("flux"))
-    sandbox.publish("Flux")
+    sandbox.publish("Flux", {"sweepledger.yaml": followed_by("flux")})
     sandbox.merged()
     path = "clusters/flux/active/rogue.yaml"
-    sandbox.write(path, "kind: Kustomization\n")
-    sandbox.commit("Bring it")
+    sandbox.commit("Bring it", {path: "kind: Kustomization\n"})
     assert check_problems(sandbox) == {(path, "drift", Severity.ERROR)}
     sandbox.push()
 
     sandbox.spec("other")
-    sandbox.generate()
-    sandbox.commit("Ask for another")
+    sandbox.commit_batches("Ask for another")
 
     assert check_problems(sandbox) == {(path, "drift", Severity.WARNING)}
     sandbox.git("rm", "-q", path)
     sandbox.commit("Take it away")
     assert check_problems(sandbox) == set()
-
-
-def test_a_batch_that_leaves_takes_its_file_of_flux_along(sandbox: Sandbox) -> None:
-    sandbox.write("sweepledger.yaml", followed_by("flux"))
-    sandbox.publish("Flux")
-    name = sandbox.merged()
-    sandbox.cancel()
-    sandbox.git("checkout", "-q", "origin/main", "--", f"clusters/flux/active/{name}.yaml")
-    sandbox.commit("Cancel, but not for Flux")
-
-    assert "drift" in errors(sandbox)

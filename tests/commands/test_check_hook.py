@@ -67,8 +67,7 @@ def test_what_another_branch_gets_is_checked_as_it_comes_to_the_branch(sandbox: 
 
 def test_settings_of_the_change_do_not_say_which_branch_is_checked(sandbox: Sandbox) -> None:
     install(sandbox).spec()
-    sandbox.write("sweepledger.yaml", "branch: other\n")
-    sandbox.commit("Look elsewhere")
+    sandbox.commit("Look elsewhere", {"sweepledger.yaml": "branch: other\n"})
 
     assert push(sandbox, pusher="ana") != ""
 

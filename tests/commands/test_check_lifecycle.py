@@ -1,7 +1,6 @@
 """What `sweep check` holds against the commit that stands."""
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,12 +8,8 @@ import pytest
 from sweepledger.commands.checks.builds import duplicate_objects
 from sweepledger.errors import SpecError
 from sweepledger.problems import Severity
-from sweepledger.verbs.check import CheckReport
+from tests.repo.test_signatures import key, line, signed_commit
 from tests.repository import Sandbox, append_to, followed_by, replace_in
-
-
-def codes(report: CheckReport) -> set[str]:
-    return {problem.code for problem in report.problems}
 
 
 def move(sandbox: Sandbox, name: str) -> None:
@@ -25,24 +20,8 @@ def cancelling(sandbox: Sandbox, name: str) -> None:
     append_to(sandbox.root / "sweeps/peak.yaml", f"cancel: [{name}]\n")
 
 
-def key(folder: Path, name: str) -> Path:
-    if shutil.which("ssh-keygen") is None:
-        pytest.skip("skipped: ssh-keygen not found")
-    command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(folder / name)]
-    subprocess.run(command, check=True)
-    return folder / name
-
-
 def listed(sandbox: Sandbox, made: Path) -> None:
-    text = made.with_suffix(".pub").read_text().split(" ")
-    line = f"test@example.org {text[0]} {text[1]}"
-    sandbox.write("sweepledger.yaml", f"version: 1\nsigners:\n- '{line}'\n")
-
-
-def signed_commit(sandbox: Sandbox, made: Path, message: str) -> None:
-    sandbox.git("add", "--all")
-    signing = ("-c", "gpg.format=ssh", "-c", f"user.signingkey={made}.pub")
-    sandbox.git(*signing, "commit", "-q", "-S", "-m", message)
+    sandbox.write("sweepledger.yaml", f"version: 1\nsigners:\n- '{line(made)}'\n")
 
 
 def test_a_batch_that_its_spec_cancels_moves_without_results(sandbox: Sandbox) -> None:
@@ -59,13 +38,12 @@ def test_a_batch_that_its_spec_cancels_moves_without_results(sandbox: Sandbox) -
 def test_a_cancelled_batch_moves_unchanged_or_not_at_all(sandbox: Sandbox) -> None:
     name = sandbox.merged()
     cancelling(sandbox, name)
-    assert codes(sandbox.check()) == {"cancel-not-moved"}
+    assert sandbox.codes() == {"cancel-not-moved"}
 
     move(sandbox, name)
-    sandbox.write(f"overlays/archive/{name}/job.yaml", "edited")
-    sandbox.commit("Cancel and edit")
+    sandbox.commit("Cancel and edit", {f"overlays/archive/{name}/job.yaml": "edited"})
 
-    assert codes(sandbox.check()) == {"batch-edited"}
+    assert sandbox.codes() == {"batch-edited"}
 
 
 def test_a_cancelled_batch_frees_no_other_change_of_the_archive(sandbox: Sandbox) -> None:
@@ -74,15 +52,14 @@ def test_a_cancelled_batch_frees_no_other_change_of_the_archive(sandbox: Sandbox
     move(sandbox, name)
     sandbox.write("results/peak/summary.csv", "forged")
 
-    assert codes(sandbox.check()) == {"history-unsigned"}
+    assert sandbox.codes() == {"history-unsigned"}
 
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("is_committed", [True, False], ids=["committed", "uncommitted"])
 @pytest.mark.parametrize("change", ["add", "edit", "delete"])
 def test_only_the_collector_changes_results(sandbox: Sandbox, change: str, *, is_committed: bool) -> None:
-    sandbox.write("results/peak/summary.csv", "measured\n")
-    sandbox.publish("results(peak)")
+    sandbox.publish("results(peak)", {"results/peak/summary.csv": "measured\n"})
     match change:
         case "add":
             sandbox.write("results/peak/more.csv", "x")
@@ -120,27 +97,23 @@ def test_one_unsigned_commit_among_signed_ones_is_enough(sandbox: Sandbox, tmp_p
     trusted = key(tmp_path, "trusted")
     listed(sandbox, trusted)
     sandbox.publish("List a key")
-    sandbox.write("results/a", "1\n")
-    sandbox.commit("Unsigned")
+    sandbox.commit("Unsigned", {"results/a": "1\n"})
     sandbox.write("results/a", "2\n")
     signed_commit(sandbox, trusted, "Signed")
 
-    assert codes(sandbox.check()) == {"history-unsigned"}
+    assert sandbox.codes() == {"history-unsigned"}
 
 
 def test_a_merge_that_takes_back_what_stands_is_a_change_of_history(sandbox: Sandbox) -> None:
-    sandbox.write("results/a", "old\n")
-    sandbox.commit("results(a)")
+    sandbox.commit("results(a)", {"results/a": "old\n"})
     sandbox.git("switch", "-q", "-c", "ask")
-    sandbox.write("code/more.py", "x")
-    sandbox.commit("More")
+    sandbox.commit("More", {"code/more.py": "x"})
     sandbox.git("switch", "-q", "main")
-    sandbox.write("results/a", "new\n")
-    sandbox.publish("results(a): more")
+    sandbox.publish("results(a): more", {"results/a": "new\n"})
     sandbox.git("switch", "-q", "ask")
     sandbox.git("merge", "-q", "--strategy=ours", "-m", "Merge", "main")
 
-    assert codes(sandbox.check()) == {"history-unsigned"}
+    assert sandbox.codes() == {"history-unsigned"}
 
 
 def test_a_branch_behind_the_base_is_told_to_catch_up_and_blamed_for_nothing_else(sandbox: Sandbox) -> None:
@@ -170,12 +143,10 @@ def test_what_an_archived_batch_builds_on_is_frozen_too(sandbox: Sandbox, path: 
     sandbox.write("sweepledger.yaml", f"datasets: {{digits: {{claim: digits, digest: '{digest}'}}}}\n")
     sandbox.commit("Data")
     replace_in(sandbox.spec(xs=", ".join(map(str, range(30)))), "  code:", "  data: digits\n  code:")
-    (made,) = sandbox.generate()
-    assert made.batch
+    made = sandbox.new_batch()
     sandbox.commit("Ask")
-    move(sandbox, made.batch.name)
-    sandbox.write(f"results/peak/records/{made.batch.name}.jsonl", "")
-    sandbox.publish("results(peak)")
+    move(sandbox, made.name)
+    sandbox.publish("results(peak)", {f"results/peak/records/{made.name}.jsonl": ""})
     target = sandbox.root / path
     target.write_text((target.read_text() if target.exists() else "") + "# more\n")
 
@@ -192,8 +163,7 @@ def test_a_new_version_beside_a_frozen_one_is_welcome(sandbox: Sandbox) -> None:
 
 
 def test_what_is_generated_on_merge_is_pending_and_no_failure(sandbox: Sandbox) -> None:
-    sandbox.write("sweepledger.yaml", "generate: on-merge\n")
-    sandbox.commit("On merge")
+    sandbox.commit("On merge", {"sweepledger.yaml": "generate: on-merge\n"})
     sandbox.spec()
 
     (problem,) = sandbox.check().problems
@@ -206,8 +176,7 @@ def test_of_two_branches_that_ask_for_the_same_trial_the_second_is_refused(sandb
     for branch, xs in (("one", "1, 2"), ("two", "1, 3, 2")):
         sandbox.git("switch", "-q", "-c", branch, "main")
         sandbox.spec(xs=xs)
-        sandbox.generate()
-        sandbox.commit(f"Ask for {xs}")
+        sandbox.commit_batches(f"Ask for {xs}")
         assert sandbox.check().problems == ()
     sandbox.git("switch", "-q", "main")
     sandbox.git("merge", "-q", "--no-ff", "-m", "Merge one", "one")
@@ -217,7 +186,7 @@ def test_of_two_branches_that_ask_for_the_same_trial_the_second_is_refused(sandb
     sandbox.git("merge", "-q", "--no-ff", "--strategy-option=theirs", "-m", "Queue two", "two")
 
     report = sandbox.check(base="main^")
-    assert {"trial-repeated", "drift"} <= codes(report)
+    assert {"trial-repeated", "drift"} <= {problem.code for problem in report.problems}
     (problem,) = [problem for problem in report.problems if problem.code == "trial-repeated"]
     assert "is in peak-b2-" in problem.message
 
@@ -227,8 +196,7 @@ def test_the_same_delta_made_twice_is_one_batch_and_merges(sandbox: Sandbox) -> 
     for branch in ("one", "two"):
         sandbox.git("switch", "-q", "-c", branch, "main")
         sandbox.spec(xs="1, 2")
-        sandbox.generate()
-        sandbox.commit("Ask")
+        sandbox.commit_batches("Ask")
     sandbox.git("switch", "-q", "main")
     sandbox.git("merge", "-q", "--no-ff", "-m", "Merge one", "one")
     sandbox.git("merge", "-q", "--no-ff", "-m", "Merge two", "two")
@@ -259,8 +227,7 @@ def test_an_object_that_begins_like_another_batch_is_that_batchs() -> None:
 
 
 def test_flux_has_one_file_for_each_active_batch(sandbox: Sandbox) -> None:
-    sandbox.write("sweepledger.yaml", followed_by("flux"))
-    sandbox.commit("Flux")
+    sandbox.commit("Flux", {"sweepledger.yaml": followed_by("flux")})
     name = sandbox.merged()
     assert sandbox.check().problems == ()
     path = sandbox.root / f"clusters/flux/active/{name}.yaml"
@@ -284,10 +251,10 @@ def test_a_spec_that_stands_as_it_was_generated_is_not_read_again(sandbox: Sandb
     assert sandbox.check().specs == 1
 
     replace_in(spec, "values: [1, 2, 3]", "values: [1, 2, 3, 4]")
-    assert codes(sandbox.check()) == {"drift"}
+    assert sandbox.codes() == {"drift"}
 
     sandbox.publish("No batch with it")
-    assert codes(sandbox.check()) == {"drift"}
+    assert sandbox.codes() == {"drift"}
 
 
 def test_other_settings_have_every_spec_read_again(sandbox: Sandbox) -> None:

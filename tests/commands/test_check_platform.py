@@ -72,8 +72,7 @@ def test_an_edit_is_refused_where_the_platform_changes_and_shown_elsewhere(platf
     bootstrap(platform_sandbox.workspace, BootstrapRequest(platform_sandbox.workspace.settings.controller))
     assert [item.code for item in problems(platform_sandbox)] == ["platform-edited"]
     platform_sandbox.publish("Past the check")
-    platform_sandbox.spec(xs="1, 2, 3, 4")
-    platform_sandbox.generate()
+    platform_sandbox.propose(xs="1, 2, 3, 4")
     assert [(item.code, item.severity) for item in problems(platform_sandbox)] == [
         ("platform-edited", Severity.WARNING)
     ]
@@ -138,8 +137,7 @@ def test_a_shape_is_refused_until_bootstrap_allows_it(platform_sandbox: Sandbox)
 
 
 def test_without_a_platform_there_is_nothing_to_hold_against_the_settings(sandbox: Sandbox) -> None:
-    sandbox.write("sweepledger.yaml", SETTINGS + "controller: argocd\n")
-    sandbox.commit("Argo CD")
+    sandbox.commit("Argo CD", {"sweepledger.yaml": SETTINGS + "controller: argocd\n"})
     sandbox.merged()
 
     assert problems(sandbox) == []

@@ -25,8 +25,7 @@ REFUSING = ("plan score", "generate score", "run score", "try score", "run score
 def started(sandbox: Sandbox, code: str = WHOLE, attributes: str = "# none\n", **files: str) -> Sandbox:
     """Return a repository with a spec and some committed files; `__` in a name is a slash."""
     (sandbox.root / "sweepledger.yaml").unlink()
-    sandbox.git("config", "user.name", "T")
-    sandbox.git("config", "user.email", "t@example.org")
+    sandbox.name_person()
     sandbox.write("sweeps/score.yaml", SPEC.replace("CODE", code))
     for name, text in files.items():
         sandbox.write(name.replace("__", "/"), text)

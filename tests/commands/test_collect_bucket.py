@@ -21,7 +21,8 @@ from tests.bucket.servers import NoServerError
 from tests.commands.clusters import ENDED_AT, MOMENT, Cluster
 from tests.commands.test_collect import column, leave, recorded, stored
 from tests.commands.test_collect_pods import FINALIZERS, held
-from tests.repository import IMAGE, SPEC, Sandbox, append_to
+from tests.commands.test_several_datasets import BUCKET
+from tests.repository import SPEC, Sandbox, append_to
 
 SEALS = b"0123456789abcdef" * 4
 
@@ -42,12 +43,7 @@ def bucket(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bucket]:
 
 def in_a_bucket(sandbox: Sandbox) -> None:
     """Let the results of new batches go to a bucket."""
-    settings = sandbox.root / "sweepledger.yaml"
-    chosen = 'results: {store: bucket, bucket: {url: "s3://results/sweeps", egress: bucket}}\n'
-    repository, _, digest = IMAGE.partition("@")
-    images = f"images: {{collector: {repository}@{digest}}}\n"
-    egress = "egress: {bucket: {cidrs: [203.0.113.0/24], ports: [443]}}\n"
-    append_to(settings, f"{chosen}{images}{egress}")
+    append_to(sandbox.root / "sweepledger.yaml", BUCKET)
     sandbox.commit("Keep results in a bucket")
 
 
@@ -179,17 +175,6 @@ def test_unconfirmed_is_not_counted(trials: Trials, sandbox: Sandbox, cluster: C
     assert [reason for commit in collection.collected for reason in commit.corrupt] == ["unconfirmed"] * 2
 
 
-def test_the_next_pod_confirms(trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str) -> None:
-    lost = trials.save(0, "lost", trials.record(0, "lost"))
-    trials.started(0)
-    trials.ended("pod-0", records={"lost": lost})
-    for index in (1, 2):
-        trials.attempt(index)
-    cluster.end(batch, "Complete", completedIndexes="0-2")
-
-    assert recorded(sandbox, look(trials).collected) == {"0": "ok", "1": "ok", "2": "ok"}
-
-
 def test_messages_without_the_bucket(trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str) -> None:
     for index in range(3):
         uid = trials.started(index)
@@ -201,16 +186,6 @@ def test_messages_without_the_bucket(trials: Trials, sandbox: Sandbox, cluster: 
     assert recorded(sandbox, collection.collected) == {"0": "ok", "1": "ok", "2": "ok"}
     assert f"{batch}: not all files are in the bucket of row 0" in collection.remarks
     assert held(cluster) == []
-
-
-def test_a_deleted_pod_is_read(trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str) -> None:
-    for index in range(3):
-        trials.attempt(index)
-    cluster.server.kubectl("delete", "pod", "pod-1", *cluster.here, "--wait=false", "--force")
-    cluster.delete("job", batch)
-
-    assert recorded(sandbox, look(trials).collected) == {"0": "ok", "1": "ok", "2": "ok"}
-    assert "pod-1" not in cluster.server.kubectl("get", "pods", *cluster.here, "--output=name").stdout
 
 
 def test_seals_replace_pods(trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str) -> None:
@@ -330,18 +305,3 @@ def test_a_launcher_or_a_sidecar_confirms_rows(packs: Packs, sandbox: Sandbox, c
     expected = {"0": "ok", "1": "failed", "2": "ok", "3": "ok", "4": "ok"}
     assert recorded(sandbox, collection.collected) == expected
     assert held(cluster) == []
-
-
-def test_unconfirmed_rows_do_not_count(packs: Packs, sandbox: Sandbox, cluster: Cluster) -> None:
-    packs.finish(0, "good", {0: "ok", 1: "ok"})
-    packs.finish(1, "silent", {}, of_launcher=False)
-    packs.save(2, "forged-2", packs.record(2, "forged-2"))
-    foreign = packs.save(4, "other-4", packs.record(4, "other-4"))
-    uid = packs.started(2, "last")
-    packs.save(4, f"{uid}-4", packs.record(4, f"{uid}-4"))
-    packs.close("last", {uid: pack_message.vouch({4: "ab" * 32}), "other": f"3-4 {foreign}"})
-    cluster.end(stored(sandbox).name, "Failed", completedIndexes="0", failedIndexes="1-2")
-
-    found = recorded(sandbox, look(packs).collected)
-
-    assert found == {"0": "ok", "1": "ok", "2": "failed", "3": "failed", "4": "failed"}

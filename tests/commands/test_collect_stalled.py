@@ -79,8 +79,7 @@ def test_a_batch_without_one_of_its_jobs_is_stalled(sandbox: Sandbox, cluster: C
 
 def test_a_shallow_clone_tells_the_age_of_a_batch(sandbox: Sandbox, tmp_path: Path, look: Look) -> None:
     batch = sandbox.merged()
-    sandbox.write("notes.md", "later")
-    sandbox.publish("Later")
+    sandbox.publish("Later", {"notes.md": "later"})
     clone = ("git", "clone", "-q", "--depth=1", f"file://{sandbox.remote}", str(tmp_path / "shallow"))
     subprocess.run(clone, check=True)
     shallow = Workspace.find(tmp_path / "shallow")

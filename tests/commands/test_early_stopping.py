@@ -6,16 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.local import Options, local
 from sweepledger.commands.repository.batch_records import expected_trials
-from sweepledger.commands.rounds.next_round import RoundDue
 from sweepledger.errors import IdleError
 from sweepledger.structs.run_config import Shape
 from sweepledger.verbs.cluster.next_ import write_next
 from sweepledger.verbs.show import trial_details
 from tests.commands.test_collect import leave as leave_one
 from tests.repository import Sandbox
-from tests.searches import SLOPE, active
+from tests.searches import SLOPE, active, due
 
 SPEC = """name: peak
 method: grid
@@ -58,7 +56,7 @@ def played(sandbox: Sandbox) -> None:
     for made in sandbox.generate():
         assert made.batch is not None
     sandbox.publish("Ask")
-    list(local(Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True)))
+    list(sandbox.local())
     sandbox.pull()
 
 
@@ -137,14 +135,13 @@ def test_what_was_pruned_is_known_and_nothing_asks_for_it_again(measured: Sandbo
 
 def test_the_thresholds_are_what_everybody_works_out_from_the_same_commit(measured: Sandbox) -> None:
     measured.write("sweeps/peak.yaml", SPEC % "1, 2, 3, -1, 4")
-    (made,) = measured.generate()
+    made = measured.new_batch()
     measured.commit("Ask")
-    assert made.batch is not None
     base = measured.git("rev-parse", "HEAD~1").strip()
 
     problems = measured.check(base=base).problems
     assert {problem.code for problem in problems} == {"early-stop-alone"}, "the sweep has no rounds"
-    path = measured.root / "overlays/active" / made.batch.name / "launch.json"
+    path = measured.root / "overlays/active" / made.name / "launch.json"
     path.write_text(path.read_text().replace("4.0", "3.0", 1))
     measured.commit("Be kinder")
 
@@ -214,6 +211,5 @@ def test_a_promoted_trial_that_begins_anew_is_checked_like_any_other(sandbox: Sa
     (step,) = write_next(sandbox.workspace, ["climb"])
     sandbox.commit("Promote")
 
-    assert isinstance(step.step, RoundDue)
-    assert len(step.step.batch.lock.parents) == 2
+    assert len(due(step).batch.lock.parents) == 2
     assert sandbox.check().problems == ()

@@ -172,8 +172,7 @@ def test_another_branch_than_the_cluster_follows_is_no_witness(recorded: Sandbox
 
 
 def test_without_a_time_nobody_deletes(recorded: Sandbox, results: Path) -> None:
-    recorded.write("sweepledger.yaml", "version: 1\n")
-    recorded.publish("Keep for ever")
+    recorded.publish("Keep for ever", {"sweepledger.yaml": "version: 1\n"})
 
     with pytest.raises(IdleError, match=r"results\.keep"):
         expired(recorded, results)
@@ -183,8 +182,7 @@ def test_without_a_time_nobody_deletes(recorded: Sandbox, results: Path) -> None
 
 def test_settings_that_cannot_be_read_delete_nothing(recorded: Sandbox, results: Path) -> None:
     workspace = recorded.workspace
-    recorded.write("sweepledger.yaml", "version: 1\nresults: {keep: soon}\n")
-    recorded.publish("Break")
+    recorded.publish("Break", {"sweepledger.yaml": "version: 1\nresults: {keep: soon}\n"})
 
     with pytest.raises(SpecError):
         expire_batches(workspace, {"results": results}, remote="origin", now=time.time() + LATER)

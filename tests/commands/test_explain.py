@@ -1,6 +1,5 @@
 """`sweep compare --explain`: factors that were planted in a repository, and proposals that are valid specs."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,6 @@ from sweepledger.results.causes import Factor
 from tests.commands.test_collect import leave
 from tests.commands.test_compare import recorded
 from tests.repository import Sandbox, replace_in
-
-Done = subprocess.CompletedProcess[str]
 
 DIGESTS = {name: f"sha256:{number * 64}" for name, number in (("a", "1"), ("b", "2"))}
 DATASETS = "".join(f"  {name}: {{digest: '{digest}', claim: {name}}}\n" for name, digest in DIGESTS.items())
@@ -35,8 +32,7 @@ def record_again(sandbox: Sandbox, volume: Path, name: str, gain: float) -> None
 
 def test_better_code_is_named_with_its_files(sandbox: Sandbox, tmp_path: Path) -> None:
     before = recorded(sandbox, tmp_path / "v", "peak", {x: x / 10 for x in range(1, 7)})
-    sandbox.write("code/train.py", "# better\n")
-    sandbox.commit("Better code")
+    sandbox.commit("Better code", {"code/train.py": "# better\n"})
     record_again(sandbox, tmp_path / "v", "peak", 0.05)
 
     text = sandbox.sweep("compare", f"peak@{before}", "peak", "--explain").stdout
@@ -53,8 +49,7 @@ def test_better_code_is_named_with_its_files(sandbox: Sandbox, tmp_path: Path) -
 
 
 def test_code_and_data_that_changed_together_need_one_sweep_more(sandbox: Sandbox, tmp_path: Path) -> None:
-    sandbox.write("sweepledger.yaml", f"version: 1\ndatasets:\n{DATASETS}")
-    sandbox.commit("Add data")
+    sandbox.commit("Add data", {"sweepledger.yaml": f"version: 1\ndatasets:\n{DATASETS}"})
     spec = sandbox.spec("peak", "1, 2, 3, 4")
     replace_in(spec, "run:\n", "run:\n  data: a\n")
     assert sandbox.generate()
@@ -65,8 +60,7 @@ def test_code_and_data_that_changed_together_need_one_sweep_more(sandbox: Sandbo
     assert sandbox.collect(tmp_path / "v", {batch.name}, push=False)
     sandbox.push()
     replace_in(spec, "data: a", "data: b")
-    sandbox.write("code/train.py", "# better\n")
-    sandbox.commit("Better code and other data")
+    sandbox.commit("Better code and other data", {"code/train.py": "# better\n"})
     record_again(sandbox, tmp_path / "v", "peak", 0.3)
 
     explained = explain_sweeps(sandbox.workspace, "peak@b1", "peak@b2")

@@ -14,6 +14,7 @@ from sweepledger.commands.repository.workspace import results_target
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.repo import batches
 from sweepledger.verbs.export import export_batch
+from tests.builders import present
 from tests.repository import Sandbox, append_to
 
 PROGRAM = """import os, signal, sys
@@ -52,11 +53,9 @@ def collect(sandbox: Sandbox, over: frozenset[str] = frozenset()) -> list[dict[s
 
 
 def test_a_shell_script_runs_and_retries_trials_for_the_collection(sandbox: Sandbox) -> None:
-    sandbox.write("code/train.py", PROGRAM)
-    sandbox.commit("Write the program")
+    sandbox.commit("Write the program", {"code/train.py": PROGRAM})
     append_to(sandbox.spec(xs="0, 1, 2", parallelism=4), "  retries: 1\n")
-    sandbox.git("config", "user.name", "Ada")
-    sandbox.git("config", "user.email", "ada@example.org")
+    sandbox.name_person()
     sandbox_batch = _generated(sandbox)
 
     export_batch(sandbox.workspace, "shell", "peak", output=sandbox.root / "peak.sh")
@@ -78,14 +77,12 @@ def _generated(sandbox: Sandbox) -> str:
 
     (generated,) = generate(sandbox.workspace)
     sandbox.commit("Ask for a sweep")
-    assert generated.batch is not None
-    return generated.batch.name
+    return present(generated.batch).name
 
 
 def test_a_batch_given_up_by_its_scheduler_is_recorded_on_request(sandbox: Sandbox) -> None:
     batch = sandbox.merged()
-    sandbox.git("config", "user.name", "Ada")
-    sandbox.git("config", "user.email", "ada@example.org")
+    sandbox.name_person()
     assert not collect(sandbox)
 
     rows = collect(sandbox, frozenset({batch}))

@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import shlex
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +21,6 @@ from tests.commands.test_collect import leave
 from tests.commands.test_read import newest
 from tests.repository import IMAGE, Sandbox
 
-Done = subprocess.CompletedProcess[str]
 FILES = {"model.bin": b"\x00weights", "plots/loss.svg": b"<svg/>"}
 
 CLUSTER = """
@@ -121,13 +119,6 @@ def test_a_list_that_changed_after_its_trial_brings_nothing(
         fetch_artifacts(sandbox.workspace, made.rows[1].trial, into=tmp_path / "got", state=state)
 
     assert not (tmp_path / "got").exists()
-
-
-def test_a_list_names_no_file_that_git_obeys(sandbox: Sandbox, state: Path, tmp_path: Path) -> None:
-    made = with_list(sandbox, state, {**FILES, ".git/config": b"[core]"})
-
-    with pytest.raises(StorageError, match="git, a shell or an editor obeys"):
-        fetch_artifacts(sandbox.workspace, made.rows[1].trial, into=tmp_path / "got", state=state)
 
 
 def lie(folder: Path) -> dict[str, bytes]:

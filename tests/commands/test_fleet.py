@@ -21,6 +21,7 @@ from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.settings import Controller, Settings
 from sweepledger.verbs.cluster.upgrade import upgrade_files
 from sweepledger.verbs.why import explain_waiting
+from tests.builders import present
 from tests.commands.clusters import Cluster
 from tests.commands.test_bootstrap import URL, install, push
 from tests.commands.test_collect import leave
@@ -88,8 +89,7 @@ def test_without_a_name_the_rule_decides_and_further_batches_stay(sandbox: Sandb
     sandbox.generate()
 
     newest = batches.newest(sandbox.batches())
-    assert newest is not None
-    assert (newest.lock.number, newest.lock.cluster) == (2, first.lock.cluster)
+    assert (present(newest).lock.number, present(newest).lock.cluster) == (2, first.lock.cluster)
 
 
 def test_a_sweep_goes_on_where_it_ran_though_no_cluster_takes_new_ones(sandbox: Sandbox) -> None:
@@ -99,8 +99,7 @@ def test_a_sweep_goes_on_where_it_ran_though_no_cluster_takes_new_ones(sandbox: 
     with_settings(sandbox, "clusters: {eu: {weight: 0}, us: {weight: 0}}\n", controller="argocd")
     sandbox.publish("Let no cluster take new sweeps")
     replace_in(sandbox.root / "sweeps/peak.yaml", "1, 2, 3", "1, 2, 3, 4")
-    sandbox.generate()
-    sandbox.commit("Ask for one more")
+    sandbox.commit_batches("Ask for one more")
 
     assert [(one.code, one.severity) for one in sandbox.check().problems] == [
         ("not-in-settings", Severity.WARNING)
@@ -124,9 +123,7 @@ def test_a_plan_names_the_cluster_and_counts_no_other_ones_batches(sandbox: Sand
     (there,) = sandbox.plan("new-in-us").reviews
 
     assert (here.cluster, there.cluster) == ("eu", "us")
-    assert here.forecast is not None
-    assert there.forecast is not None
-    assert (here.forecast.ahead, there.forecast.ahead) == (1, 0)
+    assert (present(here.forecast).ahead, present(there.forecast).ahead) == (1, 0)
 
 
 def test_no_one_writes_another_cluster_into_a_lock(sandbox: Sandbox) -> None:

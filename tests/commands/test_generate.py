@@ -4,6 +4,7 @@ from sweepledger.commands.generation.next_batch import Generated
 from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.repo import kustomize
 from sweepledger.structs.run_config import Shape
+from tests.builders import present
 from tests.repository import Sandbox, append_to, followed_by, replace_in
 
 
@@ -25,16 +26,14 @@ def test_a_spec_becomes_a_batch_of_all_its_trials(sandbox: Sandbox) -> None:
     made = only(sandbox.generate())
 
     assert (made.trials, made.known) == (3, 0)
-    assert made.batch is not None
-    assert sandbox.active() == [made.batch.name]
+    assert sandbox.active() == [present(made.batch).name]
     (stored,) = sandbox.batches()
-    assert stored.tree == made.batch.tree
+    assert stored.tree == present(made.batch).tree
     assert [row.values["x"] for row in stored.rows] == [1, 2, 3]
 
 
 def test_the_second_run_writes_nothing(sandbox: Sandbox) -> None:
-    sandbox.spec()
-    sandbox.generate()
+    sandbox.propose()
     before = {path: path.stat().st_mtime_ns for path in (sandbox.root / "overlays").rglob("*")}
 
     again = only(sandbox.generate())
@@ -68,15 +67,11 @@ def test_values_that_are_written_alike_are_no_news(sandbox: Sandbox, later: str)
     sandbox.merged(xs="0, 0.5")
     sandbox.spec(xs=later)
 
-    made = only(sandbox.generate())
-
-    assert "value-respelled" not in {problem.code for problem in made.warnings}
+    assert "value-respelled" not in {problem.code for problem in only(sandbox.generate()).warnings}
 
 
 def test_the_spelling_of_the_spec_is_that_of_the_table(sandbox: Sandbox) -> None:
-    sandbox.spec(xs="0.0, 1e3, 2, [1.0, 2]")
-
-    sandbox.generate()
+    sandbox.propose(xs="0.0, 1e3, 2, [1.0, 2]")
 
     (stored,) = sandbox.batches()
     table = stored.tree["hyperparams.csv"].decode()
@@ -98,10 +93,8 @@ def test_an_added_value_makes_a_second_batch_with_only_the_new_trials(sandbox: S
 def test_a_squash_merged_branch_makes_nothing_new(sandbox: Sandbox) -> None:
     sandbox.git("switch", "-q", "-c", "ask")
     sandbox.spec()
-    sandbox.generate()
-    sandbox.commit("Ask")
-    sandbox.write("docs/readme.md", "words")
-    sandbox.commit("More")
+    sandbox.commit_batches("Ask")
+    sandbox.commit("More", {"docs/readme.md": "words"})
     sandbox.git("switch", "-q", "main")
     sandbox.git("merge", "-q", "--squash", "ask")
     sandbox.publish("Ask (#1)")
@@ -111,8 +104,7 @@ def test_a_squash_merged_branch_makes_nothing_new(sandbox: Sandbox) -> None:
 
 def test_changed_code_asks_for_nothing_until_the_author_says_so(sandbox: Sandbox) -> None:
     sandbox.merged()
-    sandbox.write("code/train.py", "other code")
-    sandbox.commit("Improve the code")
+    sandbox.commit("Improve the code", {"code/train.py": "other code"})
     assert only(sandbox.generate()).batch is None
 
     updated = sandbox.generate("peak", update=True)[0]
@@ -127,10 +119,7 @@ def test_a_changed_command_is_another_program(sandbox: Sandbox) -> None:
     sandbox.merged()
     replace_in(sandbox.root / "sweeps/peak.yaml", "code/train.py,", "-O, code/train.py,")
 
-    made = only(sandbox.generate())
-
-    assert made.batch is not None
-    assert made.batch.lock.trials == 3
+    assert present(only(sandbox.generate()).batch).lock.trials == 3
 
 
 def test_a_changed_run_applies_to_the_next_batch_only(sandbox: Sandbox) -> None:
@@ -147,10 +136,8 @@ def test_an_edited_spec_replaces_the_batch_that_was_not_merged_yet(sandbox: Sand
 
     second = only(sandbox.generate())
 
-    assert first.batch is not None
-    assert second.batch is not None
-    assert [stored.name for stored in second.stale] == [first.batch.name]
-    assert sandbox.active() == [second.batch.name]
+    assert [stored.name for stored in second.stale] == [present(first.batch).name]
+    assert sandbox.active() == [present(second.batch).name]
 
 
 @pytest.mark.parametrize("merged", [True, False], ids=["merged", "new"])
@@ -159,8 +146,7 @@ def test_a_tree_edited_by_hand_is_never_overwritten(sandbox: Sandbox, *, merged:
     if not merged:
         sandbox.spec()
         made = only(sandbox.generate()).batch
-        assert made is not None
-        name = made.name
+        name = present(made).name
     edited = sandbox.root / "overlays/active" / name / "job.yaml"
     replace_in(edited, "completions: 3", "completions: 4")
     sandbox.spec(xs="7")
@@ -235,8 +221,7 @@ def test_an_edited_batch_stops_every_sweep(sandbox: Sandbox) -> None:
 
 
 def test_the_foundation_is_laid_where_it_is_missing_and_left_alone_after(sandbox: Sandbox) -> None:
-    sandbox.spec()
-    sandbox.generate()
+    sandbox.propose()
     for path in ("overlays/active/.gitkeep", "overlays/archive/.gitkeep", "base/trial/v1/job.yaml"):
         assert (sandbox.root / path).is_file()
     (made,) = sandbox.batches()
@@ -245,9 +230,7 @@ def test_the_foundation_is_laid_where_it_is_missing_and_left_alone_after(sandbox
     }
     assert laid == set(made.lock.bases), "what no batch was made from is not there to be kept for ever"
     own = sandbox.write("base/launcher/v1/launch.py", "# our own\n")
-    sandbox.spec(xs="5")
-
-    sandbox.generate()
+    sandbox.propose(xs="5")
 
     assert own.read_text() == "# our own\n"
     (stored,) = sandbox.batches()
@@ -257,31 +240,19 @@ def test_the_foundation_is_laid_where_it_is_missing_and_left_alone_after(sandbox
     assert launcher["data"]["launch.py"] == "# our own\n"
 
 
-def test_a_limit_of_failures_chooses_the_shape_that_can_count_them(sandbox: Sandbox) -> None:
-    append_to(sandbox.spec(xs="1, 2", parallelism=2), "  max_failed: 1\n")
-
-    (generated,) = sandbox.generate()
-
-    assert generated.batch is not None
-    assert generated.batch.lock.shape is Shape.INDEXED
-
-
 @pytest.mark.parametrize(
-    ("xs", "parallelism", "shape"), [("1, 2", 2, Shape.JOBS), ("1, 2, 3", 2, Shape.INDEXED)]
+    ("xs", "more", "shape"),
+    [("1, 2", "", Shape.JOBS), ("1, 2, 3", "", Shape.INDEXED), ("1, 2", "  max_failed: 1\n", Shape.INDEXED)],
 )
-def test_the_shape_follows_from_trials(sandbox: Sandbox, xs: str, parallelism: int, shape: Shape) -> None:
-    sandbox.spec(xs=xs, parallelism=parallelism)
+def test_the_shape_follows_from_trials(sandbox: Sandbox, xs: str, more: str, shape: Shape) -> None:
+    append_to(sandbox.spec(xs=xs), more)
 
-    made = only(sandbox.generate()).batch
-
-    assert made is not None
-    assert made.lock.shape is shape
+    assert sandbox.new_batch().lock.shape is shape
 
 
 @pytest.fixture
 def flux(sandbox: Sandbox) -> Sandbox:
-    sandbox.write("sweepledger.yaml", followed_by("flux"))
-    sandbox.publish("Use Flux")
+    sandbox.publish("Use Flux", {"sweepledger.yaml": followed_by("flux")})
     return sandbox
 
 
@@ -292,14 +263,12 @@ def announced(sandbox: Sandbox) -> list[str]:
 def test_with_flux_each_batch_has_its_file_and_loses_it_with_its_folder(flux: Sandbox) -> None:
     flux.spec(xs="1, 2")
     first = only(flux.generate()).batch
-    assert first is not None
-    assert announced(flux) == [first.name]
+    assert announced(flux) == [present(first).name]
     flux.spec(xs="1, 2, 3")
 
     second = only(flux.generate()).batch
 
-    assert second is not None
-    assert announced(flux) == flux.active() == [second.name]
+    assert announced(flux) == flux.active() == [present(second).name]
 
 
 def test_with_flux_a_file_that_was_not_written_any_more_is_written_next_time(flux: Sandbox) -> None:
@@ -312,6 +281,5 @@ def test_with_flux_a_file_that_was_not_written_any_more_is_written_next_time(flu
     again = only(flux.generate())
 
     assert announced(flux) == [made.name]
-    assert again.batch is not None
-    assert again.batch.name == made.name
+    assert present(again.batch).name == made.name
     assert not only(flux.generate()).is_pending

@@ -11,8 +11,7 @@ SETTINGS = "version: 1\ngenerate: on-merge\n"
 
 @pytest.fixture
 def merging(sandbox: Sandbox) -> Sandbox:
-    sandbox.write("sweepledger.yaml", SETTINGS)
-    sandbox.publish("Generate on merge")
+    sandbox.publish("Generate on merge", {"sweepledger.yaml": SETTINGS})
     return sandbox
 
 
@@ -65,22 +64,9 @@ def test_whoever_did_not_choose_it_writes_nothing(sandbox: Sandbox) -> None:
         generate.push_batches(sandbox.workspace)
 
 
-def test_a_wrong_spec_keeps_no_other_from_being_written(merging: Sandbox) -> None:
-    merging.spec("good")
-    merging.write("sweeps/bad.yaml", "name: bad\n")
-    merging.publish("Ask")
-
-    made, commit = generate.push_batches(merging.workspace)
-
-    assert [generated_batch.sweep.name for generated_batch in made.generated] == ["good"]
-    assert {problem.file for problem in made.problems} == {"sweeps/bad.yaml"}
-    assert merging.git("log", "-1", "--format=%s", commit or "").strip() == "generate(good): 3 trials"
-
-
 def test_a_wrong_spec_that_is_named_is_refused(merging: Sandbox) -> None:
     merging.spec("good")
-    merging.write("sweeps/bad.yaml", "name: bad\n")
-    merging.publish("Ask")
+    merging.publish("Ask", {"sweeps/bad.yaml": "name: bad\n"})
     before = remote_files(merging)
 
     with pytest.raises(SpecError):
@@ -91,8 +77,7 @@ def test_a_wrong_spec_that_is_named_is_refused(merging: Sandbox) -> None:
 
 def test_the_command_commits_the_others_and_fails(merging: Sandbox) -> None:
     merging.spec("good")
-    merging.write("sweeps/bad.yaml", "name: bad\n")
-    merging.publish("Ask")
+    merging.publish("Ask", {"sweeps/bad.yaml": "name: bad\n"})
 
     done = merging.sweep("generate", "--push")
     again = merging.sweep("generate", "--push")

@@ -1,7 +1,6 @@
 """Results made on a laptop, in a pull request: accepted if the settings say so, always marked, and never verified."""
 
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,9 +9,7 @@ import pytest
 import sweepledger
 from sweepledger.commands.reports import results, status
 from sweepledger.commands.reports.comparison import compare_sweeps
-from sweepledger.commands.run import RunOptions, SweepRun
 from sweepledger.commands.verification.batch_audit import rebuild_results
-from sweepledger.repo.state import create_state
 from sweepledger.results.paths import LAPTOP_WARNING
 from sweepledger.verbs.log import sweep_log
 from sweepledger.verbs.show import trial_details
@@ -20,32 +17,24 @@ from sweepledger.verbs.site import build_site
 from sweepledger.verbs.verify import VerificationState
 from tests.repository import Sandbox, append_to, replace_in
 
-RunSweep = Callable[..., subprocess.CompletedProcess[str]]
 SETTINGS = "version: 1\nresults: {{from_pull_request: {mode}}}\n"
 MARK = "results/peak/laptop.txt"
-
-
-def run(sandbox: Sandbox, *names: str) -> None:
-    workspace = sandbox.workspace
-    list(SweepRun.prepare(workspace, names).run(RunOptions(create_state(workspace.repository))))
 
 
 @pytest.fixture(scope="module")
 def proposal(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
     """A branch with a batch that ran here, on a remote with another that was merged before."""
     made = Sandbox.create(tmp_path_factory.mktemp("proposal"))
-    made.git("config", "user.name", "Ada")
-    made.git("config", "user.email", "ada@example.org")
+    made.name_person()
     made.write("sweepledger.yaml", SETTINGS.format(mode="signed"))
     made.spec(xs="0")
     made.commit("Ask")
-    run(made, "peak")
-    made.write("sweepledger.yaml", SETTINGS.format(mode="marked"))
-    made.publish("Accept results made on laptops")
+    list(made.run("peak"))
+    made.publish("Accept results made on laptops", {"sweepledger.yaml": SETTINGS.format(mode="marked")})
     made.git("switch", "-q", "-c", "laptop")
     made.spec(xs="0, 2")
     made.spec("lone", xs="1")
-    run(made, "lone", "peak")
+    list(made.run("lone", "peak"))
     return made
 
 
@@ -63,8 +52,7 @@ def codes(sandbox: Sandbox) -> set[str]:
 def set_policy(sandbox: Sandbox, mode: str) -> None:
     """Merge other settings before the proposal."""
     sandbox.git("switch", "-q", "main")
-    sandbox.write("sweepledger.yaml", SETTINGS.format(mode=mode))
-    sandbox.publish("Change the settings")
+    sandbox.publish("Change the settings", {"sweepledger.yaml": SETTINGS.format(mode=mode)})
     sandbox.git("switch", "-q", "laptop")
     sandbox.git("merge", "-q", "--no-edit", "main")
 
@@ -162,8 +150,7 @@ def other_number(laptop: Sandbox) -> None:
 def image(laptop: Sandbox) -> None:
     """Claim an image, and compute everything else from that claim."""
     edit_records(laptop, "peak-b2-*", '"process"', f'"registry.example.org/x@sha256:{"0" * 64}"')
-    laptop.git("add", "--all")
-    laptop.git("commit", "-q", "--amend", "--no-edit")
+    laptop.amend()
     for path, content in rebuild_results(laptop.workspace.repository, "HEAD", "peak"):
         (laptop.root / "results/peak" / path).write_bytes(content)
 
@@ -215,7 +202,6 @@ def test_other_settings_refuse_what_a_laptop_recorded(laptop: Sandbox, mode: str
 
 def test_settings_of_the_pull_request_itself_accept_nothing(laptop: Sandbox) -> None:
     set_policy(laptop, "signed")
-    laptop.write("sweepledger.yaml", SETTINGS.format(mode="marked"))
-    laptop.commit("Accept it myself")
+    laptop.commit("Accept it myself", {"sweepledger.yaml": SETTINGS.format(mode="marked")})
 
     assert {"history-unsigned", "batch-moved"} <= codes(laptop)

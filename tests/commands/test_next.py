@@ -1,7 +1,6 @@
 """Rounds of a search: each a function of the spec, the records in git, the seed and its number."""
 
 import csv
-import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -17,9 +16,10 @@ from sweepledger.problems import Severity
 from sweepledger.search.adaptive import Round
 from sweepledger.search.adaptive.rounds import next_round
 from sweepledger.verbs.cluster.next_ import evidence_weights, push_next, write_next
+from tests.builders import present
 from tests.repo.test_signatures import key, line
 from tests.repository import Sandbox, followed_by, replace_in
-from tests.searches import active, begun, followed, hill, leave, record
+from tests.searches import active, begun, due, followed, hill, leave, record
 
 
 def test_generate_makes_the_first_round_and_no_later_one(sandbox: Sandbox, results: Path) -> None:
@@ -39,9 +39,8 @@ def test_a_results_commit_adds_the_next_round_until_the_last(sandbox: Sandbox, r
 
     for number in (2, 3):
         (collected,) = record(sandbox, results)
-        assert isinstance(collected.step, RoundDue)
-        assert collected.step.round.number == number
-        names.append(collected.step.batch.name)
+        assert due(collected).round.number == number
+        names.append(due(collected).batch.name)
         assert [batch.name for batch in active(sandbox.workspace)] == [names[-1]]
         message = sandbox.git("log", "-1", "--format=%B")
         assert message.startswith("results(hill): ")
@@ -78,9 +77,8 @@ def test_an_empty_clone_draws_the_same_next_batch(sandbox: Sandbox, results: Pat
 
         (step,) = write_next(Workspace.find(clone), base="HEAD")
 
-        assert isinstance(step.step, RoundDue)
-        assert step.step.round.number == number
-        result = clone / "overlays/active" / step.step.batch.name
+        assert due(step).round.number == number
+        result = clone / "overlays/active" / due(step).batch.name
         assert {path.name: path.read_bytes() for path in result.iterdir()} == want
 
 
@@ -116,8 +114,7 @@ def test_a_sweep_without_rounds_is_none_and_no_search_is_no_fault(sandbox: Sandb
 def test_a_budget_ends_a_search_before_a_round_beyond_it(sandbox: Sandbox, results: Path) -> None:
     begun(sandbox, more="budget: {max_trials: 5}\n", rounds=9)
     (first,) = record(sandbox, results)
-    assert isinstance(first.step, RoundDue)
-    assert first.step.batch.lock.trials == 2
+    assert due(first).batch.lock.trials == 2
 
     (second,) = record(sandbox, results)
 
@@ -143,7 +140,6 @@ def test_a_changed_spec_goes_on_from_the_evidence_there_is(sandbox: Sandbox, res
 # --- what may be merged ---------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="skipped: ssh-keygen not found")
 def test_such_a_commit_passes(sandbox: Sandbox, results: Path, tmp_path: Path, needs_kustomize: None) -> None:
     made = key(tmp_path, "signing")
     begun(sandbox, settings=f"next: collector\nsigners:\n- '{line(made)}'\n")
@@ -262,8 +258,7 @@ def test_a_collector_that_loses_the_branch_adds_the_round_once(sandbox: Sandbox,
 
     (collected,) = record(sandbox, results)
 
-    assert isinstance(collected.step, RoundDue)
-    assert [batch.name for batch in active(sandbox.workspace)] == [collected.step.batch.name]
+    assert [batch.name for batch in active(sandbox.workspace)] == [due(collected).batch.name]
     subjects = sandbox.git("log", "-2", "--format=%s").splitlines()
     assert subjects[1] == "rival"
     assert subjects[0].startswith("results(hill)")
@@ -311,9 +306,8 @@ def test_a_workflow_asks_by_a_commit_of_its_own_on_what_stands_there(sandbox: Sa
     (step,) = push_next(sandbox.workspace, target)
     (again,) = push_next(sandbox.workspace, target)
 
-    assert step.pushed is not None
     sandbox.pull()
-    assert sandbox.head() == step.pushed.commit
+    assert sandbox.head() == present(step.pushed).commit
     assert sandbox.git("log", "-1", "--format=%s").strip() == "next(hill): round 2, 3 trials of tpe"
     assert isinstance(again.step, ResultsPending)
     assert errors(sandbox, "HEAD~1") == []
@@ -327,13 +321,12 @@ def test_where_a_person_merges_a_workflow_asks_on_a_branch_once(sandbox: Sandbox
     (step,) = push_next(sandbox.workspace, target)
     (again,) = push_next(sandbox.workspace, target)
 
-    assert step.pushed is not None
     assert again.pushed is None
     assert isinstance(again.step, RoundDue), "it is due, and proposed already"
-    assert again.step.batch.name == step.pushed.due.batch.name
+    assert again.step.batch.name == present(step.pushed).due.batch.name
     head = sandbox.head()
     listed = sandbox.git("ls-remote", "origin", "refs/heads/next/*").split()
-    assert listed == [step.pushed.commit, f"refs/heads/next/hill/{head[:12]}"]
+    assert listed == [present(step.pushed).commit, f"refs/heads/next/hill/{head[:12]}"]
 
 
 # --- ending and asking again --------------------------------------------------------------------------------
@@ -396,9 +389,8 @@ def test_a_warm_start_weighs_what_another_sweep_has_recorded(sandbox: Sandbox, r
 
     step = followed(sandbox.workspace)
 
-    assert isinstance(step.step, RoundDue)
-    assert [observation.round for observation in step.step.evidence.observations] == [None] * 3
-    assert [(weight.use, weight.trials, weight.rounds) for weight in evidence_weights(step.step)] == [
+    assert [observation.round for observation in due(step).evidence.observations] == [None] * 3
+    assert [(weight.use, weight.trials, weight.rounds) for weight in evidence_weights(due(step))] == [
         ("as they are", 3, ())
     ]
 
@@ -418,13 +410,11 @@ def test_a_warm_start_reads_another_space_as_the_spec_says(sandbox: Sandbox, res
 
     step = followed(sandbox.workspace)
 
-    assert not isinstance(apart.step, RoundBlocked)
-    assert [(weight.use, weight.trials) for weight in evidence_weights(apart.step)] == [("outside", 3)]
-    assert isinstance(step.step, RoundDue)
-    observations = step.step.evidence.observations
+    assert [(weight.use, weight.trials) for weight in evidence_weights(due(apart))] == [("outside", 3)]
+    observations = due(step).evidence.observations
     assert [sorted(one.configuration) for one in observations] == [["height", "z"]] * 3
     assert {one.configuration["z"] for one in observations} == {0.25}
-    assert [(weight.use, weight.trials) for weight in evidence_weights(step.step)] == [("as they are", 3)]
+    assert [(weight.use, weight.trials) for weight in evidence_weights(due(step))] == [("as they are", 3)]
     assert "dale is read with x as height, z = 0.25, without bias" in " ".join(shown.split())
     explained = sandbox.sweep("cluster", "next", "hill", "--check", "--explain").stdout
     assert "3 trials of a warm start are used" in explained
@@ -457,23 +447,3 @@ def test_a_round_uses_the_budget(sandbox: Sandbox, results: Path, seconds: float
 
     # At most 0.0125 EUR is promised to a round, and as much have three trials of a minute cost.
     assert isinstance(collected.step, RoundDue if is_borne else RoundBlocked)
-
-
-@pytest.mark.full_suite("more searches")
-def test_the_check_counts_the_round_too(sandbox: Sandbox, results: Path, needs_kustomize: None) -> None:
-    begun(sandbox, settings=f"next: collector\n{PRICED}")
-    month = sandbox.git("log", "-1", "--format=%cs")[:7]
-    text = (sandbox.root / "sweepledger.yaml").read_text()
-    sandbox.write("sweepledger.yaml", f"{text}budgets: {{vision: {{sweeps: ['hill'], money: 0.02}}}}\n")
-    base = sandbox.commit("Give the team money")
-    ended = {"started": f"{month}-01T00:00:00Z", "finished": f"{month}-01T00:01:00Z", "seconds": 60.0}
-    for batch in active(sandbox.workspace):
-        leave(results, batch, **ended)
-    sandbox.collect(results, {item.name for item in active(sandbox.workspace)}, push=False)
-    write_next(sandbox.workspace, base="HEAD")
-    sandbox.commit("Ask for more in spite of it")
-
-    actual = [error for error in errors(sandbox, base) if "budget-overdrawn" in error]
-
-    assert len(actual) == 1
-    assert f"{month} has used 0.0125," in actual[0]

@@ -1,7 +1,6 @@
 """A batch that cannot be read, or a sweep whose results the server refuses, keeps no other from its own."""
 
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +8,6 @@ import pytest
 
 from sweepledger.commands.collection.collector import collect_from_cluster
 from sweepledger.commands.collection.results_commit import ResultsCommit, UnrecordedError, commit_results
-from sweepledger.commands.local import Options, local
 from sweepledger.commands.reports.status import SweepStatus, sweep_statuses
 from sweepledger.commands.repository.catalog import find_trial
 from sweepledger.engine.cluster.kubectl import Kubectl
@@ -20,8 +18,6 @@ from tests.commands.clusters import Cluster
 from tests.commands.test_collect import leave
 from tests.repo.test_publish import hook
 from tests.repository import Sandbox
-
-RunSweep = Callable[..., subprocess.CompletedProcess[str]]
 
 BROKEN: dict[str, tuple[Callable[[str], str], int]] = {
     "no JSON": (lambda text: text.replace('"shape": "', '"shape": "a" "'), 13),
@@ -194,7 +190,7 @@ def test_sweep_local_records_the_others_and_says_of_the_broken_why(sandbox: Sand
     break_lock(sandbox, broken)
 
     with pytest.raises(SpecError) as caught:
-        list(local(Options(str(sandbox.remote), "main", tmp_path / "state", once=True)))
+        list(sandbox.local())
 
     assert [problem.code for problem in caught.value.problems] == ["batch-unreadable"]
     sandbox.pull()
@@ -233,9 +229,7 @@ def test_a_refused_push_is_tried_again(sandbox: Sandbox, three: tuple[str, ...],
         sandbox.collect(results, set(three))
     hook(sandbox, "pre-receive", "exit 0")
 
-    found = sandbox.collect(results, set(three))
-
-    assert batches_of(found) == [three[1]]
+    assert batches_of(sandbox.collect(results, set(three))) == [three[1]]
 
 
 @pytest.mark.full_suite("whole runs")
@@ -274,12 +268,13 @@ def test_a_refused_branch_stops_no_other(sandbox: Sandbox, three: tuple[str, ...
 
 
 def test_an_edit_in_the_way_stops_no_other(sandbox: Sandbox, three: tuple[str, ...], results: Path) -> None:
-    sandbox.write("results/apple/summary.csv", "my own notes")
+    own = sandbox.write("results/apple/summary.csv", "my own notes")
 
     with pytest.raises(UnrecordedError, match=r"results/apple/summary\.csv") as caught:
         sandbox.collect(results, set(three), push=False)
 
     assert batches_of(caught.value.done) == list(three[1:])
+    assert own.read_text() == "my own notes"
 
 
 def test_where_others_keep_winning_the_branch_no_further_sweep_is_tried(

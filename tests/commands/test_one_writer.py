@@ -14,6 +14,7 @@ from sweepledger.engine.cluster.collector_state import LAST_COMMIT, LEASE_SECOND
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import RepositoryError
 from sweepledger.repo.git import Repository, remote_contains
+from tests.builders import present
 from tests.cluster.apiserver import Server, kubectl
 from tests.repository import Sandbox
 
@@ -175,6 +176,5 @@ def test_a_real_server_keeps_it_so(
         assert collection.remarks == ()
 
     held = Kubectl().get("leases.coordination.k8s.io", "sweep-collector", place)
-    assert held is not None
-    assert held["metadata"]["annotations"][LAST_COMMIT] == sandbox.head()
-    assert not held.get("spec")
+    assert present(held)["metadata"]["annotations"][LAST_COMMIT] == sandbox.head()
+    assert not present(held).get("spec")

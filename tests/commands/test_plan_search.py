@@ -51,8 +51,7 @@ def test_rungs_are_played_since_each_is_smaller_than_the_one_before(sandbox: San
     text = hill(sandbox, method="halving", size=9, rounds=9).read_text()
     rungs = "rounds: {size: 9}\nresource: {parameter: epochs, min: 1, max: 9, eta: 3}\n"
     text = text.replace("rounds: {size: 9, max: 9}\n", rungs).replace("parallelism: 4", "parallelism: 9")
-    sandbox.write("sweeps/hill.yaml", text)
-    sandbox.commit("Ask for a search")
+    sandbox.commit("Ask for a search", {"sweeps/hill.yaml": text})
 
     (review,) = sandbox.plan().reviews
 

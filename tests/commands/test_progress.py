@@ -2,7 +2,6 @@
 
 import subprocess
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +10,6 @@ from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.repository.workspace import Target
 from tests.commands.test_collect import branches, leave, stored
 from tests.repository import Sandbox
-
-RunSweep = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def every(sandbox: Sandbox, minutes: int | None = 15) -> Target:

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.rounds.next_round import RoundDue, SearchEnded
-from sweepledger.commands.run import RunOptions, SweepRun
 from sweepledger.errors import UsageError
 from sweepledger.verbs.cluster.next_ import write_next
 from tests.repository import IMAGE, Sandbox, replace_in
@@ -118,10 +117,9 @@ def test_without_rounds_in_the_spec_all_trials_are_requested_at_once(sandbox: Sa
 
 
 @pytest.mark.full_suite("whole runs")
-def test_waves_of_one_run_end_trials_that_fall_behind(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_waves_of_one_run_end_trials_that_fall_behind(sandbox: Sandbox) -> None:
     sandbox.write("code/train.py", SLOPE.replace("parse_args()", "parse_known_args()[0]"))
-    sandbox.git("config", "user.name", "Ada")
-    sandbox.git("config", "user.email", "ada@example.org")
+    sandbox.name_person()
     sandbox.commit("Write the program")
     more = f"{EXPECTED}rounds: {{size: 8}}\n"
     ask(sandbox, settings="controller: none\n", trials=16, parallelism=4, low=-5.0, more=more)
@@ -136,7 +134,7 @@ def test_waves_of_one_run_end_trials_that_fall_behind(sandbox: Sandbox, tmp_path
         + "".join(f"  - {{x: {x}}}\n" for x in (*range(1, 9), -1, 9, -2, 10, 11, 12, 13, 14)),
     )
 
-    list(SweepRun.prepare(sandbox.workspace, ("hill",)).run(RunOptions(tmp_path / "state")))
+    list(sandbox.run("hill"))
 
     assert sandbox.git("log", "--format=%s", "-3").count("results(hill)") == 2
     summary = sandbox.git("show", "HEAD:results/hill/summary.csv")

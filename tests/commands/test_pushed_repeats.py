@@ -110,8 +110,7 @@ def _call_it_nothing(folder: Path) -> None:
 def test_the_collector_may_push_no_other_batch(forge: Callable[[Path], None], repeating: Sandbox) -> None:
     (batch,) = repeating.active()
     forge(repeating.root / f"overlays/active/{batch}")
-    repeating.git("add", "--all")
-    repeating.git("commit", "-q", "--amend", "--no-edit")
+    repeating.amend()
 
     assert NOT_ACCEPTED in push(repeating)
 

@@ -11,17 +11,13 @@ from sweepledger.commands.rounds.round_commit import push_idle_rounds
 from sweepledger.verbs.cluster.pause import pause_batches as pause
 from sweepledger.verbs.cluster.pause import resume_batches as resume
 from tests.commands.test_bootstrap import Fault, install, push, run_bootstrap
-from tests.repository import IMAGE, Sandbox, followed_by, replace_in
+from tests.commands.test_several_datasets import BUCKET
+from tests.repository import Sandbox, followed_by, replace_in
 from tests.searches import active, begun, leave
 from tests.tiers import parameters
 
 NOT_ACCEPTED = "`sweep check --hook` does not accept it"
 """What the hook says of a batch that the full guard refuses."""
-IN_A_BUCKET = (
-    'results: {store: bucket, bucket: {url: "s3://sweeps/vision", egress: bucket}}\n'
-    "egress: {bucket: {cidrs: [203.0.113.0/24], ports: [443]}}\n"
-    f"images: {{collector: {IMAGE}}}\n"
-)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +39,7 @@ def pristine_stored_climb(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
     """The same, and the checkpoints are in a bucket."""
     resource = "resource: {parameter: epochs, min: 1, max: 4, eta: 2}\n"
     folder = tmp_path_factory.mktemp("stored")
-    return followed(folder, settings=IN_A_BUCKET, method="halving", size=4, more=resource)
+    return followed(folder, settings=BUCKET, method="halving", size=4, more=resource)
 
 
 def followed(folder: Path, settings: str = "", **changes: Any) -> Sandbox:
@@ -84,8 +80,7 @@ def guarded(pristine: Sandbox, tmp_path: Path) -> Sandbox:
 
 
 def amended(sandbox: Sandbox) -> None:
-    sandbox.git("add", "--all")
-    sandbox.git("commit", "-q", "--amend", "--no-edit")
+    sandbox.amend()
 
 
 def in_round(sandbox: Sandbox, path: str, old: str, new: str) -> None:
@@ -288,43 +283,33 @@ def second(sandbox: Sandbox) -> None:
     shutil.copytree(folder / batch, folder / f"{batch.rpartition('-')[0]}-00000000")
 
 
+JOB, LOCK, LAUNCH, KUSTOMIZATION = "job.yaml", "batch.json", "launch.json", "kustomization.yaml"
+EDITS = {
+    "another image": (JOB, "registry.example.org/train", "registry.example.org/evil"),
+    "another program": (LOCK, "code/train.py", "code/evil.py"),
+    "another command": (LAUNCH, "code/train.py", "code/evil.py"),
+    "another launcher": (KUSTOMIZATION, "base/launcher/v1", "base/launcher/v2"),
+    "another account": (JOB, "sweep-trial", "sweep-collector"),
+    "another volume": (JOB, "claimName: ", "claimName: x"),
+    "a host's folder": (JOB, "emptyDir:", "hostPath:"),
+    "a batch that is no round": (LOCK, '"round": 2', '"row": 2'),
+    "a round of another past": (LOCK, '"parent": "hill-', '"parent": "dale-'),
+    "a Kustomization with other rights": (None, "serviceAccountName: ", "serviceAccountName: x"),
+    "a Kustomization of another path": (None, "./overlays/active/{batch}", "./base"),
+}
+"""A file of the round, or None for that of Flux, what it has, and what stands there instead."""
+
+
+def edit_round(sandbox: Sandbox, file: str | None, old: str, new: str) -> None:
+    path = f"overlays/active/{{batch}}/{file}" if file else "clusters/flux/active/{batch}.yaml"
+    in_round(sandbox, path, old, new)
+
+
 FORGED: dict[str, Fault] = {
-    "another image": lambda item: in_round(
-        item, "overlays/active/{batch}/job.yaml", "registry.example.org/train", "registry.example.org/evil"
-    ),
-    "another program": lambda entry: in_round(
-        entry, "overlays/active/{batch}/batch.json", "code/train.py", "code/evil.py"
-    ),
-    "another command": lambda element: in_round(
-        element, "overlays/active/{batch}/launch.json", "code/train.py", "code/evil.py"
-    ),
-    "another launcher": lambda one: in_round(
-        one, "overlays/active/{batch}/kustomization.yaml", "base/launcher/v1", "base/launcher/v2"
-    ),
-    "another account": lambda one: in_round(
-        one, "overlays/active/{batch}/job.yaml", "sweep-trial", "sweep-collector"
-    ),
-    "another volume": lambda one: in_round(
-        one, "overlays/active/{batch}/job.yaml", "claimName: ", "claimName: x"
-    ),
-    "a host's folder": lambda one: in_round(
-        one, "overlays/active/{batch}/job.yaml", "emptyDir:", "hostPath:"
-    ),
+    **{name: lambda sandbox, edit=edit: edit_round(sandbox, *edit) for name, edit in EDITS.items()},  # type: ignore[misc]
     "a further file": lambda one: one.write(f"overlays/active/{one.active()[0]}/rbac.yaml", "kind: Role\n"),
     "a folder below": lambda one: one.write(f"overlays/active/{one.active()[0]}/x/job.yaml", "kind: Role\n"),
     "two rounds at once": second,
-    "a batch that is no round": lambda one: in_round(
-        one, "overlays/active/{batch}/batch.json", '"round": 2', '"row": 2'
-    ),
-    "a round of another past": lambda one: in_round(
-        one, "overlays/active/{batch}/batch.json", '"parent": "hill-', '"parent": "dale-'
-    ),
-    "a Kustomization with other rights": lambda one: in_round(
-        one, "clusters/flux/active/{batch}.yaml", "serviceAccountName: ", "serviceAccountName: x"
-    ),
-    "a Kustomization of another path": lambda one: in_round(
-        one, "clusters/flux/active/{batch}.yaml", "./overlays/active/{batch}", "./base"
-    ),
 }
 
 

@@ -1,9 +1,7 @@
 """What may win, and how what may not is listed beside it."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import pytest
 
@@ -14,7 +12,9 @@ from sweepledger.commands.reports.results import Ineligibility
 from sweepledger.commands.reports.status import sweep_statuses
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import Target
+from sweepledger.errors import UsageError
 from sweepledger.formats.summary_csv import SummaryRow
+from tests.builders import present
 from tests.commands.test_collect import leave
 from tests.repository import TRAIN, Sandbox
 
@@ -70,6 +70,9 @@ def test_trials_that_may_not_win_are_listed_last(programs: Sandbox, by: str) -> 
     others = [(9.0, Ineligibility.PROGRAM), (5.0, Ineligibility.PROGRAM), (None, Ineligibility.SPEC)]
     assert listed == [*best, (8.0, Ineligibility.SPEC), (None, None), *others]
     assert results.rank_trials(programs.workspace, "peak", top=3).barred == (None, None, Ineligibility.SPEC)
+    with pytest.raises(UsageError) as caught:
+        results.rank_trials(programs.workspace, "peak", by="nope")
+    assert caught.value.hint == "metrics: score, seconds"
 
 
 def test_a_place_is_given_only_to_what_may_win(programs: Sandbox) -> None:
@@ -81,9 +84,6 @@ def test_a_place_is_given_only_to_what_may_win(programs: Sandbox) -> None:
     assert ["older program" in line for line in shown[1:]] == [False] * 4 + [True, True, False]
     assert [line.startswith(" ") for line in shown[1:]] == [False, False, True, False, True, True, True]
     assert [trial["not_ranked"] for trial in document["data"]["trials"]][1:4] == [None, "not in spec", None]
-
-
-Show = Callable[..., CompletedProcess[str]]
 
 
 def listed(sandbox: Sandbox, *, all_programs: bool = False) -> list[tuple[object, str | None]]:
@@ -99,8 +99,7 @@ def reverted(sandbox: Sandbox, tmp_path: Path) -> Sandbox:
     """Two programs with results, of which HEAD is the first again."""
     sandbox.merged()
     record(sandbox, tmp_path, 5.0, 2.0, None)
-    sandbox.write("code/train.py", TRAIN + "# another program\n")
-    sandbox.commit("Change the code")
+    sandbox.commit("Change the code", {"code/train.py": TRAIN + "# another program\n"})
     changed = sandbox.git("rev-parse", "HEAD").strip()
     sandbox.generate("peak", update=True)
     sandbox.commit("Ask for all of them again")
@@ -118,18 +117,13 @@ def test_after_a_revert_the_program_of_head_is_ranked(reverted: Sandbox) -> None
     assert [", HEAD's: code code@" in line for line in shown.splitlines()[-2:]] == [True, False]
 
 
-def test_without_the_revert_the_newest_is(reverted: Sandbox) -> None:
-    reverted.git("reset", "--hard", "HEAD~1")
-
-    assert listed(reverted)[:3] == [(9.0, None), (8.0, None), (7.0, None)]
-
-
-def test_code_that_no_trial_ran_leaves_the_newest_ranked(reverted: Sandbox) -> None:
-    reverted.write("code/train.py", TRAIN + "# a third program\n")
-    reverted.commit("Change it once more")
-
+def test_where_no_trial_ran_the_code_of_head_the_newest_is_ranked(reverted: Sandbox) -> None:
+    reverted.commit("Change it once more", {"code/train.py": TRAIN + "# a third program\n"})
     assert listed(reverted)[:3] == [(9.0, None), (8.0, None), (7.0, None)]
     assert ", HEAD's" not in reverted.sweep("results", "peak").stdout
+    reverted.git("reset", "-q", "--hard", "HEAD~2")
+
+    assert listed(reverted)[:3] == [(9.0, None), (8.0, None), (7.0, None)], "HEAD has it"
 
 
 def test_a_command_that_is_taken_back_is_another_program_too(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -163,8 +157,7 @@ def test_status_and_comparisons_know_the_program_of_head(reverted: Sandbox) -> N
     (shown,) = sweep_statuses(reverted.workspace, state=reverted.root / ".sweepledger")
     comparison = compare_sweeps(reverted.workspace, "peak", "peak@HEAD~1")
 
-    assert shown.best is not None
-    assert shown.best.value == 5.0
+    assert present(shown.best).value == 5.0
     best = [side.statistics.best for side in (comparison.a, comparison.b)]
     assert [one.value for one in best if one] == [5.0, 9.0]
     assert comparison.warnings == (
@@ -189,8 +182,7 @@ def test_first_tries_of_a_mended_program_are_last(sandbox: Sandbox, tmp_path: Pa
     commit_results(Target(sandbox.workspace.repository, None, "main"), tmp_path, {batch.name})
     sandbox.git("reset", "--hard")
     before = sandbox.sweep("results", "peak").stdout
-    sandbox.write("code/train.py", TRAIN + "# mended\n")
-    sandbox.commit("Mend it")
+    sandbox.commit("Mend it", {"code/train.py": TRAIN + "# mended\n"})
     sandbox.generate("peak", update=True)
     sandbox.commit("Ask for all of them again")
     record(sandbox, tmp_path, None, 7.0, 8.0)

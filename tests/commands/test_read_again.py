@@ -7,7 +7,8 @@ import pytest
 
 from sweepledger.formats import records_jsonl
 from sweepledger.structs.record import Record, Status
-from tests.commands.test_run import SPY, playing, starts
+from tests.builders import present
+from tests.commands.test_run import SPY, starts
 from tests.repository import Sandbox
 
 PRINTING = f"""{SPY}
@@ -23,9 +24,7 @@ for epoch in range(3):
 @pytest.fixture
 def misnamed(sandbox: Sandbox) -> Sandbox:
     """A laptop's sweep whose program prints `points`, and whose spec asks for `score`."""
-    sandbox.write("code/train.py", PRINTING)
-    sandbox.commit("Print")
-    sandbox.push()
+    sandbox.publish("Print", {"code/train.py": PRINTING})
     sandbox.use_as_laptop()
     sandbox.spec()
     change_metric(sandbox, "{name: score, goal: maximize}", "{name: score, goal: maximize, source: stdout}")
@@ -40,7 +39,7 @@ def change_metric(sandbox: Sandbox, before: str, after: str) -> None:
 
 
 def run(sandbox: Sandbox) -> None:
-    list(playing(sandbox))
+    list(sandbox.run("peak"))
 
 
 def newest_records(sandbox: Sandbox) -> list[Record]:
@@ -96,8 +95,7 @@ def test_a_mended_metric_reads_outputs_again(misnamed: Sandbox, before: str, aft
 
 def test_an_output_without_its_middle_is_not_read_and_the_trial_is_trained(misnamed: Sandbox) -> None:
     long = PRINTING + 'if value == 2:\n    print("noise " * 100_000)\n'
-    misnamed.write("code/train.py", long)
-    misnamed.commit("Print more")
+    misnamed.commit("Print more", {"code/train.py": long})
     run(misnamed)
     trained = starts(misnamed)
     change_metric(misnamed, "name: score", "name: points")
@@ -106,11 +104,10 @@ def test_an_output_without_its_middle_is_not_read_and_the_trial_is_trained(misna
     run(misnamed)
 
     (again,) = starts(misnamed)[len(trained) :]
-    assert retried.outputs is not None
-    assert [why.partition(": ") for why in retried.outputs.incomplete.values()] == [
+    assert [why.partition(": ") for why in present(retried.outputs).incomplete.values()] == [
         (again, ": ", "its output was longer than 512 KiB, and the middle is not stored")
     ]
-    assert len(retried.outputs.files) == 2
+    assert len(present(retried.outputs).files) == 2
     assert [record.status for record in newest_records(misnamed)] == [Status.OK] * 3
 
 
@@ -126,8 +123,7 @@ def test_with_an_unchanged_metric_a_retry_trains(misnamed: Sandbox) -> None:
 
 
 def test_a_trial_that_failed_otherwise_is_trained(misnamed: Sandbox) -> None:
-    misnamed.write("code/train.py", PRINTING + "sys.exit(value == 2)\n")
-    misnamed.commit("Fail")
+    misnamed.commit("Fail", {"code/train.py": PRINTING + "sys.exit(value == 2)\n"})
     run(misnamed)
     trained = starts(misnamed)
     change_metric(misnamed, "name: score", "name: points")

@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.local import Options, local
 from sweepledger.commands.reports.status import sweep_statuses
 from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.commands.rounds.progress import SearchProgress, SearchState
-from sweepledger.repo import batches
 from sweepledger.verbs.cluster.next_ import write_next
 from tests.commands.test_collect import leave as leave_one
 from tests.repository import Sandbox
@@ -32,14 +30,11 @@ def test_the_status_of_a_search_to_its_last_round(sandbox: Sandbox, results: Pat
         "tpe", SearchState.DUE, "`sweep generate hill` writes the first round", 0, 2, 0, 6
     )
 
-    (made,) = sandbox.generate()
-    assert made.batch is not None
-    assert come(sandbox) == SearchProgress(
-        "tpe", SearchState.PROPOSED, f"merge {made.batch.name}", 0, 2, 0, 6
-    )
+    made = sandbox.new_batch()
+    assert come(sandbox) == SearchProgress("tpe", SearchState.PROPOSED, f"merge {made.name}", 0, 2, 0, 6)
 
     sandbox.publish("Ask")
-    waits = f"waits for the results of {made.batch.name}"
+    waits = f"waits for the results of {made.name}"
     assert come(sandbox) == SearchProgress("tpe", SearchState.WAITING, waits, 1, 2, 0, 6)
 
     record(sandbox, results)
@@ -175,65 +170,3 @@ def test_metrics_and_replicates_reach_the_next_round_and_a_front(sandbox: Sandbo
     assert "front of 5 trials" in sandbox.sweep("status").stdout
     subject = sandbox.git("log", "-1", "--format=%s").strip()
     assert subject == "results(hill): 6/6 trials, front of 5 by score, cost"
-
-
-# ------------------------------------------------------------------------------------------------- going on
-
-POPULATION = """name: hill
-method: pbt
-seed: 7
-rounds: {size: 4}
-resource: {parameter: epochs, min: 1, max: 3}
-metric: {name: score, goal: maximize, source: stdout}
-parameters:
-  x: {min: 0.0, max: 1.0}
-command: [python, code/train.py, "${args}"]
-run: {code: {path: code}, resources: {cpu: 1, memory: 256Mi}, timeout: 2m}
-"""
-
-MEMBER = """import argparse, os
-from pathlib import Path
-parser = argparse.ArgumentParser()
-parser.add_argument("--x", type=float)
-parser.add_argument("--epochs", type=int)
-args = parser.parse_args()
-own, parent = Path(os.environ["SWEEP_CHECKPOINTS"]), os.environ.get("SWEEP_PARENT")
-walked = (Path(parent) / "walked").read_text().split() if parent else []
-if parent:
-    (Path(parent) / "walked").write_text("in place")  # other trials go on from there, too
-walked.append(str(args.x))
-(own / "walked").write_text(" ".join(walked))
-print(f"score={args.x} walked={len(walked)} first={walked[0]} before={walked[-2] if parent else -1}")
-"""
-
-
-@pytest.mark.full_suite("whole searches")
-def test_members_of_a_population_find_their_checkpoints(sandbox: Sandbox) -> None:
-    sandbox.write("code/train.py", MEMBER)
-    sandbox.write("sweeps/hill.yaml", POPULATION)
-    sandbox.commit("Write a population")
-    sandbox.generate()
-    options = Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True)
-    for number in range(1, 4):
-        sandbox.publish(f"Ask for round {number}")
-        assert list(local(options))
-        sandbox.pull()
-        write_next(sandbox.workspace)
-
-    with (sandbox.root / "results/hill/summary.csv").open() as file:
-        rows = {row["trial"]: row for row in csv.DictReader(file)}
-    stored = batches.of_sweep(sandbox.batches(), "hill")
-
-    assert [batch.lock.round for batch in stored] == [1, 2, 3]
-    assert [row["status"] for row in rows.values()] == ["ok"] * 12
-    for row in rows.values():
-        parent = rows.get(row["parent"])
-        assert row["metrics.walked"] == row["params.epochs"]
-        assert (parent is None) is (row["params.epochs"] == "1")
-        if parent is not None:
-            assert float(row["metrics.before"]) == float(parent["params.x"])
-            assert float(row["metrics.first"]) == float(parent["metrics.first"])
-    last = next(trial for trial, row in rows.items() if row["params.epochs"] == "3")
-    shown = sandbox.sweep("show", last).stdout
-    assert ["parent", rows[last]["parent"]] in [line.split() for line in shown.splitlines()]
-    assert "| 3 | sweepledger" in (sandbox.root / "results/hill/README.md").read_text()

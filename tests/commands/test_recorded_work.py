@@ -12,11 +12,11 @@ from sweepledger.commands.generation.next_batch import Generated
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.rounds.next_round import RoundDue, SearchEnded
 from sweepledger.errors import RepositoryError, UsageError
-from sweepledger.formats.hyperparams_csv import Row
 from sweepledger.repo import batches
 from sweepledger.verbs.cluster.next_ import write_next
 from sweepledger.verbs.generate import generate_batches as generate
 from sweepledger.verbs.generate import generate_changed
+from tests.builders import present
 from tests.repository import Sandbox
 from tests.searches import hill, leave
 
@@ -37,12 +37,10 @@ def archived(sandbox: Sandbox) -> list[str]:
 
 
 def new_trials(generated: Generated) -> list[object]:
-    return [] if generated.batch is None else [row.values["x"] for row in requested(generated)]
-
-
-def requested(generated: Generated) -> tuple[Row, ...]:
-    assert generated.batch is not None
-    return batches.StoredBatch(f"{batches.ACTIVE}/{generated.batch.name}", generated.batch.tree).rows
+    if generated.batch is None:
+        return []
+    stored = batches.StoredBatch(f"{batches.ACTIVE}/{generated.batch.name}", generated.batch.tree)
+    return [row.values["x"] for row in stored.rows]
 
 
 def differences(sandbox: Sandbox) -> list[str]:
@@ -52,12 +50,10 @@ def differences(sandbox: Sandbox) -> list[str]:
 @pytest.fixture
 def unpushed(sandbox: Sandbox, results: Path) -> Sandbox:
     """A second batch of one trial that is recorded on main and not pushed; the first is on the remote."""
-    sandbox.spec(xs="1, 2")
-    sandbox.generate()
+    sandbox.propose(xs="1, 2")
     record_here(sandbox, results)
     sandbox.push()
-    sandbox.spec(xs="1, 2, 3")
-    sandbox.generate()
+    sandbox.propose(xs="1, 2, 3")
     record_here(sandbox, results)
     assert len(archived(sandbox)) == 2
     return sandbox
@@ -75,8 +71,7 @@ def with_a_remote_that_moved(sandbox: Sandbox) -> None:
     """Let somebody else push: neither branch contains the other."""
     sandbox.git("worktree", "add", "-q", "--detach", "../other", "origin/main")
     other = Sandbox(sandbox.remote, sandbox.root.parent / "other")
-    other.write("NOTES.md", "Main has moved.\n")
-    other.commit("Move main")
+    other.commit("Move main", {"NOTES.md": "Main has moved.\n"})
     other.git("push", "-q", "origin", "HEAD:main")
 
 
@@ -108,16 +103,6 @@ def test_an_added_value_is_requested_alone(unpushed: Sandbox, move: Callable[[Sa
         assert differences(unpushed) == []
 
 
-def test_without_a_change_nothing_is_written_and_no_folder_is_named(unpushed: Sandbox) -> None:
-    before = unpushed.git("status", "--porcelain")
-
-    done = unpushed.sweep("generate", "peak")
-
-    assert done.returncode == 0
-    assert "overlays/" not in done.stdout
-    assert unpushed.git("status", "--porcelain") == before
-
-
 def test_update_requests_all_trials_of_new_code_and_removes_nothing(unpushed: Sandbox) -> None:
     before = archived(unpushed)
     with (unpushed.root / "code/train.py").open("a") as program:
@@ -129,39 +114,14 @@ def test_update_requests_all_trials_of_new_code_and_removes_nothing(unpushed: Sa
     assert (new_trials(made), archived(unpushed)) == ([1, 2, 3], before)
 
 
-def test_a_failed_trial_is_requested_once_by_a_retry(sandbox: Sandbox, results: Path) -> None:
-    sandbox.merged(xs="1, 2")
-    record_here(sandbox, results, status="failed", reason="exit-1", metrics={})
-    text = (sandbox.root / "sweeps/peak.yaml").read_text()
-    name = archived(sandbox)[0]
-    sandbox.write("sweeps/peak.yaml", f"{text}retry:\n- {{batch: {name}, only: [failed]}}\n")
-
-    (made,) = sandbox.generate()
-    again = sandbox.generate()
-
-    assert (new_trials(made), made.retried) == ([1, 2], 2)
-    assert not any(generated.is_pending for generated in again)
-
-
 def test_a_committed_proposal_that_nobody_merged_or_recorded_is_replaced(unpushed: Sandbox) -> None:
     unpushed.spec(xs="1, 2, 3, 4")
-    unpushed.generate()
-    unpushed.commit("Request one more")
+    unpushed.commit_batches("Request one more")
     unpushed.spec(xs="1, 2, 3, 5")
 
     (made,) = unpushed.generate()
 
     assert (new_trials(made), len(made.stale), len(unpushed.active())) == ([5], 1, 1)
-
-
-def test_the_hook_of_a_commit_removes_nothing(unpushed: Sandbox) -> None:
-    before = archived(unpushed)
-    unpushed.spec(name="other", xs="7")
-
-    generate_changed(unpushed.workspace)
-
-    assert archived(unpushed) == before
-    assert {name.rpartition("-b")[0] for name in unpushed.active()} == {"other"}
 
 
 @pytest.fixture
@@ -180,7 +140,10 @@ def fork(sandbox: Sandbox, results: Path, tmp_path: Path) -> Sandbox:
     return mine
 
 
-def test_a_fork_knows_what_the_team_has_recorded(fork: Sandbox) -> None:
+@pytest.mark.parametrize("has_name", [True, False])
+def test_a_fork_knows_what_the_team_has_recorded(fork: Sandbox, *, has_name: bool) -> None:
+    if not has_name:
+        fork.git("remote", "remove", "upstream")
     fork.spec(xs="1, 2, 3")
 
     (review,) = fork.plan("peak").reviews
@@ -189,17 +152,8 @@ def test_a_fork_knows_what_the_team_has_recorded(fork: Sandbox) -> None:
 
     assert (review.counts.new, review.counts.recorded) == (1, 2)
     assert (new_trials(made), len(archived(fork))) == ([3], 1)
-    assert fork.workspace.remote == "upstream"
-    assert fork.check().problems == ()
-
-
-def test_a_fork_without_a_name_for_the_team_knows_it_too(fork: Sandbox) -> None:
-    fork.git("remote", "remove", "upstream")
-    fork.spec(xs="1, 2, 3")
-
-    (made,) = fork.generate()
-
-    assert (new_trials(made), len(archived(fork))) == ([3], 1)
+    assert fork.workspace.remote == ("upstream" if has_name else "origin")
+    assert not has_name or fork.check().problems == ()
 
 
 @pytest.mark.parametrize("way", ["merge", "squash"])
@@ -226,16 +180,14 @@ def test_the_configuration_of_the_clone_names_the_remote(fork: Sandbox, key: str
 
 def test_remotes_of_which_none_contains_the_others_are_named(fork: Sandbox) -> None:
     fork.git("switch", "-q", "--detach", "origin/main")
-    fork.write("NOTES.md", "The fork has moved.\n")
-    fork.commit("Move the fork")
+    fork.commit("Move the fork", {"NOTES.md": "The fork has moved.\n"})
     fork.git("push", "-q", "origin", "HEAD:main")
     fork.git("switch", "-q", "main")
 
     with pytest.raises(UsageError, match="several remotes have a branch main") as caught:
         fork.generate()
 
-    assert caught.value.hint is not None
-    commands = caught.value.hint.split("`")[1::2]
+    commands = present(caught.value.hint).split("`")[1::2]
     assert commands == [f"git config sweepledger.remote {name}" for name in ("origin", "upstream")]
     assert fork.generate(base="upstream/main")[0].batch is None
     fork.git(*commands[1].split()[1:])
@@ -352,26 +304,24 @@ def test_check_names_what_the_base_lacks_and_how_a_vanished_batch_comes_back(unp
     first = archived(unpushed)[0]
     unpushed.git("rm", "-rq", f"overlays/archive/{first}")
     (gone,) = [one for one in unpushed.check(base="HEAD").problems if one.code == "batch-vanished"]
-    assert gone.hint is not None
-    unpushed.git(*gone.hint.split("`")[1].split()[1:])
+    unpushed.git(*present(gone.hint).split("`")[1].split()[1:])
     assert unpushed.check(base="HEAD").problems == ()
     assert unpushed.git("status", "--porcelain") == ""
 
 
 def test_a_batch_that_never_ran_is_still_refused_in_the_archive_with_a_way_out(sandbox: Sandbox) -> None:
     sandbox.spec()
-    (made,) = sandbox.generate()
-    assert made.batch is not None
+    made = sandbox.new_batch()
     sandbox.git("add", "--all")
-    sandbox.git("mv", f"overlays/active/{made.batch.name}", f"overlays/archive/{made.batch.name}")
+    sandbox.git("mv", f"overlays/active/{made.name}", f"overlays/archive/{made.name}")
     sandbox.git("commit", "-q", "-m", "Archive it by hand")
 
     (moved,) = [one for one in sandbox.check().problems if one.code == "batch-moved"]
 
     assert moved.message == "a batch that never ran must not be in the archive"
-    assert str(moved.hint).startswith(f"`rm -r overlays/archive/{made.batch.name}`, commit that, then")
+    assert str(moved.hint).startswith(f"`rm -r overlays/archive/{made.name}`, commit that, then")
 
-    shutil.rmtree(sandbox.root / f"overlays/archive/{made.batch.name}")
+    shutil.rmtree(sandbox.root / f"overlays/archive/{made.name}")
     sandbox.git("commit", "-q", "-a", "-m", "Follow the hint")
     sandbox.generate("peak")
     assert sandbox.check().problems == ()
@@ -386,15 +336,13 @@ def test_a_recorded_batch_that_is_not_pushed_counts_as_recorded_in_why(unpushed:
 
 def test_a_round_recorded_by_one_of_two_machines_runs_once(sandbox: Sandbox, results: Path) -> None:
     sandbox.spec(xs="1, 2")
-    sandbox.generate()
-    sandbox.commit("Request")
+    sandbox.commit_batches("Request")
     sandbox.git("branch", "laptop")
     record_here(sandbox, results)
     (name,) = archived(sandbox)
     sandbox.push()
     sandbox.git("switch", "-q", "laptop")
-    sandbox.write("NOTES.md", "A note.\n")
-    sandbox.commit("Note")
+    sandbox.commit("Note", {"NOTES.md": "A note.\n"})
     sandbox.git("read-tree", "-m", "-u", "laptop", "main")
     sandbox.git("checkout", "-q", "laptop", "--", f"overlays/active/{name}", "NOTES.md")
     sandbox.git("commit", "-q", "-m", "A merge that keeps both folders")
@@ -430,8 +378,7 @@ def failed(sandbox: Sandbox, results: Path) -> Sandbox:
     """A merged batch, and a second one whose trial failed; both are recorded, and nothing of that is pushed."""
     sandbox.merged(xs="1, 2")
     record_here(sandbox, results)
-    sandbox.spec(xs="1, 2, 3")
-    sandbox.generate()
+    sandbox.propose(xs="1, 2, 3")
     record_here(sandbox, results, **FAILED)
     return sandbox
 
@@ -459,8 +406,7 @@ def test_a_retry_with_new_code_knows_them_too_and_replaces_no_proposal(failed: S
     assert new_trials(made.generated) == [3]
     failed.git("reset", "-q", "--hard", "HEAD~1")
     failed.spec(xs="1, 2, 3, 4")
-    failed.generate()
-    failed.commit("Request one more")
+    failed.commit_batches("Request one more")
     (proposed,) = failed.active()
     with pytest.raises(RepositoryError, match=f"{proposed} is committed here and not on main yet"):
         failed.retry(update=True)
@@ -496,8 +442,7 @@ def test_an_unpushed_cancellation_stops_no_other(sandbox: Sandbox, results: Path
 
 def test_a_proposal_that_is_not_merged_is_not_cancelled(unpushed: Sandbox) -> None:
     unpushed.spec(xs="1, 2, 3, 4")
-    unpushed.generate()
-    unpushed.commit("Request one more")
+    unpushed.commit_batches("Request one more")
     (proposed,) = unpushed.active()
 
     for name in (None, proposed):
@@ -505,8 +450,7 @@ def test_a_proposal_that_is_not_merged_is_not_cancelled(unpushed: Sandbox) -> No
             unpushed.cancel(batch=name)
         assert "`sweep generate peak`" in (caught.value.hint or "")
 
-    unpushed.spec(xs="1, 2, 3")
-    unpushed.generate()
+    unpushed.propose(xs="1, 2, 3")
     assert unpushed.active() == []
 
 

@@ -3,7 +3,6 @@
 import re
 import shlex
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from tests.repository import Sandbox, followed_by
 pytestmark = pytest.mark.full_suite("runbooks")
 
 PAGE = (Path(__file__).parents[2] / "docs/how-to/recover.md").read_text()
-Sweep = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
@@ -114,7 +112,6 @@ def test_lost_commits(sandbox: Sandbox, results: Path, tmp_path: Path, run: Call
     run("The git server was restored from a backup", 1)
 
 
-@pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="skipped: ssh-keygen not found")
 def test_commits_of_both_keys_are_believed(sandbox: Sandbox, tmp_path: Path, run: Callable[..., str]) -> None:
     old, new = key(tmp_path, "old"), key(tmp_path, "new")
     settings = followed_by("flux")

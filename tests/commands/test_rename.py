@@ -10,7 +10,7 @@ from sweepledger.commands.repository.costs import usage_in
 from sweepledger.errors import IdleError, RepositoryError, SpecError, UsageError
 from sweepledger.repo import batches
 from sweepledger.verbs.rename import rename_sweep
-from tests.commands.test_run import playing, spied, starts, subjects
+from tests.commands.test_run import spied, starts, subjects
 from tests.repository import Sandbox, append_to, replace_in
 from tests.searches import begun
 
@@ -18,7 +18,7 @@ from tests.searches import begun
 @pytest.fixture
 def recorded(sandbox: Sandbox) -> Sandbox:
     """A sweep that has run on a laptop; its program tells of every start."""
-    list(playing(spied(sandbox)))
+    list(spied(sandbox).run("peak"))
     return sandbox
 
 
@@ -40,7 +40,7 @@ def test_a_renamed_sweep_has_its_records_and_trains_nothing(recorded: Sandbox, *
 
     renamed = rename_sweep(recorded.workspace, "peak", "summit")
     (review,) = recorded.plan("summit").reviews
-    list(playing(recorded, "summit"))
+    list(recorded.run("summit"))
 
     assert (renamed.trials, renamed.remaining, len(renamed.batches)) == (3, 0, 1)
     assert summary(recorded, "summit") == before
@@ -62,7 +62,7 @@ def test_what_was_not_recorded_is_requested_under_the_new_name_alone(recorded: S
     rename_sweep(recorded.workspace, "peak", "summit")
     replace_in(recorded.root / "sweeps/summit.yaml", "[1, 2, 3]", "[1, 2, 3, 4]")
 
-    list(playing(recorded, "summit"))
+    list(recorded.run("summit"))
 
     assert len(starts(recorded)) == len(trained) + 1
     stored = batches.of_sweep(recorded.batches(), "summit")
@@ -75,11 +75,11 @@ def test_a_sweep_that_was_moved_by_hand_is_answered_with_the_verb(recorded: Sand
     move_by_hand(recorded, "summit")
 
     with pytest.raises(SpecError) as refused:
-        list(playing(recorded, "summit"))
+        list(recorded.run("summit"))
     shown = recorded.sweep("plan", "summit")
     recorded.commit("Move it")
     with pytest.raises(SpecError):
-        list(playing(recorded, "summit"))
+        list(recorded.run("summit"))
 
     (problem,) = refused.value.problems
     assert (problem.code, problem.file) == ("sweep-renamed", "sweeps/summit.yaml")
@@ -91,7 +91,7 @@ def test_a_sweep_that_was_moved_by_hand_is_answered_with_the_verb(recorded: Sand
 def test_another_new_sweep_is_no_renamed_one(recorded: Sandbox) -> None:
     recorded.spec("other", "1, 2, 3")
 
-    list(playing(recorded, "other"))
+    list(recorded.run("other"))
 
     assert len(starts(recorded)) == 6
 
@@ -99,11 +99,11 @@ def test_another_new_sweep_is_no_renamed_one(recorded: Sandbox) -> None:
 def test_a_retried_trial_and_two_programs_are_taken_along(recorded: Sandbox) -> None:
     append_to(recorded.root / "code/train.py", "# changed\n")
     recorded.commit("Change the program")
-    list(playing(recorded, updates=True))
+    list(recorded.run("peak", updates=True))
     trained, before = starts(recorded), summary(recorded, "peak")
 
     renamed = rename_sweep(recorded.workspace, "peak", "summit")
-    list(playing(recorded, "summit"))
+    list(recorded.run("summit"))
 
     assert len(renamed.batches) == 2
     assert starts(recorded) == trained
@@ -125,7 +125,7 @@ def failed(sandbox: Sandbox, tmp_path: Path) -> Sandbox:
     train = sandbox.root / "code/train.py"
     train.write_text(FAILING.format(mark=tmp_path / "mark") + train.read_text())
     sandbox.commit("Let a trial fail")
-    list(playing(sandbox))
+    list(sandbox.run("peak"))
     return sandbox
 
 
@@ -134,13 +134,13 @@ def test_a_sweep_with_retries_keeps_its_rows(failed: Sandbox, tmp_path: Path, *,
     if is_mended:
         (tmp_path / "mark").touch()
     failed.retry()
-    list(playing(failed))
+    list(failed.run("peak"))
     assert "retry:" in (failed.root / "sweeps/peak.yaml").read_text()
     trained = starts(failed)
 
     rename_sweep(failed.workspace, "peak", "summit")
     with suppress(IdleError):
-        list(playing(failed, "summit"))
+        list(failed.run("summit"))
 
     assert "retry" not in (failed.root / "sweeps/summit.yaml").read_text()
     assert starts(failed) == trained
@@ -160,18 +160,17 @@ def test_a_retry_that_no_batch_lists_yet_is_run_before(failed: Sandbox, tmp_path
         rename_sweep(failed.workspace, "peak", "summit")
 
     (tmp_path / "mark").touch()
-    list(playing(failed))
+    list(failed.run("peak"))
     assert rename_sweep(failed.workspace, "peak", "summit").trials == 3
 
 
 def test_a_sweep_whose_batch_was_cancelled_is_renamed_with_what_is_recorded(recorded: Sandbox) -> None:
     recorded.spec("peak", "1, 2, 3, 4")
     recorded.commit("Ask for more")
-    recorded.generate()
-    recorded.commit("Add the batch")
+    recorded.commit_batches("Add the batch")
     recorded.cancel()
     with suppress(IdleError):
-        list(playing(recorded))
+        list(recorded.run("peak"))
     path = recorded.root / "sweeps/peak.yaml"
     assert "cancel:" in path.read_text()
 
@@ -210,7 +209,7 @@ def test_a_name_that_is_taken_and_a_batch_that_runs_are_refused(recorded: Sandbo
 def test_a_search_keeps_its_name(sandbox: Sandbox) -> None:
     begun(sandbox, size=2, rounds=2)
     sandbox.use_as_laptop()
-    list(playing(sandbox, "hill"))
+    list(sandbox.run("hill"))
 
     with pytest.raises(UsageError, match="hill has rounds"):
         rename_sweep(sandbox.workspace, "hill", "slope")

@@ -14,7 +14,6 @@ from sweepledger.commands.rounds import round_commit
 from sweepledger.commands.rounds.next_round import (
     ResultsPending,
     RoundBlocked,
-    RoundDue,
     next_repeat_at,
 )
 from sweepledger.commands.rounds.round_commit import (
@@ -24,16 +23,15 @@ from sweepledger.commands.rounds.round_commit import (
     push_repeats,
     step_trailers,
 )
-from sweepledger.render.overlay import Overlay
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.repo.git import Repository
 from sweepledger.structs.record import Status
 from sweepledger.structs.run_config import Infrastructure
 from sweepledger.verbs.why import explain_waiting
+from tests.builders import present
 from tests.commands.test_budgets import budget
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox, replace_in
-from tests.searches import active, begun, followed
+from tests.searches import active, begun, due, followed
 from tests.searches import leave as leave_search
 
 REFUSED: Mapping[str, object] = {
@@ -62,10 +60,9 @@ def requested(sandbox: Sandbox, xs: str = "1, 2, 3") -> str:
     """Merge a sweep whose trials may be repeated; return the name of its batch."""
     sandbox.spec(xs=xs)
     write_key(sandbox)
-    (made,) = sandbox.generate()
-    assert made.batch is not None
+    made = sandbox.new_batch()
     sandbox.publish("Request trials")
-    return made.batch.name
+    return made.name
 
 
 def play(sandbox: Sandbox, results: Path, name: str, *ends: Mapping[str, object]) -> None:
@@ -191,17 +188,6 @@ def test_two_collectors(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.Mo
     assert sandbox.git("log", "--format=%s").count("repeat(peak)") == 1
 
 
-def test_every_clone_computes_the_same_bytes(sandbox: Sandbox, tmp_path: Path) -> None:
-    play(sandbox, tmp_path / "results", requested(sandbox), {}, REFUSED, {})
-    other = tmp_path / "other"
-    sandbox.git("clone", "-q", str(sandbox.remote), str(other))
-
-    made = [next_repeat_at(Repository(folder), sandbox.head(), "peak") for folder in (sandbox.root, other)]
-
-    (first, second) = [due for due in made if isinstance(due, Overlay)]
-    assert first.tree == second.tree
-
-
 @pytest.mark.parametrize(
     ("text", "repeats"),
     [
@@ -290,9 +276,7 @@ def test_a_lost_attempt_does_not_use_up_the_retries_of_a_trial(
 ) -> None:
     sandbox.spec(xs="1")
     write_key(sandbox, f"retries: 1\n  {ALLOWED}")
-    (made,) = sandbox.generate()
-    assert made.batch is not None
-    sandbox.publish("Request a trial with a retry")
+    sandbox.publish_batches("Request a trial with a retry")
     (batch,) = sandbox.batches()
     for number, changes in enumerate(ends, start=1):
         times = {"started": f"2026-01-01T00:0{number}:00Z", "finished": f"2026-01-01T00:0{number}:02Z"}
@@ -335,8 +319,7 @@ def test_why_says_what_happens_and_when_the_bound_is_reached(sandbox: Sandbox, t
     assert "requests it again" in due.causes[0].cause.remedy
     for _ in range(2):
         batch = repeated(sandbox)
-        assert batch is not None
-        play(sandbox, tmp_path, batch.name, REFUSED)
+        play(sandbox, tmp_path, present(batch).name, REFUSED)
 
     for reference in ("peak", due.ids[0]):
         (over,) = explain_waiting(sandbox.workspace, reference).batches
@@ -367,8 +350,7 @@ def test_a_person_may_request_them_beyond_the_bound(sandbox: Sandbox, tmp_path: 
 def test_verify_finds_a_trial_that_was_repeated_without_a_loss(sandbox: Sandbox, tmp_path: Path) -> None:
     play(sandbox, tmp_path, requested(sandbox), {}, REFUSED, {})
     batch = repeated(sandbox)
-    assert batch is not None
-    play(sandbox, tmp_path, batch.name, {})
+    play(sandbox, tmp_path, present(batch).name, {})
     first, _ = sorted((sandbox.root / "results/peak/records").iterdir())
     replace_in(first, "refused-by-node", "exit-7")
     sandbox.commit("Forge a reason")
@@ -398,9 +380,8 @@ def test_a_search_waits_for_repeated_trials(sandbox: Sandbox, tmp_path: Path) ->
     (again,) = active(sandbox.workspace)
     leave_search(tmp_path, again)
     (ended,) = sandbox.collect(tmp_path, {again.name})
-    assert isinstance(ended.step, RoundDue)
-    assert ended.step.round.number == 2
-    assert {item.status for item in ended.step.evidence.observations} == {Status.OK}
+    assert due(ended).round.number == 2
+    assert {item.status for item in due(ended).evidence.observations} == {Status.OK}
 
 
 def test_a_used_budget_keeps_trials_from_being_repeated(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -408,9 +389,7 @@ def test_a_used_budget_keeps_trials_from_being_repeated(sandbox: Sandbox, tmp_pa
     spec = sandbox.spec("vision-a", xs="1, 2", parallelism=2)
     lines = spec.read_text().replace("memory: 256Mi", "memory: 256Mi, gpu: 1")
     spec.write_text(lines.replace("timeout: 1m", f"timeout: 1h\n  max_disruptions: 0\n  {ALLOWED}"))
-    (made,) = sandbox.generate()
-    assert made.batch is not None
-    sandbox.publish("Request trials")
+    sandbox.publish_batches("Request trials")
     (batch,) = sandbox.batches()
     leave(tmp_path, batch, 0, seconds=3600.0)
     leave(tmp_path, batch, 1, **REFUSED)

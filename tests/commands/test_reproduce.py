@@ -16,7 +16,6 @@ from tests.commands.test_collect import leave
 from tests.commands.test_read import newest
 from tests.repository import Sandbox
 
-Done = subprocess.CompletedProcess[str]
 SCORES = (-0.5, 0.5, -0.5)
 """What the sandbox's program reports for x = 1, 2, 3."""
 
@@ -37,8 +36,7 @@ def recorded(sandbox: Sandbox, tmp_path: Path, scores: tuple[float, ...]) -> Sto
 
 def test_a_recipe_has_code_commit_values_seed_and_a_command(sandbox: Sandbox, batch: StoredBatch) -> None:
     output = sandbox.head()
-    sandbox.write("code/train.py", "raise SystemExit(9)\n")
-    sandbox.commit("Change the code")
+    sandbox.commit("Change the code", {"code/train.py": "raise SystemExit(9)\n"})
     trial = batch.rows[2]
 
     result = recipe(sandbox.workspace, trial.trial)
@@ -62,8 +60,7 @@ def test_what_it_says_to_paste_runs_the_trial(sandbox: Sandbox, batch: StoredBat
 
 
 def test_a_trial_comes_out_as_recorded(sandbox: Sandbox, batch: StoredBatch) -> None:
-    sandbox.write("code/train.py", "raise SystemExit(9)\n")
-    sandbox.commit("Change the code")
+    sandbox.commit("Change the code", {"code/train.py": "raise SystemExit(9)\n"})
 
     reproduction = run_again(sandbox.workspace, batch.rows[1].trial)
 
@@ -96,8 +93,7 @@ def test_one_ulp_is_a_difference(sandbox: Sandbox, batch: StoredBatch, file: str
 
 
 def test_what_ends_otherwise_is_told(sandbox: Sandbox, tmp_path: Path, needs_kustomize: None) -> None:
-    sandbox.write("code/train.py", "import sys\nprint('no such luck')\nsys.exit(7)\n")
-    sandbox.publish("Break it")
+    sandbox.publish("Break it", {"code/train.py": "import sys\nprint('no such luck')\nsys.exit(7)\n"})
     batch = recorded(sandbox, tmp_path, SCORES)
 
     done = sandbox.sweep("show", batch.rows[0].trial, "--reproduce", "--run")

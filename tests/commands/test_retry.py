@@ -6,14 +6,15 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.reports.results import rank_trials
+from sweepledger.commands.repository.spec_edit import SpecEdit
 from sweepledger.errors import IdleError, RepositoryError, SpecError, UsageError
+from sweepledger.spec import ParsedSpec
 from sweepledger.structs.record import Status
 from sweepledger.structs.sweep import Retry, Sweep
 from sweepledger.verbs.cancel import cancel_batches as cancel
 from sweepledger.verbs.retry import retry_trials
-from tests.commands.test_cancel import commit_between
+from tests.builders import present
 from tests.commands.test_collect import leave
-from tests.commands.test_run import playing
 from tests.repository import Sandbox, append_to, followed_by, replace_in
 
 FAILED: dict[str, object] = {"status": "failed", "reason": "exit-7", "metrics": {}}
@@ -37,6 +38,22 @@ def play(sandbox: Sandbox, results: Path, name: str, **ends: dict[str, object]) 
 def requested_values(sandbox: Sandbox, name: str) -> list[object]:
     (batch,) = [item for item in sandbox.batches() if item.name == name]
     return [row.values["x"] for row in batch.rows]
+
+
+def commit_between(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commit another change of the spec after the first edit of it is computed, and before it is committed."""
+    append = SpecEdit.append
+    calls: list[object] = []
+
+    def append_then_commit(self: SpecEdit, *items: tuple[str, object]) -> tuple[ParsedSpec, bytes]:
+        edit = append(self, *items)
+        if not calls:
+            append_to(sandbox.root / "sweeps/peak.yaml", "# added in between\n")
+            sandbox.commit("Add a comment")
+        calls.append(items)
+        return edit
+
+    monkeypatch.setattr(SpecEdit, "append", append_then_commit)
 
 
 @pytest.fixture
@@ -106,8 +123,7 @@ def test_the_spec_alone_makes_generate_ask_again_and_only_once(recorded: Sandbox
 
     assert made.batch is not None
     assert (made.known, made.retried) == (2, 2)
-    recorded.commit("Again")
-    recorded.push()
+    recorded.publish("Again")
     assert recorded.generate()[0].batch is None
 
 
@@ -118,25 +134,8 @@ def test_new_trials_and_retried_ones_share_a_batch(recorded: Sandbox) -> None:
 
     (made,) = recorded.generate()
 
-    assert made.batch is not None
-    assert requested_values(recorded, made.batch.name) == [2, 3, 5]
+    assert requested_values(recorded, present(made.batch).name) == [2, 3, 5]
     assert made.retried == 2
-
-
-@pytest.mark.full_suite("more retries")
-def test_the_ok_attempt_of_a_trial_wins_in_the_summary(recorded: Sandbox, tmp_path: Path) -> None:
-    made = recorded.retry()
-    recorded.push()
-
-    play(recorded, tmp_path / "results", made.batch, t0={})
-
-    lines = (recorded.root / "results/peak/summary.csv").read_text().splitlines()[1:]
-    assert [(line.split(",")[1] == made.batch, line.split(",")[5]) for line in lines] == [
-        (False, "ok"),
-        (True, "ok"),
-        (False, "missing"),
-        (False, "diverged"),
-    ]
 
 
 @pytest.mark.full_suite("more retries")
@@ -162,14 +161,6 @@ def test_what_the_spec_asks_for_already_is_not_written_twice(recorded: Sandbox) 
 
     assert spec.read_text() == text
     assert requested_values(recorded, made.batch) == [2, 3]
-
-
-def test_a_check_takes_a_retry_for_in_order(recorded: Sandbox, needs_kustomize: None) -> None:
-    recorded.retry()
-
-    codes = {problem.code for problem in recorded.check().problems}
-
-    assert not codes & {"drift", "trial-repeated"}
 
 
 def test_a_trial_in_two_batches_is_still_refused_where_nobody_wants_it_again(recorded: Sandbox) -> None:
@@ -278,20 +269,8 @@ def test_a_checkout_that_lacks_the_results_is_told_to_pull(recorded: Sandbox) ->
     assert raised.value.hint == "update it: `git pull origin main`"
 
 
-@pytest.mark.full_suite("more retries")
-def test_with_flux_the_new_batch_is_announced_in_the_same_commit(sandbox: Sandbox, tmp_path: Path) -> None:
-    sandbox.write("sweepledger.yaml", followed_by("flux"))
-    play(sandbox, tmp_path / "results", sandbox.merged(), t0=FAILED)
-
-    made = sandbox.retry()
-
-    assert f"clusters/flux/active/{made.batch}.yaml" in sandbox.git("show", "--name-only", "HEAD")
-    assert not sandbox.generate()[0].is_pending
-
-
 def test_without_an_image_nothing_is_asked_of_a_cluster_again(recorded: Sandbox) -> None:
-    recorded.write("sweepledger.yaml", followed_by("argocd"))
-    recorded.commit("Use Argo CD")
+    recorded.commit("Use Argo CD", {"sweepledger.yaml": followed_by("argocd")})
 
     with pytest.raises(SpecError) as raised:
         recorded.retry()
@@ -319,8 +298,7 @@ with open(os.environ["SWEEP_RESULT"], "w") as file:
 
 
 def failing(sandbox: Sandbox, broken: int) -> None:
-    sandbox.write("code/train.py", FLAKY.replace("BROKEN", str(broken)))
-    sandbox.commit(f"Fail at {broken}")
+    sandbox.commit(f"Fail at {broken}", {"code/train.py": FLAKY.replace("BROKEN", str(broken))})
 
 
 @pytest.fixture
@@ -329,7 +307,7 @@ def failed(sandbox: Sandbox) -> Sandbox:
     sandbox.use_as_laptop()
     failing(sandbox, 2)
     sandbox.spec()
-    list(playing(sandbox))
+    list(sandbox.run("peak"))
     return sandbox
 
 
@@ -337,7 +315,7 @@ def test_failed_trials_run_the_current_code_and_no_others_do(failed: Sandbox) ->
     failing(failed, 0)
 
     made = failed.retry(update=True)
-    list(playing(failed))
+    list(failed.run("peak"))
     (review,) = failed.plan("peak").reviews
 
     first_batch, repaired = failed.batches()
@@ -368,22 +346,20 @@ def test_the_current_code_is_refused_where_it_is_the_same_or_was_tried(failed: S
         failed.retry(update=True)
     failed.commit("Try to mend it")
     failed.retry(update=True)
-    list(playing(failed))
+    list(failed.run("peak"))
 
     with pytest.raises(IdleError, match="has been requested for these trials"):
         failed.retry(update=True)
     failing(failed, 0)
-    made = failed.retry(update=True)
-
-    assert requested_values(failed, made.batch) == [2]
+    assert requested_values(failed, failed.retry(update=True).batch) == [2]
 
 
 def test_an_update_of_all_trials_ranks_the_repaired_ones_among_them(failed: Sandbox) -> None:
     failing(failed, 0)
     failed.retry(update=True)
-    list(playing(failed))
+    list(failed.run("peak"))
 
-    list(playing(failed, updates=True))
+    list(failed.run("peak", updates=True))
 
     last = failed.batches()[-1]
     assert requested_values(failed, last.name) == [1, 3]

@@ -109,8 +109,7 @@ def test_a_program_beside_the_code_is_told_its_path(sandbox: Sandbox, command: s
 @pytest.mark.parametrize("is_there", [True, False], ids=["beside the code", "nowhere"])
 def test_a_program_outside_the_code_is_missing_for_a_trial(sandbox: Sandbox, *, is_there: bool) -> None:
     if is_there:
-        sandbox.write("tools/start.sh", "true")
-        sandbox.commit("Bring a tool")
+        sandbox.commit("Bring a tool", {"tools/start.sh": "true"})
     new_spec(sandbox, "command: [bash, tools/start.sh, code/train.py]")
 
     (generated,) = sandbox.generate()

@@ -117,8 +117,7 @@ def test_unreadable_results_are_named(sandbox: Sandbox, tmp_path: Path) -> None:
 
 def test_the_page_of_a_sweep_shows_what_its_code_changed(sandbox: Sandbox, tmp_path: Path) -> None:
     recorded_scores(sandbox, tmp_path / "v", "peak", {x: x / 10 for x in range(1, 7)})
-    sandbox.write("code/train.py", "# better\n")
-    sandbox.commit("Better code")
+    sandbox.commit("Better code", {"code/train.py": "# better\n"})
     record_again(sandbox, tmp_path / "v", "peak", 0.05)
 
     tree = built(sandbox, tmp_path / "out")
@@ -136,8 +135,7 @@ def changed(sandbox: Sandbox, tmp_path: Path) -> Sandbox:
     sandbox.merged()
     record(sandbox, tmp_path / "results", 5.0, 2.0, None)
     sandbox.git("reset", "-q", "--hard")
-    sandbox.write("code/train.py", TRAIN + "# another program\n")
-    sandbox.commit("Change the code")
+    sandbox.commit("Change the code", {"code/train.py": TRAIN + "# another program\n"})
     sandbox.generate("peak", update=True)
     sandbox.commit("Ask for all of them again")
     record(sandbox, tmp_path / "results", 9.0, 7.0, 8.0)
@@ -159,16 +157,14 @@ def test_the_program_of_the_commit_is_ranked_and_named(changed: Sandbox, tmp_pat
     assert "Ranked are the trials of this commit&#39;s: code code@" in page
     assert 'id="failures"' not in page  # that of the other program is no news
 
-    changed.write("code/train.py", TRAIN)
-    changed.commit("Take it back")
+    changed.commit("Take it back", {"code/train.py": TRAIN})
     best, page = best_and_page(changed, tmp_path / "out")
 
     assert best == "5"
     assert 'id="failures"' in page
     assert build_site(changed.workspace, tmp_path / "out").rebuilt == ()
 
-    changed.write("code/train.py", TRAIN + "# a third program\n")
-    changed.commit("Change it once more")
+    changed.commit("Change it once more", {"code/train.py": TRAIN + "# a third program\n"})
     best, page = best_and_page(changed, tmp_path / "out")
 
     assert best == "9"

@@ -59,19 +59,6 @@ def test_many_small_files_take_a_block_each(sandbox: Sandbox) -> None:
     assert locked_disk(sandbox) == 32 * MIB
 
 
-def test_files_that_are_no_code_change_no_batch(sandbox: Sandbox) -> None:
-    sandbox.spec()
-    sandbox.publish("Start")
-    sandbox.generate()
-    before = batch_of(sandbox).name
-    (sandbox.root / "weights.bin").write_bytes(bytes(40 * MIB))
-    sandbox.publish("Weights beside the code")
-
-    sandbox.generate()
-
-    assert batch_of(sandbox).name == before
-
-
 @pytest.mark.parametrize("name", ["LARGEST_CODE", "MOST_CODE_FILES"])
 def test_too_large_code_is_refused(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     sandbox.write("code/data/large.bin", "w" * (17 * MIB))

@@ -250,8 +250,7 @@ def keep(sandbox: Sandbox, batch: StoredBatch, *indexes: int) -> None:
         record_json.read(leave(sandbox.root.parent / "left", batch, index).read_bytes()) for index in indexes
     ]
     (content,) = records_jsonl.write(record for record in left if isinstance(record, Record))
-    sandbox.write(records_file(batch), content.decode())
-    sandbox.publish("Record")
+    sandbox.publish("Record", {records_file(batch): content.decode()})
 
 
 def test_train_jobs(apiserver: Server, cluster: str, sandbox: Sandbox, needs_kustomize: None) -> None:

@@ -56,19 +56,6 @@ def test_what_a_server_has_is_not_read_again(sandbox: Sandbox, tmp_path: Path) -
     assert trials(storage) == ["COMPLETE", "COMPLETE"]
 
 
-def test_results_that_come_later_are_added(sandbox: Sandbox, tmp_path: Path) -> None:
-    record(sandbox, tmp_path / "volume")
-    storage = f"sqlite:///{tmp_path}/optuna.db"
-    command.sync_stores(with_stores(sandbox.workspace, optuna=storage))
-    record(sandbox, tmp_path / "other", "ridge")
-
-    synced = command.sync_stores(with_stores(sandbox.workspace, optuna=storage))
-
-    assert [each.sweep for each in synced.synced] == ["ridge"]
-    assert synced.unchanged == (("optuna", "peak"),)
-    assert trials(storage, "ridge") == ["COMPLETE", "COMPLETE"]
-
-
 def test_a_failing_server(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record(sandbox, tmp_path / "volume")
     storage = f"sqlite:///{tmp_path}/optuna.db"

@@ -41,10 +41,8 @@ run: {code: {path: code}}
 def test_a_file_of_assignments_belongs_to_its_spec(sandbox: Sandbox, results: Path) -> None:
     sandbox.write("sweeps/peak.yaml", LISTED)
     sandbox.write("sweeps/points.csv", "x\n1\n2\n")
-    sandbox.generate()
-    sandbox.commit("Ask for two points")
-    sandbox.write("sweeps/points.csv", "x\n1\n7\n")
-    sandbox.publish("Ask for another")
+    sandbox.commit_batches("Ask for two points")
+    sandbox.publish("Ask for another", {"sweeps/points.csv": "x\n1\n7\n"})
     batch = stored(sandbox)
     for index in range(2):
         leave(results, batch, index)
@@ -69,12 +67,10 @@ run: {code: {path: code}}
 @pytest.mark.parametrize("is_changed", [False, True], ids=["the same", "another"])
 def test_drawn_points_are_in_their_spec(sandbox: Sandbox, results: Path, *, is_changed: bool) -> None:
     sandbox.write("sweeps/peak.yaml", SOBOL)
-    sandbox.generate()
-    sandbox.commit("Ask for points")
+    sandbox.commit_batches("Ask for points")
     batch = stored(sandbox)
     if is_changed:
-        sandbox.write("sweeps/peak.yaml", SOBOL.replace("run_cap: 8", "run_cap: 4"))
-        sandbox.commit("Ask for fewer")
+        sandbox.commit("Ask for fewer", {"sweeps/peak.yaml": SOBOL.replace("run_cap: 8", "run_cap: 4")})
     sandbox.push()
     for index in range(8):
         leave(results, batch, index)

@@ -9,7 +9,6 @@ import optuna
 import pytest
 from optuna.storages.journal import JournalFileBackend
 
-from sweepledger.commands.rounds.next_round import RoundDue
 from sweepledger.errors import UnreadableError, UsageError
 from sweepledger.formats import evidence_jsonl
 from sweepledger.search.adaptive import Observation
@@ -18,8 +17,9 @@ from sweepledger.verbs.cluster.next_ import write_next
 from sweepledger.verbs.import_ import warm_start
 from sweepledger.verbs.show import trial_details
 from sweepledger.verbs.site import build_site
+from tests.builders import present
 from tests.repository import Sandbox, replace_in
-from tests.searches import hill, leave
+from tests.searches import due, hill, leave
 
 FORMS: Mapping[str, tuple[str, str]] = {
     "csv": (
@@ -50,8 +50,7 @@ def search(sandbox: Sandbox) -> Sandbox:
 
 def observed(sandbox: Sandbox) -> list[Observation]:
     (step,) = write_next(sandbox.workspace, ["hill"], check=True)
-    assert isinstance(step.step, RoundDue)
-    return list(step.step.evidence.observations)
+    return list(due(step).evidence.observations)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -64,8 +63,7 @@ def test_finished_trials_in_the_space_become_observations(search: Sandbox, tmp_p
 
     assert (written.path, written.ok, written.outside) == ("sweeps/old.evidence.jsonl", 1, 1)
     (sweep,) = search.workspace.sweeps(["hill"])
-    assert sweep.search is not None
-    assert sweep.search.start == ("old",)
+    assert present(sweep.search).start == ("old",)
     assert [(each.configuration["x"], each.status, each.values, each.round) for each in observed(search)] == [
         (0.5, Status.OK, (0.25,), None),
         (3, Status.FAILED, None, None),
@@ -128,8 +126,7 @@ def test_recorded_rounds_name_their_foreign_trials(search: Sandbox, tmp_path: Pa
     (tmp_path / "old.csv").write_text("x,score\n0.5,0.25\n1,0.5\n")
     warm_start(search.workspace, "hill", tmp_path / "old.csv", evidence="mine")
     search.commit("Start from old")
-    search.generate()
-    search.commit("Ask for a round")
+    search.commit_batches("Ask for a round")
     (batch,) = search.batches()
     leave(tmp_path / "results", batch)
     search.collect(tmp_path / "results", {batch.name}, push=False)

@@ -52,8 +52,7 @@ def rebase(sandbox: Sandbox) -> None:
 
 
 def move(sandbox: Sandbox) -> None:
-    sandbox.write("NOTES.md", "Main has moved.\n")
-    sandbox.commit("Move main")
+    sandbox.commit("Move main", {"NOTES.md": "Main has moved.\n"})
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from sweepledger.commands.reports.rerun import recipe, run_again
-from sweepledger.commands.run import RunOptions, SweepRun
 from sweepledger.engine.local.volumes import StateFolders
 from sweepledger.errors import SpecError
 from sweepledger.problems import Severity
@@ -24,6 +23,7 @@ from sweepledger.verbs.export import export_batch
 from sweepledger.verbs.show import trial_details
 from sweepledger.verbs.try_ import try_trial
 from sweepledger.verbs.validate import check_specs
+from tests.builders import present
 from tests.repository import Sandbox, replace_in
 
 PROGRAM = """import argparse, json, os, pathlib
@@ -69,15 +69,13 @@ def laptop(sandbox: Sandbox, run: str = ALL, *, code: str = ".", data: str = "..
     sandbox.write("mnist/train.py", PROGRAM.format(data=data))
     sandbox.write("mnist/helper.py", "")
     sandbox.write("sweeps/peak.yaml", SPEC.format(code=code, run=run))
-    sandbox.git("config", "user.name", "Ada")
-    sandbox.git("config", "user.email", "ada@example.org")
+    sandbox.name_person()
     sandbox.commit("Write the program")
     return sandbox
 
 
 def run(sandbox: Sandbox) -> list[dict[str, Any]]:
-    options = RunOptions(create_state(sandbox.workspace.repository))
-    list(SweepRun.prepare(sandbox.workspace, ("peak",)).run(options))
+    list(sandbox.run("peak"))
     (file,) = sandbox.root.glob("results/peak/records/*.jsonl")
     lines = map(json.loads, file.read_text().splitlines())
     return [line for line in lines if "status" in line]
@@ -103,8 +101,7 @@ def test_a_program_runs_in_its_folder(sandbox: Sandbox, needs_kustomize: None) -
     (batch,) = sandbox.batches()
     program, trial = batch.lock.program, batch.rows[0].trial
     assert (program.command[-2], program.workdir) == ("train.py", "mnist")
-    assert program.data is not None
-    assert program.data.at == {"mnist": "../data"}
+    assert present(program.data).at == {"mnist": "../data"}
     assert run_again(sandbox.workspace, trial).is_equal
     assert trial_details(sandbox.workspace, trial).batch.lock.program == program
     last = recipe(sandbox.workspace, trial).lines[-1]
@@ -144,8 +141,7 @@ def test_trials_in_turn_share_unchanged_files(on_disk: Sandbox, needs_kustomize:
     sandbox.write("mnist/kept.py", "")
     spec = (sandbox.root / "sweeps/peak.yaml").read_text().replace("[1, 2]", "[1, 2, 3, 4]")
     logged = "maximize, source: stdout}"
-    sandbox.write("sweeps/peak.yaml", spec.replace("maximize}", logged))
-    sandbox.commit("Leave files behind")
+    sandbox.commit("Leave files behind", {"sweeps/peak.yaml": spec.replace("maximize}", logged)})
 
     records = run(sandbox)
 
@@ -179,8 +175,7 @@ def test_a_folder_of_the_code_may_be_where_trials_start(sandbox: Sandbox) -> Non
 
     tried = try_trial(sandbox.workspace, "peak", 0, quiet=True)
 
-    assert tried.record is not None
-    assert [artifact.path for artifact in tried.record.artifacts] == ["mnist/log.txt"]
+    assert [artifact.path for artifact in present(tried.record).artifacts] == ["mnist/log.txt"]
     assert tried.warnings == ()
 
 
@@ -191,17 +186,15 @@ def test_a_kept_folder(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.Mon
 
     tried = try_trial(sandbox.workspace, "peak", 1, quiet=True, keep=True)
 
-    assert tried.folder is not None
-    assert (tried.folder / "out/model.pt").read_text() == "digits 2"
+    assert (present(tried.folder) / "out/model.pt").read_text() == "digits 2"
     assert tried.as_data()["folder"] == str(tried.folder)
     assert try_trial(sandbox.workspace, "peak", 1, quiet=True).folder is None
-    assert [*(tmp_path / "tried").iterdir()] == [tried.folder.parents[7]]
+    assert [*(tmp_path / "tried").iterdir()] == [present(tried.folder).parents[7]]
 
 
 def test_exported_scripts_start_trials_in_the_same_folder(sandbox: Sandbox) -> None:
     laptop(sandbox)
-    sandbox.generate()
-    sandbox.commit("Ask")
+    sandbox.commit_batches("Ask")
     export_batch(sandbox.workspace, "shell", "peak", output=sandbox.root / "peak.sh")
     search = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
@@ -231,8 +224,7 @@ def test_what_a_trial_is_includes_folder_and_places_and_not_what_is_kept(sandbox
 def _program(sandbox: Sandbox) -> dict[str, Any]:
     sandbox.generate()
     newest = batches.newest(batches.of_sweep(sandbox.batches(), "peak"))
-    assert newest is not None
-    return dict(as_data(newest.lock.program))
+    return dict(as_data(present(newest).lock.program))
 
 
 @pytest.mark.parametrize(
@@ -297,5 +289,4 @@ def test_a_tried_trial_has_the_environment_of_its_spec(sandbox: Sandbox) -> None
 
     tried = try_trial(sandbox.workspace, "peak", 0, quiet=True)
 
-    assert tried.record is not None
-    assert tried.record.metrics == {"score": 2.5}
+    assert present(tried.record).metrics == {"score": 2.5}

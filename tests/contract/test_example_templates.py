@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from sweepledger.commands.local import Options, ResultsPushed, local
+from sweepledger.commands.local import ResultsPushed
 from sweepledger.formats.hyperparams_yaml import write as hyperparams_yaml
 from sweepledger.repo import kustomize
 from tests.repository import Sandbox
@@ -38,14 +38,12 @@ def example(sandbox: Sandbox, name: str) -> Sandbox:
     shutil.rmtree(sandbox.root / "code")
     shutil.copy(EXAMPLES / name / "sweepledger.yaml", sandbox.root)
     shutil.copytree(EXAMPLES / name / "sweeps", sandbox.root / "sweeps")
-    sandbox.write(f"code/{script}", SCRIPT.replace("{metric}", metric))
-    sandbox.publish("Bring the example")
+    sandbox.publish("Bring the example", {f"code/{script}": SCRIPT.replace("{metric}", metric)})
     return sandbox
 
 
 def rendered(sandbox: Sandbox) -> list[dict[str, Any]]:
-    sandbox.generate()
-    sandbox.commit("Ask for it")
+    sandbox.commit_batches("Ask for it")
     (batch,) = sandbox.active()
     return [dict(manifest) for manifest in kustomize.build(sandbox.root / "overlays/active" / batch)]
 
@@ -131,12 +129,10 @@ def test_the_script_finds_its_set_in_either_shape(name: str, shape: str, sandbox
     run = {"code": {"path": "code"}, "hyperparams_file": True, "shape": shape, "parallelism": 16}
     changed = {"command": [sys.executable, f"code/{CASES[name][0]}"], "run": run}
     path.write_text(yaml.safe_dump(data | changed, sort_keys=False))
-    sandbox.write("sweepledger.yaml", "version: 1\n")
-    sandbox.commit("Run it here, without a cluster")
+    sandbox.commit("Run it here, without a cluster", {"sweepledger.yaml": "version: 1\n"})
     sandbox.publish_batches("Ask for it")
 
-    options = Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True)
-    (collected,) = [event for event in local(options) if isinstance(event, ResultsPushed)]
+    (collected,) = [event for event in sandbox.local() if isinstance(event, ResultsPushed)]
 
     outcomes = collected.commit.summary.outcomes
     assert len(outcomes) == CASES[name][2]
@@ -151,6 +147,4 @@ def test_the_file_that_the_script_reads_is_the_one_that_the_example_wrote(sandbo
     sandbox.generate()
     (stored,) = sandbox.batches()
 
-    text = hyperparams_yaml([row.values for row in stored.rows])
-
-    assert len(text.encode()) == 150
+    assert len(hyperparams_yaml([row.values for row in stored.rows]).encode()) == 150

@@ -63,8 +63,7 @@ def plant(sandbox: Sandbox) -> None:
 
 def _kustomization(text: str) -> Change:
     def change(sandbox: Sandbox) -> None:
-        sandbox.spec("mine")
-        sandbox.generate()
+        sandbox.propose("mine")
         (folder,) = (sandbox.root / "overlays/active").glob("mine-*")
         append_to(folder / "kustomization.yaml", text)
 
@@ -259,8 +258,7 @@ def brought(sandbox: Sandbox, change: Change | State | bytes) -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(change)
     elif isinstance(change, State):
-        sandbox.spec("mine")
-        sandbox.generate()
+        sandbox.propose("mine")
     else:
         change(sandbox)
     sandbox.commit("Propose")

@@ -75,8 +75,7 @@ def tools(tmp_path: Path) -> Path:
 @pytest.fixture
 def team(sandbox: Sandbox) -> Sandbox:
     sandbox.write(".gitlab/sweep.lock", "")
-    sandbox.write("sweepledger.yaml", "version: 1\ngenerate: on-merge\n")
-    sandbox.publish("Check on GitLab")
+    sandbox.publish("Check on GitLab", {"sweepledger.yaml": "version: 1\ngenerate: on-merge\n"})
     return sandbox
 
 
@@ -95,8 +94,7 @@ def requested(team: Sandbox, tmp_path: Path) -> Path:
     team.commit("Ask")
     team.git("push", "-q", "origin", "request")
     team.git("checkout", "-q", "main")
-    team.write("code/notes.txt", "meanwhile\n")
-    team.publish("Write notes meanwhile")
+    team.publish("Write notes meanwhile", {"code/notes.txt": "meanwhile\n"})
     clone = tmp_path / "builds/project"
     subprocess.run(["git", "clone", "-q", "--branch=request", remote_of(team), clone], check=True)
     return clone
@@ -254,8 +252,7 @@ def test_every_job_runs_on_its_own_occasion_only() -> None:
 
 
 def test_an_upgrade_pins_the_version_where_gitlab_reads_it(team: Sandbox) -> None:
-    team.write(".gitlab/sweep.in", "sweepledger[sampling]==0.0.1\n")
-    team.commit("Pin an old version")
+    team.commit("Pin an old version", {".gitlab/sweep.in": "sweepledger[sampling]==0.0.1\n"})
 
     done = upgrade_files(team.workspace)
 

@@ -22,8 +22,7 @@ pytestmark = pytest.mark.usefixtures("needs_kustomize")
 
 
 def test_a_good_pull_request_shows_the_plan(sandbox: Sandbox, host: Host, propose: Propose) -> None:
-    sandbox.spec()
-    sandbox.generate()
+    sandbox.propose()
 
     ran = host.run(CHECK, propose())
 
@@ -77,12 +76,10 @@ def test_a_hand_edit_is_annotated_at_the_batch(sandbox: Sandbox, host: Host, pro
 
 
 def test_g9_of_two_with_one_name_the_first_wins(sandbox: Sandbox, host: Host, propose: Propose) -> None:
-    sandbox.spec("mine")
-    sandbox.generate()
+    sandbox.propose("mine")
     first = propose()
     sandbox.git("checkout", "-q", "--detach", "origin/main")
-    sandbox.spec("mine", xs="7, 8")
-    sandbox.generate()
+    sandbox.propose("mine", xs="7, 8")
     sandbox.git("checkout", "-q", "-b", "second")
     second_tip = sandbox.commit("Propose the same name")
     assert host.run(CHECK, first).is_green
@@ -102,12 +99,10 @@ def test_g9_of_two_with_one_name_the_first_wins(sandbox: Sandbox, host: Host, pr
 
 @pytest.mark.full_suite("more changes")
 def test_g9_different_sweeps_pass_one_upon_the_other(sandbox: Sandbox, host: Host, propose: Propose) -> None:
-    sandbox.spec("one")
-    sandbox.generate()
+    sandbox.propose("one")
     first = propose()
     sandbox.git("checkout", "-q", "--detach", "origin/main")
-    sandbox.spec("other")
-    sandbox.generate()
+    sandbox.propose("other")
     tip = sandbox.commit("Propose another")
     sandbox.git("checkout", "-q", "--detach", str(first["sha"]))
     sandbox.git("merge", "-q", "--no-ff", "-m", "Queue", tip)
