@@ -16,7 +16,7 @@ import pytest
 from sweepledger.repo.datasets import data_state
 from sweepledger.spec.rules import environment
 from sweepledger.storage import folder_state
-from tests.launcher.folders import LAUNCHER, REPORT, TrialFolder, ended, launch, python, shell
+from tests.launcher.folders import LATE, LAUNCHER, REPORT, TrialFolder, ended, launch, python, shell
 from tests.launcher.test_launcher_formats import VERSION, event, simple
 
 PACK = Path(__file__).parents[2] / "base/components/pack/v1/pack.py"
@@ -101,7 +101,14 @@ def test_no_attempt_sees_what_another_wrote(trial_folder: TrialFolder) -> None:
         (trial_folder.results / f"{uid}.json").unlink()
 
 
+FORGED = (
+    "import json, os; edited = open('tracked.txt', 'r+'); edited.write('AS'); edited.close(); "
+    "os.utime('tracked.txt', (0, 0)); note = {'/': [0, 2**62], 'tracked.txt': os.stat('tracked.txt').st_ino}; "
+    "json.dump(note, open('../../copied', 'w'))"
+)
+"""What a trial that means harm does: it edits a file, and notes that nobody did."""
 CHANGES = [
+    f'touch -d @0 $HERE/code/tracked.txt; $PYTHON -c "{FORGED}"',
     "echo changed > tracked.txt",
     "echo 'AS locked' | tr -d '\\n' > tracked.txt; touch -r $HERE/code/tracked.txt tracked.txt",
     "chmod +x tracked.txt",
@@ -149,16 +156,32 @@ def test_what_nobody_changed_is_used_again_and_its_folders_are_new(local_folder:
     work = end_attempt(local_folder)
     if work is None:
         pytest.skip(f"skipped: {local_folder.root} does not note writes through mappings")
-    stale = os.open(work, os.O_RDONLY)
+    # As a container has them that the trial has started in a daemon, and that goes on.
+    trial = work.parent.parent
+    stale = [os.open(path, os.O_RDONLY) for path in (trial, trial / "home", trial / "tmp", work.parent, work)]
 
     second = said(local_folder, f"{script}; ls", SWEEP_COPIES="1", SWEEP_POD_UID="uid-2")
 
-    with pytest.raises(FileNotFoundError):
-        os.open("mark", os.O_WRONLY | os.O_CREAT, dir_fd=stale)
-    os.close(stale)
-    assert second[:4] == first[:4]
-    assert set(second[4:6]).isdisjoint(first[4:6])
+    for folder in stale:
+        with pytest.raises(FileNotFoundError):
+            os.open("mark", os.O_WRONLY | os.O_CREAT, dir_fd=folder)
+        os.close(folder)
+    assert second[:2] == first[:2]
+    assert set(second[2:6]).isdisjoint(first[2:6])
     assert second[6:] == ["package", "tracked.txt"]
+
+
+@pytest.mark.parametrize("end", ["exit 1", "kill -9 $$", LATE])
+def test_a_copy_of_an_attempt_that_did_not_end_well_is_not_used_again(
+    end: str, local_folder: TrialFolder
+) -> None:
+    (local_folder.root / "late").touch()
+    local_folder.command = shell(f"echo '{{}}' > $HOME/../copied; {end}; sleep 100")
+
+    assert local_folder.run(SWEEP_COPIES="1").code
+
+    assert len(list((local_folder.root / "scratch").glob("trial-*"))) == 1
+    assert end_attempt(local_folder) is None
 
 
 def end_attempt(folder: TrialFolder) -> Path | None:
@@ -224,13 +247,6 @@ def test_the_next_attempt_has_values_of_its_own(script: str, local_folder: Trial
 
     assert "".join(lines).endswith("}regular file:1:644")
     assert (local_folder.root / "kept").read_text() == "kept"
-
-
-def test_a_file_of_values_that_nobody_changed_is_written_again(local_folder: TrialFolder) -> None:
-    first = said(local_folder, "stat -c %i $SWEEP_TRIAL; cat $SWEEP_TRIAL", SWEEP_COPIES="1")
-    end_attempt(local_folder)
-
-    assert said(local_folder, "stat -c %i $SWEEP_TRIAL; cat $SWEEP_TRIAL", SWEEP_COPIES="1") == first
 
 
 def test_a_file_that_another_process_has_open_is_copied_anew(local_folder: TrialFolder) -> None:
@@ -488,6 +504,7 @@ def test_a_command_gets_no_variable_that_leads_to_what_other_trials_have(local_f
     names = {line.partition("=")[0] for line in said(local_folder, "env | grep ^SWEEP_", **variables)}
 
     assert names.isdisjoint({"SWEEP_CODE_STATE", "SWEEP_COPIES", "SWEEP_DATA_STATE", "SWEEP_EARLIER"})
+    assert names.isdisjoint({"SWEEP_SCRATCH", "SWEEP_TERMINATION_LOG"})
     assert names >= {"SWEEP_DATA", "SWEEP_TRIAL", "SWEEP_RESULT", "SWEEP_ARTIFACTS", "SWEEP_CHECKPOINTS"}
     documents = (Path(__file__).parents[2] / "docs").rglob("*.md")
     documented = "".join(path.read_text("utf-8") for path in documents)

@@ -124,8 +124,8 @@ MOST_REPORTED = 4 << 20
 _REPORT = "result.json"
 _COPIED = "copied"
 """A file of the launcher that says what its copy of the code was, where a later change would be noticed."""
-_WRITTEN_AGAIN = (_COPIED, "trial.json", TERMINATION_FILE)
-"""Small files, over which the next launcher writes: to delete and create them takes some file systems longer."""
+_KEPT = (_COPIED, TERMINATION_FILE)
+"""Small files that the next pod reads, or writes over: to delete and create them takes some file systems longer."""
 SHORT_FOLDER, SHORT_PREFIX = "/tmp", "sweep-tmp-"  # noqa: S108 - where launchers make them
 
 
@@ -176,7 +176,7 @@ def leave_pod(folders: StateFolders, uid: str) -> bool:
         for path in (*trials[0].iterdir(), *(pod / name for name in LEFT_FILES)):
             if path.is_symlink() or not path.is_dir():
                 state = path.lstat()
-                if path.name not in _WRITTEN_AGAIN or not stat.S_ISREG(state.st_mode) or state.st_nlink > 1:
+                if path.name not in _KEPT or not stat.S_ISREG(state.st_mode) or state.st_nlink > 1:
                     path.unlink()  # to truncate it would let ext4 write to the disk whenever it is closed
             elif path.name != "run" and any(path.iterdir()):
                 remove_folder(path)
