@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.engine.local import events
+from sweepledger.engine.local import events, volumes
 from sweepledger.engine.local.events import (
     BatchProgress,
     JobCreated,
@@ -20,6 +20,7 @@ from sweepledger.engine.local.events import (
 from sweepledger.engine.local.job_controller import JobCondition
 from sweepledger.engine.local.local_batch import ResourceAmounts
 from sweepledger.engine.local.store import batch_conditions
+from sweepledger.engine.local.volumes import StateFolders
 from sweepledger.errors import RepositoryError, StorageError
 from sweepledger.formats import record_json as record_format
 from sweepledger.structs.record import Status
@@ -481,3 +482,16 @@ def test_a_pipe_among_the_records_is_ignored(machine: Machine) -> None:
     os.mkfifo(folder / "pipe.json")
 
     assert machine.run(made)[-1].__class__ is JobFinished
+
+
+def test_a_pod_that_takes_over_a_folder_does_not_get_the_errors_of_the_pod_before(tmp_path: Path) -> None:
+    folders = StateFolders(tmp_path)
+    copied = folders.pod("first") / "volumes/scratch/trial-1/copied"
+    copied.parent.mkdir(parents=True)
+    for path in (copied, *(folders.pod("first") / name for name in volumes.LEFT_FILES)):
+        path.write_text("\nValueError: of the first pod\n")
+
+    assert volumes.leave_pod(folders, "first")
+    volumes.take_pod(folders, "first", "second")
+
+    assert (folders.pod("second") / volumes.STDERR_FILE).read_text().strip() == ""

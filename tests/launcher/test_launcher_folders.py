@@ -500,11 +500,13 @@ def test_a_command_gets_no_variable_that_leads_to_what_other_trials_have(local_f
     variables |= {"SWEEP_CODE_STATE": folder_state(local_folder.code), "SWEEP_COPIES": "copies"}
     (local_folder.root / "earlier.json").write_text("{}")
     variables["SWEEP_EARLIER"] = str(local_folder.root / "earlier.json")
+    variables["SWEEP_ENVIRONMENTS"] = str(local_folder.root / "environments")
+    hidden = {*variables, "SWEEP_SCRATCH", "SWEEP_TERMINATION_LOG"} - {"SWEEP_DATA"}
 
     names = {line.partition("=")[0] for line in said(local_folder, "env | grep ^SWEEP_", **variables)}
 
-    assert names.isdisjoint({"SWEEP_CODE_STATE", "SWEEP_COPIES", "SWEEP_DATA_STATE", "SWEEP_EARLIER"})
-    assert names.isdisjoint({"SWEEP_SCRATCH", "SWEEP_TERMINATION_LOG"})
+    assert len(hidden) == 7
+    assert names.isdisjoint(hidden)
     assert names >= {"SWEEP_DATA", "SWEEP_TRIAL", "SWEEP_RESULT", "SWEEP_ARTIFACTS", "SWEEP_CHECKPOINTS"}
     documents = (Path(__file__).parents[2] / "docs").rglob("*.md")
     documented = "".join(path.read_text("utf-8") for path in documents)

@@ -263,7 +263,7 @@ def test_a_good_trial_leaves_no_empty_folders(trial_folder: TrialFolder) -> None
     trial_folder.run()
 
     names = {path.name for path in trial_folder.results.iterdir()}
-    assert names - {"environments"} == {".lock", "uid-1.json", "uid-1.out", "uid-1.err"}
+    assert names - {"environments"} == {".lock", "uid-1.json", "uid-1.out"}
 
 
 @pytest.mark.parametrize(
@@ -490,6 +490,8 @@ def test_a_temporary_file_left_by_a_killed_launcher_is_written_over(tmp_path: Pa
 
 
 def test_files_are_readable_for_the_collector(trial_folder: TrialFolder) -> None:
+    trial_folder.command = shell(f"{REPORT}; echo err >&2")
+
     trial_folder.run()
 
     for name in (".lock", "uid-1.json", "uid-1.out", "uid-1.err"):
