@@ -1,5 +1,7 @@
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -227,6 +229,28 @@ def test_another_server_has_its_runners_and_its_app_in_the_files(tmp_path: Path)
     assert '"integration_id": 42}' in (tmp_path / "ghes/.github/rulesets/main.json").read_text()
     ci = yaml.load((tmp_path / "gitlab/.gitlab-ci.yml").read_bytes())
     assert ci["default"]["tags"] == ["pool-3"]
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"runner": "pool-3"}, {"runner": "gitea", "checks_app": 42}], ids=str
+)
+def test_no_required_job_ends_with_an_action_that_another_server_refuses(
+    options: dict[str, Any], tmp_path: Path
+) -> None:
+    init(tmp_path / "lab", **options)
+
+    rules = json.loads((tmp_path / "lab/.github/rulesets/main.json").read_text())["rules"]
+    (checks,) = [rule["parameters"] for rule in rules if rule["type"] == "required_status_checks"]
+    required = {check["context"] for check in checks["required_status_checks"]}
+    texts = [path.read_bytes() for path in (tmp_path / "lab/.github/workflows").iterdir()]
+    jobs = [job for text in texts for job in yaml.load(text)["jobs"].values() if job["name"] in required]
+    steps = [step for job in jobs for step in job["steps"]]
+    assert len(jobs) == len(required)
+    assert (
+        [step for step in steps if step.get("continue-on-error")]
+        == [step for step in steps if "artifact@" in step.get("uses", "")]
+        != []
+    )
 
 
 @pytest.mark.parametrize("runner", ["a b", "", "x\ny", "${{ github.head_ref }}"])
