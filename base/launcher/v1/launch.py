@@ -29,8 +29,9 @@ Environment
   SWEEP_CODE_STATE, SWEEP_DATA_STATE   of the code and of SWEEP_DATA: if one changes, no result counts
   SWEEP_EARLIER   JSON file: by row, record, output and artifacts of an earlier attempt that exited with 0 and
                   without a metric; its output is read by the metric of launch.json, and no command starts
-  SWEEP_COPIES    if set, SWEEP_SCRATCH may have the folder of an ended attempt: what nobody has changed is
-                  used again
+  SWEEP_COPIES    if set, no other launcher runs this trial, and SWEEP_SCRATCH may have the folder of an ended
+                  attempt: what nobody has changed is used again
+  SWEEP_ENVIRONMENTS  folder for the lists of distributions of several trials; default: environments/
 
 Environment of the command, in addition to what leads to no other trial of the above
   SWEEP_PARAM_<NAME>  each value as text; not set if the parameter is absent
@@ -110,7 +111,7 @@ CHECKED_EVENT = 4 * KIBIBYTE  # whose checksum is compared even if it has no sca
 MOST_FILES = 10_000  # that a path with wildcards may match
 CREATED_MODE = 0o644
 FOR_LAUNCHER = {b"SWEEP_CODE", b"SWEEP_CODE_STATE", b"SWEEP_COPIES", b"SWEEP_DATA_STATE", b"SWEEP_EARLIER"}
-FOR_LAUNCHER |= {b"SWEEP_SCRATCH", b"SWEEP_TERMINATION_LOG"}
+FOR_LAUNCHER |= {b"SWEEP_ENVIRONMENTS", b"SWEEP_SCRATCH", b"SWEEP_TERMINATION_LOG"}
 """Variables that no command gets: they lead to what other trials have."""
 MOST_CODE_FILES = 100_000  # of the code, which every trial copies
 LARGEST_CODE = 1024 * 1024 * KIBIBYTE
@@ -270,9 +271,9 @@ def write_new(path: str, content: bytes) -> None:
         os.close(file)
 
 
-def write_safely(path: str, content: bytes) -> None:
+def write_safely(path: str, content: bytes, suffix: str = ".tmp") -> None:
     """Write a file that is then complete and durable, or does not exist. Raises OSError."""
-    temporary = path + ".tmp"
+    temporary = path + suffix
     try:
         file = create(temporary)
         try:
@@ -306,7 +307,8 @@ def write_once(folder: str, name: str, content: bytes) -> None:
     try:
         os.makedirs(folder, exist_ok=True)
         if not os.path.lexists(os.path.join(folder, name)):
-            write_safely(os.path.join(folder, name), content)
+            # A name of its own for its beginning: several launchers may write the same list.
+            write_safely(os.path.join(folder, name), content, f".{os.getpid()}.tmp")
     except OSError as error:
         say(f"{name} cannot be kept: {error}")
 
@@ -1557,13 +1559,13 @@ def lock(folder: str, signals: Signals) -> None:
 class Tee(threading.Thread):
     """Passes on one output of the trial as it arrives, and keeps its head and its tail in a file."""
 
-    def __init__(self, target: int, path: str, watch: Callable[[bytes], object]) -> None:
+    def __init__(self, target: int, path: str, watch: Callable[[bytes], object], file: int = -1) -> None:
         super().__init__(daemon=True)
         self.target, self.path, self.watch = target, path, watch
         self.source = -1
         self.is_open = False
         """Whether others call `take` when there is something to read; else a thread of its own does."""
-        self.file = create(path)
+        self.file = file  # -1: not yet created
         self.total = self.head = 0
         self.tail = bytearray()
         self.failure: OSError | None = None
@@ -1608,8 +1610,10 @@ class Tee(threading.Thread):
 
     def save(self, content: bytes) -> None:
         """Write to the file until that fails."""
-        if self.failure is None:
+        if self.failure is None and content:
             try:
+                if self.file < 0:
+                    self.file = create(self.path)
                 write_all(self.file, content)
             except OSError as error:
                 self.failure = error
@@ -3160,8 +3164,7 @@ def read_again(attempt: Attempt) -> Outcome | None:
     if "environment" in attempt.launch:
         environment = read_environment(attempt.launch)
     elif record["environment"]:
-        name = record["environment"]["digest"].partition(":")[2] + ".txt"
-        with open_regular(os.path.join(os.path.dirname(earlier["record"]), "environments", name)) as file:
+        with open_regular(earlier["environment"]) as file:
             environment = Environment("distributions", file.read())
     verdict = judge(Ending(0, 0, record["seconds"]), report, wanted)
     memory = record.get("details", {}).get("peak_memory", 0)
@@ -3188,7 +3191,8 @@ def run_command_in(scratch: str, attempt: Attempt, signals: Signals) -> Outcome:
     follower = Follower(launch, command.files, signals.wake) if is_followed else None
     on_value = follower.take if follower else no_value
     of_stdout = Stream(metric, on_value=on_value) if metric["source"] == "stdout" else None
-    out = Tee(1, attempt.path(f"{attempt.uid}.out"), of_stdout.feed if of_stdout else len)
+    path = attempt.path(f"{attempt.uid}.out")  # also of a command that writes nothing
+    out = Tee(1, path, of_stdout.feed if of_stdout else len, create(path))
     words = LastWords()
     err = Tee(2, attempt.path(f"{attempt.uid}.err"), words.feed)
     if signals.stop:
@@ -3437,7 +3441,8 @@ def keep_evidence(attempt: Attempt, outcome: Outcome) -> None:
     environment, broken = outcome.environment, outcome.broken
     if environment and environment.kind == "distributions" and len(environment.content) <= ENVIRONMENT_BYTES:
         name = f"{sha256(environment.content)}.txt"
-        write_once(attempt.path("environments"), name, environment.content)
+        folder = os.environ.get("SWEEP_ENVIRONMENTS") or attempt.path("environments")
+        write_once(folder, name, environment.content)
     if broken and broken.seen:
         write_once(attempt.path("thresholds"), f"{broken.seen.digest}.json", broken.seen.content)
 
@@ -4057,7 +4062,8 @@ def run_row(launch: Mapping[str, Any], index: int, signals: Signals, slot: Slot 
     rank, row = own_rank(), read_row(launch, need("SWEEP_TABLE"), index)
     folder = os.path.abspath(need("SWEEP_RESULTS"))
     os.makedirs(folder, exist_ok=True)
-    if rank == 0:  # attempts take turns; the other ranks of one attempt run at the same time
+    # Attempts take turns; the other ranks of one attempt run at the same time.
+    if rank == 0 and "SWEEP_COPIES" not in os.environ:
         lock(folder, signals)
     earlier = records_of(row, folder)
     for record in earlier:
