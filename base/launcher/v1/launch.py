@@ -1107,7 +1107,7 @@ def note_of_copy(trial: str, numbers: Mapping[str, int], begin: int) -> bytes:
 
 
 def leave_note(trial: str, note: bytes) -> None:
-    """Write what the files of a copy are, or nothing, when no process is left that could write another note."""
+    """Write what the files of a copy are, or nothing, when no process is left that could write it."""
     path = os.path.join(trial, COPIED)
     delete(path)
     if note:
