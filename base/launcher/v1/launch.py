@@ -1106,6 +1106,15 @@ def note_of_copy(trial: str, numbers: Mapping[str, int], begin: int) -> bytes:
     return b""
 
 
+def leave_note(trial: str, note: bytes) -> None:
+    """Write what the files of a copy are, or nothing, when no process is left that could write it."""
+    path = os.path.join(trial, COPIED)
+    delete(path)
+    if note:
+        with contextlib.suppress(OSError):
+            write_new(path, note)
+
+
 NOTING: dict[int, bool] = {}  # by device, as far as somebody has tried it
 
 
@@ -1160,7 +1169,7 @@ def copy_folder(
                 name = prefix + entry.name
                 if entry.is_symlink():
                     states.append(state_line(name, entry.stat(follow_symlinks=False)))
-                    os.symlink(moved(os.readlink(entry.path), source, target), os.path.join(target, name))
+                    copy_link(entry.path, os.path.join(target, name), source, target, is_code=is_code)
                 elif entry.is_dir():
                     waiting.append(name)
                 elif entry.is_file():
@@ -1180,6 +1189,14 @@ def copy_folder(
         if opened >= 0:
             os.close(opened)
     return digest_of_states(states), numbers
+
+
+def copy_link(path: str, copy: str, source: str, target: str, *, is_code: bool) -> None:
+    """Copy a link, or the file that a checkpoint names elsewhere: all that continue it would write there."""
+    if is_code or is_below(source, path):
+        os.symlink(moved(os.readlink(path), source, target), copy)
+    elif os.path.isfile(path):
+        copy_file(os.path.realpath(path), copy)
 
 
 def mode_of_copy(original: os.stat_result) -> int:
@@ -3213,12 +3230,8 @@ def run_command_in(scratch: str, attempt: Attempt, signals: Signals) -> Outcome:
     if "keep" in launch:
         kept = os.path.join(attempt.artifacts, attempt.uid)
         keep_written(launch["keep"], command.folders.work, code_folder(), kept)
-    if "SWEEP_COPIES" in os.environ:
-        # Only now: no process of the trial is left that could write another note.
-        delete(os.path.join(scratch, COPIED))
-        if command.folders.note and is_over and (ending.code, ending.cause) == (0, 0):
-            with contextlib.suppress(OSError):
-                write_new(os.path.join(scratch, COPIED), command.folders.note)
+    is_whole = is_over and (ending.code, ending.cause) == (0, 0)
+    leave_note(scratch, command.folders.note if is_whole else b"")
     broken = follower.broken if follower and ending.cause == STOPPED_EARLY else None
     if attempt.rank and (ending.code, ending.cause) == (0, 0):
         verdict = Verdict("ok", None, 0)
