@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sweepledger.formats import batch_json
-from sweepledger.formats.excerpts import read_summary_excerpt
-from sweepledger.formats.summary_csv import SUMMARY_FILE
+from sweepledger.formats.summary_csv import SUMMARY_FILE, read_summary_excerpt
 from sweepledger.repo.batches import ACTIVE, ARCHIVE
 from sweepledger.repo.git import Commit, Repository, commits
 from sweepledger.results.display import format_duration
