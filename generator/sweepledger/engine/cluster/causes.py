@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
 
-from sweepledger.engine.cluster import api_objects
+from sweepledger.engine.cluster.api_objects import condition, int_at, objects_at, text_at, value_at
 from sweepledger.engine.cluster.collector_state import RESUME, CollectorState
 from sweepledger.engine.cluster.pods import Obstacle, PodPhase, TrialPod, waiting_reason
 from sweepledger.engine.cluster.workloads import Workload, parse_indexes
@@ -281,7 +281,7 @@ class _Explainer:
 
     def _exit_code(self, index: int) -> int | None:
         pod = self.failures.get(index)
-        return None if pod is None else api_objects.int_at(pod.status, "state", "terminated", "exitCode")
+        return None if pod is None else int_at(pod.status, "state", "terminated", "exitCode")
 
     def _ended(self) -> WaitCause:
         trouble = self.collector.trouble(self.now)
@@ -324,10 +324,10 @@ class _Explainer:
         if workload.is_suspended:
             return queue_cause(
                 manifest,
-                self.objects.queue_entries.get(api_objects.text_at(manifest, "metadata", "uid")),
+                self.objects.queue_entries.get(text_at(manifest, "metadata", "uid")),
             )
-        name = api_objects.text_at(manifest, "metadata", "name")
-        parallelism = api_objects.int_at(manifest, "spec", "parallelism")
+        name = text_at(manifest, "metadata", "name")
+        parallelism = int_at(manifest, "spec", "parallelism")
         pods = len({pod.pod_uid for pod in self.alive.values()})
         is_full = workload.index is None and parallelism is not None and pods >= max(parallelism, 1)
         failure = self.objects.creation_failures.get(name)
@@ -351,7 +351,7 @@ class _Explainer:
         pod = self.failures.get(index)
         if pod is None:
             return ""
-        reason = api_objects.text_at(pod.status, "state", "terminated", "reason") or api_objects.text_at(
+        reason = text_at(pod.status, "state", "terminated", "reason") or text_at(
             pod.manifest, "status", "reason"
         )
         code = self._exit_code(index)
@@ -367,13 +367,13 @@ def _held_quota(
     Kueue reckons with as many pods as have not succeeded, at most the parallelism; a failed index has no further pod.
     """
     workload, job = shared or (None, {})
-    queue = api_objects.text_at(job, "metadata", "labels", QUEUE_LABEL)
+    queue = text_at(job, "metadata", "labels", QUEUE_LABEL)
     if workload is None or workload.has_ended or workload.is_suspended or not queue:
         return frozenset(), ""
     pods = trials if pack is None else pack.pods(trials)
     failed = len({*parse_indexes(workload.failed, pods)})
     remaining = pods - len({*parse_indexes(workload.completed, pods)})
-    parallelism = api_objects.int_at(job, "spec", "parallelism") or 1
+    parallelism = int_at(job, "spec", "parallelism") or 1
     held = min(parallelism, remaining) - min(parallelism, remaining - failed)
     if held <= 0:
         return frozenset(), ""
@@ -418,11 +418,11 @@ def explain_batch(
 
 def queue_cause(manifest: Manifest, entry: Manifest | None) -> WaitCause:
     """Return why an object is suspended, given Kueue's Workload for it."""
-    name, namespace = (api_objects.text_at(manifest, "metadata", key) for key in ("name", "namespace"))
-    queue = api_objects.text_at(manifest, "metadata", "labels", QUEUE_LABEL)
+    name, namespace = (text_at(manifest, "metadata", key) for key in ("name", "namespace"))
+    queue = text_at(manifest, "metadata", "labels", QUEUE_LABEL)
     if not queue:
         command = f"kubectl --namespace {namespace} patch job {name} {RESUME}"
-        sweep = api_objects.text_at(manifest, "metadata", "labels", SWEEP_LABEL)
+        sweep = text_at(manifest, "metadata", "labels", SWEEP_LABEL)
         remedy = (
             f"`sweep cluster resume {sweep}` if its spec pauses it; else `{command}`"
             if sweep
@@ -436,9 +436,9 @@ def queue_cause(manifest: Manifest, entry: Manifest | None) -> WaitCause:
             "`sweep cluster doctor` says whether the queue exists, and whether the cluster has Kueue",
         )
     checks = _check_messages(entry)
-    if api_objects.value_at(entry, "spec", "active") is False:
-        workload = api_objects.text_at(entry, "metadata", "name")
-        said = filter(None, (api_objects.text_at(api_objects.condition(entry, "Evicted"), "message"), checks))
+    if value_at(entry, "spec", "active") is False:
+        workload = text_at(entry, "metadata", "name")
+        said = filter(None, (text_at(condition(entry, "Evicted"), "message"), checks))
         return WaitCause(
             CauseKind.SUSPENDED,
             f"queue {queue} has given it up: {shorten('; '.join(said) or 'its Workload is not active')}",
@@ -446,7 +446,7 @@ def queue_cause(manifest: Manifest, entry: Manifest | None) -> WaitCause:
             f"`kubectl --namespace {namespace} delete workload {workload}` lets it wait again, as Kueue creates it "
             "anew; or `sweep cancel` the batch",
         )
-    if checks and api_objects.condition(entry, "QuotaReserved").get("status") == "True":
+    if checks and condition(entry, "QuotaReserved").get("status") == "True":
         return WaitCause(
             CauseKind.SUSPENDED,
             f"it waits in queue {queue}, with its quota reserved: {shorten(checks)}",
@@ -454,11 +454,11 @@ def queue_cause(manifest: Manifest, entry: Manifest | None) -> WaitCause:
             "the autoscaler says",
         )
     for type_, wanted in (("Evicted", "True"), ("QuotaReserved", "False"), ("Admitted", "False")):
-        condition = api_objects.condition(entry, type_)
-        if condition.get("status") == wanted and api_objects.text_at(condition, "message"):
+        message = text_at(condition(entry, type_), "message")
+        if condition(entry, type_).get("status") == wanted and message:
             return WaitCause(
                 CauseKind.SUSPENDED,
-                f"it waits in queue {queue}: {shorten(api_objects.text_at(condition, 'message'))}",
+                f"it waits in queue {queue}: {shorten(message)}",
                 f"it starts when the queue has room; `kubectl --namespace {namespace} describe localqueue {queue}` "
                 "shows the use",
             )
@@ -475,13 +475,13 @@ def _check_messages(entry: Manifest) -> str:
             filter(
                 None,
                 (
-                    f"admission check {api_objects.text_at(check, 'name')} is {api_objects.text_at(check, 'state')}",
-                    api_objects.text_at(check, "message"),
+                    f"admission check {text_at(check, 'name')} is {text_at(check, 'state')}",
+                    text_at(check, "message"),
                 ),
             )
         )
-        for check in api_objects.objects_at(entry, "status", "admissionChecks")
-        if api_objects.text_at(check, "state") != "Ready"
+        for check in objects_at(entry, "status", "admissionChecks")
+        if text_at(check, "state") != "Ready"
     )
 
 
@@ -489,21 +489,19 @@ def argocd_cause(batch: str, application: Manifest | None, application_set: Mani
     """Return why Argo CD has not applied a batch; STALLED if it has, and the objects are gone."""
     if application is None:
         return _without_application(application_set)
-    operation = api_objects.value_at(application, "status", "operationState")
+    operation = value_at(application, "status", "operationState")
     refused = [
-        api_objects.text_at(item, "message")
-        for item in api_objects.objects_at(operation, "syncResult", "resources")
-        if api_objects.text_at(item, "status") == "SyncFailed"
+        text_at(item, "message")
+        for item in objects_at(operation, "syncResult", "resources")
+        if text_at(item, "status") == "SyncFailed"
     ]
     errors = [
-        api_objects.text_at(item, "message")
-        for item in api_objects.objects_at(application, "status", "conditions")
-        if api_objects.text_at(item, "type").endswith("Error")
+        text_at(item, "message")
+        for item in objects_at(application, "status", "conditions")
+        if text_at(item, "type").endswith("Error")
     ]
-    has_failed = api_objects.text_at(operation, "phase") in {"Failed", "Error"}
-    message = "; ".join(
-        filter(None, refused or errors or [api_objects.text_at(operation, "message") * has_failed])
-    )
+    has_failed = text_at(operation, "phase") in {"Failed", "Error"}
+    message = "; ".join(filter(None, refused or errors or [text_at(operation, "message") * has_failed]))
     if message:
         kind = message_kind(message)
         return WaitCause(
@@ -513,7 +511,7 @@ def argocd_cause(batch: str, application: Manifest | None, application_set: Mani
             if kind is CauseKind.NOT_SYNCED
             else creation_remedy(message),
         )
-    if api_objects.text_at(operation, "phase") == "Succeeded":
+    if text_at(operation, "phase") == "Succeeded":
         return WaitCause(
             CauseKind.STALLED,
             "Argo CD applied it, and its objects are gone",
@@ -533,11 +531,11 @@ def _without_application(application_set: Manifest | None) -> WaitCause:
             "the cluster has no ApplicationSet of this repository",
             "apply the files of the platform as clusters/README.md says; `sweep cluster doctor` lists what is missing",
         )
-    failed = api_objects.condition(application_set, "ErrorOccurred")
+    failed = condition(application_set, "ErrorOccurred")
     if failed.get("status") == "True":
         return WaitCause(
             CauseKind.NOT_SYNCED,
-            f"Argo CD: {shorten(api_objects.text_at(failed, 'message'))}",
+            f"Argo CD: {shorten(text_at(failed, 'message'))}",
             "check the repository's address and the Secret of its credential: `sweep cluster doctor` lists both",
         )
     return WaitCause(
@@ -581,18 +579,18 @@ def _flux_trouble(manifest: Manifest | None, title: str) -> WaitCause | None:
             f"the cluster has no {title}",
             "apply the files of the platform as clusters/README.md says; `sweep cluster doctor` lists what is missing",
         )
-    if api_objects.value_at(manifest, "spec", "suspend") is True:
+    if value_at(manifest, "spec", "suspend") is True:
         kind, _, name = title.partition(" ")
         return WaitCause(
             CauseKind.NOT_SYNCED,
             f"{title} is suspended, so Flux ignores it",
             f"`flux resume {'source git' if kind == 'GitRepository' else 'kustomization'} {name}`",
         )
-    ready = api_objects.condition(manifest, "Ready")
+    ready = condition(manifest, "Ready")
     if ready.get("status") == "True":
         return None
     if ready.get("status") == "False":
-        message = api_objects.text_at(ready, "message")
+        message = text_at(ready, "message")
         kind = message_kind(message)
         return WaitCause(
             kind,
