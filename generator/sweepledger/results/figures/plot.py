@@ -7,16 +7,19 @@ from xml.etree.ElementTree import Element
 
 from sweepledger.results import display
 from sweepledger.results.figures import svg
-from sweepledger.results.figures.axis import Axis, objective_axis
-from sweepledger.results.figures.page import EDGE, WIDTH, Frame, mark, tick_label
+from sweepledger.results.figures.axis import Axis, number_axis, objective_axis
+from sweepledger.results.figures.page import EDGE, WIDTH, Frame, labels, mark, metric_label, notes, tick_label
 from sweepledger.results.figures.svg import CLASSES
 from sweepledger.results.objective_scale import ObjectiveScale
 from sweepledger.results.summary import Summary
-from sweepledger.structs.metric import Goal
+from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.record import TrialResult
 
 MOST_DOTS = 400
 """More dots would hide each other, and their names would take megabytes."""
+HEIGHT = 290
+LABEL = 26
+"""Height of the label above a frame."""
 TILE = 6
 CROSS = 8.0
 """Crosses closer than this are drawn as one."""
@@ -91,11 +94,19 @@ class Plot:
 
     @classmethod
     def across_page(
-        cls, root: Element, summary: Summary, spread: ObjectiveScale, *, top: float, height: float
+        cls,
+        root: Element,
+        summary: Summary,
+        spread: ObjectiveScale,
+        metric: Metric,
+        *,
+        top: float,
+        height: float = HEIGHT,
     ) -> "Plot":
-        """Draw an empty frame over the whole width of a figure, below its axis label at `top`."""
-        left = gutter(spread, height)
-        return cls.open(root, summary, spread, Frame(left, top + 12, WIDTH - EDGE - left, height))
+        """Draw an empty frame over the whole width of a figure, below the label of its axis."""
+        left = EDGE if spread.is_empty else gutter(spread, height)
+        svg.text(root, metric_label(metric, log=spread.log), (EDGE, top + LABEL))
+        return cls.open(root, summary, spread, Frame(left, top + LABEL + 12, WIDTH - EDGE - left, height))
 
     def grid(self, *, labelled: bool) -> None:
         """Draw a line at every tick of the objective, and its number at the left."""
@@ -104,6 +115,18 @@ class Plot:
             svg.line(self.part, "grid", (self.frame.left, y), (self.frame.right, y))
             if labelled:
                 svg.text(self.part, tick_label(tick), (self.frame.left - 8, y + 5), anchor="end")
+
+    def numbers(self, values: Sequence[float]) -> Axis:
+        """Draw an axis that contains some numbers below the frame, and return it."""
+        frame, across = self.frame, number_axis(values, self.frame.left, self.frame.right)
+        labels(self.part, [(across.at(tick), tick) for tick in across.ticks], frame, frame.bottom + 24)
+        return across
+
+    def close(self, root: Element, caption: str, sentences: Iterable[str]) -> str:
+        """Write below the frame what it is drawn over, and notes; return the text of the file."""
+        below = self.frame.bottom + 52
+        svg.text(root, caption, (self.frame.left + self.frame.width / 2, below), anchor="middle")
+        return svg.close(root, notes(root, sentences, below))
 
     def marks(self, placed: Iterable[Placed], *, tiled: bool) -> Marks:
         """Return the marks of these trials. With tiles, most trials only count."""
