@@ -166,8 +166,8 @@ def _run_response(
         # The trials of a paused batch are not recorded yet, so that what repeats others refuses them.
         is_paused = any(isinstance(failure, PausedError) for failure in shown.failures)
         lines += [Text(line, "red") for line in (told[:1] if is_paused else told)]
-    nothing_ok = any(not any(row.status.is_success for row in trials.rows) for trials in ranked)
-    code = EXIT_DRIFT if failed and (fail_on_failed or nothing_ok) else 0
+    ends = [{row.status.is_success for row in trials.ranked_rows} for trials in ranked]
+    code = EXIT_DRIFT if {False} in ends or (failed and fail_on_failed) else 0
     return Response(data, tuple(lines), exit_code=code, failures=shown.failures)
 
 
