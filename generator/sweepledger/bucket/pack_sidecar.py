@@ -41,8 +41,6 @@ WATCHED, SAVED = ".watched", ".saved"
 
 
 class _Row(Sidecar):
-    """One trial of the pod."""
-
     def __init__(self, pod: "PackSidecar", row: int) -> None:
         super().__init__(pod.options.of_row(row), pod.stop, pod.say, pod.bucket)
         self.is_over = False

@@ -248,7 +248,6 @@ class Sidecar:
                     raise StorageError(f"{options.url}: there is no checkpoint of row {index} of {batch}")
 
     def _restore_records(self) -> bool:
-        """Restore earlier records; return whether one of them is final."""
         options = self.options
         listed = self.bucket.list(layout.prefix(options.batch, ObjectKind.RECORD, options.index))
         names = [layout.parse(options.batch, ObjectKind.RECORD, found.key) for found in listed]
@@ -433,7 +432,6 @@ class Sidecar:
         self.uploader.delete_chunks(unused)
 
     def _chunks(self, names: list[ObjectName]) -> set[str]:
-        """Return the content that lists name."""
         lists = (transfer.read_list(self.bucket, name) or () for name in dict.fromkeys(names))
         return {sha256 for files in lists for file in files for sha256 in file.chunks}
 

@@ -95,7 +95,6 @@ def _malformed(obj: Object, since: tuple[int, int]) -> Iterator[Finding]:
 
 
 def _at_other_paths(findings: Iterable[Finding], known: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield the findings whose paths no known finding has."""
     paths = {finding.path for finding in known}
     yield from (finding for finding in findings if finding.path not in paths)
 

@@ -16,10 +16,7 @@ from sweepledger.problems import Problem
 CODE = "kustomization-unsafe"
 FILE = "kustomization.yaml"
 
-API = {
-    "Kustomization": "kustomize.config.k8s.io/v1beta1",
-    "Component": "kustomize.config.k8s.io/v1alpha1",
-}
+API = {"Kustomization": "kustomize.config.k8s.io/v1beta1", "Component": "kustomize.config.k8s.io/v1alpha1"}
 KEYS = frozenset(
     {
         "apiVersion",
@@ -66,8 +63,6 @@ COMPONENT = re.compile(r"\.\./\.\./\.\./base/(?P<folder>components/[a-z0-9-]+/v[
 
 @dataclass(frozen=True, slots=True)
 class _Folder:
-    """The files that a kustomization may refer to."""
-
     files: Mapping[str, bytes]
     """Files of its own folder."""
     bases: Mapping[str, bytes]

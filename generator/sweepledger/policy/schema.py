@@ -105,7 +105,6 @@ def _message(kind: Any, error: ValidationError) -> str:
 
 
 def _hint(path: Place, value: Any) -> str | None:
-    """Return a hint for a frequent mistake."""
     if isinstance(value, bool | int | float) and path and path[-1] not in {"replicas", "parallelism"}:
         return "put it in quotes if it is a text"
     return None

@@ -262,10 +262,7 @@ def trial_template(name: str, batch: Batch, settings: Settings, table: Table, in
             *command.trial_environment(trial, table.columns),
         ],
     }
-    own: Manifest = {
-        "metadata": {"labels": trial_labels(batch, index)},
-        "spec": {"containers": [container]},
-    }
+    own: Manifest = {"metadata": {"labels": trial_labels(batch, index)}, "spec": {"containers": [container]}}
     if settings.results.bucket is not None:
         own["spec"]["initContainers"] = [
             {"name": STORE_CONTAINER, "env": [{"name": INDEX_VARIABLE, "value": str(index)}]}
@@ -498,7 +495,6 @@ def _sidecar(name: str, batch: Batch, settings: Settings, bucket: BucketSettings
 
 
 def _copied(data: Dataset | SeveralDatasets, size: str, batch: Batch) -> dict[str, str]:
-    """Return the variables by which a sidecar knows what data to copy."""
     assert batch.program.data is not None
     return {
         "SWEEP_STORE_DATA": data.copied_from,

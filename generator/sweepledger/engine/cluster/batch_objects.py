@@ -9,12 +9,7 @@ from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.engine.cluster.pods import PodPhase, TrialPod, waiting_reason
 from sweepledger.engine.cluster.workloads import Workload
 from sweepledger.structs.batch import BatchLock
-from sweepledger.structs.kubernetes import (
-    BATCH_LABEL,
-    QUEUE_LABEL,
-    WORKLOAD_KINDS,
-    Manifest,
-)
+from sweepledger.structs.kubernetes import BATCH_LABEL, QUEUE_LABEL, WORKLOAD_KINDS, Manifest
 from sweepledger.structs.settings import Controller
 
 SOURCE = "sweeps"

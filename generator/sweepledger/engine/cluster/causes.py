@@ -216,8 +216,6 @@ OBSTACLES: Mapping[Obstacle, CauseKind] = {
 
 @dataclass(frozen=True)
 class _Explainer:
-    """Finds the cause for each trial of a batch."""
-
     objects: BatchObjects
     trials: int
     pack: Pack | None
@@ -322,10 +320,7 @@ class _Explainer:
 
     def _without_pod(self, index: int, workload: Workload, manifest: Manifest) -> WaitCause:
         if workload.is_suspended:
-            return queue_cause(
-                manifest,
-                self.objects.queue_entries.get(text_at(manifest, "metadata", "uid")),
-            )
+            return queue_cause(manifest, self.objects.queue_entries.get(text_at(manifest, "metadata", "uid")))
         name = text_at(manifest, "metadata", "name")
         parallelism = int_at(manifest, "spec", "parallelism")
         pods = len({pod.pod_uid for pod in self.alive.values()})

@@ -172,7 +172,6 @@ def _wrong_by_report(part: str, what: str, message: str) -> HealthFinding:
 
 
 def _check_application(application: Manifest, part: str) -> HealthFinding:
-    """Return the finding for an Application, whose conditions are only errors."""
     status, what = application.get("status") or {}, object_title(application)
     synced = (status.get("sync") or {}).get("status")
     if synced == "Synced":

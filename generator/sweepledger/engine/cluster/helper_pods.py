@@ -307,11 +307,7 @@ class ReaderPod:
 
 @contextmanager
 def running_reader_pod(
-    kubectl: Kubectl,
-    pod: dict[str, Any],
-    *,
-    patience: float,
-    clock: Callable[[], float] = time.monotonic,
+    kubectl: Kubectl, pod: dict[str, Any], *, patience: float, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[ReaderPod]:
     """Run the pod until the block ends.
 

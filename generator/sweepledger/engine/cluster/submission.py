@@ -76,7 +76,6 @@ def is_too_old(server: str, manifests: Iterable[Manifest]) -> bool:
 
 
 def _containers(node: object) -> Iterator[dict[str, Any]]:
-    """Yield all containers of all pod templates below a node."""
     if isinstance(node, dict):
         for key, value in node.items():
             if key in {"containers", "initContainers"} and isinstance(value, list):

@@ -158,7 +158,6 @@ def parse_workload(manifest: Manifest, kind: Kind) -> Workload:
 
 
 def _rows(text: str, trials: int, pack: Pack | None) -> Iterator[int]:
-    """Yield the rows of the completion indexes in a Job's list."""
     if pack is None:
         yield from parse_indexes(text, trials)
         return

@@ -197,8 +197,6 @@ def staged_entries(listed: str) -> dict[str, Entry]:
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """Files and folders of a commit."""
-
     files: dict[str, Entry]
     folders: dict[str, str]
     submodules: dict[str, Entry]
