@@ -82,11 +82,6 @@ class RecordObjects:
         """The trials with a record, sorted."""
         return sorted(self._listed)
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is no record."""
-        return not self._listed
-
     def records(self, index: int) -> Iterator[bytes | None]:
         """Yield the records of a trial, as `volume.attempt_records` does. Raises StorageError.
 

@@ -118,9 +118,9 @@ class TrialPod:
                 return PodPhase.RUNNING if phase == "Running" else PodPhase.WAITING
 
 
-def batch_manifests(kubectl: Kubectl, namespace: str, batch: str) -> Iterator[Manifest]:
-    """Yield all pods of a batch, page by page. Raises ClusterError."""
-    for page in kubectl.pages(PODS.format(namespace), f"{BATCH_LABEL}={batch}"):
+def batch_manifests(kubectl: Kubectl, namespace: str, batch: str, fields: str = "") -> Iterator[Manifest]:
+    """Yield the pods of a batch with some fields, page by page. Raises ClusterError."""
+    for page in kubectl.pages(PODS.format(namespace), f"{BATCH_LABEL}={batch}", fields=fields):
         yield from page
 
 
@@ -162,10 +162,8 @@ def batch_pods(kubectl: Kubectl, namespace: str, batch: BatchLock, fields: str) 
 
     Raises ClusterError.
     """
-    path, selector = PODS.format(namespace), f"{BATCH_LABEL}={batch.name}"
-    for page in kubectl.pages(path, selector, fields=fields):
-        for manifest in page:
-            yield from trial_pods(manifest, batch)
+    for manifest in batch_manifests(kubectl, namespace, batch.name, fields):
+        yield from trial_pods(manifest, batch)
 
 
 def trial_pods(manifest: Manifest, batch: BatchLock) -> Iterator[TrialPod]:

@@ -7,13 +7,14 @@ from itertools import pairwise
 from sweepledger.results.figures import svg
 from sweepledger.results.figures.axis import Axis
 from sweepledger.results.figures.page import mark, open_figure
-from sweepledger.results.figures.plot import Plot, winners
-from sweepledger.results.figures.ranked_lines import (
+from sweepledger.results.figures.plot import (
     LEGEND,
+    Plot,
     group_class,
     line_class,
     thin_lines,
     thinning_notes,
+    winners,
 )
 from sweepledger.results.objective_scale import ObjectiveScale
 from sweepledger.results.summary import Summary
