@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from sweepledger.engine.cluster.api_objects import condition, int_at, objects_at, text_at, value_at
 from sweepledger.engine.cluster.collector_state import RESUME, CollectorState
-from sweepledger.engine.cluster.pods import Obstacle, PodPhase, TrialPod, waiting_reason
+from sweepledger.engine.cluster.pods import PodPhase, TrialPod, waiting_reason
 from sweepledger.engine.cluster.workloads import Workload, parse_indexes
 from sweepledger.problems import escape_line
 from sweepledger.structs.kubernetes import (
@@ -206,14 +206,6 @@ def _unschedulable_remedy(message: str) -> str:
     return REMEDIES[CauseKind.UNSCHEDULABLE]
 
 
-OBSTACLES: Mapping[Obstacle, CauseKind] = {
-    Obstacle.NODE: CauseKind.UNSCHEDULABLE,
-    Obstacle.IMAGE: CauseKind.IMAGE,
-    Obstacle.VOLUME: CauseKind.VOLUME,
-    Obstacle.OTHER: CauseKind.STARTING,
-}
-
-
 @dataclass(frozen=True)
 class _Explainer:
     objects: BatchObjects
@@ -312,7 +304,7 @@ class _Explainer:
         waiting = waiting_reason(pod.manifest, self.objects.mount_failures.get(pod.pod_uid, ""))
         if waiting is None:
             return WaitCause(CauseKind.STARTING, "its pod was created and starts")
-        kind, message = OBSTACLES[waiting.obstacle], shorten(waiting.text)
+        kind, message = CauseKind(waiting.obstacle.value), shorten(waiting.text)
         remedies = {CauseKind.IMAGE: _image_remedy, CauseKind.UNSCHEDULABLE: _unschedulable_remedy}
         if kind in remedies:
             return WaitCause(kind, message, remedies[kind](message))

@@ -248,12 +248,12 @@ def _is_lost(manifest: Manifest, now: float) -> bool:
 
 
 class Obstacle(Enum):
-    """What a pod waits for."""
+    """What a pod waits for, called as the cause for its trial (`causes.CauseKind`)."""
 
-    NODE = "node"
+    NODE = "unschedulable"
     IMAGE = "image"
     VOLUME = "volume"
-    OTHER = "other"
+    OTHER = "starting"
 
 
 @dataclass(frozen=True, slots=True)
