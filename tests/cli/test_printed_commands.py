@@ -406,7 +406,8 @@ NOT_RUN = {
         git config gpg.format ssh; git config user.signingKey ~/.ssh/id_ed25519;
         git fast-export --all | git -C NEW fast-import;
         git init --object-format=sha1 --initial-branch={} NEW; git lfs pull;
-        git restore --source={} --staged --worktree -- {}; git sparse-checkout add {}; sweep rename {} {}
+        git restore --source={} --staged --worktree -- {}; git sparse-checkout add {}; sweep rename {} {};
+        git update-index --no-assume-unchanged {path}; git update-index --no-skip-worktree {path}
     """,
     "a cluster, or the files of its platform, prints it": """
         git checkout COMMIT -- base; git push {} --delete {};
