@@ -130,7 +130,6 @@ def run_write_test(
     manifest: dict[str, Any],
     *,
     patience: float,
-    clock: Callable[[], float] = time.monotonic,
 ) -> HealthFinding:
     """Run the Job and return its result; the Job is deleted in all cases."""
     namespace = manifest["metadata"]["namespace"]
@@ -140,7 +139,7 @@ def run_write_test(
         return _finding(HealthStatus.NOT_CHECKED, str(error), error.hint)
     is_held = "finalizers" in manifest["spec"]["template"]["metadata"]
     try:
-        found = _await_job(kubectl, namespace, patience, clock)
+        found = _await_job(kubectl, namespace, patience)
         if found.state is HealthStatus.OK and "initContainers" in manifest["spec"]["template"]["spec"]:
             found = _saved(kubectl, namespace)
         return _released(kubectl, namespace, found) if is_held else found
@@ -195,10 +194,8 @@ def _finding(state: HealthStatus, message: str, hint: str | None = None) -> Heal
     return HealthFinding("storage", WRITE_TEST_TITLE, state, message, hint)
 
 
-def _await_job(
-    kubectl: Kubectl, namespace: str, patience: float, clock: Callable[[], float]
-) -> HealthFinding:
-    for job in _poll(lambda: kubectl.get("jobs.batch", WRITE_TEST_NAME, namespace), patience, clock):
+def _await_job(kubectl: Kubectl, namespace: str, patience: float) -> HealthFinding:
+    for job in _poll(lambda: kubectl.get("jobs.batch", WRITE_TEST_NAME, namespace), patience):
         if has_condition(job, "Complete"):
             return _finding(HealthStatus.OK, "a Job wrote and removed a file")
         if has_condition(job, "Failed"):
@@ -211,12 +208,12 @@ def _await_job(
     return _finding(HealthStatus.NOT_CHECKED, "no node ran the Job in time", hint)
 
 
-def _poll(read: Callable[[], T], patience: float, clock: Callable[[], float]) -> Iterator[T]:
+def _poll(read: Callable[[], T], patience: float) -> Iterator[T]:
     """Yield a new reading each second until `patience` seconds have passed."""
-    deadline = clock() + patience
+    deadline = time.monotonic() + patience
     while True:
         yield read()
-        if clock() >= deadline:
+        if time.monotonic() >= deadline:
             return
         time.sleep(1)
 
@@ -306,17 +303,12 @@ class ReaderPod:
 
 
 @contextmanager
-def running_reader_pod(
-    kubectl: Kubectl, pod: dict[str, Any], *, patience: float, clock: Callable[[], float] = time.monotonic
-) -> Iterator[ReaderPod]:
-    """Run the pod until the block ends.
-
-    Raises ClusterError, also if no node runs the pod within `patience` seconds.
-    """
+def running_reader_pod(kubectl: Kubectl, pod: dict[str, Any], *, patience: float) -> Iterator[ReaderPod]:
+    """Run the pod until the block ends. Raises ClusterError, also if no node runs the pod within `patience` seconds."""
     name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
     kubectl.create(pod)
     try:
-        _await_pod(kubectl, name, namespace, patience, clock)
+        _await_pod(kubectl, name, namespace, patience)
         yield ReaderPod(kubectl, name, namespace)
     finally:
         # The pod also ends by itself, and only the first error is reported.
@@ -324,11 +316,9 @@ def running_reader_pod(
             kubectl.delete("pods", name, namespace)
 
 
-def _await_pod(
-    kubectl: Kubectl, name: str, namespace: str, patience: float, clock: Callable[[], float]
-) -> None:
+def _await_pod(kubectl: Kubectl, name: str, namespace: str, patience: float) -> None:
     phase = ""
-    for pod in _poll(lambda: kubectl.get("pods", name, namespace), patience, clock):
+    for pod in _poll(lambda: kubectl.get("pods", name, namespace), patience):
         phase = "deleted" if pod is None else str((pod.get("status") or {}).get("phase"))
         if phase == "Running":
             return
