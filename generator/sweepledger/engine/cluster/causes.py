@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
+from functools import partial
 
 from sweepledger.engine.cluster.api_objects import condition, int_at, objects_at, text_at, value_at
 from sweepledger.engine.cluster.collector_state import RESUME, CollectorState
@@ -102,6 +103,10 @@ REFUSAL = re.compile(
     r"denied (?:the )?request|violates PodSecurity|admission webhook|is invalid: |is forbidden: |failed quota"
 )
 QUOTA = re.compile(r"(?:exceeded|failed|status unknown for) quota")
+
+
+_not_synced = partial(WaitCause, CauseKind.NOT_SYNCED)
+_suspended = partial(WaitCause, CauseKind.SUSPENDED)
 
 
 def message_kind(message: str) -> CauseKind:
@@ -415,10 +420,9 @@ def queue_cause(manifest: Manifest, entry: Manifest | None) -> WaitCause:
             if sweep
             else f"`{command}`"
         )
-        return WaitCause(CauseKind.SUSPENDED, "its Job is suspended, and no queue holds it", remedy)
+        return _suspended("its Job is suspended, and no queue holds it", remedy)
     if entry is None:
-        return WaitCause(
-            CauseKind.SUSPENDED,
+        return _suspended(
             f"it waits in queue {queue}, of which Kueue says nothing",
             "`sweep cluster doctor` says whether the queue exists, and whether the cluster has Kueue",
         )
@@ -426,16 +430,14 @@ def queue_cause(manifest: Manifest, entry: Manifest | None) -> WaitCause:
     if value_at(entry, "spec", "active") is False:
         workload = text_at(entry, "metadata", "name")
         said = filter(None, (text_at(condition(entry, "Evicted"), "message"), checks))
-        return WaitCause(
-            CauseKind.SUSPENDED,
+        return _suspended(
             f"queue {queue} has given it up: {shorten('; '.join(said) or 'its Workload is not active')}",
             # Kueue 0.15 does not queue a Workload again that is activated after an admission check rejected it.
             f"`kubectl --namespace {namespace} delete workload {workload}` lets it wait again, as Kueue creates it "
             "anew; or `sweep cancel` the batch",
         )
     if checks and condition(entry, "QuotaReserved").get("status") == "True":
-        return WaitCause(
-            CauseKind.SUSPENDED,
+        return _suspended(
             f"it waits in queue {queue}, with its quota reserved: {shorten(checks)}",
             f"it starts when the check is Ready; `kubectl --namespace {namespace} get provisioningrequests` shows what "
             "the autoscaler says",
@@ -443,16 +445,13 @@ def queue_cause(manifest: Manifest, entry: Manifest | None) -> WaitCause:
     for type_, wanted in (("Evicted", "True"), ("QuotaReserved", "False"), ("Admitted", "False")):
         message = text_at(condition(entry, type_), "message")
         if condition(entry, type_).get("status") == wanted and message:
-            return WaitCause(
-                CauseKind.SUSPENDED,
+            return _suspended(
                 f"it waits in queue {queue}: {shorten(message)}",
                 f"it starts when the queue has room; `kubectl --namespace {namespace} describe localqueue {queue}` "
                 "shows the use",
             )
     why = f": {shorten(checks)}" if checks else ""
-    return WaitCause(
-        CauseKind.SUSPENDED, f"it waits in queue {queue}{why}", "it starts when the queue admits it"
-    )
+    return _suspended(f"it waits in queue {queue}{why}", "it starts when the queue admits it")
 
 
 def _check_messages(entry: Manifest) -> str:
@@ -504,8 +503,7 @@ def argocd_cause(batch: str, application: Manifest | None, application_set: Mani
             "Argo CD applied it, and its objects are gone",
             f"`argocd app sync {batch}`, which makes nothing anew by itself; or `sweep cancel` the batch",
         )
-    return WaitCause(
-        CauseKind.NOT_SYNCED,
+    return _not_synced(
         "Argo CD has made its Application, and has not synced it yet",
         "wait a moment; the pods in the namespace of Argo CD show whether its controller runs",
     )
@@ -513,20 +511,17 @@ def argocd_cause(batch: str, application: Manifest | None, application_set: Mani
 
 def _without_application(application_set: Manifest | None) -> WaitCause:
     if application_set is None:
-        return WaitCause(
-            CauseKind.NOT_SYNCED,
+        return _not_synced(
             "the cluster has no ApplicationSet of this repository",
             "apply the files of the platform as clusters/README.md says; `sweep cluster doctor` lists what is missing",
         )
     failed = condition(application_set, "ErrorOccurred")
     if failed.get("status") == "True":
-        return WaitCause(
-            CauseKind.NOT_SYNCED,
+        return _not_synced(
             f"Argo CD: {shorten(text_at(failed, 'message'))}",
             "check the repository's address and the Secret of its credential: `sweep cluster doctor` lists both",
         )
-    return WaitCause(
-        CauseKind.NOT_SYNCED,
+    return _not_synced(
         "Argo CD has made no Application for it yet",
         "it looks twice a minute; check that the branch on the server has the batch",
     )
@@ -542,8 +537,7 @@ def flux_cause(
             if trouble is not None:
                 return trouble
     if kustomization is None:
-        return WaitCause(
-            CauseKind.NOT_SYNCED,
+        return _not_synced(
             "Flux has made no Kustomization for it yet",
             "it looks every minute, `flux reconcile kustomization sweeps --with-source` at once",
         )
@@ -561,15 +555,13 @@ def flux_cause(
 def _flux_trouble(manifest: Manifest | None, title: str) -> WaitCause | None:
     """Return what keeps one of Flux's objects from being ready; None if it is."""
     if manifest is None:
-        return WaitCause(
-            CauseKind.NOT_SYNCED,
+        return _not_synced(
             f"the cluster has no {title}",
             "apply the files of the platform as clusters/README.md says; `sweep cluster doctor` lists what is missing",
         )
     if value_at(manifest, "spec", "suspend") is True:
         kind, _, name = title.partition(" ")
-        return WaitCause(
-            CauseKind.NOT_SYNCED,
+        return _not_synced(
             f"{title} is suspended, so Flux ignores it",
             f"`flux resume {'source git' if kind == 'GitRepository' else 'kustomization'} {name}`",
         )
@@ -586,4 +578,4 @@ def _flux_trouble(manifest: Manifest | None, title: str) -> WaitCause | None:
             if kind is CauseKind.NOT_SYNCED
             else creation_remedy(message),
         )
-    return WaitCause(CauseKind.NOT_SYNCED, f"Flux has not finished with {title}", "wait a moment")
+    return _not_synced(f"Flux has not finished with {title}", "wait a moment")
