@@ -18,7 +18,7 @@ from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
 from sweepledger.repo.volume import VolumeResults
-from sweepledger.results import bounds, kept_records
+from sweepledger.results import bounds
 from sweepledger.results.outcomes import (
     RANKS,
     Attempt,
@@ -230,7 +230,7 @@ class BatchAttempts:
         records = (*results.records, *substitute_records(results, self.passed_over))
         concluded = replace(results, records=records, lock_digest=lock_digest(self.batch))
         ignored = {index: len(reasons) for index, reasons in self.passed_over.items()}
-        return kept_records.kept(concluded, ignored=ignored, silent_seconds=self.silent_seconds)
+        return bounds.kept(concluded, ignored=ignored, silent_seconds=self.silent_seconds)
 
     def is_settled(self, over: Container[int] = ()) -> bool:
         """Return whether every trial is finished, in `over`, or has used all its attempts, by valid records.
@@ -308,7 +308,7 @@ def with_late_records(recorded: BatchRecords, late: Iterable[Record]) -> BatchRe
     merged = replace(recorded, records=(*kept, *news))
     if _trial_ends(merged) == _trial_ends(recorded):
         return None
-    return kept_records.kept(merged)
+    return bounds.kept(merged)
 
 
 def _trial_ends(attempts: BatchRecords) -> list[tuple[Status, str | None]]:

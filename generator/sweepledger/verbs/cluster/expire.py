@@ -43,7 +43,7 @@ from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, fetch, last_change_time
 from sweepledger.repo.volume import VolumeRoot
-from sweepledger.results import kept_records
+from sweepledger.results import bounds
 from sweepledger.results.outcomes import BatchRecords, evaluate
 from sweepledger.results.paths import RESULTS
 from sweepledger.structs.names import DELETING_PREFIX, split_batch_name
@@ -303,7 +303,7 @@ def _collectable_lines(stored: StoredBatch, files: TrialFiles) -> set[str]:
     """Return the lines that the collector would record, each in its canonical form."""
     records, _ = TrialReader(stored, files, by_engine=False).read(range(len(stored.rows)))
     batch = BatchRecords(stored.lock, batch_records.expected_trials(stored), tuple(records))
-    judged = evaluate(kept_records.kept(batch))  # git keeps the numbers of the others
+    judged = evaluate(bounds.kept(batch))  # git keeps the numbers of the others
     return {attempt.line for attempts in judged.attempts for attempt in attempts}
 
 
