@@ -134,16 +134,12 @@ def error_problems(error: GeneratorError) -> tuple[Problem, ...]:
 
 def _print_error(command: str, error: GeneratorError) -> None:
     if isinstance(error, UnreadableError):
-        _print_problems(error.problems)
+        for problem in error.problems:
+            _print_message(str(problem))
         return
     _print_message(f"sweep {command}: {error}")
     if error.hint:
         _print_message(f"  hint: {error.hint}")
-
-
-def _print_problems(problems: Iterable[Problem]) -> None:
-    for problem in problems:
-        _print_message(str(problem))
 
 
 @contextmanager
@@ -194,7 +190,8 @@ def _print_response(command: str, form: Format, response: Response) -> None:
     with ignore_broken_pipe():
         _print_renderables(response.renderables)
     with ignore_broken_pipe():
-        _print_problems(response.problems)
+        for problem in response.problems:
+            _print_message(str(problem))
         for failure in response.failures:
             _print_error(command, failure)
 

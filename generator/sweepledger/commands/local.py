@@ -51,7 +51,7 @@ from sweepledger.repo.state import DATA, state_folder
 from sweepledger.results.outcomes import evaluate
 from sweepledger.structs.early_stopping import COMPARING_RULES, ThresholdRule
 from sweepledger.structs.metric import Metric
-from sweepledger.structs.names import split_batch_name
+from sweepledger.structs.names import LOCK_FILE, split_batch_name
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
 
@@ -438,7 +438,8 @@ class _Loop:
             return
         head = workspace.repository.commit("HEAD")
         committed = catalog.batch_names(workspace.repository, head, ACTIVE)
-        present = committed | catalog.active_batches_here(workspace.root)
+        locks = (workspace.root / ACTIVE).glob(f"*/{LOCK_FILE}")  # of uncommitted batches, too
+        present = committed.union(lock.parent.name for lock in locks if split_batch_name(lock.parent.name))
         unfollowed = present - catalog.batch_names(self.target.repository, commit)
         if unfollowed - self.unfollowed:
             yield Unpushed(tuple(sorted(unfollowed)), self.options.followed, unfollowed <= committed)

@@ -80,10 +80,7 @@ def spec_changes(versions: Sequence[SpecVersion]) -> Iterator[SpecChange]:
         lines = difflib.unified_diff(
             before.text.splitlines(), after.text.splitlines(), lineterm="", n=CONTEXT_LINES
         )
-        yield SpecChange(
-            after,
-            tuple((_LINE_KINDS.get(line[:1], "same"), line) for line in list(lines)[2:]),
-        )
+        yield SpecChange(after, tuple((_LINE_KINDS.get(line[:1], "same"), line) for line in list(lines)[2:]))
 
 
 @dataclass(frozen=True, slots=True)

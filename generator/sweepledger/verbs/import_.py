@@ -34,10 +34,7 @@ from sweepledger.exchange.evidence import optuna_study, table
 from sweepledger.exchange.registry import IMPORTS, READERS
 from sweepledger.exchange.spec_text import spec_text
 from sweepledger.formats import evidence_jsonl
-from sweepledger.formats.evidence_jsonl import (
-    MAX_EVIDENCE_TRIALS,
-    ForeignEvidence,
-)
+from sweepledger.formats.evidence_jsonl import MAX_EVIDENCE_TRIALS, ForeignEvidence
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.problems import Problem
 from sweepledger.reader.yaml_edit import append_item

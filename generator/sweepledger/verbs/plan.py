@@ -19,7 +19,7 @@ from sweepledger.cli.response import EXIT_PROBLEMS, Format, Response, has_errors
 from sweepledger.cli.text.plan import plan_comment, plan_text
 from sweepledger.commands.generation import spec_change
 from sweepledger.commands.generation.proposals import propose_pack, propose_rounds
-from sweepledger.commands.repository import at_commit, catalog, code_changes, costs, programs
+from sweepledger.commands.repository import at_commit, catalog, costs, programs
 from sweepledger.commands.repository.costs import Timing
 from sweepledger.commands.repository.stored_batches import StoredBatches, stored_batches
 from sweepledger.commands.repository.workspace import Workspace, read_specs
@@ -341,11 +341,11 @@ class _PlanContext:
         former = last.lock.program.code if last else None
         repository = self.workspace.repository
         if last and former and former.path == code.path and former.tree != code.tree:
-            yield CodeChange(last.name, code_changes.file_changes(repository, former, code))
+            yield CodeChange(last.name, programs.file_changes(repository, former, code))
         for part in outdated:
             if part.part == "code" and part.current:
                 current = replace(code, tree=part.current)
-                yield CodeChange(None, code_changes.file_changes(repository, code, current))
+                yield CodeChange(None, programs.file_changes(repository, code, current))
 
     def difference(
         self, sweep: Sweep, trials: tuple[Trial, ...], program: Program

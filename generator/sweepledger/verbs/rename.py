@@ -60,8 +60,7 @@ class Renamed:
 
 
 def rename(
-    name: SweepArgument,
-    new: Annotated[str, typer.Argument(metavar="NEW", help="The new name.")],
+    name: SweepArgument, new: Annotated[str, typer.Argument(metavar="NEW", help="The new name.")]
 ) -> Response:
     renamed = rename_sweep(Workspace.find(response.current_folder()), name, new)
     trials, commit = count_text(renamed.trials, "recorded trial"), renamed.commit[:SHORT_COMMIT]

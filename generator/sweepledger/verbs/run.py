@@ -148,7 +148,8 @@ def _run_response(
     if shown.exit_code:
         return shown
     ranked = tuple(_recorded(run.workspace, sorted(run.names), state))
-    rows = [row for trials in ranked for row in trials.ranked_rows]
+    listed = (row for trials in ranked for row in zip(trials.rows, trials.barred, strict=True))
+    rows = [row for row, why_not in listed if why_not is None]
     failed = sum(row.status.kind in {Status.FAILED, Status.MISSING} for row in rows)
     data: dict[str, Any] = {
         **shown.data,

@@ -181,7 +181,9 @@ def _plan_problems(context: CheckContext, generated: Generated) -> Iterator[Prob
             message = f"{count} trial(s) that no batch lists; their batch is written after the merge"
             yield Problem(path, 0, 0, "", message, "pending", None, Severity.WARNING)
             yield from builds.check_unwritten(context, path, generated.batch)
-        elif _was_never_generated(context, generated.sweep):
+        elif not batches.of_sweep((*context.merged, *context.added), name) and context.is_merged_content(
+            path, read_input(context.workspace.root / path)
+        ):
             # The spec was merged without a batch, like that of a new repository: do not block other merges.
             message = f"{count} trial(s) that no batch lists yet; {generated.batch.name} is missing"
             yield Problem(path, 0, 0, "", message, "pending", hint, Severity.WARNING)
@@ -194,13 +196,6 @@ def _plan_problems(context: CheckContext, generated: Generated) -> Iterator[Prob
             yield Problem(path, 0, 0, "", message, "drift", hint)
     for stale in generated.stale:
         yield Problem(stale.folder, 0, 0, "", "the spec does not give this batch", "drift", hint)
-
-
-def _was_never_generated(context: CheckContext, sweep: Sweep) -> bool:
-    """Return whether this spec is merged unchanged, and its sweep has neither merged nor new batches."""
-    if batches.of_sweep((*context.merged, *context.added), sweep.name):
-        return False
-    return context.is_merged_content(sweep.path, read_input(context.workspace.root / sweep.path))
 
 
 def _round_problems(generated: Generated, step: Step) -> Iterator[Problem]:

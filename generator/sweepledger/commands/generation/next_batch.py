@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from sweepledger import search, storage
 from sweepledger.commands.generation import spec_change
-from sweepledger.commands.repository import base_files, batch_builder, code_changes, programs
+from sweepledger.commands.repository import base_files, batch_builder, programs
 from sweepledger.commands.repository.base_files import read_bases, write_bases
 from sweepledger.commands.repository.batch_builder import (
     BatchRequest,
@@ -22,11 +22,7 @@ from sweepledger.commands.repository.batch_builder import (
 from sweepledger.commands.repository.running_batches import running_files, running_problems
 from sweepledger.commands.repository.stored_batches import StoredBatches, stored_batches
 from sweepledger.commands.repository.workspace import Workspace, staging_folder
-from sweepledger.commands.rounds.evidence import (
-    EvidenceSource,
-    RoundEvidence,
-    evidence_file,
-)
+from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence, evidence_file
 from sweepledger.commands.rounds.next_round import (
     RenderInputs,
     ResultsPending,
@@ -354,7 +350,7 @@ def with_code_warnings(
             generated,
             warnings=(
                 *generated.warnings,
-                *code_changes.newer_code(
+                *spec_change.newer_code(
                     workspace.repository,
                     parsed,
                     generated.code,

@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from sweepledger import search
-from sweepledger.commands.repository import at_commit, batch_records
-from sweepledger.problems import Problem, Severity
+from sweepledger.commands.repository import at_commit, batch_records, programs
+from sweepledger.problems import Problem, Severity, list_names
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, commits
@@ -14,7 +14,7 @@ from sweepledger.results.outcomes import evaluate
 from sweepledger.results.paths import results_folder
 from sweepledger.search import Expansion
 from sweepledger.spec import ParsedSpec
-from sweepledger.structs.program import LOCAL_IMAGE, Program
+from sweepledger.structs.program import LOCAL_IMAGE, Code, Program
 from sweepledger.structs.record import Status
 from sweepledger.structs.search_block import RandomSearch, Sampler
 from sweepledger.structs.settings import Controller, Settings
@@ -22,6 +22,7 @@ from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
 from sweepledger.structs.values import is_spelled_alike, written
 
+CHANGED_CODE = "code-changed"
 RENAMED = "sweep-renamed"
 """Code of the warning that a sweep may be another one under a new name; `sweep run` does not run it."""
 
@@ -171,3 +172,34 @@ def _former_specs(
         former = at_commit.read_sweep(repository, commit.id, sweep.path, settings)
         if former is not None and former.digest in digests:
             yield former
+
+
+def newer_code(
+    repository: Repository, parsed: ParsedSpec, locked: Code, *, trials: str = "new trials"
+) -> Iterator[Problem]:
+    """Yield a warning if trials run the locked code although the last commit, or the work tree, has newer code."""
+    sweep, head = parsed.sweep, repository.commit("HEAD")
+    requested = programs.requested_code(sweep)
+    if head is None or (requested.path, requested.selection) != (locked.path, locked.selection):
+        return
+    tree = programs.code_tree_at(repository, head, sweep)
+    edited = programs.uncommitted_code(repository, sweep)
+    if tree is not None and tree != locked.tree:
+        changes = programs.file_changes(repository, locked, programs.requested_code(sweep, tree=tree))
+        names = ["files that this clone lacks"] if changes is None else [change.path for change in changes]
+        state = "changed since it was locked"
+    else:
+        names, state = [], "has uncommitted changes"
+    names = list(dict.fromkeys([*names, *edited]))
+    if not names:
+        return
+    yield parsed.source.problem(
+        f"{state}, and {trials} run the locked version at {locked.tree[:12]}: "
+        + list_names(names, programs.LISTED_FILES),
+        "run",
+        "code_path",
+        code=CHANGED_CODE,
+        hint=f"{'commit, then ' if edited else ''}`sweep generate {sweep.name} --update` requests all trials with "
+        f"the new code; `sweep run {sweep.name} --update` also runs them here",
+        severity=Severity.WARNING,
+    )

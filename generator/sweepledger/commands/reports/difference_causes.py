@@ -13,8 +13,7 @@ from sweepledger import spec, storage
 from sweepledger.commands.reports.comparison import Side, side_at
 from sweepledger.commands.reports.recorded import RecordedResults, recorded_results
 from sweepledger.commands.repository import at_commit
-from sweepledger.commands.repository.code_changes import LISTED_FILES, file_changes
-from sweepledger.commands.repository.programs import code_tree_at
+from sweepledger.commands.repository.programs import LISTED_FILES, code_tree_at, file_changes
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats import records_jsonl

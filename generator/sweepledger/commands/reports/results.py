@@ -65,15 +65,6 @@ class RankedTrials:
     head: str | None = None
     """The digest of the one that the spec and the code of the commit are which is checked out; None if it is none."""
 
-    def is_of_ranked_program(self, row: SummaryRow) -> bool:
-        """Return whether a row ran the program whose trials are ranked."""
-        return self.ranked_program in {None, row.program}
-
-    @property
-    def ranked_rows(self) -> tuple[SummaryRow, ...]:
-        """The rows that are ranked."""
-        return tuple(row for row, why in zip(self.rows, self.barred, strict=True) if why is None)
-
     @property
     def column(self) -> str:
         """The metric to show."""

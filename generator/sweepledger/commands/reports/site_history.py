@@ -7,8 +7,7 @@ from itertools import pairwise
 
 from sweepledger.commands.reports.history import history
 from sweepledger.commands.repository import at_commit
-from sweepledger.commands.repository.code_changes import file_changes
-from sweepledger.commands.repository.programs import ranked_program
+from sweepledger.commands.repository.programs import file_changes, ranked_program
 from sweepledger.commands.rounds.evidence import foreign_labels
 from sweepledger.commands.verification.batch_audit import recorded_summary
 from sweepledger.errors import GeneratorError, RepositoryError

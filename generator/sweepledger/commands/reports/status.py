@@ -10,12 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
-from sweepledger.commands.collection.attempts import (
-    evaluate_here,
-    finished,
-    finished_here,
-    with_unrecorded,
-)
+from sweepledger.commands.collection.attempts import evaluate_here, finished, finished_here, with_unrecorded
 from sweepledger.commands.collection.cluster_evidence import find_cluster_batches, stalled_batches
 from sweepledger.commands.generation.next_batch import EditedError
 from sweepledger.commands.reports import wait_causes as why

@@ -17,7 +17,7 @@ from sweepledger.results.outcomes import evaluate
 from sweepledger.results.paths import laptop_batches, laptop_path, results_folder
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.metric import Goal, pareto_indices
-from sweepledger.structs.names import LOCK_FILE, SPECS, SUFFIX, is_sweep_name, split_batch_name
+from sweepledger.structs.names import SPECS, SUFFIX, is_sweep_name, split_batch_name
 from sweepledger.structs.record import Record
 
 if TYPE_CHECKING:
@@ -61,12 +61,6 @@ def batch_names(repository: Repository, commit: str | None, *below: str) -> froz
     return frozenset(name for name in names if split_batch_name(name))
 
 
-def active_batches_here(root: Path) -> frozenset[str]:
-    """Return the active batches of the work tree, including uncommitted ones."""
-    locks = (root / ACTIVE).glob(f"*/{LOCK_FILE}")
-    return frozenset(lock.parent.name for lock in locks if split_batch_name(lock.parent.name))
-
-
 def read_summary(root: Path, sweep: str, checkout: Checkout | None = None) -> SummaryTable | None:
     """Read a sweep's summary from the work tree; None if there is none. Raises RepositoryError, StorageError."""
     place = f"{results_folder(sweep)}/{SUMMARY_FILE}"
@@ -77,8 +71,7 @@ def read_summary(root: Path, sweep: str, checkout: Checkout | None = None) -> Su
         return summaries.read(content.decode())
     except ValueError as error:
         raise RepositoryError(
-            f"{place}: {error}",
-            hint="restore it from git: only the collector writes it",
+            f"{place}: {error}", hint="restore it from git: only the collector writes it"
         ) from error
 
 

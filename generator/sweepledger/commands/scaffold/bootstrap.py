@@ -336,10 +336,11 @@ def bootstrap(workspace: Workspace, request: BootstrapRequest) -> Bootstrapped:
     if edit.changes:
         storage.write_file(workspace.root / SETTINGS_FILE, edit.text.encode())
     former = _followed_url(workspace.settings, recorded)
+    is_gitlab = (workspace.root / ".gitlab-ci.yml").is_file()
     return Bootstrapped(
         settings,
         source,
-        _workflows(workspace.root),
+        ("/.gitlab/", "/.gitlab-ci.yml") if is_gitlab else ("/.github/",),
         written,
         compared.stale,
         kept,
@@ -369,12 +370,6 @@ def unapplied_text(batch: StoredBatch, cluster: str | None, settings: Settings) 
         f"is active in {where}, which the settings do not have",
         f"wait until it is recorded, or run {cancel}",
     )
-
-
-def _workflows(root: Path) -> tuple[str, ...]:
-    """Return folders and files of the git host's workflows: those of GitLab if it has its own."""
-    is_gitlab = (root / ".gitlab-ci.yml").is_file()
-    return ("/.gitlab/", "/.gitlab-ci.yml") if is_gitlab else ("/.github/",)
 
 
 def unset_settings(settings: Settings, source: GitSource) -> tuple[str, ...]:

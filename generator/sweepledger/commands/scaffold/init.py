@@ -6,11 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sweepledger import storage
-from sweepledger.commands.repository.base_files import (
-    ATTRIBUTES_FILE,
-    KEEP_FILES,
-    write_attribute_lines,
-)
+from sweepledger.commands.repository.base_files import ATTRIBUTES_FILE, KEEP_FILES, write_attribute_lines
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold.templates import EXAMPLE, Host, first_files
 from sweepledger.errors import RepositoryError, UsageError

@@ -34,7 +34,6 @@ from sweepledger.errors import (
     IdleError,
     RepositoryError,
     SpecError,
-    UnreadableError,
     UsageError,
 )
 from sweepledger.formats import record_json, records_jsonl
@@ -161,13 +160,6 @@ class BatchExpiry:
     reason: str | None = None
 
 
-def _uses_checkpoints(batch: StoredBatch) -> bool:
-    try:
-        return bool(batch.lock.parents) and not batch.lock.restarts
-    except UnreadableError:
-        return True
-
-
 @dataclass(frozen=True)
 class BranchRecords:
     """What the branch contains, as fetched."""
@@ -186,7 +178,13 @@ class BranchRecords:
     def continued_sweeps(self) -> frozenset[str]:
         """Sweeps with an active batch whose trials may continue from checkpoints of other trials."""
         stored = batches.in_commit(self.repository, self.tip)
-        return frozenset(batch.sweep for batch in stored if batch.is_active and _uses_checkpoints(batch))
+        active = [batch for batch in stored if batch.is_active]
+        unread = {batch.sweep for batch in active if not batches.readable([batch])}
+        return frozenset(unread).union(
+            batch.sweep
+            for batch in batches.readable(active)
+            if batch.lock.parents and not batch.lock.restarts
+        )
 
     @cached_property
     def is_shallow(self) -> bool:
