@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from sweepledger.formats.summary_csv import parameter_names
@@ -38,31 +38,13 @@ class TrialColumn:
 
     def as_data(self) -> dict[str, Any]:
         """Return the JSON data, without defaults."""
-        data: dict[str, Any] = {"key": self.key, "title": self.title, "values": self.values}
-        if self.categories is not None:
-            data["categories"] = self.categories
-        if self.log:
-            data["log"] = True
-        if self.domain is not None:
-            data["domain"] = self.domain
-        if self.ticks:
-            data["ticks"] = self.ticks
-        return data
+        shown = ((field, getattr(self, field.name)) for field in fields(self))
+        return {field.name: value for field, value in shown if value != field.default}
 
 
-OBJECTIVE, SECONDS, NUMBER, HOURS, COST, STATUS, BATCH, REPLICATE = (
-    "objective",
-    "seconds",
-    "number",
-    "hours",
-    "cost",
-    "status",
-    "batch",
-    "replicate",
-)
+OBJECTIVE, SECONDS, NUMBER, HOURS = "objective", "seconds", "number", "hours"
+COST, STATUS, BATCH, REPLICATE = "cost", "status", "batch", "replicate"
 PARAMETER, METRIC = "params.", "metrics."
-RUNNING_SUMS = frozenset({HOURS, COST})
-"""What was spent until a trial ended: axes, and no property of the trial."""
 
 
 def trial_columns(

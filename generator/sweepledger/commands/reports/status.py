@@ -330,26 +330,6 @@ class SweepStatus:
         """Number of trials, each counted once."""
         return self.counts.total()
 
-    @property
-    def planned(self) -> int:
-        """Number of trials that no merged batch lists."""
-        return self.counts[TrialState.PLANNED]
-
-    @property
-    def running(self) -> int:
-        """Number of running trials."""
-        return self.counts[TrialState.RUNNING]
-
-    @property
-    def pending(self) -> int:
-        """Number of merged trials that have not started."""
-        return self.counts[TrialState.PENDING]
-
-    @property
-    def missing(self) -> int:
-        """Number of trials that ended without a record."""
-        return self.counts[TrialState.MISSING]
-
 
 def sweep_statuses(
     workspace: Workspace,

@@ -1,7 +1,6 @@
 """The files of a new repository that users edit."""
 
 from enum import StrEnum
-from typing import assert_never
 
 from sweepledger import __version__
 from sweepledger.commands.repository.base_files import ATTRIBUTES_FILE, with_attribute_lines
@@ -162,6 +161,12 @@ It does not use GitOps: `sweep submit {example}` creates a merged batch with you
 `sweep cluster collect --by-pod` records its results.
 """
 
+SECTIONS = {
+    Controller.NONE: "",
+    Controller.SUBMIT: FIRST + SUBMIT,
+    **dict.fromkeys((Controller.ARGOCD, Controller.FLUX), FIRST + PLATFORM),
+}
+
 OWNERS = """\
 # Who must approve which files. Replace the names with your own teams: until then nobody has to approve, and {shown}
 # shows an error on this page. Require a review from code owners in the rules of protected branches.
@@ -204,7 +209,7 @@ def first_files(
         example=EXAMPLE,
         run=RUNS[controller].format(example=EXAMPLE),
         version=__version__,
-        platform=_platform_section(controller),
+        platform=SECTIONS[controller].format(example=EXAMPLE, controller=controller),
         reviews=REVIEWS[host],
         host=host,
     )
@@ -226,32 +231,12 @@ def first_files(
 
 
 def _host_files(host: Host) -> dict[str, str]:
-    requirement = f"sweepledger[sampling]=={__version__}\n"
-    match host:
-        case Host.GITHUB:
-            return {
-                ".github/CODEOWNERS": OWNERS.format(shown="GitHub", host=host),
-                ".github/pull_request_template.md": PULL_REQUEST,
-                ".github/sweep.in": requirement,
-            }
-        case Host.GITLAB:
-            ci = "/.gitlab-ci.yml    @YOUR-ORG/YOUR-PLATFORM-TEAM\n"
-            return {
-                ".gitlab/CODEOWNERS": OWNERS.format(shown="GitLab", host=host) + ci,
-                ".gitlab/merge_request_templates/Default.md": PULL_REQUEST,
-                ".gitlab/sweep.in": requirement,
-            }
-        case _:
-            assert_never(host)
-
-
-def _platform_section(controller: Controller) -> str:
-    match controller:
-        case Controller.NONE:
-            return ""
-        case Controller.SUBMIT:
-            return FIRST + SUBMIT.format(example=EXAMPLE)
-        case Controller.ARGOCD | Controller.FLUX:
-            return FIRST + PLATFORM.format(controller=controller)
-        case _:
-            assert_never(controller)
+    is_gitlab = host is Host.GITLAB
+    owners = OWNERS.format(shown="GitLab" if is_gitlab else "GitHub", host=host)
+    owners += "/.gitlab-ci.yml    @YOUR-ORG/YOUR-PLATFORM-TEAM\n" * is_gitlab
+    template = "merge_request_templates/Default.md" if is_gitlab else "pull_request_template.md"
+    return {
+        f".{host}/CODEOWNERS": owners,
+        f".{host}/{template}": PULL_REQUEST,
+        f".{host}/sweep.in": f"sweepledger[sampling]=={__version__}\n",
+    }
