@@ -26,6 +26,7 @@ from sweepledger.cli.response import (
     has_errors,
     print_conversion,
 )
+from sweepledger.commands.repository.spec_edit import automatic_edit
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import evidence_file
 from sweepledger.errors import RepositoryError, SpecError, UsageError
@@ -274,13 +275,8 @@ def warm_start(
     spec_file = workspace.root / sweep.path
     edited = spec_file.read_text(encoding="utf-8")
     if label not in sweep.search.start:
-        try:
+        with automatic_edit(sweep.path, f"add it by hand: start: [{label}]"):
             edited = append_item(edited, ("start",), label)
-        except ValueError as error:
-            raise RepositoryError(
-                f"{sweep.path} cannot be changed automatically: {error}",
-                hint=f"add it by hand: start: [{label}]",
-            ) from error
     write_file(workspace.root / path, evidence_jsonl.write(converted).encode())
     write_file(spec_file, edited.encode())
     return WarmStart(sweep.name, label, path, converted, outside)

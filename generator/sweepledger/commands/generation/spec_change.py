@@ -149,8 +149,9 @@ def _changed_hypercube(
     if not isinstance(design, RandomSearch) or design.sampler is not Sampler.LATIN_HYPERCUBE or not merged:
         return
     digests = {batch.lock.spec.digest for batch in merged}
-    for former in _former_specs(repository, settings, parsed.sweep, digests):
-        before = former.design
+    for commit in commits(repository, parsed.sweep.path):
+        former = at_commit.read_sweep(repository, commit.id, parsed.sweep.path, settings)
+        before = former.design if former is not None and former.digest in digests else None
         if not isinstance(before, RandomSearch) or before.sampler is not design.sampler:
             continue
         if _draw_identity(design) == _draw_identity(before) and design.cap != before.cap:
@@ -163,15 +164,6 @@ def _draw_identity(design: RandomSearch) -> object:
     """Return what decides the points apart from their number."""
     parameters = [(parameter.name, parameter.domain) for parameter in design.space.parameters]
     return design.seed, parameters, design.space.zips
-
-
-def _former_specs(
-    repository: Repository, settings: Settings, sweep: Sweep, digests: set[str]
-) -> Iterator[Sweep]:
-    for commit in commits(repository, sweep.path):
-        former = at_commit.read_sweep(repository, commit.id, sweep.path, settings)
-        if former is not None and former.digest in digests:
-            yield former
 
 
 def newer_code(

@@ -16,7 +16,6 @@ from sweepledger.formats import json, parquet, summary_csv
 from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow, SummaryTable
 from sweepledger.repo import batches, files
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.repo.git import REMOTE, Mirror, Repository, tracking_ref
 from sweepledger.repo.state import state_folder
 from sweepledger.results.paths import results_folder
 from sweepledger.structs.expression import names_in
@@ -287,11 +286,8 @@ def _is_elsewhere(workspace: Workspace, sweep: str) -> bool:
     path = f"{results_folder(sweep)}/{SUMMARY_FILE}"
     if workspace.repository.files(workspace.base_commit(None), path):
         return True
-    mirror = state_folder(workspace.repository) / Mirror.FOLDER
-    if not mirror.is_dir():
-        return False
-    kept = Repository(mirror)
-    return bool(kept.files(kept.commit(tracking_ref(REMOTE, workspace.settings.branch)), path))
+    mirrored = catalog.mirrored(state_folder(workspace.repository), workspace.settings.branch)
+    return mirrored is not None and bool(mirrored[0].files(mirrored[1], path))
 
 
 class ResultsFormat(StrEnum):

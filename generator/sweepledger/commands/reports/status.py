@@ -30,15 +30,7 @@ from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
-from sweepledger.repo.git import (
-    REMOTE,
-    Checkout,
-    Mirror,
-    Repository,
-    addition_subjects,
-    present_since,
-    tracking_ref,
-)
+from sweepledger.repo.git import Checkout, Repository, addition_subjects, present_since
 from sweepledger.results.doubts import identical_metrics, may_be_identical
 from sweepledger.results.outcomes import EvaluatedBatch, evaluate, one_per_trial
 from sweepledger.results.paths import RESULTS, results_folder
@@ -434,12 +426,8 @@ def last_results_commit(workspace: Workspace) -> int | None:
 def _recorded_elsewhere(workspace: Workspace, tip: str | None, state: Path) -> frozenset[str]:
     """Return the archived batches of the remote's branch, as fetched here or by `sweep cluster local`."""
     recorded = catalog.batch_names(workspace.repository, tip, ARCHIVE)
-    mirror = state / Mirror.FOLDER
-    if not mirror.is_dir():
-        return recorded
-    repository = Repository(mirror)
-    fetched = repository.commit(tracking_ref(REMOTE, workspace.settings.branch))
-    return recorded | catalog.batch_names(repository, fetched, ARCHIVE)
+    mirrored = catalog.mirrored(state, workspace.settings.branch)
+    return recorded if mirrored is None else recorded | catalog.batch_names(*mirrored, ARCHIVE)
 
 
 def _batch_edits(active: Iterable[StoredBatch], committed: Mapping[str, StoredBatch]) -> Iterator[Problem]:

@@ -12,7 +12,7 @@ from sweepledger.formats import summary_csv as summaries
 from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow, SummaryTable
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
-from sweepledger.repo.git import Checkout, Repository
+from sweepledger.repo.git import REMOTE, Checkout, Mirror, Repository, tracking_ref
 from sweepledger.results.outcomes import evaluate
 from sweepledger.results.paths import laptop_batches, laptop_path, results_folder
 from sweepledger.structs.batch import BatchLock
@@ -59,6 +59,15 @@ def batch_names(repository: Repository, commit: str | None, *below: str) -> froz
     folders = (path for place in below or (ACTIVE, ARCHIVE) for path in repository.folders(commit, place))
     names = (path.rpartition("/")[2] for path in folders)
     return frozenset(name for name in names if split_batch_name(name))
+
+
+def mirrored(state: Path, branch: str) -> tuple[Repository, str | None] | None:
+    """Return the clone of `sweep cluster local` with its commit of the branch; None if there is none."""
+    mirror = state / Mirror.FOLDER
+    if not mirror.is_dir():
+        return None
+    repository = Repository(mirror)
+    return repository, repository.commit(tracking_ref(REMOTE, branch))
 
 
 def read_summary(root: Path, sweep: str, checkout: Checkout | None = None) -> SummaryTable | None:

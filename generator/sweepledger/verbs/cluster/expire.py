@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import Annotated, Protocol
 
@@ -24,7 +23,7 @@ from rich.text import Text
 from sweepledger.cli.options import RemoteOption
 from sweepledger.cli.response import EXIT_DRIFT, EXIT_STORAGE, Response, current_folder
 from sweepledger.cli.text.style import untrusted_text
-from sweepledger.commands.collection.attempts import TrialFiles, TrialReader
+from sweepledger.commands.collection.attempts import TrialReader
 from sweepledger.commands.collection.record_store import bucket_results
 from sweepledger.commands.repository import at_commit, batch_records
 from sweepledger.commands.repository.workspace import Workspace
@@ -272,15 +271,23 @@ class ExpiryCase:
         distinct = dict.fromkeys((*names, self.deleting_name))
         names_held = [name for name in distinct if volume.has_folder(name)]
         stored = self.branch.archived[self.batch]
-        collectable = _collectable_lines(
-            stored,
-            lambda index: chain.from_iterable(
-                volume.records(name, index, stored.lock.place(index)) for name in names_held
-            ),
-        )
+
+        def files(index: int) -> Iterator[bytes | None]:
+            for name in names_held:
+                yield from volume.records(name, index, stored.lock.place(index))
+
+        # What the collector would record; git keeps the numbers of the others.
+        records, _ = TrialReader(stored, files, by_engine=False).read(range(len(stored.rows)))
+        batch = BatchRecords(stored.lock, batch_records.expected_trials(stored), tuple(records))
+        judged = evaluate(kept_records.kept(batch)).attempts
+        collectable = {attempt.line for attempts in judged for attempt in attempts}
         paths = batch_records.records_files(stored, self.branch.files)
-        recorded = _recorded_lines(self.branch.repository.read(self.branch.tip, *paths).values())
-        late = len(collectable - recorded)
+        contents = self.branch.repository.read(self.branch.tip, *paths).values()
+        kept = [record for content in contents for record in records_jsonl.records(content)]
+        read = [record for record in kept if isinstance(record, Record)]
+        # Git may have them as they were before the cluster's cause was added.
+        lines = map(record_json.to_line, (*read, *map(termination.without_cause, read)))
+        late = len(collectable.difference(lines))
         return (
             (FolderState.LATE, f"{late} record(s) of its trials are not in {self.records}") if late else None
         )
@@ -295,22 +302,6 @@ def _ended(record: Record | CorruptRecord) -> float | None:
         return max(datetime.fromisoformat(text).timestamp() for text in texts)
     except (ValueError, OverflowError, TypeError):
         return None
-
-
-def _collectable_lines(stored: StoredBatch, files: TrialFiles) -> set[str]:
-    """Return the lines that the collector would record, each in its canonical form."""
-    records, _ = TrialReader(stored, files, by_engine=False).read(range(len(stored.rows)))
-    batch = BatchRecords(stored.lock, batch_records.expected_trials(stored), tuple(records))
-    judged = evaluate(kept_records.kept(batch))  # git keeps the numbers of the others
-    return {attempt.line for attempts in judged.attempts for attempt in attempts}
-
-
-def _recorded_lines(contents: Iterable[bytes]) -> set[str]:
-    """Return the records in git in their canonical form, and as they were before the cluster's cause was added."""
-    records = [record for content in contents for record in records_jsonl.records(content)]
-    read = [record for record in records if isinstance(record, Record)]
-    causeless = map(termination.without_cause, read)
-    return {*map(record_json.to_line, read), *map(record_json.to_line, causeless)}
 
 
 def expire_batch(case: ExpiryCase, *, dry_run: bool) -> BatchExpiry:
