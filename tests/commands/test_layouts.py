@@ -136,7 +136,7 @@ def test_code_of_a_merged_batch_is_found_again_after_the_store_was_pruned(script
     assert warning.message.endswith(": helper.py")
     script.git("config", "user.name", "Ada")
     script.git("config", "user.email", "ada@example.org")
-    assert SweepRun.prepare(script.workspace, ("fit",)).dry_run().generated[0].warnings == (warning,)
+    assert SweepRun.prepare(script.workspace, ("fit",)).dry_run()[0].warnings == (warning,)
     script.commit("Extend")
     assert check_change(script.workspace).problems == ()
 

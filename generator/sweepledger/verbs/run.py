@@ -24,7 +24,7 @@ from sweepledger.cli.text.values import count_text
 from sweepledger.commands.reports.results import RankedTrials, rank_trials
 from sweepledger.commands.repository.programs import left_out_files
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.run import DryRun, RunEvent, RunOptions, SweepRun
+from sweepledger.commands.run import RunEvent, RunOptions, SweepRun
 from sweepledger.errors import GeneratorError, IdleError, PausedError, UsageError
 from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.repo.state import create_state
@@ -80,7 +80,11 @@ def run(
     workspace = Workspace.find(response.current_folder())
     prepared = SweepRun.prepare(workspace, tuple(names))
     if dry_run:
-        return _dry_run_response(prepared.dry_run(update=update))
+        planned, uncommitted = prepared.dry_run(update=update), prepared.uncommitted_code()
+        data = {"branch": prepared.branch, "sweeps": planned, "uncommitted": uncommitted}
+        left_out = (f"not committed: {', '.join(uncommitted)}",) if uncommitted else ()
+        text = (part for generated in planned for part in generated_text(generated, check=True))
+        return Response(data, (f"on branch {prepared.branch}", *text, *left_out))
     folder = create_state(workspace.repository, state)
     if hand_over:
         return _hand_over_response(prepared, folder)
@@ -132,13 +136,6 @@ def _show_interruption(run: SweepRun, state: Path, form: Format) -> None:
     except GeneratorError as error:
         lines = (f"not handed over: {error}", f"before `git push`: `sweep run {names} --hand-over`")
     console.print(*lines, sep="\n", markup=False, highlight=False)
-
-
-def _dry_run_response(plan: DryRun) -> Response:
-    data = {"branch": plan.branch, "sweeps": plan.generated, "uncommitted": plan.uncommitted}
-    left_out = (f"not committed: {', '.join(plan.uncommitted)}",) if plan.uncommitted else ()
-    text = (part for generated in plan.generated for part in generated_text(generated, check=True))
-    return Response(data, (f"on branch {plan.branch}", *text, *left_out))
 
 
 def _run_response(

@@ -420,14 +420,6 @@ def _update_branch(
         last = present_since(repository, base, results_folder(sweep))
         if last is not None and last > now - target.progress_minutes * MINUTE:
             return
-    change = _change(target, results, sweep, running, tip)
-    push_proposal(repository, target.remote, branch, base, change)
-
-
-def _change(
-    target: Target, results: Path | RecordStore, sweep: str, running: Iterable[StoredBatch], tip: str
-) -> Change:
-    repository = target.repository
     files = repository.read(tip, results_folder(sweep))
     listed = [one for one in running if one.is_active or batch_records.records_file(one) in files]
     newest = batches.newest(listed)
@@ -440,8 +432,5 @@ def _change(
     )
     writes, removes = changed_files(summary)
     missing = summary.counts.get(Status.MISSING, 0)
-    return Change(
-        message=f"Progress of {sweep}: {missing} trials have left nothing yet\n",
-        writes=writes,
-        removes=removes,
-    )
+    message = f"Progress of {sweep}: {missing} trials have left nothing yet\n"
+    push_proposal(repository, target.remote, branch, base, Change(message, writes, removes=removes))

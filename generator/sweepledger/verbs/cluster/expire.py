@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
@@ -47,6 +47,9 @@ from sweepledger.results.paths import RESULTS
 from sweepledger.structs.names import DELETING_PREFIX, split_batch_name
 from sweepledger.structs.record import Record
 from sweepledger.structs.settings import Settings
+
+if TYPE_CHECKING:
+    from sweepledger.commands.collection.record_store import Shelf
 
 RESULTS_VOLUME = "results"
 
@@ -100,36 +103,6 @@ def _lines(expired: "Expired") -> Iterator[Text]:
     yield Text(
         f"{verb} the folders of {count} of {len(expired.batches)} batch(es), {expired.keep_days} days old"
     )
-
-
-class Shelf(Protocol):
-    """A volume or a bucket with the results of batches; every method raises StorageError."""
-
-    @property
-    def place(self) -> Path | str:
-        """Where it is, for messages."""
-
-    @property
-    def identity(self) -> object:
-        """Equal for one that is named twice."""
-
-    def names(self) -> tuple[str, ...]:
-        """Return the names of its folders."""
-
-    def has_folder(self, name: str) -> bool:
-        """Return whether it has a folder of this name."""
-
-    def newest(self, name: str) -> float:
-        """Return the time of the last change in a folder, by the clock that wrote it."""
-
-    def records(self, name: str, index: int, place: str, /) -> Iterator[bytes | None]:
-        """Yield the records of a trial of a batch."""
-
-    def move(self, name: str, to: str) -> None:
-        """Rename a folder, or mark it as renamed."""
-
-    def remove(self, name: str) -> None:
-        """Remove a folder with its content."""
 
 
 class FolderState(StrEnum):
@@ -202,7 +175,7 @@ class ExpiryCase:
 
     batch: str
     branch: BranchRecords
-    volumes: Mapping[str, Shelf]
+    volumes: Mapping[str, "Shelf"]
     """Volumes with a folder of the batch; `results` is last, in case the run is interrupted."""
     limit: float
     """Folders that are younger than this time stay."""
@@ -217,7 +190,7 @@ class ExpiryCase:
         """The path of an archived batch's records in the repository."""
         return batch_records.records_file(self.branch.archived[self.batch])
 
-    def holding(self, name: str) -> tuple[Shelf, ...]:
+    def holding(self, name: str) -> "tuple[Shelf, ...]":
         """Return the volumes that have a folder with this name."""
         return tuple(shelf for shelf in self.volumes.values() if shelf.has_folder(name))
 
@@ -341,7 +314,7 @@ def _remove(case: ExpiryCase) -> Reason | None:
     return None
 
 
-def _put_back(case: ExpiryCase, moved: Iterable[Shelf]) -> None:
+def _put_back(case: ExpiryCase, moved: "Iterable[Shelf]") -> None:
     for shelf in moved:
         shelf.move(case.deleting_name, case.batch)
 
@@ -399,10 +372,10 @@ def expire_batches(
             for known in same:
                 del opened[known]
             opened[name] = volume
-        folders = _VolumeFolders.on(opened)
-        cases = [ExpiryCase(name, branch, held, now - days * DAY) for name, held in folders.batches.items()]
+        by_batch, unknown = _folders(opened)
+        cases = [ExpiryCase(name, branch, held, now - days * DAY) for name, held in by_batch.items()]
         expired = tuple(expire_batch(case, dry_run=dry_run) for case in cases)
-        return Expired(dry_run, days, expired, folders.unknown)
+        return Expired(dry_run, days, expired, unknown)
 
 
 def _followed_settings(branch: BranchRecords, followed: str, name: str) -> Settings:
@@ -433,23 +406,17 @@ def _keep_days(settings: Settings, followed: str) -> int:
     return settings.results.keep_days
 
 
-@dataclass(frozen=True)
-class _VolumeFolders:
-    """The folders on the volumes."""
-
-    batches: Mapping[str, Mapping[str, Shelf]]
-    """The volumes that have a folder of a batch, by the batch's name."""
-    unknown: tuple[str, ...]
-
-    @classmethod
-    def on(cls, volumes: Mapping[str, Shelf]) -> "_VolumeFolders":
-        by_batch: dict[str, dict[str, Shelf]] = {}
-        unknown = []
-        for label, opened in volumes.items():
-            for name in opened.names():
-                batch = name.removeprefix(DELETING_PREFIX)
-                if split_batch_name(batch) is not None and opened.has_folder(name):
-                    by_batch.setdefault(batch, {})[label] = opened
-                else:
-                    unknown.append(f"{opened.place}/{name}")
-        return cls(dict(sorted(by_batch.items())), tuple(unknown))
+def _folders(
+    volumes: "Mapping[str, Shelf]",
+) -> "tuple[dict[str, dict[str, Shelf]], tuple[str, ...]]":
+    """Return the volumes that have a folder of a batch, by the batch's name; and the paths of other folders."""
+    by_batch: dict[str, dict[str, Shelf]] = {}
+    unknown = []
+    for label, opened in volumes.items():
+        for name in opened.names():
+            batch = name.removeprefix(DELETING_PREFIX)
+            if split_batch_name(batch) is not None and opened.has_folder(name):
+                by_batch.setdefault(batch, {})[label] = opened
+            else:
+                unknown.append(f"{opened.place}/{name}")
+    return dict(sorted(by_batch.items())), tuple(unknown)
