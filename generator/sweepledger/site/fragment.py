@@ -89,7 +89,7 @@ def sweep_pages(history: SweepHistory, commit: str) -> SweepPages:
     versions = program_versions(history, summary)
     moves = explained_moves(history, summary)
     curves = {line.outcome.trial: line.points for line in trial_curves(summary)}
-    charts = sweep_charts(summary, columns, shares, len(curves))
+    charts = tuple(sweep_charts(summary, columns, shares, len(curves)))
     card = _card(history, summary)
     base = _shared_data(summary, columns, commit)
     overview = {

@@ -208,6 +208,14 @@ class CheckContext:
         """Return whether a file of the base commit has this content."""
         return is_content_of(self.base_entries.get(path), content)
 
+    def known_trial(self, batch: StoredBatch) -> tuple[str, str] | None:
+        """Return the first trial of a new batch that a merged batch of its sweep lists, and that batch."""
+        merged = batches.of_sweep(self.merged, batch.sweep)
+        batches.prefetch(merged)
+        listed = {trial.digest: other.name for other in merged for trial in other.trials}
+        known = (trial for trial in batch.trials if trial.digest in listed)
+        return next(((trial.id, listed[trial.digest]) for trial in known), None)
+
     def _mended(self, merged: StoredBatch, present: StoredBatch) -> StoredBatch:
         """Return a work tree's version that differs, if the merged batch is broken and its history has this version."""
         if not (is_broken(merged) and batches.readable([present])):

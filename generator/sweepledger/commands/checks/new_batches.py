@@ -237,16 +237,9 @@ def _orphans(context: CheckContext, planned: Iterable[Generated]) -> Iterator[Pr
 def _duplicate_trials(context: CheckContext, planned: Collection[str]) -> Iterator[Problem]:
     """Yield a problem for each new batch with a known trial that its spec does not request again."""
     for batch in context.added:
-        if batch.name in planned:
-            continue
-        merged = batches.of_sweep(context.merged, batch.sweep)
-        batches.prefetch(merged)
-        listed = {trial.digest: other.name for other in merged for trial in other.trials}
-        for trial in batch.trials:
-            if trial.digest in listed:
-                message = f"{trial.id} is in {listed[trial.digest]} already"
-                yield Problem(batch.folder, 0, 0, "", message, "trial-repeated", "run `sweep generate`")
-                break
+        if batch.name not in planned and (known := context.known_trial(batch)):
+            message = f"{known[0]} is in {known[1]} already"
+            yield Problem(batch.folder, 0, 0, "", message, "trial-repeated", "run `sweep generate`")
 
 
 def _program_problems(context: CheckContext, sweeps: Mapping[str, Sweep]) -> Iterator[Problem]:

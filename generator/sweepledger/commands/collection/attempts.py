@@ -277,7 +277,9 @@ def late_attempts(
     store = record_store(results)
     if not store.counts_alone:
         return
-    recent = [batch for batch in stored if not batch.is_active and _is_recent(store, batch.name)]
+    oldest = time.time() - LOOK_BACK_SECONDS
+    archived = (batch for batch in stored if not batch.is_active)
+    recent = [batch for batch in archived if (store.last_change(batch.name) or 0.0) > oldest]
     for sweep in sorted({record.sweep for record in recent}):
         missing = _missing_trials(repository, tip, sweep)
         attempts = [record for record in recent if record.sweep == sweep and record.name in missing]
@@ -313,11 +315,6 @@ def with_late_records(recorded: BatchRecords, late: Iterable[Record]) -> BatchRe
 
 def _trial_ends(attempts: BatchRecords) -> list[tuple[Status, str | None]]:
     return [(result.status, result.reason) for result in evaluate(attempts).outcomes]
-
-
-def _is_recent(store: RecordStore, batch: str) -> bool:
-    changed = store.last_change(batch)
-    return changed is not None and changed > time.time() - LOOK_BACK_SECONDS
 
 
 def _missing_trials(repository: Repository, tip: str | None, sweep: str) -> Mapping[str, set[int]]:
