@@ -77,25 +77,18 @@ def collector_lease(kubectl: Kubectl, namespace: str, target: Target) -> Iterato
     last = lease.last_commit
     try:
         tip = target.tip()
-        _refuse_rewritten(target, tip, lease)
+        if last and tip and not remote_contains(target.repository, target.remote, target.branch, tip, last):
+            raise RepositoryError(
+                f"{target.branch} is at {tip[:12]}, which does not follow {last[:12]}, seen there before: its "
+                "history was cut or rewritten, and nothing is recorded on top",
+                hint=f"restore it; or, if it is meant so: `kubectl --namespace {lease.namespace} annotate lease "
+                f"{LEASE_NAME} {LAST_COMMIT}-`",
+            )
         last = tip
         yield () if refusal is None else (f"without its Lease, as {refusal}",)
         last = target.tip()
     finally:
         lease.release(last)
-
-
-def _refuse_rewritten(target: Target, tip: str | None, lease: Lease) -> None:
-    last = lease.last_commit
-    if last is None or tip is None or target.remote is None:
-        return
-    if not remote_contains(target.repository, target.remote, target.branch, tip, last):
-        raise RepositoryError(
-            f"{target.branch} is at {tip[:12]}, which does not follow {last[:12]}, seen there before: its "
-            "history was cut or rewritten, and nothing is recorded on top",
-            hint=f"restore it; or, if it is meant so: `kubectl --namespace {lease.namespace} annotate lease "
-            f"{LEASE_NAME} {LAST_COMMIT}-`",
-        )
 
 
 @dataclass(frozen=True)

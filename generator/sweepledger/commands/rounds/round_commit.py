@@ -145,8 +145,8 @@ def step_trailers(step: Step | RoundBlocked | None) -> str:
             return ""
 
 
-def push_round(target: Target, sweep: str) -> PushedRound | Step | RoundBlocked | None:
-    """Commit the next round of a search, if one is due; else return the next step.
+def push_due_rounds(target: Target, sweep: str) -> Iterator[PushedRound | Step | RoundBlocked | None]:
+    """Commit every round of a search that is due; yield each, and then the next step.
 
     None if the sweep has no batch yet, or the round is proposed already. Raises ContentionError,
     RepositoryError.
@@ -158,19 +158,12 @@ def push_round(target: Target, sweep: str) -> PushedRound | Step | RoundBlocked 
             return None, step
         return Change(_round_message(step), round_files(target.repository, base, step)), step
 
-    commit, step = target.commit(make, proposals=f"{PROPOSAL_PREFIX}/{sweep}")
-    return PushedRound(step, commit) if isinstance(step, RoundDue) and commit is not None else step
-
-
-def idle_searches(repository: Repository, tip: str, continued: frozenset[str] = frozenset()) -> Iterator[str]:
-    """Yield the searches that wait only for their next round, if the collector requests it, or it is continued."""
-    settings = at_commit.settings_or_defaults(repository, tip)
-    if settings.next is not NextRoundMode.COLLECTOR and not continued:
-        return
-    for sweep in searches_at(repository, tip, settings):
-        step = step_after(repository, tip, sweep.name, continued=continued)
-        if isinstance(step, RoundDue | RoundBlocked):
-            yield sweep.name
+    while True:
+        commit, step = target.commit(make, proposals=f"{PROPOSAL_PREFIX}/{sweep}")
+        if not isinstance(step, RoundDue) or commit is None:
+            yield step
+            return
+        yield PushedRound(step, commit)
 
 
 def _round_message(due: RoundDue) -> str:
@@ -188,13 +181,6 @@ def _round_message(due: RoundDue) -> str:
     return (
         f"next({sweep.name}): round {proposal.number}, {batch.lock.trials} trials of {sweep.method}\n\n{body}"
     )
-
-
-def push_due_rounds(target: Target, sweep: str) -> Iterator[PushedRound | Step | RoundBlocked | None]:
-    """Commit every round of a search that is due; yield each, and then the next step as `push_round` returns it."""
-    while isinstance(result := push_round(target, sweep), PushedRound):
-        yield result
-    yield result
 
 
 def push_repeat(target: Target, sweep: str) -> PushedRepeat | RoundBlocked | None:
@@ -253,8 +239,15 @@ def push_idle_rounds(target: Target) -> Iterator[PushedRound | RoundBlocked]:
     Such a round is due after a change of the spec, if an earlier collector could not draw it, or because rounds
     overlap. A failure affects only its search, and is yielded. Raises RepositoryError.
     """
-    tip = target.tip()
-    for sweep in () if tip is None else idle_searches(target.repository, tip, target.continued):
+    repository, tip = target.repository, target.tip()
+    settings = at_commit.settings_or_defaults(repository, tip)
+    if tip is None or (settings.next is not NextRoundMode.COLLECTOR and not target.continued):
+        return
+    for sweep in (search.name for search in searches_at(repository, tip, settings)):
+        if not isinstance(
+            step_after(repository, tip, sweep, continued=target.continued), RoundDue | RoundBlocked
+        ):
+            continue
         try:
             for result in push_due_rounds(target, sweep):
                 if isinstance(result, PushedRound | RoundBlocked):

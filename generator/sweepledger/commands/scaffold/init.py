@@ -453,7 +453,8 @@ def _spec_of_command(workspace: Workspace, name: str, starter: Starter) -> str:
     if not programs:
         raise UsageError("--command must name a program, got nothing", hint="--command 'python train.py'")
     places = (os.path.normpath(program) for program in programs)
-    program = next((place for place in places if _is_file_below(workspace.root, place)), None)
+    inside = (place for place in places if not place.startswith(("/", "..")))
+    program = next((place for place in inside if (workspace.root / place).is_file()), None)
     if program is None:
         raise UsageError(
             f"--command must name a file of the repository, got {programs[0]!r}",
@@ -488,7 +489,3 @@ def _path_from_the_root(workspace: Workspace, program: str) -> str | None:
         return None
     named = workspace.repository.run("ls-files", "-z", "--", f":(glob)**/{program}").split("\0")[:-1]
     return f"a trial starts in {workspace.root}: did you mean {named[0]}?" if len(named) == 1 else None
-
-
-def _is_file_below(root: Path, path: str) -> bool:
-    return not path.startswith(("/", "..")) and (root / path).is_file()
