@@ -176,7 +176,10 @@ class _PlanContext:
         )
         new = tuple(trial for trial in trials if trial.digest not in listed or trial.digest in retried)
         bounds = remaining_bounds(sweep, merged, program, expansion) if sweep.rounds else None
-        counts = counts if bounds is None else _round_counts(merged, bounds.trials or 0)
+        if bounds is not None:  # trials of further rounds are new
+            active = {row.trial for batch in merged if batch.is_active for row in batch.rows}
+            every = {row.trial for batch in merged for row in batch.rows}
+            counts = TrialCounts(bounds.trials or 0, len(active), len(every) - len(active))
         problems = [
             *parsed.warnings,
             *expansion.warnings,
@@ -379,13 +382,6 @@ class _PlanContext:
         if not isinstance(expansion, Expansion):
             return UnreadableSpec(path, expansion)
         return difference(path, search.trials(former, expansion, program), trials)
-
-
-def _round_counts(merged: Sequence[StoredBatch], new: int) -> TrialCounts:
-    """Count the trials of a search; those of its further rounds are new."""
-    active = {row.trial for batch in merged if batch.is_active for row in batch.rows}
-    listed = {row.trial for batch in merged for row in batch.rows}
-    return TrialCounts(new, len(active), len(listed) - len(active))
 
 
 def _design_review(sweep: Sweep, expansion: Expansion) -> DesignReview:

@@ -5,7 +5,7 @@ controller, or if --context is given.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -109,11 +109,13 @@ def explain_waiting(
         raise
     row = catalog.summary_row(workspace.root, listed)
     is_requested_again = row is not None and listed.batch.is_active and row.batch != listed.batch.name
-    explained = (
-        _only(observer.explain(listed.batch), listed.index)
-        if row is None or is_requested_again
-        else _recorded_trial(listed, row, observer.lost(listed.sweep).get(listed.id))
-    )
+    if row is None or is_requested_again:
+        explained = observer.explain(listed.batch)
+        groups = (group for group in explained.causes if listed.index in group.indexes)
+        causes = tuple(replace(group, indexes=(listed.index,)) for group in groups)
+        explained = replace(explained, causes=causes)
+    else:
+        explained = _recorded_trial(listed, row, observer.lost(listed.sweep).get(listed.id))
     link = log_link(workspace, listed)
     return _explanation(observer, listed.sweep, listed.id, replace(explained, logs=link))
 
@@ -210,11 +212,6 @@ def _recorded_trial(listed: catalog.ListedTrial, row: SummaryRow, lost: LostTria
             f"`sweep logs {listed.id}` shows its output, `sweep retry {listed.sweep}` requests it again",
         )
     return BatchExplanation(row.batch, (TrialCauses(cause, (listed.index,)),), ids)
-
-
-def _only(explanation: BatchExplanation, index: int) -> BatchExplanation:
-    groups: Iterable[TrialCauses] = (group for group in explanation.causes if index in group.indexes)
-    return replace(explanation, causes=tuple(replace(group, indexes=(index,)) for group in groups))
 
 
 def _lines(explanation: WaitExplanation) -> Iterator[Text]:

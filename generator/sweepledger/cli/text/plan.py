@@ -495,14 +495,11 @@ def _usage_text(forecast: Forecast, review: Review, currency: str) -> str:
     text = f"≈ {_amount(amount.median)} {unit}"
     if not amount.is_exact:
         text += f" (80 %: {_amount(amount.low)} to {_amount(amount.high)})"
-    return text if forecast.money is None else f"{text} · {_price_text(forecast.money, currency)}"
-
-
-def _price_text(price: Quantiles, currency: str) -> str:
-    unit = f" {currency}" if currency else " at the pool's price"
-    if price.is_exact:
-        return f"{price.median:,.2f}{unit}"
-    return f"{price.low:,.2f} to {price.high:,.2f}{unit}"
+    if (price := forecast.money) is None:
+        return text
+    interval = f"{price.median:,.2f}" if price.is_exact else f"{price.low:,.2f} to {price.high:,.2f}"
+    unit = currency or "at the pool's price"
+    return f"{text} · {interval} {unit}"
 
 
 def _amount(amount: float) -> str:

@@ -154,7 +154,11 @@ class CheckContext:
     @cached_property
     def changed_bases(self) -> frozenset[str]:
         """Paths below `base/`, from the root, that differ between the base commit and the work tree."""
-        merged = {path: entry.id for path, entry in self.base_entries.items() if _is_source(path)}
+        merged = {
+            path: entry.id
+            for path, entry in self.base_entries.items()
+            if path.startswith(BASE) and files.PYTHON_CACHE not in path.split("/")
+        }
         like = next(iter(merged.values()), "")
         present = {f"{BASE}{path}": blob_id(content, like=like) for path, content in self.bases}
         return frozenset(
@@ -234,10 +238,6 @@ def _is_same(merged: Entry | None, entry: Entry) -> bool:
 def is_broken(batch: StoredBatch) -> bool:
     """Return whether a batch is active and can never be recorded: it was merged despite the check."""
     return batch.is_active and not batches.readable([batch])
-
-
-def _is_source(path: str) -> bool:
-    return path.startswith(BASE) and files.PYTHON_CACHE not in path.split("/")
 
 
 def referenced_bases(batch: StoredBatch) -> tuple[str, ...]:

@@ -12,9 +12,9 @@ from sweepledger.commands.checks.context import (
     load_references,
     referenced_bases,
 )
+from sweepledger.commands.generation.spec_change import repeats_trials, running_file, running_problems
 from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.base_files import KEEP_FILE
-from sweepledger.commands.repository.running_batches import repeats_trials, running_file, running_problems
 from sweepledger.commands.scaffold.bootstrap import PLATFORM_BASES
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE
 from sweepledger.formats.running_yaml import RUNNING_FILE

@@ -17,10 +17,10 @@ from sweepledger.reader import safe_repr
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.files import read_input
-from sweepledger.repo.git import Repository, code_tree, commit_with_code, reachable_trees
+from sweepledger.repo.git import code_tree, commit_with_code, reachable_trees
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.names import LOCK_FILE, SETTINGS_FILE, SPECS, SUFFIX
-from sweepledger.structs.program import Code, Data, EnvironmentLock
+from sweepledger.structs.program import Data, EnvironmentLock
 from sweepledger.structs.settings import GenerateMode, Settings
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import as_data
@@ -263,7 +263,12 @@ def _code_problem(context: CheckContext, batch: StoredBatch, merged: StoredBatch
     repository, code = context.workspace.repository, batch.lock.program.code
     if code.tree == code_tree(repository, "HEAD", code.path, code.selection):
         return None
-    if not _is_reachable(repository, code, ("HEAD", context.base)):
+    revisions = ("HEAD", context.base)
+    if (
+        commit_with_code(repository, code, revisions) is None
+        if code.selection
+        else code.tree not in reachable_trees(repository, revisions, code.path)
+    ):
         message = f"{code} at {code.tree[:12]} is in no commit that will be merged"
         return _program_problem(batch, "code.tree", message, "code-unreachable")
     if merged is not None and code == merged.lock.program.code:
@@ -315,9 +320,3 @@ def _program_problem(batch: StoredBatch, part: str, message: str, code: str) -> 
         code,
         f"run `sweep generate {batch.sweep} --update`",
     )
-
-
-def _is_reachable(repository: Repository, code: Code, revisions: Sequence[str | None]) -> bool:
-    if code.selection is None:
-        return code.tree in reachable_trees(repository, revisions, code.path)
-    return commit_with_code(repository, code, revisions) is not None

@@ -341,12 +341,14 @@ def sweep_statuses(
     wanted = known if reference is None else {catalog.choose_sweep(workspace.root, reference, known)}
     tip = workspace.base_commit(None)
     followed = catalog.batch_names(workspace.repository, tip)
+    recorded = catalog.batch_names(workspace.repository, tip, ARCHIVE)
+    mirrored = catalog.mirrored(state, workspace.settings.branch)
     counter = _TrialCounter(
         workspace.repository,
         workspace.repository.commit("HEAD"),
         followed,
         state / "results",
-        recorded=_recorded_elsewhere(workspace, tip, state),
+        recorded=recorded if mirrored is None else recorded | catalog.batch_names(*mirrored, ARCHIVE),
         is_engine_running=store.is_engine_running(state),
     )
     if kubectl is not None:
@@ -421,13 +423,6 @@ def last_results_commit(workspace: Workspace) -> int | None:
     """Return when the last results commit came to the base commit, in seconds since 1970; None if there is none."""
     tip = workspace.base_commit(None)
     return None if tip is None else present_since(workspace.repository, tip, RESULTS)
-
-
-def _recorded_elsewhere(workspace: Workspace, tip: str | None, state: Path) -> frozenset[str]:
-    """Return the archived batches of the remote's branch, as fetched here or by `sweep cluster local`."""
-    recorded = catalog.batch_names(workspace.repository, tip, ARCHIVE)
-    mirrored = catalog.mirrored(state, workspace.settings.branch)
-    return recorded if mirrored is None else recorded | catalog.batch_names(*mirrored, ARCHIVE)
 
 
 def _batch_edits(active: Iterable[StoredBatch], committed: Mapping[str, StoredBatch]) -> Iterator[Problem]:

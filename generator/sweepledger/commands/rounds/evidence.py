@@ -322,10 +322,12 @@ def _observations(
         key = (result.program, result.trial)
         values = _metric_values(result, metrics)
         identity = Trial(result.assignment, result.program, result.replicate).digest
+        lacks_metrics = result.status is Status.OK and values is None
+        shows_nothing = identity in lost or lacks_metrics or result.status is Status.CANCELLED
         yield Observation(
             configuration=result.assignment,
             replicate=result.replicate,
-            status=Status.MISSING if identity in lost else _observed_status(result, values),
+            status=Status.MISSING if shows_nothing else result.status.kind,
             values=values,
             round=rounds.get(key, before_rounds) if result.program == program else None,
             trial=identity,
@@ -348,12 +350,6 @@ def _pending_trials(batch: StoredBatch, program: str) -> Iterator[Observation]:
             trial=trial.digest,
             parent=batch.lock.parents.get(row),
         )
-
-
-def _observed_status(outcome: TrialResult, values: tuple[float, ...] | None) -> Status:
-    """Return a trial's status; without the current metrics its result is missing."""
-    shows_nothing = outcome.status is Status.CANCELLED or (outcome.status is Status.OK and values is None)
-    return Status.MISSING if shows_nothing else outcome.status.kind
 
 
 def _metric_values(outcome: TrialResult, metrics: Sequence[str]) -> tuple[float, ...] | None:
