@@ -107,10 +107,16 @@ def sweep_pages(history: SweepHistory, commit: str) -> SweepPages:
         "recorded": history.recorded,
         "versions": [version.as_data(with_patch=True) for version in versions],
     }
+    best = _best(summary)
     compared = {
         "version": 1,
         **base,
-        "program": _program(summary),
+        "program": {
+            "metric": f"{summary.metric.name}, {summary.metric.goal}",
+            "best": best["value"] + (f" ({best['interval']})" if best["interval"] else ""),
+            "trials": str(len(summary.outcomes)),
+            **program_texts(summary.lock.program),
+        },
         "versions": [version.as_data(with_patch=False) for version in versions],
         "results": _results_commits(history),
         "moves": [move.as_data() for move in moves.values()],
@@ -144,16 +150,6 @@ def _shared_data(summary: Summary, columns: Sequence[TrialColumn], commit: str) 
 
 def _laptop_batches(summary: Summary) -> list[str]:
     return [batch.lock.name for batch in summary.batches if batch.is_marked]
-
-
-def _program(summary: Summary) -> dict[str, Any]:
-    best = _best(summary)
-    return {
-        "metric": f"{summary.metric.name}, {summary.metric.goal}",
-        "best": best["value"] + (f" ({best['interval']})" if best["interval"] else ""),
-        "trials": str(len(summary.outcomes)),
-        **program_texts(summary.lock.program),
-    }
 
 
 def _results_commits(history: SweepHistory) -> list[tuple[str, str, list[str]]]:

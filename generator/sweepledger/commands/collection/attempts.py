@@ -200,19 +200,6 @@ class BatchAttempts:
             if (sha256 := self.unconfirmed.get((record.index, record.uid))) is not None
         }
 
-    def with_times(self, times: Mapping[tuple[int, str], tuple[float, float]]) -> "BatchAttempts":
-        """Return the attempts with the times of their pods, by trial and uid."""
-        observed = {
-            key: (record_json.format_time(start), record_json.format_time(end))
-            for key, (start, end) in times.items()
-        }
-        return replace(
-            self,
-            records=tuple(
-                replace(record, observed=observed.get((record.index, record.uid))) for record in self.records
-            ),
-        )
-
     @property
     def corrupt(self) -> tuple[str, ...]:
         """Return why files were ignored, one word each."""

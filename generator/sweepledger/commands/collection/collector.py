@@ -45,6 +45,7 @@ from sweepledger.engine.cluster.collector_state import LAST_COMMIT, LEASE_NAME, 
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.local.store import batch_conditions, observed_pods
 from sweepledger.errors import RepositoryError, StorageError, UsageError
+from sweepledger.formats.record_json import format_time
 from sweepledger.problems import Problem
 from sweepledger.render.platform import Names
 from sweepledger.repo import batches
@@ -195,8 +196,12 @@ def collect_from_state(
         name = attempts.batch.name
         if name not in ended and not attempts.is_settled():
             return None
-        pods = observed_pods(state, name)
-        return attempts.with_times({key: (pod.started, pod.finished) for key, pod in pods.items()})
+        times = {
+            key: (format_time(pod.started), format_time(pod.finished))
+            for key, pod in observed_pods(state, name).items()
+        }
+        observed = (replace(one, observed=times.get((one.index, one.uid))) for one in attempts.records)
+        return replace(attempts, records=tuple(observed))
 
     try:
         commits = commit_results(

@@ -156,7 +156,19 @@ def push_due_rounds(target: Target, sweep: str) -> Iterator[PushedRound | Step |
         step = next_step_at(target.repository, base, sweep)
         if not isinstance(step, RoundDue):
             return None, step
-        return Change(_round_message(step), round_files(target.repository, base, step)), step
+        proposal, lock = step.round, step.batch.lock
+        lines = [
+            ("Sweep", sweep),
+            ("Batch", step.batch.name),
+            ("Round", str(proposal.number)),
+            ("Engine", proposal.engine),
+            *(() if proposal.unfitted is None else [("Unfitted", proposal.unfitted)]),
+            ("Spec", f"{step.sweep.path} {step.sweep.digest}"),
+            ("Trials", str(lock.trials)),
+        ]
+        head = f"next({sweep}): round {proposal.number}, {lock.trials} trials of {step.sweep.method}\n\n"
+        message = head + "".join(f"{name}: {one_line(value)}\n" for name, value in lines)
+        return Change(message, round_files(target.repository, base, step)), step
 
     while True:
         commit, step = target.commit(make, proposals=f"{PROPOSAL_PREFIX}/{sweep}")
@@ -164,23 +176,6 @@ def push_due_rounds(target: Target, sweep: str) -> Iterator[PushedRound | Step |
             yield step
             return
         yield PushedRound(step, commit)
-
-
-def _round_message(due: RoundDue) -> str:
-    sweep, proposal, batch = due.sweep, due.round, due.batch
-    lines = [
-        ("Sweep", sweep.name),
-        ("Batch", batch.name),
-        ("Round", str(proposal.number)),
-        ("Engine", proposal.engine),
-        *(() if proposal.unfitted is None else [("Unfitted", proposal.unfitted)]),
-        ("Spec", f"{sweep.path} {sweep.digest}"),
-        ("Trials", str(batch.lock.trials)),
-    ]
-    body = "".join(f"{name}: {one_line(value)}\n" for name, value in lines)
-    return (
-        f"next({sweep.name}): round {proposal.number}, {batch.lock.trials} trials of {sweep.method}\n\n{body}"
-    )
 
 
 def push_repeat(target: Target, sweep: str) -> PushedRepeat | RoundBlocked | None:

@@ -2,6 +2,7 @@
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -327,7 +328,10 @@ def init(
     if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
         raise UsageError(f"{folder} is not an empty folder", hint="choose another, or empty it")
     storage.output_path(folder)
-    around = _repository_around(folder.resolve())
+    above = next(place for place in (folder.resolve(), *folder.resolve().parents) if place.is_dir())
+    around = None
+    with suppress(RepositoryError):
+        around = Repository.find(above).folder
     if around is not None:
         raise RepositoryError(
             f"{folder} would be inside the repository {around}", hint="choose a folder outside of it"
@@ -388,14 +392,6 @@ def _for_server(path: str, content: bytes, runner: str | None, checks_app: int |
             f'"integration_id": {CHECKS_APP}'.encode(), f'"integration_id": {checks_app}'.encode()
         )
     return content
-
-
-def _repository_around(folder: Path) -> Path | None:
-    repository = next(place for place in (folder, *folder.parents) if place.is_dir())
-    try:
-        return Repository.find(repository).folder
-    except RepositoryError:
-        return None
 
 
 FIRST_SETTINGS = b"""\
