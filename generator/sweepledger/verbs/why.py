@@ -5,7 +5,7 @@ controller, or if --context is given.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -84,17 +84,13 @@ class WaitExplanation:
 
 
 def explain_waiting(
-    workspace: Workspace,
-    reference: str,
-    *,
-    kubectl: Kubectl | None = None,
-    clock: Callable[[], float] = time.time,
+    workspace: Workspace, reference: str, *, kubectl: Kubectl | None = None
 ) -> WaitExplanation:
     """Explain a sweep, by name or spec, or a trial by its id; `kubectl` None: by git alone.
 
     A cluster that cannot be read is a cause, too. Raises UsageError, UnreadableError.
     """
-    observer = BatchObserver.of(workspace, kubectl, clock())
+    observer = BatchObserver.of(workspace, kubectl, time.time())
     name = catalog.sweep_name(workspace.root, reference)
     if name in catalog.sweep_names(workspace, observer.here) | observer.committed_sweeps:
         return _explanation(observer, name, None, *_sweep_explanations(observer, name))

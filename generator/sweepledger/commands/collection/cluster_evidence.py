@@ -96,7 +96,8 @@ def stalled_batches(
             (results is not None and record_store(results).has_begun(batch.name))
             or (
                 tip is not None
-                and (present_since(repository, tip, batch.folder) or now) < now - FRESH_SECONDS
+                and (merged_at := present_since(repository, tip, batch.folder)) is not None
+                and merged_at < now - FRESH_SECONDS
             )
         )
     )

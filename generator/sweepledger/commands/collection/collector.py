@@ -328,13 +328,7 @@ def record_ended(
 
 
 def collect_by_pod(
-    workspace: Workspace,
-    target: Target,
-    kubectl: Kubectl,
-    *,
-    image: str | None,
-    patience: float,
-    clock: Callable[[], float] = time.time,
+    workspace: Workspace, target: Target, kubectl: Kubectl, *, image: str | None, patience: float
 ) -> Collection:
     """Read the records of the active batches by a helper pod, and record what has ended.
 
@@ -356,7 +350,7 @@ def collect_by_pod(
                 for name in on_volume:
                     reader.copy(name, Path(scratch))
         stored = None if bucket is None else bucket_results(bucket, workspace.repository)
-        store = PodStore(kubectl, settings.namespace, clock(), stored)
+        store = PodStore(kubectl, settings.namespace, time.time(), stored)
         collection = record_ended(target, stored or Path(scratch), ClusterObserver(cluster, store), tip=tip)
         store.release(target)
         repeated = tuple(push_repeats(target))

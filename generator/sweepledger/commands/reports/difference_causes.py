@@ -254,8 +254,7 @@ def _differences(
                 ),
             ),
             *_changed(
-                "installed software",
-                *((each.environment or "not recorded")[:end] for each in programs),
+                "installed software", *((each.environment or "not recorded")[:end] for each in programs)
             ),
         ),
         Factor.VALUES: tuple(

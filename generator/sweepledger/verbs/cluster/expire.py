@@ -28,13 +28,7 @@ from sweepledger.commands.collection.record_store import bucket_results
 from sweepledger.commands.repository import at_commit, batch_records
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine import termination
-from sweepledger.errors import (
-    GeneratorError,
-    IdleError,
-    RepositoryError,
-    SpecError,
-    UsageError,
-)
+from sweepledger.errors import GeneratorError, IdleError, RepositoryError, SpecError, UsageError
 from sweepledger.formats import record_json, records_jsonl
 from sweepledger.formats.record_json import CorruptRecord
 from sweepledger.repo import batches
@@ -406,9 +400,7 @@ def _keep_days(settings: Settings, followed: str) -> int:
     return settings.results.keep_days
 
 
-def _folders(
-    volumes: "Mapping[str, Shelf]",
-) -> "tuple[dict[str, dict[str, Shelf]], tuple[str, ...]]":
+def _folders(volumes: "Mapping[str, Shelf]") -> "tuple[dict[str, dict[str, Shelf]], tuple[str, ...]]":
     """Return the volumes that have a folder of a batch, by the batch's name; and the paths of other folders."""
     by_batch: dict[str, dict[str, Shelf]] = {}
     unknown = []
