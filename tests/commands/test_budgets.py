@@ -155,7 +155,7 @@ def test_no_charge_exceeds_the_reservation(sandbox: Sandbox, needs_kustomize: No
     (share,) = ledger(sandbox).shares
 
     assert share.used.gpu_hours == pytest.approx(1.75)  # an hour, and three quarters
-    assert ledger(sandbox).doubtful == (name,)
+    assert ledger(sandbox).ledger.doubtful == (name,)
     shown = sandbox.sweep("cluster", "budget", "--month", "2026-11").stderr
     assert f"results/vision-a/records/{name}.jsonl: warning: a trial took more time than" in shown
     assert "[times-absurd]" in shown
@@ -165,7 +165,7 @@ def test_a_result_in_no_time_is_named(sandbox: Sandbox, needs_kustomize: None) -
     name = asked(sandbox, 8, 2)
     record_batch(sandbox, name, lambda values: 0.0 if values["x"] == 1 else 900.0)
 
-    assert ledger(sandbox).doubtful == (name,)
+    assert ledger(sandbox).ledger.doubtful == (name,)
 
 
 def test_a_shallow_clone_counts_by_records(sandbox: Sandbox, needs_kustomize: None, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from sweepledger import __version__
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.scaffold import templates
+from sweepledger.commands.scaffold import init as scaffold
 from sweepledger.commands.scaffold.init import init
 from sweepledger.errors import GeneratorError, RepositoryError, UsageError
 from sweepledger.formats import yaml
@@ -63,7 +63,7 @@ def test_a_new_repository_is_whole_and_clean(tmp_path: Path, controller: str) ->
     assert (f"sweep cluster bootstrap {controller}" in page) is (controller in {"argocd", "flux"})
     assert ("## First: an image" in page) is (controller != "none")
     if controller == "none":
-        assert Workspace.find(root).sweeps()[0].name == templates.EXAMPLE
+        assert Workspace.find(root).sweeps()[0].name == scaffold.EXAMPLE
 
 
 def test_nothing_is_pinned_linked_or_promised_that_does_not_exist(tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ def test_a_label_that_is_none_is_refused(tmp_path: Path, runner: str) -> None:
 
 
 def test_workflows_are_the_packaged_ones_and_write_on_merge_by_choice(tmp_path: Path) -> None:
-    packaged = Path(templates.__file__).parents[1] / "workflows"
+    packaged = Path(scaffold.__file__).parents[1] / "workflows"
 
     plain = set(init(tmp_path / "plain").files)
     chosen = ("--generate", "on-merge", "--next", "workflow", "--pages")

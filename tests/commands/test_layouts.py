@@ -109,7 +109,7 @@ def test_code_of_a_merged_batch_is_found_again_after_the_store_was_pruned(script
     assert (warning.code, warning.path) == ("code-changed", "run.code.path")
     assert warning.message.endswith(": helper.py")
     script.name_person()
-    assert SweepRun.prepare(script.workspace, ("fit",)).dry_run().generated[0].warnings == (warning,)
+    assert SweepRun.prepare(script.workspace, ("fit",)).dry_run()[0].warnings == (warning,)
     script.commit("Extend")
     assert script.check().problems == ()
 

@@ -275,7 +275,7 @@ def test_what_the_collector_would_not_believe_is_not_counted_as_ok(sandbox: Sand
     (tally,) = status.sweep_statuses(sandbox.workspace, state=tmp_path)
 
     assert [tally.counts[kind] for kind in ("ok", "failed", "interrupted")] == [1, 1, 1]
-    assert tally.missing == 0
+    assert tally.counts["missing"] == 0
 
 
 def test_a_trial_that_will_be_tried_again_is_running(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -286,7 +286,9 @@ def test_a_trial_that_will_be_tried_again_is_running(sandbox: Sandbox, tmp_path:
 
     (tally,) = status.sweep_statuses(sandbox.workspace, state=tmp_path)
 
-    assert (tally.running, tally.pending) == ((1, 2) if batch.lock.run.retries else (0, 3))
+    assert (tally.counts["running"], tally.counts["pending"]) == (
+        (1, 2) if batch.lock.run.retries else (0, 3)
+    )
 
 
 def test_a_batch_that_was_never_pushed_is_planned_and_not_missing(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -297,7 +299,7 @@ def test_a_batch_that_was_never_pushed_is_planned_and_not_missing(sandbox: Sandb
 
         (tally,) = status.sweep_statuses(sandbox.workspace, state=tmp_path)
 
-        assert (tally.trials, tally.planned, tally.pending, tally.missing) == (
+        assert (tally.trials, tally.counts["planned"], tally.counts["pending"], tally.counts["missing"]) == (
             (5, 0, 5, 0) if act == sandbox.push else (5, 2, 3, 0)
         )
     assert tally.active[0] == first
@@ -315,7 +317,7 @@ def test_a_trial_of_two_batches_is_counted_once_and_by_what_is_most(sandbox: San
     (tally,) = status.sweep_statuses(sandbox.workspace, state=tmp_path)
 
     assert (tally.trials, tally.batches) == (3, 2)
-    assert (tally.counts["ok"], tally.counts["interrupted"], tally.pending) == (1, 1, 1)
+    assert (tally.counts["ok"], tally.counts["interrupted"], tally.counts["pending"]) == (1, 1, 1)
 
 
 def test_a_recorded_trial_that_another_batch_lists_is_counted_once(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -327,7 +329,7 @@ def test_a_recorded_trial_that_another_batch_lists_is_counted_once(sandbox: Sand
 
     (tally,) = status.sweep_statuses(sandbox.workspace, state=tmp_path)
 
-    assert (tally.trials, tally.counts["ok"], tally.planned) == (3, 3, 0)
+    assert (tally.trials, tally.counts["ok"], tally.counts["planned"]) == (3, 3, 0)
 
 
 # The index of recorded sweeps
