@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.rounds.next_round import ResultsPending, RoundBlocked, RoundDue, SearchEnded
+from sweepledger.commands.rounds.next_round import RoundBlocked, RoundDue, SearchEnded
 from sweepledger.commands.rounds.round_commit import PushedRound, push_idle_rounds
 from sweepledger.errors import IdleError, UsageError
 from sweepledger.problems import Severity
@@ -18,7 +18,7 @@ from sweepledger.search.adaptive.rounds import next_round
 from sweepledger.verbs.cluster.next_ import evidence_weights, push_next, write_next
 from tests.builders import present
 from tests.repo.test_signatures import key, line
-from tests.repository import Sandbox, followed_by, replace_in
+from tests.repository import Sandbox, replace_in
 from tests.searches import active, begun, due, followed, hill, leave, record
 
 
@@ -152,18 +152,6 @@ def test_such_a_commit_passes(sandbox: Sandbox, results: Path, tmp_path: Path, n
     assert errors(sandbox, "HEAD~1") == []
 
 
-def test_with_flux_the_next_round_is_announced_in_the_same_commit(sandbox: Sandbox, results: Path) -> None:
-    name = begun(sandbox, settings=followed_by("flux").removeprefix("version: 1\n") + "next: collector\n")
-
-    (collected,) = record(sandbox, results)
-
-    assert isinstance(collected.step, RoundDue)
-    announced = sandbox.root / "clusters/flux/active"
-    assert [path.name for path in announced.glob("*.yaml")] == [f"{collected.step.batch.name}.yaml"]
-    assert name not in (announced / f"{collected.step.batch.name}.yaml").read_text()
-    assert [error for error in errors(sandbox, "HEAD~1") if "history-unsigned" not in error] == []
-
-
 def test_another_round_than_the_records_give_is_refused(sandbox: Sandbox, results: Path) -> None:
     begun(sandbox, settings="")
     record(sandbox, results)
@@ -295,22 +283,6 @@ def test_an_undrawn_round_waits(sandbox: Sandbox, results: Path, monkeypatch: py
     (pushed,) = push_idle_rounds(sandbox.target())
 
     assert isinstance(pushed, PushedRound)
-
-
-@pytest.mark.full_suite("more searches")
-def test_a_workflow_asks_by_a_commit_of_its_own_on_what_stands_there(sandbox: Sandbox, results: Path) -> None:
-    begun(sandbox, settings="next: workflow\n")
-    record(sandbox, results)
-    target = sandbox.target()
-
-    (step,) = push_next(sandbox.workspace, target)
-    (again,) = push_next(sandbox.workspace, target)
-
-    sandbox.pull()
-    assert sandbox.head() == present(step.pushed).commit
-    assert sandbox.git("log", "-1", "--format=%s").strip() == "next(hill): round 2, 3 trials of tpe"
-    assert isinstance(again.step, ResultsPending)
-    assert errors(sandbox, "HEAD~1") == []
 
 
 def test_where_a_person_merges_a_workflow_asks_on_a_branch_once(sandbox: Sandbox, results: Path) -> None:
