@@ -120,9 +120,6 @@ def links(text: str) -> list[str]:
     return [item.type for token in rendered(text) for item in token.children or () if "link" in item.type]
 
 
-# Whole answers
-
-
 def test_a_terminal_sees_counts_coverage_cost_and_the_difference(changed: Sandbox) -> None:
     done = changed.sweep("plan")
 
@@ -146,9 +143,6 @@ def test_a_changed_list_of_drawn_values_shows_histograms(sandbox: Sandbox) -> No
 def test_plan_of_a_repository_without_sweeps(sandbox: Sandbox) -> None:
     assert sandbox.sweep("plan").stdout == "there is no sweep yet\n"
     assert "no sweep" in sandbox.sweep("plan", "--format", "markdown").stdout
-
-
-# What strangers wrote
 
 
 def a_hostile_review() -> Review:
@@ -337,9 +331,6 @@ def test_a_plan_without_new_trials_has_no_new_cost(capsys: pytest.CaptureFixture
     assert "cost   nothing new; at most 12 trial hours for all 2\n" in shown(capsys, review)
 
 
-# Bounds
-
-
 def test_a_comment_fits_a_pull_request() -> None:
     values = tuple(f"{number}" + "|`ü" * 1000 for number in range(20))
     parameters = [Parameter(f"p{number}" + "_" * 300, Constant(values[0])) for number in range(30)]
@@ -359,9 +350,6 @@ def test_long_lists_show_how_many_items_are_omitted(capsys: pytest.CaptureFixtur
     assert "… 4 more values" in comment(result)
     assert "| added | … | 123 more |" in comment(result)
     assert "    + … 123 more" in shown(capsys, result)
-
-
-# Sentences
 
 
 def test_a_budget_is_shown_beside_the_cost(capsys: pytest.CaptureFixture[str]) -> None:

@@ -137,9 +137,6 @@ def test_a_changed_spec_goes_on_from_the_evidence_there_is(sandbox: Sandbox, res
     assert step.step.batch.lock.method == "cma-es"
 
 
-# --- what may be merged ---------------------------------------------------------------------------------
-
-
 def test_such_a_commit_passes(sandbox: Sandbox, results: Path, tmp_path: Path, needs_kustomize: None) -> None:
     made = key(tmp_path, "signing")
     begun(sandbox, settings=f"next: collector\nsigners:\n- '{line(made)}'\n")
@@ -213,8 +210,6 @@ def test_going_on_with_another(sandbox: Sandbox, results: Path, monkeypatch: pyt
     assert (problem.code, problem.severity) == ("engine-differs", Severity.WARNING)
     assert "round 2 is drawn by optuna 9.9.9, the one before by optuna" in problem.message
 
-
-# --- nothing is lost, and nothing asked for twice -----------------------------------------------------------
 
 RIVAL = """#!/bin/sh
 unset GIT_QUARANTINE_PATH GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES
@@ -299,9 +294,6 @@ def test_where_a_person_merges_a_workflow_asks_on_a_branch_once(sandbox: Sandbox
     head = sandbox.head()
     listed = sandbox.git("ls-remote", "origin", "refs/heads/next/*").split()
     assert listed == [present(step.pushed).commit, f"refs/heads/next/hill/{head[:12]}"]
-
-
-# --- ending and asking again --------------------------------------------------------------------------------
 
 
 def test_cancelling_the_running_round_ends_the_search(sandbox: Sandbox, results: Path) -> None:

@@ -64,9 +64,6 @@ def review_sweep(sandbox: Sandbox, method: str, cap: int, more: str = "") -> Rev
     return review(sandbox, "drawn")
 
 
-# New, running, recorded
-
-
 def test_trials_of_archived_batches_are_recorded(sandbox: Sandbox) -> None:
     archive(sandbox, sandbox.merged())
     sandbox.merged(xs="2, 3, 4")
@@ -105,9 +102,6 @@ def test_without_a_program_to_lock_the_space_can_be_reviewed_all_the_same(sandbo
     assert "code/ has uncommitted changes" in result.unlocked
     assert counts(result) == (3, 0, 0)
     assert xs(result.trials) == [1, 2, 3]
-
-
-# The difference to the base
 
 
 def test_an_added_and_a_removed_value_are_an_added_and_a_removed_trial(sandbox: Sandbox) -> None:
@@ -219,9 +213,6 @@ def test_a_changed_file_of_assignments_is_a_difference_of_its_lines(sandbox: San
     assert difference.unchanged == 1
 
 
-# Which sweeps
-
-
 def test_without_names_only_sweeps_that_a_merge_would_change_are_reviewed(sandbox: Sandbox) -> None:
     sandbox.merged("peak")
     sandbox.merged("still")
@@ -245,9 +236,6 @@ def test_a_wrong_spec_hides_no_good_one(sandbox: Sandbox, requested: tuple[str, 
     assert [(problem.file, problem.code) for problem in result.problems] == [
         ("sweeps/endless.yaml", "constraint-nothing")
     ]
-
-
-# The program
 
 
 def test_what_changed_since_the_lock_is_what_an_update_would_take(sandbox: Sandbox) -> None:
@@ -281,9 +269,6 @@ def test_planning_writes_nothing(sandbox: Sandbox) -> None:
     sandbox.plan()
 
     assert sorted(path for path in sandbox.root.rglob("*") if ".git" not in path.parts) == before
-
-
-# Candidates
 
 
 def test_each_constraint_says_how_many_candidates_it_rejects(sandbox: Sandbox) -> None:

@@ -21,9 +21,6 @@ def come(sandbox: Sandbox, name: str = "hill") -> SearchProgress:
     return result.search
 
 
-# ---------------------------------------------------------------------------------------- how far it has come
-
-
 def test_the_status_of_a_search_to_its_last_round(sandbox: Sandbox, results: Path) -> None:
     hill(sandbox, rounds=2)
     assert come(sandbox) == SearchProgress(
@@ -122,8 +119,6 @@ def test_a_plan_of_a_search_tells_its_space_and_no_trials_that_nobody_knows(sand
     assert "| `x` | `-5 … 5, uniform` |" in comment
     assert "candidates" not in comment
 
-
-# ------------------------------------------------------------------------------------------------- the front
 
 PARETO = "metric: {name: score, goal: maximize}\nother_metrics: [{name: cost, goal: minimize}]\n"
 

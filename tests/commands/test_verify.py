@@ -138,9 +138,6 @@ def test_what_is_gone_is_missed(sandbox: Sandbox, batch: StoredBatch, folder: st
     assert sandbox.verify().sweeps[0].state is VerificationState.DIFFERS
 
 
-# Signatures
-
-
 def test_results_that_a_listed_key_signed_are_verified(sandbox: Sandbox, tmp_path: Path) -> None:
     listed, foreign = key(tmp_path, "listed"), key(tmp_path, "foreign")
     sandbox.publish("List a key", {"sweepledger.yaml": f"version: 1\nsigners: ['{line(listed)}']\n"})
@@ -158,9 +155,6 @@ def test_results_that_a_listed_key_signed_are_verified(sandbox: Sandbox, tmp_pat
     theirs = tmp_path / "theirs"
     theirs.write_text(f"# whom I know\n{line(foreign)}\n")
     assert sandbox.verify(signers=theirs).is_good
-
-
-# The command
 
 
 def test_the_command_answers_with_states_and_exit_codes(sandbox: Sandbox, batch: StoredBatch) -> None:
