@@ -191,6 +191,13 @@ class Sandbox:
         text = SPEC.format(name=name, xs=xs, parallelism=parallelism)
         return self.write(f"sweeps/{name}.yaml", text)
 
+    def write_spec(self, name: str, **keys: Any) -> Path:
+        """Write a spec of a grid with these keys besides, or instead."""
+        program = {"command": ["python", "code/train.py", "${args}"], "run": {"code": {"path": "code"}}}
+        metric = {"name": "score", "goal": "maximize"}
+        spec = {"name": name, "method": "grid", "metric": metric, **program, **keys}
+        return self.write(f"sweeps/{name}.yaml", json.dumps(spec, indent=1))
+
     def commit(self, message: str, files: Mapping[str, str] = MappingProxyType({})) -> str:
         """Commit what is there, after writing some files."""
         for path, text in files.items():

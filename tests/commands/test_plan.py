@@ -26,16 +26,6 @@ run:
   timeout: 30m
 """
 
-LISTED = """name: listed
-description: Which?
-method: list
-assignments: listed.csv
-metric: {name: score, goal: maximize}
-command: [python, code/train.py, "${args}"]
-run:
-  code: {path: code}
-"""
-
 
 def review(sandbox: Sandbox, name: str = "peak", base: str | None = None) -> Review:
     (result,) = sandbox.plan(name, base=base).reviews
@@ -203,7 +193,8 @@ def test_the_spec_at_the_base_is_read_with_the_settings_of_its_time(sandbox: San
 
 
 def test_a_changed_file_of_assignments_is_a_difference_of_its_lines(sandbox: Sandbox) -> None:
-    sandbox.publish("Ask", {"sweeps/listed.yaml": LISTED, "sweeps/listed.csv": "x,note\n1,a\n2,b\n"})
+    sandbox.write_spec("listed", method="list", assignments="listed.csv")
+    sandbox.publish("Ask", {"sweeps/listed.csv": "x,note\n1,a\n2,b\n"})
     sandbox.write("sweeps/listed.csv", "x,note\n2,b\n3,c\n")
 
     difference = change(review(sandbox, "listed"))
