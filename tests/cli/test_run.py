@@ -282,22 +282,6 @@ def test_every_mistake_of_the_page_is_made() -> None:
     assert ANSWERS.keys() == MISTAKES.keys()
 
 
-def test_code_that_changed_after_the_results_is_named_before_they_are_shown(lab: Path) -> None:
-    run_sweep("new", "score", "--command", "python train.py", "--param", "x=1,2", cwd=lab)
-    run_sweep("run", "score", cwd=lab)
-    program(lab, SCRIPT.replace("score={", "score={100 + "))
-
-    again = run_sweep("run", "score", cwd=lab, COLUMNS="500")
-    updated = run_sweep("run", "score", "--update", cwd=lab)
-
-    assert "its trials run the locked version" in again.stdout
-    assert "`sweep run score --update` also runs them here" in again.stdout
-    assert "all in batches that exist" in again.stdout
-    assert "code-changed" in run_sweep("generate", "score", cwd=lab).stderr + again.stdout
-    assert "score 101" in updated.stdout
-    assert "code-changed" not in updated.stdout
-
-
 @pytest.mark.full_suite("whole runs")
 def test_a_trial_of_a_searchs_first_round_can_be_tried(lab: Path) -> None:
     run_sweep("new", "score", "--command", "python train.py", "--param", "x=1,2", cwd=lab)

@@ -3,7 +3,6 @@ import hashlib
 import json
 import re
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ from sweepledger.results.bounds import MOST_TRIAL_BYTES
 from sweepledger.structs.record import LeftOutAttempts, Record
 from tests.builders import a_record, present
 from tests.repo.test_signatures import key, line
-from tests.repository import SPEC, Sandbox, followed_by
+from tests.repository import SPEC, Sandbox
 
 
 def stored(sandbox: Sandbox) -> StoredBatch:
@@ -308,28 +307,6 @@ def test_two_propose_at_once(merged: Sandbox, results: Path, monkeypatch: pytest
 
     assert commit_results(reviewed(merged), results, {batch}) == ()
     assert merged.git("ls-remote", "origin", name).split()[0] == commit.commit
-
-
-@pytest.mark.parametrize("is_reviewed", [False, True], ids=["push", "branch"])
-def test_only_results_and_moves_are_touched(sandbox: Sandbox, results: Path, *, is_reviewed: bool) -> None:
-    sandbox.write("sweepledger.yaml", followed_by("flux"))
-    sandbox.merged("pear")
-    name = sandbox.merged()
-    assert (sandbox.root / f"clusters/flux/active/{name}.yaml").exists()
-
-    (commit,) = commit_results(replace(sandbox.target(), is_reviewed=is_reviewed), results, {name})
-
-    sandbox.git("fetch", "-q", "origin", *(line.split("\t")[1] for line in heads(sandbox)))
-    listed = sandbox.git(
-        "diff-tree", "-r", "--no-renames", "--name-status", f"{commit.commit}^", commit.commit
-    )
-    touched = {tuple(line.split("\t")) for line in listed.splitlines()}
-    mine = (f"overlays/active/{name}/", f"overlays/archive/{name}/", "results/peak/")
-    assert ("D", f"clusters/flux/active/{name}.yaml") in touched
-    assert [path for _, path in touched if not path.startswith((*mine, "clusters/flux/active/"))] == []
-    assert [path for _, path in touched if path.startswith("clusters/")] == [
-        f"clusters/flux/active/{name}.yaml"
-    ]
 
 
 def test_a_branch_is_signed(sandbox: Sandbox, results: Path, tmp_path: Path, needs_kustomize: None) -> None:
