@@ -18,8 +18,7 @@ def codes(sandbox: Sandbox) -> set[str]:
 def cancelled(sandbox: Sandbox) -> Sandbox:
     """A batch that its merged spec cancels, after the spec that it was made from."""
     sandbox.merged()
-    sandbox.cancel()
-    sandbox.push()
+    sandbox.cancel(push=True)
     return sandbox
 
 

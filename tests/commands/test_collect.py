@@ -206,12 +206,9 @@ def test_without_push_it_commits_here_and_leaves_other_edits_alone(merged: Sandb
 def test_an_archived_batch_without_records_stops_no_other(sandbox: Sandbox, results: Path) -> None:
     first = sandbox.merged()
     second = sandbox.merged(xs="1, 2, 3, 4")
-    sandbox.cancel(batch=first)
-    sandbox.push()
+    sandbox.cancel(batch=first, push=True)
 
-    sandbox.collect(results, {second}, alive={first, second})
-
-    sandbox.pull()
+    sandbox.record(results, {second}, alive={first, second})
     assert not (sandbox.root / f"results/peak/records/{first}.jsonl").exists()
     assert len((sandbox.root / "results/peak/summary.csv").read_text().splitlines()) == 2
     (commit,) = sandbox.collect(results, alive=())
@@ -224,8 +221,7 @@ def test_a_batch_cancelled_while_it_is_recorded_is_recorded_once(sandbox: Sandbo
     name = sandbox.merged()
     for index in range(2):
         leave(results, stored(sandbox), index)
-    sandbox.cancel()
-    sandbox.push()
+    sandbox.cancel(push=True)
 
     (commit,) = sandbox.collect(results, {name}, alive=())
 
@@ -356,8 +352,7 @@ def test_an_unreadable_spec_refuses_nobody(merged: Sandbox, results: Path, text:
 def test_the_inputs_of_a_summary_are_digested_as_sha256sum_does(merged: Sandbox, results: Path) -> None:
     batch = stored(merged)
     leave(results, batch, 0)
-    (commit,) = merged.collect(results, {batch.name})
-    merged.pull()
+    (commit,) = merged.record(results, {batch.name})
     inputs = sorted(
         [
             f"overlays/archive/{batch.name}/batch.json",

@@ -79,8 +79,7 @@ def test_a_cancelled_batch_is_recorded_when_neither_job_nor_pod_is_left(
     leave(results, stored(sandbox), 0)
     cluster.job(batch)
     cluster.pod(batch)
-    sandbox.cancel()
-    sandbox.push()
+    sandbox.cancel(push=True)
     assert collected() == ()
     cluster.delete("jobs", batch)
     assert collected() == (), "a pod is still there"

@@ -125,8 +125,7 @@ def test_other_batches_of_an_active_sweep_are_recorded(sandbox: Sandbox, results
 
 
 def test_a_broken_record_stops_its_sweep_only(sandbox: Sandbox, two: tuple[str, str], results: Path) -> None:
-    sandbox.collect(results, {two[0]})
-    sandbox.pull()
+    sandbox.record(results, {two[0]})
     later = sandbox.merged("broken", xs="1, 2, 3, 4, 5, 6")
     leave_all(sandbox, results, later)
     break_lock(sandbox, two[0])

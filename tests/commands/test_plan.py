@@ -72,16 +72,6 @@ def test_the_trials_are_those_that_generate_would_write(sandbox: Sandbox) -> Non
     assert [trial.digest for trial in stored.trials] == planned
 
 
-def test_a_locked_program_keeps_trials_known_whatever_becomes_of_the_code(sandbox: Sandbox) -> None:
-    sandbox.merged()
-    sandbox.write("code/train.py", "print('rewritten')\n")
-
-    result = review(sandbox)
-
-    assert counts(result) == (0, 3, 0)
-    assert result.unlocked is None
-
-
 def test_without_a_program_to_lock_the_space_can_be_reviewed_all_the_same(sandbox: Sandbox) -> None:
     sandbox.spec()
     sandbox.write("code/train.py", "print('not committed')\n")

@@ -140,8 +140,7 @@ def recorded(sandbox: Sandbox, results: Path) -> list[dict[str, str]]:
             metrics = {"score": round(x, 3), "cost": round(x + 10, 3)}
             worse: dict[str, Any] = {"metrics": {"score": -99.0, "cost": 99.0}}
             leave_one(results, batch, trial.index, **(worse if trial.index == 0 else {"metrics": metrics}))
-    sandbox.collect(results)
-    sandbox.pull()
+    sandbox.record(results)
     with (sandbox.root / "results/hill/summary.csv").open() as file:
         return list(csv.DictReader(file))
 

@@ -23,7 +23,7 @@ from sweepledger.structs.record import Record, Status
 from tests.repository import IMAGE, Sandbox, append_to, followed_by, replace_in
 
 ROOT = Path(__file__).parents[2]
-DRIVER = Path(__file__).with_name("run_driver.py")
+DRIVER = Path(__file__).with_name("driver.py")
 SLOW_TRAIN = """
 import os, sys, time
 value = float(sys.argv[sys.argv.index("--x") + 1] if "--x" in sys.argv else sys.argv[1].split("=")[1])
@@ -75,7 +75,7 @@ def changes(sandbox: Sandbox) -> str:
 
 def drive(sandbox: Sandbox, moment: str, count: int = 1, name: str = "peak") -> int:
     done = subprocess.run(
-        [sys.executable, str(DRIVER), str(sandbox.root), name, moment, str(count)],
+        [sys.executable, str(DRIVER), "run", str(sandbox.root), name, moment, str(count)],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
