@@ -16,34 +16,6 @@ from tests.command_line import git, run_sweep
 from tests.repository import IMAGE, append_to, replace_in
 
 
-@pytest.mark.full_suite("whole runs")
-def test_from_an_empty_folder_to_a_recorded_sweep(tmp_path: Path, needs_kustomize: None) -> None:
-    root, remote = tmp_path / "lab", tmp_path / "remote.git"
-    git(tmp_path, "init", "-q", "--bare", "-b", "main", str(remote))
-
-    def sweep(*arguments: str) -> str:
-        done = run_sweep(*arguments, cwd=root if root.exists() else tmp_path)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    sweep("cluster", "init", "lab")
-    git(root, "remote", "add", "origin", str(remote))
-    git(root, "push", "-q", "-u", "origin", "main")
-    sweep("validate")
-    sweep("try", "peak")
-    sweep("generate", "peak")
-    git(root, "add", "--all")
-    git(root, "-c", "user.name=T", "-c", "user.email=t@example.org", "commit", "-q", "-m", "generate(peak)")
-    sweep("check")
-    git(root, "push", "-q", "origin", "main")
-    sweep("cluster", "local", "--once")
-    git(root, "pull", "-q", "--ff-only", "origin", "main")
-
-    assert "0.99" in sweep("results", "peak", "--top", "1")
-    assert git(root, "status", "--porcelain") == ""
-    assert git(root, "log", "-1", "--format=%s").startswith("results(peak): 6/6 trials, best score 0.99")
-
-
 @pytest.mark.parametrize("controller", ["argocd", "flux", "submit", "none"])
 def test_a_new_repository_is_whole_and_clean(tmp_path: Path, controller: str) -> None:
     made = init(tmp_path / "lab", controller=controller)
