@@ -91,7 +91,7 @@ def test_the_status_and_the_reasons_follow_the_pods(sandbox: Sandbox, cluster: C
     )
 
     assert tally.counts == {"ended": 2, "running": 2, "pending": 1}
-    observer = why.cluster_observer(sandbox.workspace, Kubectl(), time.time())
+    observer = why.BatchObserver.of(sandbox.workspace, Kubectl(), time.time())
     groups = {str(group.cause.kind): group.indexes for group in observer.in_cluster(stored(sandbox))}
     assert groups["running"] == (2, 3)
     assert [rows for rows in groups.values() if 4 in rows] == [(4,)]

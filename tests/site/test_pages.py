@@ -9,10 +9,11 @@ from collections.abc import Mapping
 import pytest
 
 from sweepledger.results.importance import importance
-from sweepledger.site import Event, compare_page, fragment, home_page, sweep_pages
+from sweepledger.site import fragment
 from sweepledger.site.columns import trial_columns
-from sweepledger.site.history import EventKind, SweepHistory
-from sweepledger.site.spending import monthly_times
+from sweepledger.site.fragment import sweep_pages
+from sweepledger.site.history import Event, EventKind, SweepHistory, monthly_times
+from sweepledger.site.pages import compare_page, home_page
 from tests.site.pages import HOSTILE, Elements, a_history, a_repeated_summary, a_summary
 
 COMMIT = {"id": "c3" * 20, "day": "2026-01-03"}

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 
-from sweepledger.api.html import facts_html, text_html
-from sweepledger.api.table import ResultTable, Row_co
+from sweepledger.api.table import ResultTable, Row_co, facts_html, text_html
 from sweepledger.commands.reports.comparison import Side, SweepComparison
 from sweepledger.results.sweep_statistics import Estimate
 from sweepledger.structs.values import Value

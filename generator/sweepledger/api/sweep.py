@@ -5,8 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from sweepledger.api.html import Chart, facts_html
-from sweepledger.api.table import SHOWN_ROWS, ResultTable
+from sweepledger.api.table import SHOWN_ROWS, Chart, ResultTable, facts_html
 from sweepledger.commands.reports.recorded import RecordedResults, recorded_results
 from sweepledger.formats import summary_csv
 from sweepledger.formats.summary_csv import SummaryRow, SummaryTable
@@ -153,18 +152,10 @@ class RecordedSweep:
         """The commits that changed the sweep, oldest first."""
         from sweepledger.commands.reports.history import history
 
-        entries = history(self._repository, self.commit)
+        events = (event for event in history(self._repository, self.commit) if event.sweep == self.name)
         changes = tuple(
-            SweepChange(
-                entry.kind,
-                entry.commit.id,
-                entry.commit.author,
-                entry.commit.date,
-                entry.text,
-                entry.best,
-            )
-            for entry in entries
-            if entry.sweep == self.name
+            SweepChange(str(event.kind), event.commit, event.author, event.date, event.text, event.best)
+            for event in events
         )
         names = ("kind", "commit", "author", "date", "text", "best")
         return ResultTable(

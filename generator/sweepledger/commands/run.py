@@ -24,9 +24,9 @@ from sweepledger.commands.generation.spec_change import RENAMED
 from sweepledger.commands.repository import base_files, programs, rendered_manifests
 from sweepledger.commands.repository.batch_builder import batch_files
 from sweepledger.commands.repository.outside_imports import (
-    StartedProgram,
     check_imports,
     refuse_other_environment,
+    started_program,
 )
 from sweepledger.commands.repository.spec_edit import SpecEdit, cancellation
 from sweepledger.commands.repository.workspace import Target, Workspace
@@ -208,7 +208,9 @@ class SweepRun:
             and any(
                 path.is_file()
                 for volume in ("results", "checkpoints")
-                for path in state.glob(f"{volume}/{batch.name}/{_any_place(batch)}/checkpoints/**/*")
+                for path in state.glob(
+                    f"{volume}/{batch.name}/{'*' if batch.lock.run.pack is None else '*/*'}/checkpoints/**/*"
+                )
             )
         )
 
@@ -335,13 +337,7 @@ class SweepRun:
             rendered_manifests.render(batch, present, self.workspace.settings, merged)
             program = overlay.lock.program
             git.store_code(mirror.repository, program.code, [base])
-            started = StartedProgram(
-                program.command,
-                sweep.run.interpreter,
-                sweep.run.environment,
-                mirror.code(program.code).folder,
-                program.workdir or ".",
-            )
+            started = started_program(program, sweep.run, mirror.code(program.code).folder)
             refuse_other_environment(batch, started, sweep.path)
             imports = check_imports(started, self.workspace.repository, sweep.path)
             if imports.problems:
@@ -427,11 +423,6 @@ def _record(target: Target, state: Path) -> tuple[ResultsCommit, ...]:
     conditions = batch_conditions(state)
     ended = {name for name, condition in conditions.items() if condition}
     return commit_results(target, state / "results", ended, alive=conditions)
-
-
-def _any_place(batch: StoredBatch) -> str:
-    """Return a pattern of the places of a batch's trials."""
-    return "*" if batch.lock.run.pack is None else "*/*"
 
 
 def _require_branch(repository: Repository) -> str:

@@ -304,7 +304,6 @@ def _card(history: SweepHistory, summary: Summary | None) -> SweepCard:
 
 
 def _costs(history: SweepHistory, summary: Summary) -> dict[str, float]:
-    """Return what trials cost by the commit that recorded their batch first, where pools have prices."""
     costs: dict[str, float] = defaultdict(float)
     for one in summary.outcomes:
         price, commit = history.prices.get(one.batch), history.recorded.get(one.batch)
@@ -314,7 +313,6 @@ def _costs(history: SweepHistory, summary: Summary) -> dict[str, float]:
 
 
 def _months(history: SweepHistory) -> dict[str, float]:
-    """Return the computing time by the month of the commit that recorded it."""
     months: dict[str, float] = defaultdict(float)
     for event in history.events:
         if event.seconds:
@@ -345,7 +343,6 @@ def _view(
     charts: Sequence[SweepChart],
     parameters: Sequence[object],
 ) -> dict[str, Any]:
-    """Return the values of a sweep's templates."""
     versions = list(spec_changes(history.versions[-MOST_VERSIONS:]))
     view: dict[str, Any] = {
         "title": history.name,
@@ -393,7 +390,6 @@ def _assignment(each: ConfigurationResults) -> str:
 
 
 def _best(summary: Summary) -> dict[str, Any]:
-    """Return the best trial, or why there is none."""
     winner = summary.winner
     if winner is None or summary.best is None:
         return {"value": "", "interval": "", "reason": summary.reason, "trial": "", "values": []}

@@ -17,8 +17,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from sweepledger.results import display
-from sweepledger.site.history import Event, EventKind
-from sweepledger.site.spending import MonthlyCost, MonthlyTime
+from sweepledger.site.history import Event, EventKind, MonthlyCost, MonthlyTime
 
 SCRIPTS: Mapping[str, Sequence[str]] = {
     "home": ("page.js", "home.js"),
@@ -65,7 +64,6 @@ def _digest(content: str) -> str:
 
 @cache
 def _policy(kind: str) -> str:
-    """Return the Content-Security-Policy of a kind of page."""
     return "; ".join(
         [
             "default-src 'none'",

@@ -27,8 +27,7 @@ from sweepledger.commands.generation.next_batch import (
 )
 from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.running_batches import as_changes
-from sweepledger.commands.repository.settled_specs import settled_specs
-from sweepledger.commands.repository.stored_batches import StoredBatches, stored_batches
+from sweepledger.commands.repository.stored_batches import StoredBatches, settled_specs, stored_batches
 from sweepledger.commands.repository.workspace import NO_SPECS, Target, Workspace
 from sweepledger.errors import GeneratorError, SpecError, UsageError
 from sweepledger.problems import Problem

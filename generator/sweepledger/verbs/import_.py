@@ -190,7 +190,6 @@ def import_spec(
 
 
 def _read_foreign(format_name: str, source: ForeignFile, name: str | None) -> tuple[Imported, str]:
-    """Return a spec and its text."""
     stem = PurePosixPath(source.name).stem
     try:
         imported = READERS[format_name](source.content, name=name or suggest_sweep_name(stem) or DEFAULT_NAME)

@@ -267,7 +267,6 @@ class _Followed:
                     yield batch, index
 
     def _folder(self, batch: str, index: int) -> tuple[str, str]:
-        """Return the batch's folder, and the place of a trial's folder in it."""
         return batch, self.stored[batch].lock.place(index) if batch in self.stored else str(index)
 
     def _trial(self, batch: str, index: int) -> str:

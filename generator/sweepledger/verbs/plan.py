@@ -23,8 +23,8 @@ from sweepledger.commands.repository import at_commit, catalog, code_changes, co
 from sweepledger.commands.repository.costs import Timing
 from sweepledger.commands.repository.stored_batches import StoredBatches, stored_batches
 from sweepledger.commands.repository.workspace import Workspace, read_specs
-from sweepledger.commands.rounds.bounds import remaining_bounds
 from sweepledger.commands.rounds.evidence import foreign_labels
+from sweepledger.commands.rounds.progress import remaining_bounds
 from sweepledger.errors import RepositoryError
 from sweepledger.formats import summary_csv
 from sweepledger.formats.summary_csv import SUMMARY_FILE
@@ -138,8 +138,6 @@ def plan_sweeps(
 
 @dataclass(frozen=True)
 class _PlanContext:
-    """A repository about to be merged onto a commit."""
-
     workspace: Workspace
     stored: StoredBatches
     month: str

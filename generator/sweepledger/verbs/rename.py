@@ -190,7 +190,6 @@ def _refuse_open_entries(
 
 
 def _ended_batches(workspace: Workspace, base: str, old: str, new: str) -> tuple[StoredBatch, ...]:
-    """Return the batches of a sweep that can be renamed. Raises UsageError, RepositoryError."""
     stored = batches.of_sweep_in_commit(workspace.repository, base, old)
     if taken := batches.of_sweep_in_commit(workspace.repository, base, new):
         raise UsageError(f"{new} has a batch: {taken[0].name}", hint="choose another name")

@@ -15,7 +15,7 @@ import hashlib
 import re
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -29,9 +29,9 @@ from rich.text import Text
 from sweepledger import __version__, storage
 from sweepledger.cli.options import ContextOption, StateOption
 from sweepledger.cli.response import Response, current_folder
-from sweepledger.commands.collection.unrecorded import evaluate_here
+from sweepledger.commands.collection.attempts import evaluate_here
 from sweepledger.commands.reports.loopback import LoopbackServer, ServedFile
-from sweepledger.commands.reports.site_history import HistoryReader, events_of
+from sweepledger.commands.reports.site_history import HistoryReader
 from sweepledger.commands.reports.status import TrialState, live_batches, local_states
 from sweepledger.commands.repository import costs
 from sweepledger.commands.repository.workspace import Workspace
@@ -49,19 +49,18 @@ from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import Entry, commit_time
 from sweepledger.repo.state import create_state, state_folder
 from sweepledger.results.paths import RESULTS
-from sweepledger.site import (
+from sweepledger.site.fragment import sweep_pages
+from sweepledger.site.history import MonthlyCost, monthly_times
+from sweepledger.site.pages import (
     RUNNING_DATA,
     RUNNING_PAGE,
-    MonthlyCost,
     assets_digest,
     compare_page,
     home_page,
     running_page,
-    sweep_pages,
     to_json,
     with_running_link,
 )
-from sweepledger.site.spending import monthly_times
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.metric import MetricSource
 from sweepledger.structs.names import SETTINGS_FILE, SPECS, SUFFIX, is_sweep_name
@@ -119,12 +118,14 @@ def site(
             server.serve()
         return Response({"url": server.url})
     built = build_site(workspace, out, revision)
-    counts = f"{built.sweeps} sweep(s), {len(built.rebuilt)} computed, {built.written} file(s) written"
+    counts = (
+        f"{built.sweeps} sweep(s), {len(built.rebuilt)} computed, {built.files['written']} file(s) written"
+    )
     lines = (
         *(Text(f"not shown: {line}", "yellow") for line in built.unreadable),
         Text(f"{built.out / HOME}: {counts}"),
     )
-    return Response(built.as_data(), lines)
+    return Response(built, lines)
 
 
 @dataclass(frozen=True)
@@ -138,21 +139,8 @@ class BuiltSite:
     """Sweeps whose pages were computed; those of the others were kept."""
     unreadable: tuple[str, ...]
     """Why the results of some sweeps are not shown."""
-    files: int
-    written: int
-    """Files that changed."""
-    removed: int
-
-    def as_data(self) -> dict[str, Any]:
-        """Return the JSON data."""
-        return {
-            "out": self.out,
-            "commit": self.commit,
-            "sweeps": self.sweeps,
-            "rebuilt": self.rebuilt,
-            "unreadable": self.unreadable,
-            "files": {"total": self.files, "written": self.written, "removed": self.removed},
-        }
+    files: Mapping[str, int]
+    """How many there are in total, how many were written because they changed, and how many removed."""
 
 
 @dataclass(frozen=True)
@@ -179,10 +167,8 @@ def build_site(workspace: Workspace, out: Path, revision: str = "HEAD") -> Built
     written, removed = _write(target, tree)
     storage.write_file(state, bytes_digest(tree[MANIFEST]).encode())
     problems = tuple(f"{name}: {made['problem']}" for name, made in builder.made.items() if made["problem"])
-    return BuiltSite(
-        *(out, commit, len(builder.made), tuple(builder.rebuilt), problems),
-        *(len(tree.files), written, removed),
-    )
+    counts = {"total": len(tree.files), "written": written, "removed": removed}
+    return BuiltSite(out, commit, len(builder.made), tuple(builder.rebuilt), problems, counts)
 
 
 def _read_previous(target: Path, state: Path) -> _Previous:
@@ -225,8 +211,6 @@ def _write(target: Path, tree: FileTree) -> tuple[int, int]:
 
 
 class _SiteBuilder:
-    """Computes the files of a site, sweep by sweep."""
-
     def __init__(self, workspace: Workspace, commit: str, target: Path, previous: _Previous) -> None:
         self._workspace = workspace
         self._repository = workspace.repository
@@ -254,13 +238,13 @@ class _SiteBuilder:
 
     def add(self, sweep: str) -> None:
         """Add the pages of a sweep: those of the earlier site if nothing that they show has changed."""
-        entries = [(one.commit.id, one.kind, one.text) for one in self._entries[sweep]]
+        entries = [(one.commit, one.kind, one.text) for one in self._entries[sweep]]
         blobs = {path: entry.id for path, entry in self._inputs[sweep].items()}
         inputs = digest([blobs, entries, self._settings_blob, self._reader.evidence])
         if not self._keep(sweep, inputs):
             shown = self._reader.history(sweep, self._inputs[sweep])
             # A page does not change with the commits of other sweeps.
-            last = self._entries[sweep][-1].commit.id if self._entries[sweep] else self._commit
+            last = self._entries[sweep][-1].commit if self._entries[sweep] else self._commit
             pages = sweep_pages(shown, last)
             self.made[sweep] = {
                 "inputs": inputs,
@@ -298,7 +282,7 @@ class _SiteBuilder:
         times = monthly_times(card["months"] for card in cards)
         home = home_page(
             cards,
-            [event for event in events_of(self._reader.log) if event.sweep in self.made],
+            [event for event in self._reader.log if event.sweep in self.made],
             times=times,
             costs=tuple(self._costs([time.month for time in times])),
             commit=commit,
@@ -319,7 +303,6 @@ class _SiteBuilder:
         return FileTree({**contents, MANIFEST: json.dump(manifest).encode()})
 
     def _costs(self, months: Iterable[str]) -> Iterator[MonthlyCost]:
-        """Yield what each team with a budget used, by month."""
         settings = self._reader.settings
         if not settings.budgets:
             return
@@ -383,7 +366,6 @@ class SiteServer:
         return ServedFile(content, "application/json")
 
     def _follow(self) -> None:
-        """Build the site if the branch has moved."""
         commit = self.workspace.commit(self.revision)
         if commit != self.built:
             build_site(self.workspace, self.out, commit)
@@ -412,15 +394,12 @@ class RunningBatch:
     def as_data(self) -> dict[str, Any]:
         """Return the JSON data."""
         metric = self.batch.lock.metric
-        counts: dict[str, int] = {}
-        for one in self.trials:
-            counts[one.state] = counts.get(one.state, 0) + 1
         return {
             "sweep": self.batch.sweep,
             "batch": self.batch.name,
             "metric": metric.name,
             "goal": str(metric.goal),
-            "counts": counts,
+            "counts": Counter(one.state for one in self.trials),
             "trials": [
                 {
                     "trial": one.trial,

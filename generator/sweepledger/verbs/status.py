@@ -20,7 +20,7 @@ from sweepledger.cli.response import EXIT_PROBLEMS, Response
 from sweepledger.cli.text.results import NOT_RECORDED
 from sweepledger.cli.text.style import FirstFittingTable, batch_line, new_table, untrusted_text
 from sweepledger.cli.text.values import count_text, number_text
-from sweepledger.commands.collection.progress_branch import branch_name
+from sweepledger.commands.collection.collector import branch_name
 from sweepledger.commands.reports.status import SweepStatus, TrialState, last_results_commit, sweep_statuses
 from sweepledger.commands.reports.wait_causes import readable_collector
 from sweepledger.commands.repository.workspace import Workspace
@@ -210,7 +210,6 @@ def _origin_lines(statuses: Iterable[SweepStatus]) -> Iterator[Text]:
 def _branch_lines(
     workspace: Workspace, statuses: Sequence[SweepStatus], recorded_at: str | None
 ) -> Iterator[Text]:
-    """Yield when results were last committed, and the progress branches, of sweeps with active batches."""
     active = [status.sweep for status in statuses if status.active]
     if recorded_at is not None and active:
         yield Text(f"last results commit: {recorded_at}")
@@ -235,7 +234,6 @@ def _next_lines(workspace: Workspace, statuses: Iterable[SweepStatus]) -> Iterat
 
 
 def _collector_lines(collector: CollectorState | None) -> Iterator[Text]:
-    """Yield when the collector last succeeded, and what keeps it from succeeding."""
     if collector is None:
         return
     trouble = collector.trouble(time.time())

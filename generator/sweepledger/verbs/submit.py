@@ -111,7 +111,6 @@ class _Plan:
 
 
 def _find_batches(workspace: Workspace, commit: str | None, name: str) -> tuple[StoredBatch, ...]:
-    """Return the active batches of a sweep, or the one of this name, at the base commit."""
     merged = batches.in_commit(workspace.repository, commit)
     named = tuple(batch for batch in merged if batch.name == name) or batches.of_sweep(merged, name)
     active = tuple(batch for batch in named if batch.is_active)

@@ -240,7 +240,6 @@ def _finished_rows(recorded: RecordedResults) -> Mapping[str, SummaryRow]:
 
 
 def _curves(columns: CurveColumns) -> Mapping[str, Mapping[str, tuple[CurvePoint, ...]]]:
-    """Return the curves of each trial by metric."""
     points = zip(columns.trials, columns.metrics, columns.steps, columns.values, strict=True)
     curves: dict[str, dict[str, tuple[CurvePoint, ...]]] = defaultdict(dict)
     for (trial, metric), group in groupby(points, key=itemgetter(0, 1)):

@@ -25,7 +25,7 @@ from sweepledger.cli.text.style import new_table, status_with_reason, styled_sta
 from sweepledger.cli.text.values import configuration_text, number_text
 from sweepledger.commands.repository import programs
 from sweepledger.commands.repository.base_files import read_bases
-from sweepledger.commands.repository.outside_imports import ImportCheck, StartedProgram, check_imports
+from sweepledger.commands.repository.outside_imports import ImportCheck, check_imports, started_program
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.local.local_batch import ResourceAmounts, local_batch
 from sweepledger.engine.local.node import Launch
@@ -134,9 +134,7 @@ def try_trial(workspace: Workspace, name: str, number: int, *, quiet: bool, keep
     folder = None
     try:
         code = _code(workspace, sweep, scratch / "code")
-        started = StartedProgram(
-            program.command, sweep.run.interpreter, sweep.run.environment, code, program.workdir or "."
-        )
+        started = started_program(program, sweep.run, code)
         imports = check_imports(started, workspace.repository, sweep.path)
         launch = _launch(workspace, batch, StateFolders(scratch), code, imports)
         own = [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
@@ -199,7 +197,6 @@ def _launch(
 
 
 def _record(launch: Launch, trial: Trial) -> Record | None:
-    """Return the record of a trial; None if the launcher refused to begin one."""
     file = Path(launch.environment["SWEEP_RESULTS"]) / f"{launch.uid}.json"
     content = file.read_bytes() if file.is_file() else b""
     # A record requires a trial id.
@@ -227,7 +224,6 @@ def _code(workspace: Workspace, sweep: Sweep, folder: Path) -> Path:
 
 
 def _parts(tried: Tried) -> tuple[RenderableType, ...]:
-    """Return the status, configuration and metrics of a trial."""
     record = tried.record
     status = status_with_reason(record.status, record.reason) if record else styled_status(Status.MISSING)
     head = Text.assemble((f"trial {tried.number} of {tried.of}: ", "bold"), status)

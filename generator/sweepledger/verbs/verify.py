@@ -27,9 +27,8 @@ from sweepledger.commands.checks.context import CheckContext, specs_to_read
 from sweepledger.commands.repository import at_commit, catalog, pushed
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.verification import batch_audit
-from sweepledger.commands.verification.batch_audit import BatchAudit
+from sweepledger.commands.verification.batch_audit import BatchAudit, recorded_batches
 from sweepledger.commands.verification.file_diff import FileDifference, file_differences
-from sweepledger.commands.verification.rebuild import rebuild_results, recorded_batches
 from sweepledger.errors import IdleError, RepositoryError, SpecError, StorageError, UsageError
 from sweepledger.problems import Problem, Severity
 from sweepledger.render.platform import flux
@@ -328,7 +327,7 @@ class _Verification:
         entries: Mapping[str, Entry],
         contents: Mapping[str, bytes],
     ) -> Iterator[FileDifference]:
-        repository, folder = self.workspace.repository, results_folder(sweep)
+        repository = self.workspace.repository
         audit = BatchAudit(repository, self.commit)
         whole = {**entries, **repository.files(self.commit, ARCHIVE)}
         yield from batch_audit.mode_differences({**entries, **batch_audit.summary_inputs(sweep, whole)})
@@ -337,17 +336,9 @@ class _Verification:
             yield from batch_audit.record_differences(batch, contents)
         yield from batch_audit.repeat_differences(done, contents)
         yield from audit.inputs(sweep, whole)
-        try:
-            rebuilt = rebuild_results(repository, self.commit, sweep)
-        except (RepositoryError, KeyError, ValueError) as error:
-            yield FileDifference(folder, "", "", f"cannot be worked out again: {error}")
-            return
-        for path in sorted({*entries, *(f"{folder}/{path}" for path, _ in rebuilt)}):
-            expected = rebuilt.files.get(path.removeprefix(f"{folder}/"))
-            yield from file_differences(path, expected, contents.get(path), because="by the records")
+        yield from batch_audit.rebuilt_differences(repository, self.commit, sweep, contents)
 
     def _work_tree(self, *folders: str) -> Iterator[FileDifference]:
-        """Yield the differences between the work tree and the commit."""
         repository, root = self.workspace.repository, self.workspace.root
         changed = uncommitted_paths(repository, *folders)
         committed = repository.read(self.commit, *changed) if changed else {}

@@ -22,7 +22,7 @@ from sweepledger.commands.reports.outputs import log_link
 from sweepledger.commands.reports.wait_causes import BatchExplanation, BatchObserver, lost_cause, memory_cause
 from sweepledger.commands.repository import batch_records, catalog
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.rounds.repeated_trials import LostTrial
+from sweepledger.commands.rounds.next_round import LostTrial
 from sweepledger.engine.cluster.causes import CauseKind, TrialCauses, WaitCause
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import GeneratorError, SpecError, UsageError
@@ -145,7 +145,6 @@ def _sweep_explanations(observer: BatchObserver, sweep: str) -> Iterator[BatchEx
 
 
 def _unlisted(observer: BatchObserver, sweep: str) -> Iterator[TrialCauses]:
-    """Yield the cause for trials of a spec that no batch lists."""
     workspace = observer.workspace
     path = workspace.root / SPECS / f"{sweep}{SUFFIX}"
     if not path.is_file():
@@ -196,7 +195,6 @@ def _not_generated(observer: BatchObserver, sweep: str, planned: Generated) -> W
 
 
 def _recorded_trial(listed: catalog.ListedTrial, row: SummaryRow, lost: LostTrial | None) -> BatchExplanation:
-    """Return the cause for a trial that has a row in the summary."""
     ids = tuple(other.trial for other in listed.batch.rows)
     if row.status.is_final:
         cause = WaitCause(CauseKind.RECORDED, f"it is recorded: {row.status}", f"`sweep show {listed.id}`")
@@ -215,7 +213,6 @@ def _recorded_trial(listed: catalog.ListedTrial, row: SummaryRow, lost: LostTria
 
 
 def _only(explanation: BatchExplanation, index: int) -> BatchExplanation:
-    """Return the explanation of one trial."""
     groups: Iterable[TrialCauses] = (group for group in explanation.causes if index in group.indexes)
     return replace(explanation, causes=tuple(replace(group, indexes=(index,)) for group in groups))
 

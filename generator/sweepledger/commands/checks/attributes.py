@@ -70,7 +70,6 @@ def check_attributes(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iter
 
 
 def _locked_code(context: CheckContext) -> set[CodeSelection]:
-    """Return the code of the newest batch of every sweep."""
     newest: dict[str, StoredBatch] = {batch.sweep: batch for batch in context.present}
     read, folders = [], set()
     for batch in newest.values():

@@ -9,7 +9,7 @@ from pathlib import Path
 from sweepledger import policy
 from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.base_files import own_bases
-from sweepledger.commands.repository.settled_specs import is_content_of, settled_specs
+from sweepledger.commands.repository.stored_batches import is_content_of, settled_specs
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError
 from sweepledger.render.base_files import LAUNCHER, SHAPE_FOLDERS

@@ -192,7 +192,6 @@ def _folders(path: str) -> tuple[str, ...]:
 
 
 def _size_problems(context: CheckContext, changed: Mapping[str, Entry]) -> Iterator[Problem]:
-    """Check the total size of the changed files, as git reports it."""
     read = {path: entry.id for path, entry in changed.items() if path.lower().startswith(READ)}
     sizes = context.workspace.repository.sizes(read.values())
     total = sum(sizes.get(identity, 0) for identity in read.values())

@@ -92,7 +92,6 @@ def _has_records(context: CheckContext, batch: StoredBatch) -> bool:
 
 
 def _running_states(context: CheckContext, sweeps: Iterable[Sweep]) -> Iterator[Problem]:
-    """Compare how active batches run now with what their specs say."""
     merged = batches.by_sweep(context.merged)
     for sweep in sweeps:
         if sweep.running:
@@ -135,7 +134,7 @@ def _removed_entries(context: CheckContext, sweeps: Iterable[Sweep]) -> Iterator
         former = at_commit.read_sweep(
             context.workspace.repository, context.base, sweep.path, context.settings
         )
-        if not isinstance(former, Sweep):
+        if former is None:
             continue
         for name in former.cancel:
             if name in archived and name not in sweep.cancel:
@@ -232,6 +231,5 @@ def check_frozen_bases(context: CheckContext) -> Iterator[Problem]:
 
 
 def _is_merged_version(context: CheckContext, path: str) -> bool:
-    """Return whether the version folder that contains a path exists at the base commit."""
     match = BASE_VERSION.match(path)
     return match is None or match[0] in context.versions

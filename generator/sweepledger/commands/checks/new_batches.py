@@ -330,7 +330,6 @@ def _program_problem(batch: StoredBatch, part: str, message: str, code: str) -> 
 
 
 def _is_reachable(repository: Repository, code: Code, revisions: Sequence[str | None]) -> bool:
-    """Return whether a commit in a history has some code."""
     if code.selection is None:
         return code.tree in reachable_trees(repository, revisions, code.path)
     return commit_with_code(repository, code, revisions) is not None

@@ -1,4 +1,4 @@
-"""The attempts at a batch's trials on the results volume, late records included."""
+"""The attempts at a batch's trials on the results volume: late records, and what no commit has yet."""
 
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -10,23 +10,26 @@ from pathlib import Path
 from sweepledger.commands.collection.record_store import RecordStore, record_store
 from sweepledger.commands.repository.batch_records import expected_trials, lock_digest
 from sweepledger.engine.termination import DISRUPTED, NO_RECORD, OBSERVED_REASONS
+from sweepledger.errors import UnreadableError
 from sweepledger.formats import record_json, records_jsonl, summary_csv
 from sweepledger.formats.record_json import to_line
-from sweepledger.formats.summary_csv import SUMMARY_FILE
+from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
 from sweepledger.repo.volume import VolumeResults
 from sweepledger.results import bounds, kept_records
 from sweepledger.results.outcomes import (
+    RANKS,
     Attempt,
     BatchRecords,
+    EvaluatedBatch,
     evaluate,
     substitute_records,
     valid_attempt,
 )
 from sweepledger.results.paths import results_folder
-from sweepledger.structs.record import ExpectedTrial, Record, Status
+from sweepledger.structs.record import ExpectedTrial, Record, Status, TrialResult
 
 FOREIGN = "foreign"
 """The reason for ignoring a record that does not belong to the trial."""
@@ -98,7 +101,8 @@ class TrialReader:
         records, ignored, size = list[Record](), list[str](), 0
         for content in self.files(index):
             read = record_json.read(content)
-            if isinstance(read, Record) and read.index == index and not self._is_forged(read):
+            is_forged = not self.by_engine and read.reason in OBSERVED_REASONS
+            if isinstance(read, Record) and read.index == index and not is_forged:
                 records.append(read)
                 size += len(content or b"")
             elif content == record_json.UNREAD:
@@ -120,9 +124,6 @@ class TrialReader:
             attempts += [] if attempt is None else [attempt]
         kept = bounds.within_bound(attempts, bound)
         return [attempt.record for attempt in kept], ignored + [TOO_LARGE] * (len(attempts) - len(kept))
-
-    def _is_forged(self, record: Record) -> bool:
-        return not self.by_engine and record.reason in OBSERVED_REASONS
 
     def _valid(self, record: Record) -> Attempt | None:
         return valid_attempt(record, self.batch.lock, self._expected[record.index])
@@ -315,13 +316,11 @@ def _trial_ends(attempts: BatchRecords) -> list[tuple[Status, str | None]]:
 
 
 def _is_recent(store: RecordStore, batch: str) -> bool:
-    """Return whether one of the batch's trials may have started recently. Raises StorageError."""
     changed = store.last_change(batch)
     return changed is not None and changed > time.time() - LOOK_BACK_SECONDS
 
 
 def _missing_trials(repository: Repository, tip: str | None, sweep: str) -> Mapping[str, set[int]]:
-    """Return the trials without a record, by batch."""
     path = f"{results_folder(sweep)}/{SUMMARY_FILE}"
     content = repository.read(tip, path).get(path, b"")
     attempts: dict[str, set[int]] = {}
@@ -335,3 +334,47 @@ def _missing_trials(repository: Repository, tip: str | None, sweep: str) -> Mapp
         if row.status == Status.MISSING or row.reason == NO_RECORD:
             attempts.setdefault(row.batch, set()).add(row.index)
     return attempts
+
+
+def evaluate_here(batch: StoredBatch, results: Path) -> EvaluatedBatch | None:
+    """Return the results of an active batch on a machine's volume; None if it has none, as most run elsewhere."""
+    if not (results / batch.name).is_dir():
+        return None
+    return evaluate(BatchAttempts.read(results, batch).results)
+
+
+def finished(evaluated: EvaluatedBatch) -> Iterator[TrialResult]:
+    """Yield the trials of an active batch that no further attempt follows."""
+    for outcome, attempts in zip(evaluated.outcomes, evaluated.attempts, strict=True):
+        # The launcher starts no attempt after a final record, even if the metric of that record is not usable.
+        if len(attempts) > evaluated.lock.run.retries or any(one.record.status.is_final for one in attempts):
+            yield outcome
+
+
+def finished_here(stored: Iterable[StoredBatch], results: Path) -> tuple[TrialResult, ...]:
+    """Return the finished trials of the active ones of some batches; none of a batch that cannot be read."""
+    trials: list[TrialResult] = []
+    for batch in stored:
+        try:
+            evaluated = evaluate_here(batch, results) if batch.is_active else None
+        except UnreadableError:
+            continue
+        trials += () if evaluated is None else finished(evaluated)
+    return tuple(trials)
+
+
+def with_unrecorded(
+    recorded: Iterable[SummaryRow], unrecorded: Iterable[TrialResult]
+) -> tuple[tuple[SummaryRow, ...], frozenset[tuple[str, int]]]:
+    """Return recorded rows, then those of results that are not recorded yet, and batch and index of the latter.
+
+    A repeated trial is left out if its recorded result is as good.
+    """
+    rows = tuple(recorded)
+    ranks = {(row.program, row.trial): RANKS[row.status] for row in rows}
+    new = tuple(
+        SummaryRow.of(one)
+        for one in unrecorded
+        if RANKS[one.status] < ranks.get((one.program, one.trial), len(RANKS))
+    )
+    return (*rows, *new), frozenset((row.batch, row.index) for row in new)

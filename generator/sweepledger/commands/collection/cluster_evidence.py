@@ -268,7 +268,6 @@ class PodAccount:
         return len(self._alive)
 
     def _add_stored(self, pod: TrialPod) -> None:
-        """Add what a pod says of records in a bucket."""
         said = pod_termination.stored_records(pod)
         if not said.is_complete:
             self.incomplete.add(pod.index)
@@ -372,7 +371,6 @@ class PodAccount:
         return ended.reason is None and ended.code == SILENT_CODES.get(self.final.get(index, Status.MISSING))
 
     def _with_times(self, record: Record) -> Record:
-        """Return a record with the times that the cluster reports."""
         return replace(record, observed=self._observed.get((record.index, record.uid)))
 
     def _add_ended_pod(self, pod: TrialPod) -> None:

@@ -1,11 +1,12 @@
 """The collector: it records ended batches, then pushes what is due.
 
-In a cluster one collector runs at a time, and summaries of running batches follow.
+In a cluster one collector runs at a time, and summaries of running batches follow on branches `progress/<sweep>`,
+which are never merged.
 """
 
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -23,9 +24,12 @@ from sweepledger.commands.collection.cluster_evidence import (
     stalled_batches,
 )
 from sweepledger.commands.collection.pod_store import PodStore
-from sweepledger.commands.collection.progress_branch import update_progress_branches
-from sweepledger.commands.collection.reader_pod import ReaderPodOptions
-from sweepledger.commands.collection.record_store import RecordStore, bucket_results
+from sweepledger.commands.collection.record_store import (
+    ReaderPodOptions,
+    RecordStore,
+    bucket_results,
+    record_store,
+)
 from sweepledger.commands.collection.results_commit import (
     ResultsCommit,
     UnrecordedError,
@@ -33,6 +37,7 @@ from sweepledger.commands.collection.results_commit import (
     recorded_by,
 )
 from sweepledger.commands.repository import batch_records
+from sweepledger.commands.repository.at_commit import SpecAtCommit
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.rounds.next_round import RoundBlocked
 from sweepledger.commands.rounds.round_commit import BlockedSearches, PushedBatch, push_due, push_repeats
@@ -43,7 +48,18 @@ from sweepledger.errors import RepositoryError, StorageError, UsageError
 from sweepledger.problems import Problem
 from sweepledger.render.platform import Names
 from sweepledger.repo import batches
-from sweepledger.repo.git import remote_contains
+from sweepledger.repo.batches import StoredBatch
+from sweepledger.repo.git import (
+    Change,
+    delete_branches,
+    present_since,
+    push_proposal,
+    remote_branches,
+    remote_contains,
+)
+from sweepledger.results.paths import results_folder
+from sweepledger.results.tree import changed_files
+from sweepledger.structs.record import Status
 
 
 @contextmanager
@@ -173,7 +189,7 @@ def collect_from_state(
     Raises UsageError if one is not active, RepositoryError, StorageError.
     """
     if over:
-        active = {batch.name for batch in batches.active_in_commit(target.repository, target.tip())}
+        active = {batch.name for batch in batches.in_commit(target.repository, target.tip(), batches.ACTIVE)}
         if unknown := sorted(over - active):
             hint = f"active batches: {', '.join(sorted(active)) or 'none'}"
             raise UsageError(f"no active batch {unknown[0]!r} is committed", hint=hint)
@@ -241,7 +257,9 @@ def watch_cluster(
             if clock() + POLL_SECONDS > until:
                 return
             tip = target.tip()
-            active = [*filter(recorded_by(target, tip), batches.active_in_commit(target.repository, tip))]
+            active = [
+                *filter(recorded_by(target, tip), batches.in_commit(target.repository, tip, batches.ACTIVE))
+            ]
             if not active:
                 return
             ended = find_cluster_batches(kubectl, namespace, active).ended
@@ -329,7 +347,9 @@ def collect_by_pod(
     settings = workspace.settings
     tip = workspace.base_commit(None)
     is_own = recorded_by(target, tip)
-    active = [batch for batch in batches.active_in_commit(workspace.repository, tip) if is_own(batch)]
+    active = [
+        batch for batch in batches.in_commit(workspace.repository, tip, batches.ACTIVE) if is_own(batch)
+    ]
     if not active:
         return Collection(rounds=tuple(push_repeats(target)))
     on_volume = [batch.name for batch in batches.readable(active) if not batch.lock.store.holds_pods]
@@ -347,3 +367,85 @@ def collect_by_pod(
         store.release(target)
         repeated = tuple(push_repeats(target))
         return replace(collection, rounds=repeated, remarks=(*collection.remarks, *store.remarks))
+
+
+PROGRESS_PREFIX = "progress"
+MINUTE = 60
+
+
+def branch_name(sweep: str) -> str:
+    """Return the branch of a sweep's partial summary."""
+    return f"{PROGRESS_PREFIX}/{sweep}"
+
+
+def update_progress_branches(
+    target: Target, results: Path | RecordStore, *, now: float
+) -> Iterator[RepositoryError]:
+    """Update the partial summaries that are due, and delete those of sweeps without a running batch.
+
+    Yields why a summary could not be updated; the next run tries again. Raises RepositoryError, StorageError.
+    """
+    if target.remote is None or target.progress_minutes is None:
+        return
+    repository, tip = target.repository, target.tip()
+    stored, store = batches.in_commit(repository, tip), record_store(results)
+    active = [batch for batch in stored if batch.is_active and store.has_begun(batch.name)]
+    running = batches.readable(active)
+    existing = remote_branches(repository, target.remote, PROGRESS_PREFIX)
+    sweeps = {batch.sweep for batch in stored if batch.is_active}
+    kept = {branch_name(sweep) for sweep in sweeps}
+    for sweep in sorted({batch.sweep for batch in running}):
+        own = [batch for batch in batches.of_sweep(stored, sweep) if not batch.is_active or batch in running]
+        try:
+            _update_branch(target, results, sweep, own, existing, tip or "", now)
+        except RepositoryError as error:
+            yield error
+    delete_branches(
+        repository, target.remote, {name: at for name, at in existing.items() if name not in kept}
+    )
+
+
+def _update_branch(
+    target: Target,
+    results: Path | RecordStore,
+    sweep: str,
+    running: Iterable[StoredBatch],
+    existing: Mapping[str, str],
+    tip: str,
+    now: float,
+) -> None:
+    assert target.remote is not None
+    assert target.progress_minutes is not None
+    repository, branch = target.repository, branch_name(sweep)
+    base = tip
+    if branch in existing:
+        repository.run("fetch", "--quiet", "--no-tags", target.remote, f"refs/heads/{branch}")
+        base = existing[branch]
+        last = present_since(repository, base, results_folder(sweep))
+        if last is not None and last > now - target.progress_minutes * MINUTE:
+            return
+    change = _change(target, results, sweep, running, tip)
+    push_proposal(repository, target.remote, branch, base, change)
+
+
+def _change(
+    target: Target, results: Path | RecordStore, sweep: str, running: Iterable[StoredBatch], tip: str
+) -> Change:
+    repository = target.repository
+    files = repository.read(tip, results_folder(sweep))
+    listed = [one for one in running if one.is_active or batch_records.records_file(one) in files]
+    newest = batches.newest(listed)
+    assert newest is not None
+    summary = SpecAtCommit.at(repository, tip, newest.lock.spec.path).summarised(
+        BatchAttempts.read(results, batch, by_engine=False).concluded
+        if batch.is_active
+        else batch_records.batch_results(batch, files)
+        for batch in listed
+    )
+    writes, removes = changed_files(summary)
+    missing = summary.counts.get(Status.MISSING, 0)
+    return Change(
+        message=f"Progress of {sweep}: {missing} trials have left nothing yet\n",
+        writes=writes,
+        removes=removes,
+    )

@@ -92,7 +92,6 @@ class PodStore:
         )
 
     def _in_pods(self, batch: StoredBatch) -> BatchAttempts:
-        """Return what the termination messages of a batch's pods say."""
         name, account = batch.name, PodAccount(expected_records(batch))
         account.add_pods(self._trial_pods(batch.lock), self.now)
         files = account.reported()

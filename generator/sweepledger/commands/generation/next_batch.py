@@ -16,6 +16,7 @@ from sweepledger.commands.repository.batch_builder import (
     BatchRequest,
     batch_files,
     build_overlay,
+    flux_files,
     parent_trials,
 )
 from sweepledger.commands.repository.running_batches import running_files, running_problems
@@ -33,8 +34,8 @@ from sweepledger.commands.rounds.next_round import (
     SearchEnded,
     Step,
     next_step,
+    repeated_batch,
 )
-from sweepledger.commands.rounds.repeated_trials import repeated_batch
 from sweepledger.errors import GeneratorError, RepositoryError, SpecError, UsageError
 from sweepledger.problems import Problem, Severity
 from sweepledger.render.overlay import Overlay
@@ -259,13 +260,17 @@ def write_batches(workspace: Workspace, planned: Sequence[Generated]) -> None:
                 storage.write_file(workspace.root / path, content)
         for stored in generated.stale:
             # References to a folder are removed before it and written after it: a crash leaves none dangling.
-            batch_builder.remove_flux_files(workspace, stored.name)
+            for path in batch_builder.possible_flux_files(workspace.settings, stored.name):
+                files.refuse_links(workspace.root, path)
+                storage.remove_file(workspace.root / path)
             files.remove_folder(workspace.root / stored.folder, staging=staging)
         if generated.batch and not generated.is_written:
             target = workspace.root / ACTIVE / generated.batch.name
             if not target.is_dir():
                 files.write_folder(target, generated.batch.tree, staging=staging)
-            batch_builder.write_flux_files(workspace, generated.batch.lock)
+            for path, content in flux_files(workspace.settings, generated.batch.lock).items():
+                files.refuse_links(workspace.root, path)
+                storage.write_file(workspace.root / path, content)
 
 
 def plan_batches(
@@ -291,8 +296,10 @@ def plan_batches(
         known.present if stored else [batch for name in names for batch in known.present_of.get(name, ())]
     )
     refuse_edits(known.merged, planning)
-    options = _PlanOptions(update, next_round)
-    planned = [_plan_sweep(workspace, parsed, expansion, known, options) for parsed, expansion in expansions]
+    planned = [
+        _plan_sweep(workspace, parsed, expansion, known, update=update, onward=next_round)
+        for parsed, expansion in expansions
+    ]
     return tuple(_without_errors(planned))
 
 
@@ -307,16 +314,15 @@ def plan_each(
     specs = tuple(specs)
     names = [parsed.sweep.name for parsed in specs]
     batches.prefetch(batch for name in names for batch in stored.merged_of.get(name, ()))
-    options = _PlanOptions(update=False, onward=False)
-    return tuple(_planned_or_error(workspace, parsed, stored, options) for parsed in specs)
+    return tuple(_planned_or_error(workspace, parsed, stored) for parsed in specs)
 
 
 def _planned_or_error(
-    workspace: Workspace, parsed: ParsedSpec, stored: StoredBatches, options: "_PlanOptions"
+    workspace: Workspace, parsed: ParsedSpec, stored: StoredBatches
 ) -> Generated | GeneratorError:
     try:
         ((_, expansion),) = expand_specs([parsed])
-        planned = _plan_sweep(workspace, parsed, expansion, stored, options)
+        planned = _plan_sweep(workspace, parsed, expansion, stored)
         return _without_errors([planned])[0]
     except EditedError:
         raise
@@ -371,18 +377,14 @@ def expand_specs(specs: Iterable[ParsedSpec]) -> tuple[tuple[ParsedSpec, Expansi
     return tuple((parsed, one) for parsed, one in expansions if isinstance(one, Expansion))
 
 
-@dataclass(frozen=True, slots=True)
-class _PlanOptions:
-    update: bool
-    onward: bool
-
-
 def _plan_sweep(
     workspace: Workspace,
     parsed: ParsedSpec,
     expansion: Expansion,
     stored: StoredBatches,
-    options: _PlanOptions,
+    *,
+    update: bool = False,
+    onward: bool = False,
 ) -> Generated:
     merged = stored.merged_of.get(parsed.sweep.name, ())
     new = tuple(
@@ -395,7 +397,7 @@ def _plan_sweep(
     newest = batches.newest_of_all((*merged, *new))
     program = (
         programs.current_program(workspace, sweep)
-        if options.update
+        if update
         else programs.locked_program(workspace, sweep, newest.lock.program if newest else None)
     )
     problems = tuple(running_problems(sweep, merged, workspace.settings)) if sweep.running else ()
@@ -410,8 +412,8 @@ def _plan_sweep(
     else:
         proposal = SearchProposal(workspace, sweep, program, stored, merged, new)
         # The first round of another program is added by whoever asks for that program.
-        is_begun_anew = options.update and newest is not None and program.digest != newest.lock.program.digest
-        needed = proposal.wanted(retried, propose=options.onward or is_begun_anew)
+        is_begun_anew = update and newest is not None and program.digest != newest.lock.program.digest
+        needed = proposal.wanted(retried, propose=onward or is_begun_anew)
     if needed.batch is None and any(batch.lock.after_infrastructure for batch in own):
         source = EvidenceSource(workspace.repository, stored.results_of(sweep.name), batches=tuple(merged))
         needed = _proposed_repeat(workspace, source.evidence(sweep, program.digest), program) or needed
@@ -423,7 +425,13 @@ def _plan_sweep(
     existing = [batch for batch in new if overlay is not None and batch.name == overlay.name]
     if overlay is not None and existing and existing[0].tree != overlay.tree:
         raise EditedError.of(existing[0], files.difference(overlay.tree, existing[0].tree), overlay.tree)
-    written = overlay is None or (bool(existing) and batch_builder.has_flux_files(workspace, overlay.lock))
+    written = overlay is None or (
+        bool(existing)
+        and all(
+            (workspace.root / path).is_file() and (workspace.root / path).read_bytes() == content
+            for path, content in flux_files(workspace.settings, overlay.lock).items()
+        )
+    )
     missing = programs.missing_scripts(workspace.repository, parsed, program) if overlay else ()
     refusals = (
         spec_change.spec_change_problems(workspace.repository, workspace.settings, parsed, merged, program)
@@ -456,12 +464,11 @@ def _plan_sweep(
         ),
         step=needed.step,
         running=_running_files(sweep, merged, stored.present_of.get(sweep.name, ())),
-        why_nothing=_why_nothing(needed, merged, program) if options.update and overlay is None else "",
+        why_nothing=_why_nothing(needed, merged, program) if update and overlay is None else "",
     )
 
 
 def _why_nothing(needed: NextBatch, merged: Sequence[StoredBatch], program: Program) -> str:
-    """Return why an update to the current program requests nothing."""
     if isinstance(needed.step, ResultsPending):
         return f"{needed.step.evidence.awaited} must be recorded first"
     same = [batch.name for batch in merged if batch.lock.program.digest == program.digest]
@@ -479,7 +486,6 @@ def _proposed_repeat(workspace: Workspace, evidence: RoundEvidence, program: Pro
 def _running_files(
     sweep: Sweep, merged: Sequence[StoredBatch], present: Iterable[StoredBatch]
 ) -> dict[str, bytes | None]:
-    """Return what the spec changes of the merged batches that are active in the work tree."""
     known = {batch.name for batch in merged}
     return {
         path: content

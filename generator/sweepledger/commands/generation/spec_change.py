@@ -167,8 +167,7 @@ def _draw_identity(design: RandomSearch) -> object:
 def _former_specs(
     repository: Repository, settings: Settings, sweep: Sweep, digests: set[str]
 ) -> Iterator[Sweep]:
-    """Yield the versions of the spec with these digests, from the history of HEAD."""
     for commit in commits(repository, sweep.path):
         former = at_commit.read_sweep(repository, commit.id, sweep.path, settings)
-        if isinstance(former, Sweep) and former.digest in digests:
+        if former is not None and former.digest in digests:
             yield former

@@ -13,7 +13,6 @@ from sweepledger import spec, storage
 from sweepledger.commands.reports.comparison import Side, side_at
 from sweepledger.commands.reports.recorded import RecordedResults, recorded_results
 from sweepledger.commands.repository import at_commit
-from sweepledger.commands.repository.batch_records import records_files
 from sweepledger.commands.repository.code_changes import LISTED_FILES, file_changes
 from sweepledger.commands.repository.programs import code_tree_at
 from sweepledger.commands.repository.workspace import Workspace
@@ -32,7 +31,6 @@ from sweepledger.results.causes import (
     explain,
     program_parts,
 )
-from sweepledger.results.paths import results_folder
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.metric import Goal
 from sweepledger.structs.names import SPECS, SUFFIX, suggest_sweep_name
@@ -79,11 +77,6 @@ class ExplainedComparison:
     """The best configuration of each side."""
     proposals: tuple[Proposal, ...]
 
-    @property
-    def verdict(self) -> str:
-        """The answer in one line."""
-        return self.explanation.verdict
-
     def as_data(self) -> dict[str, Any]:
         """Return the JSON data."""
         explanation = self.explanation
@@ -92,16 +85,13 @@ class ExplainedComparison:
             "b": {"sweep": self.b.sweep, "commit": self.b.commit, "best": explanation.best[1]},
             "metric": self.a.lock.metric.name,
             "moved": explanation.moved,
-            "verdict": self.verdict,
+            "verdict": explanation.verdict,
             "named": explanation.named,
             "is_noise": explanation.is_noise,
             "noise": explanation.noise,
             "best_configurations": self.best,
             "factors": [
-                {
-                    **asdict(finding),
-                    "differences": self.differences.get(finding.factor, ()),
-                }
+                {**asdict(finding), "differences": self.differences.get(finding.factor, ())}
                 for finding in explanation.findings
             ],
             "proposals": self.proposals,
@@ -182,8 +172,6 @@ class _RanProgram:
 
 @dataclass(frozen=True)
 class _RunTable:
-    """The trials of a sweep's summary as runs."""
-
     results: RecordedResults
     programs: Mapping[str, Program]
     environments: Mapping[tuple[str, int], str]
@@ -192,12 +180,9 @@ class _RunTable:
     @classmethod
     def of(cls, results: RecordedResults) -> "_RunTable":
         programs = {batch.lock.program.digest: batch.lock.program for batch in results.stored}
-        present = results.repository.files(results.commit, f"{results_folder(results.sweep)}/records")
-        paths = {path: batch.name for batch in results.stored for path in records_files(batch, present)}
-        contents = results.repository.read(results.commit, *paths) if paths else {}
         environments = {
-            (paths[path], record.index): record.environment.digest
-            for path, content in contents.items()
+            (batch, record.index): record.environment.digest
+            for _, batch, content in results.records()
             for record in records_jsonl.records(content)
             if isinstance(record, Record) and record.environment is not None and record.status.is_success
         }
@@ -219,10 +204,9 @@ class _RunTable:
             for row in side.rows.values()
             if _configuration(row) == configuration and side.lock.metric.name in row.metrics
         )
-        ran = next(
+        return next(
             ran for row in rows if row.metric(side.lock.metric.name) is not None and (ran := self._ran(row))
         )
-        return ran
 
     def _ran(self, row: SummaryRow) -> _RanProgram | None:
         program = self.programs.get(row.program)
@@ -233,7 +217,6 @@ class _RunTable:
 
 
 def _proposed_results(workspace: Workspace, b: Side) -> Iterator[RecordedResults]:
-    """Yield what HEAD has recorded of sweeps that were proposed for B, with the metric of B."""
     head = workspace.repository.commit("HEAD") or b.commit
     for suffix in PROPOSAL_SUFFIXES:
         results = recorded_results(workspace.repository, head, _proposal_name(b.sweep, suffix))
@@ -251,7 +234,6 @@ def _proposal_name(sweep: str, suffix: str) -> str:
 def _differences(
     workspace: Workspace, programs: Sequence[_RanProgram], best: Sequence[Mapping[str, Value]]
 ) -> dict[Factor, tuple[str, ...]]:
-    """Return in words what differs between two programs and two configurations, by factor."""
     first, second = programs
     return {
         Factor.CODE: tuple(_code_differences(workspace, first.program, second.program)),
@@ -351,8 +333,6 @@ def _proposals(
 
 @dataclass(frozen=True)
 class _ProposalBuilder:
-    """Writes specs that follow the spec of B."""
-
     workspace: Workspace
     explained: ExplainedComparison
     document: Mapping[str, Any]
@@ -425,7 +405,7 @@ class _ProposalBuilder:
         a, b = self.explained.a, self.explained.b
         parsed = at_commit.read_sweep(self.workspace.repository, b.commit, b.lock.spec.path, self.settings)
         head = self.workspace.repository.commit("HEAD")
-        if head is not None and not isinstance(parsed, tuple):
+        if head is not None and parsed is not None:
             tree = code_tree_at(self.workspace.repository, head, parsed)
             if tree != b.lock.program.code.tree:
                 yield f"Generate it where {b.lock.program.code} has the git tree {b.lock.program.code.tree}."

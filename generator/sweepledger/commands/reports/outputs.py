@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sweepledger.commands.collection.attempts import BatchAttempts
-from sweepledger.commands.collection.reader_pod import ReaderPodOptions
-from sweepledger.commands.collection.record_store import bucket_results
+from sweepledger.commands.collection.record_store import ReaderPodOptions, bucket_results
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.catalog import ListedTrial, counted_trial
 from sweepledger.commands.repository.workspace import Workspace
@@ -71,7 +70,6 @@ def log_link(workspace: Workspace, listed: ListedTrial) -> str | None:
 
 
 def _bucket(workspace: Workspace, batch: StoredBatch) -> "BucketResults | None":
-    """Return the bucket with the files of a batch; None if they are elsewhere. Raises UsageError."""
     if batch.lock.store is not ResultsStore.BUCKET:
         return None
     bucket = workspace.settings.results.bucket
@@ -84,7 +82,6 @@ def _bucket(workspace: Workspace, batch: StoredBatch) -> "BucketResults | None":
 
 
 def _require_files(listed: ListedTrial, what: str) -> None:
-    """Raise IdleError if the store of a batch's results keeps no files."""
     store = listed.batch.lock.store
     if not store.keeps_files:
         raise IdleError(

@@ -79,16 +79,20 @@ class RecordedResults:
     def _eligible(self) -> tuple[SummaryRow, ...]:
         return catalog.eligible_rows(self.table.rows, self.stored, self._ranked_program)
 
-    @garbage_collection.paused()
-    def curves(self) -> CurveColumns:
-        """Return all curves, in the order of the summary and by metric. Raises RepositoryError."""
+    def records(self) -> Iterator[tuple[str, str, bytes]]:
+        """Yield each file of records: path, batch and content."""
         present = self.repository.files(self.commit, f"{results_folder(self.sweep)}/records")
         paths = {path: batch.name for batch in self.stored for path in records_files(batch, present)}
         contents = self.repository.read(self.commit, *paths) if paths else {}
+        return ((path, paths[path], content) for path, content in contents.items())
+
+    @garbage_collection.paused()
+    def curves(self) -> CurveColumns:
+        """Return all curves, in the order of the summary and by metric. Raises RepositoryError."""
         points = {
-            (paths[path], index): curves
-            for path, content in contents.items()
-            for index, curves in self._counted_curves(path, paths[path], content.decode(errors="replace"))
+            (batch, index): curves
+            for path, batch, content in self.records()
+            for index, curves in self._counted_curves(path, batch, content.decode(errors="replace"))
         }
         trials, metrics, texts = list[str](), list[str](), list[str]()
         for row in self.table.rows:

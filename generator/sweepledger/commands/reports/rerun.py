@@ -41,18 +41,12 @@ from sweepledger.structs.values import Value, as_data
 TICK_SECONDS = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Rerun:
-    """A row of a batch that ran here."""
-
-    record: Record | None
-    output: Mapping[str, str]
-    environment: tuple[str, ...]
-    """How the installed packages differ from those that the batch has locked."""
-
-
-def rerun(workspace: Workspace, batch: StoredBatch, index: int) -> Rerun:
+def rerun(
+    workspace: Workspace, batch: StoredBatch, index: int
+) -> tuple[Record | None, Mapping[str, str], tuple[str, ...]]:
     """Run one row of a batch under its own launcher, with its locked code.
+
+    Return its record, its output, and how the installed packages differ from those that the batch has locked.
 
     Everything is kept in a temporary folder: neither git nor `sweep cluster local` see it. Raises SpecError if this
     machine cannot run it, RepositoryError, StorageError for wrong data, ToolError.
@@ -82,7 +76,7 @@ def rerun(workspace: Workspace, batch: StoredBatch, index: int) -> Rerun:
         }
         records = map(record_json.read, volume.attempt_records(state / "results", batch.name, place))
         record = next((record for record in records if isinstance(record, Record)), None)
-        return Rerun(record, output, differences)
+        return record, output, differences
 
 
 def _desired_state(
@@ -101,7 +95,7 @@ def _desired_state(
     code = mirror.code(program.code)
     cache = state_folder(workspace.repository) / DATA
     data = locked_data(batch, (settings, workspace.settings), cache, code=code.folder)
-    started = started_program(batch.lock, code.folder)
+    started = started_program(program, batch.lock.run, code.folder)
     python_path = locked_python_path(batch, started, repository)
     desired = DesiredBatch(
         replace(made, indexes=(index,), parallelism=1, retries=0, max_failed=None),
@@ -282,17 +276,11 @@ def run_again(workspace: Workspace, trial: str) -> Reproduction:
             f"no attempt at {counted.trial.id} is recorded, so there is nothing to compare with",
             hint=f"`sweep show {counted.trial.id}` shows its state; `sweep try` runs a trial of the current spec",
         )
-    done = rerun(workspace, batch, counted.trial.index)
-    metrics = tuple(_metric_comparisons(batch, record, row, done.record))
+    again, output, differences = rerun(workspace, batch, counted.trial.index)
+    metrics = tuple(_metric_comparisons(batch, record, row, again))
     status = str(row.status) if row else str(record.status)
     return Reproduction(
-        _recipe(workspace, counted),
-        done.record,
-        done.output,
-        status,
-        metrics,
-        record.environment,
-        done.environment,
+        *(_recipe(workspace, counted), again, output, status, metrics, record.environment, differences)
     )
 
 

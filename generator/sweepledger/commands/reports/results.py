@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from sweepledger.commands.collection.unrecorded import finished_here, with_unrecorded
+from sweepledger.commands.collection.attempts import finished_here, with_unrecorded
 from sweepledger.commands.repository import catalog, programs
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import IdleError, UsageError

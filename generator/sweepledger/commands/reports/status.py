@@ -10,21 +10,21 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
-from sweepledger.commands.collection.cluster_evidence import find_cluster_batches, stalled_batches
-from sweepledger.commands.collection.unrecorded import (
+from sweepledger.commands.collection.attempts import (
     evaluate_here,
     finished,
     finished_here,
     with_unrecorded,
 )
+from sweepledger.commands.collection.cluster_evidence import find_cluster_batches, stalled_batches
 from sweepledger.commands.generation.next_batch import EditedError
 from sweepledger.commands.reports import wait_causes as why
 from sweepledger.commands.reports.recorded_status import BestValue, RecordedStatus, StatusIndex
 from sweepledger.commands.repository import batch_records, catalog, programs
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds import next_round
+from sweepledger.commands.rounds.next_round import lost_trials_at
 from sweepledger.commands.rounds.progress import SearchProgress, search_progress
-from sweepledger.commands.rounds.repeated_trials import lost_trials_at
 from sweepledger.engine.cluster import pods
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.cluster.pods import PodPhase, TrialPod
@@ -155,10 +155,13 @@ def live_batches(
         states = live_trials.states(TrialState.PAUSED if batch.running.paused else TrialState.QUEUED)
         if len(explained) < MOST_EXPLAINED and WAITING_STATES & {*states}:
             explained.append(batch.name)
-            observer = observer or why.cluster_observer(workspace, kubectl, now)
-            for group in why.waiting_causes(observer, batch):
+            if observer is None:
+                collector = why.readable_collector(workspace, kubectl)
+                observer = why.BatchObserver(workspace, kubectl, now, None, (), (), collector)
+            for group in observer.in_cluster(batch):
                 text = f"{len(group.indexes)} trial(s): {group.cause.kind}: {group.cause.text}"
-                remarks.append(Remark(batch.name, "waiting", text, group.cause.remedy))
+                if group.cause.kind not in why.UNREMARKABLE:
+                    remarks.append(Remark(batch.name, "waiting", text, group.cause.remedy))
         live[batch.name] = LiveBatch(dict(zip(trials, states, strict=True)), tuple(remarks))
     return live
 
@@ -391,7 +394,7 @@ def sweep_statuses(
     by_sweep = batches.by_sweep(stored)
     edits = batches.by_sweep(batch for batch in stored if batch.is_active and batch.sweep in wanted)
     head = workspace.repository.commit("HEAD") if edits else None
-    committed = {batch.name: batch for batch in batches.active_in_commit(workspace.repository, head)}
+    committed = {batch.name: batch for batch in batches.in_commit(workspace.repository, head, batches.ACTIVE)}
     edited = {sweep: tuple(_batch_edits(active, committed)) for sweep, active in edits.items()}
     index = StatusIndex.read(workspace.root, state)
     counter = replace(counter, checkout=Checkout(workspace.repository, RESULTS))
@@ -435,7 +438,8 @@ def _indexed_status(sweep: str, counter: "_TrialCounter", index: StatusIndex) ->
     known = index.get(sweep, stored, views)
     if known is not None and known.counts.keys() <= STATES:
         active = tuple(batch.name for batch in stored if batch.is_active)
-        return SweepStatus(sweep, len(stored), active, known.counts, known.metric, known.best, known.front)
+        counts = Counter(known.counts)
+        return SweepStatus(sweep, len(stored), active, counts, known.metric, known.best, known.front)
     status = _sweep_status(sweep, counter)
     # Which of several programs is ranked depends on the commit that is checked out.
     is_settled = not (status.problems or status.remarks or status.doubts)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from sweepledger.commands.repository import batch_records, catalog
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.rounds.repeated_trials import LostTrial, lost_trials_at
+from sweepledger.commands.rounds.next_round import LostTrial, lost_trials_at
 from sweepledger.engine.cluster import batch_objects, causes, collector_state
 from sweepledger.engine.cluster.causes import CauseKind, TrialCauses, WaitCause
 from sweepledger.engine.cluster.collector_state import CollectorState
@@ -234,16 +234,6 @@ class BatchObserver:
                 f"`sweep run {batch.sweep}`{either} runs it on a machine; `sweep status` counts its trials",
             )
         return WaitCause(CauseKind.UNKNOWN, "it is merged; the cluster was not read", "")
-
-
-def cluster_observer(workspace: Workspace, kubectl: Kubectl, now: float) -> BatchObserver:
-    """Return an observer of merged batches in the cluster, which has read the collector."""
-    return BatchObserver(workspace, kubectl, now, None, (), (), readable_collector(workspace, kubectl))
-
-
-def waiting_causes(observer: BatchObserver, batch: StoredBatch) -> tuple[TrialCauses, ...]:
-    """Return the causes for trials of a merged batch that somebody can remove. Raises ToolError."""
-    return tuple(group for group in observer.in_cluster(batch) if group.cause.kind not in UNREMARKABLE)
 
 
 UNREMARKABLE = frozenset(

@@ -35,11 +35,12 @@ def settings_or_defaults(repository: Repository, commit: str | None) -> Settings
 
 
 def read_sweep(
-    repository: Repository, commit: str | None, path: str, settings: Settings
-) -> Sweep | tuple[Problem, ...]:
-    """Return the sweep of a spec at a commit."""
+    repository: Repository, commit: str | None, path: str, settings: Settings | None = None
+) -> Sweep | None:
+    """Return the sweep of a spec at a commit, by default with its settings there; None if it cannot be read."""
+    settings = settings or settings_or_defaults(repository, commit)
     parsed = read_spec(repository, commit, path, settings)
-    return parsed.sweep if isinstance(parsed, ParsedSpec) else parsed
+    return parsed.sweep if isinstance(parsed, ParsedSpec) else None
 
 
 def read_spec(
@@ -67,8 +68,7 @@ class SpecAtCommit:
     def at(cls, repository: Repository, commit: str, path: str) -> "SpecAtCommit":
         """Read a spec and the files that it names. Raises RepositoryError."""
         content = repository.read(commit, path, SETTINGS_FILE).get(path)  # both with one process
-        sweep = read_sweep(repository, commit, path, settings_or_defaults(repository, commit))
-        return cls(sweep if isinstance(sweep, Sweep) else None, content)
+        return cls(read_sweep(repository, commit, path), content)
 
     @property
     def cancelled(self) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from sweepledger.plan import (
 from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.repo.git import Repository, addition_times, commit_time, is_shallow
+from sweepledger.repo.git import Repository, addition_times, commit_time
 from sweepledger.results.outcomes import BatchRecords, evaluate
 from sweepledger.results.paths import RESULTS, batch_of_records
 from sweepledger.structs.names import LOCK_FILE, SPECS, SUFFIX, split_batch_name
@@ -91,7 +91,9 @@ class Timing:
 
     def _past(self, program: Program, sweep: str) -> TimingHistory:
         archived = batches.readable(batch for batch in self.merged if not batch.is_active)
-        same = [batch for batch in archived if _runs(batch, program)]
+        # Most are of another program by their code alone.
+        of_code = (batch for batch in archived if batch.lock.program.code.tree == program.code.tree)
+        same = [batch for batch in of_code if batch.lock.program.digest == program.digest]
         same.sort(key=lambda one: (one.sweep == sweep, *(split_batch_name(one.name) or ())[1:]), reverse=True)
         newest: list[StoredBatch] = []
         for candidate in same[:MOST_BATCHES]:
@@ -100,12 +102,6 @@ class Timing:
         files = self.repository.read(self.commit, *map(batch_records.records_file, newest)) if newest else {}
         batches.prefetch(newest)
         return timing_history([(batch.name, tuple(_timed_records(batch, files))) for batch in newest])
-
-
-def _runs(batch: StoredBatch, program: Program) -> bool:
-    """Return whether a batch's program is this one, which most are not by their code alone."""
-    locked = batch.lock.program
-    return locked.code.tree == program.code.tree and locked.digest == program.digest
 
 
 def _timed_records(
@@ -256,7 +252,7 @@ def resume_charges(
     if not any(state.resumes for state in sweep.running.values()):
         return
     former = at_commit.read_sweep(repository, commit, sweep.path, settings)
-    states = former.running if isinstance(former, Sweep) else {}
+    states = former.running if former else {}
     for batch in merged:
         if not batch.is_active or batch.name not in sweep.running:
             continue
@@ -294,7 +290,7 @@ def _resumes(
     for path, text in texts.items():
         if b"resumes" in text or b"\\" in text:  # with an escape, YAML spells the key otherwise
             sweep = at_commit.read_sweep(repository, commit, path, settings)
-            if isinstance(sweep, Sweep):
+            if sweep is not None:
                 found |= {name: state.resumes for name, state in sweep.running.items()}
     return found
 
@@ -318,9 +314,13 @@ def _recorded_usage(
     names = {batch_records.records_file(batch) for batch in stored}
     if commit is None or not names:
         return
-    dates_by_records = is_shallow(repository)
+    dates_by_records = repository.is_shallow
     files = repository.files(commit, RESULTS)
-    blobs = {path: entry.id for path, entry in files.items() if _first_part(path) in names}
+    blobs = {
+        path: entry.id
+        for path, entry in files.items()
+        if f"{path.rpartition('/')[0]}/{batch_of_records(path)}.jsonl" in names  # the first file of its batch
+    }
     if not dates_by_records:
         times = addition_times(repository, commit, RESULTS, since=_begin(month)) if blobs else {}
         blobs = {path: blob for path, blob in blobs.items() if path in times and _month(times[path]) == month}
@@ -330,11 +330,6 @@ def _recorded_usage(
         contents = repository.blobs(blobs[path] for path in paths)
         for path in paths:
             yield batch_of_records(path), usage_in(contents[blobs[path]], month if dates_by_records else None)
-
-
-def _first_part(path: str) -> str:
-    """Return the path of the first file of records of the same batch."""
-    return f"{path.rpartition('/')[0]}/{batch_of_records(path)}.jsonl"
 
 
 def _month(seconds: int) -> str:

@@ -17,7 +17,8 @@ from sweepledger.formats import environment_lock
 from sweepledger.problems import Problem, list_names
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, uncommitted_paths
-from sweepledger.structs.batch import BatchLock
+from sweepledger.structs.program import Program
+from sweepledger.structs.run_config import RunConfig
 
 MAX_FILES = 2000
 MAX_BYTES = 1024 * 1024
@@ -183,9 +184,8 @@ def check_imports(program: StartedProgram, repository: Repository, place: str) -
     return ImportCheck(ordered, tuple(_problems(imports, known, repository, (program.code, place))))
 
 
-def started_program(lock: BatchLock, code: Path) -> StartedProgram:
-    """Return the program of a batch as it starts on this machine."""
-    run, program = lock.run, lock.program
+def started_program(program: Program, run: RunConfig, code: Path) -> StartedProgram:
+    """Return a program as it starts on this machine."""
     return StartedProgram(program.command, run.interpreter, run.environment, code, program.workdir or ".")
 
 

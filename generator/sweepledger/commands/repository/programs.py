@@ -111,7 +111,9 @@ def _program_at(
     tree = code_tree_at(repository, commit, sweep)
     if tree is not None:
         program = requested_program(settings, sweep, tree=tree)
-        code = replace(program.code, disk=_disk_of_copy(repository, _code_files(repository, commit, sweep)))
+        taken = sum(_disk_by_file(repository, _code_files(repository, commit, sweep)).values())
+        # A power of two, so that few edits change a manifest.
+        code = replace(program.code, disk=max(LEAST_DISK, 1 << (taken - 1).bit_length()))
         lock = _environment_lock(repository, commit, sweep, described)
         return replace(program, code=code, environment=lock)
     if sweep.run.code_selection is None:
@@ -146,12 +148,6 @@ def _disk_by_file(repository: Repository, files: Mapping[str, Entry]) -> dict[st
     folders = {f"{parent}/" for path in files for parent in PurePosixPath(path).parents}
     blocks = {path: max(1, -(-sizes.get(entry.id, 0) // BLOCK)) for path, entry in files.items()}
     return {path: BLOCK * count for path, count in (blocks | dict.fromkeys(folders, 1)).items()}
-
-
-def _disk_of_copy(repository: Repository, files: Mapping[str, Entry]) -> int:
-    """Return the bytes that are reserved for a copy: a power of two, so that few edits change a manifest."""
-    taken = sum(_disk_by_file(repository, files).values())
-    return max(LEAST_DISK, 1 << (taken - 1).bit_length())
 
 
 def _environment_lock(
@@ -205,7 +201,7 @@ def ranked_program(repository: Repository, commit: str | None, locks: Sequence[B
         return None
     settings = at_commit.settings_or_defaults(repository, commit)
     sweep = at_commit.read_sweep(repository, commit, locks[-1].spec.path, settings)
-    if not isinstance(sweep, Sweep):
+    if sweep is None:
         return None
     requested = requested_program(
         settings, sweep, tree=code_tree_at(repository, commit, sweep) or UNKNOWN_TREE
@@ -262,12 +258,15 @@ def missing_scripts(repository: Repository, parsed: ParsedSpec, program: Program
         yield from _too_large(repository, parsed, files, program)
     if not (parsed.sweep.scripts or run.workdir or run.data_places):
         return
-    list_folder: ListFolder = _list_nothing
+    list_folder: ListFolder = lambda _folder: None  # noqa: E731 - a clone may lack the code
     if files is not None:
         links = {path for path, entry in files.items() if entry.is_link}
-        if run.workdir is not None and not _has_folder(files, links, run.workdir):
-            yield _missing_workdir(repository.folder, parsed, files)
-            return
+        if run.workdir is not None:
+            above = {run.workdir, *map(str, PurePosixPath(run.workdir).parents)}
+            is_there = any(path.startswith(f"{run.workdir}/") for path in files)
+            if above.isdisjoint(links) and not is_there:  # a link may lead to it
+                yield _missing_workdir(repository.folder, parsed, files)
+                return
         yield from _taken_places(parsed, files)
         start = run.program_folder if code.selection or run.workdir else code.path
         list_folder = _list_committed(files, links, start)
@@ -414,12 +413,6 @@ def _holds(parsed: ParsedSpec, folder: str) -> bool:
     select = run.code_selection.selector()
     names = ("x", *(pattern.rpartition("/")[2].replace("*", "x") for pattern in run.code_selection.include))
     return any(select(f"{folder}/{name}") for name in names)
-
-
-def _has_folder(paths: Iterable[str], links: Collection[str], folder: str) -> bool:
-    """Return whether there are files below a folder; also if a link may lead to it."""
-    above = {folder, *map(str, PurePosixPath(folder).parents)}
-    return not above.isdisjoint(links) or any(path.startswith(f"{folder}/") for path in paths)
 
 
 def _missing_workdir(root: Path, parsed: ParsedSpec, paths: Collection[str]) -> Problem:
@@ -581,10 +574,6 @@ def _committed_files(repository: Repository, code: Code) -> Mapping[str, Entry] 
     except RepositoryError:
         return None
     return {normpath(join(code.path, path)): entry for path, entry in entries.items()}
-
-
-def _list_nothing(_folder: PurePosixPath) -> None:
-    """List no folder of code that this clone lacks."""
 
 
 def _list_committed(files: Iterable[str], links: Collection[str], start: str) -> ListFolder:

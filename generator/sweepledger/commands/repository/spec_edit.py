@@ -1,20 +1,24 @@
-"""A committed spec that `sweep cancel`, `retry` or `cluster pause` changes, with its batches."""
+"""Edits that keep comments: of a committed spec, by `sweep cancel`, `retry` or `cluster pause`, and of the settings."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
 
 from sweepledger import spec
 from sweepledger.commands.repository.stored_batches import StoredBatches, with_recorded
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.errors import RepositoryError, SpecError, UsageError
-from sweepledger.reader.yaml_edit import append_item, set_value
+from sweepledger.reader.yaml_edit import append_item, remove_key, set_value
 from sweepledger.render.platform import flux
-from sweepledger.repo import batches
+from sweepledger.repo import batches, files
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Change, uncommitted_paths
 from sweepledger.spec import ParsedSpec
+from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.record import Status
+from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
 
 
@@ -188,3 +192,50 @@ def batches_message(verb: str, sweep: str, chosen: tuple[StoredBatch, ...]) -> s
     trials = sum(batch.lock.trials for batch in chosen)
     trailers = "".join(f"Batch: {batch.name}\n" for batch in chosen)
     return f"{verb}({sweep}): {names} ({trials} trials)\n\nSweep: {sweep}\n{trailers}"
+
+
+EMPTY_SETTINGS = "version: 1\n"
+
+
+@dataclass(frozen=True)
+class SettingsEdit:
+    """The text of the settings after a change, and the settings read from it."""
+
+    text: str
+    settings: Settings
+    changes: tuple[str, ...]
+    """The keys that changed, each as `key.key: value`."""
+
+
+def read_settings_text(root: Path) -> str:
+    """Return the text of a repository's settings; that of empty settings if there is no file."""
+    path = root / SETTINGS_FILE
+    return files.read_input(path).decode() if path.exists() else EMPTY_SETTINGS
+
+
+def edit_settings(
+    text: str, values: Mapping[tuple[str, ...], Any], *, unpinned: bool = False
+) -> SettingsEdit:
+    """Set values by the path of their keys; None removes a key of the document.
+
+    With `unpinned` an image may lack a digest.
+
+    Raises RepositoryError if the text cannot be changed safely, SpecError if the result is wrong.
+    """
+    changes = []
+    for keys, value in values.items():
+        before = text
+        try:
+            text = remove_key(text, keys[0]) if value is None else set_value(text, keys, value)
+        except ValueError as error:
+            raise RepositoryError(
+                f"{SETTINGS_FILE} cannot be changed automatically: {error}",
+                hint=f"set {'.'.join(keys)}: {value} by hand",
+            ) from error
+        if text != before:
+            shown = str(value).lower() if isinstance(value, bool) else value
+            changes.append(f"{'.'.join(keys)}: {shown}")
+    settings = spec.parse_settings(text.encode(), SETTINGS_FILE, unpinned=unpinned)
+    if isinstance(settings, tuple):
+        raise SpecError(settings)
+    return SettingsEdit(text, settings, tuple(changes))

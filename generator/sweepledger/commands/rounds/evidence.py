@@ -149,7 +149,12 @@ class EvidenceSource:
             counted = batches.of_sweep_in_commit(self.repository, self.commit, sweep.name)
         batches.prefetch(counted)
         files = self.repository.read(self.commit, results_folder(sweep.name))
-        waiting = tuple(batch for batch in counted if not self._is_recorded(batch, files))
+        waiting = tuple(
+            batch
+            for batch in counted
+            if batch.name not in self.fresh
+            and (batch.is_active or batch_records.records_file(batch) not in files)
+        )
         results = [self._results(sweep, batch, files) for batch in counted if batch not in waiting]
         warm_start = {name: list(one) for name, one in self._started(sweep)}
         infrastructure = _infrastructure(sweep, counted)
@@ -173,10 +178,6 @@ class EvidenceSource:
     def stop(self, sweep: Sweep, program: str) -> tuple[StopRule, ...]:
         """Return the early-stopping rules for new trials; reads nothing if the sweep has no early stopping."""
         return () if sweep.early_stop is None else self.evidence(sweep, program).stop
-
-    def _is_recorded(self, batch: StoredBatch, files: Mapping[str, bytes]) -> bool:
-        archived = not batch.is_active and batch_records.records_file(batch) in files
-        return batch.name in self.fresh or archived
 
     def _results(self, sweep: Sweep, batch: StoredBatch, files: Mapping[str, bytes]) -> BatchRecords:
         is_cancelled = batch.name in sweep.cancel

@@ -16,10 +16,11 @@ from sweepledger.commands.rounds.next_round import (
     Step,
     blocked_by,
     manual_hint,
+    next_repeat_at,
     next_step_at,
     searches_at,
+    sweeps_that_repeat,
 )
-from sweepledger.commands.rounds.repeated_trials import RepeatDue, next_repeat_at, sweeps_that_repeat
 from sweepledger.errors import GeneratorError, RepositoryError
 from sweepledger.render.overlay import Overlay
 from sweepledger.repo.git import Change, Repository
@@ -202,25 +203,22 @@ def push_repeat(target: Target, sweep: str) -> PushedRepeat | RoundBlocked | Non
     None, too, if it is proposed already. Raises ContentionError, RepositoryError.
     """
 
-    def make(base: str) -> tuple[Change | None, RepeatDue | RoundBlocked | None]:
+    def make(base: str) -> tuple[Change | None, Overlay | RoundBlocked | None]:
         due = next_repeat_at(target.repository, base, sweep)
-        if not isinstance(due, RepeatDue):
+        if not isinstance(due, Overlay):
             return None, due
-        return Change(_repeat_message(due), _added_files(target.repository, base, due.batch)), due
+        lock = due.lock
+        message = (
+            f"repeat({sweep}): {lock.trials} trials that infrastructure ended\n\n"
+            f"Sweep: {sweep}\nBatch: {due.name}\nSpec: {one_line(f'{lock.spec.path} {lock.spec.digest}')}\n"
+            f"Trials: {lock.trials}\n"
+        )
+        return Change(message, _added_files(target.repository, base, due)), due
 
     commit, due = target.commit(make, proposals=f"{PROPOSAL_PREFIX}/{sweep}")
-    if isinstance(due, RepeatDue):
-        return None if commit is None else PushedRepeat(sweep, due.batch, commit)
+    if isinstance(due, Overlay):
+        return None if commit is None else PushedRepeat(sweep, due, commit)
     return due
-
-
-def _repeat_message(due: RepeatDue) -> str:
-    name, batch = due.sweep.name, due.batch
-    return (
-        f"repeat({name}): {batch.lock.trials} trials that infrastructure ended\n\n"
-        f"Sweep: {name}\nBatch: {batch.name}\nSpec: {one_line(f'{due.sweep.path} {due.sweep.digest}')}\n"
-        f"Trials: {batch.lock.trials}\n"
-    )
 
 
 def push_due(target: Target) -> Iterator[PushedBatch | RoundBlocked]:

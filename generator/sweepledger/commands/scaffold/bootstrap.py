@@ -6,12 +6,11 @@ A file that was edited is kept and reported until `--force`; `sweep check` compa
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import groupby
 from pathlib import Path
 
 from sweepledger import storage
 from sweepledger.commands.repository import base_files
-from sweepledger.commands.repository.settings_edit import edit_settings, read_settings_text
+from sweepledger.commands.repository.spec_edit import edit_settings, read_settings_text
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats import bootstrap_yaml as file
@@ -270,13 +269,8 @@ class Bootstrapped:
     """The repository to which the platform's objects belonged, if it is another."""
 
     @property
-    def secrets(self) -> tuple[RequiredSecret, ...]:
-        """Return the Secrets to create manually."""
-        return tuple(secret for _, secrets in self.secrets_by_cluster for secret in secrets)
-
-    @property
     def secrets_by_cluster(self) -> tuple[tuple[str | None, tuple[RequiredSecret, ...]], ...]:
-        """Return the same for each cluster; first, without a name, those of a cluster that has nothing but Argo CD."""
+        """Return the Secrets to create, by cluster; first, without a name, those of one that has only Argo CD."""
         required = {
             own.cluster: platform.required_secrets(own, self.source) for own in self.settings.in_clusters
         }
@@ -300,17 +294,6 @@ class Bootstrapped:
         return tuple((cluster, objects) for cluster, objects in needed if objects)
 
     @property
-    def undeclared_by_cluster(self) -> tuple[tuple[str, tuple[ClusterObject, ...]], ...]:
-        """Return the objects that stay, for each cluster that has any."""
-        grouped = groupby(self.undeclared, key=lambda one: one.cluster)
-        return tuple((cluster, tuple(group)) for cluster, group in grouped)
-
-    @property
-    def owner_binding(self) -> str:
-        """Return the name of the admission policy, and of its binding, by which objects keep their owner."""
-        return platform.owner_policy_name(self.settings)
-
-    @property
     def gaps(self) -> tuple[str, ...]:
         """Return settings that are missing, and what the platform lacks because of them."""
         lacking: dict[str, list[str]] = {}
@@ -322,26 +305,6 @@ class Bootstrapped:
             gap if len(clusters) == every else f"{gap} (only in cluster {', '.join(clusters)})"
             for gap, clusters in lacking.items()
         )
-
-    @property
-    def results_folder(self) -> tuple[str, ...]:
-        """Return the commands that create the root of the results export; none if results need no volume."""
-        return platform.results_folder_commands(self.settings)
-
-    @property
-    def ruleset(self) -> str:
-        """Return how a server without hooks confines the collector."""
-        return platform.ruleset(self.settings, self.source, self.workflows)
-
-    @property
-    def key_pair(self) -> tuple[str, ...]:
-        """Return the commands that create the collector's signing key, and its line of `signers`."""
-        return platform.key_pair_commands()
-
-    @property
-    def owners(self) -> tuple[str, ...]:
-        """Return the lines of CODEOWNERS that make the platform team review its files."""
-        return platform.codeowners(self.workflows)
 
 
 def bootstrap(workspace: Workspace, request: BootstrapRequest) -> Bootstrapped:

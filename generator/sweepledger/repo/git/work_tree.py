@@ -6,7 +6,6 @@ index changes after all files, and the branch last, so that the same command com
 
 import os
 import re
-import tempfile
 from bisect import bisect_left
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -98,11 +97,8 @@ def work_tree_entries(repository: Repository, paths: Iterable[str]) -> dict[str,
     Removed paths have no entry.
     """
     names = "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape")
-    with (
-        storage.storage_errors(Path(tempfile.gettempdir())),
-        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch,
-    ):
-        environment = {"GIT_INDEX_FILE": str(Path(scratch) / "index"), **LITERAL_PATHS}
+    with storage.scratch_folder() as scratch:
+        environment = {"GIT_INDEX_FILE": str(scratch / "index"), **LITERAL_PATHS}
         repository.run("read-tree", "HEAD", env=environment)
         repository.run(
             *(*without_repository_filters(repository), "add", "--all"),
@@ -199,18 +195,16 @@ class Checkout:
         for path in paths:
             file = self._repository.folder / path
             if path in self.hidden:
-                made[path] = (
-                    self.hidden[path],
-                    self._repository.blobs([self.hidden[path].id])[self.hidden[path].id],
-                )
+                entry = self.hidden[path]
+                made[path] = entry, self._repository.blobs([entry.id])[entry.id]
             elif file.is_file() and not file.is_symlink():
                 with storage.storage_errors(file):
                     content = file.read_bytes()
-                _, entry = self._marked.get(path, ("", None))
+                _, marked = self._marked.get(path, ("", None))
                 committed = self.content(path, content)
-                if committed is not content and entry is not None:
-                    made[path] = entry, committed
-                elif CARRIAGE_RETURN in content and (entry is None or path in self._edited):
+                if committed is not content and marked is not None:
+                    made[path] = marked, committed
+                elif CARRIAGE_RETURN in content and (marked is None or path in self._edited):
                     added.append(path)
         entries = work_tree_entries(self._repository, added) if added else {}
         contents = self._repository.blobs(entry.id for entry in entries.values())
@@ -327,16 +321,7 @@ def commit_on_head(repository: Repository, make: Callable[[str], Change | None])
     for step in steps:
         if step.path not in left_out:
             apply_step(repository.folder, step, contents)
-    lines = (f"{step.mode} {step.id}\t{step.path}\0" for step in steps)
-    repository.run(
-        *without_repository_filters(repository),  # git compares files whose times are as new as the index
-        "update-index",
-        "-z",
-        "--add",
-        "--index-info",
-        content="".join(lines).encode("utf-8", "surrogateescape"),
-    )
-    keep_left_out(repository, left_out)
+    stage(repository, steps, left_out)
     repository.run("update-ref", "-m", "sweep", "HEAD", made, base)
     return made
 
@@ -347,18 +332,22 @@ def left_out_paths(repository: Repository, steps: Iterable[TreeStep]) -> frozens
     return changed & Checkout(repository).hidden.keys()
 
 
-def keep_left_out(repository: Repository, paths: Iterable[str], env: Mapping[str, str] | None = None) -> None:
-    """Mark paths of the index, whose entries are new, as left out of the work tree."""
-    content = "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape")
-    if content:
-        options = (
-            *without_repository_filters(repository),
-            "update-index",
-            "--skip-worktree",
-            "-z",
-            "--stdin",
-        )
-        repository.run(*options, env=env, content=content)
+def stage(
+    repository: Repository,
+    steps: Iterable[TreeStep],
+    left_out: Iterable[str],
+    env: Mapping[str, str] | None = None,
+) -> None:
+    """Bring the index to a commit at some paths, and mark those that the work tree leaves out."""
+    # Git compares files whose times are as new as the index, and runs filters to do so.
+    update = (*without_repository_filters(repository), "update-index", "-z")
+    entries = "".join(f"{step.mode} {step.id}\t{step.path}\0" for step in steps)
+    for options, text in (
+        (("--add", "--index-info"), entries),
+        (("--skip-worktree", "--stdin"), "".join(f"{path}\0" for path in left_out)),
+    ):
+        if text:
+            repository.run(*update, *options, env=env, content=text.encode("utf-8", "surrogateescape"))
 
 
 def list_steps(repository: Repository, base: str, made: str) -> tuple[TreeStep, ...]:

@@ -1,7 +1,6 @@
 """Show each team's used, reserved and remaining budget."""
 
-from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,24 +112,19 @@ def month_budget(workspace: Workspace, *, base: str | None = None, month: str | 
 
 
 def _shares(ledger: costs.MonthLedger, settings: Settings) -> tuple[SweepShare, ...]:
-    used: dict[str, list[Charge]] = defaultdict(list)
-    reserved: dict[str, list[Charge]] = defaultdict(list)
-    for charges, by_sweep in ((ledger.used, used), (ledger.reserved, reserved)):
-        for entry in charges:
-            by_sweep[entry.sweep].append(entry)
+    def total(charges: Iterable[Charge], sweep: str) -> Charge:
+        own = [charge for charge in charges if charge.sweep == sweep]
+        return Charge(sweep, sum(charge.gpu_hours for charge in own), sum(charge.money for charge in own))
+
     return tuple(
         SweepShare(
             sweep,
-            _total(sweep, used[sweep]),
-            _total(sweep, reserved[sweep]),
+            total(ledger.used, sweep),
+            total(ledger.reserved, sweep),
             tuple(team for team, budget in sorted(settings.budgets.items()) if counts_towards(budget, sweep)),
         )
-        for sweep in sorted({*used, *reserved})
+        for sweep in sorted({charge.sweep for charge in (*ledger.used, *ledger.reserved)})
     )
-
-
-def _total(sweep: str, charges: list[Charge]) -> Charge:
-    return Charge(sweep, sum(entry.gpu_hours for entry in charges), sum(entry.money for entry in charges))
 
 
 def _tables(budget: MonthBudget) -> Iterator[RenderableType]:

@@ -5,7 +5,7 @@ It prints hints, and exits with 5 if a part is not in place.
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
@@ -285,11 +285,8 @@ def _object_finding(
 def _apply_hint(settings: Settings, source: GitSource | None) -> str:
     if source is None or settings.controller not in {Controller.ARGOCD, Controller.FLUX}:
         return "ask the platform team"
-    platform, controller = (
-        manual_setup.apply_platform_command(settings, source),
-        manual_setup.apply_controller_command(settings, source),
-    )
-    return f"`{platform}`, then `{controller}`"
+    controller = manual_setup.apply_controller_command(settings, source)
+    return f"`{manual_setup.apply_platform_command(settings, source)}`, then `{controller}`"
 
 
 def _followed_source(workspace: Workspace) -> GitSource | None:
@@ -388,15 +385,10 @@ def _queue_finding(name: str, settings: Settings, kubectl: Kubectl) -> HealthFin
     try:
         queue = kubectl.get("localqueues.kueue.x-k8s.io", name, settings.namespace)
     except ClusterError as error:
-        if error.reason == "UnknownKind":
-            return HealthFinding(
-                "controller",
-                what,
-                HealthStatus.MISSING,
-                "the cluster has no Kueue",
-                INSTALL_HINTS["kueue.x-k8s.io"],
-            )
-        return _unchecked_finding(what, error)
+        if error.reason != "UnknownKind":
+            return _unchecked_finding(what, error)
+        text, hint = "the cluster has no Kueue", INSTALL_HINTS["kueue.x-k8s.io"]
+        return HealthFinding("controller", what, HealthStatus.MISSING, text, hint)
     if queue is None:
         sample = f"{platform.platform_folder(settings.cluster)}/optional/kueue.yaml"
         hint = f"make it, or name another at the pool: {sample} is a sample"
@@ -406,15 +398,10 @@ def _queue_finding(name: str, settings: Settings, kubectl: Kubectl) -> HealthFin
 
 def _unchecked_finding(name: str, error: ClusterError, *, part: str = "cluster") -> HealthFinding:
     """Return the finding for a check that could not run."""
+    text, hint = str(error), error.hint
     if error.reason == "Forbidden":
-        return HealthFinding(
-            part,
-            name,
-            HealthStatus.NOT_CHECKED,
-            "you may not read it",
-            "ask an administrator for the permission",
-        )
-    return HealthFinding(part, name, HealthStatus.NOT_CHECKED, str(error), error.hint)
+        text, hint = "you may not read it", "ask an administrator for the permission"
+    return HealthFinding(part, name, HealthStatus.NOT_CHECKED, text, hint)
 
 
 def diagnose(
@@ -424,26 +411,22 @@ def diagnose(
 
     Changes nothing else. Findings have the order in which a user fixes them; a check that cannot run is a finding.
     """
+    repository, server = workspace.repository, _server(kubectl, workspace.settings.kubernetes)
     findings = [
-        _tool_finding(
-            "tools", "kustomize", lambda: f"{kustomize.version()} ({' '.join(kustomize.command())})"
-        ),
-        _tool_finding("tools", "kubectl", lambda: f"{client.version()} ({' '.join(client.command())})"),
+        _tool_finding("kustomize", lambda: f"{kustomize.version()} ({' '.join(kustomize.command())})"),
+        _tool_finding("kubectl", lambda: f"{client.version()} ({' '.join(client.command())})"),
+        _tool_finding("git", lambda: repository.run("--version").strip().removeprefix("git version ")),
         *_repository(workspace),
+        server,
     ]
-    server = _server(kubectl, workspace.settings.kubernetes)
-    findings.append(server)
     if server.state is HealthStatus.MISSING:
-        findings.append(
-            HealthFinding("cluster", "everything in it", HealthStatus.NOT_CHECKED, "no cluster answers")
-        )
-    else:
-        findings += examine_cluster(workspace, kubectl)
-        findings.append(_proof(workspace, kubectl, patience if prove else None))
-    return tuple(findings)
+        text = "no cluster answers"
+        return (*findings, HealthFinding("cluster", "everything in it", HealthStatus.NOT_CHECKED, text))
+    findings += examine_cluster(workspace, kubectl)
+    return (*findings, _proof(workspace, kubectl, patience if prove else None))
 
 
-def _tool_finding(part: str, what: str, check: Callable[[], str]) -> HealthFinding:
+def _tool_finding(what: str, check: Callable[[], str], part: str = "tools") -> HealthFinding:
     try:
         return HealthFinding(part, what, HealthStatus.OK, check())
     except GeneratorError as error:
@@ -451,28 +434,20 @@ def _tool_finding(part: str, what: str, check: Callable[[], str]) -> HealthFindi
 
 
 def _repository(workspace: Workspace) -> Iterator[HealthFinding]:
-    settings, repository = workspace.settings, workspace.repository
-    yield _tool_finding(
-        "tools", "git", lambda: repository.run("--version").strip().removeprefix("git version ")
+    settings, repository, remote = workspace.settings, workspace.repository, workspace.remote
+    finding = _tool_finding(
+        f"remote {remote}", lambda: _without_credential(workspace.remote_url()), "repository"
     )
-    followed = f"{workspace.remote}/{settings.branch}"
-    remote = _tool_finding(
-        "repository", f"remote {workspace.remote}", lambda: _without_credential(workspace.remote_url())
-    )
-    yield remote
-    if remote.state is HealthStatus.OK:
-        yield _branch(workspace, followed)
+    yield finding
+    if finding.state is HealthStatus.OK:
+        yield _branch(workspace, f"{remote}/{settings.branch}")
     if settings.controller in {Controller.ARGOCD, Controller.FLUX}:
         place = platform.platform_folder(workspace.cluster)
         held = repository.files(workspace.base_commit(None), f"{place}/platform")
-        what = f"{place}/ on the branch"
-        if held:
-            yield HealthFinding("repository", what, HealthStatus.OK)
-        else:
-            hint = f"`sweep cluster bootstrap {settings.controller}`, then merge what it writes"
-            yield HealthFinding(
-                "repository", what, HealthStatus.MISSING, "the controller has nothing to follow", hint
-            )
+        finding = HealthFinding("repository", f"{place}/ on the branch", HealthStatus.OK)
+        text = "the controller has nothing to follow"
+        hint = f"`sweep cluster bootstrap {settings.controller}`, then merge what it writes"
+        yield finding if held else replace(finding, state=HealthStatus.MISSING, message=text, hint=hint)
 
 
 def _without_credential(url: str) -> str:
@@ -482,16 +457,13 @@ def _without_credential(url: str) -> str:
 
 
 def _branch(workspace: Workspace, followed: str) -> HealthFinding:
-    settings = workspace.settings
-    name = f"refs/heads/{settings.branch}"
-    try:
-        listed = workspace.repository.run("ls-remote", "--", workspace.remote, name)
-    except GeneratorError as error:
-        return HealthFinding("repository", f"branch {followed}", HealthStatus.MISSING, str(error), error.hint)
-    if not listed.strip():
-        text = "the remote answers, and has no such branch"
-        return HealthFinding("repository", f"branch {followed}", HealthStatus.MISSING, text, "push it")
-    return HealthFinding("repository", f"branch {followed}", HealthStatus.OK, listed[:8])
+    def listed() -> str:
+        name = f"refs/heads/{workspace.settings.branch}"
+        if found := workspace.repository.run("ls-remote", "--", workspace.remote, name).strip():
+            return found[:8]
+        raise RepositoryError("the remote answers, and has no such branch", hint="push it")
+
+    return _tool_finding(f"branch {followed}", listed, "repository")
 
 
 def _server(kubectl: Kubectl, oldest: tuple[int, int]) -> HealthFinding:
@@ -504,26 +476,15 @@ def _server(kubectl: Kubectl, oldest: tuple[int, int]) -> HealthFinding:
     if version is None:
         return HealthFinding("cluster", what, HealthStatus.NOT_CHECKED, f"{server!r} is no version")
     if version < oldest:
-        wanted = format_version(oldest)
-        return HealthFinding(
-            "cluster", what, HealthStatus.WRONG, f"{server} is older than {wanted}", "upgrade the cluster"
-        )
+        text = f"{server} is older than {format_version(oldest)}"
+        return HealthFinding("cluster", what, HealthStatus.WRONG, text, "upgrade the cluster")
     return HealthFinding("cluster", what, HealthStatus.OK, server)
 
 
 def _proof(workspace: Workspace, kubectl: Kubectl, patience: float | None) -> HealthFinding:
-    what = "a trial may write results"
-    if patience is None:
-        text = (
-            "only a pod can tell how the volume's root is owned"
-            if not workspace.settings.results.store.holds_pods
-            else "only a pod can tell whether it is kept until it is released"
-        )
-        return HealthFinding(
-            "storage",
-            what,
-            HealthStatus.NOT_CHECKED,
-            text,
-            "`sweep cluster doctor --prove` runs one for a moment",
-        )
-    return prove_storage(workspace.settings, kubectl, read_bases(workspace.root), patience=patience)
+    if patience is not None:
+        return prove_storage(workspace.settings, kubectl, read_bases(workspace.root), patience=patience)
+    is_held = workspace.settings.results.store.holds_pods
+    unknown = "whether it is kept until it is released" if is_held else "how the volume's root is owned"
+    text, hint = f"only a pod can tell {unknown}", "`sweep cluster doctor --prove` runs one for a moment"
+    return HealthFinding("storage", "a trial may write results", HealthStatus.NOT_CHECKED, text, hint)
