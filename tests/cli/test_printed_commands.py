@@ -38,9 +38,6 @@ SEARCH = SPEC.replace("grid", "tpe\nseed: 1\nrounds: {size: 2, max: 2}").replace
 )
 
 
-# ------------------------------------------------------------------------------------------ all templates
-
-
 def templates() -> dict[str, set[str]]:
     """Return the modules of each command that a text of the package has in backticks; {} stands for an expression."""
     found: dict[str, set[str]] = {}
@@ -110,8 +107,6 @@ def test_every_command_in_a_text_exists_with_its_options() -> None:
 def test_a_command_that_does_not_exist_is_noticed(command: str) -> None:
     assert faults(command)
 
-
-# ------------------------------------------------------------------------------------------ situations
 
 Step = Callable[[Sandbox], None]
 
@@ -339,7 +334,7 @@ SITUATIONS = {
     "records that were edited by hand": Situation(
         (written, run, emptied_records), "verify peak", "git log -- results/peak"
     ),
-    "a spec to edit": Situation((without_spec,), "new peak", "sweep try peak", edits=metric_corrected),
+    "a spec to edit": Situation((without_spec,), "new peak", "sweep try peak", metric_corrected),
     "a search that has ended": Situation((search, run), "generate peak", "sweep cluster next peak"),
     "a name that is not free yet": Situation(
         (written, generated, committed), "rename peak hill", "sweep run peak; sweep cancel peak"

@@ -113,8 +113,6 @@ CONTAINER = "trial"
 
 @dataclass(frozen=True, slots=True)
 class _Pods:
-    """The partial templates that an object's pods add to their base."""
-
     shared: Manifest
     """Of all pods of the batch: the shared part."""
     own: Manifest
@@ -151,7 +149,6 @@ def trial_name(name: str, index: int) -> str:
 
 
 def _prepared(bases: Bases, file: str, batch: Batch, where: FieldPaths) -> Manifest:
-    """Return an object of the base with the batch's numbers."""
     made: Manifest = yaml.load(bases.files[file])
     run = batch.run
     for others in where.others:
@@ -193,7 +190,6 @@ def _is_there(manifest: Manifest, path: str) -> bool:
 
 
 def _pod(base: Manifest, template: PodTemplatePath, pods: _Pods) -> Manifest:
-    """Return a pod template of the base, merged with those of the batch and the trial."""
     templates = [_called(partial, template) for partial in (pods.shared, pods.own)]
     return _with_rank(merge_all(base, *templates), template)
 

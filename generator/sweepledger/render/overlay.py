@@ -68,7 +68,6 @@ def _overlay(lock: BatchLock, files: Mapping[str, bytes]) -> Overlay:
 
 
 def _files(name: str, batch: Batch, bases: Bases, settings: Settings, written: Table) -> dict[str, bytes]:
-    """Render all files but the lock."""
     files = {shard.file: shard.text.encode() for shard in written.shards}
     manifests = _manifests(name, batch, bases, settings, written)
     return files | {file: text.encode() for file, text in manifests.items()}

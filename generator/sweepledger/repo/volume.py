@@ -79,7 +79,6 @@ def _bounded(names: Iterable[str], read: Callable[[str], bytes | None]) -> Itera
 
 
 def _record_names(path: str, folder: int) -> list[str]:
-    """Return the first names of record files: those that are read, and those that are counted."""
     with storage_errors(path), os.scandir(folder) as entries:
         names = (entry.name for entry in entries if entry.name.endswith(".json"))
         return heapq.nsmallest(MOST_RECORDS + MOST_COUNTED, names)  # a trial can make a million names

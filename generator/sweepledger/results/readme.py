@@ -276,7 +276,6 @@ def _failures(outcomes: Iterable[TrialResult]) -> Iterator[Mapping[str, Any]]:
 
 
 def _earlier_failures(summary: Summary) -> str:
-    """Return how many trials of earlier programs have no result; empty if none."""
     count = sum(not one.status.is_success and not summary.is_current(one) for one in summary.outcomes)
     return display.count_trials(count) if count else ""
 

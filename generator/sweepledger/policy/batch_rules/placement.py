@@ -7,13 +7,7 @@ from sweepledger.policy.batch_rules.allowed_keys import STEADY
 from sweepledger.policy.batch_rules.identity import RUNTIME_KIND, BatchContext
 from sweepledger.policy.objects import BATCH_MANIFEST, Finding, Object, Pod
 from sweepledger.reader.messages import safe_json, safe_repr
-from sweepledger.structs.kubernetes import (
-    JOB,
-    MIN_PARALLELISM,
-    PRIORITY_LABEL,
-    QUEUE_LABEL,
-    TRIAL_ACCOUNT,
-)
+from sweepledger.structs.kubernetes import JOB, MIN_PARALLELISM, PRIORITY_LABEL, QUEUE_LABEL, TRIAL_ACCOUNT
 from sweepledger.structs.node_pool import (
     GPU_RESOURCE,
     TOKENS_VOLUME,

@@ -17,13 +17,7 @@ from sweepledger import storage
 from sweepledger.errors import RepositoryError
 from sweepledger.repo.git.commit import Change, create_commit
 from sweepledger.repo.git.repository import Entry, Repository
-from sweepledger.repo.git.work_tree import (
-    TreeStep,
-    apply_step,
-    left_out_paths,
-    list_steps,
-    stage,
-)
+from sweepledger.repo.git.work_tree import TreeStep, apply_step, left_out_paths, list_steps, stage
 from sweepledger.safe_open import read_regular
 from sweepledger.storage import storage_errors
 

@@ -22,13 +22,14 @@ from sweepledger.results.figures.page import (
     notes,
     open_figure,
 )
-from sweepledger.results.figures.plot import PlottedTrial, winners
-from sweepledger.results.figures.ranked_lines import (
+from sweepledger.results.figures.plot import (
     LEGEND,
+    PlottedTrial,
     group_class,
     line_class,
     thin_lines,
     thinning_notes,
+    winners,
 )
 from sweepledger.results.figures.svg import BOLD, NARROW_SIZE, WIDE_SIZE
 from sweepledger.results.importance import Importance

@@ -166,10 +166,7 @@ def _values(outcomes: Sequence[TrialResult], name: str) -> list[Value]:
 
 def _name(plot: Plot, share: ParameterImportance, *, log: bool) -> None:
     frame, y = plot.frame, plot.frame.top - 12
-    notes = [
-        *["log"] * log,
-        *([] if share.share is None else [display.format_percent(share.share)]),
-    ]
+    notes = [*["log"] * log, *([] if share.share is None else [display.format_percent(share.share)])]
     for kind, size, aside in (("wide", WIDE_SIZE, ", ".join(notes)), ("narrow", NARROW_SIZE, "log" * log)):
         room = frame.width - svg.text_width(aside, size) - 14
         svg.text(
