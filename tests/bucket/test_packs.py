@@ -130,9 +130,7 @@ def test_the_next_pod_knows_which_rows_were_running_when_the_node_was_lost(packe
     assert second.run().code == 0
 
     starts = (second.root / "starts").read_text().split()
-    assert (sorted(starts[:2]), starts[2:]) == (["3", "4"], ["1", "2"]), (
-        "those that had begun come last, alone"
-    )
+    assert (sorted(starts[:2]), starts[2:]) == (["3", "4"], ["1", "2"]), "what had begun comes last, alone"
 
 
 def test_a_row_continues_from_its_checkpoint_in_another_pod(packed: MakePack) -> None:

@@ -119,12 +119,7 @@ class RecordedSweep:
             return ResultTable({"trial": (), "metric": (), "step": (), "value": ()}, tuple)
         curves = self._results.curves()
         return ResultTable(
-            {
-                "trial": curves.trials,
-                "metric": curves.metrics,
-                "step": curves.steps,
-                "value": curves.values,
-            },
+            {"trial": curves.trials, "metric": curves.metrics, "step": curves.steps, "value": curves.values},
             lambda: tuple(map(CurveStep, curves.trials, curves.metrics, curves.steps, curves.values)),
         )
 

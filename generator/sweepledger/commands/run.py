@@ -95,16 +95,6 @@ class HandedOver:
 
 
 @dataclass(frozen=True)
-class DryRun:
-    """What `sweep run` would do."""
-
-    branch: str
-    generated: tuple[Generated, ...]
-    uncommitted: tuple[str, ...]
-    """Code that is not committed."""
-
-
-@dataclass(frozen=True)
 class SweepRun:
     """Sweeps to run on the branch that is checked out."""
 
@@ -133,10 +123,10 @@ class SweepRun:
         """The names of the sweeps."""
         return frozenset(parsed.sweep.name for parsed in self.specs)
 
-    def dry_run(self, *, update: bool = False) -> DryRun:
-        """Return what a run would do; nothing is written. Raises as `run` does before it commits."""
+    def dry_run(self, *, update: bool = False) -> tuple[Generated, ...]:
+        """Return what a run would generate; nothing is written. Raises as `run` does before it commits."""
         self._refuse_cluster_batches()
-        return DryRun(self.branch, self._plan(self._tip(), update=update), self.uncommitted_code())
+        return self._plan(self._tip(), update=update)
 
     def run(self, options: RunOptions) -> Generator[RunEvent]:
         """Commit what the sweeps need, run it, and record the results on the branch; yield events.

@@ -100,12 +100,12 @@ def calculate(sign: tree.ArithmeticOperator, left: Number, right: Number) -> Num
     if sign == "**":
         return _power(left, right)
     if type(left) is int and type(right) is int:
-        return Fraction(left, right) if sign == "/" else INTEGER_OPERATIONS[sign](left, right)
+        return Fraction(left, right) if sign == "/" else OPERATIONS[sign](left, right)
     left, right = exact(left), exact(right)
     if sign in EXACT_OPERATIONS and type(left) is not Fraction and type(right) is not Fraction:
         return EXACT_OPERATIONS[sign](cast(Decimal, left), cast(Decimal, right))
     # A Fraction, even of // and %: the result of a float is a float.
-    return Fraction(FRACTION_OPERATIONS[sign](Fraction(left), Fraction(right)))
+    return Fraction(OPERATIONS[sign](Fraction(left), Fraction(right)))
 
 
 def _power(base: Number, exponent: Number) -> Number:
@@ -123,14 +123,6 @@ def _power(base: Number, exponent: Number) -> Number:
     return float(float(base) ** float(exponent))
 
 
-INTEGER_OPERATIONS: dict[tree.ArithmeticOperator, Callable[[int, int], int]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "//": operator.floordiv,
-    "%": operator.mod,
-}
-
 EXACT_OPERATIONS: dict[tree.ArithmeticOperator, Callable[[Decimal, Decimal], Decimal]] = {
     "+": EXACT.add,
     "-": EXACT.subtract,
@@ -138,7 +130,7 @@ EXACT_OPERATIONS: dict[tree.ArithmeticOperator, Callable[[Decimal, Decimal], Dec
 }
 """The fast ones, also of a Decimal and an integer: a large grid needs a million of them."""
 
-FRACTION_OPERATIONS: dict[tree.ArithmeticOperator, Callable[[Fraction, Fraction], Fraction | int]] = {
+OPERATIONS: dict[tree.ArithmeticOperator, Callable[..., int | Fraction]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,

@@ -53,8 +53,7 @@ def _tight_constraints(design: DesignReview) -> Iterator[Note]:
     for constraint in design.constraints:
         kept = 1 - constraint.rejected / design.candidates if design.candidates else 1
         if kept < TIGHT:
-            text = f"{100 * kept:.2g} % of the candidates satisfy {constraint.text}"
-            yield Note("tight-constraint", text)
+            yield Note("tight-constraint", f"{100 * kept:.2g} % of the candidates satisfy {constraint.text}")
 
 
 def _best_at_boundary(trials: Sequence[Trial], best: BestTrial | None) -> Iterator[Note]:

@@ -279,8 +279,7 @@ def _unreached_cap(explored: Exploration, source: SourceMap, cap: int) -> Proble
         f"run_cap requests {cap} configurations, {_examined(explored)} gave only {len(explored.distinct)} "
         f"different ones: {_losses(explored)}"
     )
-    hint = "; ".join(_cap_hints(explored, cap))
-    return source.problem(message, code="run-cap-unreached", hint=hint)
+    return source.problem(message, code="run-cap-unreached", hint="; ".join(_cap_hints(explored, cap)))
 
 
 def _cap_hints(explored: Exploration, cap: int) -> Iterator[str]:

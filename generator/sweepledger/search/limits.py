@@ -175,9 +175,8 @@ def _too_many_trials(sweep: Sweep, source: SourceMap, configurations: int) -> It
     factors = (
         f"{configurations} configurations * {sweep.replicates} replicates" if sweep.replicates > 1 else "more"
     )
-    message = f"must make at most {MAX_TRIALS} trials, got {factors}"
     hint = "try fewer values, set run_cap, or split the sweep"
-    yield _too_many(source.part("search"), message, hint)
+    yield _too_many(source.part("search"), f"must make at most {MAX_TRIALS} trials, got {factors}", hint)
 
 
 def _work_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:

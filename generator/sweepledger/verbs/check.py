@@ -27,7 +27,6 @@ from sweepledger.cli.text import plan
 from sweepledger.cli.text.plan import fit_comment
 from sweepledger.cli.text.values import count_text
 from sweepledger.commands.checks import (
-    attributes,
     builds,
     cluster_files,
     layout,
@@ -91,8 +90,7 @@ def check(
         ),
     ] = False,
     form: Annotated[
-        CheckFormat,
-        typer.Option("--format", help="Print text, one JSON object, or annotations for GitHub."),
+        CheckFormat, typer.Option("--format", help="Print text, one JSON object, or annotations for GitHub.")
     ] = CheckFormat.TEXT,
     report: Annotated[
         Path | None,
@@ -172,7 +170,7 @@ def check_change(
     sweeps = [parsed.sweep for parsed in specs]
     changed = context.changed | context.uncommitted(f"{SPECS}/")
     problems += (unread for unread in workspace.unread_specs() if everything or unread.file in changed)
-    problems += attributes.check_attributes(context, specs)
+    problems += layout.check_attributes(context, specs)
     problems += new_batches.check_settings_unchanged(context)
     problems += new_batches.check_bases_apart(context)
     merged_problems = [

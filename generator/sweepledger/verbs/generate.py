@@ -25,8 +25,8 @@ from sweepledger.commands.generation.next_batch import (
     with_code_warnings,
     write_batches,
 )
+from sweepledger.commands.generation.spec_change import as_changes
 from sweepledger.commands.repository import at_commit
-from sweepledger.commands.repository.running_batches import as_changes
 from sweepledger.commands.repository.stored_batches import StoredBatches, settled_specs, stored_batches
 from sweepledger.commands.repository.workspace import NO_SPECS, Target, Workspace
 from sweepledger.errors import GeneratorError, SpecError, UsageError

@@ -26,6 +26,7 @@ from sweepledger.cli.response import (
     has_errors,
     print_conversion,
 )
+from sweepledger.commands.repository.spec_edit import automatic_edit
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import evidence_file
 from sweepledger.errors import RepositoryError, SpecError, UsageError
@@ -34,10 +35,7 @@ from sweepledger.exchange.evidence import optuna_study, table
 from sweepledger.exchange.registry import IMPORTS, READERS
 from sweepledger.exchange.spec_text import spec_text
 from sweepledger.formats import evidence_jsonl
-from sweepledger.formats.evidence_jsonl import (
-    MAX_EVIDENCE_TRIALS,
-    ForeignEvidence,
-)
+from sweepledger.formats.evidence_jsonl import MAX_EVIDENCE_TRIALS, ForeignEvidence
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.problems import Problem
 from sweepledger.reader.yaml_edit import append_item
@@ -277,13 +275,8 @@ def warm_start(
     spec_file = workspace.root / sweep.path
     edited = spec_file.read_text(encoding="utf-8")
     if label not in sweep.search.start:
-        try:
+        with automatic_edit(sweep.path, f"add it by hand: start: [{label}]"):
             edited = append_item(edited, ("start",), label)
-        except ValueError as error:
-            raise RepositoryError(
-                f"{sweep.path} cannot be changed automatically: {error}",
-                hint=f"add it by hand: start: [{label}]",
-            ) from error
     write_file(workspace.root / path, evidence_jsonl.write(converted).encode())
     write_file(spec_file, edited.encode())
     return WarmStart(sweep.name, label, path, converted, outside)

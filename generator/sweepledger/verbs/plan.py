@@ -19,7 +19,7 @@ from sweepledger.cli.response import EXIT_PROBLEMS, Format, Response, has_errors
 from sweepledger.cli.text.plan import plan_comment, plan_text
 from sweepledger.commands.generation import spec_change
 from sweepledger.commands.generation.proposals import propose_pack, propose_rounds
-from sweepledger.commands.repository import at_commit, catalog, code_changes, costs, programs
+from sweepledger.commands.repository import at_commit, catalog, costs, programs
 from sweepledger.commands.repository.costs import Timing
 from sweepledger.commands.repository.stored_batches import StoredBatches, stored_batches
 from sweepledger.commands.repository.workspace import Workspace, read_specs
@@ -176,7 +176,10 @@ class _PlanContext:
         )
         new = tuple(trial for trial in trials if trial.digest not in listed or trial.digest in retried)
         bounds = remaining_bounds(sweep, merged, program, expansion) if sweep.rounds else None
-        counts = counts if bounds is None else _round_counts(merged, bounds.trials or 0)
+        if bounds is not None:  # trials of further rounds are new
+            active = {row.trial for batch in merged if batch.is_active for row in batch.rows}
+            every = {row.trial for batch in merged for row in batch.rows}
+            counts = TrialCounts(bounds.trials or 0, len(active), len(every) - len(active))
         problems = [
             *parsed.warnings,
             *expansion.warnings,
@@ -341,11 +344,11 @@ class _PlanContext:
         former = last.lock.program.code if last else None
         repository = self.workspace.repository
         if last and former and former.path == code.path and former.tree != code.tree:
-            yield CodeChange(last.name, code_changes.file_changes(repository, former, code))
+            yield CodeChange(last.name, programs.file_changes(repository, former, code))
         for part in outdated:
             if part.part == "code" and part.current:
                 current = replace(code, tree=part.current)
-                yield CodeChange(None, code_changes.file_changes(repository, code, current))
+                yield CodeChange(None, programs.file_changes(repository, code, current))
 
     def difference(
         self, sweep: Sweep, trials: tuple[Trial, ...], program: Program
@@ -379,13 +382,6 @@ class _PlanContext:
         if not isinstance(expansion, Expansion):
             return UnreadableSpec(path, expansion)
         return difference(path, search.trials(former, expansion, program), trials)
-
-
-def _round_counts(merged: Sequence[StoredBatch], new: int) -> TrialCounts:
-    """Count the trials of a search; those of its further rounds are new."""
-    active = {row.trial for batch in merged if batch.is_active for row in batch.rows}
-    listed = {row.trial for batch in merged for row in batch.rows}
-    return TrialCounts(new, len(active), len(listed) - len(active))
 
 
 def _design_review(sweep: Sweep, expansion: Expansion) -> DesignReview:

@@ -22,6 +22,7 @@ from sweepledger.commands.generation.spec_change import retried_trials
 from sweepledger.commands.repository import base_files
 from sweepledger.commands.repository.batch_builder import BatchRequest, batch_files, build_overlay
 from sweepledger.commands.repository.batch_records import batch_results, expected_trials
+from sweepledger.commands.repository.spec_edit import automatic_edit
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.reader.yaml_edit import remove_key, set_value
@@ -60,8 +61,7 @@ class Renamed:
 
 
 def rename(
-    name: SweepArgument,
-    new: Annotated[str, typer.Argument(metavar="NEW", help="The new name.")],
+    name: SweepArgument, new: Annotated[str, typer.Argument(metavar="NEW", help="The new name.")]
 ) -> Response:
     renamed = rename_sweep(Workspace.find(response.current_folder()), name, new)
     trials, commit = count_text(renamed.trials, "recorded trial"), renamed.commit[:SHORT_COMMIT]
@@ -151,16 +151,11 @@ def _moved_spec(workspace: Workspace, old: str, new: str) -> tuple[Sweep, Sweep,
             f"{before} has changes that are not committed", hint="commit or stash them, then run this again"
         )
     text = read_input(path).decode()
-    try:
+    with automatic_edit(path.name, f"write `name: {new}` by hand, and remove the keys that name its batches"):
         former = set_value(text, ("name",), old)
         text = set_value(text, ("name",), new)
         for key in NAMING_BATCHES:
             text = remove_key(text, key)
-    except ValueError as error:
-        raise RepositoryError(
-            f"{path.name} cannot be changed automatically: {error}",
-            hint=f"write `name: {new}` by hand, and remove the keys that name its batches",
-        ) from error
     sweeps = []
     for content, name in ((former, before), (text, after)):
         beside = workspace.beside(workspace.root / name)

@@ -58,11 +58,7 @@ def retry(
         bool, typer.Option("--update", help="Retry them with the current code, image and data.")
     ] = False,
 ) -> Response:
-    selected = [
-        *(status or ()),
-        *[UnfinishedStatus.FAILED] * failed,
-        *[UnfinishedStatus.MISSING] * missing,
-    ]
+    selected = [*(status or ()), *[UnfinishedStatus.FAILED] * failed, *[UnfinishedStatus.MISSING] * missing]
     statuses = frozenset(map(Status, selected)) or RETRYABLE_STATUSES
     workspace = Workspace.find(response.current_folder())
     retried = retry_trials(workspace, name, batch=batch, statuses=statuses, update=update)

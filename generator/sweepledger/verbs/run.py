@@ -24,7 +24,7 @@ from sweepledger.cli.text.values import count_text
 from sweepledger.commands.reports.results import RankedTrials, rank_trials
 from sweepledger.commands.repository.programs import left_out_files
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.run import DryRun, RunEvent, RunOptions, SweepRun
+from sweepledger.commands.run import RunEvent, RunOptions, SweepRun
 from sweepledger.errors import GeneratorError, IdleError, PausedError, UsageError
 from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.repo.state import create_state
@@ -80,7 +80,11 @@ def run(
     workspace = Workspace.find(response.current_folder())
     prepared = SweepRun.prepare(workspace, tuple(names))
     if dry_run:
-        return _dry_run_response(prepared.dry_run(update=update))
+        planned, uncommitted = prepared.dry_run(update=update), prepared.uncommitted_code()
+        data = {"branch": prepared.branch, "sweeps": planned, "uncommitted": uncommitted}
+        left_out = (f"not committed: {', '.join(uncommitted)}",) if uncommitted else ()
+        text = (part for generated in planned for part in generated_text(generated, check=True))
+        return Response(data, (f"on branch {prepared.branch}", *text, *left_out))
     folder = create_state(workspace.repository, state)
     if hand_over:
         return _hand_over_response(prepared, folder)
@@ -134,13 +138,6 @@ def _show_interruption(run: SweepRun, state: Path, form: Format) -> None:
     console.print(*lines, sep="\n", markup=False, highlight=False)
 
 
-def _dry_run_response(plan: DryRun) -> Response:
-    data = {"branch": plan.branch, "sweeps": plan.generated, "uncommitted": plan.uncommitted}
-    left_out = (f"not committed: {', '.join(plan.uncommitted)}",) if plan.uncommitted else ()
-    text = (part for generated in plan.generated for part in generated_text(generated, check=True))
-    return Response(data, (f"on branch {plan.branch}", *text, *left_out))
-
-
 def _run_response(
     run: SweepRun, events: Iterable[RunEvent], form: Format, *, state: Path, fail_on_failed: bool
 ) -> Response:
@@ -148,7 +145,11 @@ def _run_response(
     if shown.exit_code:
         return shown
     ranked = tuple(_recorded(run.workspace, sorted(run.names), state))
-    rows = [row for trials in ranked for row in trials.ranked_rows]
+    by_sweep = [
+        [row for row, why_not in zip(trials.rows, trials.barred, strict=True) if why_not is None]
+        for trials in ranked
+    ]
+    rows = [row for of_sweep in by_sweep for row in of_sweep]
     failed = sum(row.status.kind in {Status.FAILED, Status.MISSING} for row in rows)
     data: dict[str, Any] = {
         **shown.data,
@@ -166,7 +167,7 @@ def _run_response(
         # The trials of a paused batch are not recorded yet, so that what repeats others refuses them.
         is_paused = any(isinstance(failure, PausedError) for failure in shown.failures)
         lines += [Text(line, "red") for line in (told[:1] if is_paused else told)]
-    ends = [{row.status.is_success for row in trials.ranked_rows} for trials in ranked]
+    ends = [{row.status.is_success for row in of_sweep} for of_sweep in by_sweep]
     code = EXIT_DRIFT if {False} in ends or (failed and fail_on_failed) else 0
     return Response(data, tuple(lines), exit_code=code, failures=shown.failures)
 

@@ -79,10 +79,7 @@ def status(
     branch_lines = [*_branch_lines(workspace, statuses, recorded_at), *_next_lines(workspace, statuses)]
     if kubectl is None:
         used, is_whole = disk_used(folder, StateFolders(folder).pods)
-        data |= {
-            "last_results_commit": recorded_at,
-            "disk": {"bytes": used, "is_complete": is_whole},
-        }
+        data |= {"last_results_commit": recorded_at, "disk": {"bytes": used, "is_complete": is_whole}}
         lines = [*_origin_lines(statuses), *branch_lines]
         if used >= MEBIBYTE:
             size = f"{'' if is_whole else 'at least '}{used // MEBIBYTE:,} MiB"

@@ -138,14 +138,10 @@ def _plan(workspace: Workspace, commit: str, batch: StoredBatch, kubectl: Kubect
         for job in kubectl.list(kind, settings.namespace, selector)
     ]
     was_begun = any(kubectl.find(manifest) is not None for manifest in shared)
-    return _Plan(batch, shared, jobs, tuple(present), was_begun, _recorded_trials(workspace, commit, batch))
-
-
-def _recorded_trials(workspace: Workspace, commit: str, batch: StoredBatch) -> frozenset[str]:
-    """Return the trials of a batch with a final record in git, evaluated as the collector does."""
     files = workspace.repository.read(commit, records_file(batch).rpartition("/")[0])
-    judged = evaluate(batch_records.batch_results(batch, files))
-    return frozenset(outcome.trial for outcome in judged.outcomes if outcome.status.is_final)
+    judged = evaluate(batch_records.batch_results(batch, files))  # as the collector does
+    done = frozenset(outcome.trial for outcome in judged.outcomes if outcome.status.is_final)
+    return _Plan(batch, shared, jobs, tuple(present), was_begun, done)
 
 
 def _refuse(plan: _Plan, server: str, *, again: bool) -> None:

@@ -211,7 +211,10 @@ def contents_of(recorded: RecordedResults) -> SweepContents:
     lock = recorded.lock
     sweep = SpecAtCommit.at(recorded.repository, recorded.commit, lock.spec.path).sweep
     curves = _curves(recorded.curves())
-    finished = _finished_rows(recorded)
+    final = (row for row in recorded.table.rows if row.status.is_final and row.started and row.finished)
+    finished: dict[str, SummaryRow] = {}
+    for row in final:
+        finished.setdefault(row.trial, row)  # of a trial that two batches ran, the first
     parameters = sweep.design.space.parameters if sweep else ()
     domains = {parameter.name: parameter.domain for parameter in parameters}
     summary = f"{results_folder(recorded.sweep)}/{SUMMARY_FILE}"
@@ -228,15 +231,6 @@ def contents_of(recorded: RecordedResults) -> SweepContents:
         data=lock.program.data.name if lock.program.data else None,
         unfinished=len({row.trial for row in recorded.table.rows} - finished.keys()),
     )
-
-
-def _finished_rows(recorded: RecordedResults) -> Mapping[str, SummaryRow]:
-    """Return the row of each trial with a final result; of a trial that two batches ran, the first."""
-    rows: dict[str, SummaryRow] = {}
-    for row in recorded.table.rows:
-        if row.status.is_final and row.started and row.finished:
-            rows.setdefault(row.trial, row)
-    return rows
 
 
 def _curves(columns: CurveColumns) -> Mapping[str, Mapping[str, tuple[CurvePoint, ...]]]:

@@ -317,7 +317,7 @@ class _Verification:
             differences.update(batch_audit.summary_differences(sweep, done, contents))
         if self.with_work_tree:
             differences.update(self._work_tree(folder, *(batch.folder for batch in archived)))
-        rows = sum(map(_locked_trials, done))
+        rows = sum(batch.lock.trials for batch in batches.readable(done))
         return SweepVerification(sweep, len(done), rows, tuple(sorted(differences)), signatures, marked)
 
     def _differences(
@@ -349,14 +349,6 @@ class _Verification:
                 yield FileDifference(path, "", "", str(error))
                 continue
             yield from file_differences(path, committed.get(path), content, because="as it is committed")
-
-
-def _locked_trials(batch: StoredBatch) -> int:
-    """Return the number of a batch's trials; 0 if its lock cannot be read, which is a difference."""
-    try:
-        return batch.lock.trials
-    except RepositoryError:
-        return 0
 
 
 STATE_STYLES = {"verified": "green", "differs": "red", "unsigned": "yellow", "laptop": "yellow"}

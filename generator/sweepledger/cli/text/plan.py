@@ -48,7 +48,6 @@ from sweepledger.problems import Problem, list_names
 from sweepledger.results.display import escape_markdown, format_number, markdown_code, one_line
 from sweepledger.structs import node_pool
 from sweepledger.structs.domain import Choice, Constant
-from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.quantities import format_bytes
 from sweepledger.structs.search_block import (
     AdaptiveSearch,
@@ -229,18 +228,17 @@ def _limit_text(review: Review) -> str:
     return ", ".join(trials + hours)
 
 
-def _gpu_text(gpus: int, pool: Pool) -> str:
-    shares = pool.gpu_shares
-    return count_text(gpus, "GPU") if shares is None else f"{gpus}/{shares.count} GPU by {shares.by}"
-
-
 def pool_usage(usage: PoolUsage | None) -> str:
     """Return how much of their pool new trials use; an empty text without a pool."""
     if usage is None:
         return ""
     resources, nodes, pack = usage.run.pod_resources, usage.run.nodes, usage.run.pack
-    gpus = [_gpu_text(resources.gpu, usage.pool)] if resources.gpu else []
-    pod = ", ".join([f"{resources.cpu} CPU", _memory_text(resources.memory), *gpus])
+    parts, shares = [f"{resources.cpu} CPU", _memory_text(resources.memory)], usage.pool.gpu_shares
+    if gpus := resources.gpu:
+        parts.append(
+            count_text(gpus, "GPU") if shares is None else f"{gpus}/{shares.count} GPU by {shares.by}"
+        )
+    pod = ", ".join(parts)
     if pack is not None:
         pod += f" for {pack.at_once:,} of {pack.trials:,} trials at once"
     pods = f" {TIMES} {nodes} pods" if nodes > 1 else ""
@@ -497,14 +495,11 @@ def _usage_text(forecast: Forecast, review: Review, currency: str) -> str:
     text = f"≈ {_amount(amount.median)} {unit}"
     if not amount.is_exact:
         text += f" (80 %: {_amount(amount.low)} to {_amount(amount.high)})"
-    return text if forecast.money is None else f"{text} · {_price_text(forecast.money, currency)}"
-
-
-def _price_text(price: Quantiles, currency: str) -> str:
-    unit = f" {currency}" if currency else " at the pool's price"
-    if price.is_exact:
-        return f"{price.median:,.2f}{unit}"
-    return f"{price.low:,.2f} to {price.high:,.2f}{unit}"
+    if (price := forecast.money) is None:
+        return text
+    interval = f"{price.median:,.2f}" if price.is_exact else f"{price.low:,.2f} to {price.high:,.2f}"
+    unit = currency or "at the pool's price"
+    return f"{text} · {interval} {unit}"
 
 
 def _amount(amount: float) -> str:

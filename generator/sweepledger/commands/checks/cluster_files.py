@@ -149,10 +149,16 @@ def check_platform(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iterat
         yield Problem("base", 0, 0, "", str(error), "base-changed", error.hint)
         return
     # A change of the platform must leave it as it is generated; a change that only adds a sweep need not repair it.
-    severity = Severity.ERROR if _touches_platform(context) else Severity.WARNING
+    places = (SETTINGS_FILE, f"{CLUSTERS}/")
+    changed = context.changed_paths(*places) | context.uncommitted(*places)
+    own = {path for path in changed if not bootstrap.is_batch_file(path) and not path.startswith(EXTRA)}
+    severity = Severity.ERROR if own or context.edited_bases else Severity.WARNING
     yield from _file_problems(compared, way_out, severity)
     yield from _shape_problems(context, specs, recorded, way_out)
-    yield from _cluster_problems(context)
+    # No controller applies these: their Jobs would be deleted, or never made.
+    for batch, cluster in bootstrap.unapplied_batches(context.present, settings):
+        message, hint = bootstrap.unapplied_text(batch, cluster, settings)
+        yield Problem(batch.folder, 0, 0, "", message, "batch-cluster", hint)
 
 
 def _source_problems(context: CheckContext, recorded: Bootstrap) -> Iterator[Problem]:
@@ -174,14 +180,6 @@ def _source_problems(context: CheckContext, recorded: Bootstrap) -> Iterator[Pro
         message = f"follows {recorded.url} instead of {merged.url}, which no setting explains"
         hint = f"set `repository: {recorded.url}` in {SETTINGS_FILE} if it is meant"
         yield Problem(BOOTSTRAP_FILE, 0, 0, "url", message, "repository-changed", hint)
-
-
-def _touches_platform(context: CheckContext) -> bool:
-    """Return whether the change touches what sets the cluster up; files of batches do not."""
-    places = (SETTINGS_FILE, f"{CLUSTERS}/")
-    changed = context.changed_paths(*places) | context.uncommitted(*places)
-    own = {path for path in changed if not bootstrap.is_batch_file(path) and not path.startswith(EXTRA)}
-    return bool(own or context.edited_bases)
 
 
 def _file_problems(compared: bootstrap.PlatformComparison, fix: str, severity: Severity) -> Iterator[Problem]:
@@ -222,10 +220,3 @@ def _shape_problems(
         if batch.is_active and batch.lock.shape.is_distributed and batch.lock.shape not in allowed:
             message = f"is of shape {str(batch.lock.shape)!r}, which the files in clusters/ do not allow"
             yield Problem(batch.folder, 0, 0, "", message, "shape-not-allowed", fix)
-
-
-def _cluster_problems(context: CheckContext) -> Iterator[Problem]:
-    """Yield a problem for each active batch that no controller applies: its Jobs would be deleted, or never made."""
-    for batch, cluster in bootstrap.unapplied_batches(context.present, context.workspace.settings):
-        message, hint = bootstrap.unapplied_text(batch, cluster, context.workspace.settings)
-        yield Problem(batch.folder, 0, 0, "", message, "batch-cluster", hint)

@@ -154,7 +154,11 @@ class CheckContext:
     @cached_property
     def changed_bases(self) -> frozenset[str]:
         """Paths below `base/`, from the root, that differ between the base commit and the work tree."""
-        merged = {path: entry.id for path, entry in self.base_entries.items() if _is_source(path)}
+        merged = {
+            path: entry.id
+            for path, entry in self.base_entries.items()
+            if path.startswith(BASE) and files.PYTHON_CACHE not in path.split("/")
+        }
         like = next(iter(merged.values()), "")
         present = {f"{BASE}{path}": blob_id(content, like=like) for path, content in self.bases}
         return frozenset(
@@ -208,6 +212,14 @@ class CheckContext:
         """Return whether a file of the base commit has this content."""
         return is_content_of(self.base_entries.get(path), content)
 
+    def known_trial(self, batch: StoredBatch) -> tuple[str, str] | None:
+        """Return the first trial of a new batch that a merged batch of its sweep lists, and that batch."""
+        merged = batches.of_sweep(self.merged, batch.sweep)
+        batches.prefetch(merged)
+        listed = {trial.digest: other.name for other in merged for trial in other.trials}
+        known = (trial for trial in batch.trials if trial.digest in listed)
+        return next(((trial.id, listed[trial.digest]) for trial in known), None)
+
     def _mended(self, merged: StoredBatch, present: StoredBatch) -> StoredBatch:
         """Return a work tree's version that differs, if the merged batch is broken and its history has this version."""
         if not (is_broken(merged) and batches.readable([present])):
@@ -226,10 +238,6 @@ def _is_same(merged: Entry | None, entry: Entry) -> bool:
 def is_broken(batch: StoredBatch) -> bool:
     """Return whether a batch is active and can never be recorded: it was merged despite the check."""
     return batch.is_active and not batches.readable([batch])
-
-
-def _is_source(path: str) -> bool:
-    return path.startswith(BASE) and files.PYTHON_CACHE not in path.split("/")
 
 
 def referenced_bases(batch: StoredBatch) -> tuple[str, ...]:

@@ -17,10 +17,10 @@ from sweepledger.reader import safe_repr
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.files import read_input
-from sweepledger.repo.git import Repository, code_tree, commit_with_code, reachable_trees
+from sweepledger.repo.git import code_tree, commit_with_code, reachable_trees
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.names import LOCK_FILE, SETTINGS_FILE, SPECS, SUFFIX
-from sweepledger.structs.program import Code, Data, EnvironmentLock
+from sweepledger.structs.program import Data, EnvironmentLock
 from sweepledger.structs.settings import GenerateMode, Settings
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import as_data
@@ -181,7 +181,9 @@ def _plan_problems(context: CheckContext, generated: Generated) -> Iterator[Prob
             message = f"{count} trial(s) that no batch lists; their batch is written after the merge"
             yield Problem(path, 0, 0, "", message, "pending", None, Severity.WARNING)
             yield from builds.check_unwritten(context, path, generated.batch)
-        elif _was_never_generated(context, generated.sweep):
+        elif not batches.of_sweep((*context.merged, *context.added), name) and context.is_merged_content(
+            path, read_input(context.workspace.root / path)
+        ):
             # The spec was merged without a batch, like that of a new repository: do not block other merges.
             message = f"{count} trial(s) that no batch lists yet; {generated.batch.name} is missing"
             yield Problem(path, 0, 0, "", message, "pending", hint, Severity.WARNING)
@@ -194,13 +196,6 @@ def _plan_problems(context: CheckContext, generated: Generated) -> Iterator[Prob
             yield Problem(path, 0, 0, "", message, "drift", hint)
     for stale in generated.stale:
         yield Problem(stale.folder, 0, 0, "", "the spec does not give this batch", "drift", hint)
-
-
-def _was_never_generated(context: CheckContext, sweep: Sweep) -> bool:
-    """Return whether this spec is merged unchanged, and its sweep has neither merged nor new batches."""
-    if batches.of_sweep((*context.merged, *context.added), sweep.name):
-        return False
-    return context.is_merged_content(sweep.path, read_input(context.workspace.root / sweep.path))
 
 
 def _round_problems(generated: Generated, step: Step) -> Iterator[Problem]:
@@ -242,16 +237,9 @@ def _orphans(context: CheckContext, planned: Iterable[Generated]) -> Iterator[Pr
 def _duplicate_trials(context: CheckContext, planned: Collection[str]) -> Iterator[Problem]:
     """Yield a problem for each new batch with a known trial that its spec does not request again."""
     for batch in context.added:
-        if batch.name in planned:
-            continue
-        merged = batches.of_sweep(context.merged, batch.sweep)
-        batches.prefetch(merged)
-        listed = {trial.digest: other.name for other in merged for trial in other.trials}
-        for trial in batch.trials:
-            if trial.digest in listed:
-                message = f"{trial.id} is in {listed[trial.digest]} already"
-                yield Problem(batch.folder, 0, 0, "", message, "trial-repeated", "run `sweep generate`")
-                break
+        if batch.name not in planned and (known := context.known_trial(batch)):
+            message = f"{known[0]} is in {known[1]} already"
+            yield Problem(batch.folder, 0, 0, "", message, "trial-repeated", "run `sweep generate`")
 
 
 def _program_problems(context: CheckContext, sweeps: Mapping[str, Sweep]) -> Iterator[Problem]:
@@ -275,7 +263,12 @@ def _code_problem(context: CheckContext, batch: StoredBatch, merged: StoredBatch
     repository, code = context.workspace.repository, batch.lock.program.code
     if code.tree == code_tree(repository, "HEAD", code.path, code.selection):
         return None
-    if not _is_reachable(repository, code, ("HEAD", context.base)):
+    revisions = ("HEAD", context.base)
+    if (
+        commit_with_code(repository, code, revisions) is None
+        if code.selection
+        else code.tree not in reachable_trees(repository, revisions, code.path)
+    ):
         message = f"{code} at {code.tree[:12]} is in no commit that will be merged"
         return _program_problem(batch, "code.tree", message, "code-unreachable")
     if merged is not None and code == merged.lock.program.code:
@@ -327,9 +320,3 @@ def _program_problem(batch: StoredBatch, part: str, message: str, code: str) -> 
         code,
         f"run `sweep generate {batch.sweep} --update`",
     )
-
-
-def _is_reachable(repository: Repository, code: Code, revisions: Sequence[str | None]) -> bool:
-    if code.selection is None:
-        return code.tree in reachable_trees(repository, revisions, code.path)
-    return commit_with_code(repository, code, revisions) is not None

@@ -200,19 +200,6 @@ class BatchAttempts:
             if (sha256 := self.unconfirmed.get((record.index, record.uid))) is not None
         }
 
-    def with_times(self, times: Mapping[tuple[int, str], tuple[float, float]]) -> "BatchAttempts":
-        """Return the attempts with the times of their pods, by trial and uid."""
-        observed = {
-            key: (record_json.format_time(start), record_json.format_time(end))
-            for key, (start, end) in times.items()
-        }
-        return replace(
-            self,
-            records=tuple(
-                replace(record, observed=observed.get((record.index, record.uid))) for record in self.records
-            ),
-        )
-
     @property
     def corrupt(self) -> tuple[str, ...]:
         """Return why files were ignored, one word each."""
@@ -277,7 +264,9 @@ def late_attempts(
     store = record_store(results)
     if not store.counts_alone:
         return
-    recent = [batch for batch in stored if not batch.is_active and _is_recent(store, batch.name)]
+    oldest = time.time() - LOOK_BACK_SECONDS
+    archived = (batch for batch in stored if not batch.is_active)
+    recent = [batch for batch in archived if (store.last_change(batch.name) or 0.0) > oldest]
     for sweep in sorted({record.sweep for record in recent}):
         missing = _missing_trials(repository, tip, sweep)
         attempts = [record for record in recent if record.sweep == sweep and record.name in missing]
@@ -313,11 +302,6 @@ def with_late_records(recorded: BatchRecords, late: Iterable[Record]) -> BatchRe
 
 def _trial_ends(attempts: BatchRecords) -> list[tuple[Status, str | None]]:
     return [(result.status, result.reason) for result in evaluate(attempts).outcomes]
-
-
-def _is_recent(store: RecordStore, batch: str) -> bool:
-    changed = store.last_change(batch)
-    return changed is not None and changed > time.time() - LOOK_BACK_SECONDS
 
 
 def _missing_trials(repository: Repository, tip: str | None, sweep: str) -> Mapping[str, set[int]]:

@@ -94,14 +94,13 @@ def stalled_batches(
         and len(observed.workloads) < expected_objects(batch)
         and (
             (results is not None and record_store(results).has_begun(batch.name))
-            or _is_old(repository, tip, batch, now)
+            or (
+                tip is not None
+                and (merged_at := present_since(repository, tip, batch.folder)) is not None
+                and merged_at < now - FRESH_SECONDS
+            )
         )
     )
-
-
-def _is_old(repository: Repository, tip: str | None, batch: StoredBatch, now: float) -> bool:
-    merged_at = None if tip is None else present_since(repository, tip, batch.folder)
-    return merged_at is not None and merged_at < now - FRESH_SECONDS
 
 
 LAG_SECONDS = 600

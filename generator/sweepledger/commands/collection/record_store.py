@@ -25,6 +25,10 @@ from sweepledger.structs.settings import BucketSettings, Cloud, Controller, Sett
 
 if TYPE_CHECKING:
     from sweepledger.bucket.results import BucketResults
+    from sweepledger.repo.volume import VolumeRoot
+
+    Shelf = VolumeRoot | BucketResults
+    """What has the folders of batches, which expire."""
 
 
 class RecordStore(Protocol):

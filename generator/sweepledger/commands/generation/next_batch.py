@@ -10,7 +10,8 @@ from typing import Any, Self
 
 from sweepledger import search, storage
 from sweepledger.commands.generation import spec_change
-from sweepledger.commands.repository import base_files, batch_builder, code_changes, programs
+from sweepledger.commands.generation.spec_change import running_files, running_problems
+from sweepledger.commands.repository import base_files, batch_builder, programs
 from sweepledger.commands.repository.base_files import read_bases, write_bases
 from sweepledger.commands.repository.batch_builder import (
     BatchRequest,
@@ -19,14 +20,9 @@ from sweepledger.commands.repository.batch_builder import (
     flux_files,
     parent_trials,
 )
-from sweepledger.commands.repository.running_batches import running_files, running_problems
 from sweepledger.commands.repository.stored_batches import StoredBatches, stored_batches
 from sweepledger.commands.repository.workspace import Workspace, staging_folder
-from sweepledger.commands.rounds.evidence import (
-    EvidenceSource,
-    RoundEvidence,
-    evidence_file,
-)
+from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence, evidence_file
 from sweepledger.commands.rounds.next_round import (
     RenderInputs,
     ResultsPending,
@@ -354,7 +350,7 @@ def with_code_warnings(
             generated,
             warnings=(
                 *generated.warnings,
-                *code_changes.newer_code(
+                *spec_change.newer_code(
                     workspace.repository,
                     parsed,
                     generated.code,
@@ -416,7 +412,10 @@ def _plan_sweep(
         needed = proposal.wanted(retried, propose=onward or is_begun_anew)
     if needed.batch is None and any(batch.lock.after_infrastructure for batch in own):
         source = EvidenceSource(workspace.repository, stored.results_of(sweep.name), batches=tuple(merged))
-        needed = _proposed_repeat(workspace, source.evidence(sweep, program.digest), program) or needed
+        evidence = source.evidence(sweep, program.digest)
+        inputs = RenderInputs(program, read_bases(workspace.root), workspace.settings)
+        if repeat := repeated_batch(evidence, inputs):  # of trials that infrastructure ended
+            needed = NextBatch(evidence.trials, evidence.repeated, repeat)
     overlay = needed.batch
     wanted = {overlay.name if overlay else None, *(batch.name for batch in needed.kept)}
     wanted |= {batch.name for batch in own if batch.lock.repairs}
@@ -474,13 +473,6 @@ def _why_nothing(needed: NextBatch, merged: Sequence[StoredBatch], program: Prog
     same = [batch.name for batch in merged if batch.lock.program.digest == program.digest]
     current = f"{same[-1] if same else 'its newest batch'} has the current code, image and data"
     return f"{current}, and {needed.step.text}" if isinstance(needed.step, SearchEnded) else current
-
-
-def _proposed_repeat(workspace: Workspace, evidence: RoundEvidence, program: Program) -> NextBatch | None:
-    """Return the batch of trials that infrastructure ended, which the work tree proposes; None if none is due."""
-    inputs = RenderInputs(program, read_bases(workspace.root), workspace.settings)
-    overlay = repeated_batch(evidence, inputs)
-    return None if overlay is None else NextBatch(evidence.trials, evidence.repeated, overlay)
 
 
 def _running_files(

@@ -13,8 +13,7 @@ from sweepledger import spec, storage
 from sweepledger.commands.reports.comparison import Side, side_at
 from sweepledger.commands.reports.recorded import RecordedResults, recorded_results
 from sweepledger.commands.repository import at_commit
-from sweepledger.commands.repository.code_changes import LISTED_FILES, file_changes
-from sweepledger.commands.repository.programs import code_tree_at
+from sweepledger.commands.repository.programs import LISTED_FILES, code_tree_at, file_changes
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats import records_jsonl
@@ -34,7 +33,7 @@ from sweepledger.results.causes import (
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.metric import Goal
 from sweepledger.structs.names import SPECS, SUFFIX, suggest_sweep_name
-from sweepledger.structs.program import Data, Program
+from sweepledger.structs.program import Program
 from sweepledger.structs.record import RAN_PROCESS, Record
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.values import Value, canonical_json
@@ -235,9 +234,14 @@ def _differences(
     workspace: Workspace, programs: Sequence[_RanProgram], best: Sequence[Mapping[str, Value]]
 ) -> dict[Factor, tuple[str, ...]]:
     first, second = programs
+    end = len("sha256:") + SHORT
+    data = [
+        " ".join([each.name, each.digest[:end], *each.place_texts]) if each else "none"
+        for each in (ran.program.data for ran in programs)
+    ]
     return {
         Factor.CODE: tuple(_code_differences(workspace, first.program, second.program)),
-        Factor.DATA: tuple(_changed("data", *(_data_text(each.program.data) for each in programs))),
+        Factor.DATA: tuple(_changed("data", *data)),
         Factor.ENVIRONMENT: (
             *_changed("image", first.program.image, second.program.image),
             *_changed("pool", first.pool or "none", second.pool or "none"),
@@ -245,15 +249,12 @@ def _differences(
             *_changed(
                 "environment lock",
                 *(
-                    each.program.environment.digest[: len("sha256:") + SHORT]
-                    if each.program.environment
-                    else "none"
+                    each.program.environment.digest[:end] if each.program.environment else "none"
                     for each in programs
                 ),
             ),
             *_changed(
-                "installed software",
-                *((each.environment or "not recorded")[: len("sha256:") + SHORT] for each in programs),
+                "installed software", *((each.environment or "not recorded")[:end] for each in programs)
             ),
         ),
         Factor.VALUES: tuple(
@@ -269,12 +270,6 @@ def _differences(
 def _changed(name: str, before: str, after: str) -> Iterator[str]:
     if before != after:
         yield f"{name}: {before} → {after}"
-
-
-def _data_text(data: Data | None) -> str:
-    if data is None:
-        return "none"
-    return " ".join([data.name, data.digest[: len("sha256:") + SHORT], *data.place_texts])
 
 
 def _code_differences(workspace: Workspace, before: Program, after: Program) -> Iterator[str]:

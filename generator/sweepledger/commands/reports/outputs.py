@@ -21,7 +21,7 @@ from sweepledger.results.bounds import artifacts_left_out
 from sweepledger.results.outcomes import evaluate
 from sweepledger.storage import output_path
 from sweepledger.structs.names import SETTINGS_FILE
-from sweepledger.structs.record import Artifact, Record, Status
+from sweepledger.structs.record import Artifact, Status
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import ResultsStore
 
@@ -118,18 +118,17 @@ def trial_logs(workspace: Workspace, trial: str, *, state: Path) -> Logs:
             hint="it is on the results volume of the trial; name its state folder with --state, "
             "or read a cluster's volume with --by-pod",
         )
-    return Logs(
-        listed.id, listed.batch.name, tuple(AttemptOutput(uid, out, err) for uid, (out, err) in kept.items())
-    )
+    return Logs(listed.id, listed.batch.name, kept)
 
 
 def _kept_output(
     workspace: Workspace, batch: StoredBatch, index: int, state: Path
-) -> dict[str, tuple[str, str]]:
+) -> tuple[AttemptOutput, ...]:
     """Return the output of the attempts at a trial on this machine, else in the bucket. Raises StorageError."""
     kept = volume.attempt_output(state / "results", batch.name, batch.lock.place(index))
     bucket = None if kept else _bucket(workspace, batch)
-    return kept if bucket is None else bucket.output(batch.name, index)
+    output = kept if bucket is None else bucket.output(batch.name, index)
+    return tuple(AttemptOutput(uid, out, err) for uid, (out, err) in output.items())
 
 
 def failed_logs(workspace: Workspace, reference: str, *, state: Path) -> tuple[Logs, ...]:
@@ -154,15 +153,7 @@ def failed_logs(workspace: Workspace, reference: str, *, state: Path) -> tuple[L
                 if outcome.status.kind is Status.FAILED
             ]
     return tuple(
-        Logs(
-            trial,
-            batch,
-            tuple(
-                AttemptOutput(uid, out, err)
-                for uid, (out, err) in _kept_output(workspace, stored[batch], index, state).items()
-            ),
-            error or "",
-        )
+        Logs(trial, batch, _kept_output(workspace, stored[batch], index, state), error or "")
         for batch, index, trial, error in failed
         if batch in stored
     )
@@ -219,7 +210,11 @@ def fetch_artifacts(
         is_here = (state / "results" / counted.trial.batch.name).is_dir()
         bucket = None if is_here else _bucket(workspace, counted.trial.batch)
         files = _TrialFiles(counted.trial, state, pod, stack, bucket)
-        listed = _listed_artifacts(record, files)
+        listed = record.artifacts
+        if record.artifact_list is not None:  # in a file next to the record
+            size = record.artifact_list.bytes
+            with files.opened(f"{record.uid}.artifacts", size, uid=record.uid) as source:
+                listed = artifacts.read_list(source, record.artifact_list)
         paths = tuple(map(output_path, artifacts.artifact_paths(listed, into)))
         places = list(zip(listed, paths, strict=True))
         wanted = [(artifact, place) for artifact, place in places if not artifacts.is_copied(artifact, place)]
@@ -230,14 +225,6 @@ def fetch_artifacts(
             with files.opened(path, artifact.bytes, uid=record.uid) as source:
                 artifacts.copy_verified(source, artifact, place)
     return FetchedArtifacts(counted.trial.id, record.uid, into, listed, artifacts_left_out(record))
-
-
-def _listed_artifacts(record: Record, files: "_TrialFiles") -> tuple[Artifact, ...]:
-    """Return the artifacts that a record lists, itself or in a file next to it. Raises StorageError."""
-    if record.artifact_list is None:
-        return record.artifacts
-    with files.opened(f"{record.uid}.artifacts", record.artifact_list.bytes, uid=record.uid) as source:
-        return artifacts.read_list(source, record.artifact_list)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from sweepledger.formats import json, parquet, summary_csv
 from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow, SummaryTable
 from sweepledger.repo import batches, files
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.repo.git import REMOTE, Mirror, Repository, tracking_ref
 from sweepledger.repo.state import state_folder
 from sweepledger.results.paths import results_folder
 from sweepledger.structs.expression import names_in
@@ -64,15 +63,6 @@ class RankedTrials:
     """The digest of the one whose trials are ranked; None: all are."""
     head: str | None = None
     """The digest of the one that the spec and the code of the commit are which is checked out; None if it is none."""
-
-    def is_of_ranked_program(self, row: SummaryRow) -> bool:
-        """Return whether a row ran the program whose trials are ranked."""
-        return self.ranked_program in {None, row.program}
-
-    @property
-    def ranked_rows(self) -> tuple[SummaryRow, ...]:
-        """The rows that are ranked."""
-        return tuple(row for row, why in zip(self.rows, self.barred, strict=True) if why is None)
 
     @property
     def column(self) -> str:
@@ -296,11 +286,8 @@ def _is_elsewhere(workspace: Workspace, sweep: str) -> bool:
     path = f"{results_folder(sweep)}/{SUMMARY_FILE}"
     if workspace.repository.files(workspace.base_commit(None), path):
         return True
-    mirror = state_folder(workspace.repository) / Mirror.FOLDER
-    if not mirror.is_dir():
-        return False
-    kept = Repository(mirror)
-    return bool(kept.files(kept.commit(tracking_ref(REMOTE, workspace.settings.branch)), path))
+    mirrored = catalog.mirrored(state_folder(workspace.repository), workspace.settings.branch)
+    return mirrored is not None and bool(mirrored[0].files(mirrored[1], path))
 
 
 class ResultsFormat(StrEnum):

@@ -2,13 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
 from itertools import pairwise
 
 from sweepledger.commands.reports.history import history
 from sweepledger.commands.repository import at_commit
-from sweepledger.commands.repository.code_changes import file_changes
-from sweepledger.commands.repository.programs import ranked_program
+from sweepledger.commands.repository.programs import file_changes, ranked_program
 from sweepledger.commands.rounds.evidence import foreign_labels
 from sweepledger.commands.verification.batch_audit import recorded_summary
 from sweepledger.errors import GeneratorError, RepositoryError
@@ -21,7 +21,6 @@ from sweepledger.results.paths import batch_of_records, results_folder
 from sweepledger.results.summary import Summary
 from sweepledger.site.history import CodeRevision, Event, EventKind, SpecVersion, SweepHistory
 from sweepledger.structs.names import SPECS, SUFFIX, split_batch_name
-from sweepledger.structs.program import Code
 from sweepledger.structs.settings import Settings
 
 MOST_LINES = 400
@@ -111,21 +110,15 @@ class HistoryReader:
     def _code_changes(self, summary: Summary) -> Iterator[tuple[tuple[str, str], CodeRevision]]:
         codes = [batch.lock.program.code for batch in summary.batches]
         for before, after in pairwise(codes):
-            if before.tree != after.tree and before.path == after.path:
-                yield (before.tree, after.tree), self._code_change(before, after)
-
-    def _code_change(self, before: Code, after: Code) -> CodeRevision:
-        changes = file_changes(self._repository, before, after)
-        if changes is None:
-            return CodeRevision((), "")
-        patch = ""
-        if sum((one.added or 0) + (one.removed or 0) for one in changes) <= MOST_LINES:
-            try:
-                patch = tree_patch(self._repository, before.tree, after.tree)
-            except RepositoryError:
-                patch = ""
-        listed = tuple((one.path, one.added, one.removed) for one in changes)
-        return CodeRevision(listed, patch if len(patch) <= LONGEST_PATCH else "")
+            if before.tree == after.tree or before.path != after.path:
+                continue
+            changes, patch = file_changes(self._repository, before, after), ""
+            listed = tuple((one.path, one.added, one.removed) for one in changes or ())
+            if changes is not None and sum((up or 0) + (down or 0) for _, up, down in listed) <= MOST_LINES:
+                with suppress(RepositoryError):
+                    patch = tree_patch(self._repository, before.tree, after.tree)
+            revision = CodeRevision(listed, patch if len(patch) <= LONGEST_PATCH else "")
+            yield (before.tree, after.tree), revision
 
     def _prices(self, stored: Iterable[StoredBatch]) -> Iterator[tuple[str, float]]:
         if not any(pool.price for pool in self.settings.pools.values()):

@@ -10,12 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
-from sweepledger.commands.collection.attempts import (
-    evaluate_here,
-    finished,
-    finished_here,
-    with_unrecorded,
-)
+from sweepledger.commands.collection.attempts import evaluate_here, finished, finished_here, with_unrecorded
 from sweepledger.commands.collection.cluster_evidence import find_cluster_batches, stalled_batches
 from sweepledger.commands.generation.next_batch import EditedError
 from sweepledger.commands.reports import wait_causes as why
@@ -35,15 +30,7 @@ from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
-from sweepledger.repo.git import (
-    REMOTE,
-    Checkout,
-    Mirror,
-    Repository,
-    addition_subjects,
-    present_since,
-    tracking_ref,
-)
+from sweepledger.repo.git import Checkout, Repository, addition_subjects, present_since
 from sweepledger.results.doubts import identical_metrics, may_be_identical
 from sweepledger.results.outcomes import EvaluatedBatch, evaluate, one_per_trial
 from sweepledger.results.paths import RESULTS, results_folder
@@ -335,26 +322,6 @@ class SweepStatus:
         """Number of trials, each counted once."""
         return self.counts.total()
 
-    @property
-    def planned(self) -> int:
-        """Number of trials that no merged batch lists."""
-        return self.counts[TrialState.PLANNED]
-
-    @property
-    def running(self) -> int:
-        """Number of running trials."""
-        return self.counts[TrialState.RUNNING]
-
-    @property
-    def pending(self) -> int:
-        """Number of merged trials that have not started."""
-        return self.counts[TrialState.PENDING]
-
-    @property
-    def missing(self) -> int:
-        """Number of trials that ended without a record."""
-        return self.counts[TrialState.MISSING]
-
 
 def sweep_statuses(
     workspace: Workspace,
@@ -374,12 +341,14 @@ def sweep_statuses(
     wanted = known if reference is None else {catalog.choose_sweep(workspace.root, reference, known)}
     tip = workspace.base_commit(None)
     followed = catalog.batch_names(workspace.repository, tip)
+    recorded = catalog.batch_names(workspace.repository, tip, ARCHIVE)
+    mirrored = catalog.mirrored(state, workspace.settings.branch)
     counter = _TrialCounter(
         workspace.repository,
         workspace.repository.commit("HEAD"),
         followed,
         state / "results",
-        recorded=_recorded_elsewhere(workspace, tip, state),
+        recorded=recorded if mirrored is None else recorded | catalog.batch_names(*mirrored, ARCHIVE),
         is_engine_running=store.is_engine_running(state),
     )
     if kubectl is not None:
@@ -454,17 +423,6 @@ def last_results_commit(workspace: Workspace) -> int | None:
     """Return when the last results commit came to the base commit, in seconds since 1970; None if there is none."""
     tip = workspace.base_commit(None)
     return None if tip is None else present_since(workspace.repository, tip, RESULTS)
-
-
-def _recorded_elsewhere(workspace: Workspace, tip: str | None, state: Path) -> frozenset[str]:
-    """Return the archived batches of the remote's branch, as fetched here or by `sweep cluster local`."""
-    recorded = catalog.batch_names(workspace.repository, tip, ARCHIVE)
-    mirror = state / Mirror.FOLDER
-    if not mirror.is_dir():
-        return recorded
-    repository = Repository(mirror)
-    fetched = repository.commit(tracking_ref(REMOTE, workspace.settings.branch))
-    return recorded | catalog.batch_names(repository, fetched, ARCHIVE)
 
 
 def _batch_edits(active: Iterable[StoredBatch], committed: Mapping[str, StoredBatch]) -> Iterator[Problem]:

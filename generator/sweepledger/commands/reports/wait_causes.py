@@ -177,12 +177,15 @@ class BatchObserver:
         if isinstance(self.collector, ToolError):
             raise self.collector
         names = Names.of(settings)
+        namespace: str | None = names.flux
+        if settings.controller is Controller.ARGOCD:  # None: its objects are in another cluster
+            namespace = None if settings.argocd.is_remote else settings.argocd.namespace
         missing = batch_objects.read_controller_cause(
             self.kubectl,
             settings.controller,
             batch.name,
             project=names.project,
-            controller_namespace=self._controller_namespace,
+            controller_namespace=namespace,
         )
         observed = batch_objects.read_batch_objects(
             self.kubectl, names.trials, lock, missing=missing, now=self.now
@@ -197,14 +200,6 @@ class BatchObserver:
             limit=settings.limits.failures,
         )
         return tuple(self._with_way_out(group, batch) for group in found)
-
-    @property
-    def _controller_namespace(self) -> str | None:
-        """The namespace of the controller's objects; None if they are in another cluster."""
-        settings = self.workspace.cluster_settings
-        if settings.controller is not Controller.ARGOCD:
-            return Names.of(settings).flux
-        return None if settings.argocd.is_remote else settings.argocd.namespace
 
     def _with_way_out(self, group: TrialCauses, batch: StoredBatch) -> TrialCauses:
         """Name what ends a batch that only fails, and the merge of results commits that are proposed as branches."""

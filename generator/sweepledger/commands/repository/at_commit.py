@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from sweepledger import spec
 from sweepledger.problems import Problem
 from sweepledger.repo.git import ALL_SCOPES, Repository, commits, without_repository_filters
-from sweepledger.results.outcomes import BatchRecords, InSpec
+from sweepledger.results.outcomes import BatchRecords
 from sweepledger.results.summary import Summary, summarise
 from sweepledger.search.membership import membership
 from sweepledger.spec import ParsedSpec
@@ -75,23 +75,15 @@ class SpecAtCommit:
         """Return the names of the cancelled batches."""
         return self.sweep.cancel if self.sweep else ()
 
-    def in_spec(self) -> InSpec | None:
-        """Return a function that tells which trials the spec contains; None if it cannot be expanded.
-
-        The spec itself is asked, because a lock can claim to be made from it.
-        """
-        if self.sweep is None:
-            return None
-        members = membership(self.sweep)
-        return None if isinstance(members, tuple) else members
-
     def summarised(self, batches: Iterable[BatchRecords], program: str | None = None) -> Summary:
         """Summarise a sweep's batches by this spec; `program` as for `summarise`. Raises ValueError."""
         records, search = tuple(batches), self.sweep.search if self.sweep else None
+        # The spec itself is asked, because a lock can claim to be made from it; not if it cannot be expanded.
+        members = membership(self.sweep) if self.sweep else ()
         summary = summarise(
             records,
             description=self.sweep.description if self.sweep else "",
-            in_spec=self.in_spec(),
+            in_spec=None if isinstance(members, tuple) else members,
             spec_digest=None if self.content is None else bytes_digest(self.content),
             program=program,
         )

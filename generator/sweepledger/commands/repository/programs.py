@@ -14,6 +14,7 @@ from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import GeneratorError, RepositoryError, SpecError
 from sweepledger.formats import environment_lock
+from sweepledger.plan import FileChange
 from sweepledger.problems import Problem, Severity, list_names
 from sweepledger.reader import safe_repr
 from sweepledger.repo.files import read_input
@@ -22,6 +23,7 @@ from sweepledger.repo.git import (
     Checkout,
     Entry,
     Repository,
+    changed_lines,
     code_tree,
     index_attributes,
     store_code,
@@ -67,6 +69,22 @@ def requested_code(sweep: Sweep, *, tree: str = UNKNOWN_TREE) -> Code:
 def code_tree_at(repository: Repository, commit: str, sweep: Sweep) -> str | None:
     """Return the tree of a sweep's code at a commit; None if it has none."""
     return code_tree(repository, commit, sweep.run.code_path, sweep.run.code_selection)
+
+
+LISTED_FILES = 5
+"""Files that a warning names; `sweep plan` lists more."""
+
+
+def file_changes(repository: Repository, old: Code, new: Code) -> tuple[FileChange, ...] | None:
+    """Return what differs between two versions of the code at one path; None if this clone lacks one of them."""
+    try:
+        for code in (old, new):
+            store_code(repository, code, ["HEAD"])
+        changed = changed_lines(repository, old.tree, new.tree)
+    except RepositoryError:
+        return None
+    prefix = "" if new.path == "." else f"{new.path}/"
+    return tuple(FileChange(f"{prefix}{path}", *(lines or (None, None))) for path, lines in changed.items())
 
 
 def uncommitted_code(repository: Repository, sweep: Sweep) -> tuple[str, ...]:

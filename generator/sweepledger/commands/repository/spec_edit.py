@@ -1,6 +1,7 @@
 """Edits that keep comments: of a committed spec, by `sweep cancel`, `retry` or `cluster pause`, and of the settings."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -128,18 +129,24 @@ class SpecEdit:
     def _edited(self, edits: Iterable[Callable[[str], str]], hint: str) -> tuple[ParsedSpec, bytes]:
         path = self.workspace.root / self.sweep.path
         text = self.workspace.repository.read(self.head, self.sweep.path)[self.sweep.path].decode()
-        try:
+        with automatic_edit(self.sweep.path, hint):
             for edit in edits:
                 text = edit(text)
-        except ValueError as error:
-            message = f"{self.sweep.path} cannot be changed automatically: {error}"
-            raise RepositoryError(message, hint=hint) from error
         parsed = spec.parse(
             text.encode(), self.sweep.path, self.workspace.settings, beside=self.workspace.beside(path)
         )
         if isinstance(parsed, tuple):
             raise SpecError(parsed)
         return parsed, text.encode()
+
+
+@contextmanager
+def automatic_edit(path: str, hint: str) -> Iterator[None]:
+    """Raise RepositoryError with a way out for a block that cannot change the text of a file safely."""
+    try:
+        yield
+    except ValueError as error:
+        raise RepositoryError(f"{path} cannot be changed automatically: {error}", hint=hint) from error
 
 
 @dataclass(frozen=True)
@@ -225,13 +232,8 @@ def edit_settings(
     changes = []
     for keys, value in values.items():
         before = text
-        try:
+        with automatic_edit(SETTINGS_FILE, f"set {'.'.join(keys)}: {value} by hand"):
             text = remove_key(text, keys[0]) if value is None else set_value(text, keys, value)
-        except ValueError as error:
-            raise RepositoryError(
-                f"{SETTINGS_FILE} cannot be changed automatically: {error}",
-                hint=f"set {'.'.join(keys)}: {value} by hand",
-            ) from error
         if text != before:
             shown = str(value).lower() if isinstance(value, bool) else value
             changes.append(f"{'.'.join(keys)}: {shown}")

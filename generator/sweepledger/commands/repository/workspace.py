@@ -193,13 +193,13 @@ class Workspace:
         if not PLAIN_NAME.fullmatch(path.name) or not self.display_path(path).isprintable():
             message = f"must have a name of letters, digits and dashes, got {path.name!r}"
             hint = "rename it like the sweep"
-            return (Problem(self.display_path(path), 0, 0, "", message, "name-mismatch", hint),)
-        if path.suffix != SUFFIX:
+        elif path.suffix != SUFFIX:
             message = f"must have a name that ends in {SUFFIX}, got {path.name!r}"
             hint = f"rename it {path.stem}{SUFFIX}"
-            return (Problem(self.display_path(path), 0, 0, "", message, "name-mismatch", hint),)
-        content = self.as_committed(path, read_input(path))
-        return spec.parse(content, self.display_path(path), self.settings, beside=self.beside(path))
+        else:
+            content = self.as_committed(path, read_input(path))
+            return spec.parse(content, self.display_path(path), self.settings, beside=self.beside(path))
+        return (Problem(self.display_path(path), 0, 0, "", message, "name-mismatch", hint),)
 
     def beside(self, path: Path) -> Callable[[str], bytes | None]:
         """Return a function that reads files beside a spec. It raises StorageError."""

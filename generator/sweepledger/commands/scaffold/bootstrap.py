@@ -196,14 +196,6 @@ def recorded_source(recorded: Bootstrap) -> GitSource:
         ) from error
 
 
-def shapes_in_use(workspace: Workspace) -> frozenset[Shape]:
-    """Return the distributed shapes of active batches and of specs; wrong specs are ignored."""
-    active = (batch.lock.shape for batch in batches.in_work_tree(workspace.root) if batch.is_active)
-    read = (workspace.parse(path) for path in workspace.spec_paths())
-    requested = (parsed.sweep.run.shape for parsed in read if isinstance(parsed, ParsedSpec))
-    return frozenset(shape for shape in (*active, *requested) if shape is not None and shape.is_distributed)
-
-
 def is_batch_file(path: str) -> bool:
     """Return whether a file belongs to a batch: `sweep generate` writes it, and no record lists it."""
     return flux.BATCH_FILE.fullmatch(path) is not None
@@ -336,10 +328,11 @@ def bootstrap(workspace: Workspace, request: BootstrapRequest) -> Bootstrapped:
     if edit.changes:
         storage.write_file(workspace.root / SETTINGS_FILE, edit.text.encode())
     former = _followed_url(workspace.settings, recorded)
+    is_gitlab = (workspace.root / ".gitlab-ci.yml").is_file()
     return Bootstrapped(
         settings,
         source,
-        _workflows(workspace.root),
+        ("/.gitlab/", "/.gitlab-ci.yml") if is_gitlab else ("/.github/",),
         written,
         compared.stale,
         kept,
@@ -369,12 +362,6 @@ def unapplied_text(batch: StoredBatch, cluster: str | None, settings: Settings) 
         f"is active in {where}, which the settings do not have",
         f"wait until it is recorded, or run {cancel}",
     )
-
-
-def _workflows(root: Path) -> tuple[str, ...]:
-    """Return folders and files of the git host's workflows: those of GitLab if it has its own."""
-    is_gitlab = (root / ".gitlab-ci.yml").is_file()
-    return ("/.gitlab/", "/.gitlab-ci.yml") if is_gitlab else ("/.github/",)
 
 
 def unset_settings(settings: Settings, source: GitSource) -> tuple[str, ...]:
@@ -451,10 +438,14 @@ def _source(workspace: Workspace, request: BootstrapRequest, recorded: Bootstrap
     url = request.url or _followed_url(workspace.settings, recorded) or workspace.remote_url()
     branch = request.branch or (recorded.branch if recorded else workspace.settings.branch)
     shapes = {*(request.shapes if request.shapes is not None else (recorded.shapes if recorded else ()))}
-    in_use = shapes_in_use(workspace)
+    stored = (batch for batch in batches.in_work_tree(workspace.root) if batch.is_active)
+    specs = (workspace.parse(path) for path in workspace.spec_paths())  # wrong ones are ignored
+    requested = (parsed.sweep.run.shape for parsed in specs if isinstance(parsed, ParsedSpec))
+    in_use = {*(batch.lock.shape for batch in stored), *filter(None, requested)}
+    shapes |= {shape for shape in in_use if shape.is_distributed}
     public = request.is_public if request.is_public is not None else bool(recorded and recorded.is_public)
     try:
-        source = GitSource(url, branch, tuple(sorted(shapes | in_use)), is_public=public)
+        source = GitSource(url, branch, tuple(sorted(shapes)), is_public=public)
     except ValueError as error:
         raise UsageError(
             str(error), hint="--repo https://git.example/team/sweeps.git --branch main"

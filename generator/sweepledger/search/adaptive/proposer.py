@@ -9,12 +9,13 @@ from enum import StrEnum
 from statistics import fmean, mean
 from typing import Protocol
 
-from sweepledger.search.adaptive.observations import Observation, configuration_key, sort_observations
+from sweepledger.search.adaptive.observations import Observation, sort_observations
 from sweepledger.search.configurations import Configuration
 from sweepledger.search.encoding import Coordinate, Coordinates, EncodedDimension, EncodedSpace
 from sweepledger.structs.metric import Impute, Metric
 from sweepledger.structs.record import Status
 from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import canonical_json
 
 Values = tuple[float, ...]
 
@@ -53,7 +54,7 @@ def gather_evidence(observations: Iterable[Observation], metrics: Sequence[Metri
     groups: dict[tuple[bool, str], list[Observation]] = {}
     ordered = sort_observations(observations)
     for trial in ordered:
-        groups.setdefault((trial.round is None, configuration_key(trial.configuration)), []).append(trial)
+        groups.setdefault((trial.round is None, canonical_json(trial.configuration)), []).append(trial)
     ok = [trial.values for trial in ordered if trial.status is Status.OK and trial.values is not None]
     imputation = _Imputation(metrics, *_worst_and_best(ok, metrics))
     return [evidence for group in groups.values() for evidence in _combine(group, imputation)]

@@ -143,16 +143,12 @@ def distribution_bounds(draft: Draft) -> Iterator[Problem]:
                 rule, code = "must be an integer with distribution: int_uniform", "wrong-type"
                 hint = "fractions come from distribution: uniform"
             elif kind in LOG_DISTRIBUTIONS and bound <= 0:
-                rule, code, hint = (
-                    "must be more than 0 on a logarithmic scale",
-                    "log-range",
-                    _log_hint(kind, bound),
-                )
+                rule = "must be more than 0 on a logarithmic scale"
+                code = "log-range"
+                hint = _log_hint(kind, bound)
             elif kind in EXPONENT_DISTRIBUTIONS and abs(bound) > FARTHEST_EXPONENT:
-                rule, code = (
-                    f"must be an exponent of e from -{FARTHEST_EXPONENT} to {FARTHEST_EXPONENT}",
-                    "exponent-range",
-                )
+                rule = f"must be an exponent of e from -{FARTHEST_EXPONENT} to {FARTHEST_EXPONENT}"
+                code = "exponent-range"
                 hint = f"distribution: {kind}_values takes the values themselves"
             else:
                 continue
@@ -204,9 +200,8 @@ def exponents_like_values(draft: Draft) -> Iterator[Problem]:
             ends = (-high, -low) if kind.startswith("inv") else (low, high)
             first, last = (f"{math.exp(end):.6g}" for end in ends)
             message = f"{safe_repr(low)} and {safe_repr(high)} are natural-log exponents: values from {first} to {last}"
-            hint = f"did you mean {kind}_values?"
             place = (*leaf.path, "distribution")
-            yield draft.warning(place, message, code="exponent-range", hint=hint)
+            yield draft.warning(place, message, code="exponent-range", hint=f"did you mean {kind}_values?")
 
 
 def _look_like_values(low: float, high: float) -> bool:

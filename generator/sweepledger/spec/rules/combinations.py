@@ -146,8 +146,7 @@ def zip_counts(draft: Draft) -> Iterator[Problem]:
                 yield draft.problem(place, message, code="zip-values", hint=hint)
             elif (count := listed_count(draft, leaf)) is None and not _is_list(keys):
                 message = f"must be a list of values to be zipped, got {safe_repr(name)}: min and max"
-                hint = "add step or count"
-                yield draft.problem(place, message, code="zip-values", hint=hint)
+                yield draft.problem(place, message, code="zip-values", hint="add step or count")
             elif count is not None:
                 first = first or (name, count)
                 if count != first[1]:

@@ -71,8 +71,7 @@ def variable_values(draft: Draft) -> Iterator[Problem]:
     for place, text in draft.texts("run", "environment"):
         if CONTROL.search(text):
             message = f"must be one line without control characters, got {safe_repr(text)}"
-            hint = "put it in a file of the code"
-            yield draft.problem(place, message, code="environment-value", hint=hint)
+            yield draft.problem(place, message, code="environment-value", hint="put it in a file of the code")
 
 
 def exposed_secrets(draft: Draft) -> Iterator[Problem]:

@@ -218,10 +218,8 @@ def kept_checkpoints(draft: Draft) -> Iterator[Problem]:
 def population_continues(draft: Draft) -> Iterator[Problem]:
     """The members of a population train on: without their checkpoints nothing of it would be left."""
     if draft.get("method", kind=str) == Method.PBT and draft.get("resource", "continues", kind=bool) is False:
-        message, hint = (
-            "must be true with method: pbt, got false",
-            "asha, halving and hyperband may begin anew",
-        )
+        message = "must be true with method: pbt, got false"
+        hint = "asha, halving and hyperband may begin anew"
         yield draft.problem(("resource", "continues"), message, code="out-of-range", hint=hint)
 
 

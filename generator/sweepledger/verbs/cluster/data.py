@@ -21,8 +21,7 @@ def data(
 ) -> Response:
     with response.open_console(stderr=True).status("reading", spinner="line") as status:
         result = folder_digest(
-            path,
-            progress=lambda done: status.update(f"read {done.bytes / 1e9:.1f} GB in {done.files} files"),
+            path, progress=lambda done: status.update(f"read {done.bytes / 1e9:.1f} GB in {done.files} files")
         )
     counts = {"files": result.files, "bytes": result.bytes}
     return Response({"path": str(path), "digest": result.digest, **counts}, (result.digest,))

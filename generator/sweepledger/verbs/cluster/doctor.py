@@ -88,9 +88,7 @@ INSTALL_HINTS = {
 """Groups of custom resources, and what installs them."""
 
 
-def examine_cluster(
-    workspace: Workspace, kubectl: Kubectl, clock: Callable[[], float] = time.time
-) -> Iterator[HealthFinding]:
+def examine_cluster(workspace: Workspace, kubectl: Kubectl) -> Iterator[HealthFinding]:
     """Yield a finding for each object that the cluster must have. Raises nothing: a check that fails is a finding."""
     settings = workspace.cluster_settings
     nodes = max((pool.max_nodes or 2 for pool in settings.pools.values()), default=2)
@@ -110,8 +108,8 @@ def examine_cluster(
     for needed in platform.required_objects(settings):
         yield _required_finding(needed, kubectl)
     if settings.controller in {Controller.ARGOCD, Controller.FLUX}:
-        yield from _collector_findings(settings, kubectl, clock())
-    yield from _held_findings(workspace, kubectl, clock())
+        yield from _collector_findings(settings, kubectl, time.time())
+    yield from _held_findings(workspace, kubectl, time.time())
     if settings.results.bucket is not None:
         yield _bucket_finding(settings.results.bucket, workspace.repository)
         yield _kubelet_finding(kubectl)

@@ -173,7 +173,11 @@ def _push_search(target: Target, sweep: Sweep) -> Iterator[SearchStep]:
     for round_ in pushed:
         assert isinstance(round_, PushedRound), "all but the last result are rounds"
         yield SearchStep(sweep.name, round_.due, pushed=round_)
-    step = None if pushed else last or _next_step_now(target, sweep.name)
+    step = None if pushed else last
+    if not pushed and step is None and (tip := target.tip()) is not None:
+        step = next_step_at(
+            target.repository, tip, sweep.name
+        )  # a round that is due there is proposed already
     if step is not None:
         assert not isinstance(step, PushedRound), "the last result is a step"
         yield SearchStep(sweep.name, step)
@@ -182,12 +186,6 @@ def _push_search(target: Target, sweep: Sweep) -> Iterator[SearchStep]:
         yield SearchStep(
             sweep.name, RoundBlocked(sweep.name, f"no batch of it is on {target.branch} yet", first)
         )
-
-
-def _next_step_now(target: Target, sweep: str) -> Step | RoundBlocked | None:
-    """Return the next step at the tip of the branch; a round that is due there is proposed already."""
-    tip = target.tip()
-    return None if tip is None else next_step_at(target.repository, tip, sweep)
 
 
 def _searches(workspace: Workspace, names: Iterable[str]) -> tuple[ParsedSpec, ...]:

@@ -10,13 +10,13 @@ from dataclasses import replace
 from sweepledger.cli.options import BatchOption, SweepArgument
 from sweepledger.cli.response import SHORT_COMMIT, Response, current_folder
 from sweepledger.cli.text.values import count_text
-from sweepledger.commands.repository import costs
-from sweepledger.commands.repository.running_batches import (
+from sweepledger.commands.generation.spec_change import (
     as_changes,
     repeats_trials,
     running_files,
     running_problems,
 )
+from sweepledger.commands.repository import costs
 from sweepledger.commands.repository.spec_edit import BatchesChange, SpecEdit, batches_message, commit_batches
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import IdleError, SpecError, UsageError
