@@ -417,7 +417,7 @@ def best_view(summary: Summary, varied: Collection[str]) -> Mapping[str, Any] | 
     if trial is None or best is None:
         return None
     values = list(trial.assignment.items())
-    width = _interval_width(summary)
+    width, name = _interval_width(summary), summary.metric.name
     return {
         "trial": trial.trial,
         "objective": _within(best, width),
@@ -425,9 +425,9 @@ def best_view(summary: Summary, varied: Collection[str]) -> Mapping[str, Any] | 
         "next": _next_interval(summary, width),
         "replicated": bool(summary.replicated),
         "count": summary.replicated[0].count if summary.replicated else 1,
-        "ties": _count_ties(summary, best),
+        "ties": sum(summary.is_eligible(one) and one.metric(name) == best for one in summary.outcomes),
         "assignment": values,
-        "varied": [(name, value) for name, value in values if name in varied],
+        "varied": [pair for pair in values if pair[0] in varied],
         "metrics": [] if summary.replicated else _other_metrics(summary, trial),
     }
 
@@ -437,11 +437,6 @@ def _next_interval(summary: Summary, width: float) -> Mapping[str, str] | None:
     if summary.verdict is not Verdict.CLEAR:
         return None
     return _interval(leading_configurations(summary)[1].interval, width)
-
-
-def _count_ties(summary: Summary, best: float) -> int:
-    name = summary.metric.name
-    return sum(summary.is_eligible(outcome) and outcome.metric(name) == best for outcome in summary.outcomes)
 
 
 def _other_metrics(summary: Summary, trial: TrialResult) -> list[tuple[str, float]]:
