@@ -31,7 +31,7 @@ def storage_error(path: object, error: OSError) -> StorageError:
 
 
 @contextmanager
-def storage_errors(path: Path) -> Iterator[None]:
+def storage_errors(path: object) -> Iterator[None]:
     """Turn an OSError of the block into a StorageError that names the file."""
     try:
         yield
@@ -159,6 +159,16 @@ def temporary_folder(place: Path, name: str) -> Iterator[Path]:
     finally:
         shutil.rmtree(made, ignore_errors=True)
         os.close(descriptor)
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Yield a folder of this machine for the block. Raises StorageError for all that is done in it."""
+    with (
+        storage_errors(Path(tempfile.gettempdir())),
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+    ):
+        yield Path(folder)
 
 
 def clear_leftovers(place: Path, name: str | None = None) -> None:

@@ -35,8 +35,7 @@ from sweepledger.structs.run_config import RunConfig as Runs
 from sweepledger.structs.search_block import GridSearch
 from sweepledger.structs.space import Parameter, SearchSpace
 from sweepledger.structs.sweep import Budget, Sweep
-from tests.command_line import run_sweep
-from tests.repository import Sandbox
+from tests.repository import Sandbox, replace_in
 from tests.sweeps import a_program, a_sweep
 
 TEXT = """\
@@ -126,7 +125,7 @@ def links(text: str) -> list[str]:
 
 
 def test_a_terminal_sees_counts_coverage_cost_and_the_difference(changed: Sandbox) -> None:
-    done = run_sweep("plan", cwd=changed.root)
+    done = changed.sweep("plan")
 
     assert (done.returncode, done.stderr) == (0, "")
     assert settled(done.stdout, changed) == TEXT
@@ -137,7 +136,7 @@ def test_a_changed_list_of_drawn_values_shows_histograms(sandbox: Sandbox) -> No
     text = spec.read_text().replace("method: grid", "method: sobol\nrun_cap: 64\nseed: 1")
     spec.write_text(text.replace("values: [1, 2, 3]", "min: 0.0, max: 1.0"))
 
-    done = run_sweep("plan", cwd=sandbox.root)
+    done = sandbox.sweep("plan")
 
     assert done.returncode == 0, done.stderr
     assert "discrepancy of 64 points in 1 continuous dimension" in done.stdout
@@ -146,8 +145,8 @@ def test_a_changed_list_of_drawn_values_shows_histograms(sandbox: Sandbox) -> No
 
 
 def test_plan_of_a_repository_without_sweeps(sandbox: Sandbox) -> None:
-    assert run_sweep("plan", cwd=sandbox.root).stdout == "there is no sweep yet\n"
-    assert "no sweep" in run_sweep("plan", "--format", "markdown", cwd=sandbox.root).stdout
+    assert sandbox.sweep("plan").stdout == "there is no sweep yet\n"
+    assert "no sweep" in sandbox.sweep("plan", "--format", "markdown").stdout
 
 
 # What strangers wrote
@@ -259,7 +258,7 @@ def test_text_that_looks_like_another_type_is_quoted(value: Any, text: str) -> N
 def test_a_wrong_spec_hides_no_other(form: str, changed: Sandbox) -> None:
     changed.write("sweeps/wrong.yaml", "name: wrong\n")
 
-    done = run_sweep("plan", "--format", form, cwd=changed.root)
+    done = changed.sweep("plan", "--format", form)
 
     assert done.returncode == 1
     assert "tdf1b139f3a1" in done.stdout
@@ -270,15 +269,14 @@ def test_a_wrong_spec_hides_no_other(form: str, changed: Sandbox) -> None:
 def test_wrong_specs_alone_are_no_empty_repository(sandbox: Sandbox) -> None:
     sandbox.write("sweeps/wrong.yaml", "name: wrong\n")
 
-    assert run_sweep("plan", cwd=sandbox.root).stdout == ""
-    assert run_sweep("plan", "--format", "markdown", cwd=sandbox.root).stdout.startswith("## Problems\n")
+    assert sandbox.sweep("plan").stdout == ""
+    assert sandbox.sweep("plan", "--format", "markdown").stdout.startswith("## Problems\n")
 
 
 def test_a_reworded_spec_of_the_same_search_space_is_reported_as_unchanged(changed: Sandbox) -> None:
-    spec = changed.spec("peak")
-    spec.write_text(spec.read_text().replace("Where does", "Where, oh where, does"))
+    replace_in(changed.spec("peak"), "Where does", "Where, oh where, does")
 
-    done = run_sweep("plan", "peak", cwd=changed.root)
+    done = changed.sweep("plan", "peak")
 
     base = changed.git("rev-parse", "--short=8", "HEAD").strip()
     assert f"spec compared with {base}: search space unchanged (3 trials)" in done.stdout
@@ -286,12 +284,11 @@ def test_a_reworded_spec_of_the_same_search_space_is_reported_as_unchanged(chang
 
 def test_code_that_changed_since_the_lock_is_reported(changed: Sandbox) -> None:
     before = changed.git("rev-parse", "--short=8", "HEAD:code").strip()
-    changed.write("code/train.py", "print('rewritten')\n")
-    changed.commit("Rewrite")
+    changed.commit("Rewrite", {"code/train.py": "print('rewritten')\n"})
     after = changed.git("rev-parse", "--short=8", "HEAD:code").strip()
     output = f"code changed since the lock (code/ {before} → {after}): "
 
-    text = run_sweep("plan", "peak", cwd=changed.root).stdout
+    text = changed.sweep("plan", "peak").stdout
 
     assert f"  {output}`sweep generate peak --update` runs all trials with the new version\n" in text
     removed = before_lines(changed)
@@ -311,10 +308,10 @@ def test_a_plan_shows_how_the_code_differs_from_what_the_sweep_ran(sandbox: Sand
     for number in range(7):
         sandbox.write(f"code/more {number}.py", "pass\n")
     sandbox.commit("Add files")
-    assert run_sweep("generate", "peak", "--update", cwd=sandbox.root).returncode == 0
+    assert sandbox.sweep("generate", "peak", "--update").returncode == 0
 
-    text = run_sweep("plan", "peak", cwd=sandbox.root).stdout
-    data = json.loads(run_sweep("plan", "peak", "--format", "json", cwd=sandbox.root).stdout)
+    text = sandbox.sweep("plan", "peak").stdout
+    data = json.loads(sandbox.sweep("plan", "peak", "--format", "json").stdout)
 
     listed = ", ".join(f"code/more {number}.py +1 -0" for number in range(4))
     assert f"differs from {batch}: 8 files: code/data.bin (not text), {listed} and 3 more\n" in text

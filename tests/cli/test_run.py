@@ -11,6 +11,7 @@ import pytest
 
 import sweepledger
 from tests.command_line import ROOT, git, run_sweep
+from tests.repository import replace_in
 
 SCRIPT = """import argparse
 
@@ -82,8 +83,7 @@ def test_a_trial_without_memory_names_use_limit_and_key_wherever_it_is_shown(lab
     (lab / "train.py").write_text("held = bytearray(400 << 20)\nimport time\ntime.sleep(600)\n")
     git(lab, "commit", "-q", "-am", "Hold memory")
     run_sweep("new", "score", "--command", "python train.py", "--param", "x=2", cwd=lab)
-    spec = lab / "sweeps/score.yaml"
-    spec.write_text(spec.read_text().replace("memory: 1Gi", "memory: 256Mi"))
+    replace_in(lab / "sweeps/score.yaml", "memory: 1Gi", "memory: 256Mi")
 
     run = run_sweep("run", "score", cwd=lab)
 
@@ -194,7 +194,7 @@ def edited_overlay(lab: Path) -> None:
     git(lab, "commit", "-q", "-m", "Ask")
     run_sweep("generate", "score", cwd=lab)
     (table,) = lab.glob("overlays/active/*/hyperparams.csv")
-    table.write_text(table.read_text().replace(",2\n", ",7\n"))
+    replace_in(table, ",2\n", ",7\n")
 
 
 def nothing(_: Path) -> None:
@@ -365,17 +365,29 @@ def test_a_batch_with_an_ok_trial_or_no_limit_goes_on(lab: Path, condition: str,
     assert "paused" not in run.stdout + run.stderr
 
 
-def test_bad_hyperparameters_do_not_pause_a_batch(lab: Path) -> None:
-    count = start_counting_lab(lab, "x > 0")
-    (lab / "train.py").write_text(
-        (lab / "train.py").read_text().replace("raise ValueError", "raise SystemExit(42)  #")
-    )
-    git(lab, "commit", "-qam", "Exit with 42")
+@pytest.mark.parametrize("end", ["raise SystemExit(42)", "print('score=nan'); raise SystemExit(0)"])
+@pytest.mark.parametrize(("condition", "code"), [("x > 0", 5), ("x != 3", 0)], ids=["all", "one is ok"])
+def test_bad_hyperparameters_do_not_pause_a_batch(lab: Path, end: str, condition: str, code: int) -> None:
+    count = start_counting_lab(lab, condition)
+    replace_in(lab / "train.py", "raise ValueError", f"{end}  #")
+    git(lab, "commit", "-qam", "End badly")
 
     run = run_sweep("run", "score", "-j", "1", cwd=lab)
 
     assert count.read_text() == "." * 8
     assert "paused" not in run.stdout + run.stderr
+    assert run.returncode == code
+
+
+def test_an_ok_trial_of_older_code_does_not_hide_that_all_of_the_new_one_fail(lab: Path) -> None:
+    run_sweep("new", "score", "--command", "python train.py", "--param", "x=1,2", cwd=lab)
+    first = run_sweep("run", "score", cwd=lab)
+    (lab / "train.py").write_text((lab / "train.py").read_text().replace("x == 3", "x < 3"))
+
+    second = run_sweep("run", "score", "--commit-code", "--update", cwd=lab)
+
+    assert (first.returncode, second.returncode) == (0, 5), second.stderr
+    assert "paused" not in second.stderr
 
 
 def test_the_advice_of_a_paused_batch_runs_all_trials_with_the_fixed_code(lab: Path) -> None:
@@ -383,7 +395,7 @@ def test_the_advice_of_a_paused_batch_runs_all_trials_with_the_fixed_code(lab: P
     paused = run_sweep("run", "score", "-j", "1", cwd=lab)
     cancel = re.search(r"`sweep (cancel score --batch \S+)`", paused.stderr)
     assert cancel is not None, paused.stderr
-    (lab / "train.py").write_text((lab / "train.py").read_text().replace("x > 0", "x < 0"))
+    replace_in(lab / "train.py", "x > 0", "x < 0")
 
     cancelled = run_sweep(*cancel[1].split(), cwd=lab)
     run = run_sweep("run", "score", "--commit-code", "--update", "--format", "json", cwd=lab)

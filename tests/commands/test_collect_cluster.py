@@ -13,12 +13,10 @@ import pytest
 
 from sweepledger.commands.collection.collector import collect_from_cluster
 from sweepledger.commands.collection.results_commit import ResultsCommit
-from sweepledger.commands.repository.workspace import Target
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.structs.settings import ResultsSettings
-from sweepledger.verbs.cancel import cancel_batches as cancel
 from tests.cluster.apiserver import kubectl
-from tests.command_line import install_sweep, run_sweep
+from tests.command_line import install_sweep
 from tests.commands.clusters import Cluster, Look
 from tests.commands.test_collect import leave, recorded, stored
 from tests.render.platforms import PLATFORM_SETTINGS, a_platform, a_source, the
@@ -81,7 +79,7 @@ def test_a_cancelled_batch_is_recorded_when_neither_job_nor_pod_is_left(
     leave(results, stored(sandbox), 0)
     cluster.job(batch)
     cluster.pod(batch)
-    cancel(sandbox.workspace, "peak")
+    sandbox.cancel()
     sandbox.push()
     assert collected() == ()
     cluster.delete("jobs", batch)
@@ -111,7 +109,7 @@ def test_a_cluster_that_does_not_answer_records_nothing(
     monkeypatch.setenv("KUBECTL", shlex.quote(kubectl()))
 
     with pytest.raises(ClusterError):
-        collect_from_cluster(Target(sandbox.workspace.repository, "origin", "main"), results, Kubectl(), "x")
+        collect_from_cluster(sandbox.target(), results, Kubectl(), "x")
 
 
 def test_the_command_reads_cluster_and_volume(sandbox: Sandbox, cluster: Cluster, results: Path) -> None:
@@ -119,9 +117,9 @@ def test_the_command_reads_cluster_and_volume(sandbox: Sandbox, cluster: Cluster
     leave(results, stored(sandbox), 0)
     cluster.job(batch, ends="Complete")
     words = ("cluster", "collect", "--push", "--cluster")
-    nowhere = run_sweep(*words, f"--results={results}/nowhere", cwd=sandbox.root)
+    nowhere = sandbox.sweep(*words, f"--results={results}/nowhere")
 
-    done = run_sweep(*words, f"--results={results}", cwd=sandbox.root)
+    done = sandbox.sweep(*words, f"--results={results}")
 
     assert (nowhere.returncode, "no such folder" in nowhere.stderr) == (3, True)
     assert done.returncode == 0, done.stderr

@@ -10,7 +10,6 @@ import pytest
 from sweepledger.commands.collection.cluster_evidence import FRESH_SECONDS
 from sweepledger.commands.collection.collector import Collection
 from sweepledger.commands.repository.workspace import Workspace
-from tests.command_line import run_sweep
 from tests.commands.clusters import Cluster, Look
 from tests.commands.test_collect import leave, recorded, stored
 from tests.repository import Sandbox
@@ -80,8 +79,7 @@ def test_a_batch_without_one_of_its_jobs_is_stalled(sandbox: Sandbox, cluster: C
 
 def test_a_shallow_clone_tells_the_age_of_a_batch(sandbox: Sandbox, tmp_path: Path, look: Look) -> None:
     batch = sandbox.merged()
-    sandbox.write("notes.md", "later")
-    sandbox.publish("Later")
+    sandbox.publish("Later", {"notes.md": "later"})
     clone = ("git", "clone", "-q", "--depth=1", f"file://{sandbox.remote}", str(tmp_path / "shallow"))
     subprocess.run(clone, check=True)
     shallow = Workspace.find(tmp_path / "shallow")
@@ -106,8 +104,8 @@ def test_the_way_out(controller: str, way: str, sandbox: Sandbox, cluster: Clust
     )
     words = ("cluster", "collect", "--push", "--cluster", f"--results={results}")
 
-    completed = run_sweep(*words, cwd=sandbox.root)
-    data = run_sweep(*words, "--format=json", cwd=sandbox.root)
+    completed = sandbox.sweep(*words)
+    data = sandbox.sweep(*words, "--format=json")
 
     assert (completed.returncode, data.returncode) == (0, 0), completed.stderr + data.stderr
     assert f"{batch}: stalled: the cluster has 0 of its 1 Job(s)" in completed.stdout

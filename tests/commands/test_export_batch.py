@@ -14,8 +14,8 @@ from sweepledger.commands.repository.workspace import results_target
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.repo import batches
 from sweepledger.verbs.export import export_batch
-from tests.command_line import run_sweep
-from tests.repository import Sandbox
+from tests.builders import present
+from tests.repository import Sandbox, append_to
 
 PROGRAM = """import os, signal, sys
 attempts = os.environ["SWEEP_RESULTS"] + "/attempts"
@@ -53,12 +53,9 @@ def collect(sandbox: Sandbox, over: frozenset[str] = frozenset()) -> list[dict[s
 
 
 def test_a_shell_script_runs_and_retries_trials_for_the_collection(sandbox: Sandbox) -> None:
-    sandbox.write("code/train.py", PROGRAM)
-    sandbox.commit("Write the program")
-    spec = sandbox.spec(xs="0, 1, 2", parallelism=4)
-    spec.write_text(f"{spec.read_text()}  retries: 1\n")
-    sandbox.git("config", "user.name", "Ada")
-    sandbox.git("config", "user.email", "ada@example.org")
+    sandbox.commit("Write the program", {"code/train.py": PROGRAM})
+    append_to(sandbox.spec(xs="0, 1, 2", parallelism=4), "  retries: 1\n")
+    sandbox.name_person()
     sandbox_batch = _generated(sandbox)
 
     export_batch(sandbox.workspace, "shell", "peak", output=sandbox.root / "peak.sh")
@@ -80,14 +77,12 @@ def _generated(sandbox: Sandbox) -> str:
 
     (generated,) = generate(sandbox.workspace)
     sandbox.commit("Ask for a sweep")
-    assert generated.batch is not None
-    return generated.batch.name
+    return present(generated.batch).name
 
 
 def test_a_batch_given_up_by_its_scheduler_is_recorded_on_request(sandbox: Sandbox) -> None:
     batch = sandbox.merged()
-    sandbox.git("config", "user.name", "Ada")
-    sandbox.git("config", "user.email", "ada@example.org")
+    sandbox.name_person()
     assert not collect(sandbox)
 
     rows = collect(sandbox, frozenset({batch}))
@@ -95,7 +90,7 @@ def test_a_batch_given_up_by_its_scheduler_is_recorded_on_request(sandbox: Sandb
     assert [row["status"] for row in rows] == ["missing"] * 3
     with pytest.raises(UsageError, match="no active batch 'peak-b9-00000000' is committed"):
         collect(sandbox, frozenset({"peak-b9-00000000"}))
-    refused = run_sweep("cluster", "collect", "--ended", batch, "--cluster", cwd=sandbox.root)
+    refused = sandbox.sweep("cluster", "collect", "--ended", batch, "--cluster")
     assert (refused.returncode, "--ended cannot be combined" in refused.stderr) == (2, True)
 
 
@@ -138,5 +133,5 @@ def test_what_cannot_be_exported_is_refused_with_the_way_out(sandbox: Sandbox) -
 
     assert error.value.hint is not None
     assert "`sweep generate peak`" in error.value.hint
-    refused = run_sweep("export", "csv", "peak", "--batch", "peak-b1-00000000", cwd=sandbox.root)
+    refused = sandbox.sweep("export", "csv", "peak", "--batch", "peak-b1-00000000")
     assert (refused.returncode, "--batch is for shell, slurm, got csv" in refused.stderr) == (2, True)

@@ -11,7 +11,7 @@ from sweepledger.errors import GeneratorError, RepositoryError, UsageError
 from sweepledger.formats import yaml
 from sweepledger.structs.settings import Controller, GenerateMode, NextRoundMode
 from tests.command_line import git, run_sweep
-from tests.repository import IMAGE
+from tests.repository import IMAGE, append_to, replace_in
 
 
 @pytest.mark.full_suite("whole runs")
@@ -105,8 +105,7 @@ def test_a_new_example_stops_no_other_change(tmp_path: Path, needs_kustomize: No
     (root / "README.md").write_text("Ours.\n")
     commit(root, "Say whose it is")
     other = run_sweep("check", "--base", "HEAD^", cwd=root)
-    spec = root / "sweeps/peak.yaml"
-    spec.write_text(spec.read_text().replace("[1, 2, 3]", "[1, 2, 3, 4]"))
+    replace_in(root / "sweeps/peak.yaml", "[1, 2, 3]", "[1, 2, 3, 4]")
     edited = run_sweep("check", cwd=root)
 
     assert (fresh.returncode, other.returncode) == (0, 0), fresh.stderr + other.stderr
@@ -123,8 +122,7 @@ def test_a_new_example_stops_no_other_change(tmp_path: Path, needs_kustomize: No
 def test_image_and_first_batch_pass_check(tmp_path: Path, needs_kustomize: None, controller: str) -> None:
     run_sweep("cluster", "init", "lab", "--controller", controller, cwd=tmp_path)
     root = tmp_path / "lab"
-    settings = root / "sweepledger.yaml"
-    settings.write_text(f"{settings.read_text()}defaults: {{image: '{IMAGE}'}}\n")
+    append_to(root / "sweepledger.yaml", f"defaults: {{image: '{IMAGE}'}}\n")
     commit(root, "Name the image")
     image = run_sweep("check", "--base", "HEAD^", cwd=root)
 

@@ -15,7 +15,8 @@ from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.repo.state import create_state
 from sweepledger.verbs.logs import LONGEST_LINE, OutputLine, OutputStream
 from sweepledger.verbs.logs import follow_output as follow
-from tests.command_line import ROOT, run_sweep
+from tests.builders import present
+from tests.command_line import ROOT
 from tests.repository import Sandbox
 
 PROGRAM = """import os, sys, time
@@ -60,8 +61,7 @@ class Watched:
 
 @pytest.fixture
 def watched(sandbox: Sandbox, tmp_path: Path) -> Watched:
-    sandbox.git("config", "user.name", "Ada")
-    sandbox.git("config", "user.email", "ada@example.org")
+    sandbox.name_person()
     sandbox.write("code/train.py", PROGRAM.replace("GATE", str(tmp_path / "gate")))
     sandbox.spec(xs="1, 2", parallelism=2)
     sandbox.publish("Ask")
@@ -125,8 +125,7 @@ def test_ctrl_c_ends_the_command_with_130(watched: Watched) -> None:
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        assert process.stdout is not None
-        lines = [process.stdout.readline() for _ in range(4)]
+        lines = [present(process.stdout).readline() for _ in range(4)]
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=120)
 
@@ -157,7 +156,7 @@ def test_characters_lines_and_bars_that_are_written_in_parts_come_whole() -> Non
     ],
 )
 def test_what_cannot_be_followed_is_refused(sandbox: Sandbox, options: tuple[str, ...], message: str) -> None:
-    done = run_sweep("logs", "peak", "--follow", *options, cwd=sandbox.root)
+    done = sandbox.sweep("logs", "peak", "--follow", *options)
 
     assert done.returncode == 2
     assert message in done.stdout + done.stderr

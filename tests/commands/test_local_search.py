@@ -2,7 +2,7 @@
 
 import pytest
 
-from sweepledger.commands.local import Options, ResultsPushed, RoundPushed, local
+from sweepledger.commands.local import ResultsPushed, RoundPushed
 from sweepledger.commands.rounds.next_round import RoundDue, SearchEnded
 from sweepledger.commands.rounds.round_commit import PushedRound
 from tests.repository import Sandbox
@@ -10,8 +10,7 @@ from tests.searches import active, begun, hill
 
 
 def played(sandbox: Sandbox) -> list[ResultsPushed | RoundPushed]:
-    options = Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True)
-    events = [event for event in local(options) if isinstance(event, ResultsPushed | RoundPushed)]
+    events = [event for event in sandbox.local() if isinstance(event, ResultsPushed | RoundPushed)]
     sandbox.pull()
     return events
 
@@ -36,8 +35,7 @@ def test_a_search_that_waits_for_nothing_but_its_next_round_goes_on_by_itself(sa
     begun(sandbox, size=2, rounds=1)
     (first,) = played(sandbox)
     hill(sandbox, size=2, rounds=2)
-    sandbox.commit("Search on")
-    sandbox.push()
+    sandbox.publish("Search on")
 
     result, collected = played(sandbox)
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweepledger.errors import ToolError
+from sweepledger.exchange.conversion import LossList
 from sweepledger.exchange.hydra import grammar
 from sweepledger.exchange.hydra.grammar import Choices, Glob, IntervalSweep, Range, parse_value
 from sweepledger.exchange.hydra.overrides import as_argument, override_parameter, split_override
@@ -101,7 +102,7 @@ def test_a_range_of_numbers_that_no_float_holds_is_refused() -> None:
 def test_a_sweep_inside_a_choice_is_refused() -> None:
     pytest.importorskip("hydra")
     with pytest.raises(ForeignError, match="must not have a sweep inside a choice"):
-        override_parameter(split_override("x=a,range(1,9)"))
+        override_parameter(split_override("x=a,range(1,9)"), LossList())
 
 
 def test_a_missing_parser_is_named_with_the_extra_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib.metadata
+import json
 import os
 import re
 import site
@@ -28,6 +29,20 @@ def test_without_a_lock_file_the_distributions_count(trial_folder: TrialFolder) 
     digest = hashlib.sha256(kept.read_bytes()).hexdigest()
     assert record["environment"] == {"kind": "distributions", "digest": f"sha256:{digest}"}
     assert kept.name == f"{digest}.txt"
+
+
+def test_trials_that_share_a_folder_keep_the_list_once(trial_folder: TrialFolder) -> None:
+    shared, folders = trial_folder.root / "shared", [trial_folder.root / name for name in ("first", "second")]
+
+    for number, folder in enumerate(folders):
+        trial_folder.run(SWEEP_ENVIRONMENTS=str(shared), SWEEP_INDEX=str(number), SWEEP_RESULTS=str(folder))
+
+    (kept,) = shared.iterdir()
+    assert kept.stem == hashlib.sha256(kept.read_bytes()).hexdigest()
+    for folder in folders:
+        record = json.loads((folder / "uid-1.json").read_bytes())
+        assert record["environment"]["digest"] == f"sha256:{kept.stem}"
+        assert not (folder / "environments").exists()
 
 
 def test_the_list_is_that_of_the_metadata(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

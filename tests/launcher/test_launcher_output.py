@@ -17,7 +17,7 @@ KEPT = 256 * 1024
 
 def feed(path: Path, *chunks: bytes) -> bytes:
     """Give what is kept of an output that comes in pieces."""
-    tee = launch.Tee(-1, str(path), len)
+    tee = launch.Tee(-1, str(path), len, launch.create(str(path)))
     for chunk in chunks:
         tee.keep(chunk)
     reader, writer = os.pipe()

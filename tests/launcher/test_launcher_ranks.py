@@ -104,7 +104,7 @@ def test_checkpoints_and_artifacts_may_lie_on_volumes_of_their_own(trial_folder:
     assert (paths["SWEEP_ARTIFACT_VOLUME"] / "artifacts/uid-1/model").exists()
     assert (paths["SWEEP_CHECKPOINT_VOLUME"] / "checkpoints/shard-").exists()
     names = {path.name for path in trial_folder.results.iterdir()}
-    assert names - {"environments"} == {".lock", "uid-1.err", "uid-1.json", "uid-1.out"}
+    assert names - {"environments"} == {".lock", "uid-1.json", "uid-1.out"}
 
     trial_folder.command = shell(REPORT)
     trial_folder.run(**variables, SWEEP_POD_UID="uid-2")

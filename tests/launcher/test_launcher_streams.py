@@ -70,8 +70,16 @@ def report_of(content: str | bytes, tmp_path: Path, **changes: str) -> Any:
         ("time=3.5s loss=1", {"loss": 1.0}),
         ("a=b=1", {"b": 1.0}),
         ("--lr=0.1 -x=1 a|b=2 1a=3", {}),
-        ("loss=1,5", {}),
-        ("loss=1:30", {}),
+        ("loss=-1.5e-3 b=+2E+2 c=5. d=1e999", {"loss": -0.0015, "b": 200.0, "c": 5.0, "d": math.inf}),
+        ("loss=inf b=-Infinity", {"loss": math.inf, "b": -math.inf}),
+        *(
+            (f"loss={text}", {})
+            for text in ("", "=1", "1,5", "1:30", "0x1f", "1_000", "true", "e5", ".", "1e")
+        ),
+        *(
+            (text, {})
+            for text in ("loss=--1", "=1", "1loss=1", "l\u00f6ss=1", "loss=\u0663", f"{'a' * 64}=1")
+        ),
         ("\u0131nf=1 loss=\u0131nf loss=\u0660", {}),
     ],
 )
@@ -555,20 +563,6 @@ def test_restarted_steps_end_no_trial_by_a_rule(source: str, trial_folder: Trial
 
 
 # -------------------------------------------------------------------------------------------- hostile streams
-
-
-def test_a_link_a_pipe_or_a_folder_is_no_file_of_lines(tmp_path: Path) -> None:
-    (tmp_path / "secret").write_text("loss,1")
-    (tmp_path / "link").symlink_to(tmp_path / "secret")
-    (tmp_path / "folder").mkdir()
-    launch.os.mkfifo(tmp_path / "fifo")
-
-    for name in ("link", "folder", "fifo"):
-        report = launch.read_report(
-            None, launch.Files(str(tmp_path / name)), metric(source="result", format="log")
-        )
-
-        assert (name, report.reason, report.metrics) == (name, "result-invalid", {})
 
 
 def test_a_file_of_lines_is_read_up_to_64_mebibytes(tmp_path: Path) -> None:

@@ -209,8 +209,7 @@ def test_without_an_identity_in_git_sweepledger_is_the_author(sandbox: Sandbox) 
 
 
 def test_the_identity_in_git_is_the_author(sandbox: Sandbox) -> None:
-    sandbox.git("config", "user.name", "Ada")
-    sandbox.git("config", "user.email", "ada@example.org")
+    sandbox.name_person()
 
     made = publish(Repository.find(sandbox.root), "origin", "main", lambda _: Change("x", {"a": b"1"}))
 

@@ -29,10 +29,11 @@ Environment
   SWEEP_CODE_STATE, SWEEP_DATA_STATE   of the code and of SWEEP_DATA: if one changes, no result counts
   SWEEP_EARLIER   JSON file: by row, record, output and artifacts of an earlier attempt that exited with 0 and
                   without a metric; its output is read by the metric of launch.json, and no command starts
-  SWEEP_COPIES    if set, SWEEP_SCRATCH may have the folder of an ended attempt: what nobody has changed is
-                  used again
+  SWEEP_COPIES    if set, no other launcher runs this trial, and SWEEP_SCRATCH may have the folder of an ended
+                  attempt: what nobody has changed is used again
+  SWEEP_ENVIRONMENTS  folder for the lists of distributions of several trials; default: environments/
 
-Environment of the command, in addition to all of the above
+Environment of the command, in addition to what leads to no other trial of the above
   SWEEP_PARAM_<NAME>  each value as text; not set if the parameter is absent
   SWEEP_TRIAL         path of a JSON file: name -> value
   SWEEP_TRIAL_ID, SWEEP_SEED, JOB_ID (the row, counted from 1)
@@ -110,14 +111,13 @@ CHECKED_EVENT = 4 * KIBIBYTE  # whose checksum is compared even if it has no sca
 MOST_FILES = 10_000  # that a path with wildcards may match
 CREATED_MODE = 0o644
 FOR_LAUNCHER = {b"SWEEP_CODE", b"SWEEP_CODE_STATE", b"SWEEP_COPIES", b"SWEEP_DATA_STATE", b"SWEEP_EARLIER"}
+FOR_LAUNCHER |= {b"SWEEP_ENVIRONMENTS", b"SWEEP_SCRATCH", b"SWEEP_TERMINATION_LOG"}
 """Variables that no command gets: they lead to what other trials have."""
 MOST_CODE_FILES = 100_000  # of the code, which every trial copies
 LARGEST_CODE = 1024 * 1024 * KIBIBYTE
 LONGEST_TEMPORARY = 70  # bytes of TMPDIR: libraries put sockets there, whose paths end at 108
 COPIED = "copied"  # a JSON file with the inode of each file of the code's copy, and when they were copied
 COPY_TIMES = "/"  # its name in that file: the first and the last time of change that they have
-OWN_FOLDERS = ("run", "home", "tmp")  # folders of the attempt, of which it has inode and time of change
-OWN_FILES = (COPIED, "trial.json")  # which each attempt writes
 MOST_SHARED = 5000  # files of a copy that a later attempt may take
 MOST_WAITS = 40  # times half a millisecond
 OLD_CHANGE = 10**10  # nanoseconds after which a folder that did not change has the time of its last change
@@ -262,35 +262,18 @@ def write_all(file: int, content: bytes) -> None:
         content = content[os.write(file, content) :]
 
 
-def write_again(path: str, content: bytes) -> None:
-    """Write a small file in place of what an ended attempt has left there, or of nothing.
-
-    Over it, if nobody else can have it: file systems may need longer to delete and create a file.
-    """
-    try:
-        file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        file = -1
-    try:
-        state = os.fstat(file)
-        if not stat.S_ISREG(state.st_mode) or state.st_nlink != 1 or state.st_mode & 0o777 != CREATED_MODE:
-            raise OSError(errno.EBUSY, "not only ours", path)
-        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
-        os.ftruncate(file, max(1, len(content)))  # to nothing: ext4 would write it to the disk at its end
-    except OSError:
-        if file >= 0:
-            os.close(file)
-        delete(path)
-        file = create(path)
+def write_new(path: str, content: bytes) -> None:
+    """Write a file. Raises OSError."""
+    file = create(path)
     try:
         write_all(file, content)
     finally:
         os.close(file)
 
 
-def write_safely(path: str, content: bytes) -> None:
+def write_safely(path: str, content: bytes, suffix: str = ".tmp") -> None:
     """Write a file that is then complete and durable, or does not exist. Raises OSError."""
-    temporary = path + ".tmp"
+    temporary = path + suffix
     try:
         file = create(temporary)
         try:
@@ -324,7 +307,8 @@ def write_once(folder: str, name: str, content: bytes) -> None:
     try:
         os.makedirs(folder, exist_ok=True)
         if not os.path.lexists(os.path.join(folder, name)):
-            write_safely(os.path.join(folder, name), content)
+            # A name of its own for its beginning: several launchers may write the same list.
+            write_safely(os.path.join(folder, name), content, f".{os.getpid()}.tmp")
     except OSError as error:
         say(f"{name} cannot be kept: {error}")
 
@@ -971,6 +955,8 @@ class Folders(NamedTuple):
     """A copy of the code, below a parent that nothing else uses."""
     home: str
     temporary: str
+    note: bytes = b""
+    """What is in the file `copied` if nobody has changed the copy; empty: no other attempt can have it."""
 
     def variables(self) -> dict[str, str]:
         """Return the variables that point programs to these folders."""
@@ -1002,31 +988,27 @@ def code_folder() -> str:
 def make_folders(trial: str) -> Folders:
     """Copy the code into the folder of an attempt, and add HOME and TMPDIR."""
     work, home, temporary = (os.path.join(trial, name) for name in ("run/work", "home", "tmp"))
-    earlier = take_copy(trial)
     for folder in (os.path.dirname(work), home, temporary):
-        if not os.path.isdir(folder):
-            os.mkdir(folder, 0o700)
+        os.mkdir(folder, 0o700)
     if len(os.fsencode(temporary)) > LONGEST_TEMPORARY:
         os.symlink(temporary, short_link(trial))
         temporary = short_link(trial)
-    folders = Folders(trial, work, home, temporary)
     expected, code = os.environ.get("SWEEP_CODE_STATE", ""), code_folder()
     if not expected and not os.path.isdir(code):
         raise Refused(f"SWEEP_CODE: there is no folder {code}: the image must have the code there")
-    begin = changed_now(trial)
+    earlier, begin = earlier_copy(trial), changed_now(trial)
     try:
-        state, numbers = copy_folder(code, folders.work, earlier)
+        state, numbers = copy_folder(code, work, earlier)
     except PermissionError as error:
         raise Refused(f"the code cannot be copied for the trial: {error}") from error
     finally:
-        delete_folder(earlier.folder)
+        delete_folder(earlier.trial)
     if expected.startswith(BY_CONTENT):
         state = state_of(code, expected)
     if expected and state != expected:
         raise CodeChanged("the stored code is no longer what was locked: something wrote to it")
-    if "SWEEP_COPIES" in os.environ and len(numbers) <= MOST_SHARED:
-        note_copy(trial, numbers, begin)
-    return folders
+    is_shared = "SWEEP_COPIES" in os.environ and len(numbers) <= MOST_SHARED
+    return Folders(trial, work, home, temporary, note_of_copy(trial, numbers, begin) if is_shared else b"")
 
 
 def open_folder(path: str, parent: int | None = None) -> int:
@@ -1037,7 +1019,8 @@ def open_folder(path: str, parent: int | None = None) -> int:
 class Earlier(NamedTuple):
     """The copy that an ended attempt had: the inode of each file, and when they were copied or moved."""
 
-    folder: str
+    trial: str
+    """The folder of that attempt."""
     numbers: Mapping[str, Any]
     begin: int
     end: int
@@ -1045,7 +1028,7 @@ class Earlier(NamedTuple):
     def open(self, folder: str) -> int:
         """Open a folder of the copy; -1: there is none. Links may name another attempt's."""
         file = -1
-        for part in (self.folder, *filter(None, folder.split(os.sep))):
+        for part in (self.trial, "run", "work", *filter(None, folder.split(os.sep))):
             parent = file
             try:
                 file = open_folder(part, None if parent < 0 else parent)
@@ -1088,64 +1071,39 @@ class Earlier(NamedTuple):
 NO_COPY = Earlier("", {}, 0, 0)
 
 
-def note_of(state: os.stat_result) -> list[int]:
-    """Return what no program can set, and what changes with each change of a file or folder."""
-    return [state.st_ino, state.st_ctime_ns]
-
-
-def attempt_folder() -> str:
-    """Return the folder of an attempt: new, or what an ended one has left in this scratch, by a new name."""
-    scratch = os.path.abspath(need("SWEEP_SCRATCH"))
-    for name in os.listdir(scratch) if "SWEEP_COPIES" in os.environ else ():
-        if name.startswith("trial-"):
-            taken = os.path.join(scratch, f"trial-{os.urandom(8).hex()}")
-            os.rename(os.path.join(scratch, name), taken)
-            return taken
-    return make_temporary_folder("trial-")
-
-
 def changed_now(folder: str) -> int:
     """Return the time of change that the file system of a folder notes now."""
     os.utime(folder)
     return os.stat(folder).st_ctime_ns
 
 
-def take_copy(trial: str) -> Earlier:
-    """Return the copy of the ended attempt that had a folder; of the rest, keep only untouched folders."""
-    earlier, noted, begin, end = os.path.join(trial, "earlier"), {}, 0, 0
-    # Its attempt may have written to this file: only what the file system says of the copy makes it usable.
-    with contextlib.suppress(OSError, ValueError, TypeError, LookupError, RecursionError):
-        with open_regular(os.path.join(trial, COPIED)) as file:
-            content = json.loads(file.read(LARGEST_FILE))
-        begin, end = map(int, content[COPY_TIMES])
-        noted = dict(content)
-    for name in os.listdir(trial):
-        path = os.path.join(trial, name)
-        is_kept = noted.get(f"/{name}") == note_of(os.lstat(path))
-        if name == "run":
-            with contextlib.suppress(OSError):
-                os.rename(os.path.join(path, "work"), earlier)
-        if not is_kept and name not in OWN_FILES:
-            delete(path)
-    return Earlier(earlier, noted, begin, end)
+def earlier_copy(trial: str) -> Earlier:
+    """Return the copy that an ended attempt has left in this scratch, if there is one."""
+    scratch = os.path.dirname(trial)
+    for name in os.listdir(scratch) if "SWEEP_COPIES" in os.environ else ():
+        folder = os.path.join(scratch, name)
+        if name.startswith("trial-") and folder != trial:
+            with contextlib.suppress(OSError, ValueError, TypeError, LookupError, RecursionError):
+                with open_regular(os.path.join(folder, COPIED)) as file:
+                    content = json.loads(file.read(LARGEST_FILE))
+                begin, end = map(int, content[COPY_TIMES])
+                return Earlier(folder, dict(content), begin, end)
+            return Earlier(folder, {}, 0, 0)
+    return NO_COPY
 
 
-def note_copy(trial: str, numbers: Mapping[str, int], begin: int) -> None:
-    """Write what an attempt's folders and files are, if the file system notes each later write to them.
+def note_of_copy(trial: str, numbers: Mapping[str, int], begin: int) -> bytes:
+    """Return what the files of a copy are, if the file system notes each later write to them.
 
     First, the clock of the file system has to go on: where it has steps of seconds, waiting costs more than a
     copy.
     """
-    if not notes_writes(trial):
-        return
-    own = {f"/{name}": note_of(os.stat(os.path.join(trial, name))) for name in OWN_FOLDERS}
-    end = changed_now(trial)
-    for _ in range(MOST_WAITS):
+    end = changed_now(trial) if notes_writes(trial) else 0
+    for _ in range(MOST_WAITS if end else 0):
         if changed_now(trial) > end:
-            content = json.dumps({**numbers, **own, COPY_TIMES: [begin, end]}).encode()
-            write_again(os.path.join(trial, COPIED), content)
-            return
+            return json.dumps({**numbers, COPY_TIMES: [begin, end]}).encode()
         time.sleep(0.0005)
+    return b""
 
 
 NOTING: dict[int, bool] = {}  # by device, as far as somebody has tried it
@@ -1410,7 +1368,7 @@ def installed_in(folder: str) -> Installed:
     """Return what a folder has; a process that runs several rows lists it again only after a change."""
     try:
         found = os.stat(folder)
-        state = [*note_of(found), found.st_mtime_ns]
+        state = [found.st_ino, found.st_ctime_ns, found.st_mtime_ns]
         noted, installed = INSTALLED.get(folder, ([], Installed([], [])))
         if noted == state:
             return installed
@@ -1601,13 +1559,13 @@ def lock(folder: str, signals: Signals) -> None:
 class Tee(threading.Thread):
     """Passes on one output of the trial as it arrives, and keeps its head and its tail in a file."""
 
-    def __init__(self, target: int, path: str, watch: Callable[[bytes], object]) -> None:
+    def __init__(self, target: int, path: str, watch: Callable[[bytes], object], file: int = -1) -> None:
         super().__init__(daemon=True)
         self.target, self.path, self.watch = target, path, watch
         self.source = -1
         self.is_open = False
         """Whether others call `take` when there is something to read; else a thread of its own does."""
-        self.file = create(path)
+        self.file = file  # -1: not yet created
         self.total = self.head = 0
         self.tail = bytearray()
         self.failure: OSError | None = None
@@ -1652,8 +1610,10 @@ class Tee(threading.Thread):
 
     def save(self, content: bytes) -> None:
         """Write to the file until that fails."""
-        if self.failure is None:
+        if self.failure is None and content:
             try:
+                if self.file < 0:
+                    self.file = create(self.path)
                 write_all(self.file, content)
             except OSError as error:
                 self.failure = error
@@ -1830,19 +1790,20 @@ def kill_all(pids: Iterable[int]) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def end_all(child: Command) -> None:
-    """Kill the trial's group and every other descendant, including those in sessions of their own."""
+def end_all(child: Command) -> bool:
+    """Kill the trial's group and all descendants, in other sessions too; return whether none is left."""
     until = time.monotonic() + PATIENCE
     signal_group(child, signal.SIGKILL)
     while time.monotonic() < until:
         # To read all of /proc takes longer than all else here, and most programs leave no process behind.
         remaining = descendants() if has_children() else []
         if not remaining:
-            return
+            return True
         kill_all(remaining)
         time.sleep(0.005)
         reap_for(child)
     say("processes of the trial do not end, continuing without them")
+    return False
 
 
 class Ending(NamedTuple):
@@ -3115,7 +3076,7 @@ def prepare(attempt: Attempt, scratch: str) -> Prepared:
         "SWEEP_ARTIFACTS": os.path.join(attempt.artifacts, attempt.uid),
         "SWEEP_CHECKPOINTS": attempt.checkpoints,
     }
-    write_again(given["SWEEP_TRIAL"], assignment.encode())
+    write_new(given["SWEEP_TRIAL"], assignment.encode())
     for name in ("SWEEP_ARTIFACTS", "SWEEP_CHECKPOINTS"):
         os.makedirs(given[name], exist_ok=True)
     parent = os.environ.get("SWEEP_PARENT", "")
@@ -3203,8 +3164,7 @@ def read_again(attempt: Attempt) -> Outcome | None:
     if "environment" in attempt.launch:
         environment = read_environment(attempt.launch)
     elif record["environment"]:
-        name = record["environment"]["digest"].partition(":")[2] + ".txt"
-        with open_regular(os.path.join(os.path.dirname(earlier["record"]), "environments", name)) as file:
+        with open_regular(earlier["environment"]) as file:
             environment = Environment("distributions", file.read())
     verdict = judge(Ending(0, 0, record["seconds"]), report, wanted)
     memory = record.get("details", {}).get("peak_memory", 0)
@@ -3215,7 +3175,7 @@ def read_again(attempt: Attempt) -> Outcome | None:
 
 def run_command(attempt: Attempt, signals: Signals) -> Outcome:
     """Run the command in folders of its own, and leave nothing of it outside them."""
-    scratch = attempt_folder()
+    scratch = make_temporary_folder("trial-")
     try:
         return run_command_in(scratch, attempt, signals)
     finally:
@@ -3231,7 +3191,8 @@ def run_command_in(scratch: str, attempt: Attempt, signals: Signals) -> Outcome:
     follower = Follower(launch, command.files, signals.wake) if is_followed else None
     on_value = follower.take if follower else no_value
     of_stdout = Stream(metric, on_value=on_value) if metric["source"] == "stdout" else None
-    out = Tee(1, attempt.path(f"{attempt.uid}.out"), of_stdout.feed if of_stdout else len)
+    path = attempt.path(f"{attempt.uid}.out")  # also of a command that writes nothing
+    out = Tee(1, path, of_stdout.feed if of_stdout else len, create(path))
     words = LastWords()
     err = Tee(2, attempt.path(f"{attempt.uid}.err"), words.feed)
     if signals.stop:
@@ -3243,7 +3204,7 @@ def run_command_in(scratch: str, attempt: Attempt, signals: Signals) -> Outcome:
         err.copy(child.stderr)
         ending = supervise(child, launch, signals, follower, (out, err))
     finally:
-        end_all(child)
+        is_over = end_all(child)
         until = time.monotonic() + PATIENCE
         out.finish(until)
         err.finish(until)
@@ -3252,6 +3213,12 @@ def run_command_in(scratch: str, attempt: Attempt, signals: Signals) -> Outcome:
     if "keep" in launch:
         kept = os.path.join(attempt.artifacts, attempt.uid)
         keep_written(launch["keep"], command.folders.work, code_folder(), kept)
+    if "SWEEP_COPIES" in os.environ:
+        # Only now: no process of the trial is left that could write another note.
+        delete(os.path.join(scratch, COPIED))
+        if command.folders.note and is_over and (ending.code, ending.cause) == (0, 0):
+            with contextlib.suppress(OSError):
+                write_new(os.path.join(scratch, COPIED), command.folders.note)
     broken = follower.broken if follower and ending.cause == STOPPED_EARLY else None
     if attempt.rank and (ending.code, ending.cause) == (0, 0):
         verdict = Verdict("ok", None, 0)
@@ -3268,8 +3235,9 @@ def run_command_in(scratch: str, attempt: Attempt, signals: Signals) -> Outcome:
         report.details["output_incomplete"] = True
     secrets = [command.variables[name.encode()] for name in launch.get("secrets", {})]
     cause = words.cause(secrets) if ending.code and not ending.cause else ""
-    seconds, environment = ending.seconds, command.environment
-    return Outcome(verdict, report, started, seconds, environment, broken, cause, child.peak_memory)
+    return Outcome(
+        verdict, report, started, ending.seconds, command.environment, broken, cause, child.peak_memory
+    )
 
 
 # ------------------------------------------------------------------------------------------------- the record
@@ -3473,7 +3441,8 @@ def keep_evidence(attempt: Attempt, outcome: Outcome) -> None:
     environment, broken = outcome.environment, outcome.broken
     if environment and environment.kind == "distributions" and len(environment.content) <= ENVIRONMENT_BYTES:
         name = f"{sha256(environment.content)}.txt"
-        write_once(attempt.path("environments"), name, environment.content)
+        folder = os.environ.get("SWEEP_ENVIRONMENTS") or attempt.path("environments")
+        write_once(folder, name, environment.content)
     if broken and broken.seen:
         write_once(attempt.path("thresholds"), f"{broken.seen.digest}.json", broken.seen.content)
 
@@ -4093,7 +4062,8 @@ def run_row(launch: Mapping[str, Any], index: int, signals: Signals, slot: Slot 
     rank, row = own_rank(), read_row(launch, need("SWEEP_TABLE"), index)
     folder = os.path.abspath(need("SWEEP_RESULTS"))
     os.makedirs(folder, exist_ok=True)
-    if rank == 0:  # attempts take turns; the other ranks of one attempt run at the same time
+    # Attempts take turns; the other ranks of one attempt run at the same time.
+    if rank == 0 and "SWEEP_COPIES" not in os.environ:
         lock(folder, signals)
     earlier = records_of(row, folder)
     for record in earlier:

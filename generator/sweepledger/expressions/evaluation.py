@@ -23,21 +23,7 @@ from sys import float_info
 from typing import assert_never, cast
 
 from sweepledger.reader.messages import safe_repr
-from sweepledger.structs.expression import (
-    Arithmetic,
-    ArithmeticOperator,
-    BooleanOperation,
-    Call,
-    Comparison,
-    ComparisonOperator,
-    Conditional,
-    Expression,
-    FunctionName,
-    ListLiteral,
-    Literal,
-    Name,
-    UnaryOperation,
-)
+from sweepledger.structs import expression as tree
 from sweepledger.structs.values import LARGEST_EXACT_INTEGER, Value
 
 Number = int | float | Decimal | Fraction
@@ -109,7 +95,7 @@ def negative(value: Number) -> Number:
     return value.copy_negate() if isinstance(value, Decimal) else -value  # -Decimal would round
 
 
-def calculate(sign: ArithmeticOperator, left: Number, right: Number) -> Number:
+def calculate(sign: tree.ArithmeticOperator, left: Number, right: Number) -> Number:
     """Apply an operator. Raises ComputeError, and OverflowError and ZeroDivisionError as Python does."""
     if sign == "**":
         return _power(left, right)
@@ -137,7 +123,7 @@ def _power(base: Number, exponent: Number) -> Number:
     return float(float(base) ** float(exponent))
 
 
-INTEGER_OPERATIONS: dict[ArithmeticOperator, Callable[[int, int], int]] = {
+INTEGER_OPERATIONS: dict[tree.ArithmeticOperator, Callable[[int, int], int]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
@@ -145,14 +131,14 @@ INTEGER_OPERATIONS: dict[ArithmeticOperator, Callable[[int, int], int]] = {
     "%": operator.mod,
 }
 
-EXACT_OPERATIONS: dict[ArithmeticOperator, Callable[[Decimal, Decimal], Decimal]] = {
+EXACT_OPERATIONS: dict[tree.ArithmeticOperator, Callable[[Decimal, Decimal], Decimal]] = {
     "+": EXACT.add,
     "-": EXACT.subtract,
     "*": EXACT.multiply,
 }
 """The fast ones, also of a Decimal and an integer: a large grid needs a million of them."""
 
-FRACTION_OPERATIONS: dict[ArithmeticOperator, Callable[[Fraction, Fraction], Fraction | int]] = {
+FRACTION_OPERATIONS: dict[tree.ArithmeticOperator, Callable[[Fraction, Fraction], Fraction | int]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
@@ -162,7 +148,7 @@ FRACTION_OPERATIONS: dict[ArithmeticOperator, Callable[[Fraction, Fraction], Fra
 }
 
 
-def call_function(function: FunctionName, values: Sequence[Operand]) -> Number:
+def call_function(function: tree.FunctionName, values: Sequence[Operand]) -> Number:
     """Apply a function. Raises ComputeError."""
     if function == "len":
         return _length(values[0])
@@ -202,7 +188,7 @@ def _rounded(value: Number, digits: Number | None = None) -> Number:
     return round(value, digits) if isinstance(value, int) else Fraction(round(Fraction(value), digits))
 
 
-FUNCTIONS: dict[FunctionName, Callable[..., Number]] = {
+FUNCTIONS: dict[tree.FunctionName, Callable[..., Number]] = {
     "abs": lambda value: negative(value) if value < 0 else value,
     "ceil": math.ceil,
     "exp": math.exp,
@@ -219,7 +205,7 @@ FUNCTIONS: dict[FunctionName, Callable[..., Number]] = {
 
 Relation = Callable[[Operand, Operand], bool]
 
-ORDERS: dict[ComparisonOperator, Callable[..., bool]] = {
+ORDERS: dict[tree.ComparisonOperator, Callable[..., bool]] = {
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,
@@ -227,7 +213,7 @@ ORDERS: dict[ComparisonOperator, Callable[..., bool]] = {
 }
 
 
-def comparison(sign: ComparisonOperator) -> Relation:
+def comparison(sign: tree.ComparisonOperator) -> Relation:
     """Return a comparison's function, which raises KindError for values that it cannot compare."""
     match sign:
         case "==":
@@ -259,7 +245,7 @@ def _contains(item: Operand, whole: Operand) -> bool:
     raise KindError(f"in needs a list, or two texts, got {safe_repr(item)} in {safe_repr(whole)}")
 
 
-def _ordered(sign: ComparisonOperator) -> Relation:
+def _ordered(sign: tree.ComparisonOperator) -> Relation:
     order = ORDERS[sign]
 
     def compare(left: Operand, right: Operand) -> bool:
@@ -287,13 +273,13 @@ NumericEvaluator = Callable[[Mapping[str, Value]], Number]
 Predicate = Callable[[Mapping[str, Value]], bool]
 
 
-def compile_expression(expression: Expression) -> Callable[[Mapping[str, Value]], Value]:
+def compile_expression(expression: tree.Expression) -> Callable[[Mapping[str, Value]], Value]:
     """Compile an expression to a function, which raises ComputeError.
 
     The function requires a value for every name in the expression.
     """
     compute = _compile(expression)
-    if isinstance(expression, Comparison | BooleanOperation):
+    if isinstance(expression, tree.Comparison | tree.BooleanOperation):
         return cast(Predicate, compute)
 
     def result(values: Mapping[str, Value]) -> Value:
@@ -307,44 +293,44 @@ def compile_expression(expression: Expression) -> Callable[[Mapping[str, Value]]
     return result
 
 
-def _compile(expression: Expression) -> Evaluator:  # noqa: C901, PLR0911 - one case per type of node
+def _compile(expression: tree.Expression) -> Evaluator:  # noqa: C901, PLR0911 - one case per type of node
     match expression:
-        case Literal(value):
+        case tree.Literal(value):
             return lambda _: value
-        case Name(name):
+        case tree.Name(name):
             return itemgetter(name)
-        case ListLiteral(items):
+        case tree.ListLiteral(items):
             parts = tuple(_compile(item) for item in items)
             return lambda values: tuple(cast(str, part(values)) for part in parts)
-        case UnaryOperation("-", operand):
+        case tree.UnaryOperation("-", operand):
             return _minus(_compile_number(operand, "-"))
-        case UnaryOperation(_, operand):
+        case tree.UnaryOperation(_, operand):
             return _not(_compile_predicate(operand, "not"))
-        case Arithmetic(sign, left, right):
+        case tree.Arithmetic(sign, left, right):
             return _arithmetic(sign, _compile_number(left, sign), _compile_number(right, sign))
-        case Comparison(first, steps):
+        case tree.Comparison(first, steps):
             return _comparison(first, steps)
-        case BooleanOperation("and", terms):
+        case tree.BooleanOperation("and", terms):
             return _and(tuple(_compile_predicate(term, "and") for term in terms))
-        case BooleanOperation(_, terms):
+        case tree.BooleanOperation(_, terms):
             return _or(tuple(_compile_predicate(term, "or") for term in terms))
-        case Conditional(test, yes, no):
+        case tree.Conditional(test, yes, no):
             return _conditional(_compile_predicate(test, "if"), _compile(yes), _compile(no))
-        case Call(function, arguments):
+        case tree.Call(function, arguments):
             computed = tuple(_compile(argument) for argument in arguments)
             return lambda values: call_function(function, [argument(values) for argument in computed])
         case _:
             assert_never(expression)
 
 
-def _compile_number(expression: Expression, sign: str) -> NumericEvaluator:
+def _compile_number(expression: tree.Expression, sign: str) -> NumericEvaluator:
     """Compile an operand that must be a number; check it only if it could be something else."""
     match expression:
-        case Name(name):
+        case tree.Name(name):
             return _compile_number_name(name)
-        case Arithmetic() | UnaryOperation("-") | Call():
+        case tree.Arithmetic() | tree.UnaryOperation("-") | tree.Call():
             return cast(NumericEvaluator, _compile(expression))
-        case Literal(value) if type(value) in NUMBERS:
+        case tree.Literal(value) if type(value) in NUMBERS:
             return cast(NumericEvaluator, _compile(expression))
         case _:
             compute = _compile(expression)
@@ -361,14 +347,14 @@ def _compile_number_name(name: str) -> NumericEvaluator:
     return look_up
 
 
-def _compile_predicate(expression: Expression, word: str) -> Predicate:
+def _compile_predicate(expression: tree.Expression, word: str) -> Predicate:
     """Compile an operand that must be true or false; check it only if it could be something else."""
     compute = _compile(expression)
-    if isinstance(expression, Comparison | BooleanOperation) or (
-        isinstance(expression, UnaryOperation) and expression.operator == "not"
+    if isinstance(expression, tree.Comparison | tree.BooleanOperation) or (
+        isinstance(expression, tree.UnaryOperation) and expression.operator == "not"
     ):
         return cast(Predicate, compute)
-    subject = expression.name if isinstance(expression, Name) else f"an operand of {word}"
+    subject = expression.name if isinstance(expression, tree.Name) else f"an operand of {word}"
 
     def test(values: Mapping[str, Value]) -> bool:
         value = compute(values)
@@ -388,7 +374,7 @@ def _not(operand: Predicate) -> Predicate:
 
 
 def _arithmetic(
-    sign: ArithmeticOperator, left: NumericEvaluator, right: NumericEvaluator
+    sign: tree.ArithmeticOperator, left: NumericEvaluator, right: NumericEvaluator
 ) -> NumericEvaluator:
     def compute(values: Mapping[str, Value]) -> Number:
         try:
@@ -420,18 +406,20 @@ def _conditional(test: Predicate, yes: Evaluator, no: Evaluator) -> Evaluator:
     return lambda values: yes(values) if test(values) else no(values)
 
 
-def _comparison(first: Expression, steps: tuple[tuple[ComparisonOperator, Expression], ...]) -> Predicate:
+def _comparison(
+    first: tree.Expression, steps: tuple[tuple[tree.ComparisonOperator, tree.Expression], ...]
+) -> Predicate:
     left = _compile(first)
     if len(steps) > 1:
         return _chain(left, tuple((comparison(sign), _compile(right)) for sign, right in steps))
     ((sign, second),) = steps
     match second:
-        case Literal(value) if type(value) in NUMBERS and sign in ORDERS:
+        case tree.Literal(value) if type(value) in NUMBERS and sign in ORDERS:
             return _order_with_constant(sign, left, cast(Number, value))
-        case ListLiteral(items) if sign in {"in", "not in"} and all(
-            isinstance(item, Literal) for item in items
+        case tree.ListLiteral(items) if sign in {"in", "not in"} and all(
+            isinstance(item, tree.Literal) for item in items
         ):
-            values = [item.value for item in items if isinstance(item, Literal)]
+            values = [item.value for item in items if isinstance(item, tree.Literal)]
             return _member(left, values) if sign == "in" else _not(_member(left, values))
         case _:
             compare, right = comparison(sign), _compile(second)
@@ -451,7 +439,7 @@ def _chain(first: Evaluator, steps: tuple[tuple[Relation, Evaluator], ...]) -> P
     return test
 
 
-def _order_with_constant(sign: ComparisonOperator, left: Evaluator, right: Number) -> Predicate:
+def _order_with_constant(sign: tree.ComparisonOperator, left: Evaluator, right: Number) -> Predicate:
     order, exact_right = ORDERS[sign], exact(right)
 
     def test(values: Mapping[str, Value]) -> bool:

@@ -84,11 +84,7 @@ def write(name: str, batch: Batch, settings: Settings, table: Table, *, banner: 
                 {}
                 if run.pack is None
                 else {
-                    "pack": {
-                        "rows": run.pack.trials,
-                        "at_once": run.pack.at_once,
-                        "attempts": run.attempts,
-                    }
+                    "pack": {"rows": run.pack.trials, "at_once": run.pack.at_once, "attempts": run.attempts}
                 }
             ),
             **capture,

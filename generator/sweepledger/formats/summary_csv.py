@@ -22,17 +22,7 @@ from sweepledger.structs.values import Value, canonical, canonical_json, written
 
 SUMMARY_FILE = "summary.csv"
 
-FIRST_COLUMNS = (
-    "trial",
-    "batch",
-    "index",
-    "replicate",
-    "in_spec",
-    "status",
-    "reason",
-    "attempts",
-    "program",
-)
+FIRST_COLUMNS = ("trial", "batch", "index", "replicate", "in_spec", "status", "reason", "attempts", "program")
 LAST_COLUMNS = ("seconds", "node_class", "seed", "code", "ran", "data", "started", "finished")
 PARENT_COLUMN = "parent"
 """A column after these of a search whose trials have parent trials."""

@@ -4,24 +4,34 @@ Applies in this order: allowed keys, schema, the general rules in `rules/`, thos
 `batch_rules/`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from types import MappingProxyType
 
 from sweepledger.policy import schema
 from sweepledger.policy.batch_rules import allowed_keys, identity, placement, volumes, workloads
-from sweepledger.policy.batch_rules.allowed_keys import Form, compare
+from sweepledger.policy.batch_rules.allowed_keys import Form, compare, compare_pods
 from sweepledger.policy.batch_rules.identity import BatchContext, check_duplicates, check_metadata
 from sweepledger.policy.objects import BATCH_MANIFEST, Finding, Inspection, Object, to_problem
-from sweepledger.policy.rules import references, registry
+from sweepledger.policy.rules import containers, gitops, jobs, references, resources, security, storage
 from sweepledger.policy.schema import MALFORMED
 from sweepledger.problems import Problem
-from sweepledger.reader.document import DocumentPath
 from sweepledger.reader.messages import safe_repr
 from sweepledger.structs.kubernetes import Manifest
 from sweepledger.structs.settings import Settings
 
 NO_PARENTS: Mapping[int, str] = MappingProxyType({})
+RULES: tuple[Callable[[Object], Iterator[Finding]], ...] = (
+    resources.check,
+    containers.check_environment,
+    gitops.check,
+    security.check_hardening,
+    containers.check_images,
+    jobs.check,
+    security.check_restricted,
+    storage.check_volumes,
+)
+"""The general rules that need no other object."""
 
 
 def check_batch(
@@ -69,11 +79,12 @@ def _inspect(obj: Object, form: Form, pods: Form, trials: BatchContext) -> Inspe
     usable = schema.usable_part(obj, malformed, check) if malformed else obj
     if usable is None:
         return Inspection(findings)
-    in_pods = tuple(_compare_pods(usable, pods))
+    # Of a Job, they have been compared with its own keys.
+    in_pods = tuple(compare_pods(usable, pods)) if usable.kind != "Job" else ()
     findings = (*findings, *in_pods)
     if any(finding.code == MALFORMED for finding in in_pods):
         return Inspection(findings)
-    general = tuple(registry.findings(usable))
+    general = tuple(finding for rule in RULES for finding in rule(usable))
     # One finding per path; those of the general rules explain more.
     others = _at_other_paths((*findings, *batch_findings(usable, trials)), general)
     return Inspection((*general, *others), usable)
@@ -87,18 +98,6 @@ def _at_other_paths(findings: Iterable[Finding], known: Iterable[Finding]) -> It
     """Yield the findings whose paths no known finding has."""
     paths = {finding.path for finding in known}
     yield from (finding for finding in findings if finding.path not in paths)
-
-
-def _compare_pods(obj: Object, pods: Form) -> Iterator[Finding]:
-    """Yield keys that are not allowed in the pods of kinds whose own keys only a schema knows."""
-    for pod in obj.pods if obj.kind != "Job" else ():
-        for finding in compare({"metadata": pod.metadata, "spec": pod.spec}, pods):
-            yield _below(pod.path, finding)
-
-
-def _below(path: DocumentPath, finding: Finding) -> Finding:
-    code = "pod-not-restricted" if finding.code == BATCH_MANIFEST else finding.code
-    return Finding((*path, *finding.path), finding.message, code, finding.hint)
 
 
 def batch_findings(obj: Object, trials: BatchContext) -> Iterator[Finding]:

@@ -47,7 +47,7 @@ TEMPLATES: Mapping[str, DocumentPath] = {
 }
 """Path of the pod templates in each kind; other kinds of a batch have none."""
 
-CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
+CONTAINERS = ("initContainers", "containers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Container:
     path: DocumentPath
     data: Manifest
     sort: str
-    """Which of the pod's three lists it is in, or `trainer`."""
+    """Which of the pod's lists it is in, or `trainer`."""
 
 
 @dataclass(frozen=True, slots=True)

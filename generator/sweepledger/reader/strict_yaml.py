@@ -130,7 +130,6 @@ class Constructor:
         return data
 
     def _key(self, key: Node, path: DocumentPath) -> str | None:
-        """Return the text of a key; None if it has none."""
         if not isinstance(key, ScalarNode):
             kind = {AliasNode: "an alias", SequenceNode: "a list", MappingNode: "a mapping"}[type(key)]
             self._report(key.mark, path, f"keys must be text, got {kind}", code="key-type")

@@ -158,7 +158,6 @@ def _nested(path: Sequence[str], value: Any) -> Any:
 
 
 def _appended(text: str, node: Any, item: Any) -> str:
-    """Return the text with an item added to a list."""
     if node.flow_style:
         return _in_flow(text, node, format_flow(item))
     return _below(text, _end(node), f"{' ' * node.start_mark.column}- {format_flow(item)}")

@@ -193,12 +193,12 @@ def folder_digest(folder: Path) -> str:
     return digest_folder(folder).digest
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ReadProgress:
     """Files and bytes read until now."""
 
-    files: int
-    bytes: int
+    files: int = 0
+    bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,31 +215,20 @@ def digest_folder(folder: Path, *, progress: Callable[[ReadProgress], None] | No
 
     Raises OSError, and StorageError for links and devices, whose content is not in the folder.
     """
-    report = _Report(progress)
+    read, reported = ReadProgress(), 0.0
     digests = {}
     for path in sorted(_files(folder)):  # all names are checked before any content is read
         digest = hashlib.sha256()
         with path.open("rb") as file:
             while chunk := file.read(CHUNK_BYTES):
                 digest.update(chunk)
-                report.add(len(chunk))
+                read.bytes += len(chunk)
+                if progress is not None and time.monotonic() - reported >= REPORT_SECONDS:
+                    reported = time.monotonic()
+                    progress(read)
         digests[path.relative_to(folder).as_posix()] = digest.hexdigest()
-        report.files += 1
-    return FolderDigest(listing_digest(digests), report.files, report.bytes)
-
-
-@dataclass
-class _Report:
-    progress: Callable[[ReadProgress], None] | None
-    files: int = 0
-    bytes: int = 0
-    at: float = 0.0
-
-    def add(self, count: int) -> None:
-        self.bytes += count
-        if self.progress is not None and time.monotonic() - self.at >= REPORT_SECONDS:
-            self.at = time.monotonic()
-            self.progress(ReadProgress(self.files, self.bytes))
+        read.files += 1
+    return FolderDigest(listing_digest(digests), read.files, read.bytes)
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -175,13 +175,7 @@ def read_sources(path: Path) -> FileTree:
 
 def difference(expected: FileTree, actual: FileTree) -> Drift:
     """Return how a folder differs from the tree that it should contain."""
-    return Drift(
-        added=tuple(path for path, _ in expected if path not in actual.files),
-        changed=tuple(
-            path for path, content in expected if path in actual.files and actual.files[path] != content
-        ),
-        stale=tuple(path for path, _ in actual if path not in expected.files),
-    )
+    return Drift.between(expected.files, actual.files)
 
 
 def copy_files(root: Path, paths: Iterable[str], target: Path) -> None:

@@ -182,7 +182,6 @@ def _min_candidates(design: Design) -> int:
 
 
 def _candidate_steps(design: Design) -> int:
-    """Count the steps of drawing or listing a candidate's values."""
     domains = [parameter.domain for parameter in design.space.parameters]
     match design:
         case RandomSearch() | AdaptiveSearch():
@@ -223,7 +222,6 @@ def _exact_quantile_steps(domain: Domain) -> float:
 
 
 def _configuration_steps(design: Design) -> int:
-    """Count the steps of building a configuration from a candidate."""
     space = design.space
     names = {*(parameter.name for parameter in space.parameters)}
     lengths = {parameter.name: max_value_steps(_values(parameter.domain)) for parameter in space.parameters}

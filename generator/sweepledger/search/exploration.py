@@ -8,11 +8,7 @@ from typing import assert_never
 
 from sweepledger.problems import Problem, Severity, SourceMap, SourcePath
 from sweepledger.reader.messages import truncate
-from sweepledger.search.candidates import (
-    draw_candidates,
-    grid_candidates,
-    listed_candidates,
-)
+from sweepledger.search.candidates import draw_candidates, grid_candidates, listed_candidates
 from sweepledger.search.configurations import (
     Candidate,
     Configuration,
@@ -139,7 +135,6 @@ def _is_hopeless(explored: Exploration, wanted: int, limits: ExplorationLimits) 
 
 
 def _optional_names(design: Design) -> set[str]:
-    """Return the names that a configuration of the design may lack."""
     space = design.space
     conditional = {parameter.name for parameter in space.parameters if parameter.when}
     return conditional | {derived.name for derived in space.derived}

@@ -7,24 +7,11 @@ from math import prod
 from typing import assert_never
 
 from sweepledger.problems import Problem, Severity, SourceMap, SourcePath
+from sweepledger.search import estimates
 from sweepledger.search.configurations import Configuration
 from sweepledger.search.distributions import LARGEST_FRACTION, quantile_of
-from sweepledger.search.estimates import (
-    MAX_BYTES,
-    MAX_CELLS,
-    MAX_WORK,
-    estimate_work,
-    max_row_bytes,
-    min_row_bytes,
-    table_bytes,
-)
 from sweepledger.structs import node_pool
-from sweepledger.structs.combinations import (
-    MAX_COMBINATIONS,
-    MAX_TRIALS,
-    count_combinations,
-    count_distinct,
-)
+from sweepledger.structs.combinations import MAX_COMBINATIONS, MAX_TRIALS, count_combinations, count_distinct
 from sweepledger.structs.domain import Choice, LogNormal, LogUniform, Normal, Quantized, Uniform
 from sweepledger.structs.names import MAX_DISTRIBUTED_NAME_LENGTH
 from sweepledger.structs.run_config import Shape
@@ -73,12 +60,12 @@ def problems_after(
         yield from _too_many_trials(sweep, source, len(configurations))
         yield from budget_problems(sweep, source, trials, is_all=False)
         return
-    if trials * len(sweep.columns) > MAX_CELLS:
+    if trials * len(sweep.columns) > estimates.MAX_CELLS:
         yield _too_many_cells(sweep, search, f"{trials} trials or more")
         return
     if max_table_bytes(sweep) is not None:
-        total = table_bytes(configurations) * sweep.replicates
-        if total > MAX_BYTES:
+        total = estimates.table_bytes(configurations) * sweep.replicates
+        if total > estimates.MAX_BYTES:
             yield _too_many_bytes(search, f"{total // 2**20} MiB or more")
             return
     yield from budget_problems(sweep, source, trials, is_all=True)
@@ -98,14 +85,14 @@ def round_problems(sweep: Sweep, source: SourceMap, trials: int) -> Iterator[Pro
 
 def max_configurations(sweep: Sweep) -> int:
     """Return how many configurations a sweep may have; budget and shape may allow fewer."""
-    return min(MAX_TRIALS, MAX_CELLS // (max(1, len(sweep.columns)) * sweep.replicates))
+    return min(MAX_TRIALS, estimates.MAX_CELLS // (max(1, len(sweep.columns)) * sweep.replicates))
 
 
 def max_table_bytes(sweep: Sweep) -> int | None:
     """Return how many bytes the configurations of a sweep may have; None: they cannot exceed the limit."""
-    if max_row_bytes(sweep.design) * MAX_TRIALS <= MAX_BYTES:
+    if estimates.max_row_bytes(sweep.design) * MAX_TRIALS <= estimates.MAX_BYTES:
         return None
-    return MAX_BYTES // sweep.replicates
+    return estimates.MAX_BYTES // sweep.replicates
 
 
 def _grid_size(design: Design) -> int:
@@ -194,24 +181,22 @@ def _too_many_trials(sweep: Sweep, source: SourceMap, configurations: int) -> It
 
 
 def _work_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
-    """Yield a problem if even the smallest number of candidates takes too long to examine."""
-    estimate = estimate_work(sweep.design)
-    if estimate.work > MAX_WORK:
+    estimate = estimates.estimate_work(sweep.design)
+    if estimate.work > estimates.MAX_WORK:
         work = f"{estimate.work} = {estimate.candidates} candidates * {estimate.steps} steps"
-        message = f"must take at most {MAX_WORK} steps to expand, got {work}"
+        message = f"must take at most {estimates.MAX_WORK} steps to expand, got {work}"
         hint = "try fewer values or a smaller run_cap, fewer or shorter expressions, or several sweeps"
         yield source.problem(message, "search", code="too-much-work", hint=hint)
 
 
 def _table_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
-    """Yield a problem if the table is certainly too large."""
     search = source.part("search")
     trials, columns = _min_configurations(sweep.design) * sweep.replicates, len(sweep.columns)
     if trials > MAX_TRIALS:
         return  # the problem about the number of trials is enough
-    if trials * columns > MAX_CELLS:
+    if trials * columns > estimates.MAX_CELLS:
         yield _too_many_cells(sweep, search, f"{trials} trials")
-    elif (row := min_row_bytes(sweep.design)) * trials > MAX_BYTES:
+    elif (row := estimates.min_row_bytes(sweep.design)) * trials > estimates.MAX_BYTES:
         yield _too_many_bytes(search, f"{row * trials // 2**20} MiB = {trials} trials * {row} bytes or more")
 
 
@@ -235,12 +220,12 @@ def _min_configurations(design: Design) -> int:
 
 
 def _too_many_cells(sweep: Sweep, source: SourceMap, trials: str) -> Problem:
-    message = f"must make a table of at most {MAX_CELLS} values, got {trials} * {len(sweep.columns)} columns"
+    message = f"must make a table of at most {estimates.MAX_CELLS} values, got {trials} * {len(sweep.columns)} columns"
     return _too_large(source, message)
 
 
 def _too_many_bytes(source: SourceMap, size: str) -> Problem:
-    return _too_large(source, f"must make a table of at most {MAX_BYTES // 2**20} MiB, got {size}")
+    return _too_large(source, f"must make a table of at most {estimates.MAX_BYTES // 2**20} MiB, got {size}")
 
 
 def _too_large(source: SourceMap, message: str) -> Problem:
@@ -250,8 +235,6 @@ def _too_large(source: SourceMap, message: str) -> Problem:
 
 @dataclass(frozen=True, slots=True)
 class _BudgetLimit:
-    """Limits of trials and GPU hours, of the spec or of the settings."""
-
     trials: int | None
     hours: float | None
     trials_part: SourcePath

@@ -59,13 +59,7 @@ DEFAULT_FORMATS: Mapping[MetricSource, MetricFormat] = MappingProxyType(
 """Format if the spec names none."""
 
 STREAM_FORMATS = frozenset(
-    {
-        MetricFormat.JSONL,
-        MetricFormat.TEXT,
-        MetricFormat.CSV,
-        MetricFormat.REGEX,
-        MetricFormat.TENSORBOARD,
-    }
+    {MetricFormat.JSONL, MetricFormat.TEXT, MetricFormat.CSV, MetricFormat.REGEX, MetricFormat.TENSORBOARD}
 )
 """Formats in which a trial can report a metric several times."""
 
@@ -100,11 +94,7 @@ MetricForm = Annotated[
     ),
 ]
 MetricName = Annotated[
-    MetricForm,
-    Meta(
-        description="Name of the metric as the trial reports it.",
-        examples=["test_accuracy"],
-    ),
+    MetricForm, Meta(description="Name of the metric as the trial reports it.", examples=["test_accuracy"])
 ]
 GoalKey = Annotated[
     Goal, Meta(description="Whether to `minimize` or `maximize` the metric.", examples=["maximize"])

@@ -145,8 +145,7 @@ def _run_response(
     if shown.exit_code:
         return shown
     ranked = tuple(_recorded(run.workspace, sorted(run.names), state))
-    listed = (row for trials in ranked for row in zip(trials.rows, trials.barred, strict=True))
-    rows = [row for row, why_not in listed if why_not is None]
+    rows = [row for trials in ranked for row in trials.ranked_rows]
     failed = sum(row.status.kind in {Status.FAILED, Status.MISSING} for row in rows)
     data: dict[str, Any] = {
         **shown.data,
@@ -164,8 +163,8 @@ def _run_response(
         # The trials of a paused batch are not recorded yet, so that what repeats others refuses them.
         is_paused = any(isinstance(failure, PausedError) for failure in shown.failures)
         lines += [Text(line, "red") for line in (told[:1] if is_paused else told)]
-    nothing_ok = any(not any(row.status.is_success for row in trials.rows) for trials in ranked)
-    code = EXIT_DRIFT if failed and (fail_on_failed or nothing_ok) else 0
+    ends = [{row.status.is_success for row in trials.ranked_rows} for trials in ranked]
+    code = EXIT_DRIFT if {False} in ends or (failed and fail_on_failed) else 0
     return Response(data, tuple(lines), exit_code=code, failures=shown.failures)
 
 

@@ -183,7 +183,7 @@ def collect_from_state(
     Raises UsageError if one is not active, RepositoryError, StorageError.
     """
     if over:
-        active = {batch.name for batch in batches.active_in_commit(target.repository, target.tip())}
+        active = {batch.name for batch in batches.in_commit(target.repository, target.tip(), batches.ACTIVE)}
         if unknown := sorted(over - active):
             hint = f"active batches: {', '.join(sorted(active)) or 'none'}"
             raise UsageError(f"no active batch {unknown[0]!r} is committed", hint=hint)
@@ -255,7 +255,9 @@ def watch_cluster(
             if clock() + POLL_SECONDS > until:
                 return
             tip = target.tip()
-            active = [*filter(recorded_by(target, tip), batches.active_in_commit(target.repository, tip))]
+            active = [
+                *filter(recorded_by(target, tip), batches.in_commit(target.repository, tip, batches.ACTIVE))
+            ]
             if not active:
                 return
             ended = find_cluster_batches(kubectl, namespace, active).ended
@@ -337,7 +339,9 @@ def collect_by_pod(
     settings = workspace.settings
     tip = workspace.base_commit(None)
     is_own = recorded_by(target, tip)
-    active = [batch for batch in batches.active_in_commit(workspace.repository, tip) if is_own(batch)]
+    active = [
+        batch for batch in batches.in_commit(workspace.repository, tip, batches.ACTIVE) if is_own(batch)
+    ]
     if not active:
         return Collection(rounds=tuple(push_repeats(target)))
     on_volume = [batch.name for batch in batches.readable(active) if not batch.lock.store.holds_pods]

@@ -363,7 +363,7 @@ def sweep_statuses(
     by_sweep = batches.by_sweep(stored)
     edits = batches.by_sweep(batch for batch in stored if batch.is_active and batch.sweep in wanted)
     head = workspace.repository.commit("HEAD") if edits else None
-    committed = {batch.name: batch for batch in batches.active_in_commit(workspace.repository, head)}
+    committed = {batch.name: batch for batch in batches.in_commit(workspace.repository, head, batches.ACTIVE)}
     edited = {sweep: tuple(_batch_edits(active, committed)) for sweep, active in edits.items()}
     index = StatusIndex.read(workspace.root, state)
     counter = replace(counter, checkout=Checkout(workspace.repository, RESULTS))

@@ -3,7 +3,7 @@
 import itertools
 import json
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -162,7 +162,8 @@ def stored_outputs(
             continue
         place = f"{earlier.name}/{earlier.lock.place(record.index)}"
         folder = results / place
-        why = _incomplete(folder, record)
+        environment = _listed_environment((folder, results / earlier.name), record)
+        why = _incomplete(folder, record, environment)
         if why:
             incomplete[expected.index] = f"{trial.id}: {why}"
             continue
@@ -173,6 +174,7 @@ def stored_outputs(
             "record": str(folder / f"{record.uid}.json"),
             "output": str(folder / f"{record.uid}.out"),
             "artifacts": str(next(filter(Path.is_dir, artifacts), artifacts[0])),
+            "environment": str(environment or ""),
         }
     return StoredOutputs(usable, incomplete)
 
@@ -199,11 +201,18 @@ _SETTINGS = re.compile(r"^( *)((?:env|resources):\n(?:\1[- ].*\n)*)", re.MULTILI
 """What the manifests give to a container."""
 
 
-def _incomplete(folder: Path, record: Record) -> str:
+def _listed_environment(folders: Sequence[Path], record: Record) -> Path | None:
+    """Return the list of an attempt's distributions, which is kept once per trial or batch; None: it has none."""
+    if not record.environment or record.environment.kind != "distributions":
+        return None
+    name = f"{record.environment.digest.partition(':')[2]}.txt"
+    paths = [folder / "environments" / name for folder in folders]
+    return next(filter(Path.is_file, paths), paths[0])
+
+
+def _incomplete(folder: Path, record: Record, environment: Path | None) -> str:
     """Return why the stored output of an attempt cannot be read again; empty if it can."""
-    needed = [folder / f"{record.uid}.json", folder / f"{record.uid}.out"]
-    if record.environment and record.environment.kind == "distributions":
-        needed.append(folder / "environments" / f"{record.environment.digest.partition(':')[2]}.txt")
+    needed = [folder / f"{record.uid}.json", folder / f"{record.uid}.out", *filter(None, [environment])]
     contents = [read_regular(path, LARGEST_OUTPUT + 1) for path in needed]
     if None in contents:
         return "what it left is not kept here"

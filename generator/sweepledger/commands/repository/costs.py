@@ -25,7 +25,7 @@ from sweepledger.plan import (
 from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.repo.git import Repository, addition_times, commit_time, is_shallow
+from sweepledger.repo.git import Repository, addition_times, commit_time
 from sweepledger.results.outcomes import BatchRecords, evaluate
 from sweepledger.results.paths import RESULTS, batch_of_records
 from sweepledger.structs.names import LOCK_FILE, SPECS, SUFFIX, split_batch_name
@@ -314,7 +314,7 @@ def _recorded_usage(
     names = {batch_records.records_file(batch) for batch in stored}
     if commit is None or not names:
         return
-    dates_by_records = is_shallow(repository)
+    dates_by_records = repository.is_shallow
     files = repository.files(commit, RESULTS)
     blobs = {
         path: entry.id

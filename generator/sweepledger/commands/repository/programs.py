@@ -304,7 +304,7 @@ def _escaping_links(
             leaves = program.image == LOCAL_IMAGE  # else the digest of the image covers it
         else:
             place = normpath(join(path, "..", target))
-            leaves = place.split("/")[0] == ".." or not (
+            leaves = place.split("/")[0] in {"..", ".git"} or not (
                 root == REPOSITORY or f"{place}/".startswith(f"{root}/")
             )
         if leaves:
@@ -348,16 +348,22 @@ def _too_large(
 CODE_BYTES = "code-bytes"
 REWRITES = frozenset({"filter", "ident", "working-tree-encoding"})
 """Attributes by which a check-out has other bytes than git; ends of lines follow from the bytes."""
-POINTER = re.compile(rb"version \S+\n(?:ext-\S+ \S+\n)*oid sha256:[0-9a-f]{64}\nsize [0-9]+\n?")
-"""What git-lfs has in git in place of a file."""
+POINTER = re.compile(
+    rb"version \S+\n(?:ext-\S+ \S+\n)*oid sha256:[0-9a-f]{64}\nsize [0-9]+\n?|/annex/objects/\S+\n?"
+)
+"""What git-lfs and git-annex have in git in place of a file."""
 LARGEST_POINTER = 1023
 ENCRYPTED = b"\0GITCRYPT\0"
 UNDO = "add the line `/{path} -filter -ident -working-tree-encoding` to .gitattributes, `git add --renormalize {path}`"
 STATES = {
     "filter=lfs": ("is kept by git-lfs, so git has a pointer", f"`git lfs pull`, {UNDO}"),
-    "pointer": ("is a pointer of git-lfs", f"`git lfs pull`, {UNDO}"),
+    "pointer": ("is a pointer of git-lfs or git-annex", f"`git lfs pull`, {UNDO}"),
     "encrypted": ("is encrypted by git-crypt", UNDO),
     "submodule": ("is a submodule, of which git has no file", "commit its files in its place"),
+    "unwatched": (
+        "has others here, which git was told not to compare",
+        "`git update-index --no-assume-unchanged {path}`, `git update-index --no-skip-worktree {path}`",
+    ),
 }
 """What is said of files, and another way out, by attribute or kind."""
 
@@ -389,8 +395,10 @@ def _rewritten_code(
             ways.setdefault("pointer", []).append(path)
         elif content.startswith(ENCRYPTED):
             ways.setdefault("encrypted", []).append(path)
-    modules = [path for path, entry in repository.index().items() if entry.mode == SUBMODULE_MODE]
+    checkout = Checkout(repository)
+    modules = [path for path, entry in checkout.entries.items() if entry.mode == SUBMODULE_MODE]
     ways |= {"submodule": held} if (held := [path for path in modules if _holds(parsed, path)]) else {}
+    ways |= {"unwatched": sorted(edited)} if (edited := checkout.unwatched & files.keys()) else {}
     selection = parsed.sweep.run.code_selection
     exclude = "list what trials need by run.code.path" if selection is None else "add it to run.code.exclude"
     for way, paths in ways.items():

@@ -93,12 +93,12 @@ def stored_batches(workspace: Workspace, base: str | None, *, known_to_git: bool
 def with_recorded(repository: Repository, stored: StoredBatches) -> StoredBatches:
     """Return batches of which those count as merged that HEAD or the work tree has archived."""
     head, base = repository.commit("HEAD"), stored.commit
-    at_head = () if head == base else batches.archived_in_commit(repository, head)
+    at_head = () if head == base else batches.in_commit(repository, head, batches.ARCHIVE)
     recorded = _recorded(repository, head, at_head)
     known = {batch.name: batch for batch in (*at_head, *stored.merged)}
     known |= {name: batch for name, batch in recorded.items() if known[name].is_active}
     # Before a merge or rebase is finished, no commit of this branch has what the one brings and the other repeats.
-    repeated = batches.archived_in_commit(repository, rebased_commit(repository))
+    repeated = batches.in_commit(repository, rebased_commit(repository), batches.ARCHIVE)
     present = (batch for batch in stored.present if not batch.is_active)
     arriving = (batch for batch in (*repeated, *present) if batch.name not in known)
     known |= {batch.name: batch for batch in batches.readable(arriving)}

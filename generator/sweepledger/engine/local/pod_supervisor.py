@@ -126,11 +126,11 @@ class PodSupervisor:
             if self.instructions["cpus"]:
                 os.sched_setaffinity(0, self.instructions["cpus"])
 
+        if self.worker is not None:
+            os.stat(self.instructions["cwd"])
+            self.launcher = self.worker.start(self.instructions)
+            return
         with open(self.instructions["stderr"], "ab") as stderr:
-            if self.worker is not None:
-                os.stat(self.instructions["cwd"])
-                self.launcher = self.worker.start(self.instructions)
-                return
             # Kept: as it is deleted, it would collect a process that has ended already, and its exit code.
             self.process = subprocess.Popen(
                 self.instructions["argv"],
@@ -226,7 +226,7 @@ class PodSupervisor:
     def _trim_stderr(self) -> None:
         with contextlib.suppress(OSError):
             if os.stat(self.instructions["stderr"]).st_size > STDERR_BYTES:
-                os.truncate(self.instructions["stderr"], 0)
+                os.truncate(self.instructions["stderr"], 1)  # its first byte begins each such file
 
     def run(self, wakeup: int) -> Report:
         """Run the pod until its last process has ended, and return the report."""

@@ -22,6 +22,8 @@ from sweepledger.storage import write_file
 from sweepledger.structs.record import Status
 
 EARLIER_FILE = "earlier.json"
+ENVIRONMENTS = "environments"
+"""Folder of a batch's results with the lists of distributions that its trials ran with, each of them once."""
 
 STDERR_TAIL_BYTES = 2048
 """The end of a failed pod's stderr: a line of the launcher, or a traceback, which ends with its cause."""
@@ -127,6 +129,7 @@ def prepare_launch(pod: LocalPod, folders: StateFolders, capacity: ResourceAmoun
         termination_log=pod_folder / TERMINATION_FILE,
         interpreter=Path(sys.executable).parent,
         variables=_devices(pod, capacity)
+        | {"SWEEP_ENVIRONMENTS": str(folders.results / batch.name / ENVIRONMENTS)}
         | _rows(pod)
         | _thresholds(pod)
         | _states(pod)

@@ -1,5 +1,8 @@
 """The folders of a pod below the engine's state."""
 
+# pathlib would add to what every trial costs:
+# ruff: noqa: PTH108, PTH115
+
 import contextlib
 import functools
 import hashlib
@@ -20,6 +23,8 @@ VOLUMES = "volumes"
 TERMINATION_FILE = "termination-log"
 """Created before the pod starts, as by a kubelet: launchers write to it only if it exists."""
 STDERR_FILE = "stderr"
+FIRST_LINE = b"\n"
+"""Begins a file of stderr, which is cut to it for the next pod: some file systems write an empty one to the disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +107,8 @@ def prepare_folders(
     with storage_errors(own):
         own.mkdir(parents=True, exist_ok=True)
         (own / TERMINATION_FILE).touch()
+        if not (own / STDERR_FILE).exists():
+            (own / STDERR_FILE).write_bytes(FIRST_LINE)
         for folder in kept.values():
             volume = folder.relative_to(folders.state).parts[0]
             _unlink_links(folders.state / volume, folder)
@@ -124,8 +131,8 @@ MOST_REPORTED = 4 << 20
 _REPORT = "result.json"
 _COPIED = "copied"
 """A file of the launcher that says what its copy of the code was, where a later change would be noticed."""
-_WRITTEN_AGAIN = (_COPIED, "trial.json", TERMINATION_FILE)
-"""Small files, over which the next launcher writes: to delete and create them takes some file systems longer."""
+_KEPT = (_COPIED, TERMINATION_FILE, STDERR_FILE)
+"""Small files that the next pod reads, or writes over: to delete and create them takes some file systems longer."""
 SHORT_FOLDER, SHORT_PREFIX = "/tmp", "sweep-tmp-"  # noqa: S108 - where launchers make them
 
 
@@ -176,8 +183,10 @@ def leave_pod(folders: StateFolders, uid: str) -> bool:
         for path in (*trials[0].iterdir(), *(pod / name for name in LEFT_FILES)):
             if path.is_symlink() or not path.is_dir():
                 state = path.lstat()
-                if path.name not in _WRITTEN_AGAIN or not stat.S_ISREG(state.st_mode) or state.st_nlink > 1:
+                if path.name not in _KEPT or not stat.S_ISREG(state.st_mode) or state.st_nlink > 1:
                     path.unlink()  # to truncate it would let ext4 write to the disk whenever it is closed
+                elif path.name == STDERR_FILE and state.st_size > len(FIRST_LINE):
+                    os.truncate(path, len(FIRST_LINE))
             elif path.name != "run" and any(path.iterdir()):
                 remove_folder(path)
         return True
@@ -207,9 +216,10 @@ def remove_pod(folders: StateFolders, uid: str) -> None:
 
 def remove_short_links(folders: StateFolders) -> None:
     """Remove the links to long temporary folders of pods that launchers have left behind."""
+    below = f"{folders.pods}{os.sep}"  # as texts: a folder of many users may have thousands of links
     with os.scandir(SHORT_FOLDER) as entries:
-        links = [Path(entry.path) for entry in entries if entry.name.startswith(SHORT_PREFIX)]
-    for link in links:
-        with contextlib.suppress(OSError):
-            if link.readlink().is_relative_to(folders.pods):
-                link.unlink()
+        for entry in entries:
+            if entry.name.startswith(SHORT_PREFIX):
+                with contextlib.suppress(OSError):
+                    if os.readlink(entry.path).startswith(below):
+                        os.unlink(entry.path)

@@ -95,8 +95,9 @@ def _queues(pool: Pool, flavor: str, settings: Settings) -> list[Manifest]:
     chosen: Manifest = {"matchLabels": {NAMESPACE_LABEL: names.trials}}
     if len(places) > 1:
         chosen = {"matchExpressions": [{"key": NAMESPACE_LABEL, "operator": "In", "values": places}]}
-    quota = _quota(pool)
+    quota, kind = _quota(pool), f"{GROUP}/LocalQueue"
     checks = {"admissionChecks": [{"name": shared}]}
+    covered, flavored = [amount["name"] for amount in quota], {"name": flavor, "resources": quota}
     return [
         manifest(
             f"{GROUP}/ClusterQueue",
@@ -107,22 +108,11 @@ def _queues(pool: Pool, flavor: str, settings: Settings) -> list[Manifest]:
                 "queueingStrategy": "BestEffortFIFO",
                 **_sharing(pool, names),
                 **({"admissionChecksStrategy": checks} if pool.provisioning else {}),
-                "resourceGroups": [
-                    {
-                        "coveredResources": [amount["name"] for amount in quota],
-                        "flavors": [{"name": flavor, "resources": quota}],
-                    }
-                ],
+                "resourceGroups": [{"coveredResources": covered, "flavors": [flavored]}],
             },
         ),
         *(
-            manifest(
-                f"{GROUP}/LocalQueue",
-                str(pool.queue),
-                settings,
-                namespace=place,
-                spec={"clusterQueue": shared},
-            )
+            manifest(kind, str(pool.queue), settings, namespace=place, spec={"clusterQueue": shared})
             for place in places
         ),
     ]
@@ -161,12 +151,7 @@ def _check(name: str, provisioning: Provisioning, settings: Settings) -> list[Ma
     reference = {"apiGroup": GROUP.partition("/")[0], "kind": kind, "name": name}
     return [
         manifest(f"{GROUP}/{kind}", name, settings, spec=config),
-        manifest(
-            CHECK,
-            name,
-            settings,
-            spec={"controllerName": PROVISIONING, "parameters": reference},
-        ),
+        manifest(CHECK, name, settings, spec={"controllerName": PROVISIONING, "parameters": reference}),
     ]
 
 

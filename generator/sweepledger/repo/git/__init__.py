@@ -17,7 +17,6 @@ from sweepledger.repo.git.history import (
     commit_signatures,
     commit_time,
     commits,
-    is_shallow,
     last_change_time,
     present_since,
     reachable_trees,

@@ -20,10 +20,9 @@ from sweepledger.repo.git.repository import Entry, Repository
 from sweepledger.repo.git.work_tree import (
     TreeStep,
     apply_step,
-    keep_left_out,
     left_out_paths,
     list_steps,
-    without_repository_filters,
+    stage,
 )
 from sweepledger.safe_open import read_regular
 from sweepledger.storage import storage_errors
@@ -97,9 +96,8 @@ def finish_update(repository: Repository, branch: str) -> None:
     tip = repository.commit(f"refs/heads/{branch}")
     if tip is not None and repository.commit(made) and repository.contains(tip, made):
         with _locked_index(repository, own) as index:
-            _follow(
-                repository, f"refs/heads/{branch}", index, list_steps(repository, base, made), frozenset()
-            )
+            steps = list_steps(repository, base, made)
+            _follow(repository, f"refs/heads/{branch}", index, steps, frozenset())
     storage.remove_file(own / "update")
 
 
@@ -174,7 +172,7 @@ def _follow(
     """Bring files and index to the new commit, if the branch is checked out, except where a person changed them."""
     if repository.head_ref() != ref or not steps:
         return
-    entries = _index_entries(repository, steps)
+    entries = repository.index()
     staged = {step.path: None if step.is_removal else Entry(step.mode, step.id) for step in steps}
     unstaged = [step for step in steps if entries.get(step.path) in (step.old, staged[step.path])]
     wanted = {step.id for step in unstaged if not step.is_removal}
@@ -187,23 +185,9 @@ def _follow(
         # Left by a git that was killed: nobody else uses the copy while the lock of the index is held.
         index.copy.with_name(f"{index.copy.name}.lock").unlink(missing_ok=True)
         shutil.copyfile(index.path, index.copy)
-    lines = (f"{step.mode} {step.id}\t{step.path}\0" for step in unstaged)
-    repository.run(
-        # Git compares files whose times are as new as the index, and runs filters to do so.
-        *without_repository_filters(repository),
-        *("update-index", "-z", "--add", "--index-info"),
-        env={"GIT_INDEX_FILE": str(index.copy)},
-        content="".join(lines).encode("utf-8", "surrogateescape"),
-    )
-    keep_left_out(repository, left_out, {"GIT_INDEX_FILE": str(index.copy)})
+    stage(repository, unstaged, left_out, {"GIT_INDEX_FILE": str(index.copy)})
     with storage_errors(index.path):
         index.copy.replace(index.path)
-
-
-def _index_entries(repository: Repository, steps: tuple[TreeStep, ...]) -> dict[str, Entry]:
-    """Return the entries of the index for some paths."""
-    places = {step.path for step in steps}
-    return {path: entry for path, entry in repository.index().items() if path in places}
 
 
 def _is_unedited(root: Path, step: TreeStep, contents: Mapping[str, bytes]) -> bool:

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from sweepledger.errors import RepositoryError, ToolError
 from sweepledger.process import redact
-from sweepledger.storage import storage_errors
+from sweepledger.storage import scratch_folder, storage_errors
 
 SILENCE_SECONDS = 300
 SAFE_SETTINGS = (
@@ -50,23 +50,10 @@ LITERAL_PATHS = {"GIT_LITERAL_PATHSPECS": "1"}
 
 REDIRECTIONS = frozenset(
     {
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-        "GIT_COMMON_DIR",
-        "GIT_CONFIG",
-        "GIT_CONFIG_COUNT",
-        "GIT_CONFIG_PARAMETERS",
-        "GIT_DIR",
-        "GIT_GRAFT_FILE",
-        "GIT_IMPLICIT_WORK_TREE",
-        "GIT_INDEX_FILE",
-        "GIT_INTERNAL_SUPER_PREFIX",
-        "GIT_NAMESPACE",
-        "GIT_NO_REPLACE_OBJECTS",
-        "GIT_OBJECT_DIRECTORY",
-        "GIT_PREFIX",
-        "GIT_REPLACE_REF_BASE",
-        "GIT_SHALLOW_FILE",
-        "GIT_WORK_TREE",
+        *("GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_CONFIG", "GIT_CONFIG_COUNT"),
+        *("GIT_CONFIG_PARAMETERS", "GIT_DIR", "GIT_GRAFT_FILE", "GIT_IMPLICIT_WORK_TREE", "GIT_INDEX_FILE"),
+        *("GIT_INTERNAL_SUPER_PREFIX", "GIT_NAMESPACE", "GIT_NO_REPLACE_OBJECTS", "GIT_OBJECT_DIRECTORY"),
+        *("GIT_PREFIX", "GIT_REPLACE_REF_BASE", "GIT_SHALLOW_FILE", "GIT_WORK_TREE"),
     }
 )
 """The output of `git rev-parse --local-env-vars`. Git sets these variables in hooks, where they would redirect
@@ -107,6 +94,21 @@ def _find_plain_work_tree(start: Path) -> Path | None:
         if os.path.lexists(git_folder):
             return folder if _is_plain(git_folder) else None
     return None
+
+
+def _find_work_tree(start: Path) -> Path:
+    git = import_gitpython()
+    try:
+        repository = git.Repo(start, search_parent_directories=True)
+    except (git.InvalidGitRepositoryError, git.NoSuchPathError) as error:
+        raise RepositoryError(
+            f"{start} is not inside a git repository", hint="run `git init`, or change into a repository"
+        ) from error
+    except git.GitCommandNotFound as error:
+        raise ToolError("git not found", hint="install git 2.30 or newer") from error
+    if repository.working_tree_dir is None:
+        raise RepositoryError(f"{start} is a bare repository without a work tree")
+    return Path(repository.working_tree_dir)
 
 
 def _is_plain(git_folder: Path) -> bool:
@@ -235,24 +237,7 @@ class Repository:
     def find(cls, start: Path) -> "Repository":
         """Return the repository that contains a folder. Raises RepositoryError if there is none."""
         forget_redirections()
-        folder = _find_plain_work_tree(start)
-        if folder is not None:
-            found = cls(folder)
-            found._refuse_fetching_commands()
-            found._refuse_other_hash()
-            return found
-        git = import_gitpython()
-        try:
-            repository = git.Repo(start, search_parent_directories=True)
-        except (git.InvalidGitRepositoryError, git.NoSuchPathError) as error:
-            raise RepositoryError(
-                f"{start} is not inside a git repository", hint="run `git init`, or change into a repository"
-            ) from error
-        except git.GitCommandNotFound as error:
-            raise ToolError("git not found", hint="install git 2.30 or newer") from error
-        if repository.working_tree_dir is None:
-            raise RepositoryError(f"{start} is a bare repository without a work tree")
-        found = cls(Path(repository.working_tree_dir))
+        found = cls(_find_plain_work_tree(start) or _find_work_tree(start))
         found._refuse_fetching_commands()
         found._refuse_other_hash()
         return found
@@ -500,12 +485,10 @@ class Repository:
         for line in filter(None, listed.split("\0")):
             meta, _, name = line.partition("\t")
             mode, kind, identity = meta.split(" ")
-            if kind == "blob":
-                listing.files[name] = Entry(mode, identity)
-            elif kind == "tree":
+            if kind == "tree":
                 listing.folders[name] = identity
             else:
-                listing.submodules[name] = Entry(mode, identity)
+                (listing.files if kind == "blob" else listing.submodules)[name] = Entry(mode, identity)
         return listing
 
     def index(self, commit: str | None = None) -> dict[str, Entry]:
@@ -594,6 +577,17 @@ class Repository:
             at = end + 1 + size + 1
         self._keep({name: contents[name] for name in missing if len(contents[name]) <= MAX_KEPT_BLOB})
         return contents
+
+    def write_objects(self, contents: Iterable[bytes], kind: str = "blob") -> list[str]:
+        """Write objects as they are, with one process, and return their ids. Raises RepositoryError, StorageError."""
+        with scratch_folder() as scratch:
+            listed = b""
+            for number, content in enumerate(contents):
+                file = scratch / str(number)
+                file.write_bytes(content)
+                listed += os.fsencode(file) + b"\n"
+            options = ("-t", kind, "-w", "--no-filters", "--stdin-paths")
+            return self.run("hash-object", *options, content=listed).split() if listed else []
 
     @property
     def is_shallow(self) -> bool:

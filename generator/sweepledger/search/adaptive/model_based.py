@@ -54,8 +54,6 @@ SEED_LIMIT = 2**32
 
 @dataclass(slots=True)
 class _Draft:
-    """An unfinished round."""
-
     known: set[str]
     suggestions: list[Suggestion] = field(default_factory=list)
     redrawn: int = 0

@@ -174,7 +174,6 @@ def _perturb(
 
 
 def _scale(dimension: EncodedDimension, model: Mapping[str, Value], factor: float) -> Coordinate:
-    """Multiply a number, and clip it to the domain."""
     (member,) = dimension.members
     value = model[member.name]
     assert is_number(value)

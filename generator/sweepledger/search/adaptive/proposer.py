@@ -61,8 +61,6 @@ def gather_evidence(observations: Iterable[Observation], metrics: Sequence[Metri
 
 @dataclass(frozen=True, slots=True)
 class _Imputation:
-    """Values for diverged trials."""
-
     metrics: Sequence[Metric]
     worst: Values | None
     best: Values | None

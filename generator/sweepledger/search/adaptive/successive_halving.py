@@ -46,11 +46,7 @@ class Rungs:
 
     @classmethod
     def of(
-        cls,
-        sweep: Sweep,
-        resource: Resource,
-        own: Sequence[Observation],
-        pending: Sequence[Observation] = (),
+        cls, sweep: Sweep, resource: Resource, own: Sequence[Observation], pending: Sequence[Observation] = ()
     ) -> "Rungs":
         """Assign a search's own trials, which are in order, to rungs."""
         tried = {

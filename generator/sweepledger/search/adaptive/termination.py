@@ -87,7 +87,6 @@ def _values_by_round(own: Iterable[Observation]) -> Iterator[list[Values]]:
 
 
 def _is_at_least_as_good(left: Values, right: Values, metrics: Sequence[Metric]) -> bool:
-    """Return whether left is at least as good as right in all metrics."""
     return not any(
         metric.better(theirs, ours) for metric, ours, theirs in zip(metrics, left, right, strict=True)
     )

@@ -11,12 +11,7 @@ from sweepledger.spec.rules.metrics import metric_format
 from sweepledger.spec.sections import Leaf, search_section
 from sweepledger.structs.metric import STREAM_FORMATS
 from sweepledger.structs.names import RESERVED_SWEEP_NAMES, SWEEP_NAME
-from sweepledger.structs.search_block import (
-    ADAPTIVE_METHODS,
-    OVERLAPPING_METHODS,
-    Method,
-    Sampler,
-)
+from sweepledger.structs.search_block import ADAPTIVE_METHODS, OVERLAPPING_METHODS, Method, Sampler
 from sweepledger.structs.values import is_number
 
 SAMPLING_METHODS = frozenset(map(str, Sampler))
@@ -101,10 +96,7 @@ def grid_domains(draft: Draft) -> Iterator[Problem]:
     section = search_section(draft)
     for leaf in section.leaves.values() if section.method == "grid" else ():
         if "probabilities" in draft.names(*leaf.path):
-            message, place = (
-                "must not be given in a grid, got probabilities",
-                (*leaf.path, "probabilities"),
-            )
+            message, place = ("must not be given in a grid, got probabilities", (*leaf.path, "probabilities"))
             hint = "a grid tries every value; method: random draws by probability"
             yield draft.problem(place, message, code="grid-domain", hint=hint, at_key=True)
         elif (kind := _uncountable(draft, leaf)) is not None:

@@ -7,12 +7,7 @@ from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
 from sweepledger.structs import quantities
-from sweepledger.structs.settings import (
-    COLLECTOR_IMAGE,
-    Cloud,
-    ResultsSettings,
-    ResultsStore,
-)
+from sweepledger.structs.settings import COLLECTOR_IMAGE, Cloud, ResultsSettings, ResultsStore
 
 
 def identities(draft: Draft) -> Iterator[Problem]:

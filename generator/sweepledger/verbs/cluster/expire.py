@@ -33,7 +33,7 @@ from sweepledger.formats import record_json, records_jsonl
 from sweepledger.formats.record_json import CorruptRecord
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.repo.git import Repository, fetch, is_shallow, last_change_time
+from sweepledger.repo.git import Repository, fetch, last_change_time
 from sweepledger.repo.volume import VolumeRoot
 from sweepledger.results import kept_records
 from sweepledger.results.outcomes import BatchRecords, evaluate
@@ -155,7 +155,7 @@ class BranchRecords:
     @cached_property
     def is_shallow(self) -> bool:
         """Whether the clone lacks the beginning of the history."""
-        return is_shallow(self.repository)
+        return self.repository.is_shallow
 
     @cached_property
     def files(self) -> frozenset[str]:
