@@ -26,16 +26,9 @@ from sweepledger.cli.text.values import (
 )
 from sweepledger.problems import Problem, list_names
 from sweepledger.results.display import escape_markdown, format_number, markdown_code, one_line
-from sweepledger.structs import node_pool
+from sweepledger.structs import node_pool, search_block
 from sweepledger.structs.domain import Choice, Constant
 from sweepledger.structs.quantities import format_bytes
-from sweepledger.structs.search_block import (
-    AdaptiveSearch,
-    ConfigurationList,
-    Design,
-    GridSearch,
-    RandomSearch,
-)
 from sweepledger.structs.trial import Trial
 from sweepledger.structs.values import Value
 
@@ -116,7 +109,7 @@ def _search_summary(review: plan.Review) -> str:
     return shorten(" · ".join(parts))
 
 
-def _design_summary(design: Design) -> str:
+def _design_summary(design: search_block.Design) -> str:
     sizes = [
         shorten(parameter.name, LONGEST_VALUE)
         + (f" {len(parameter.domain.values)}" if isinstance(parameter.domain, Choice) else "")
@@ -125,13 +118,13 @@ def _design_summary(design: Design) -> str:
     ]
     parameters = f" {TIMES} ".join(sizes) or "one configuration"
     match design:
-        case GridSearch():
+        case search_block.GridSearch():
             return f"{design.method}: {parameters}"
-        case RandomSearch(cap=cap, seed=seed):
+        case search_block.RandomSearch(cap=cap, seed=seed):
             return f"{design.method}: {cap} of {parameters}, seed {seed}"
-        case ConfigurationList(assignments=configurations):
+        case search_block.ConfigurationList(assignments=configurations):
             return f"{design.method}: {count_text(len(configurations), 'configuration')}"
-        case AdaptiveSearch(rounds=rounds, seed=seed):
+        case search_block.AdaptiveSearch(rounds=rounds, seed=seed):
             return f"{design.method}: {round_sizes_text(rounds)} over {parameters}, seed {seed}"
         case _:
             assert_never(design)
