@@ -96,7 +96,7 @@ def test_what_a_trial_of_a_script_writes_for_others_is_in_no_result(
     sandbox.commit("Write the program", {"code/train.py": WRITES.format(root=str(sandbox.root), place=place)})
     append_to(sandbox.spec(xs="0, 1", parallelism=1), "  retries: 0\n  data: digits\n")
     sandbox.name_person()
-    sandbox.merged()
+    sandbox.commit_batches("Ask for a sweep")
     export_batch(sandbox.workspace, "shell", "peak", output=sandbox.root / "peak.sh")
 
     run_script(sandbox, "peak.sh", jobs=1)

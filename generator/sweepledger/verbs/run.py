@@ -145,11 +145,7 @@ def _run_response(
     if shown.exit_code:
         return shown
     ranked = tuple(_recorded(run.workspace, sorted(run.names), state))
-    by_sweep = [
-        [row for row, why_not in zip(trials.rows, trials.barred, strict=True) if why_not is None]
-        for trials in ranked
-    ]
-    rows = [row for of_sweep in by_sweep for row in of_sweep]
+    rows = [row for trials in ranked for row in trials.ranked_rows]
     failed = sum(row.status.kind in {Status.FAILED, Status.MISSING} for row in rows)
     data: dict[str, Any] = {
         **shown.data,
@@ -167,7 +163,7 @@ def _run_response(
         # The trials of a paused batch are not recorded yet, so that what repeats others refuses them.
         is_paused = any(isinstance(failure, PausedError) for failure in shown.failures)
         lines += [Text(line, "red") for line in (told[:1] if is_paused else told)]
-    ends = [{row.status.is_success for row in of_sweep} for of_sweep in by_sweep]
+    ends = [{row.status.is_success for row in trials.ranked_rows} for trials in ranked]
     code = EXIT_DRIFT if {False} in ends or (failed and fail_on_failed) else 0
     return Response(data, tuple(lines), exit_code=code, failures=shown.failures)
 

@@ -16,15 +16,7 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from sweepledger.cli.options import (
-    ByPodOption,
-    ContextOption,
-    ImageOption,
-    PatienceOption,
-    StateOption,
-    TrialArgument,
-    reader_pod,
-)
+from sweepledger.cli import options
 from sweepledger.cli.response import EXIT_PROBLEMS, SHORT_COMMIT, Response, current_folder
 from sweepledger.cli.text.style import (
     facts_table,
@@ -55,7 +47,7 @@ from sweepledger.structs.values import Value, as_data, bytes_digest
 
 
 def show(
-    trial: TrialArgument,
+    trial: options.TrialArgument,
     reproduce: Annotated[
         bool,
         typer.Option(
@@ -77,11 +69,11 @@ def show(
             help="Copy its artifacts to this folder, and verify the checksums of the record.",
         ),
     ] = None,
-    state: StateOption = None,
-    by_pod: ByPodOption = False,
-    context: ContextOption = None,
-    image: ImageOption = None,
-    patience: PatienceOption = 300,
+    state: options.StateOption = None,
+    by_pod: options.ByPodOption = False,
+    context: options.ContextOption = None,
+    image: options.ImageOption = None,
+    patience: options.PatienceOption = 300,
 ) -> Response:
     if (run and not reproduce) or (by_pod and fetch is None):
         raise UsageError("--run needs --reproduce" if run and not reproduce else "--by-pod needs --fetch DIR")
@@ -99,7 +91,7 @@ def show(
         details = trial_details(workspace, trial)
         return Response(details, (facts_table(_trial_facts(details)),))
     claim = workspace.settings.results.artifacts
-    pod = reader_pod(workspace, context, image, patience, claim=claim) if by_pod else None
+    pod = options.reader_pod(workspace, context, image, patience, claim=claim) if by_pod else None
     folder = state_folder(workspace.repository, state)
     artifacts = fetch_artifacts(workspace, trial, into=fetch.absolute(), state=folder, pod=pod)
     return Response(artifacts, _fetched_text(artifacts))

@@ -13,16 +13,8 @@ from sweepledger.commands.repository.stored_batches import is_content_of, settle
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError
 from sweepledger.render.base_files import LAUNCHER, SHAPE_FOLDERS
-from sweepledger.repo import batches, files
+from sweepledger.repo import batches, files, git
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.repo.git import (
-    Checkout,
-    Entry,
-    WorkTreeChanges,
-    index_attributes,
-    reachable_trees,
-    uncommitted_paths,
-)
 from sweepledger.repo.package_data import base_folder
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.names import LOCK_FILE, SETTINGS_FILE
@@ -78,14 +70,14 @@ class CheckContext:
         return batches.in_work_tree(self.workspace.root, committed=unchanged)
 
     @cached_property
-    def work_tree(self) -> WorkTreeChanges:
+    def work_tree(self) -> git.WorkTreeChanges:
         """The paths of settings and generated folders that differ from HEAD, or that git does not look at."""
-        return WorkTreeChanges.read(self.workspace.repository, SETTINGS_FILE, *FOLDERS)
+        return git.WorkTreeChanges.read(self.workspace.repository, SETTINGS_FILE, *FOLDERS)
 
     @cached_property
     def left_out(self) -> frozenset[str]:
         """The paths that a sparse check-out leaves out."""
-        return frozenset(Checkout(self.workspace.repository, *FOLDERS).hidden)
+        return frozenset(git.Checkout(self.workspace.repository, *FOLDERS).hidden)
 
     def uncommitted(self, *places: str) -> frozenset[str]:
         """Return the paths that start with one of some places and differ from HEAD, untracked ones included."""
@@ -103,12 +95,12 @@ class CheckContext:
         return tuple(batch for batch in self.added if not batch.is_active) if accepts else ()
 
     @cached_property
-    def base_entries(self) -> Mapping[str, Entry]:
+    def base_entries(self) -> Mapping[str, git.Entry]:
         """Every file of the base commit, by path."""
         return self.workspace.repository.files(self.base)
 
     @cached_property
-    def index(self) -> Mapping[str, Entry]:
+    def index(self) -> Mapping[str, git.Entry]:
         """Every file that the next commit would contain, by path."""
         return self.workspace.repository.index(self.base)
 
@@ -138,7 +130,7 @@ class CheckContext:
         wanted = sorted(set(paths))
         known = self._attributes
         unknown = [path for path in wanted if path not in known]
-        obeyed = index_attributes(self.workspace.repository, unknown, with_unset=True)
+        obeyed = git.index_attributes(self.workspace.repository, unknown, with_unset=True)
         known.update((path, obeyed.get(path, ())) for path in unknown)
         return {path: known[path] for path in wanted if known[path]}
 
@@ -226,12 +218,12 @@ class CheckContext:
             return merged
         repository = self.workspace.repository
         tree = repository.tree_id("HEAD", present.folder)
-        is_committed = tree is not None and not uncommitted_paths(repository, present.folder)
-        is_restored = is_committed and tree in reachable_trees(repository, [self.base], present.folder)
+        is_committed = tree is not None and not git.uncommitted_paths(repository, present.folder)
+        is_restored = is_committed and tree in git.reachable_trees(repository, [self.base], present.folder)
         return present if is_restored else merged
 
 
-def _is_same(merged: Entry | None, entry: Entry) -> bool:
+def _is_same(merged: git.Entry | None, entry: git.Entry) -> bool:
     return merged is entry or merged == entry  # nearly always the former, which is faster
 
 

@@ -6,16 +6,8 @@ Pods are released once git has what they say.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from sweepledger.commands.collection import cluster_evidence
 from sweepledger.commands.collection.attempts import BatchAttempts, TrialReader, with_late_records
-from sweepledger.commands.collection.cluster_evidence import (
-    LAG_SECONDS,
-    PendingRecords,
-    PodAccount,
-    expected_objects,
-    expected_records,
-    observed_by_jobs,
-    with_reasons,
-)
 from sweepledger.commands.collection.record_store import RecordStore
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.workspace import Target
@@ -78,8 +70,10 @@ class PodStore:
             raise UnreadableError(problem)
         name = batch.name
         found = BatchAttempts.read(self.bucket, batch, by_engine=False)
-        account = PodAccount(
-            expected_records(batch), found.confirmed_records, stored=found.unconfirmed_records
+        account = cluster_evidence.PodAccount(
+            cluster_evidence.expected_records(batch),
+            found.confirmed_records,
+            stored=found.unconfirmed_records,
         )
         account.add_pods(self._trial_pods(batch.lock), self.now)
         self.alive[name], self.incomplete[name] = account.alive, tuple(sorted(account.incomplete))
@@ -87,12 +81,12 @@ class PodStore:
         return BatchAttempts(
             batch,
             (*map(account.explained, known), *account.records()),
-            with_reasons(found.passed_over, account.doubts()),
+            cluster_evidence.with_reasons(found.passed_over, account.doubts()),
             account.silent_seconds,
         )
 
     def _in_pods(self, batch: StoredBatch) -> BatchAttempts:
-        name, account = batch.name, PodAccount(expected_records(batch))
+        name, account = batch.name, cluster_evidence.PodAccount(cluster_evidence.expected_records(batch))
         account.add_pods(self._trial_pods(batch.lock), self.now)
         files = account.reported()
         reader = TrialReader(batch, lambda index: files.get(index, ()), by_engine=False)
@@ -121,16 +115,18 @@ class PodStore:
                 more = f" and {len(indexes) - MOST_NAMED} more" if len(indexes) > MOST_NAMED else ""
                 yield f"{name}: not all files are in the bucket of row {rows}{more}"
 
-    def complete(self, attempts: BatchAttempts, objects: BatchWorkloads) -> BatchAttempts | PendingRecords:
+    def complete(
+        self, attempts: BatchAttempts, objects: BatchWorkloads
+    ) -> BatchAttempts | cluster_evidence.PendingRecords:
         """Add the times of the batch's objects, or return for what it waits.
 
         What is in the status of a pod is there as soon as the pod has ended: only pods that run are waited for.
         """
         name = attempts.batch.name
-        until = (objects.finished or 0.0) + LAG_SECONDS
+        until = (objects.finished or 0.0) + cluster_evidence.LAG_SECONDS
         if self.alive[name] and not objects.is_running and self.now < until:
-            return PendingRecords(name, 0, self.alive[name], until)
-        return replace(attempts, records=tuple(observed_by_jobs(attempts.records, objects)))
+            return cluster_evidence.PendingRecords(name, 0, self.alive[name], until)
+        return replace(attempts, records=tuple(cluster_evidence.observed_by_jobs(attempts.records, objects)))
 
     def without_objects(
         self, active: Iterable[StoredBatch], workloads: Mapping[str, BatchWorkloads]
@@ -141,7 +137,7 @@ class PodStore:
             for batch in active
             if self.has(batch)
             and not workloads[batch.name].is_running
-            and len(workloads[batch.name].workloads) < expected_objects(batch)
+            and len(workloads[batch.name].workloads) < cluster_evidence.expected_objects(batch)
         }
 
     def late(self, stored: Iterable[StoredBatch], recorded: Iterable[str]) -> Iterator[BatchAttempts]:

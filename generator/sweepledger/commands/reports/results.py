@@ -65,6 +65,11 @@ class RankedTrials:
     """The digest of the one that the spec and the code of the commit are which is checked out; None if it is none."""
 
     @property
+    def ranked_rows(self) -> tuple[SummaryRow, ...]:
+        """The rows that are ranked."""
+        return tuple(row for row, why in zip(self.rows, self.barred, strict=True) if why is None)
+
+    @property
     def column(self) -> str:
         """The metric to show."""
         return self.metric.name if self.by not in self.table.metrics else self.by

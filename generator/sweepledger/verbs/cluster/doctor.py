@@ -33,15 +33,7 @@ from sweepledger.render.base_files import Bases
 from sweepledger.render.platform import GitSource, RequiredObject, RequiredSecret, manual_setup
 from sweepledger.repo import batches, kustomize
 from sweepledger.repo.git import Repository
-from sweepledger.structs.kubernetes import (
-    BATCH_LABEL,
-    DOCTOR_POD,
-    NEWEST_VERSION,
-    RESULTS_VOLUME,
-    TRIAL_ACCOUNT,
-    format_version,
-    parse_server_version,
-)
+from sweepledger.structs import kubernetes
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.settings import BucketSettings, Controller, ResultsStore, Settings
@@ -141,7 +133,7 @@ def unreleased_pods(workspace: Workspace, kubectl: Kubectl, now: float) -> tuple
     held: dict[str, list[str]] = {}
     for manifest in pods.held_pods(kubectl, workspace.settings.namespace, apart_from=waiting):
         if pods.has_ended(manifest) and pods.ended_at(manifest) < now - HELD_SECONDS:
-            batch = api_objects.text_at(manifest, "metadata", "labels", BATCH_LABEL)
+            batch = api_objects.text_at(manifest, "metadata", "labels", kubernetes.BATCH_LABEL)
             held.setdefault(batch, []).append(api_objects.text_at(manifest, "metadata", "name"))
     return tuple(
         HeldPods(
@@ -205,10 +197,10 @@ def _kubelet_finding(kubectl: Kubectl) -> HealthFinding:
         f"{api_objects.text_at(node, 'metadata', 'name')} ({version})"
         for node in nodes
         if (version := api_objects.text_at(node, "status", "nodeInfo", "kubeletVersion"))
-        and (parse_server_version(version) or NEWEST_VERSION) < OLDEST_KUBELET
+        and (kubernetes.parse_server_version(version) or kubernetes.NEWEST_VERSION) < OLDEST_KUBELET
     ]
     if old:
-        wanted = format_version(OLDEST_KUBELET)
+        wanted = kubernetes.format_version(OLDEST_KUBELET)
         text = f"older than {wanted}: {', '.join(old[:5])}"
         hint = "upgrade these nodes, or keep trials from them by the selector of a pool"
         return HealthFinding("cluster", what, HealthStatus.WRONG, text, hint)
@@ -225,11 +217,11 @@ def prove_storage(settings: Settings, kubectl: Kubectl, bases: Bases, *, patienc
     bucket, store = settings.results.bucket, None
     if bucket is not None:
         component = base_files.component_patch(bases, base_files.BUCKET_STORE)
-        store = pod.store_proof(DOCTOR_POD.component, settings, bucket, component)
-    claim = settings.results.claims.get(RESULTS_VOLUME)
+        store = pod.store_proof(kubernetes.DOCTOR_POD.component, settings, bucket, component)
+    claim = settings.results.claims.get(kubernetes.RESULTS_VOLUME)
     is_held = settings.results.store.holds_pods
     job = helper_pods.write_test_job(
-        settings.namespace, claim, image, TRIAL_ACCOUNT, is_held=is_held, store=store
+        settings.namespace, claim, image, kubernetes.TRIAL_ACCOUNT, is_held=is_held, store=store
     )
     return helper_pods.run_write_test(kubectl, job, patience=patience)
 
@@ -470,11 +462,11 @@ def _server(kubectl: Kubectl, oldest: tuple[int, int]) -> HealthFinding:
         _, server = kubectl.versions()
     except ToolError as error:
         return HealthFinding("cluster", what, HealthStatus.MISSING, str(error), error.hint)
-    version = parse_server_version(server)
+    version = kubernetes.parse_server_version(server)
     if version is None:
         return HealthFinding("cluster", what, HealthStatus.NOT_CHECKED, f"{server!r} is no version")
     if version < oldest:
-        text = f"{server} is older than {format_version(oldest)}"
+        text = f"{server} is older than {kubernetes.format_version(oldest)}"
         return HealthFinding("cluster", what, HealthStatus.WRONG, text, "upgrade the cluster")
     return HealthFinding("cluster", what, HealthStatus.OK, server)
 

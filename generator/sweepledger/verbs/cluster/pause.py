@@ -10,12 +10,7 @@ from dataclasses import replace
 from sweepledger.cli.options import BatchOption, SweepArgument
 from sweepledger.cli.response import SHORT_COMMIT, Response, current_folder
 from sweepledger.cli.text.values import count_text
-from sweepledger.commands.generation.spec_change import (
-    as_changes,
-    repeats_trials,
-    running_files,
-    running_problems,
-)
+from sweepledger.commands.generation import spec_change
 from sweepledger.commands.repository import costs
 from sweepledger.commands.repository.spec_edit import BatchesChange, SpecEdit, batches_message, commit_batches
 from sweepledger.commands.repository.workspace import Workspace
@@ -71,7 +66,7 @@ def scale_batches(
 
     def scaled(stored: StoredBatch, state: RunningState) -> RunningState:
         new = replace(state, parallelism=parallelism)
-        return replace(new, resumes=state.resumes + repeats_trials(stored, state, new))
+        return replace(new, resumes=state.resumes + spec_change.repeats_trials(stored, state, new))
 
     return _commit_state(workspace, name, batch, "scale", scaled)
 
@@ -131,7 +126,7 @@ def _state_change(
     }
     parsed, text = edit.set_values("running", values)
     problems = (
-        *running_problems(parsed.sweep, edit.merged, edit.workspace.settings),
+        *spec_change.running_problems(parsed.sweep, edit.merged, edit.workspace.settings),
         *(() if verb == "pause" else _overdrawn(edit, parsed.sweep)),
     )
     if problems:
@@ -139,8 +134,8 @@ def _state_change(
     files: dict[str, bytes | None] = {}
     for batch in edit.committed:
         if batch.name in states:
-            files |= running_files(parsed.sweep, batch)
-    written, removed = as_changes(files)
+            files |= spec_change.running_files(parsed.sweep, batch)
+    written, removed = spec_change.as_changes(files)
     message = batches_message(verb, edit.sweep.name, chosen)
     return Change(message, writes={edit.sweep.path: text, **written}, removes=removed)
 
