@@ -10,13 +10,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger.engine.local import events
-from sweepledger.engine.local.events import (
-    BatchProgress,
-    JobCreated,
-    JobFinished,
-    JobPruned,
-    PodEnded,
-)
+from sweepledger.engine.local.events import BatchProgress, JobCreated, JobFinished, JobPruned, PodEnded
 from sweepledger.engine.local.job_controller import JobCondition
 from sweepledger.engine.local.local_batch import ResourceAmounts
 from sweepledger.engine.local.store import batch_conditions
