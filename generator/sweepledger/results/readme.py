@@ -35,7 +35,7 @@ from sweepledger.results.figures.intermediate_values import trial_curves
 from sweepledger.results.importance import Importance, ParameterImportance, ValueGroup
 from sweepledger.results.inference import Interval
 from sweepledger.results.outcomes import EvaluatedBatch
-from sweepledger.results.rounds import RoundSummary, RungSummary, TrialTotals, rounds, rungs
+from sweepledger.results.rounds import rounds, rungs
 from sweepledger.results.summary import TOP, Summary, pareto_front
 from sweepledger.structs.metric import Goal
 from sweepledger.structs.record import Status, TrialResult
@@ -205,11 +205,11 @@ def _search_view(summary: Summary, parameters: Sequence[str]) -> Mapping[str, An
         "front_count": len(front),
         "front_figure": FRONT_FILE,
         "front_metrics": [metric.name for metric in summary.lock.metrics],
-        "rounds": list(map(round_view, rounds(summary))),
+        "rounds": rounds(summary),
         "unfitted": _unfitted(summary),
         "restarts": summary.lock.restarts,
         "resource": summary.resource or "",
-        "rungs": list(map(rung_view, rungs(summary))),
+        "rungs": rungs(summary),
         "early": early_stopping_view(
             early_stopping(filter(summary.is_current, summary.outcomes), summary.metric.of_curve)
         ),
@@ -370,33 +370,6 @@ def _group_view(group: ValueGroup, width: float) -> Mapping[str, Any]:
 def _round_group_end(value: Any) -> Any:
     """Shorten the end of a group, which nobody copies as a value."""
     return float(f"{value:.3g}") if isinstance(value, float) else value
-
-
-def round_view(row: RoundSummary) -> Mapping[str, Any]:
-    """Return what the template shows of a round."""
-    return {
-        "number": row.number,
-        "engine": row.engine,
-        "amounts": ", ".join(map(str, row.amounts)),
-        "is_record": row.is_record,
-        **_totals_view(row.shared),
-    }
-
-
-def rung_view(row: RungSummary) -> Mapping[str, Any]:
-    """Return what the template shows of a rung."""
-    return {"amount": row.amount, **_totals_view(row.shared)}
-
-
-def _totals_view(totals: TrialTotals) -> Mapping[str, Any]:
-    return {
-        "trials": totals.trials,
-        "ok": totals.ok,
-        "pruned": totals.pruned,
-        "seconds": display.format_duration(totals.seconds),
-        "best": "" if totals.best is None else display.format_number(totals.best),
-        "kept": "" if totals.kept is None else str(totals.kept),
-    }
 
 
 def early_stopping_view(estimate: EarlyStopping | None) -> Mapping[str, Any] | None:
