@@ -24,10 +24,8 @@ from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.problems import Problem, Severity, list_names
 from sweepledger.repo import batches, files, git
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
-from sweepledger.repo.git import Change, Checkout, Mirror, Repository
 from sweepledger.repo.package_data import base_folder
 from sweepledger.results.outcomes import evaluate
-from sweepledger.spec import ParsedSpec
 from sweepledger.spec.starter import SCHEMA_FILE
 from sweepledger.spec.sweep_builder import PROGRAM_SUFFIXES
 from sweepledger.structs.names import SETTINGS_FILE, SPECS, split_batch_name
@@ -88,7 +86,7 @@ class SweepRun:
 
     workspace: Workspace
     branch: str
-    specs: tuple[ParsedSpec, ...]
+    specs: tuple[spec.ParsedSpec, ...]
     files: Mapping[str, bytes]
     """The specs, and the files beside them that they name, by path."""
 
@@ -129,7 +127,7 @@ class SweepRun:
         ) as engine:
             git.finish_update(repository, self.branch)
             yield from self._commit_code(options)
-            mirror = Mirror(options.state, str(repository.folder), self.branch)
+            mirror = git.Mirror(options.state, str(repository.folder), self.branch)
             mirror.borrow(repository)
             committed = self.commit_batches(update=options.updates, mirror=mirror)
             yield committed
@@ -200,7 +198,7 @@ class SweepRun:
         begun: dict[str, BatchAttempts] = {}
         recorded: list[ResultsCommit] = []
 
-        def cancel(head: str) -> Change | None:
+        def cancel(head: str) -> git.Change | None:
             edit = SpecEdit.at(self.workspace, name, head, base=head)
             read = (BatchAttempts.read(state / "results", batch) for batch in edit.merged if batch.is_active)
             begun.clear()
@@ -212,7 +210,7 @@ class SweepRun:
             chosen = tuple(attempts.batch for attempts in begun.values())
             return cancellation(edit, chosen, replace=True) if chosen else None
 
-        def record(base: str) -> Change | None:
+        def record(base: str) -> git.Change | None:
             change, made = results_change(target, base, name, begun)
             recorded[:] = [made] if made else []
             return change
@@ -274,18 +272,18 @@ class SweepRun:
         names = ", ".join(sorted(self.names))
         message = f"code({names}): {list_names(paths)}\n"
         commit = git.commit_on_branch(
-            repository, self.branch, lambda _: Change(message, removes=removed, entries=entries)
+            repository, self.branch, lambda _: git.Change(message, removes=removed, entries=entries)
         )
         if commit is not None:
             yield CodeCommitted(commit, paths)
 
-    def commit_batches(self, *, update: bool = False, mirror: Mirror | None = None) -> BatchesCommitted:
+    def commit_batches(self, *, update: bool = False, mirror: git.Mirror | None = None) -> BatchesCommitted:
         """Commit the missing batches, their specs, and what both need. Raises SpecError, RepositoryError.
 
         With a mirror, in which their code is checked out, batches that cannot run on this machine are refused.
         """
 
-        def make(base: str) -> tuple[Change | None, tuple[next_batch.Generated, ...]]:
+        def make(base: str) -> tuple[git.Change | None, tuple[next_batch.Generated, ...]]:
             planned = self._plan(base, update=update)
             if mirror is not None:
                 self._refuse_what_cannot_run(mirror, base, planned)
@@ -298,7 +296,7 @@ class SweepRun:
         return BatchesCommitted(commit, planned or ())
 
     def _refuse_what_cannot_run(
-        self, mirror: Mirror, base: str, planned: Iterable[next_batch.Generated]
+        self, mirror: git.Mirror, base: str, planned: Iterable[next_batch.Generated]
     ) -> None:
         """Refuse invalid manifests, imports from the work tree, and other packages than a batch locks.
 
@@ -330,14 +328,14 @@ class SweepRun:
         _refuse_what_is_not_committed(planned)
         return next_batch.with_code_warnings(self.workspace, self.specs, planned, includes_listed=True)
 
-    def _change(self, base: str, planned: tuple[next_batch.Generated, ...]) -> Change | None:
+    def _change(self, base: str, planned: tuple[next_batch.Generated, ...]) -> git.Change | None:
         new = tuple(generated for generated in planned if generated.batch)
         committed = self.workspace.repository.read(base, *self.files)
         specs = {path: content for path, content in self.files.items() if committed.get(path) != content}
         if not new and not specs:
             return None
         names = ", ".join(sorted(self.names))
-        return Change(
+        return git.Change(
             next_batch.batch_message(new) if new else f"spec({names}): change without new trials\n",
             {**specs, **self._first_files(base), **self._batch_files(base, new)},
         )
@@ -355,7 +353,7 @@ class SweepRun:
     def _attributes(self, base: str) -> dict[str, bytes]:
         """Return `.gitattributes` with the lines that `sweep new` has added here, or that generated files need."""
         root, place = self.workspace.root, base_files.ATTRIBUTES_FILE
-        here = Checkout(self.workspace.repository, place).read(place)
+        here = git.Checkout(self.workspace.repository, place).read(place)
         committed = self.workspace.repository.read(base, place).get(place, b"")
         content = base_files.with_attribute_lines(committed)
         has_lines = here is not None and base_files.with_attribute_lines(here) is None
@@ -407,7 +405,7 @@ def _record(target: Target, state: Path) -> tuple[ResultsCommit, ...]:
     return commit_results(target, state / "results", ended, alive=conditions)
 
 
-def _require_branch(repository: Repository) -> str:
+def _require_branch(repository: git.Repository) -> str:
     """Return the branch that is checked out. Raises RepositoryError if commits cannot be made on one."""
     operation = git.operation_in_progress(repository)
     if operation is not None:

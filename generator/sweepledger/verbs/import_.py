@@ -32,9 +32,7 @@ from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.problems import Problem
 from sweepledger.reader.yaml_edit import append_item
 from sweepledger.safe_open import read_regular
-from sweepledger.search import Expansion
 from sweepledger.search.encoding import encode_space
-from sweepledger.spec import ParsedSpec
 from sweepledger.storage import refuse_existing, storage_errors, write_file
 from sweepledger.structs.names import SPECS, is_sweep_name, suggest_sweep_name
 from sweepledger.structs.record import Status
@@ -202,10 +200,10 @@ def _spec_problems(text: str, path: str, settings: Settings, source: ForeignFile
         return source.content if name.endswith(".csv") else None
 
     parsed = spec.parse(text.encode(), path, settings, beside=beside)
-    if not isinstance(parsed, ParsedSpec):
+    if not isinstance(parsed, spec.ParsedSpec):
         return parsed
     expansion = search.explore(parsed.sweep, parsed.source)
-    problems = expansion.warnings if isinstance(expansion, Expansion) else expansion
+    problems = expansion.warnings if isinstance(expansion, search.Expansion) else expansion
     return tuple(sorted([*parsed.warnings, *problems]))
 
 

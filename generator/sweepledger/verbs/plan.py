@@ -16,12 +16,10 @@ from sweepledger import plan as planning
 from sweepledger import search
 from sweepledger.cli import response
 from sweepledger.cli.options import BaseOption, MonthOption
-from sweepledger.cli.response import EXIT_PROBLEMS, Format, Response, has_errors
 from sweepledger.cli.text.plan import plan_comment, plan_text
 from sweepledger.commands.generation import spec_change
 from sweepledger.commands.generation.proposals import propose_pack, propose_rounds
 from sweepledger.commands.repository import at_commit, catalog, costs, programs
-from sweepledger.commands.repository.costs import Timing
 from sweepledger.commands.repository.stored_batches import StoredBatches, stored_batches
 from sweepledger.commands.repository.workspace import Workspace, read_specs
 from sweepledger.commands.rounds.evidence import foreign_labels
@@ -68,15 +66,15 @@ def plan(
         PlanFormat, typer.Option("--format", help="Print text, Markdown, or one JSON object.")
     ] = PlanFormat.TEXT,
 ) -> None:
-    def work() -> Response:
+    def work() -> response.Response:
         planned = plan_sweeps(Workspace.find(response.current_folder()), names or (), base=base, month=month)
         review_problems = (problem for review in planned.reviews for problem in review.problems)
         problems = tuple(sorted((*planned.problems, *review_problems)))
-        code = EXIT_PROBLEMS * has_errors(problems)
+        code = response.EXIT_PROBLEMS * response.has_errors(problems)
         if form is PlanFormat.MARKDOWN:
-            return Response({}, (Text(plan_comment(planned)),), problems, code)
+            return response.Response({}, (Text(plan_comment(planned)),), problems, code)
         if form is PlanFormat.TEXT:
-            return Response({}, plan_text(planned), problems, code)
+            return response.Response({}, plan_text(planned), problems, code)
         data = {
             "base": planned.base,
             "month": planned.month,
@@ -84,9 +82,9 @@ def plan(
             "sweeps": [planning.review_as_data(review) for review in planned.reviews],
             "unchanged": planned.unchanged,
         }
-        return Response(data, problems=problems, exit_code=code)
+        return response.Response(data, problems=problems, exit_code=code)
 
-    response.respond("plan", Format.JSON if form is PlanFormat.JSON else Format.TEXT, work)
+    response.respond("plan", response.Format.JSON if form is PlanFormat.JSON else response.Format.TEXT, work)
 
 
 MOST_POINTS = 2048
@@ -119,9 +117,9 @@ class _PlanContext:
     """Code tree of HEAD by the code without a tree; looked up once."""
 
     @cached_property
-    def timing(self) -> Timing:
+    def timing(self) -> costs.Timing:
         stored = self.stored
-        return Timing(self.workspace.repository, stored.results, stored.merged, self.workspace.settings)
+        return costs.Timing(self.workspace.repository, stored.results, stored.merged, self.workspace.settings)
 
     @cached_property
     def specs(self) -> Mapping[str, bytes]:

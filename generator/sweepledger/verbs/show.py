@@ -30,7 +30,6 @@ from sweepledger.commands.reports.outputs import FetchedArtifacts, fetch_artifac
 from sweepledger.commands.reports.rerun import MetricComparison, Recipe, Reproduction, recipe, run_again
 from sweepledger.commands.repository import at_commit, catalog
 from sweepledger.commands.repository.batch_records import read_records_files
-from sweepledger.commands.repository.catalog import summary_row
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import foreign_labels
 from sweepledger.errors import UsageError
@@ -173,7 +172,7 @@ class TrialDetails:
 def trial_details(workspace: Workspace, trial: str) -> TrialDetails:
     """Return a trial by its id or the beginning of it. Raises UsageError, RepositoryError."""
     listed = catalog.find_trial(workspace.root, trial)
-    values, result = listed.batch.rows[listed.index].values, summary_row(workspace.root, listed)
+    values, result = listed.batch.rows[listed.index].values, catalog.summary_row(workspace.root, listed)
     generated_by, last = tuple(_batch_commits(workspace, listed.batch.lock)), _last_attempt(workspace, listed)
     return TrialDetails(
         listed.id,

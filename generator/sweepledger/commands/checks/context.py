@@ -14,7 +14,6 @@ from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError
 from sweepledger.render.base_files import LAUNCHER, SHAPE_FOLDERS
 from sweepledger.repo import batches, files, git
-from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.package_data import base_folder
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.names import LOCK_FILE, SETTINGS_FILE
@@ -40,7 +39,7 @@ class CheckContext:
     """The month of the budgets; None: that of the base commit."""
 
     @cached_property
-    def merged(self) -> tuple[StoredBatch, ...]:
+    def merged(self) -> tuple[batches.StoredBatch, ...]:
         """The batches of the base commit; a broken one is replaced by its repaired version in the work tree."""
         present = {batch.folder: batch for batch in self.present if batch.folder not in self.unchanged}
         return tuple(
@@ -59,11 +58,11 @@ class CheckContext:
         )
 
     @cached_property
-    def _committed(self) -> tuple[StoredBatch, ...]:
+    def _committed(self) -> tuple[batches.StoredBatch, ...]:
         return batches.of_entries(self.workspace.repository, self.base_entries)
 
     @cached_property
-    def present(self) -> tuple[StoredBatch, ...]:
+    def present(self) -> tuple[batches.StoredBatch, ...]:
         """The work tree's batches, active and archived."""
         unsure = {*self.work_tree.uncommitted, *self.work_tree.ignored, *self.work_tree.unwatched}
         unchanged = batches.unchanged_folders(self._committed, self.index, self.changed, unsure)
@@ -84,12 +83,12 @@ class CheckContext:
         return frozenset(path for path in self.work_tree.uncommitted if path.startswith(places))
 
     @cached_property
-    def added(self) -> tuple[StoredBatch, ...]:
+    def added(self) -> tuple[batches.StoredBatch, ...]:
         """The new batches: those of the work tree that are not merged."""
         return tuple(batch for batch in self.present if batch.name not in self._merged_names)
 
     @cached_property
-    def laptop(self) -> tuple[StoredBatch, ...]:
+    def laptop(self) -> tuple[batches.StoredBatch, ...]:
         """The new batches that come with their results, if the settings accept results made on a laptop."""
         accepts = self.settings.results.from_pull_request is PullRequestResults.MARKED
         return tuple(batch for batch in self.added if not batch.is_active) if accepts else ()
@@ -116,7 +115,7 @@ class CheckContext:
         """The settings of the base commit; the defaults if they cannot be read."""
         return at_commit.settings_or_defaults(self.workspace.repository, self.base)
 
-    def settings_of(self, batch: StoredBatch) -> Settings:
+    def settings_of(self, batch: batches.StoredBatch) -> Settings:
         """Return the settings that a batch is checked by: a merged one by those of the base commit."""
         is_merged = SETTINGS_FILE in self.base_entries and batch.name in self._merged_names
         return self.settings if is_merged else self.workspace.settings
@@ -204,7 +203,7 @@ class CheckContext:
         """Return whether a file of the base commit has this content."""
         return is_content_of(self.base_entries.get(path), content)
 
-    def known_trial(self, batch: StoredBatch) -> tuple[str, str] | None:
+    def known_trial(self, batch: batches.StoredBatch) -> tuple[str, str] | None:
         """Return the first trial of a new batch that a merged batch of its sweep lists, and that batch."""
         merged = batches.of_sweep(self.merged, batch.sweep)
         batches.prefetch(merged)
@@ -212,7 +211,7 @@ class CheckContext:
         known = (trial for trial in batch.trials if trial.digest in listed)
         return next(((trial.id, listed[trial.digest]) for trial in known), None)
 
-    def _mended(self, merged: StoredBatch, present: StoredBatch) -> StoredBatch:
+    def _mended(self, merged: batches.StoredBatch, present: batches.StoredBatch) -> batches.StoredBatch:
         """Return a work tree's version that differs, if the merged batch is broken and its history has this version."""
         if not (is_broken(merged) and batches.readable([present])):
             return merged
@@ -227,12 +226,12 @@ def _is_same(merged: git.Entry | None, entry: git.Entry) -> bool:
     return merged is entry or merged == entry  # nearly always the former, which is faster
 
 
-def is_broken(batch: StoredBatch) -> bool:
+def is_broken(batch: batches.StoredBatch) -> bool:
     """Return whether a batch is active and can never be recorded: it was merged despite the check."""
     return batch.is_active and not batches.readable([batch])
 
 
-def referenced_bases(batch: StoredBatch) -> tuple[str, ...]:
+def referenced_bases(batch: batches.StoredBatch) -> tuple[str, ...]:
     """Return the folders that a batch was made from or builds on, relative to the repository.
 
     Lock and kustomization are both read, so that an incomplete lock does not unfreeze a base.
@@ -247,7 +246,7 @@ def referenced_bases(batch: StoredBatch) -> tuple[str, ...]:
     return tuple(f"{BASE}{name}" for name in sorted(names))
 
 
-def load_references(stored: Iterable[StoredBatch]) -> None:
+def load_references(stored: Iterable[batches.StoredBatch]) -> None:
     """Read the files that `referenced_bases` needs, for many batches with one process."""
     listed = tuple(stored)
     batches.prefetch(listed, LOCK_FILE, KUSTOMIZATION)

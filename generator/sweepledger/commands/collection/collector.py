@@ -49,7 +49,6 @@ from sweepledger.formats.record_json import format_time
 from sweepledger.problems import Problem
 from sweepledger.render.platform import Names
 from sweepledger.repo import batches, git
-from sweepledger.repo.batches import StoredBatch
 from sweepledger.results.paths import results_folder
 from sweepledger.results.tree import changed_files
 from sweepledger.structs.record import Status
@@ -397,7 +396,7 @@ def _update_branch(
     target: Target,
     results: Path | RecordStore,
     sweep: str,
-    running: Iterable[StoredBatch],
+    running: Iterable[batches.StoredBatch],
     existing: Mapping[str, str],
     tip: str,
     now: float,

@@ -13,12 +13,10 @@ from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.engine.cluster import api_objects, pods
 from sweepledger.engine.cluster.kubectl import Kubectl
-from sweepledger.engine.cluster.pods import TrialPod
 from sweepledger.engine.cluster.workloads import BatchWorkloads
 from sweepledger.errors import UnreadableError
 from sweepledger.problems import Problem
 from sweepledger.repo import batches
-from sweepledger.repo.batches import StoredBatch
 from sweepledger.results.paths import results_folder
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.kubernetes import BATCH_LABEL
@@ -47,11 +45,11 @@ class PodStore:
     _held: dict[str, list[str]] = field(default_factory=dict)
     """Names of the ended pods of each batch that was read, as far as they are held."""
 
-    def has(self, batch: StoredBatch) -> bool:
+    def has(self, batch: batches.StoredBatch) -> bool:
         """Return whether the records of a batch need its pods. Raises UnreadableError."""
         return batch.lock.store.holds_pods
 
-    def read(self, batch: StoredBatch) -> BatchAttempts:
+    def read(self, batch: batches.StoredBatch) -> BatchAttempts:
         """Return the attempts of all trials that have ended.
 
         Raises ClusterError, UnreadableError, StorageError for a bucket.
@@ -62,7 +60,7 @@ class PodStore:
         self._attempts[name] = attempts
         return attempts
 
-    def _in_bucket(self, batch: StoredBatch) -> BatchAttempts:
+    def _in_bucket(self, batch: batches.StoredBatch) -> BatchAttempts:
         """Return what the bucket has of a batch, as far as pods or a seal confirm it, and what only pods say."""
         if self.bucket is None:
             message = f"its records are in a bucket, and {SETTINGS_FILE} has none"
@@ -85,7 +83,7 @@ class PodStore:
             account.silent_seconds,
         )
 
-    def _in_pods(self, batch: StoredBatch) -> BatchAttempts:
+    def _in_pods(self, batch: batches.StoredBatch) -> BatchAttempts:
         name, account = batch.name, cluster_evidence.PodAccount(cluster_evidence.expected_records(batch))
         account.add_pods(self._trial_pods(batch.lock), self.now)
         files = account.reported()
@@ -100,7 +98,7 @@ class PodStore:
         self.alive[name] = account.alive
         return attempts
 
-    def _trial_pods(self, batch: BatchLock) -> Iterator[TrialPod]:
+    def _trial_pods(self, batch: BatchLock) -> Iterator[pods.TrialPod]:
         for manifest in pods.batch_manifests(self.kubectl, self.namespace, batch.name):
             if pods.has_ended(manifest) and pods.is_held(manifest):
                 self._held[batch.name].append(api_objects.text_at(manifest, "metadata", "name"))
@@ -129,7 +127,7 @@ class PodStore:
         return replace(attempts, records=tuple(cluster_evidence.observed_by_jobs(attempts.records, objects)))
 
     def without_objects(
-        self, active: Iterable[StoredBatch], workloads: Mapping[str, BatchWorkloads]
+        self, active: Iterable[batches.StoredBatch], workloads: Mapping[str, BatchWorkloads]
     ) -> set[str]:
         """Return the batches that have lost objects, but whose pods may say how every trial ended."""
         return {
@@ -140,7 +138,7 @@ class PodStore:
             and len(workloads[batch.name].workloads) < cluster_evidence.expected_objects(batch)
         }
 
-    def late(self, stored: Iterable[StoredBatch], recorded: Iterable[str]) -> Iterator[BatchAttempts]:
+    def late(self, stored: Iterable[batches.StoredBatch], recorded: Iterable[str]) -> Iterator[BatchAttempts]:
         """Yield the attempts of recorded batches that still have pods. Raises ClusterError."""
         known = {batch.name: batch for batch in stored}
         active = [name for name, batch in known.items() if batch.is_active]

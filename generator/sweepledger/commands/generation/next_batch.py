@@ -10,7 +10,6 @@ from typing import Any, Self
 
 from sweepledger import search, storage
 from sweepledger.commands.generation import spec_change
-from sweepledger.commands.generation.spec_change import running_files, running_problems
 from sweepledger.commands.repository import base_files, batch_builder, programs
 from sweepledger.commands.repository.base_files import read_bases, write_bases
 from sweepledger.commands.repository.stored_batches import StoredBatches, stored_batches
@@ -31,7 +30,6 @@ from sweepledger.render.overlay import Overlay
 from sweepledger.repo import batches, files
 from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.git import uncommitted_paths
-from sweepledger.search import Expansion
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.file_tree import Drift, FileTree
 from sweepledger.structs.program import Code, Program
@@ -359,19 +357,19 @@ def with_code_warnings(
     )
 
 
-def expand_specs(specs: Iterable[ParsedSpec]) -> tuple[tuple[ParsedSpec, Expansion], ...]:
+def expand_specs(specs: Iterable[ParsedSpec]) -> tuple[tuple[ParsedSpec, search.Expansion], ...]:
     """Return the assignments of every sweep. Raises SpecError with the problems of all."""
     expansions = [(parsed, search.explore(parsed.sweep, parsed.source)) for parsed in specs]
-    problems = [problem for _, one in expansions if not isinstance(one, Expansion) for problem in one]
+    problems = [problem for _, one in expansions if not isinstance(one, search.Expansion) for problem in one]
     if problems:
         raise SpecError(problems)
-    return tuple((parsed, one) for parsed, one in expansions if isinstance(one, Expansion))
+    return tuple((parsed, one) for parsed, one in expansions if isinstance(one, search.Expansion))
 
 
 def _plan_sweep(
     workspace: Workspace,
     parsed: ParsedSpec,
-    expansion: Expansion,
+    expansion: search.Expansion,
     stored: StoredBatches,
     *,
     update: bool = False,
@@ -391,7 +389,7 @@ def _plan_sweep(
         if update
         else programs.locked_program(workspace, sweep, newest.lock.program if newest else None)
     )
-    problems = tuple(running_problems(sweep, merged, workspace.settings)) if sweep.running else ()
+    problems = tuple(spec_change.running_problems(sweep, merged, workspace.settings)) if sweep.running else ()
     if problems:
         raise SpecError(problems)
     retried = spec_change.retried_trials(workspace.repository, sweep, merged, stored.results_of(sweep.name))
@@ -478,7 +476,7 @@ def _running_files(
         path: content
         for batch in batches.readable(present)
         if batch.is_active and batch.name in known
-        for path, content in running_files(sweep, batch).items()
+        for path, content in spec_change.running_files(sweep, batch).items()
     }
 
 

@@ -22,7 +22,6 @@ from sweepledger.reader import read_document
 from sweepledger.reader.yaml_edit import format_block
 from sweepledger.repo import files
 from sweepledger.results import causes
-from sweepledger.spec import ParsedSpec
 from sweepledger.structs.metric import Goal
 from sweepledger.structs.names import SPECS, SUFFIX, suggest_sweep_name
 from sweepledger.structs.program import Program
@@ -374,7 +373,7 @@ class _ProposalBuilder:
         text += "".join(f"{format_block(key, value, 0)}\n" for key, value in document.items())
         path = f"{SPECS}/{name}{SUFFIX}"
         parsed = spec.parse(text.encode(), path, self.settings)
-        if not isinstance(parsed, ParsedSpec):
+        if not isinstance(parsed, spec.ParsedSpec):
             notes += [f"not valid here yet: {problem.message}" for problem in parsed[:1]]
         return Proposal(
             name, path, text, len(configurations) * replicates, tuple(map(str, separates)), tuple(notes)

@@ -19,7 +19,6 @@ from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.pods import DesiredBatch
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.formats import json, launch_json, record_json
-from sweepledger.formats.launch_json import LAUNCH_FILE
 from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.render.command import expand_command
 from sweepledger.repo import volume
@@ -282,7 +281,7 @@ def run_again(workspace: Workspace, trial: str) -> Reproduction:
 def _recipe(workspace: Workspace, counted: CountedTrial) -> Recipe:
     batch, index = counted.trial.batch, counted.trial.index
     lock, values = batch.lock, batch.rows[index]
-    instructions = batch.tree[LAUNCH_FILE]
+    instructions = batch.tree[launch_json.LAUNCH_FILE]
     order = [column.name for column in launch_json.read_table_layout(instructions).columns]
     seed = lock.run.seed_base + values.replicate
     context_values = (str(json.load(instructions)["interpreter"]), seed)

@@ -15,7 +15,6 @@ from sweepledger.expressions.evaluation import ComputeError, compile_expression
 from sweepledger.formats import json, parquet, summary_csv
 from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow, SummaryTable
 from sweepledger.repo import batches, files
-from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.state import state_folder
 from sweepledger.results.paths import results_folder
 from sweepledger.structs.expression import names_in
@@ -258,7 +257,7 @@ def rank_trials(
 
 
 def _table(
-    workspace: Workspace, name: str, stored: Sequence[StoredBatch], results: Path
+    workspace: Workspace, name: str, stored: Sequence[batches.StoredBatch], results: Path
 ) -> tuple[SummaryTable | None, frozenset[tuple[str, int]]]:
     """Return the recorded rows of a sweep with those not recorded yet, and which these are; None if there are none."""
     recorded = catalog.read_summary(workspace.root, name)

@@ -19,8 +19,6 @@ from sweepledger.repo import git
 from sweepledger.repo.files import read_input, refuse_links
 from sweepledger.repo.state import create_state
 from sweepledger.safe_open import read_regular
-from sweepledger.search import Expansion
-from sweepledger.spec import ParsedSpec
 from sweepledger.storage import clear_leftovers, storage_errors
 from sweepledger.structs.names import SETTINGS_FILE, SPECS, SUFFIX
 from sweepledger.structs.settings import ResultsMode, Settings
@@ -177,7 +175,7 @@ class Workspace:
             f"no sweep {name!r}: neither {SPECS}/{name}.yaml nor a file", hint=f"sweeps: {existing}"
         )
 
-    def parse(self, path: Path) -> ParsedSpec | tuple[Problem, ...]:
+    def parse(self, path: Path) -> spec.ParsedSpec | tuple[Problem, ...]:
         """Read one spec and the files that it names. Raises StorageError."""
         if not PLAIN_NAME.fullmatch(path.name) or not self.display_path(path).isprintable():
             message = f"must have a name of letters, digits and dashes, got {path.name!r}"
@@ -212,17 +210,17 @@ class Workspace:
         """Read the sweeps of specs. Raises SpecError."""
         return tuple(parsed.sweep for parsed in self.specs(names))
 
-    def specs(self, names: Iterable[str] = ()) -> tuple[ParsedSpec, ...]:
+    def specs(self, names: Iterable[str] = ()) -> tuple[spec.ParsedSpec, ...]:
         """Read specs; every problem of every file at once. Raises SpecError."""
         return self.read(self.spec_paths(names))
 
-    def read(self, paths: Iterable[Path]) -> tuple[ParsedSpec, ...]:
+    def read(self, paths: Iterable[Path]) -> tuple[spec.ParsedSpec, ...]:
         """Read the specs at these paths. Raises SpecError with the problems of all."""
         read = [self.parse(path) for path in paths]
         problems = [problem for item in read if isinstance(item, tuple) for problem in item]
         if problems:
             raise SpecError(problems)
-        return tuple(item for item in read if isinstance(item, ParsedSpec))
+        return tuple(item for item in read if isinstance(item, spec.ParsedSpec))
 
     def display_path(self, path: Path) -> str:
         """Return a path relative to the repository, as the user would type it."""
@@ -247,20 +245,20 @@ class Workspace:
 
 def read_specs(
     workspace: Workspace, names: Iterable[str]
-) -> tuple[list[tuple[ParsedSpec, Expansion]], list[Problem]]:
+) -> tuple[list[tuple[spec.ParsedSpec, search.Expansion]], list[Problem]]:
     """Return the valid specs with their assignments, and the problems of the others.
 
     They are named by sweep name or path; all of `sweeps/` if none is named.
     """
-    specs: list[tuple[ParsedSpec, Expansion]] = []
+    specs: list[tuple[spec.ParsedSpec, search.Expansion]] = []
     problems: list[Problem] = []
     for path in workspace.spec_paths(names):
         parsed = workspace.parse(path)
-        if not isinstance(parsed, ParsedSpec):
+        if not isinstance(parsed, spec.ParsedSpec):
             problems += parsed
             continue
         expansion = search.explore(parsed.sweep, parsed.source)
-        if isinstance(expansion, Expansion):
+        if isinstance(expansion, search.Expansion):
             specs.append((parsed, expansion))
         else:
             problems += expansion

@@ -30,7 +30,6 @@ from sweepledger.formats.record_json import format_time
 from sweepledger.problems import TextError
 from sweepledger.render import base_files, platform, pod
 from sweepledger.render.base_files import Bases
-from sweepledger.render.platform import GitSource, RequiredObject, RequiredSecret, manual_setup
 from sweepledger.repo import batches, kustomize
 from sweepledger.repo.git import Repository
 from sweepledger.structs import kubernetes
@@ -272,14 +271,14 @@ def _object_finding(
     return health.check_object(manifest, observed, nodes=nodes, apply=apply)
 
 
-def _apply_hint(settings: Settings, source: GitSource | None) -> str:
+def _apply_hint(settings: Settings, source: platform.GitSource | None) -> str:
     if source is None or settings.controller not in {Controller.ARGOCD, Controller.FLUX}:
         return "ask the platform team"
-    controller = manual_setup.apply_controller_command(settings, source)
-    return f"`{manual_setup.apply_platform_command(settings, source)}`, then `{controller}`"
+    controller = platform.manual_setup.apply_controller_command(settings, source)
+    return f"`{platform.manual_setup.apply_platform_command(settings, source)}`, then `{controller}`"
 
 
-def _followed_source(workspace: Workspace) -> GitSource | None:
+def _followed_source(workspace: Workspace) -> platform.GitSource | None:
     """Return what the bootstrap that the cluster follows was made for; None without one that can be read."""
     held = workspace.repository.read(workspace.base_commit(None), bootstrap_yaml.BOOTSTRAP_FILE)
     content = held.get(bootstrap_yaml.BOOTSTRAP_FILE)
@@ -306,20 +305,20 @@ def _claim_finding(name: str, settings: Settings, kubectl: Kubectl, *, nodes: in
     return health.check_claim(claim, nodes=nodes)
 
 
-def _needed_secrets(workspace: Workspace) -> tuple[RequiredSecret, ...]:
+def _needed_secrets(workspace: Workspace) -> tuple[platform.RequiredSecret, ...]:
     """Return the Secrets that the cluster needs, as `sweep cluster bootstrap` lists them."""
     settings, source = workspace.cluster_settings, _followed_source(workspace)
     if source is not None:
         needed = platform.required_secrets(settings, source)
         return tuple(secret for secret in needed if not secret.is_elsewhere)
-    nowhere = GitSource("https://unknown.invalid/repository", settings.branch, is_public=True)
+    nowhere = platform.GitSource("https://unknown.invalid/repository", settings.branch, is_public=True)
     trials = platform.Names.of(settings).trials
     return tuple(
         secret for secret in platform.required_secrets(settings, nowhere) if secret.namespace == trials
     )
 
 
-def _required_finding(needed: RequiredObject, kubectl: Kubectl) -> HealthFinding:
+def _required_finding(needed: platform.RequiredObject, kubectl: Kubectl) -> HealthFinding:
     try:
         is_there = kubectl.get(needed.resource, needed.name, needed.namespace) is not None
     except ClusterError as error:
@@ -332,7 +331,7 @@ def _required_finding(needed: RequiredObject, kubectl: Kubectl) -> HealthFinding
     return HealthFinding("cluster", needed.title, HealthStatus.MISSING, f"{needed.purpose} needs it", hint)
 
 
-def _secret_finding(needed: RequiredSecret, kubectl: Kubectl) -> HealthFinding:
+def _secret_finding(needed: platform.RequiredSecret, kubectl: Kubectl) -> HealthFinding:
     name = f"Secret {needed.namespace}/{needed.name}"
     try:
         keys = kubectl.secret_keys(needed.name, needed.namespace)

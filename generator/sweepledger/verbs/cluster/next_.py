@@ -17,10 +17,8 @@ from sweepledger.cli.response import EXIT_DRIFT, EXIT_SEARCH_ENDED, SHORT_COMMIT
 from sweepledger.cli.text.rounds import blocked_text
 from sweepledger.cli.text.style import untrusted_text
 from sweepledger.commands.generation import next_batch
-from sweepledger.commands.generation.next_batch import Generated
 from sweepledger.commands.repository.workspace import Target, Workspace, results_target
 from sweepledger.commands.rounds import next_round, round_commit
-from sweepledger.commands.rounds.round_commit import PushedRound
 from sweepledger.errors import GeneratorError, IdleError, UsageError
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo.batches import ACTIVE
@@ -77,9 +75,9 @@ class SearchStep:
 
     name: str
     step: next_round.Step | next_round.RoundBlocked
-    generated: Generated | None = None
+    generated: next_batch.Generated | None = None
     """The round as planned or written to the work tree."""
-    pushed: PushedRound | None = None
+    pushed: round_commit.PushedRound | None = None
 
     @property
     def is_over(self) -> bool:
@@ -167,7 +165,7 @@ def _push_search(target: Target, sweep: Sweep) -> Iterator[SearchStep]:
     """Push all rounds that are due; without one, yield the next step."""
     *pushed, last = round_commit.push_due_rounds(target, sweep.name)
     for round_ in pushed:
-        assert isinstance(round_, PushedRound), "all but the last result are rounds"
+        assert isinstance(round_, round_commit.PushedRound), "all but the last result are rounds"
         yield SearchStep(sweep.name, round_.due, pushed=round_)
     step = None if pushed else last
     if not pushed and step is None and (tip := target.tip()) is not None:
@@ -175,7 +173,7 @@ def _push_search(target: Target, sweep: Sweep) -> Iterator[SearchStep]:
             target.repository, tip, sweep.name
         )  # a round that is due there is proposed already
     if step is not None:
-        assert not isinstance(step, PushedRound), "the last result is a step"
+        assert not isinstance(step, round_commit.PushedRound), "the last result is a step"
         yield SearchStep(sweep.name, step)
     elif not pushed:
         first = f"`sweep generate {sweep.name}` writes its first round"
