@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.structs.batch import BatchLock, SpecFile
@@ -14,8 +14,15 @@ from sweepledger.structs.record import ExpectedTrial, Record, Status
 from sweepledger.structs.run_config import RunConfig, Shape
 from sweepledger.structs.values import Value, digest
 
+T = TypeVar("T")
 TREE = "c0de" * 10
 DATA = "sha256:" + "da7a" * 16
+
+
+def present(value: T | None) -> T:
+    """Return a value that must not be None."""
+    assert value is not None
+    return value
 
 
 def a_program(**changes: Any) -> Program:

@@ -251,7 +251,9 @@ class History:
             self._say(f"run requests {sorted(again)} again")
         repository = machine.workspace.repository
         merged = {batch.name for batch in batches.in_commit(Repository(self.team), "refs/heads/main")}
-        active = [batch for batch in batches.active_in_commit(repository, "HEAD") if batch.sweep == name]
+        active = [
+            batch for batch in batches.in_commit(repository, "HEAD", batches.ACTIVE) if batch.sweep == name
+        ]
         if any(batch.name in merged for batch in active):
             return
         for batch in active:
@@ -341,7 +343,7 @@ class History:
         self.collector.git("fetch", "-q", "origin")
         repository = self.collector.workspace.repository
         volume = self.folder / "volume"
-        for batch in batches.active_in_commit(repository, "refs/remotes/origin/main"):
+        for batch in batches.in_commit(repository, "refs/remotes/origin/main", batches.ACTIVE):
             self._leave(volume, batch)
         commit_results(Target(repository, "origin", "main"), volume, (), alive=())
 
@@ -398,7 +400,7 @@ class History:
         planned = {generated.sweep.name for generated in made if isinstance(generated, Generated)}  # type: ignore[attr-defined]
         merged = {batch.name for batch in batches.in_commit(repository, base)}
         # A rebase that is stopped brings recorded batches back as they were requested, and moves them afterwards.
-        repeated = batches.archived_in_commit(repository, rebased_commit(repository))
+        repeated = batches.in_commit(repository, rebased_commit(repository), batches.ARCHIVE)
         merged |= {batch.name for batch in repeated}
         finished = frozenset[str]()
         for commit in (repository.commit("HEAD"), base):

@@ -1,18 +1,38 @@
 """A real repository of sweeps to play with, and its bare remote."""
 
 import atexit
+import json
 import os
 import shutil
 import stat
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
-from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.verbs.generate import generate_batches as generate
+from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results
+from sweepledger.commands.generation.next_batch import Generated
+from sweepledger.commands.local import Event, Options, local
+from sweepledger.commands.repository.spec_edit import BatchesChange
+from sweepledger.commands.repository.workspace import Target, Workspace
+from sweepledger.commands.run import RunEvent, RunOptions, SweepRun
+from sweepledger.plan import Planned
+from sweepledger.render.overlay import Overlay
+from sweepledger.repo import batches
+from sweepledger.repo.batches import StoredBatch
+from sweepledger.repo.state import create_state
+from sweepledger.verbs.cancel import cancel_batches
+from sweepledger.verbs.check import CheckReport, check_change
+from sweepledger.verbs.cluster.pause import pause_batches, resume_batches, scale_batches
+from sweepledger.verbs.generate import generate_batches
+from sweepledger.verbs.plan import plan_sweeps
+from sweepledger.verbs.retry import Retried, retry_trials
+from sweepledger.verbs.verify import Verification, verify_results
+from tests.command_line import run_sweep
 
 TRAIN = '''"""Score a point: no framework, no sweepledger; arguments in, one JSON out."""
 import argparse, json, os
@@ -70,6 +90,17 @@ def _copy_folder(source: str | Path, target: str | Path) -> None:
                 _copy_folder(entry.path, path)
             elif not (is_of_objects and _link(entry.path, path)):
                 shutil.copy2(entry.path, path, follow_symlinks=False)
+
+
+def replace_in(path: Path, old: str, new: str) -> None:
+    """Replace a text of a file, which must have it."""
+    text = path.read_text()
+    assert old in text, f"{path} has no {old!r}"
+    path.write_text(text.replace(old, new))
+
+
+def append_to(path: Path, text: str) -> None:
+    path.write_text(path.read_text() + text)
 
 
 def copy_repositories(source: Path, target: Path) -> None:
@@ -160,10 +191,24 @@ class Sandbox:
         text = SPEC.format(name=name, xs=xs, parallelism=parallelism)
         return self.write(f"sweeps/{name}.yaml", text)
 
-    def commit(self, message: str) -> str:
+    def write_spec(self, name: str, **keys: Any) -> Path:
+        """Write a spec of a grid with these keys besides, or instead."""
+        program = {"command": ["python", "code/train.py", "${args}"], "run": {"code": {"path": "code"}}}
+        metric = {"name": "score", "goal": "maximize"}
+        spec = {"name": name, "method": "grid", "metric": metric, **program, **keys}
+        return self.write(f"sweeps/{name}.yaml", json.dumps(spec, indent=1))
+
+    def commit(self, message: str, files: Mapping[str, str] = MappingProxyType({})) -> str:
+        """Commit what is there, after writing some files."""
+        for path, text in files.items():
+            self.write(path, text)
         self.git("add", "--all")
         self.git("commit", "-q", "-m", message)
         return self.head()
+
+    def amend(self) -> None:
+        self.git("add", "--all")
+        self.git("commit", "-q", "--amend", "--no-edit")
 
     def head(self) -> str:
         """Return the commit that is checked out, without a process if its branch is a file of its own."""
@@ -176,13 +221,23 @@ class Sandbox:
     def push(self) -> None:
         self.git("push", "-q", "origin", "main")
 
-    def publish(self, message: str) -> None:
-        self.commit(message)
+    def publish(self, message: str, files: Mapping[str, str] = MappingProxyType({})) -> None:
+        self.commit(message, files)
         self.push()
+
+    def propose(self, name: str = "peak", xs: str = "1, 2, 3", parallelism: int = 2) -> None:
+        """Write a spec, and generate."""
+        self.spec(name, xs, parallelism)
+        self.generate()
+
+    def commit_batches(self, message: str) -> None:
+        """Generate what the specs ask for, and commit it."""
+        self.generate()
+        self.commit(message)
 
     def publish_batches(self, message: str) -> None:
         """Generate what the specs ask for, and push it."""
-        generate(self.workspace)
+        self.generate()
         self.publish(message)
 
     def pull(self) -> None:
@@ -191,8 +246,101 @@ class Sandbox:
     def use_as_laptop(self) -> None:
         """Remove the remote, and name the person who commits."""
         self.git("remote", "remove", "origin")
+        self.name_person()
+
+    def name_person(self) -> None:
         self.git("config", "user.name", "Ada")
         self.git("config", "user.email", "ada@example.org")
+
+    # What people and collectors do here: each is the verb of this name, with its options.
+
+    def generate(self, *names: str, **options: Any) -> tuple[Generated, ...]:
+        return generate_batches(self.workspace, names, **options)
+
+    def new_batch(self, *names: str, **options: Any) -> Overlay:
+        """Generate the next batch of the only sweep that is named or there."""
+        (made,) = self.generate(*names, **options)
+        assert made.batch is not None
+        return made.batch
+
+    def check(self, **options: Any) -> CheckReport:
+        return check_change(self.workspace, **options)
+
+    def problems(self, **options: Any) -> list[tuple[str, str]]:
+        """Return file and code of the problems that a check finds."""
+        return [(problem.file, problem.code) for problem in self.check(**options).problems]
+
+    def codes(self, **options: Any) -> set[str]:
+        """Return the codes of the problems that a check finds."""
+        return {problem.code for problem in self.check(**options).problems}
+
+    def plan(self, *names: str, **options: Any) -> Planned:
+        return plan_sweeps(self.workspace, names, **options)
+
+    def cancel(self, name: str = "peak", *, push: bool = False, **options: Any) -> BatchesChange:
+        return self._pushed(cancel_batches(self.workspace, name, **options), push=push)
+
+    def pause(self, name: str = "peak", *, push: bool = False, **options: Any) -> BatchesChange:
+        return self._pushed(pause_batches(self.workspace, name, **options), push=push)
+
+    def resume(self, name: str = "peak", *, push: bool = False) -> BatchesChange:
+        return self._pushed(resume_batches(self.workspace, name), push=push)
+
+    def _pushed(self, change: BatchesChange, *, push: bool) -> BatchesChange:
+        if push:
+            self.push()
+        return change
+
+    def scale(self, name: str, parallelism: int) -> BatchesChange:
+        return scale_batches(self.workspace, name, parallelism)
+
+    def retry(self, name: str = "peak", **options: Any) -> Retried:
+        return retry_trials(self.workspace, name, **options)
+
+    def verify(self, *names: str, **options: Any) -> Verification:
+        return verify_results(self.workspace, *names, **options)
+
+    def target(self, *, push: bool = True, **changes: Any) -> Target:
+        """Return where results go: the branch of the remote, or without a push the one that is checked out."""
+        return Target(self.workspace.repository, *(("origin", "main") if push else ()), **changes)
+
+    def collect(
+        self, results: Any, ended: Collection[str] = (), *, push: bool = True, **options: Any
+    ) -> tuple[ResultsCommit, ...]:
+        return commit_results(self.target(push=push), results, ended, **options)
+
+    def record(self, results: Any, ended: Collection[str] = (), **options: Any) -> tuple[ResultsCommit, ...]:
+        """Collect, and pull what was recorded."""
+        made = self.collect(results, ended, **options)
+        self.pull()
+        return made
+
+    def run(self, *names: str, **options: Any) -> Generator[RunEvent]:
+        state = create_state(self.workspace.repository)
+        return SweepRun.prepare(self.workspace, names).run(RunOptions(state, **options))
+
+    def local(self, **options: Any) -> Iterator[Event]:
+        """Run what the branch asks for as `sweep cluster local --once` does, with its state beside the clone."""
+        state = self.root.parent / "state"
+        return local(
+            Options(**{"url": str(self.remote), "branch": "main", "state": state, "once": True, **options})
+        )
+
+    def sweep(self, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+        """Run the command `sweep` here."""
+        return run_sweep(*arguments, cwd=self.root, **options)
+
+    def data(self, *arguments: str) -> Any:
+        """Run the command `sweep` here, and return the data of its answer."""
+        return json.loads(self.sweep(*arguments, "--format=json").stdout)["data"]
+
+    def batches(self) -> tuple[StoredBatch, ...]:
+        return batches.in_work_tree(self.root)
+
+    def batch(self, name: str = "") -> StoredBatch:
+        """Return the batch of the work tree, or that of a name."""
+        (batch,) = [batch for batch in self.batches() if name in {"", batch.name}]
+        return batch
 
     def active(self) -> list[str]:
         folder = self.root / "overlays/active"
@@ -221,7 +369,7 @@ class Sandbox:
 
     def _merge(self, name: str, xs: str, parallelism: int) -> str:
         self.spec(name, xs, parallelism)
-        (generated,) = [one for one in generate(self.workspace) if one.batch]
+        (generated,) = [one for one in self.generate() if one.batch]
         self.commit("Ask for a sweep")
         self.push()
         assert generated.batch is not None

@@ -7,6 +7,7 @@ from typing import Any
 from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results
 from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.commands.repository.workspace import Target, Workspace
+from sweepledger.commands.rounds.next_round import RoundDue
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.verbs.cluster.next_ import SearchStep, write_next
@@ -92,6 +93,12 @@ def record(sandbox: Sandbox, results: Path, target: Target | None = None) -> tup
     commits = commit_results(target or Target(sandbox.workspace.repository, "origin", "main"), results, ())
     sandbox.pull()
     return commits
+
+
+def due(step: SearchStep | ResultsCommit) -> RoundDue:
+    """Return the round that follows, which must be due."""
+    assert isinstance(step.step, RoundDue)
+    return step.step
 
 
 def followed(workspace: Workspace, name: str = "hill", *, base: str | None = "HEAD") -> SearchStep:

@@ -1,12 +1,13 @@
 """The JSON Schemas of documents from their classes: `python -m tools.json_schemas` writes them, a test compares them.
 
+It also writes the tables of keys in the documentation.
+
 `sweepledger.model.keys` says how a class states its keys. A description is the text below an attribute in its source.
 """
 
 import ast
 import inspect
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, is_dataclass
@@ -21,6 +22,7 @@ from msgspec import UNSET
 from sweepledger.model.keys import EntryName, KeyOf, Type, keys_of, type_of
 from sweepledger.spec.keys import DEFINITIONS, Spec
 from sweepledger.structs.settings import Settings
+from tools import key_tables
 
 FOLDER = Path(__file__).parents[1] / "generator/sweepledger/schemas"
 DOCUMENTS = {"settings": Settings, "sweep": Spec}
@@ -235,6 +237,12 @@ def text(name: str) -> str:
     return json.dumps(schema_of(name), indent=2, ensure_ascii=False) + "\n"
 
 
-if __name__ == "__main__":
-    for name in sys.argv[1:] or DOCUMENTS:
+def main() -> None:
+    """Write the schemas, and the tables of keys that come from them."""
+    for name in DOCUMENTS:
         (FOLDER / f"{name}.schema.json").write_text(text(name), encoding="utf-8")
+    key_tables.main()
+
+
+if __name__ == "__main__":
+    main()

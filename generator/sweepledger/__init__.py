@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sweepledger.api.comparison import ComparedProgress, ComparedSweep, ComparedTrial, ComparisonResult
-    from sweepledger.api.html import Chart
     from sweepledger.api.repository import SweepRepository
     from sweepledger.api.repository import open_repository as open  # noqa: A004 - `sweepledger.open`
     from sweepledger.api.script import report, values
     from sweepledger.api.sweep import CurveStep, RecordedSweep, RecordedTrial, SweepChange
-    from sweepledger.api.table import ResultTable
+    from sweepledger.api.table import Chart, ResultTable
     from sweepledger.errors import GeneratorError
 
 __version__ = "0.1.0"
@@ -39,7 +38,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "Chart": "api.html",
+    "Chart": "api.table",
     "ComparedProgress": "api.comparison",
     "ComparedSweep": "api.comparison",
     "ComparedTrial": "api.comparison",

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.builders import present
+
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs/notebooks").glob("*.ipynb"))
 
 
@@ -36,8 +38,7 @@ def test_every_cell_of_a_notebook_shows_something(notebook: Path, monkeypatch: p
 
     assert len(shown) > 1
     for value in shown:
-        assert value is not None
-        assert getattr(value, "_repr_html_", value.__repr__)()
+        assert getattr(value, "_repr_html_", present(value).__repr__)()
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)

@@ -56,8 +56,7 @@ def test_the_page_names_every_public_name_and_member(name: str) -> None:
 
     words = set(re.findall(r"`[^`]*`", PAGE))
 
-    missing = [one for one in names if not any(re.search(rf"\b{one}\b", word) for word in words)]
-    assert missing == []
+    assert [one for one in names if not any(re.search(rf"\b{one}\b", word) for word in words)] == []
 
 
 def test_type_checkers_see_the_same_names_as_importers() -> None:

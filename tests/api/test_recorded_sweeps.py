@@ -9,12 +9,8 @@ import polars as pl
 import pytest
 
 import sweepledger
-from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.repository.workspace import Target
-from sweepledger.repo import batches
-from sweepledger.verbs.generate import generate_batches as generate
 from tests.commands.test_collect import leave
-from tests.repository import Sandbox
+from tests.repository import Sandbox, replace_in
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -24,9 +20,9 @@ def recorded(sandbox: Sandbox, tmp_path: Path) -> Sandbox:
     """A sweep of three trials: with a curve and failed attempts, with a curve, and diverged."""
     volume = tmp_path / "volume"
     sandbox.spec("peak", f"1, 2.5, '{HOSTILE}'")
-    assert generate(sandbox.workspace)
+    assert sandbox.generate()
     sandbox.commit("Ask for peak")
-    (batch,) = batches.in_work_tree(sandbox.root)
+    (batch,) = sandbox.batches()
     # Both attempts are in the same seconds, and the one that counts is neither always the first nor the last.
     curves = {"score": [[0, 0.25], [5, None], [10, 0.5]]}
     leave(volume, batch, 0, uid="b", attempt=2, metrics={"score": 0.5}, curves=curves)
@@ -36,7 +32,7 @@ def recorded(sandbox: Sandbox, tmp_path: Path) -> Sandbox:
     curves = {"score": [[0, 0.1], [10, 0.75]], "loss": [[0, 2.0], [10, 1.0]]}
     leave(volume, batch, 1, metrics={"score": 0.75, "loss": 1.0}, curves=curves)
     leave(volume, batch, 2, status="diverged", reason="exit-42", metrics={})
-    assert commit_results(Target(sandbox.workspace.repository), volume, {batch.name})
+    assert sandbox.collect(volume, {batch.name}, push=False)
     return sandbox
 
 
@@ -140,7 +136,7 @@ def test_missing_names(recorded: Sandbox, name: str, commit: str | None, says: s
 
 def test_a_record_that_cannot_be_read_is_named(recorded: Sandbox) -> None:
     (records,) = (recorded.root / "results/peak/records").iterdir()
-    records.write_text(records.read_text().replace('"started"', '"begun"'))
+    replace_in(records, '"started"', '"begun"')
     recorded.commit("Break the records")
 
     with pytest.raises(sweepledger.GeneratorError, match=r"jsonl:\d: a record cannot be read"):

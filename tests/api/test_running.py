@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import sweepledger
-from tests.repository import Sandbox
+from tests.repository import Sandbox, append_to
 from tests.searches import begun
 
 GENERATOR = Path(__file__).parents[2] / "generator"
@@ -17,8 +17,7 @@ GENERATOR = Path(__file__).parents[2] / "generator"
 def test_a_sweep_runs_and_returns_with_its_results(sandbox: Sandbox) -> None:
     sandbox.use_as_laptop()
     sandbox.spec("peak", "1, 2")
-    train = sandbox.root / "code/train.py"
-    train.write_text(train.read_text() + "# changed\n")
+    append_to(sandbox.root / "code/train.py", "# changed\n")
     repository = sweepledger.open(sandbox.root)
 
     left_out = pytest.warns(UserWarning, match="not committed: code/train.py")

@@ -11,7 +11,7 @@ import pytest
 import sweepledger
 from sweepledger.structs.record import Status
 from sweepledger.verbs.try_ import try_trial
-from tests.repository import Sandbox
+from tests.repository import Sandbox, replace_in
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = """\
@@ -40,8 +40,7 @@ def test_alone_a_script_has_no_values_and_prints_what_it_reports() -> None:
 
 def test_a_trial_has_values_and_reports_by_step(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     sandbox.write("code/train.py", f"import sys\nsys.path.insert(0, {str(ROOT / 'generator')!r})\n{SCRIPT}")
-    path = sandbox.spec("peak", "0.25, 4")
-    path.write_text(path.read_text().replace("goal: maximize", "goal: maximize, format: jsonl"))
+    replace_in(sandbox.spec("peak", "0.25, 4"), "goal: maximize", "goal: maximize, format: jsonl")
 
     tried = try_trial(sandbox.workspace, "peak", 1, quiet=True)
 

@@ -91,8 +91,7 @@ def test_nothing_is_put_beside_a_base_that_comes_with_its_first_batch(what: str,
 
 @pytest.mark.parametrize("history", ["a revert of a revert", "an octopus"])
 def test_no_history_hides_the_edit_of_a_base(history: str, sandbox: Sandbox) -> None:
-    sandbox.git("config", "user.name", "Ada")
-    sandbox.git("config", "user.email", "ada@example.org")
+    sandbox.name_person()
     start = sandbox.head()
     edited(sandbox, LAUNCHER, "import ", "import os as _evil\nimport ")
     evil = sandbox.commit("Tidy up")

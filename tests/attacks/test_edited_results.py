@@ -176,7 +176,7 @@ def test_any_numbers_are_explained(values: tuple[float, float], sandbox: Sandbox
 
     explained = explain_sweeps(sandbox.workspace, f"peak@{before}", "peak")
 
-    assert explained.verdict
+    assert explained.explanation.verdict
 
 
 def proposed(sandbox: Sandbox, folder: Path) -> ExplainedComparison:

@@ -55,8 +55,7 @@ COMMANDS = (
 def hostile(sandbox: Sandbox, tmp_path: Path) -> Sandbox:
     """A clone without remote in which every command leaves a proof."""
     sandbox.spec()
-    sandbox.git("config", "user.name", "Ada")
-    sandbox.git("config", "user.email", "ada@example.org")
+    sandbox.name_person()
     spy = tmp_path / "spy"
     spy.write_text(f"#!/bin/sh\necho \"$0 $*\" >> '{tmp_path}/ran'\ncat\n")
     spy.chmod(0o755)

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from sweepledger.problems import Problem, Severity
-from sweepledger.verbs.check import check_change, check_markdown, github_annotations
-from tests.command_line import run_sweep
-from tests.repository import Sandbox, followed_by
+from sweepledger.verbs.check import check_markdown, github_annotations
+from tests.repository import Sandbox, followed_by, replace_in
 
 
 def reported(sandbox: Sandbox, *more: str) -> tuple[subprocess.CompletedProcess[str], Path]:
@@ -17,12 +16,11 @@ def reported(sandbox: Sandbox, *more: str) -> tuple[subprocess.CompletedProcess[
     summary = sandbox.root.parent / "a summary.md"
     summary.write_text("before\n")
     options = ("--format", "github", "--report", str(report), "--summary", str(summary), *more)
-    return run_sweep("check", *options, cwd=sandbox.root), report
+    return sandbox.sweep("check", *options), report
 
 
 def test_a_bad_spec_is_annotated_on_the_line_of_the_mistake(sandbox: Sandbox) -> None:
-    spec = sandbox.spec()
-    spec.write_text(spec.read_text().replace("[1, 2, 3]", "[1, 2, 2]"))
+    replace_in(sandbox.spec(), "[1, 2, 3]", "[1, 2, 2]")
 
     done, report = reported(sandbox)
 
@@ -57,12 +55,11 @@ def test_a_valid_change_has_no_annotation_and_no_patch(sandbox: Sandbox) -> None
 @pytest.mark.parametrize("state", ["missing", "stale", "edited", "illegible", "flux"])
 def test_the_patch_writes_what_generate_writes(sandbox: Sandbox, needs_kustomize: None, state: str) -> None:
     if state == "flux":
-        sandbox.write("sweepledger.yaml", followed_by("flux"))
-        sandbox.publish("Flux")
+        sandbox.publish("Flux", {"sweepledger.yaml": followed_by("flux")})
     sandbox.merged("other")
     sandbox.spec()
     if state in {"stale", "edited", "illegible"}:
-        assert run_sweep("generate", cwd=sandbox.root).returncode == 0
+        assert sandbox.sweep("generate").returncode == 0
         (folder,) = (sandbox.root / "overlays/active").glob("peak-*")
     match state:
         case "stale":
@@ -79,8 +76,8 @@ def test_the_patch_writes_what_generate_writes(sandbox: Sandbox, needs_kustomize
     sandbox.git("apply", "--index", str(report / "mend.patch"))
     sandbox.git("commit", "-q", "-m", "Mend")
 
-    assert check_change(sandbox.workspace).problems == ()
-    assert run_sweep("generate", "--check", cwd=sandbox.root).returncode == 0
+    assert sandbox.check().problems == ()
+    assert sandbox.sweep("generate", "--check").returncode == 0
     assert sandbox.git("status", "--porcelain") == ""
 
 
@@ -131,15 +128,15 @@ def test_a_batch_is_annotated_at_its_lock() -> None:
 def test_untracked_paths_are_listed_with_git_add(sandbox: Sandbox) -> None:
     sandbox.spec()
     sandbox.commit("Ask which x is best")
-    run_sweep("generate", cwd=sandbox.root)
+    sandbox.sweep("generate")
     sandbox.write("sweeps/a note of mine.txt", "")
     sandbox.write("notes.md", "not ours to look at")
 
-    forgotten = run_sweep("check", cwd=sandbox.root)
+    forgotten = sandbox.sweep("check")
     added = [line.split(maxsplit=2)[2] for line in forgotten.stdout.splitlines() if "git add" in line]
 
     assert forgotten.returncode == 0
     assert "3 paths not in git yet" in forgotten.stdout
     assert added == ["base/", "overlays/", "'sweeps/a note of mine.txt'"]
     sandbox.git("add", *(path.strip("'") for path in added))
-    assert "git add" not in run_sweep("check", cwd=sandbox.root).stdout
+    assert "git add" not in sandbox.sweep("check").stdout

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.builders import present
 from tests.command_line import ROOT, git, run_sweep
 
 PACKAGE = {
@@ -221,8 +222,7 @@ def test_a_watch_ends_with_ctrl_c_and_interrupts_nothing(lab: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert watch.stderr is not None
-    watch.stderr.readline()
+    present(watch.stderr).readline()
 
     watch.send_signal(signal.SIGINT)
     out, err = watch.communicate(timeout=120)

@@ -24,7 +24,6 @@ from sweepledger.plan import (
     UnreadableSpec,
     coverage,
     difference,
-    review_as_data,
 )
 from sweepledger.problems import Problem, Severity
 from sweepledger.search import Expansion
@@ -35,8 +34,7 @@ from sweepledger.structs.run_config import RunConfig as Runs
 from sweepledger.structs.search_block import GridSearch
 from sweepledger.structs.space import Parameter, SearchSpace
 from sweepledger.structs.sweep import Budget, Sweep
-from tests.command_line import run_sweep
-from tests.repository import Sandbox
+from tests.repository import Sandbox, replace_in
 from tests.sweeps import a_program, a_sweep
 
 TEXT = """\
@@ -122,11 +120,8 @@ def links(text: str) -> list[str]:
     return [item.type for token in rendered(text) for item in token.children or () if "link" in item.type]
 
 
-# Whole answers
-
-
 def test_a_terminal_sees_counts_coverage_cost_and_the_difference(changed: Sandbox) -> None:
-    done = run_sweep("plan", cwd=changed.root)
+    done = changed.sweep("plan")
 
     assert (done.returncode, done.stderr) == (0, "")
     assert settled(done.stdout, changed) == TEXT
@@ -137,7 +132,7 @@ def test_a_changed_list_of_drawn_values_shows_histograms(sandbox: Sandbox) -> No
     text = spec.read_text().replace("method: grid", "method: sobol\nrun_cap: 64\nseed: 1")
     spec.write_text(text.replace("values: [1, 2, 3]", "min: 0.0, max: 1.0"))
 
-    done = run_sweep("plan", cwd=sandbox.root)
+    done = sandbox.sweep("plan")
 
     assert done.returncode == 0, done.stderr
     assert "discrepancy of 64 points in 1 continuous dimension" in done.stdout
@@ -146,11 +141,8 @@ def test_a_changed_list_of_drawn_values_shows_histograms(sandbox: Sandbox) -> No
 
 
 def test_plan_of_a_repository_without_sweeps(sandbox: Sandbox) -> None:
-    assert run_sweep("plan", cwd=sandbox.root).stdout == "there is no sweep yet\n"
-    assert "no sweep" in run_sweep("plan", "--format", "markdown", cwd=sandbox.root).stdout
-
-
-# What strangers wrote
+    assert sandbox.sweep("plan").stdout == "there is no sweep yet\n"
+    assert "no sweep" in sandbox.sweep("plan", "--format", "markdown").stdout
 
 
 def a_hostile_review() -> Review:
@@ -259,7 +251,7 @@ def test_text_that_looks_like_another_type_is_quoted(value: Any, text: str) -> N
 def test_a_wrong_spec_hides_no_other(form: str, changed: Sandbox) -> None:
     changed.write("sweeps/wrong.yaml", "name: wrong\n")
 
-    done = run_sweep("plan", "--format", form, cwd=changed.root)
+    done = changed.sweep("plan", "--format", form)
 
     assert done.returncode == 1
     assert "tdf1b139f3a1" in done.stdout
@@ -270,15 +262,14 @@ def test_a_wrong_spec_hides_no_other(form: str, changed: Sandbox) -> None:
 def test_wrong_specs_alone_are_no_empty_repository(sandbox: Sandbox) -> None:
     sandbox.write("sweeps/wrong.yaml", "name: wrong\n")
 
-    assert run_sweep("plan", cwd=sandbox.root).stdout == ""
-    assert run_sweep("plan", "--format", "markdown", cwd=sandbox.root).stdout.startswith("## Problems\n")
+    assert sandbox.sweep("plan").stdout == ""
+    assert sandbox.sweep("plan", "--format", "markdown").stdout.startswith("## Problems\n")
 
 
 def test_a_reworded_spec_of_the_same_search_space_is_reported_as_unchanged(changed: Sandbox) -> None:
-    spec = changed.spec("peak")
-    spec.write_text(spec.read_text().replace("Where does", "Where, oh where, does"))
+    replace_in(changed.spec("peak"), "Where does", "Where, oh where, does")
 
-    done = run_sweep("plan", "peak", cwd=changed.root)
+    done = changed.sweep("plan", "peak")
 
     base = changed.git("rev-parse", "--short=8", "HEAD").strip()
     assert f"spec compared with {base}: search space unchanged (3 trials)" in done.stdout
@@ -286,12 +277,11 @@ def test_a_reworded_spec_of_the_same_search_space_is_reported_as_unchanged(chang
 
 def test_code_that_changed_since_the_lock_is_reported(changed: Sandbox) -> None:
     before = changed.git("rev-parse", "--short=8", "HEAD:code").strip()
-    changed.write("code/train.py", "print('rewritten')\n")
-    changed.commit("Rewrite")
+    changed.commit("Rewrite", {"code/train.py": "print('rewritten')\n"})
     after = changed.git("rev-parse", "--short=8", "HEAD:code").strip()
     output = f"code changed since the lock (code/ {before} → {after}): "
 
-    text = run_sweep("plan", "peak", cwd=changed.root).stdout
+    text = changed.sweep("plan", "peak").stdout
 
     assert f"  {output}`sweep generate peak --update` runs all trials with the new version\n" in text
     removed = before_lines(changed)
@@ -311,10 +301,10 @@ def test_a_plan_shows_how_the_code_differs_from_what_the_sweep_ran(sandbox: Sand
     for number in range(7):
         sandbox.write(f"code/more {number}.py", "pass\n")
     sandbox.commit("Add files")
-    assert run_sweep("generate", "peak", "--update", cwd=sandbox.root).returncode == 0
+    assert sandbox.sweep("generate", "peak", "--update").returncode == 0
 
-    text = run_sweep("plan", "peak", cwd=sandbox.root).stdout
-    data = json.loads(run_sweep("plan", "peak", "--format", "json", cwd=sandbox.root).stdout)
+    text = sandbox.sweep("plan", "peak").stdout
+    data = json.loads(sandbox.sweep("plan", "peak", "--format", "json").stdout)
 
     listed = ", ".join(f"code/more {number}.py +1 -0" for number in range(4))
     assert f"differs from {batch}: 8 files: code/data.bin (not text), {listed} and 3 more\n" in text
@@ -341,9 +331,6 @@ def test_a_plan_without_new_trials_has_no_new_cost(capsys: pytest.CaptureFixture
     assert "cost   nothing new; at most 12 trial hours for all 2\n" in shown(capsys, review)
 
 
-# Bounds
-
-
 def test_a_comment_fits_a_pull_request() -> None:
     values = tuple(f"{number}" + "|`ü" * 1000 for number in range(20))
     parameters = [Parameter(f"p{number}" + "_" * 300, Constant(values[0])) for number in range(30)]
@@ -365,50 +352,49 @@ def test_long_lists_show_how_many_items_are_omitted(capsys: pytest.CaptureFixtur
     assert "    + … 123 more" in shown(capsys, result)
 
 
-# Sentences
-
-
 def test_a_budget_is_shown_beside_the_cost(capsys: pytest.CaptureFixture[str]) -> None:
     review = a_review(a_sweep(budget=Budget(max_trials=1000, max_gpu_hours=2.5)))
 
     assert "limit  1,000 trials, 2.5 GPU hours" in shown(capsys, review)
 
 
-def test_the_pool_shows_what_the_pod_of_a_pack_has_and_the_cost_what_its_trials_share() -> None:
-    pool = Pool("gpu", NodeCapacity("8", "64Gi", 1), price=8, max_nodes=4)
-    run = Runs(
-        resources=Resources("1", "4Gi", 1), parallelism=8, pack=Pack(20, 4), max_disruptions=0, retries=0
-    )
-    review = a_review(a_sweep(run=run, pool=pool), counts=TrialCounts(40, 0, 0))
+@pytest.mark.parametrize(
+    ("pool", "run", "trials", "shown"),
+    [
+        (
+            Pool("gpu", NodeCapacity("8", "64Gi", 1), price=8, max_nodes=4),
+            {"resources": Resources("1", "4Gi", 1), "parallelism": 8, "pack": Pack(20, 4)},
+            40,
+            (
+                "40 × gpu (4 CPU, 16 GiB, 1 GPU for 4 of 20 trials at once) · 8 at once · 2 nodes of at most 4 "  # noqa: RUF001 - as shown
+                "· at most 160 at 8 per node and hour"
+            ),
+        ),
+        (
+            Pool("gpu", NodeCapacity("8", "64Gi", 4), price=8, gpu_shares=GpuShares(GpuSharing.MPS, 4)),
+            {"resources": Resources("1", "4Gi", 1), "parallelism": 2},
+            32,
+            "32 × gpu (1 CPU, 4 GiB, 1/4 GPU by mps) · 2 at once · 1 node · at most 128 at 8 per node and hour",  # noqa: RUF001 - as shown
+        ),
+        (
+            Pool("gpu", NodeCapacity("96", "800Gi", 8), queue="gpu", price=20),
+            {"resources": Resources("8", "80Gi", 4), "parallelism": 2, "nodes": 2},
+            4,
+            (
+                "4 × 2 pods × gpu (8 CPU, 80 GiB, 4 GPUs) · 2 at once · 2 nodes "  # noqa: RUF001 - as shown
+                "· at most 80 at 20 per node and hour"
+            ),
+        ),
+    ],
+    ids=["packs", "shares of GPUs", "several pods"],
+)
+def test_the_pool_shows_pods_gpus_and_price(pool: Pool, run: dict[str, Any], trials: int, shown: str) -> None:
+    runs = Runs(**{"max_disruptions": 0, "retries": 0, **run})
+    review = a_review(a_sweep(run=runs, pool=pool), counts=TrialCounts(trials, 0, 0))
 
-    assert plan.pool_usage(review.pool_usage) == (
-        "40 × gpu (4 CPU, 16 GiB, 1 GPU for 4 of 20 trials at once) · 8 at once · 2 nodes of at most 4 "  # noqa: RUF001 - as shown
-        "· at most 160 at 8 per node and hour"
-    )
-    assert "(1 attempt + 1 beside others)" in plan.cost_bound(review)
-    assert review_as_data(review)["pack"] == {"trials": 20, "at_once": 4}
-
-
-def test_the_pool_shows_shares_of_gpus() -> None:
-    pool = Pool("gpu", NodeCapacity("8", "64Gi", 4), price=8, gpu_shares=GpuShares(GpuSharing.MPS, 4))
-    run = Runs(resources=Resources("1", "4Gi", 1), parallelism=2, max_disruptions=0, retries=0)
-    review = a_review(a_sweep(run=run, pool=pool), counts=TrialCounts(32, 0, 0))
-
-    shown = plan.pool_usage(review.pool_usage)
-
-    assert "(1 CPU, 4 GiB, 1/4 GPU by mps) · 2 at once · 1 node" in shown
-    assert review.new_cost.gpu_hours == review.new_cost.trial_hours / 4
-
-
-def test_the_pool_shows_pods_gpus_and_price() -> None:
-    pool = Pool("gpu", NodeCapacity("96", "800Gi", 8), queue="gpu", price=20)
-    run = Runs(resources=Resources("8", "80Gi", 4), nodes=2, parallelism=2, max_disruptions=0)
-    review = a_review(a_sweep(run=run, pool=pool), counts=TrialCounts(4, 0, 0))
-
-    assert plan.pool_usage(review.pool_usage) == (
-        "4 × 2 pods × gpu (8 CPU, 80 GiB, 4 GPUs) · 2 at once · 2 nodes "  # noqa: RUF001 - as shown
-        "· at most 80 at 20 per node and hour"
-    )
+    assert plan.pool_usage(review.pool_usage) == shown
+    assert ("(1 attempt + 1 beside others)" in plan.cost_bound(review)) is (runs.pack is not None)
+    assert pool.gpu_shares is None or review.new_cost.gpu_hours == review.new_cost.trial_hours / 4
     assert plan.pool_usage(a_review(a_sweep()).pool_usage) == ""
 
 

@@ -6,7 +6,6 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,8 @@ from typing import Any
 import pytest
 
 from sweepledger.cli.app import all_commands
-from tests.command_line import ROOT, run_program, run_sweep
-from tests.repository import Sandbox
+from tests.command_line import ROOT, run_program
+from tests.repository import Sandbox, append_to
 
 PACKAGE = ROOT / "generator/sweepledger"
 COMMAND = re.compile(r"`((?:sweep|git|rm) [^`\n]+)`")
@@ -37,9 +36,6 @@ parameters: {x: {values: [1, 2]}}
 SEARCH = SPEC.replace("grid", "tpe\nseed: 1\nrounds: {size: 2, max: 2}").replace(
     "values: [1, 2]", "min: 0.0, max: 1.0"
 )
-
-
-# ------------------------------------------------------------------------------------------ all templates
 
 
 def templates() -> dict[str, set[str]]:
@@ -112,7 +108,7 @@ def test_a_command_that_does_not_exist_is_noticed(command: str) -> None:
     assert faults(command)
 
 
-# ------------------------------------------------------------------------------------------ situations
+Step = Callable[[Sandbox], None]
 
 
 def written(sandbox: Sandbox, spec: str | None = SPEC) -> None:
@@ -149,14 +145,13 @@ def without_repository(sandbox: Sandbox) -> None:
 
 def with_remote(sandbox: Sandbox) -> None:
     """Let somebody else have pushed, and this clone have fetched it."""
-    sandbox.git("config", "user.name", "Ada")
-    sandbox.git("config", "user.email", "ada@example.org")
+    sandbox.name_person()
     sandbox.spec()
     sandbox.publish("Ask")
 
 
 def ran(sandbox: Sandbox, *arguments: str) -> None:
-    done = run_sweep(*arguments, cwd=sandbox.root)
+    done = sandbox.sweep(*arguments)
     assert done.returncode not in {2, 3}, done.stderr
 
 
@@ -210,7 +205,7 @@ def foreign_spec(sandbox: Sandbox) -> None:
 
 def edited_by_hand(sandbox: Sandbox) -> None:
     (lock,) = sandbox.root.glob("overlays/active/*/batch.json")
-    lock.write_text(f"{lock.read_text()}# edited\n")
+    append_to(lock, "# edited\n")
 
 
 def emptied_records(sandbox: Sandbox) -> None:
@@ -218,10 +213,13 @@ def emptied_records(sandbox: Sandbox) -> None:
     records.write_text("")
 
 
+def mistaken(sandbox: Sandbox) -> None:
+    sandbox.write("sweeps/peak.yaml", SPEC.replace("grid", "gird"))
+
+
 def merging(sandbox: Sandbox) -> None:
     sandbox.git("checkout", "-q", "-b", "other")
-    sandbox.write("other.txt", "")
-    sandbox.commit("Add a file")
+    sandbox.commit("Add a file", {"other.txt": ""})
     sandbox.git("checkout", "-q", "main")
     sandbox.git("merge", "-q", "--no-commit", "--no-ff", "other")
 
@@ -240,124 +238,122 @@ def detached(sandbox: Sandbox) -> None:
     sandbox.git("checkout", "-q", "--detach")
 
 
-@dataclass(frozen=True)
 class Situation:
     """What was done before a command, what it proposes, and what its reader does before following it."""
 
-    before: tuple[Callable[[Sandbox], None], ...]
-    command: str
-    proposes: tuple[str, ...]
-    edits: Callable[[Sandbox], None] = lambda _: None
+    def __init__(
+        self, before: tuple[Step, ...], command: str, proposes: str, edits: Step = lambda _: None
+    ) -> None:
+        self.before, self.command, self.edits = before, command, edits
+        self.proposes = proposes.split("; ")
 
 
-NO_REMOTE = ("git remote add origin URL", "git config sweepledger.remote NAME")
+NO_REMOTE = "git remote add origin URL; git config sweepledger.remote NAME"
 SITUATIONS = {
     "a metric that no trial reports": Situation(
         (misnamed,),
         "run peak",
-        (
-            "sweep logs TRIAL",
-            "sweep results peak",
-            "sweep logs peak --failed",
-            "sweep run peak --commit-code --update",
-            "sweep retry peak",
-            "sweep run peak",
-        ),
-        metric_corrected,
+        "sweep logs TRIAL; sweep results peak; sweep logs peak --failed; "
+        "sweep run peak --commit-code --update; sweep retry peak; sweep run peak",
+        edits=metric_corrected,
     ),
     "too little memory": Situation(
         (hungry,),
         "run peak",
-        (
-            "sweep logs TRIAL",
-            "sweep logs peak --failed",
-            "sweep retry peak",
-            "sweep run peak",
-            "sweep run peak --commit-code --update",
-        ),
-        memory_raised,
+        "sweep logs TRIAL; sweep logs peak --failed; sweep retry peak; "
+        "sweep run peak; sweep run peak --commit-code --update",
+        edits=memory_raised,
     ),
-    "why trials failed": Situation((misnamed, run), "why peak", ("sweep results peak",)),
+    "why trials failed": Situation((misnamed, run), "why peak", "sweep results peak"),
     "a new spec": Situation(
-        (without_spec,), "new peak --command 'python code/train.py' --param x=1,2", ("sweep run peak",)
+        (without_spec,), "new peak --command 'python code/train.py' --param x=1,2", "sweep run peak"
     ),
     "code that is not committed": Situation(
-        (written, program_edited), "run peak", ("git status code", "sweep run peak --commit-code")
+        (written, program_edited), "run peak", "git status code; sweep run peak --commit-code"
     ),
     "code that is not committed, and a generated batch": Situation(
-        (written, program_edited), "generate peak", ("git status code", "sweep run peak --commit-code")
+        (written, program_edited), "generate peak", "git status code; sweep run peak --commit-code"
     ),
     "code that changed after the run": Situation(
         (written, run, program_edited, committed),
         "run peak",
-        ("sweep generate peak --update", "sweep run peak --update"),
+        "sweep generate peak --update; sweep run peak --update",
     ),
     "code that changed, and a plan": Situation(
-        (written, run, program_edited, committed), "plan peak", ("sweep generate peak --update",)
+        (written, run, program_edited, committed), "plan peak", "sweep generate peak --update"
     ),
-    "nothing is recorded": Situation((written,), "results peak", ("sweep status peak",)),
-    "nothing is generated": Situation((written,), "why peak", ("sweep generate peak",)),
-    "a batch that waits on a laptop": Situation((written, generated), "why peak", ("sweep run peak",)),
+    "nothing is recorded": Situation((written,), "results peak", "sweep status peak"),
+    "nothing is generated": Situation((written,), "why peak", "sweep generate peak"),
+    "a batch that waits on a laptop": Situation((written, generated), "why peak", "sweep run peak"),
     "a batch that is committed on a laptop": Situation(
-        (written, generated, committed), "why peak", ("sweep run peak", "sweep status")
+        (written, generated, committed), "why peak", "sweep run peak; sweep status"
     ),
     "a batch that is pushed": Situation(
-        (with_remote, generated, pushed),
-        "why peak",
-        ("sweep run peak", "sweep cluster local", "sweep status"),
+        (with_remote, generated, pushed), "why peak", "sweep run peak; sweep cluster local; sweep status"
     ),
-    "a batch that waits for its merge": Situation(
-        (with_remote, generated), "why peak", ("git fetch origin",)
-    ),
-    "logs of nothing": Situation((written,), "logs peak", ("sweep results NAME",)),
-    "a comparison of nothing": Situation((written,), "compare peak peak", ("sweep log peak",)),
-    "nothing to cancel": Situation((written,), "cancel peak", ("sweep status peak",)),
-    "nothing to repeat": Situation((written, run), "retry peak", ("sweep results peak",)),
-    "a cancelled batch": Situation((written, generated, committed), "cancel peak", ("sweep run peak",)),
+    "a batch that waits for its merge": Situation((with_remote, generated), "why peak", "git fetch origin"),
+    "logs of nothing": Situation((written,), "logs peak", "sweep results NAME"),
+    "a comparison of nothing": Situation((written,), "compare peak peak", "sweep log peak"),
+    "nothing to cancel": Situation((written,), "cancel peak", "sweep status peak"),
+    "nothing to repeat": Situation((written, run), "retry peak", "sweep results peak"),
+    "a cancelled batch": Situation((written, generated, committed), "cancel peak", "sweep run peak"),
     "why a batch was cancelled": Situation(
-        (written, generated, committed, cancelled), "why peak", ("sweep retry peak",)
+        (written, generated, committed, cancelled), "why peak", "sweep retry peak"
     ),
     "a batch that was cancelled before": Situation(
-        (written, generated, committed, cancelled), "cancel peak", ("sweep retry peak --batch BATCH",)
+        (written, generated, committed, cancelled), "cancel peak", "sweep retry peak --batch BATCH"
     ),
-    "a repeated trial": Situation((misnamed, run), "retry peak", ("sweep run peak",)),
-    "a search that is not paused": Situation((search, run), "cluster resume peak", ("sweep status peak",)),
+    "a repeated trial": Situation((misnamed, run), "retry peak", "sweep run peak"),
+    "a search that is not paused": Situation((search, run), "cluster resume peak", "sweep status peak"),
     "nobody has a name": Situation(
         (written, nobody),
         "run peak",
-        ('git config user.name "Your Name"', "git config user.email you@example.org"),
+        'git config user.name "Your Name"; git config user.email you@example.org',
     ),
-    "no branch": Situation((written, detached), "run peak", ("git switch -c NAME",)),
+    "no branch": Situation((written, detached), "run peak", "git switch -c NAME"),
     "no branch to cancel on": Situation(
-        (written, detached), "cancel peak", ("git switch main", "git switch -c NAME")
+        (written, detached), "cancel peak", "git switch main; git switch -c NAME"
     ),
     "a merge that is not finished": Situation(
-        (written, merging), "run peak", ("git merge --continue", "git merge --abort")
+        (written, merging), "run peak", "git merge --continue; git merge --abort"
     ),
     "why nothing runs that somebody else recorded": Situation(
-        (with_remote, generated, pushed, recorded_elsewhere), "why peak", ("git pull origin main",)
+        (with_remote, generated, pushed, recorded_elsewhere), "why peak", "git pull origin main"
     ),
     "a clone without history": Situation(
-        (with_remote, generated, pushed, shallow), "verify peak", ("git fetch --unshallow",)
+        (with_remote, generated, pushed, shallow), "verify peak", "git fetch --unshallow"
     ),
     "a spec of another tool": Situation(
-        (foreign_spec,), "import wandb theirs.yaml --name peak --output sweeps/peak.yaml", ("sweep validate",)
+        (foreign_spec,), "import wandb theirs.yaml --name peak --output sweeps/peak.yaml", "sweep validate"
     ),
     "a batch that was edited by hand": Situation(
         (written, generated, edited_by_hand),
         "generate peak",
-        ("rm -r overlays/active/BATCH", "sweep generate peak"),
+        "rm -r overlays/active/BATCH; sweep generate peak",
     ),
     "records that were edited by hand": Situation(
-        (written, run, emptied_records), "verify peak", ("git log -- results/peak",)
+        (written, run, emptied_records), "verify peak", "git log -- results/peak"
     ),
-    "no spec": Situation((without_spec,), "validate", ("sweep new NAME",)),
+    "a spec to edit": Situation((without_spec,), "new peak", "sweep try peak", metric_corrected),
+    "a search that has ended": Situation((search, run), "generate peak", "sweep cluster next peak"),
+    "a name that is not free yet": Situation(
+        (written, generated, committed), "rename peak hill", "sweep run peak; sweep cancel peak"
+    ),
+    "why nothing runs of a spec with a mistake": Situation(
+        (written, mistaken), "why peak", "sweep validate peak"
+    ),
+    "a merged batch that was edited by hand": Situation(
+        (with_remote, generated, pushed, edited_by_hand),
+        "generate peak",
+        "git checkout -- overlays/active/BATCH",
+    ),
+    "no spec": Situation((without_spec,), "validate", "sweep new NAME"),
     "no remote for a doctor": Situation((written,), "cluster doctor", NO_REMOTE),
     "no remote to follow": Situation((written,), "cluster local --once", NO_REMOTE),
     "no image": Situation(
-        (written,), "cluster pin trainer", ("sweep cluster pin trainer --repository R --tag T",)
+        (written,), "cluster pin trainer", "sweep cluster pin trainer --repository R --tag T"
     ),
-    "no repository": Situation((without_repository,), "run peak", ("git init",)),
+    "no repository": Situation((without_repository,), "run peak", "git init"),
 }
 
 
@@ -375,7 +371,7 @@ def accepted(command: str, sandbox: Sandbox) -> str | None:
         done = run_program(program, *words, cwd=sandbox.root, GIT_EDITOR="true")
         return done.stderr if done.returncode else None
     once = ["--once"] if words == ["cluster", "local"] else []  # it would follow the branch for ever
-    done = run_sweep(*words, *once, cwd=sandbox.root)
+    done = sandbox.sweep(*words, *once)
     return f"{done.returncode}: {done.stdout}{done.stderr}" if done.returncode in {2, 3} else None
 
 
@@ -403,11 +399,11 @@ def test_what_a_message_proposes_is_accepted_there(
     for step in situation.before:
         step(sandbox)
 
-    done = run_sweep(*shlex.split(situation.command), cwd=sandbox.root)
+    done = sandbox.sweep(*shlex.split(situation.command))
 
     text = done.stdout + done.stderr
     commands = {named(command): command for command in COMMAND.findall(text)}
-    assert tuple(commands) == situation.proposes, text
+    assert [*commands] == situation.proposes, text
     situation.edits(sandbox)
     sequences = dict.fromkeys(re.findall(r"`([^`]+)`, then `([^`]+)`", text))
     seconds = {second for _, second in sequences}
@@ -422,7 +418,8 @@ NOT_RUN = {
         git config gpg.format ssh; git config user.signingKey ~/.ssh/id_ed25519;
         git fast-export --all | git -C NEW fast-import;
         git init --object-format=sha1 --initial-branch={} NEW; git lfs pull;
-        git restore --source={} --staged --worktree -- {}; git sparse-checkout add {}; sweep rename {} {}
+        git restore --source={} --staged --worktree -- {}; git sparse-checkout add {}; sweep rename {} {};
+        git update-index --no-assume-unchanged {path}; git update-index --no-skip-worktree {path}
     """,
     "a cluster, or the files of its platform, prints it": """
         git checkout COMMIT -- base; git push {} --delete {};
@@ -437,11 +434,10 @@ NOT_RUN = {
         sweep why {} --in {}
     """,
     "damaged, foreign or unusual states print it: that it exists is checked above": """
-        git apply {}; git checkout -- {0}; git config --global; git fetch --refetch;
+        git apply {}; git config --global; git fetch --refetch;
         git log -- overlays/archive; git push -u {} {}; git rm --cached; git rm --cached {};
-        git rm -r --force {}; sweep cancel {}; sweep cluster next {}; sweep cluster pause {};
-        sweep cluster resume {}; sweep show {}; sweep sync parquet NAME; sweep retry {} --update;
-        sweep try {}; sweep generate NAME --update; sweep validate {}; sweep verify {}
+        git rm -r --force {}; sweep cluster pause {}; sweep cluster resume {}; sweep show {};
+        sweep sync parquet NAME; sweep retry {} --update; sweep generate NAME --update; sweep verify {}
     """,
     "it names an option in a sentence": """
         sweep cluster collect --ended {}; sweep import --help; sweep import trials;
@@ -451,7 +447,7 @@ NOT_RUN = {
     "it is in a generated file, a comment or a page": """
         sweep cluster bootstrap {controller} --repo URL --branch main; sweep cluster data FOLDER;
         sweep cluster data PATH; sweep import wandb FILE; sweep cluster pin trainer --tag v1;
-        sweep validate --schema settings; sweep submit {example}; sweep try {name}
+        sweep validate --schema settings; sweep submit {example}
     """,
 }
 """Commands that no situation above prints, by the reason; a verb alone is the subject of a sentence."""

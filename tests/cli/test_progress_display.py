@@ -12,7 +12,6 @@ from sweepledger.commands.collection import results_commit
 from sweepledger.commands.local import Built, Event, RemoteFailed, ResultsPushed, Running, Unpushed
 from sweepledger.commands.repository import batch_records
 from sweepledger.engine.local import events
-from sweepledger.repo import batches
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.results.summary import summarise
 from sweepledger.structs.metric import Goal, Metric
@@ -27,7 +26,7 @@ def watch(width: int = 100) -> tuple[ProgressDisplay, io.StringIO]:
 
 def test_results_commits_are_yielded_and_not_kept(sandbox: Sandbox) -> None:
     sandbox.merged()
-    (batch,) = batches.in_work_tree(sandbox.root)
+    (batch,) = sandbox.batches()
     results = BatchRecords(batch.lock, batch_records.expected_trials(batch), ())
     seen: list[weakref.ref[results_commit.ResultsCommit]] = []
     alive: list[int] = []

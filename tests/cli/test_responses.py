@@ -28,26 +28,18 @@ def envelope(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     return document
 
 
-@pytest.fixture
-def recorded(sandbox: Sandbox) -> Sandbox:
-    sandbox.merged()
-    assert run_sweep("cluster", "local", "--once", cwd=sandbox.root).returncode == 0
-    sandbox.pull()
-    return sandbox
-
-
 def test_check_prints_how_much_of_their_pool_new_batches_use(sandbox: Sandbox) -> None:
     pool = "{selector: {disk: ssd}, node: {cpu: 2, memory: 1Gi}, max_nodes: 7}"
     sandbox.write("sweepledger.yaml", f"defaults: {{pool: small}}\npools: {{small: {pool}}}\n")
     sandbox.spec()
     sandbox.publish("Name a pool")
-    assert run_sweep("generate", cwd=sandbox.root).returncode == 0
+    assert sandbox.sweep("generate").returncode == 0
     (batch,) = sandbox.active()
 
-    text = run_sweep("check", cwd=sandbox.root)
-    document = envelope(run_sweep("check", "--format", "json", cwd=sandbox.root))
+    text = sandbox.sweep("check")
+    document = envelope(sandbox.sweep("check", "--format", "json"))
     sandbox.publish("Ask")
-    merged = envelope(run_sweep("check", "--format", "json", cwd=sandbox.root))
+    merged = envelope(sandbox.sweep("check", "--format", "json"))
 
     line = "3 × small (1 CPU, 256 MiB) · 2 at once · 1 node of at most 7"  # noqa: RUF001 - as shown
     assert f"{batch}: {line}\nok: 1 spec(s)" in text.stdout
@@ -57,7 +49,7 @@ def test_check_prints_how_much_of_their_pool_new_batches_use(sandbox: Sandbox) -
 
 def test_the_whole_story_as_json(sandbox: Sandbox) -> None:
     def ask(*arguments: str, code: int = 0) -> dict[str, Any]:
-        done = run_sweep(*arguments, "--format", "json", cwd=sandbox.root)
+        done = sandbox.sweep(*arguments, "--format", "json")
         assert done.returncode == code, done.stderr
         document = envelope(done)
         assert document["command"] == " ".join(arguments[: 1 + (arguments[0] == "cluster")])
@@ -97,19 +89,6 @@ def test_the_whole_story_as_json(sandbox: Sandbox) -> None:
     assert ask("new", "other")["paths"] == ["sweeps/other.yaml", ".gitattributes"]
 
 
-def test_log_shows_the_change_of_the_best_metric(recorded: Sandbox) -> None:
-    recorded.merged(xs="1, 2, 3, 2.1")
-    run_sweep("cluster", "local", "--once", cwd=recorded.root)
-    recorded.pull()
-    recorded.merged(xs="1, 2, 3, 2.1, 9")
-    run_sweep("cluster", "local", "--once", cwd=recorded.root)
-    recorded.pull()
-
-    entries = envelope(run_sweep("log", "--format", "json", cwd=recorded.root))["data"]["entries"]
-
-    assert [entry["change"] for entry in entries if entry["kind"] == "results"] == [None, 0.0, 0.0]
-
-
 def test_all_problems_are_printed_at_once_with_their_positions(sandbox: Sandbox) -> None:
     sandbox.write(
         "sweeps/wrong.yaml",
@@ -122,7 +101,7 @@ def test_all_problems_are_printed_at_once_with_their_positions(sandbox: Sandbox)
         'command: [python, "${arg}"]\n',
     )
 
-    done = run_sweep("validate", "--format", "json", cwd=sandbox.root)
+    done = sandbox.sweep("validate", "--format", "json")
 
     document = envelope(done)
     assert done.returncode == 1
@@ -159,22 +138,14 @@ def test_outside_a_repository(tmp_path: Path, form: str) -> None:
 
 
 @ANYWHERE
-def test_without_the_remote(sandbox: Sandbox, form: str) -> None:
+@pytest.mark.parametrize(
+    ("change", "words"), [("remove origin", "no remote 'origin'"), ("set-url origin /no", "git fetch failed")]
+)
+def test_without_the_remote(sandbox: Sandbox, change: str, words: str, form: str) -> None:
     sandbox.merged()
-    sandbox.git("remote", "remove", "origin")
+    sandbox.git("remote", *change.split())
 
-    done = run_sweep("cluster", "local", "--once", "--format", form, cwd=sandbox.root)
-
-    refused(done, 3, "no remote 'origin'", form)
-
-
-@ANYWHERE
-def test_with_a_remote_that_is_gone(sandbox: Sandbox, form: str) -> None:
-    sandbox.git("remote", "set-url", "origin", "/nowhere/at/all")
-
-    done = run_sweep("cluster", "local", "--once", "--format", form, cwd=sandbox.root)
-
-    refused(done, 3, "git fetch failed", form)
+    refused(sandbox.sweep("cluster", "local", "--once", "--format", form), 3, words, form)
 
 
 @ANYWHERE
@@ -201,21 +172,7 @@ def test_with_a_remote_that_is_gone(sandbox: Sandbox, form: str) -> None:
 def test_unknown_words_are_wrong_usage(sandbox: Sandbox, arguments: list[str], words: str, form: str) -> None:
     sandbox.spec()
 
-    refused(run_sweep(*arguments, "--format", form, cwd=sandbox.root), 2, words, form)
-
-
-@ANYWHERE
-def test_a_trial_whose_data_is_wrong(sandbox: Sandbox, form: str) -> None:
-    path = sandbox.spec()
-    path.write_text(path.read_text().replace("  code:", "  data: digits\n  code:"))
-    sandbox.write(
-        "sweepledger.yaml", f"datasets: {{digits: {{claim: digits, digest: 'sha256:{'0' * 64}'}}}}\n"
-    )
-    refused(run_sweep("try", "peak", "--format", form, cwd=sandbox.root), 3, "is missing", form)
-
-    sandbox.write(".sweepledger/data/digits/file", "other data")
-
-    refused(run_sweep("try", "peak", "--format", form, cwd=sandbox.root), 3, "contains other data", form)
+    refused(sandbox.sweep(*arguments, "--format", form), 2, words, form)
 
 
 def test_a_detached_head_works_as_well(sandbox: Sandbox) -> None:
@@ -223,8 +180,8 @@ def test_a_detached_head_works_as_well(sandbox: Sandbox) -> None:
     sandbox.commit("Ask")
     sandbox.git("checkout", "-q", "--detach")
 
-    assert run_sweep("generate", cwd=sandbox.root).returncode == 0
-    assert run_sweep("check", cwd=sandbox.root).returncode == 0
+    assert sandbox.sweep("generate").returncode == 0
+    assert sandbox.sweep("check").returncode == 0
 
 
 def test_from_a_folder_below_the_root(sandbox: Sandbox) -> None:
@@ -308,7 +265,7 @@ def unread(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 )
 def test_a_closed_pipe_keeps_the_exit_code(sandbox: Sandbox, arguments: list[str], code: int) -> None:
     sandbox.spec()
-    assert run_sweep(*arguments, cwd=sandbox.root).stdout
+    assert sandbox.sweep(*arguments).stdout
 
     done = unread(sandbox.root, *arguments)
 
@@ -319,22 +276,11 @@ def test_a_closed_pipe_keeps_the_exit_code(sandbox: Sandbox, arguments: list[str
 def test_a_trial_of_try_has_no_id(sandbox: Sandbox, form: str) -> None:
     sandbox.spec()
 
-    done = run_sweep("try", "peak", "--trial", "2", "--format", form, cwd=sandbox.root)
+    done = sandbox.sweep("try", "peak", "--trial", "2", "--format", form)
 
     assert done.returncode == 0, done.stderr
     assert not re.search(r"\bt[0-9a-f]{11}\b", done.stdout + done.stderr)
     assert "launch.py: try: ok" in done.stderr
-
-
-def test_try_shows_the_folder_that_it_leaves(sandbox: Sandbox, tmp_path: Path) -> None:
-    sandbox.spec()
-
-    done = run_sweep("try", "peak", "--keep", cwd=sandbox.root, TMPDIR=str(tmp_path))
-
-    assert done.returncode == 0, done.stderr
-    folder = Path(re.sub(r"\s", "", done.stdout.rpartition("its folder:")[2]))
-    assert folder.is_relative_to(tmp_path)
-    assert (folder / "code/train.py").is_file()
 
 
 def test_status_says_what_this_clone_takes_of_the_disk(sandbox: Sandbox) -> None:
@@ -342,28 +288,28 @@ def test_status_says_what_this_clone_takes_of_the_disk(sandbox: Sandbox) -> None
     create_state(sandbox.workspace.repository)
     sandbox.write(".sweepledger/data/large", "x" * (5 << 20))
 
-    assert ".sweepledger takes 5 MiB of the disk" in run_sweep("status", cwd=sandbox.root).stdout
+    assert ".sweepledger takes 5 MiB of the disk" in sandbox.sweep("status").stdout
 
 
 def test_local_warns_of_batches_that_are_not_on_the_branch(sandbox: Sandbox) -> None:
     sandbox.spec()
-    run_sweep("generate", cwd=sandbox.root)
+    sandbox.sweep("generate")
     sandbox.commit("Ask")
 
-    done = run_sweep("cluster", "local", "--once", cwd=sandbox.root)
+    done = sandbox.sweep("cluster", "local", "--once")
 
     assert "1 batch of your work tree is not on origin/main yet: push it" in done.stdout
     sandbox.push()
-    assert "work tree" not in run_sweep("cluster", "local", "--once", cwd=sandbox.root).stdout
+    assert "work tree" not in sandbox.sweep("cluster", "local", "--once").stdout
 
 
 def test_status_of_a_sweep_without_a_batch(sandbox: Sandbox) -> None:
     sandbox.spec()
 
-    done = run_sweep("status", "peak", cwd=sandbox.root)
+    done = sandbox.sweep("status", "peak")
 
     assert "no batch yet" in done.stdout
-    sweeps = envelope(run_sweep("status", "peak", "--format", "json", cwd=sandbox.root))["data"]["sweeps"]
+    sweeps = envelope(sandbox.sweep("status", "peak", "--format", "json"))["data"]["sweeps"]
     assert [(sweep["name"], sweep["batches"], sweep["planned"]) for sweep in sweeps] == [("peak", 0, 0)]
 
 
@@ -371,7 +317,7 @@ def test_control_characters_in_commit_messages_are_escaped(sandbox: Sandbox) -> 
     sandbox.spec()
     sandbox.commit("\x1b[31mred\x1e\x1f")
 
-    done = run_sweep("log", cwd=sandbox.root)
+    done = sandbox.sweep("log")
 
     assert (done.returncode, "\x1b" in done.stdout) == (0, False)
 
@@ -421,6 +367,6 @@ def test_the_help_names_every_command(tmp_path: Path, group: tuple[str, ...], co
     }.items(),
 )
 def test_options_that_do_not_belong_together_are_refused(sandbox: Sandbox, command: str, reason: str) -> None:
-    done = run_sweep(*command.split(), cwd=sandbox.root)
+    done = sandbox.sweep(*command.split())
 
     assert (done.returncode, reason in done.stderr) == (2, True), done.stderr

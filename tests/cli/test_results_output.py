@@ -14,13 +14,12 @@ from sweepledger.commands.reports.outputs import AttemptOutput, Logs
 from sweepledger.commands.reports.recorded_status import BestValue
 from sweepledger.commands.reports.status import SweepStatus, TrialState
 from sweepledger.commands.repository.workspace import Target
-from sweepledger.repo import batches
 from sweepledger.structs.names import MAX_SWEEP_NAME_LENGTH
 from sweepledger.verbs.logs import logs_text
 from sweepledger.verbs.status import status_table
 from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
-from tests.repository import Sandbox
+from tests.repository import Sandbox, replace_in
 
 PARAMETERS = """parameters:
   x: {values: [1, 2, 3]}
@@ -34,10 +33,9 @@ def merge(sandbox: Sandbox) -> None:
 
 def recorded(sandbox: Sandbox, volume: Path, parameters: str = PARAMETERS) -> list[str]:
     """Record three trials: one ok, one failed, one diverged; give their ids."""
-    path = sandbox.spec()
-    path.write_text(path.read_text().replace(PARAMETERS, parameters))
+    replace_in(sandbox.spec(), PARAMETERS, parameters)
     merge(sandbox)
-    (batch,) = batches.in_work_tree(sandbox.root)
+    (batch,) = sandbox.batches()
     leave(volume, batch, 0)
     for attempt in (1, 2):
         leave(
@@ -56,21 +54,21 @@ def lines(done: subprocess.CompletedProcess[str]) -> list[list[str]]:
 def test_a_failed_trial_says_why_and_after_how_many_attempts(sandbox: Sandbox, tmp_path: Path) -> None:
     _, failed, diverged = recorded(sandbox, tmp_path / "volume")
 
-    output = lines(run_sweep("show", failed, cwd=sandbox.root, COLUMNS="250"))
+    output = lines(sandbox.sweep("show", failed, COLUMNS="250"))
 
     assert ["status", "failed", "(exit-7)"] in output
     assert ["attempts", "2"] in output
     assert ["status", "diverged", "(bad-hyperparameters)"] in lines(
-        run_sweep("show", diverged, cwd=sandbox.root, COLUMNS="250")
+        sandbox.sweep("show", diverged, COLUMNS="250")
     )
-    data = json.loads(run_sweep("show", failed, "--format", "json", cwd=sandbox.root).stdout)["data"]
+    data = sandbox.data("show", failed)
     assert (data["reason"], data["attempts"]) == ("exit-7", 2)
 
 
 def test_a_narrow_terminal_folds_long_values_but_no_names(sandbox: Sandbox, tmp_path: Path) -> None:
     ok, *_ = recorded(sandbox, tmp_path / "volume")
 
-    output = run_sweep("show", ok, cwd=sandbox.root, COLUMNS="60").stdout
+    output = sandbox.sweep("show", ok, COLUMNS="60").stdout
 
     names = [line.split()[0] for line in output.splitlines() if not line.startswith(" ")]
     assert names[:4] == ["trial", "values", "status", "attempts"]
@@ -88,7 +86,7 @@ def test_an_attempt_that_printed_nothing_is_named() -> None:
 def test_a_failed_trial_shows_the_error_of_its_last_attempt(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.spec()
     merge(sandbox)
-    (batch,) = batches.in_work_tree(sandbox.root)
+    (batch,) = sandbox.batches()
     volume, failed = tmp_path / "volume", {"status": "failed", "reason": "exit-1", "metrics": {}}
     for attempt, error in ((1, "the first"), (2, "no number \x1b[31mscore")):
         leave(volume, batch, 0, uid=f"u{attempt}", attempt=attempt, details={"error": error}, **failed)
@@ -97,19 +95,18 @@ def test_a_failed_trial_shows_the_error_of_its_last_attempt(sandbox: Sandbox, tm
     assert commit_results(Target(sandbox.workspace.repository, None, "main"), volume, {batch.name})
 
     shown = [
-        [line for line in lines(run_sweep("show", row.trial, cwd=sandbox.root)) if line[0] == "error"]
-        for row in batch.rows
+        [line for line in lines(sandbox.sweep("show", row.trial)) if line[0] == "error"] for row in batch.rows
     ]
 
     assert shown == [[["error", "no", "number", r"\x1b[31mscore"]], [], []]
-    output = run_sweep("show", batch.rows[0].trial, "--format", "json", cwd=sandbox.root)
+    output = sandbox.sweep("show", batch.rows[0].trial, "--format", "json")
     assert json.loads(output.stdout)["data"]["message"] == "no number \x1b[31mscore"
 
 
 def test_results_say_why_trials_failed(sandbox: Sandbox, tmp_path: Path) -> None:
     recorded(sandbox, tmp_path / "volume")
 
-    head, _, *rest = lines(run_sweep("results", "peak", cwd=sandbox.root, COLUMNS="250"))
+    head, _, *rest = lines(sandbox.sweep("results", "peak", COLUMNS="250"))
 
     assert head[:3] == ["trial", "status", "reason"]
     assert {row[3] for row in rest} == {"exit-7", "bad-hyperparameters"}
@@ -120,7 +117,7 @@ def test_no_two_columns_have_the_same_name(sandbox: Sandbox, tmp_path: Path) -> 
     zipped = "".join(f"  {name}: {{values: [1, 2, 3]}}\n" for name in names)
     recorded(sandbox, tmp_path / "volume", f"parameters:\n{zipped}zip: [[{', '.join(names)}]]\n")
 
-    head, *_ = lines(run_sweep("results", "peak", cwd=sandbox.root, COLUMNS="250"))
+    head, *_ = lines(sandbox.sweep("results", "peak", COLUMNS="250"))
 
     clashing = [f"params.{name}" for name in names[:-1]]
     assert head == ["trial", "status", "reason", "score", *clashing, "x", "seconds"]
@@ -129,19 +126,20 @@ def test_no_two_columns_have_the_same_name(sandbox: Sandbox, tmp_path: Path) -> 
 def test_absent_and_empty_values_differ_and_booleans_are_yaml(sandbox: Sandbox, tmp_path: Path) -> None:
     listed = 'method: list\nassignments: [{a: "", b: true}, {b: null}, {a: "true", b: 1}]\n'
     path = sandbox.spec()
-    path.write_text(path.read_text().replace("method: grid\n", listed).replace(PARAMETERS, ""))
+    replace_in(path, "method: grid\n", listed)
+    replace_in(path, PARAMETERS, "")
     merge(sandbox)
-    (batch,) = batches.in_work_tree(sandbox.root)
+    (batch,) = sandbox.batches()
     for index in range(3):
         leave(tmp_path / "volume", batch, index, metrics={"score": -index})
     assert commit_results(
         Target(sandbox.workspace.repository, None, "main"), tmp_path / "volume", {batch.name}
     )
 
-    _, *rows = lines(run_sweep("results", "peak", cwd=sandbox.root, COLUMNS="250"))
+    _, *rows = lines(sandbox.sweep("results", "peak", COLUMNS="250"))
 
     assert [row[3:-1] for row in rows] == [['""', "true"], ["null"], ['"true"', "1"]]
-    shown = lines(run_sweep("show", batch.rows[0].trial, cwd=sandbox.root, COLUMNS="250"))
+    shown = lines(sandbox.sweep("show", batch.rows[0].trial, COLUMNS="250"))
     assert ["values", 'a=""', "b=true"] in shown
 
 
@@ -159,23 +157,6 @@ def test_a_sweep_is_given_by_name_or_by_spec(sandbox: Sandbox, tmp_path: Path) -
     assert output("show", f"sweeps/peak.yaml/{trial}") == output("show", f"peak/{trial}")
     result = json.loads(output("results", "sweeps/peak.yaml", "--format", "json"))["data"]
     assert result["sweep"] == "peak"
-
-
-def test_planned_trials_have_a_column_where_there_are_any(sandbox: Sandbox) -> None:
-    sandbox.spec()
-    assert run_sweep("generate", cwd=sandbox.root).returncode == 0
-
-    head, row = lines(run_sweep("status", cwd=sandbox.root, COLUMNS="250"))
-
-    assert dict(zip(head, row, strict=False)) | {"trials": "3", "planned": "3", "missing": "0"} == dict(
-        zip(head, row, strict=False)
-    )
-    sandbox.commit("Ask")
-    assert lines(run_sweep("status", cwd=sandbox.root, COLUMNS="250")) == [head, row]
-    sandbox.push()
-    head, row = lines(run_sweep("status", cwd=sandbox.root, COLUMNS="250"))
-    assert "planned" not in head
-    assert (row[head.index("pending")], row[head.index("missing")]) == ("3", "0")
 
 
 MANY = {
@@ -225,11 +206,10 @@ def test_a_wide_table_of_sweeps_has_a_column_per_state_and_names_active_batches(
 
 def test_status_names_a_broken_new_spec_and_counts_the_others(sandbox: Sandbox, tmp_path: Path) -> None:
     recorded(sandbox, tmp_path / "volume")
-    wrong = sandbox.spec("wrong")
-    wrong.write_text(wrong.read_text().replace("goal: maximize", "goal: maximise"))
+    replace_in(sandbox.spec("wrong"), "goal: maximize", "goal: maximise")
 
-    output = run_sweep("status", cwd=sandbox.root, COLUMNS="250")
-    alone = run_sweep("status", "peak", cwd=sandbox.root)
+    output = sandbox.sweep("status", COLUMNS="250")
+    alone = sandbox.sweep("status", "peak")
 
     assert output.returncode == 1
     assert output.stderr.startswith("sweeps/wrong.yaml:4:29: metric.goal: ")

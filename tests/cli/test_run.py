@@ -11,6 +11,7 @@ import pytest
 
 import sweepledger
 from tests.command_line import ROOT, git, run_sweep
+from tests.repository import replace_in
 
 SCRIPT = """import argparse
 
@@ -82,8 +83,7 @@ def test_a_trial_without_memory_names_use_limit_and_key_wherever_it_is_shown(lab
     (lab / "train.py").write_text("held = bytearray(400 << 20)\nimport time\ntime.sleep(600)\n")
     git(lab, "commit", "-q", "-am", "Hold memory")
     run_sweep("new", "score", "--command", "python train.py", "--param", "x=2", cwd=lab)
-    spec = lab / "sweeps/score.yaml"
-    spec.write_text(spec.read_text().replace("memory: 1Gi", "memory: 256Mi"))
+    replace_in(lab / "sweeps/score.yaml", "memory: 1Gi", "memory: 256Mi")
 
     run = run_sweep("run", "score", cwd=lab)
 
@@ -171,10 +171,7 @@ def test_a_dry_run_names_trials_and_uncommitted_code_and_changes_nothing(lab: Pa
 
 
 def spec(lab: Path, old: str, new: str) -> None:
-    path = lab / "sweeps/score.yaml"
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new))
+    replace_in(lab / "sweeps/score.yaml", old, new)
 
 
 def program(lab: Path, text: str) -> None:
@@ -194,7 +191,7 @@ def edited_overlay(lab: Path) -> None:
     git(lab, "commit", "-q", "-m", "Ask")
     run_sweep("generate", "score", cwd=lab)
     (table,) = lab.glob("overlays/active/*/hyperparams.csv")
-    table.write_text(table.read_text().replace(",2\n", ",7\n"))
+    replace_in(table, ",2\n", ",7\n")
 
 
 def nothing(_: Path) -> None:
@@ -285,22 +282,6 @@ def test_every_mistake_of_the_page_is_made() -> None:
     assert ANSWERS.keys() == MISTAKES.keys()
 
 
-def test_code_that_changed_after_the_results_is_named_before_they_are_shown(lab: Path) -> None:
-    run_sweep("new", "score", "--command", "python train.py", "--param", "x=1,2", cwd=lab)
-    run_sweep("run", "score", cwd=lab)
-    program(lab, SCRIPT.replace("score={", "score={100 + "))
-
-    again = run_sweep("run", "score", cwd=lab, COLUMNS="500")
-    updated = run_sweep("run", "score", "--update", cwd=lab)
-
-    assert "its trials run the locked version" in again.stdout
-    assert "`sweep run score --update` also runs them here" in again.stdout
-    assert "all in batches that exist" in again.stdout
-    assert "code-changed" in run_sweep("generate", "score", cwd=lab).stderr + again.stdout
-    assert "score 101" in updated.stdout
-    assert "code-changed" not in updated.stdout
-
-
 @pytest.mark.full_suite("whole runs")
 def test_a_trial_of_a_searchs_first_round_can_be_tried(lab: Path) -> None:
     run_sweep("new", "score", "--command", "python train.py", "--param", "x=1,2", cwd=lab)
@@ -356,7 +337,7 @@ def test_a_batch_pauses_after_three_failures_and_continues_when_it_is_run_again(
 @pytest.mark.parametrize(
     ("condition", "limits"), [("x > 0", "limits: {failures: 0}\n"), ("x != 3", "")], ids=["off", "one is ok"]
 )
-def test_a_batch_with_an_ok_trial_or_no_limit_goes_on(lab: Path, condition: str, limits: str) -> None:
+def test_a_batch_that_does_not_only_fail_goes_on(lab: Path, condition: str, limits: str) -> None:
     count = start_counting_lab(lab, condition, limits=limits)
 
     run = run_sweep("run", "score", "-j", "1", cwd=lab)
@@ -365,17 +346,29 @@ def test_a_batch_with_an_ok_trial_or_no_limit_goes_on(lab: Path, condition: str,
     assert "paused" not in run.stdout + run.stderr
 
 
-def test_bad_hyperparameters_do_not_pause_a_batch(lab: Path) -> None:
-    count = start_counting_lab(lab, "x > 0")
-    (lab / "train.py").write_text(
-        (lab / "train.py").read_text().replace("raise ValueError", "raise SystemExit(42)  #")
-    )
-    git(lab, "commit", "-qam", "Exit with 42")
+@pytest.mark.parametrize("end", ["raise SystemExit(42)", "print('score=nan'); raise SystemExit(0)"])
+@pytest.mark.parametrize(("condition", "code"), [("x > 0", 5), ("x != 3", 0)], ids=["all", "one is ok"])
+def test_bad_hyperparameters_do_not_pause_a_batch(lab: Path, end: str, condition: str, code: int) -> None:
+    count = start_counting_lab(lab, condition)
+    replace_in(lab / "train.py", "raise ValueError", f"{end}  #")
+    git(lab, "commit", "-qam", "End badly")
 
     run = run_sweep("run", "score", "-j", "1", cwd=lab)
 
     assert count.read_text() == "." * 8
     assert "paused" not in run.stdout + run.stderr
+    assert run.returncode == code
+
+
+def test_an_ok_trial_of_older_code_does_not_hide_that_all_of_the_new_one_fail(lab: Path) -> None:
+    run_sweep("new", "score", "--command", "python train.py", "--param", "x=1,2", cwd=lab)
+    first = run_sweep("run", "score", cwd=lab)
+    (lab / "train.py").write_text((lab / "train.py").read_text().replace("x == 3", "x < 3"))
+
+    second = run_sweep("run", "score", "--commit-code", "--update", cwd=lab)
+
+    assert (first.returncode, second.returncode) == (0, 5), second.stderr
+    assert "paused" not in second.stderr
 
 
 def test_the_advice_of_a_paused_batch_runs_all_trials_with_the_fixed_code(lab: Path) -> None:
@@ -383,7 +376,7 @@ def test_the_advice_of_a_paused_batch_runs_all_trials_with_the_fixed_code(lab: P
     paused = run_sweep("run", "score", "-j", "1", cwd=lab)
     cancel = re.search(r"`sweep (cancel score --batch \S+)`", paused.stderr)
     assert cancel is not None, paused.stderr
-    (lab / "train.py").write_text((lab / "train.py").read_text().replace("x > 0", "x < 0"))
+    replace_in(lab / "train.py", "x > 0", "x < 0")
 
     cancelled = run_sweep(*cancel[1].split(), cwd=lab)
     run = run_sweep("run", "score", "--commit-code", "--update", "--format", "json", cwd=lab)

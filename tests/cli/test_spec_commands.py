@@ -11,23 +11,6 @@ from sweepledger.spec.schemas import load_schema
 from tests.command_line import run_sweep
 from tests.repository import Sandbox
 
-LISTED = """name: listed
-method: list
-metric: {name: score, goal: maximize}
-assignments: points.csv
-command: [python, code/train.py, "${args}"]
-run: {code: {path: code}}
-"""
-
-REPEATED = """name: repeated
-method: grid
-metric: {name: score, goal: maximize}
-parameters: {x: {values: [1, 2]}}
-replicates: 2
-command: [python, code/train.py, "${args}"]
-run: {code: {path: code}}
-"""
-
 
 @pytest.mark.parametrize("name", ["sweep", "settings"])
 def test_the_schema_is_printed_anywhere(tmp_path: Path, name: str) -> None:
@@ -40,12 +23,12 @@ def test_the_schema_is_printed_anywhere(tmp_path: Path, name: str) -> None:
 def test_a_new_spec_names_the_schema_next_to_it(sandbox: Sandbox) -> None:
     sandbox.write("sweeps/.schema.json", "of an older release")
 
-    run_sweep("new", "lr", cwd=sandbox.root)
+    sandbox.sweep("new", "lr")
 
     first = (sandbox.root / "sweeps/lr.yaml").read_text().splitlines()[0]
     file = first.removeprefix("# yaml-language-server: $schema=")
     assert json.loads((sandbox.root / "sweeps" / file).read_text()) == load_schema("sweep")
-    assert run_sweep("validate", cwd=sandbox.root).stdout == "sweeps/lr.yaml: ok, 6 trials\n"
+    assert sandbox.sweep("validate").stdout == "sweeps/lr.yaml: ok, 6 trials\n"
 
 
 CLONES = """version: 1
@@ -60,22 +43,22 @@ code: {url: 'https://git.example.org/team/sweeps.git', image: git}
 def test_a_new_spec_clones_code_if_pods_can(sandbox: Sandbox, settings: str, code: str | None) -> None:
     sandbox.write("sweepledger.yaml", settings)
 
-    run_sweep("new", "lr", cwd=sandbox.root)
+    sandbox.sweep("new", "lr")
 
     spec = yaml.safe_load((sandbox.root / "sweeps/lr.yaml").read_text())
     assert spec["run"]["code"].get("mode") == code
-    assert run_sweep("validate", cwd=sandbox.root).stdout == "sweeps/lr.yaml: ok, 6 trials\n"
+    assert sandbox.sweep("validate").stdout == "sweeps/lr.yaml: ok, 6 trials\n"
 
 
 @pytest.mark.parametrize("command", ["validate", "generate", "check", "plan"])
 def test_warnings_are_printed_and_do_not_fail_the_command(sandbox: Sandbox, command: str) -> None:
-    sandbox.write("sweeps/repeated.yaml", REPEATED)
+    sandbox.write_spec("repeated", parameters={"x": {"values": [1, 2]}}, replicates=2)
     sandbox.commit("Ask")
     if command == "check":
-        run_sweep("generate", cwd=sandbox.root)
+        sandbox.sweep("generate")
 
-    text = run_sweep(command, cwd=sandbox.root)
-    data = json.loads(run_sweep(command, "--format", "json", cwd=sandbox.root).stdout)
+    text = sandbox.sweep(command)
+    data = json.loads(sandbox.sweep(command, "--format", "json").stdout)
 
     assert text.returncode == 0, text.stderr
     assert "warning:" in text.stderr
@@ -85,7 +68,7 @@ def test_warnings_are_printed_and_do_not_fail_the_command(sandbox: Sandbox, comm
 
 @pytest.mark.parametrize("kind", ["nothing", "link", "pipe", "folder"])
 def test_only_a_regular_file_is_opened(sandbox: Sandbox, kind: str) -> None:
-    sandbox.write("sweeps/listed.yaml", LISTED)
+    sandbox.write_spec("listed", method="list", assignments="points.csv")
     target = sandbox.root / "sweeps/points.csv"
     match kind:
         case "link":
@@ -95,7 +78,7 @@ def test_only_a_regular_file_is_opened(sandbox: Sandbox, kind: str) -> None:
         case "folder":
             target.mkdir()
 
-    done = run_sweep("validate", cwd=sandbox.root)
+    done = sandbox.sweep("validate")
 
     assert done.returncode == 1
     assert "there is no 'sweeps/points.csv' [list-file]" in done.stderr
@@ -103,7 +86,7 @@ def test_only_a_regular_file_is_opened(sandbox: Sandbox, kind: str) -> None:
 
 @pytest.mark.parametrize("arguments", [("validate",), ("generate",)])
 def test_without_specs_the_way_to_write_one_is_named(sandbox: Sandbox, arguments: tuple[str, ...]) -> None:
-    done = run_sweep(*arguments, cwd=sandbox.root)
+    done = sandbox.sweep(*arguments)
 
     assert (done.returncode, done.stdout) == (0, "no spec in sweeps/: `sweep new NAME` writes one\n")
 
@@ -132,9 +115,9 @@ def test_no_check_passes_if_no_sweep_is_in_a_folder_that_is_read(sandbox: Sandbo
     (sandbox.root / "sweepledger.yaml").unlink(missing_ok=True)
     sandbox.commit("Put the sweeps of a team into a folder")
 
-    elsewhere = run_sweep(command, cwd=sandbox.root)
+    elsewhere = sandbox.sweep(command)
     sandbox.write("sweepledger.yaml", "version: 1\n")
-    at_the_root = run_sweep(command, cwd=sandbox.root)
+    at_the_root = sandbox.sweep(command)
 
     assert elsewhere.returncode == 3
     assert (
@@ -144,8 +127,7 @@ def test_no_check_passes_if_no_sweep_is_in_a_folder_that_is_read(sandbox: Sandbo
 
 
 def test_a_program_named_from_its_folder_has_a_path_from_the_root(sandbox: Sandbox) -> None:
-    sandbox.write("ml/experiments/code/score.py", "print('score=1')\n")
-    sandbox.commit("Add a program")
+    sandbox.commit("Add a program", {"ml/experiments/code/score.py": "print('score=1')\n"})
 
     options = ("--command", "python code/score.py", "--param", "x=1,2")
     done = run_sweep("new", "lr", *options, cwd=sandbox.root / "ml/experiments")

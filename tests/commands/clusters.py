@@ -3,11 +3,15 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from sweepledger.commands.collection.collector import Collection
+from sweepledger.commands.collection.collector import Collection, collect_from_cluster
+from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.formats.launch_json import LAUNCHER_PATH
 from tests.cluster.apiserver import Server
+from tests.commands.test_collect import column, leave
+from tests.repository import Sandbox
 
 MOMENT = "2026-01-01T00:00:00Z"
 ENDED_AT = 1767225600.0
@@ -122,3 +126,42 @@ class Cluster:
     @property
     def here(self) -> tuple[str, str]:
         return ("--namespace", self.namespace)
+
+
+@dataclass(frozen=True)
+class Scene(Cluster):
+    """The namespace with the Job of a merged batch, its volume, and what a collector makes of it."""
+
+    sandbox: Sandbox
+    results: Path
+    batch: str
+
+    def leave(self, *indexes: int, **changes: Any) -> None:
+        """Leave records on the volume."""
+        for index in indexes:
+            leave(self.results, self.sandbox.batch(), index, **changes)
+
+    def message(self, index: int, uid: str, **changes: Any) -> str:
+        """Return the record of an attempt as its launcher leaves it with the node."""
+        elsewhere = self.results.with_name("elsewhere")
+        return leave(elsewhere, self.sandbox.batch(), index, uid=uid, **changes).read_text()
+
+    def starts(self, index: int, name: str = "", **options: Any) -> str:
+        """Make the pod of an attempt; return its uid."""
+        return self.attempt(self.batch, index, name or f"pod-{index}", **options)
+
+    def over(self, completed: str = "", failed: str = "") -> None:
+        """Let the Job say that it has ended, and with which indexes."""
+        self.end(
+            self.batch, "Failed" if failed else "Complete", completedIndexes=completed, failedIndexes=failed
+        )
+
+    def look(self, after: float) -> Collection:
+        """Collect so long after the end of every Job and pod."""
+        target, clock = self.sandbox.target(), lambda: ENDED_AT + after
+        return collect_from_cluster(target, self.results, Kubectl(), self.namespace, clock=clock)
+
+    def recorded(self, after: float) -> list[str]:
+        """Collect, and return the status of each trial as main has it then."""
+        assert self.look(after).collected
+        return column(self.sandbox, "status")

@@ -12,7 +12,7 @@ from sweepledger.commands.collection.collector import Collection, collect_from_c
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.engine.cluster.kubectl import Kubectl
 from tests.cluster.apiserver import Server, kubectl
-from tests.commands.clusters import Cluster, Look
+from tests.commands.clusters import Cluster, Look, Scene
 from tests.repository import Sandbox
 
 
@@ -45,3 +45,11 @@ def cluster(apiserver: Server, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
     sandbox.write("sweepledger.yaml", f"version: 1\nnamespace: {name}\n")
     yield Cluster(apiserver, name)
     apiserver.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture
+def scene(sandbox: Sandbox, cluster: Cluster, results: Path) -> Scene:
+    """A merged batch of three trials, whose Job has begun."""
+    batch = sandbox.merged()
+    cluster.job(batch, trials=3)
+    return Scene(cluster.server, cluster.namespace, sandbox, results, batch)

@@ -7,7 +7,6 @@ from unittest.mock import patch
 
 from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.formats import records_jsonl
-from sweepledger.repo import batches
 from sweepledger.structs.record import Status
 from sweepledger.structs.values import Value
 from tests.builders import a_record
@@ -33,7 +32,7 @@ def record_batch(
 
     The commit is made as the last trial ends, or when it is said to be `recorded`.
     """
-    (stored,) = [batch for batch in batches.in_work_tree(sandbox.root) if batch.name == name]
+    (stored,) = [batch for batch in sandbox.batches() if batch.name == name]
     free, records = [0.0] * at_once, []
     for trial in expected_trials(stored):
         took, place = seconds(trial.assignment), trial.index % at_once

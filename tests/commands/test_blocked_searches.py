@@ -6,11 +6,9 @@ import pytest
 
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.verbs.check import check_change
-from sweepledger.verbs.generate import generate_batches as generate
 from sweepledger.verbs.validate import check_specs
-from tests.command_line import run_sweep, run_sweep_process
-from tests.repository import Sandbox
+from tests.command_line import run_sweep_process
+from tests.repository import Sandbox, append_to
 from tests.searches import begun, hill, leave
 
 ROOT = Path(__file__).parents[2]
@@ -43,11 +41,10 @@ def without(library: str, tmp_path: Path) -> dict[str, str]:
 
 def test_a_search_whose_model_cannot_take_its_space_runs_to_its_end_and_says_so(sandbox: Sandbox) -> None:
     with_many_words(sandbox)
-    sandbox.commit("Search many words")
-    sandbox.push()
+    sandbox.publish("Search many words")
     sandbox.use_as_laptop()
 
-    done = run_sweep("run", "hill", cwd=sandbox.root)
+    done = sandbox.sweep("run", "hill")
 
     assert done.returncode == 0, done.stderr
     locks = [batch.lock for batch in rounds(sandbox)]
@@ -65,19 +62,18 @@ def test_a_replaced_round_is_proposed_checked_and_shown_like_any_other(sandbox: 
     sandbox.write("sweepledger.yaml", "version: 1\nnext: review\n")
     with_many_words(sandbox)
     sandbox.commit("Search many words")
-    generate(sandbox.workspace)
-    sandbox.commit("Request the first round")
+    sandbox.commit_batches("Request the first round")
     sandbox.push()
-    assert run_sweep("cluster", "local", "--once", cwd=sandbox.root).returncode == 0
+    assert sandbox.sweep("cluster", "local", "--once").returncode == 0
     sandbox.pull()
 
-    shown = run_sweep("cluster", "next", "hill", cwd=sandbox.root)
-    again = run_sweep("cluster", "next", "hill", "--check", cwd=sandbox.root)
+    shown = sandbox.sweep("cluster", "next", "hill")
+    again = sandbox.sweep("cluster", "next", "hill", "--check")
 
     assert (shown.returncode, again.returncode) == (0, 0), shown.stderr
     assert f"at random, because {WHY}" in shown.stdout
     assert "engine-differs" not in shown.stderr
-    assert check_change(sandbox.workspace).problems == ()
+    assert sandbox.check().problems == ()
 
 
 def test_validate_says_that_a_model_does_not_take_a_space(sandbox: Sandbox) -> None:
@@ -120,7 +116,7 @@ def test_a_collection_that_cannot_continue_a_search_fails(sandbox: Sandbox, tmp_
     blocked = run_sweep_process(
         "cluster", "collect", f"--results={results}", cwd=sandbox.root, **without("optuna", tmp_path)
     )
-    again = run_sweep("cluster", "collect", f"--results={results}", cwd=sandbox.root)
+    again = sandbox.sweep("cluster", "collect", f"--results={results}")
 
     assert blocked.returncode == 3, blocked.stdout
     assert "sweep cluster collect: the search hill is blocked: " in blocked.stderr
@@ -135,7 +131,7 @@ def test_a_blocked_search_goes_on_once_its_cause_is_gone(sandbox: Sandbox, tmp_p
     blocked = run_sweep_process("run", "hill", cwd=sandbox.root, **without("optuna", tmp_path))
     assert (blocked.returncode, len(rounds(sandbox))) == (3, 1)
 
-    assert run_sweep("run", "hill", cwd=sandbox.root).returncode == 0
+    assert sandbox.sweep("run", "hill").returncode == 0
 
     assert [batch.lock.round for batch in rounds(sandbox)] == [1, 2]
 
@@ -143,11 +139,10 @@ def test_a_blocked_search_goes_on_once_its_cause_is_gone(sandbox: Sandbox, tmp_p
 def test_update_begins_a_search_anew_with_the_changed_code(sandbox: Sandbox) -> None:
     begun(sandbox, size=2, rounds=2)
     sandbox.use_as_laptop()
-    assert run_sweep("run", "hill", cwd=sandbox.root).returncode == 0
-    program = sandbox.root / "code/train.py"
-    program.write_text(f"{program.read_text()}\n# changed\n")
+    assert sandbox.sweep("run", "hill").returncode == 0
+    append_to(sandbox.root / "code/train.py", "\n# changed\n")
 
-    done = run_sweep("run", "hill", "--commit-code", "--update", cwd=sandbox.root)
+    done = sandbox.sweep("run", "hill", "--commit-code", "--update")
 
     assert done.returncode == 0, done.stderr
     assert [batch.lock.round for batch in rounds(sandbox)] == [1, 2, 1, 2]
@@ -165,10 +160,10 @@ def test_update_says_why_it_requests_nothing(sandbox: Sandbox, name: str) -> Non
     before = program.read_text()
     for text in (before, f"{before}\n# changed\n", before):
         program.write_text(text)
-        done = run_sweep("run", name, "--commit-code", "--update", cwd=sandbox.root)
+        done = sandbox.sweep("run", name, "--commit-code", "--update")
         assert done.returncode == 0, done.stderr
 
-    dry = run_sweep("run", name, "--update", "--dry-run", cwd=sandbox.root)
+    dry = sandbox.sweep("run", name, "--update", "--dry-run")
 
     first = next(
         batch for batch in batches.in_commit(sandbox.workspace.repository, "HEAD") if batch.sweep == name
@@ -180,8 +175,8 @@ def test_update_says_why_it_requests_nothing(sandbox: Sandbox, name: str) -> Non
 
 def test_a_paused_search_is_no_failure(sandbox: Sandbox) -> None:
     begun(sandbox, size=2, rounds=2)
-    assert run_sweep("cluster", "pause", "hill", cwd=sandbox.root).returncode == 0
+    assert sandbox.sweep("cluster", "pause", "hill").returncode == 0
     sandbox.push()
 
     for arguments in (["local", "--once"], ["next", "hill", "--push"]):
-        assert run_sweep("cluster", *arguments, cwd=sandbox.root).returncode == 0, arguments
+        assert sandbox.sweep("cluster", *arguments).returncode == 0, arguments

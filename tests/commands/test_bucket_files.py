@@ -13,8 +13,6 @@ import pytest
 from sweepledger.bucket.objects import Bucket
 from sweepledger.bucket.results import BucketResults
 from sweepledger.bucket.transfer import Uploader, find_files
-from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.repository.workspace import Target
 from sweepledger.verbs.cluster.expire import Expired, FolderState, expire_batches
 from tests.bucket import servers
 from tests.bucket.servers import NoServerError, StorageServer
@@ -84,12 +82,7 @@ def in_bucket(
             sandbox.merged()
             bucket = Bucket(server.url, secrets=server.secrets)
             save(sandbox, bucket, tmp_path / "pods")
-            assert commit_results(
-                Target(sandbox.workspace.repository, "origin", "main"),
-                BucketResults(bucket),
-                {stored(sandbox).name},
-            )
-            sandbox.pull()
+            assert sandbox.record(BucketResults(bucket), {stored(sandbox).name})
             yield Stored(sandbox, bucket, variables)
     except NoServerError as error:
         pytest.skip(f"skipped: {error}")

@@ -14,14 +14,9 @@ from sweepledger.problems import Problem
 from sweepledger.verbs.check import check_change
 from sweepledger.verbs.cluster.budget import MonthBudget
 from sweepledger.verbs.cluster.budget import month_budget as report
-from sweepledger.verbs.cluster.pause import pause_batches as pause
-from sweepledger.verbs.cluster.pause import resume_batches as resume
-from sweepledger.verbs.cluster.pause import scale_batches as scale
-from sweepledger.verbs.generate import generate_batches as generate
-from sweepledger.verbs.plan import plan_sweeps
-from tests.command_line import run_sweep
+from tests.builders import present
 from tests.commands.recording import record_batch
-from tests.repository import IMAGE, Sandbox
+from tests.repository import IMAGE, Sandbox, append_to, replace_in
 
 SETTINGS = f"""version: 1
 defaults: {{image: '{IMAGE}', pool: gpus}}
@@ -60,12 +55,9 @@ def ask(sandbox: Sandbox, name: str, trials: int, shape: str = "jobs") -> str:
     )
     spec.write_text(text)
     (made,) = [
-        generated_batch
-        for generated_batch in generate(sandbox.workspace)
-        if generated_batch.sweep.name == name
+        generated_batch for generated_batch in sandbox.generate() if generated_batch.sweep.name == name
     ]
-    assert made.batch is not None
-    return made.batch.name
+    return present(made.batch).name
 
 
 def overdrawn(sandbox: Sandbox, base: str | None = None, month: str | None = None) -> list[Problem]:
@@ -118,7 +110,7 @@ def test_a_record_replaces_the_reservation_by_its_charge(sandbox: Sandbox, needs
     ask(sandbox, "vision-b", 3)
 
     assert overdrawn(sandbox, month="2026-11") == []
-    (review,) = plan_sweeps(sandbox.workspace, ["vision-b"], month="2026-11").reviews
+    (review,) = sandbox.plan("vision-b", month="2026-11").reviews
     (balance,) = review.balances
     # Six attempts of a quarter of an hour each: those that failed were paid for, too.
     expected = (BudgetUnit.GPU_HOURS, 1.5, 0, 3)
@@ -163,8 +155,8 @@ def test_no_charge_exceeds_the_reservation(sandbox: Sandbox, needs_kustomize: No
     (share,) = ledger(sandbox).shares
 
     assert share.used.gpu_hours == pytest.approx(1.75)  # an hour, and three quarters
-    assert ledger(sandbox).doubtful == (name,)
-    shown = run_sweep("cluster", "budget", "--month", "2026-11", cwd=sandbox.root).stderr
+    assert ledger(sandbox).ledger.doubtful == (name,)
+    shown = sandbox.sweep("cluster", "budget", "--month", "2026-11").stderr
     assert f"results/vision-a/records/{name}.jsonl: warning: a trial took more time than" in shown
     assert "[times-absurd]" in shown
 
@@ -173,7 +165,7 @@ def test_a_result_in_no_time_is_named(sandbox: Sandbox, needs_kustomize: None) -
     name = asked(sandbox, 8, 2)
     record_batch(sandbox, name, lambda values: 0.0 if values["x"] == 1 else 900.0)
 
-    assert ledger(sandbox).doubtful == (name,)
+    assert ledger(sandbox).ledger.doubtful == (name,)
 
 
 def test_a_shallow_clone_counts_by_records(sandbox: Sandbox, needs_kustomize: None, tmp_path: Path) -> None:
@@ -200,15 +192,14 @@ def test_without_a_month_the_commit_decides(sandbox: Sandbox, monkeypatch: pytes
     monkeypatch.delenv("GIT_COMMITTER_DATE")
     sandbox.spec("vision-a")
 
-    assert plan_sweeps(sandbox.workspace).month == "2025-03"
+    assert sandbox.plan().month == "2025-03"
     with pytest.raises(UsageError, match="2026-13 is not a month"):
-        plan_sweeps(sandbox.workspace, month="2026-13")
+        sandbox.plan(month="2026-13")
 
 
 def test_money_is_counted_by_the_price_of_the_pool(sandbox: Sandbox, needs_kustomize: None) -> None:
     text = SETTINGS.replace("gpu_hours: {hours}", "money: 2")
-    sandbox.write("sweepledger.yaml", text)
-    sandbox.publish("Give the team money")
+    sandbox.publish("Give the team money", {"sweepledger.yaml": text})
     ask(sandbox, "vision-a", 3)
 
     (problem,) = overdrawn(sandbox, month="2026-11")
@@ -230,8 +221,7 @@ def test_a_cancelled_batch_is_reserved_until_recorded(sandbox: Sandbox, needs_ku
 
 
 def cancel(sandbox: Sandbox, sweep: str, name: str) -> None:
-    spec = sandbox.root / f"sweeps/{sweep}.yaml"
-    spec.write_text(spec.read_text() + f"cancel: [{name}]\n")
+    append_to(sandbox.root / f"sweeps/{sweep}.yaml", f"cancel: [{name}]\n")
     (sandbox.root / "overlays/archive").mkdir(parents=True, exist_ok=True)
     sandbox.git("mv", f"overlays/active/{name}", f"overlays/archive/{name}")
     (sandbox.root / "overlays/archive/.gitkeep").touch()
@@ -254,7 +244,7 @@ def test_the_ledger_of_a_month_shows_teams_and_sweeps(sandbox: Sandbox) -> None:
     ask(sandbox, "vision-b", 3)
     sandbox.publish("Ask for more")
 
-    done = run_sweep("cluster", "budget", "--month", "2026-11", cwd=sandbox.root)
+    done = sandbox.sweep("cluster", "budget", "--month", "2026-11")
 
     assert (done.returncode, done.stderr) == (0, "")
     lines = [line for line in done.stdout.splitlines() if "not observed" not in line]
@@ -267,28 +257,26 @@ def test_the_ledger_of_a_month_shows_teams_and_sweeps(sandbox: Sandbox) -> None:
         ["vision-a", "1.00", "0.00", "1.00", "0.00"],
         ["vision-b", "0.00", "3.00", "0.00", "3.00"],
     ]
-    answer = run_sweep("cluster", "budget", "--month", "2026-11", "--format", "json", cwd=sandbox.root)
+    answer = sandbox.sweep("cluster", "budget", "--month", "2026-11", "--format", "json")
     (team,) = json.loads(answer.stdout)["data"]["budgets"]
     expected = ("vision", 5, 1, 3, 1)
     assert (team["team"], team["limit"], team["used"], team["reserved"], team["remaining"]) == expected
 
 
 def test_without_budgets_there_is_no_ledger(sandbox: Sandbox) -> None:
-    assert run_sweep("cluster", "budget", cwd=sandbox.root).stdout == "sweepledger.yaml has no budgets\n"
+    assert sandbox.sweep("cluster", "budget").stdout == "sweepledger.yaml has no budgets\n"
 
 
 def test_a_resume_is_another_attempt_of_each_trial(sandbox: Sandbox, needs_kustomize: None) -> None:
     name = asked(sandbox, 6, 2)
     for hours in (4, 6):
-        pause(sandbox.workspace, "vision-a")
-        sandbox.push()
-        resume(sandbox.workspace, "vision-a")
+        sandbox.pause("vision-a", push=True)
+        sandbox.resume("vision-a")
         assert overdrawn(sandbox, month="2026-11") == []
         sandbox.push()
         assert [share.reserved.gpu_hours for share in ledger(sandbox).shares] == [hours]
 
-    spec = sandbox.root / "sweeps/vision-a.yaml"
-    spec.write_text(spec.read_text().replace("resumes:", r'"r\x65sumes":'))
+    replace_in(sandbox.root / "sweeps/vision-a.yaml", "resumes:", r'"r\x65sumes":')
     sandbox.publish("Spell the key otherwise")
     assert [share.reserved.gpu_hours for share in ledger(sandbox).shares] == [6]
     record_batch(sandbox, name, lambda _: 900.0)
@@ -302,28 +290,27 @@ def test_fewer_trials_at_once_are_charged_like_a_resume(sandbox: Sandbox, needs_
     ask(sandbox, "vision-a", 2, shape="indexed")
     sandbox.publish("Ask")
     for parallelism, hours in ((1, 4), (2, 4), (1, 6)):
-        scale(sandbox.workspace, "vision-a", parallelism)
+        sandbox.scale("vision-a", parallelism)
         assert overdrawn(sandbox, month="2026-11") == []
         sandbox.push()
         assert [share.reserved.gpu_hours for share in ledger(sandbox).shares] == [hours]
-    scale(sandbox.workspace, "vision-a", 2)
+    sandbox.scale("vision-a", 2)
     sandbox.push()
 
     with pytest.raises(SpecError, match=r"6 are reserved .* this requests 2 at most"):
-        scale(sandbox.workspace, "vision-a", 1)
-    pause(sandbox.workspace, "vision-a")
+        sandbox.scale("vision-a", 1)
+    sandbox.pause("vision-a")
 
 
 def test_a_resume_above_the_budget_is_refused(sandbox: Sandbox, needs_kustomize: None) -> None:
     asked(sandbox, 5, 3)
-    pause(sandbox.workspace, "vision-a")
-    sandbox.push()
+    sandbox.pause("vision-a", push=True)
     spec = sandbox.root / "sweeps/vision-a.yaml"
 
     with pytest.raises(SpecError, match=r"3 are reserved .* this requests 3 at most"):
-        resume(sandbox.workspace, "vision-a")
+        sandbox.resume("vision-a")
 
-    spec.write_text(spec.read_text().replace("paused: true", "paused: false\n    resumes: 1"))
-    generate(sandbox.workspace)
+    replace_in(spec, "paused: true", "paused: false\n    resumes: 1")
+    sandbox.generate()
     (problem,) = overdrawn(sandbox, month="2026-11")
     assert (problem.file, problem.path) == ("sweeps/vision-a.yaml", "running")

@@ -4,18 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.local import Options, local
 from sweepledger.commands.reports import status
-from sweepledger.commands.repository.spec_edit import SpecEdit
 from sweepledger.errors import IdleError, RepositoryError, UsageError
-from sweepledger.repo import batches
-from sweepledger.spec import ParsedSpec
 from sweepledger.structs.sweep import Sweep
-from sweepledger.verbs.cancel import cancel_batches as cancel
-from sweepledger.verbs.generate import generate_batches as generate
-from tests.command_line import run_sweep
-from tests.commands.test_collect import leave, target
+from tests.builders import present
+from tests.commands.test_collect import leave
 from tests.repository import Sandbox, followed_by
 
 
@@ -29,30 +22,13 @@ def rows(sandbox: Sandbox) -> dict[str, str]:
     return {line.split(",")[2]: line.split(",")[5] for line in lines}
 
 
-def commit_between(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commit another change of the spec after the first edit of it is computed, and before it is committed."""
-    append = SpecEdit.append
-    calls: list[object] = []
-
-    def append_then_commit(self: SpecEdit, *items: tuple[str, object]) -> tuple[ParsedSpec, bytes]:
-        edit = append(self, *items)
-        if not calls:
-            path = sandbox.root / "sweeps/peak.yaml"
-            path.write_text(path.read_text() + "# added in between\n")
-            sandbox.commit("Add a comment")
-        calls.append(items)
-        return edit
-
-    monkeypatch.setattr(SpecEdit, "append", append_then_commit)
-
-
 def test_a_cancelled_batch_is_named_in_the_spec_and_moved_unchanged_in_one_commit(sandbox: Sandbox) -> None:
     batch = sandbox.merged()
     listed = sandbox.git("ls-tree", "-r", "HEAD", f"overlays/active/{batch}/").replace("active", "archive")
     kept = [line for line in listed.splitlines() if line.endswith(("/batch.json", "/hyperparams.csv"))]
     sandbox.write("code/train.py", "dirty")
 
-    made = cancel(sandbox.workspace, "peak")
+    made = sandbox.cancel()
 
     assert made.batches == (batch,)
     assert sandbox.git("ls-tree", "-r", "HEAD", f"overlays/archive/{batch}/").splitlines() == kept
@@ -62,53 +38,34 @@ def test_a_cancelled_batch_is_named_in_the_spec_and_moved_unchanged_in_one_commi
     assert sandbox.git("status", "--porcelain").split() == ["M", "code/train.py"]
 
 
-def test_cancel_keeps_a_commit_made_meanwhile(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    batch = sandbox.merged()
-    commit_between(sandbox, monkeypatch)
-
-    cancel(sandbox.workspace, "peak")
-
-    assert the_sweep(sandbox).cancel == (batch,)
-    assert "# added in between" in sandbox.git("show", "HEAD:sweeps/peak.yaml")
-    assert sandbox.git("status", "--porcelain") == ""
-
-
 def test_what_was_cancelled_is_recorded_once_its_jobs_are_gone(sandbox: Sandbox, tmp_path: Path) -> None:
     batch = sandbox.merged()
-    (stored,) = batches.in_work_tree(sandbox.root)
+    (stored,) = sandbox.batches()
     results = tmp_path / "results"
     leave(results, stored, 0)
     leave(results, stored, 1, status="failed", reason="signal-15", metrics={})
-    cancel(sandbox.workspace, "peak")
-    sandbox.push()
+    sandbox.cancel(push=True)
 
-    assert commit_results(target(sandbox), results, ()) == ()
-    assert commit_results(target(sandbox), results, {batch}, alive={batch}) == ()
-    (commit,) = commit_results(target(sandbox), results, (), alive=())
-
-    sandbox.pull()
+    assert sandbox.collect(results) == ()
+    assert sandbox.collect(results, {batch}, alive={batch}) == ()
+    (commit,) = sandbox.record(results, alive=())
     assert commit.batches == (batch,)
     assert rows(sandbox) == {"0": "ok", "1": "cancelled", "2": "cancelled"}
     assert "1 ok, 0 diverged, 0 failed, 0 missing, 2 cancelled" in sandbox.git("log", "-1", "--format=%b")
     assert "batch-cancelled" in (sandbox.root / "results/peak/README.md").read_text()
-    assert commit_results(target(sandbox), results, (), alive=()) == ()
+    assert sandbox.collect(results, alive=()) == ()
 
 
 def test_cancelled_trials_stay_cancelled_in_later_results_commits(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.merged()
-    cancel(sandbox.workspace, "peak")
-    sandbox.push()
-    commit_results(target(sandbox), tmp_path, (), alive=())
-    sandbox.pull()
+    sandbox.cancel(push=True)
+    sandbox.record(tmp_path, alive=())
     text = (sandbox.root / "sweeps/peak.yaml").read_text()
     sandbox.write("sweeps/peak.yaml", text.replace("[1, 2, 3]", "[1, 2, 3, 4]"))
-    (made,) = generate(sandbox.workspace)
+    made = sandbox.new_batch()
     sandbox.publish("One more")
-    assert made.batch is not None
 
-    commit_results(target(sandbox), tmp_path, {made.batch.name}, alive=())
-
-    sandbox.pull()
+    sandbox.record(tmp_path, {made.name}, alive=())
     lines = (sandbox.root / "results/peak/summary.csv").read_text().splitlines()[1:]
     assert [line.split(",")[5] for line in lines] == ["cancelled", "cancelled", "cancelled", "missing"]
 
@@ -116,7 +73,7 @@ def test_cancelled_trials_stay_cancelled_in_later_results_commits(sandbox: Sandb
 def test_status_tells_of_cancelled_trials(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.merged()
 
-    cancel(sandbox.workspace, "peak")
+    sandbox.cancel()
 
     (tally,) = status.sweep_statuses(sandbox.workspace, "peak", state=tmp_path)
     assert (tally.counts["cancelled"], tally.trials, tally.active) == (3, 3, ())
@@ -124,20 +81,17 @@ def test_status_tells_of_cancelled_trials(sandbox: Sandbox, tmp_path: Path) -> N
 
 def test_replaced_trials_run_again_after_the_results_commit(sandbox: Sandbox, tmp_path: Path) -> None:
     first = sandbox.merged()
-    (stored,) = batches.in_work_tree(sandbox.root)
+    (stored,) = sandbox.batches()
     leave(tmp_path / "results", stored, 0)
-    cancel(sandbox.workspace, "peak", replace=True)
-    sandbox.push()
-    assert generate(sandbox.workspace)[0].batch is None
-    commit_results(target(sandbox), tmp_path / "results", (), alive=())
-    sandbox.pull()
+    sandbox.cancel(replace=True, push=True)
+    assert sandbox.generate()[0].batch is None
+    sandbox.record(tmp_path / "results", alive=())
 
-    (made,) = generate(sandbox.workspace)
+    (made,) = sandbox.generate()
 
-    assert made.batch is not None
-    assert (made.retried, made.batch.lock.number, made.batch.lock.parent) == (2, 2, first)
+    assert (made.retried, present(made.batch).lock.number, present(made.batch).lock.parent) == (2, 2, first)
     sandbox.publish("Again")
-    assert generate(sandbox.workspace)[0].batch is None
+    assert sandbox.generate()[0].batch is None
 
 
 @pytest.mark.sampled(1)
@@ -146,7 +100,7 @@ def test_only_the_named_batch_is_cancelled(sandbox: Sandbox, *, replace: bool) -
     first = sandbox.merged()
     second = sandbox.merged(xs="1, 2, 3, 4")
 
-    cancel(sandbox.workspace, "peak", batch=first, replace=replace)
+    sandbox.cancel(batch=first, replace=replace)
 
     assert sandbox.active() == [second]
     assert [retry.batch for retry in the_sweep(sandbox).retry] == [first] * replace
@@ -156,22 +110,19 @@ def test_what_does_not_stand_or_is_over_cannot_be_cancelled(sandbox: Sandbox, tm
     sandbox.spec()
     sandbox.commit("A question")
     with pytest.raises(UsageError, match="peak has no active batch to cancel"):
-        cancel(sandbox.workspace, "peak")
-    (made,) = generate(sandbox.workspace)
-    assert made.batch is not None
+        sandbox.cancel()
+    made = sandbox.new_batch()
     sandbox.commit("generate")
-    with pytest.raises(RepositoryError, match=f"{made.batch.name} is committed here and not on main yet"):
-        cancel(sandbox.workspace, "peak", batch=made.batch.name)
+    with pytest.raises(RepositoryError, match=f"{made.name} is committed here and not on main yet"):
+        sandbox.cancel(batch=made.name)
     sandbox.push()
-    cancel(sandbox.workspace, "peak")
-    sandbox.push()
+    sandbox.cancel(push=True)
     with pytest.raises(IdleError, match="is cancelled already"):
-        cancel(sandbox.workspace, "peak", batch=made.batch.name)
-    commit_results(target(sandbox), tmp_path, (), alive=())
-    sandbox.pull()
+        sandbox.cancel(batch=made.name)
+    sandbox.record(tmp_path, alive=())
 
     with pytest.raises(UsageError, match="is recorded"):
-        cancel(sandbox.workspace, "peak", batch=made.batch.name)
+        sandbox.cancel(batch=made.name)
 
 
 @pytest.mark.sampled(2)
@@ -180,11 +131,11 @@ def test_what_does_not_stand_or_is_over_cannot_be_cancelled(sandbox: Sandbox, tm
 def test_cancelled_twice_is_nothing_to_do(sandbox: Sandbox, *, named: bool, pushed: bool) -> None:
     batch = sandbox.merged()
     chosen = ("--batch", batch) if named else ()
-    run_sweep("cancel", "peak", *chosen, cwd=sandbox.root)
+    sandbox.sweep("cancel", "peak", *chosen)
     if pushed:
         sandbox.push()
 
-    done = run_sweep("cancel", "peak", *chosen, cwd=sandbox.root)
+    done = sandbox.sweep("cancel", "peak", *chosen)
 
     waited = "its results are pending" if pushed else "push it, or open a pull request"
     assert (done.returncode, done.stderr) == (0, "")
@@ -194,12 +145,12 @@ def test_cancelled_twice_is_nothing_to_do(sandbox: Sandbox, *, named: bool, push
 @pytest.mark.parametrize("pushed", [False, True])
 def test_to_replace_what_is_cancelled_already_is_the_work_of_retry(sandbox: Sandbox, *, pushed: bool) -> None:
     batch = sandbox.merged()
-    cancel(sandbox.workspace, "peak")
+    sandbox.cancel()
     if pushed:
         sandbox.push()
 
     with pytest.raises(UsageError, match="is cancelled already") as raised:
-        cancel(sandbox.workspace, "peak", replace=True)
+        sandbox.cancel(replace=True)
 
     way = f"once it is recorded, `sweep retry peak --batch {batch}` requests its trials again"
     assert raised.value.hint == way
@@ -210,7 +161,7 @@ def test_an_edited_spec_is_not_committed_along(sandbox: Sandbox) -> None:
     sandbox.spec(xs="7")
 
     with pytest.raises(RepositoryError, match="not committed"):
-        cancel(sandbox.workspace, "peak")
+        sandbox.cancel()
 
     assert sandbox.active() == [batch]
 
@@ -221,7 +172,7 @@ def test_with_flux_the_batchs_file_goes_as_well(sandbox: Sandbox) -> None:
     file = sandbox.root / f"clusters/flux/active/{batch}.yaml"
     assert f"./overlays/active/{batch}" in file.read_text()
 
-    cancel(sandbox.workspace, "peak")
+    sandbox.cancel()
 
     assert not file.exists()
 
@@ -229,7 +180,7 @@ def test_with_flux_the_batchs_file_goes_as_well(sandbox: Sandbox) -> None:
 def test_the_command_says_what_it_did_and_what_comes_next(sandbox: Sandbox) -> None:
     batch = sandbox.merged()
 
-    done = run_sweep("cancel", "peak", "--replace", cwd=sandbox.root)
+    done = sandbox.sweep("cancel", "peak", "--replace")
 
     assert done.returncode == 0, done.stderr
     assert f"cancelled {batch} (3 trials)" in done.stdout
@@ -250,13 +201,11 @@ def test_local_ends_a_batch(sandbox: Sandbox, needs_kustomize: None, monkeypatch
         until = time.monotonic() + 120
         while time.monotonic() < until and not list((state / "results").glob("*/*/*.json")):
             time.sleep(0.1)
-        cancel(sandbox.workspace, "peak")
-        sandbox.push()
+        sandbox.cancel(push=True)
 
     person = threading.Thread(target=cancel_soon)
     person.start()
-    played = local(Options(str(sandbox.remote), "main", state, once=True))
-    names = [type(event).__name__ for event in played]
+    names = [type(event).__name__ for event in sandbox.local()]
     person.join()
 
     sandbox.pull()

@@ -3,10 +3,7 @@
 import pytest
 
 from sweepledger.problems import Severity
-from sweepledger.verbs.cancel import cancel_batches as cancel
-from sweepledger.verbs.check import check_change
-from sweepledger.verbs.generate import generate_batches as generate
-from tests.repository import Sandbox, followed_by
+from tests.repository import Sandbox, followed_by, replace_in
 
 pytestmark = pytest.mark.usefixtures("needs_kustomize")
 
@@ -18,7 +15,7 @@ STRAY = [
 
 
 def check_problems(sandbox: Sandbox) -> set[tuple[str, str, Severity]]:
-    problems = check_change(sandbox.workspace, base="origin/main").problems
+    problems = sandbox.check(base="origin/main").problems
     return {(problem.file, problem.code, problem.severity) for problem in problems}
 
 
@@ -35,21 +32,11 @@ def by_force(sandbox: Sandbox, message: str = "Merge by force") -> None:
 
 
 @pytest.mark.parametrize("path", STRAY)
-def test_what_is_no_batch_is_refused_where_a_change_brings_it(sandbox: Sandbox, path: str) -> None:
-    sandbox.merged()
-    sandbox.write(path, "x")
-    sandbox.commit("Bring it")
-
-    assert (place(path), "overlay-layout", Severity.ERROR) in check_problems(sandbox)
-
-
-@pytest.mark.parametrize("path", STRAY)
 def test_a_stray_that_stands_already_is_a_warning_to_other_changes(sandbox: Sandbox, path: str) -> None:
     sandbox.merged()
     sandbox.write(path, "x")
     by_force(sandbox)
-    sandbox.write("notes.md", "x")
-    sandbox.commit("Note")
+    sandbox.commit("Note", {"notes.md": "x"})
 
     assert check_problems(sandbox) == {(place(path), "overlay-layout", Severity.WARNING)}
 
@@ -89,7 +76,7 @@ def broken(sandbox: Sandbox) -> str:
 def test_a_broken_batch_stops_no_other_change(sandbox: Sandbox) -> None:
     path = broken(sandbox)
     sandbox.spec("other", "4, 5")
-    generate(sandbox.workspace, ["other"])
+    sandbox.generate("other")
     sandbox.commit("Ask for another sweep")
 
     assert errors(sandbox) == set()
@@ -107,8 +94,7 @@ def test_a_broken_batch_may_be_made_again_what_git_once_had(sandbox: Sandbox) ->
 def test_a_broken_batch_may_become_nothing_else(sandbox: Sandbox) -> None:
     path = broken(sandbox)
     sandbox.git("checkout", "-q", "HEAD~1", "--", path)
-    job = (sandbox.root / path).with_name("job.yaml")
-    job.write_text(job.read_text().replace("parallelism: 2", "parallelism: 3"))
+    replace_in((sandbox.root / path).with_name("job.yaml"), "parallelism: 2", "parallelism: 3")
     sandbox.commit("Restore it, and ask for more")
 
     assert "batch-edited" in errors(sandbox)
@@ -128,31 +114,17 @@ def test_a_broken_batch_may_be_removed_and_a_sound_one_may_not(sandbox: Sandbox)
 
 
 def test_a_stray_file_of_flux_is_refused_only_in_the_change_with_it(sandbox: Sandbox) -> None:
-    sandbox.write("sweepledger.yaml", followed_by("flux"))
-    sandbox.publish("Flux")
+    sandbox.publish("Flux", {"sweepledger.yaml": followed_by("flux")})
     sandbox.merged()
     path = "clusters/flux/active/rogue.yaml"
-    sandbox.write(path, "kind: Kustomization\n")
-    sandbox.commit("Bring it")
+    sandbox.commit("Bring it", {path: "kind: Kustomization\n"})
     assert check_problems(sandbox) == {(path, "drift", Severity.ERROR)}
     sandbox.push()
 
     sandbox.spec("other")
-    generate(sandbox.workspace)
-    sandbox.commit("Ask for another")
+    sandbox.commit_batches("Ask for another")
 
     assert check_problems(sandbox) == {(path, "drift", Severity.WARNING)}
     sandbox.git("rm", "-q", path)
     sandbox.commit("Take it away")
     assert check_problems(sandbox) == set()
-
-
-def test_a_batch_that_leaves_takes_its_file_of_flux_along(sandbox: Sandbox) -> None:
-    sandbox.write("sweepledger.yaml", followed_by("flux"))
-    sandbox.publish("Flux")
-    name = sandbox.merged()
-    cancel(sandbox.workspace, "peak")
-    sandbox.git("checkout", "-q", "origin/main", "--", f"clusters/flux/active/{name}.yaml")
-    sandbox.commit("Cancel, but not for Flux")
-
-    assert "drift" in errors(sandbox)

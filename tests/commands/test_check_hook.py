@@ -8,13 +8,12 @@ import pytest
 
 from sweepledger.commands.repository.pushed import PushedRef, is_collector, read_refs
 from sweepledger.errors import UsageError
-from sweepledger.verbs.generate import generate_batches as generate
 from tests.attacks.test_forged_rounds import reindented
-from tests.command_line import install_sweep, run_sweep
+from tests.command_line import install_sweep
 from tests.commands.test_bootstrap import push
 from tests.commands.test_pushed_rounds import amended, pristine, searching
 from tests.commands.test_read import recorded
-from tests.repository import Sandbox
+from tests.repository import Sandbox, replace_in
 
 __all__ = ["pristine", "searching"]  # fixtures
 
@@ -37,7 +36,7 @@ def tip(sandbox: Sandbox, branch: str = "main") -> str:
 
 def test_a_good_change_is_accepted(sandbox: Sandbox) -> None:
     install(sandbox).spec()
-    generate(sandbox.workspace)
+    sandbox.generate()
     made = sandbox.commit("Ask")
 
     assert push(sandbox, pusher="ana") == ""
@@ -47,8 +46,7 @@ def test_a_good_change_is_accepted(sandbox: Sandbox) -> None:
 def test_a_bad_one_is_refused_with_its_problems_and_the_branch_stays(sandbox: Sandbox) -> None:
     name = install(sandbox).merged()
     before = tip(sandbox)
-    job = sandbox.root / f"overlays/active/{name}/job.yaml"
-    job.write_text(job.read_text().replace('cpu: "1"', 'cpu: "64"'))
+    replace_in(sandbox.root / f"overlays/active/{name}/job.yaml", 'cpu: "1"', 'cpu: "64"')
     sandbox.commit("Edit it")
 
     message = push(sandbox, pusher="ana")
@@ -69,8 +67,7 @@ def test_what_another_branch_gets_is_checked_as_it_comes_to_the_branch(sandbox: 
 
 def test_settings_of_the_change_do_not_say_which_branch_is_checked(sandbox: Sandbox) -> None:
     install(sandbox).spec()
-    sandbox.write("sweepledger.yaml", "branch: other\n")
-    sandbox.commit("Look elsewhere")
+    sandbox.commit("Look elsewhere", {"sweepledger.yaml": "branch: other\n"})
 
     assert push(sandbox, pusher="ana") != ""
 
@@ -135,7 +132,7 @@ def test_anything_else_is_refused(text: str) -> None:
 
 
 def test_by_hand_it_says_what_it_is_for(sandbox: Sandbox) -> None:
-    done = run_sweep("check", "--hook", cwd=sandbox.root, stdin=b"hello\n")
+    done = sandbox.sweep("check", "--hook", stdin=b"hello\n")
 
     assert done.returncode == 2
     assert "pre-receive hook" in done.stderr

@@ -1,7 +1,6 @@
 """What `sweep check` holds against the commit that stands."""
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,13 +8,8 @@ import pytest
 from sweepledger.commands.checks.builds import duplicate_objects
 from sweepledger.errors import SpecError
 from sweepledger.problems import Severity
-from sweepledger.verbs.check import CheckReport, check_change
-from sweepledger.verbs.generate import generate_batches as generate
-from tests.repository import Sandbox, followed_by
-
-
-def codes(report: CheckReport) -> set[str]:
-    return {problem.code for problem in report.problems}
+from tests.repo.test_signatures import key, line, signed_commit
+from tests.repository import Sandbox, append_to, followed_by, replace_in
 
 
 def move(sandbox: Sandbox, name: str) -> None:
@@ -23,28 +17,11 @@ def move(sandbox: Sandbox, name: str) -> None:
 
 
 def cancelling(sandbox: Sandbox, name: str) -> None:
-    path = sandbox.root / "sweeps/peak.yaml"
-    path.write_text(path.read_text() + f"cancel: [{name}]\n")
-
-
-def key(folder: Path, name: str) -> Path:
-    if shutil.which("ssh-keygen") is None:
-        pytest.skip("skipped: ssh-keygen not found")
-    command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(folder / name)]
-    subprocess.run(command, check=True)
-    return folder / name
+    append_to(sandbox.root / "sweeps/peak.yaml", f"cancel: [{name}]\n")
 
 
 def listed(sandbox: Sandbox, made: Path) -> None:
-    text = made.with_suffix(".pub").read_text().split(" ")
-    line = f"test@example.org {text[0]} {text[1]}"
-    sandbox.write("sweepledger.yaml", f"version: 1\nsigners:\n- '{line}'\n")
-
-
-def signed_commit(sandbox: Sandbox, made: Path, message: str) -> None:
-    sandbox.git("add", "--all")
-    signing = ("-c", "gpg.format=ssh", "-c", f"user.signingkey={made}.pub")
-    sandbox.git(*signing, "commit", "-q", "-S", "-m", message)
+    sandbox.write("sweepledger.yaml", f"version: 1\nsigners:\n- '{line(made)}'\n")
 
 
 def test_a_batch_that_its_spec_cancels_moves_without_results(sandbox: Sandbox) -> None:
@@ -52,22 +29,21 @@ def test_a_batch_that_its_spec_cancels_moves_without_results(sandbox: Sandbox) -
     cancelling(sandbox, name)
     move(sandbox, name)
 
-    assert check_change(sandbox.workspace).problems == ()
+    assert sandbox.check().problems == ()
 
     sandbox.commit("cancel")
-    assert check_change(sandbox.workspace).problems == ()
+    assert sandbox.check().problems == ()
 
 
 def test_a_cancelled_batch_moves_unchanged_or_not_at_all(sandbox: Sandbox) -> None:
     name = sandbox.merged()
     cancelling(sandbox, name)
-    assert codes(check_change(sandbox.workspace)) == {"cancel-not-moved"}
+    assert sandbox.codes() == {"cancel-not-moved"}
 
     move(sandbox, name)
-    sandbox.write(f"overlays/archive/{name}/job.yaml", "edited")
-    sandbox.commit("Cancel and edit")
+    sandbox.commit("Cancel and edit", {f"overlays/archive/{name}/job.yaml": "edited"})
 
-    assert codes(check_change(sandbox.workspace)) == {"batch-edited"}
+    assert sandbox.codes() == {"batch-edited"}
 
 
 def test_a_cancelled_batch_frees_no_other_change_of_the_archive(sandbox: Sandbox) -> None:
@@ -76,15 +52,14 @@ def test_a_cancelled_batch_frees_no_other_change_of_the_archive(sandbox: Sandbox
     move(sandbox, name)
     sandbox.write("results/peak/summary.csv", "forged")
 
-    assert codes(check_change(sandbox.workspace)) == {"history-unsigned"}
+    assert sandbox.codes() == {"history-unsigned"}
 
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("is_committed", [True, False], ids=["committed", "uncommitted"])
 @pytest.mark.parametrize("change", ["add", "edit", "delete"])
 def test_only_the_collector_changes_results(sandbox: Sandbox, change: str, *, is_committed: bool) -> None:
-    sandbox.write("results/peak/summary.csv", "measured\n")
-    sandbox.publish("results(peak)")
+    sandbox.publish("results(peak)", {"results/peak/summary.csv": "measured\n"})
     match change:
         case "add":
             sandbox.write("results/peak/more.csv", "x")
@@ -95,7 +70,7 @@ def test_only_the_collector_changes_results(sandbox: Sandbox, change: str, *, is
     if is_committed:
         sandbox.commit("Mend")
 
-    (problem,) = check_change(sandbox.workspace).problems
+    (problem,) = sandbox.check().problems
 
     assert problem.code == "history-unsigned"
     assert problem.file == ("results/peak/more.csv" if change == "add" else "results/peak/summary.csv")
@@ -107,13 +82,13 @@ def test_only_a_key_listed_before_the_change_mends_history(sandbox: Sandbox, tmp
     sandbox.publish("List a key")
     sandbox.write("results/peak/summary.csv", "mended\n")
     signed_commit(sandbox, trusted, "Mend")
-    assert check_change(sandbox.workspace).problems == ()
+    assert sandbox.check().problems == ()
 
     listed(sandbox, own)
     sandbox.write("results/peak/summary.csv", "forged\n")
     signed_commit(sandbox, own, "Mend it my way")
 
-    (problem,) = check_change(sandbox.workspace).problems
+    (problem,) = sandbox.check().problems
     assert problem.code == "history-unsigned"
     assert "no listed key signed it" in problem.message
 
@@ -122,27 +97,23 @@ def test_one_unsigned_commit_among_signed_ones_is_enough(sandbox: Sandbox, tmp_p
     trusted = key(tmp_path, "trusted")
     listed(sandbox, trusted)
     sandbox.publish("List a key")
-    sandbox.write("results/a", "1\n")
-    sandbox.commit("Unsigned")
+    sandbox.commit("Unsigned", {"results/a": "1\n"})
     sandbox.write("results/a", "2\n")
     signed_commit(sandbox, trusted, "Signed")
 
-    assert codes(check_change(sandbox.workspace)) == {"history-unsigned"}
+    assert sandbox.codes() == {"history-unsigned"}
 
 
 def test_a_merge_that_takes_back_what_stands_is_a_change_of_history(sandbox: Sandbox) -> None:
-    sandbox.write("results/a", "old\n")
-    sandbox.commit("results(a)")
+    sandbox.commit("results(a)", {"results/a": "old\n"})
     sandbox.git("switch", "-q", "-c", "ask")
-    sandbox.write("code/more.py", "x")
-    sandbox.commit("More")
+    sandbox.commit("More", {"code/more.py": "x"})
     sandbox.git("switch", "-q", "main")
-    sandbox.write("results/a", "new\n")
-    sandbox.publish("results(a): more")
+    sandbox.publish("results(a): more", {"results/a": "new\n"})
     sandbox.git("switch", "-q", "ask")
     sandbox.git("merge", "-q", "--strategy=ours", "-m", "Merge", "main")
 
-    assert codes(check_change(sandbox.workspace)) == {"history-unsigned"}
+    assert sandbox.codes() == {"history-unsigned"}
 
 
 def test_a_branch_behind_the_base_is_told_to_catch_up_and_blamed_for_nothing_else(sandbox: Sandbox) -> None:
@@ -153,7 +124,7 @@ def test_a_branch_behind_the_base_is_told_to_catch_up_and_blamed_for_nothing_els
     name = sandbox.merged()
     sandbox.git("switch", "-q", "ask")
 
-    (problem,) = check_change(sandbox.workspace, base="main").problems
+    (problem,) = sandbox.check(base="main").problems
 
     assert (problem.file, problem.code) == (f"overlays/active/{name}", "batch-vanished")
     tip = sandbox.git("rev-parse", "main")[:12]
@@ -162,7 +133,7 @@ def test_a_branch_behind_the_base_is_told_to_catch_up_and_blamed_for_nothing_els
         == f"the base commit is newer: merge it into this branch, `git merge {tip}`, then check again"
     )
     sandbox.git("merge", "-q", tip)
-    assert check_change(sandbox.workspace, base="main").problems == ()
+    assert sandbox.check(base="main").problems == ()
 
 
 @pytest.mark.sampled(1)
@@ -171,18 +142,15 @@ def test_what_an_archived_batch_builds_on_is_frozen_too(sandbox: Sandbox, path: 
     digest = "sha256:" + "b" * 64
     sandbox.write("sweepledger.yaml", f"datasets: {{digits: {{claim: digits, digest: '{digest}'}}}}\n")
     sandbox.commit("Data")
-    spec = sandbox.spec(xs=", ".join(map(str, range(30))))
-    spec.write_text(spec.read_text().replace("  code:", "  data: digits\n  code:"))
-    (made,) = generate(sandbox.workspace)
-    assert made.batch
+    replace_in(sandbox.spec(xs=", ".join(map(str, range(30)))), "  code:", "  data: digits\n  code:")
+    made = sandbox.new_batch()
     sandbox.commit("Ask")
-    move(sandbox, made.batch.name)
-    sandbox.write(f"results/peak/records/{made.batch.name}.jsonl", "")
-    sandbox.publish("results(peak)")
+    move(sandbox, made.name)
+    sandbox.publish("results(peak)", {f"results/peak/records/{made.name}.jsonl": ""})
     target = sandbox.root / path
     target.write_text((target.read_text() if target.exists() else "") + "# more\n")
 
-    report = check_change(sandbox.workspace)
+    report = sandbox.check()
 
     assert [(problem.code, problem.file) for problem in report.problems] == [("base-changed", path)]
 
@@ -191,15 +159,14 @@ def test_a_new_version_beside_a_frozen_one_is_welcome(sandbox: Sandbox) -> None:
     sandbox.merged()
     shutil.copytree(sandbox.root / "base/trial/v1", sandbox.root / "base/trial/v2")
 
-    assert check_change(sandbox.workspace).problems == ()
+    assert sandbox.check().problems == ()
 
 
 def test_what_is_generated_on_merge_is_pending_and_no_failure(sandbox: Sandbox) -> None:
-    sandbox.write("sweepledger.yaml", "generate: on-merge\n")
-    sandbox.commit("On merge")
+    sandbox.commit("On merge", {"sweepledger.yaml": "generate: on-merge\n"})
     sandbox.spec()
 
-    (problem,) = check_change(sandbox.workspace).problems
+    (problem,) = sandbox.check().problems
 
     assert (problem.code, problem.severity, problem.file) == ("pending", Severity.WARNING, "sweeps/peak.yaml")
 
@@ -209,18 +176,17 @@ def test_of_two_branches_that_ask_for_the_same_trial_the_second_is_refused(sandb
     for branch, xs in (("one", "1, 2"), ("two", "1, 3, 2")):
         sandbox.git("switch", "-q", "-c", branch, "main")
         sandbox.spec(xs=xs)
-        generate(sandbox.workspace)
-        sandbox.commit(f"Ask for {xs}")
-        assert check_change(sandbox.workspace).problems == ()
+        sandbox.commit_batches(f"Ask for {xs}")
+        assert sandbox.check().problems == ()
     sandbox.git("switch", "-q", "main")
     sandbox.git("merge", "-q", "--no-ff", "-m", "Merge one", "one")
     sandbox.push()
-    assert check_change(sandbox.workspace).problems == ()
+    assert sandbox.check().problems == ()
 
     sandbox.git("merge", "-q", "--no-ff", "--strategy-option=theirs", "-m", "Queue two", "two")
 
-    report = check_change(sandbox.workspace, base="main^")
-    assert {"trial-repeated", "drift"} <= codes(report)
+    report = sandbox.check(base="main^")
+    assert {"trial-repeated", "drift"} <= {problem.code for problem in report.problems}
     (problem,) = [problem for problem in report.problems if problem.code == "trial-repeated"]
     assert "is in peak-b2-" in problem.message
 
@@ -230,13 +196,12 @@ def test_the_same_delta_made_twice_is_one_batch_and_merges(sandbox: Sandbox) -> 
     for branch in ("one", "two"):
         sandbox.git("switch", "-q", "-c", branch, "main")
         sandbox.spec(xs="1, 2")
-        generate(sandbox.workspace)
-        sandbox.commit("Ask")
+        sandbox.commit_batches("Ask")
     sandbox.git("switch", "-q", "main")
     sandbox.git("merge", "-q", "--no-ff", "-m", "Merge one", "one")
     sandbox.git("merge", "-q", "--no-ff", "-m", "Merge two", "two")
 
-    assert check_change(sandbox.workspace).problems == ()
+    assert sandbox.check().problems == ()
 
 
 def test_two_active_batches_render_no_object_of_the_same_name(sandbox: Sandbox) -> None:
@@ -245,7 +210,7 @@ def test_two_active_batches_render_no_object_of_the_same_name(sandbox: Sandbox) 
     shutil.copytree(sandbox.root / "overlays/active" / name, other)
     sandbox.spec("peek")
 
-    report = check_change(sandbox.workspace, everything=True)
+    report = sandbox.check(everything=True)
 
     messages = [problem.message for problem in report.problems if problem.code == "object-twice"]
     assert messages
@@ -262,20 +227,17 @@ def test_an_object_that_begins_like_another_batch_is_that_batchs() -> None:
 
 
 def test_flux_has_one_file_for_each_active_batch(sandbox: Sandbox) -> None:
-    sandbox.write("sweepledger.yaml", followed_by("flux"))
-    sandbox.commit("Flux")
+    sandbox.commit("Flux", {"sweepledger.yaml": followed_by("flux")})
     name = sandbox.merged()
-    assert check_change(sandbox.workspace).problems == ()
+    assert sandbox.check().problems == ()
     path = sandbox.root / f"clusters/flux/active/{name}.yaml"
     text = path.read_text()
 
     path.write_text(text.replace("prune: true", "prune: false"))
     sandbox.write("clusters/flux/active/other.yaml", text)
-    (foreign, forged) = check_change(sandbox.workspace).problems
+    (foreign, forged) = sandbox.check().problems
     path.unlink()
-    (_, missing) = sorted(
-        check_change(sandbox.workspace).problems, key=lambda problem: "missing" in problem.message
-    )
+    (_, missing) = sorted(sandbox.check().problems, key=lambda problem: "missing" in problem.message)
 
     assert {forged.code, foreign.code, missing.code} == {"drift"}
     assert forged.message == "is not what the generator writes"
@@ -286,13 +248,13 @@ def test_flux_has_one_file_for_each_active_batch(sandbox: Sandbox) -> None:
 def test_a_spec_that_stands_as_it_was_generated_is_not_read_again(sandbox: Sandbox) -> None:
     sandbox.merged()
     spec = sandbox.root / "sweeps/peak.yaml"
-    assert check_change(sandbox.workspace).specs == 1
+    assert sandbox.check().specs == 1
 
-    spec.write_text(spec.read_text().replace("values: [1, 2, 3]", "values: [1, 2, 3, 4]"))
-    assert codes(check_change(sandbox.workspace)) == {"drift"}
+    replace_in(spec, "values: [1, 2, 3]", "values: [1, 2, 3, 4]")
+    assert sandbox.codes() == {"drift"}
 
     sandbox.publish("No batch with it")
-    assert codes(check_change(sandbox.workspace)) == {"drift"}
+    assert sandbox.codes() == {"drift"}
 
 
 def test_other_settings_have_every_spec_read_again(sandbox: Sandbox) -> None:
@@ -300,4 +262,4 @@ def test_other_settings_have_every_spec_read_again(sandbox: Sandbox) -> None:
     sandbox.write("sweepledger.yaml", "limits: {max_trials: 2}\n")
 
     with pytest.raises(SpecError):
-        check_change(sandbox.workspace)
+        sandbox.check()

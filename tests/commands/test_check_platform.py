@@ -6,10 +6,8 @@ from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.problems import Problem, Severity
 from sweepledger.structs.settings import Controller
 from sweepledger.structs.values import bytes_digest
-from sweepledger.verbs.check import check_change
-from sweepledger.verbs.generate import generate_batches as generate
 from tests.commands.test_bootstrap import URL, distributed
-from tests.repository import Sandbox
+from tests.repository import Sandbox, replace_in
 
 SETTINGS = f"defaults: {{image: registry.example.org/trainer@sha256:{'1' * 64}}}\n"
 NETWORK = "clusters/platform/network.yaml"
@@ -36,7 +34,7 @@ def platform_sandbox(sandbox: Sandbox, pristine: Sandbox) -> Sandbox:
 
 def problems(sandbox: Sandbox) -> list[Problem]:
     sandbox.git("add", "--all")
-    return list(check_change(sandbox.workspace).problems)
+    return list(sandbox.check().problems)
 
 
 def settings(sandbox: Sandbox, more: str) -> None:
@@ -74,8 +72,7 @@ def test_an_edit_is_refused_where_the_platform_changes_and_shown_elsewhere(platf
     bootstrap(platform_sandbox.workspace, BootstrapRequest(platform_sandbox.workspace.settings.controller))
     assert [item.code for item in problems(platform_sandbox)] == ["platform-edited"]
     platform_sandbox.publish("Past the check")
-    platform_sandbox.spec(xs="1, 2, 3, 4")
-    generate(platform_sandbox.workspace)
+    platform_sandbox.propose(xs="1, 2, 3, 4")
     assert [(item.code, item.severity) for item in problems(platform_sandbox)] == [
         ("platform-edited", Severity.WARNING)
     ]
@@ -88,8 +85,7 @@ def test_an_edit_is_refused_where_the_platform_changes_and_shown_elsewhere(platf
 def test_an_edit_that_is_entered_into_the_record_is_drift_all_the_same(platform_sandbox: Sandbox) -> None:
     old = bytes_digest((platform_sandbox.root / NETWORK).read_bytes())
     platform_sandbox.write(NETWORK, "# mine\n")
-    record = platform_sandbox.root / "clusters/bootstrap.yaml"
-    record.write_text(record.read_text().replace(old, bytes_digest(b"# mine\n")))
+    replace_in(platform_sandbox.root / "clusters/bootstrap.yaml", old, bytes_digest(b"# mine\n"))
 
     assert {(problem.file, problem.code) for problem in problems(platform_sandbox)} == {
         (NETWORK, "drift"),
@@ -120,7 +116,7 @@ def test_settings_against_the_record_are_drift(key: str, says: str, platform_san
     kept = [line for line in text.splitlines() if not line.startswith(key.partition(" ")[0])]
     platform_sandbox.write("sweepledger.yaml", "\n".join([*kept, key, ""]))
 
-    errors = check_change(platform_sandbox.workspace, base="HEAD").problems
+    errors = platform_sandbox.check(base="HEAD").problems
 
     assert [problem.code for problem in errors if says in problem.message] == ["drift"]
 
@@ -128,7 +124,7 @@ def test_settings_against_the_record_are_drift(key: str, says: str, platform_san
 @pytest.mark.sampled(1)
 def test_a_shape_is_refused_until_bootstrap_allows_it(platform_sandbox: Sandbox) -> None:
     distributed(platform_sandbox)
-    generate(platform_sandbox.workspace)
+    platform_sandbox.generate()
 
     refused = [problem for problem in problems(platform_sandbox) if problem.code == "shape-not-allowed"]
 
@@ -141,8 +137,7 @@ def test_a_shape_is_refused_until_bootstrap_allows_it(platform_sandbox: Sandbox)
 
 
 def test_without_a_platform_there_is_nothing_to_hold_against_the_settings(sandbox: Sandbox) -> None:
-    sandbox.write("sweepledger.yaml", SETTINGS + "controller: argocd\n")
-    sandbox.commit("Argo CD")
+    sandbox.commit("Argo CD", {"sweepledger.yaml": SETTINGS + "controller: argocd\n"})
     sandbox.merged()
 
     assert problems(sandbox) == []

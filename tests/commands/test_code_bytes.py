@@ -7,17 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from sweepledger.formats import yaml
 from tests.command_line import run_sweep
 from tests.repository import Sandbox
 
 POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 8\n"
-SPEC = """name: score
-method: grid
-metric: {name: score, goal: maximize}
-parameters: {x: {values: [1.0, 1.5]}}
-command: [python, code/train.py, "${args}"]
-run: {code: CODE}
-"""
 WHOLE, SELECTED = "{path: code}", "{path: ., exclude: [notes]}"
 REFUSING = ("plan score", "generate score", "run score", "try score", "run score --commit-code")
 
@@ -25,9 +19,9 @@ REFUSING = ("plan score", "generate score", "run score", "try score", "run score
 def started(sandbox: Sandbox, code: str = WHOLE, attributes: str = "# none\n", **files: str) -> Sandbox:
     """Return a repository with a spec and some committed files; `__` in a name is a slash."""
     (sandbox.root / "sweepledger.yaml").unlink()
-    sandbox.git("config", "user.name", "T")
-    sandbox.git("config", "user.email", "t@example.org")
-    sandbox.write("sweeps/score.yaml", SPEC.replace("CODE", code))
+    sandbox.name_person()
+    parameters = {"x": {"values": [1.0, 1.5]}}
+    sandbox.write_spec("score", parameters=parameters, run={"code": yaml.load(code)})
     for name, text in files.items():
         sandbox.write(name.replace("__", "/"), text)
     sandbox.git("add", "--all")
@@ -54,20 +48,51 @@ def test_code_that_an_attribute_changes_is_refused(sandbox: Sandbox, attributes:
     before = sandbox.git("rev-parse", "HEAD"), sandbox.git("status", "--porcelain")
 
     for command in REFUSING:
-        answer = run_sweep(*command.split(), cwd=sandbox.root)
+        answer = sandbox.sweep(*command.split())
         assert (answer.returncode, "[code-bytes]" in answer.stderr + answer.stdout) == (1, True), command
-    assert "[code-bytes]" in run_sweep("check", "--base", "HEAD", cwd=sandbox.root).stderr
-    validated = run_sweep("validate", cwd=sandbox.root)
+    assert "[code-bytes]" in sandbox.sweep("check", "--base", "HEAD").stderr
+    validated = sandbox.sweep("validate")
     assert validated.returncode == 0
     assert "[code-bytes]" in validated.stderr + validated.stdout
     assert (sandbox.git("rev-parse", "HEAD"), sandbox.git("status", "--porcelain")) == before
 
 
-def test_a_pointer_without_its_attribute_is_refused(sandbox: Sandbox) -> None:
-    answer = run_sweep("run", "score", cwd=started(sandbox, code__weights=POINTER).root)
+@pytest.mark.parametrize("pointer", [POINTER, POINTER.rstrip(), "/annex/objects/SHA256E-s3--ab.bin\n"])
+def test_a_pointer_without_its_attribute_is_refused(sandbox: Sandbox, pointer: str) -> None:
+    answer = run_sweep("run", "score", cwd=started(sandbox, code__weights=pointer).root)
 
     assert answer.returncode == 1
-    assert "is a pointer of git-lfs" in answer.stderr
+    assert "is a pointer of git-lfs or git-annex" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("marks", "text", "code"),
+    [
+        (["--assume-unchanged"], "here\n", 1),
+        (["--skip-worktree"], "here\n", 1),
+        (["--assume-unchanged", "--skip-worktree"], "here\n", 1),
+        (["--assume-unchanged"], "W\n", 0),
+        (["--skip-worktree"], "W\r\n", 0),
+    ],
+)
+def test_an_edit_that_git_is_told_to_overlook(
+    sandbox: Sandbox, marks: list[str], text: str, code: int
+) -> None:
+    started(sandbox, code__weights="W\n", data__big="D\n")
+    for mark in marks:
+        sandbox.git("update-index", mark, "code/weights", "data/big")
+    for path in ("code/weights", "data/big"):
+        (sandbox.root / path).write_bytes(text.encode())
+
+    for command in ("plan score", "try score", "run score"):
+        answer = run_sweep(*command.split(), cwd=sandbox.root)
+        assert answer.returncode == code, f"{command}: {answer.stderr}"
+        assert ("code/weights has others here" in answer.stderr) is bool(code), answer.stderr
+    if code:
+        for undo in re.findall(r"`git (update-index [^`]+)`", answer.stderr):
+            sandbox.git(*undo.split())
+        sandbox.git("commit", "-qm", "as here", "code/weights")
+        assert run_sweep("run", "score", cwd=sandbox.root).returncode == 0
 
 
 @pytest.mark.parametrize("code", [WHOLE, "{path: [code]}", "{path: ., include: ['*.py']}"])
@@ -75,7 +100,7 @@ def test_a_submodule_in_the_code_is_refused(sandbox: Sandbox, tmp_path: Path, co
     add_submodule(started(sandbox, code), tmp_path, "code/lib")
 
     for command in ("plan score", "run score", "try score"):
-        answer = run_sweep(*command.split(), cwd=sandbox.root)
+        answer = sandbox.sweep(*command.split())
         assert answer.returncode == 1, command
         assert "code/lib is a submodule" in answer.stderr + answer.stdout
 
@@ -103,21 +128,21 @@ def test_other_attributes_hinder_nothing(sandbox: Sandbox, code: str, attributes
     started(sandbox, code, code__weights="W\n", data__big="D\n", attributes=attributes)
 
     for command in ("plan score", "try score", "run score"):
-        answer = run_sweep(*command.split(), cwd=sandbox.root)
+        answer = sandbox.sweep(*command.split())
         assert answer.returncode == 0, f"{command}: {answer.stderr}"
 
 
 def test_a_submodule_elsewhere_hinders_nothing(sandbox: Sandbox, tmp_path: Path) -> None:
     add_submodule(started(sandbox), tmp_path, "third_party/lib")
 
-    assert run_sweep("run", "score", cwd=sandbox.root).returncode == 0
+    assert sandbox.sweep("run", "score").returncode == 0
 
 
 @pytest.mark.parametrize("attribute", ["filter=upper", "ident", "working-tree-encoding=UTF-16LE"])
 def test_the_hint_works(sandbox: Sandbox, attribute: str) -> None:
     sandbox.git("config", "filter.upper.clean", "tr a-z A-Z")
     started(sandbox, code__weights="weights $Id$\n", attributes=f"code/weights {attribute}\n")
-    hint = run_sweep("run", "score", cwd=sandbox.root).stderr
+    hint = sandbox.sweep("run", "score").stderr
     line, command = re.findall(r"`([^`]+)`", hint)[-2:]
 
     with (sandbox.root / ".gitattributes").open("a") as file:
@@ -125,7 +150,7 @@ def test_the_hint_works(sandbox: Sandbox, attribute: str) -> None:
     sandbox.git(*command.split()[1:])
     sandbox.git("commit", "-qam", "as git has it")
 
-    assert run_sweep("run", "score", cwd=sandbox.root).returncode == 0
+    assert sandbox.sweep("run", "score").returncode == 0
 
 
 LENGTH = """import argparse, json, os, pathlib
@@ -152,8 +177,8 @@ def test_try_and_run_have_the_same_bytes(sandbox: Sandbox, change: str) -> None:
         sandbox.git("rm", "-q", "--cached", "code/lines")
         sandbox.git("commit", "-qm", "none")
 
-    tried = run_sweep("try", "score", cwd=sandbox.root)
-    ran = run_sweep("run", "score", "--commit-code", cwd=sandbox.root)
+    tried = sandbox.sweep("try", "score")
+    ran = sandbox.sweep("run", "score", "--commit-code")
 
     assert ran.returncode == 0, ran.stderr
     recorded = (sandbox.root / "results/score/summary.csv").read_text()
@@ -173,7 +198,7 @@ EVERY = (
 @pytest.mark.parametrize("kind", ["clean", "smudge", "process"])
 def test_no_filter_runs(sandbox: Sandbox, tmp_path: Path, kind: str, touched: Callable[[Path], None]) -> None:
     started(sandbox)
-    assert run_sweep("run", "score", cwd=sandbox.root).returncode == 0
+    assert sandbox.sweep("run", "score").returncode == 0
     sandbox.write("data/big", "D\n")
     sandbox.git("add", "--all")
     sandbox.git("commit", "-qm", "data")
@@ -184,7 +209,7 @@ def test_no_filter_runs(sandbox: Sandbox, tmp_path: Path, kind: str, touched: Ca
         touched(sandbox.root / path)
 
     for command in EVERY:
-        run_sweep(*command.split(), cwd=sandbox.root)
+        sandbox.sweep(*command.split())
         assert not trace.exists(), command
 
 
@@ -203,7 +228,13 @@ def touched() -> Callable[[Path], None]:
 @pytest.mark.parametrize("code", [WHOLE, SELECTED])
 @pytest.mark.parametrize(
     ("target", "leaves"),
-    [("/srv/shared", True), ("../../elsewhere", True), ("deep/data", False), ("../code/deep/data", False)],
+    [
+        ("/srv/shared", True),
+        ("../../elsewhere", True),
+        ("../.git/annex/objects/x", True),
+        ("deep/data", False),
+        ("../code/deep/data", False),
+    ],
 )
 def test_links_out_of_the_code_are_named(sandbox: Sandbox, code: str, target: str, *, leaves: bool) -> None:
     (sandbox.root / "code").mkdir(exist_ok=True)
@@ -211,7 +242,7 @@ def test_links_out_of_the_code_are_named(sandbox: Sandbox, code: str, target: st
     started(sandbox, code, code__train_py="", code__deep__data="")
 
     for command in ("plan score", "generate score"):
-        answer = run_sweep(*command.split(), cwd=sandbox.root)
+        answer = sandbox.sweep(*command.split())
         said = answer.stderr + answer.stdout
         assert (answer.returncode, "[path-outside]" in said) == (0, leaves), said
         assert (f"code/shared -> {target}" in said) == leaves

@@ -2,9 +2,7 @@ import csv
 import hashlib
 import json
 import re
-import shutil
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,23 +10,19 @@ import pytest
 from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results
 from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.commands.repository.workspace import Target
-from sweepledger.errors import RepositoryError
 from sweepledger.formats import record_json, records_jsonl
 from sweepledger.problems import Severity
-from sweepledger.repo import batches, volume
+from sweepledger.repo import volume
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.results import bounds
 from sweepledger.results.bounds import MOST_TRIAL_BYTES
 from sweepledger.structs.record import LeftOutAttempts, Record
-from sweepledger.verbs.cancel import cancel_batches as cancel
-from sweepledger.verbs.check import check_change
-from tests.builders import a_record
+from tests.builders import a_record, present
 from tests.repo.test_signatures import key, line
-from tests.repository import SPEC, Sandbox, followed_by
+from tests.repository import SPEC, Sandbox
 
 
 def stored(sandbox: Sandbox) -> StoredBatch:
-    (batch,) = batches.in_work_tree(sandbox.root)
+    (batch,) = sandbox.batches()
     return batch
 
 
@@ -44,8 +38,8 @@ def leave(results: Path, batch: StoredBatch, index: int, **changes: object) -> P
     return path
 
 
-def target(sandbox: Sandbox, *, push: bool = True) -> Target:
-    return Target(sandbox.workspace.repository, *(("origin", "main") if push else ()))
+def target(sandbox: Sandbox) -> Target:
+    return sandbox.target()
 
 
 @pytest.fixture
@@ -63,11 +57,11 @@ def recorded(sandbox: Sandbox, commits: tuple[ResultsCommit, ...]) -> dict[str, 
 
 
 def test_a_batch_without_any_record_is_not_finished(merged: Sandbox, results: Path) -> None:
-    assert commit_results(target(merged), results, ()) == ()
+    assert merged.collect(results) == ()
 
     leave(results, stored(merged), 0)
 
-    assert commit_results(target(merged), results, ()) == ()
+    assert merged.collect(results) == ()
 
 
 @pytest.mark.parametrize("pack", ["", "  pack: {trials: 2}\n"], ids=["a pod each", "packed"])
@@ -79,11 +73,11 @@ def test_no_early_read(sandbox: Sandbox, results: Path, monkeypatch: pytest.Monk
         leave(results, batch, index)
     with monkeypatch.context() as unreadable:
         unreadable.setattr(volume, "_read_file", lambda *_: pytest.fail("a record was read"))
-        assert commit_results(target(sandbox), results, (), running={batch.name}) == ()
+        assert sandbox.collect(results, running={batch.name}) == ()
 
     leave(results, batch, 2)
 
-    commits = commit_results(target(sandbox), results, (), running={batch.name})
+    commits = sandbox.collect(results, running={batch.name})
     assert recorded(sandbox, commits) == {"0": "ok", "1": "ok", "2": "ok"}
 
 
@@ -92,21 +86,9 @@ def test_a_job_that_ended_leaves_rows_for_trials_that_left_nothing(merged: Sandb
     leave(results, batch, 0)
     leave(results, batch, 2, status="failed", reason="exit-7", metrics={})
 
-    commits = commit_results(target(merged), results, {batch.name})
+    commits = merged.collect(results, {batch.name})
 
     assert recorded(merged, commits) == {"0": "ok", "1": "missing", "2": "failed"}
-
-
-def test_what_cannot_be_believed_is_counted_and_never_used(merged: Sandbox, results: Path) -> None:
-    batch = stored(merged)
-    leave(results, batch, 0).write_text('{"version": 1, "trial"')
-    leave(results, batch, 1, row="0" * 64)
-    leave(results, batch, 2, metrics={"score": float("nan")})
-
-    commits = commit_results(target(merged), results, {batch.name})
-
-    assert recorded(merged, commits) == {"0": "corrupt", "1": "foreign", "2": "diverged"}
-    assert sorted(commits[0].corrupt) == ["foreign", "truncated"]
 
 
 def test_what_cannot_be_believed_has_a_record_of_the_collector(merged: Sandbox, results: Path) -> None:
@@ -117,7 +99,7 @@ def test_what_cannot_be_believed_has_a_record_of_the_collector(merged: Sandbox, 
     leave(results, batch, 1, uid="second")
     leave(results, batch, 2, row="0" * 64)
 
-    commits = commit_results(target(merged), results, {batch.name})
+    commits = merged.collect(results, {batch.name})
 
     assert recorded(merged, commits) == {"0": "corrupt", "1": "ok", "2": "foreign"}
     records = kept(merged, batch)
@@ -136,7 +118,7 @@ def test_a_record_that_a_trial_wrote_for_another_is_not_used(merged: Sandbox, re
     forged = leave(results, batch, 1, metrics={"score": 1000}, finished="2020-01-01T00:00:00Z")
     forged.rename(results / batch.name / "0/forged.json")
 
-    commits = commit_results(target(merged), results, {batch.name})
+    commits = merged.collect(results, {batch.name})
 
     assert recorded(merged, commits) == {"0": "ok", "1": "missing", "2": "ok"}
     assert commits[0].corrupt == ("foreign",)
@@ -152,7 +134,7 @@ def test_of_thousands_of_records_of_a_trial_few_come_to_git(merged: Sandbox, res
         uid = f"flood-{number:04}"
         (results / batch.name / f"0/{uid}.json").write_bytes(record.replace(b'"uid-0"', f'"{uid}"'.encode()))
 
-    commits = commit_results(target(merged), results, {batch.name})
+    commits = merged.collect(results, {batch.name})
 
     assert recorded(merged, commits) == {"0": "ok", "1": "ok", "2": "ok"}
     assert commits[0].corrupt.count("too-many") > 400
@@ -163,8 +145,7 @@ def test_of_thousands_of_records_of_a_trial_few_come_to_git(merged: Sandbox, res
     assert re.search(r"are not used: too-large \d+, too-many \d+$", problem.message)
     assert size(merged, commits[0]) < MOST_TRIAL_BYTES
     first, second, *_ = kept(merged, batch)
-    assert first.others is not None
-    assert (first.others.ignored + first.others.failed, second.others) == (601 - 2, None)
+    assert (present(first.others).ignored + present(first.others).failed, second.others) == (601 - 2, None)
 
 
 def size(sandbox: Sandbox, commit: ResultsCommit) -> int:
@@ -182,7 +163,7 @@ def test_the_attempt_that_decides_remains_and_then_the_newest(merged: Sandbox, r
     for index in (1, 2):
         leave(results, batch, index)
 
-    commits = commit_results(target(merged), results, {batch.name})
+    commits = merged.collect(results, {batch.name})
 
     assert recorded(merged, commits) == {"0": "ok", "1": "ok", "2": "ok"}
     assert (commits[0].corrupt, commits[0].problems) == ((), ())
@@ -197,46 +178,13 @@ def kept(sandbox: Sandbox, batch: StoredBatch) -> list[Record]:
     return [record for record in records_jsonl.records(content) if isinstance(record, Record)]
 
 
-def test_unused_bytes_go_to_others(merged: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounds, "BATCH_BYTES", 10_000)
-    monkeypatch.setattr(bounds, "trial_share", lambda _: 3_000)
-    batch, curves = stored(merged), {"score": [[step, step / 7] for step in range(200)]}
-    leave(results, batch, 0)
-    leave(results, batch, 1, curves=curves, details={"padding": "x" * 4_000})
-    leave(results, batch, 2, curves=curves, details={"padding": "x" * 8_000})
-
-    commits = commit_results(target(merged), results, {batch.name})
-
-    assert recorded(merged, commits) == {"0": "ok", "1": "ok", "2": "ok"}
-    left_out = [record.details.get("left_out") for record in kept(merged, batch)]
-    assert left_out == [None, ["curves"], ["curves", "details"]]
-    assert size(merged, commits[0]) <= 10_000
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize(
-    "numbers", [(1.7e308, -1.7e308, 1.7e308), (1e200, 1e200, -1e200), (1e150, -1e150, 0)]
-)
-def test_numbers_of_any_size_are_recorded(numbers: tuple[float, ...], merged: Sandbox, results: Path) -> None:
-    batch = stored(merged)
-    for index, number in enumerate(numbers):
-        curves = {"score": [[1, number], [2, -number]]}
-        leave(results, batch, index, metrics={"score": number, "other": -number}, curves=curves)
-
-    statuses = recorded(merged, commit_results(target(merged), results, {batch.name}))
-
-    assert statuses == {
-        str(index): "ok" if abs(number) <= 1e150 else "diverged" for index, number in enumerate(numbers)
-    }
-
-
 def test_collecting_again_makes_no_commit(merged: Sandbox, results: Path) -> None:
     batch = stored(merged)
     leave(results, batch, 0)
-    commit_results(target(merged), results, {batch.name})
+    merged.collect(results, {batch.name})
     head = merged.git("ls-remote", "origin", "main")
 
-    assert commit_results(target(merged), results, {batch.name}) == ()
+    assert merged.collect(results, {batch.name}) == ()
 
     assert merged.git("ls-remote", "origin", "main") == head
 
@@ -246,7 +194,7 @@ def test_without_push_it_commits_here_and_leaves_other_edits_alone(merged: Sandb
     leave(results, batch, 0)
     merged.write("code/train.py", "dirty")
 
-    commit_results(target(merged, push=False), results, {batch.name})
+    merged.collect(results, {batch.name}, push=False)
 
     assert (merged.root / "results/peak/summary.csv").is_file()
     assert (merged.root / "overlays/archive" / batch.name).is_dir()
@@ -255,29 +203,15 @@ def test_without_push_it_commits_here_and_leaves_other_edits_alone(merged: Sandb
     assert merged.git("log", "-1", "--format=%s").startswith("results(peak): 1/3 trials")
 
 
-def test_an_edit_in_the_way_is_kept_and_told(merged: Sandbox, results: Path) -> None:
-    batch = stored(merged)
-    leave(results, batch, 0)
-    own = merged.write("results/peak/summary.csv", "my own notes")
-
-    with pytest.raises(RepositoryError, match=r"results/peak/summary.csv"):
-        commit_results(target(merged, push=False), results, {batch.name})
-
-    assert own.read_text() == "my own notes"
-
-
 def test_an_archived_batch_without_records_stops_no_other(sandbox: Sandbox, results: Path) -> None:
     first = sandbox.merged()
     second = sandbox.merged(xs="1, 2, 3, 4")
-    cancel(sandbox.workspace, "peak", batch=first)
-    sandbox.push()
+    sandbox.cancel(batch=first, push=True)
 
-    commit_results(target(sandbox), results, {second}, alive={first, second})
-
-    sandbox.pull()
+    sandbox.record(results, {second}, alive={first, second})
     assert not (sandbox.root / f"results/peak/records/{first}.jsonl").exists()
     assert len((sandbox.root / "results/peak/summary.csv").read_text().splitlines()) == 2
-    (commit,) = commit_results(target(sandbox), results, (), alive=())
+    (commit,) = sandbox.collect(results, alive=())
     assert commit.batches == (first,)
     sandbox.pull()
     assert len((sandbox.root / "results/peak/summary.csv").read_text().splitlines()) == 5
@@ -287,17 +221,16 @@ def test_a_batch_cancelled_while_it_is_recorded_is_recorded_once(sandbox: Sandbo
     name = sandbox.merged()
     for index in range(2):
         leave(results, stored(sandbox), index)
-    cancel(sandbox.workspace, "peak")
-    sandbox.push()
+    sandbox.cancel(push=True)
 
-    (commit,) = commit_results(target(sandbox), results, {name}, alive=())
+    (commit,) = sandbox.collect(results, {name}, alive=())
 
     assert recorded(sandbox, (commit,)) == {"0": "ok", "1": "ok", "2": "cancelled"}
-    assert commit_results(target(sandbox), results, {name}, alive=()) == ()
+    assert sandbox.collect(results, {name}, alive=()) == ()
 
 
 def reviewed(sandbox: Sandbox) -> Target:
-    return Target(sandbox.workspace.repository, "origin", "main", is_reviewed=True)
+    return sandbox.target(is_reviewed=True)
 
 
 def heads(sandbox: Sandbox) -> list[str]:
@@ -348,8 +281,7 @@ def test_a_branch_is_replaced_when_main_or_results_move(sandbox: Sandbox, result
     commit_results(reviewed(sandbox), results, {min(names)})
     old = proposal(sandbox)
     sandbox.git("push", "-q", "origin", "HEAD:refs/heads/results/peak/mine", "HEAD:refs/heads/results/pear")
-    sandbox.write("README.md", "moved")
-    sandbox.publish("Move main")
+    sandbox.publish("Move main", {"README.md": "moved"})
 
     (commit,) = commit_results(reviewed(sandbox), results, names)
 
@@ -373,29 +305,6 @@ def test_two_propose_at_once(merged: Sandbox, results: Path, monkeypatch: pytest
     assert merged.git("ls-remote", "origin", name).split()[0] == commit.commit
 
 
-@pytest.mark.parametrize("is_reviewed", [False, True], ids=["push", "branch"])
-def test_only_results_and_moves_are_touched(sandbox: Sandbox, results: Path, *, is_reviewed: bool) -> None:
-    sandbox.write("sweepledger.yaml", followed_by("flux"))
-    sandbox.merged("pear")
-    name = sandbox.merged()
-    assert (sandbox.root / f"clusters/flux/active/{name}.yaml").exists()
-
-    (commit,) = commit_results(replace(target(sandbox), is_reviewed=is_reviewed), results, {name})
-
-    sandbox.git("fetch", "-q", "origin", *(line.split("\t")[1] for line in heads(sandbox)))
-    listed = sandbox.git(
-        "diff-tree", "-r", "--no-renames", "--name-status", f"{commit.commit}^", commit.commit
-    )
-    touched = {tuple(line.split("\t")) for line in listed.splitlines()}
-    mine = (f"overlays/active/{name}/", f"overlays/archive/{name}/", "results/peak/")
-    assert ("D", f"clusters/flux/active/{name}.yaml") in touched
-    assert [path for _, path in touched if not path.startswith((*mine, "clusters/flux/active/"))] == []
-    assert [path for _, path in touched if path.startswith("clusters/")] == [
-        f"clusters/flux/active/{name}.yaml"
-    ]
-
-
-@pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="skipped: ssh-keygen not found")
 def test_a_branch_is_signed(sandbox: Sandbox, results: Path, tmp_path: Path, needs_kustomize: None) -> None:
     made = key(tmp_path, "signing")
     sandbox.write("sweepledger.yaml", f"version: 1\nsigners:\n- '{line(made)}'\n")
@@ -405,7 +314,7 @@ def test_a_branch_is_signed(sandbox: Sandbox, results: Path, tmp_path: Path, nee
         commit_results(reviewed(sandbox), results, {batch})
         sandbox.git("fetch", "-q", "origin", proposal(sandbox))
         sandbox.git("checkout", "-q", "--detach", "FETCH_HEAD")
-        return {problem.code for problem in check_change(sandbox.workspace, base="origin/main").problems}
+        return {problem.code for problem in sandbox.check(base="origin/main").problems}
 
     assert codes() == {"history-unsigned"}
     sandbox.git("checkout", "-q", "main")
@@ -422,20 +331,6 @@ def column(sandbox: Sandbox, name: str) -> list[str]:
         return [row[name] for row in csv.DictReader(file)]
 
 
-def test_what_the_spec_no_longer_asks_for_never_wins(merged: Sandbox, results: Path) -> None:
-    batch = stored(merged)
-    for index in range(3):
-        leave(results, batch, index)
-    merged.spec(xs="1, 2, 7")
-    merged.publish("Ask for another value")
-
-    (commit,) = commit_results(target(merged), results, {batch.name})
-
-    assert column(merged, "in_spec") == ["true", "true", "false"]
-    assert commit.summary.best == 0.5
-    assert any("the current spec does not contain it" in warning for warning in commit.summary.warnings)
-
-
 @pytest.mark.parametrize("text", ["name: peak\nmethod: [", None], ids=["cannot be read", "is gone"])
 def test_an_unreadable_spec_refuses_nobody(merged: Sandbox, results: Path, text: str | None) -> None:
     batch = stored(merged)
@@ -447,7 +342,7 @@ def test_an_unreadable_spec_refuses_nobody(merged: Sandbox, results: Path, text:
         merged.write("sweeps/peak.yaml", text)
     merged.publish("Break the spec")
 
-    (commit,) = commit_results(target(merged), results, {batch.name})
+    (commit,) = merged.collect(results, {batch.name})
 
     assert column(merged, "in_spec") == ["", "", ""]
     assert commit.summary.best == 1.0
@@ -457,8 +352,7 @@ def test_an_unreadable_spec_refuses_nobody(merged: Sandbox, results: Path, text:
 def test_the_inputs_of_a_summary_are_digested_as_sha256sum_does(merged: Sandbox, results: Path) -> None:
     batch = stored(merged)
     leave(results, batch, 0)
-    (commit,) = commit_results(target(merged), results, {batch.name})
-    merged.pull()
+    (commit,) = merged.record(results, {batch.name})
     inputs = sorted(
         [
             f"overlays/archive/{batch.name}/batch.json",

@@ -13,17 +13,16 @@ from sweepledger.bucket.objects import Bucket
 from sweepledger.bucket.results import BucketResults
 from sweepledger.bucket.transfer import Uploader
 from sweepledger.commands.collection.collector import Collection, collect_from_cluster, watch_cluster
-from sweepledger.commands.repository.workspace import Target
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.formats import pack_message
-from sweepledger.repo import batches
 from sweepledger.structs.settings import ResultsStore
 from tests.bucket import servers
 from tests.bucket.servers import NoServerError
 from tests.commands.clusters import ENDED_AT, MOMENT, Cluster
 from tests.commands.test_collect import column, leave, recorded, stored
 from tests.commands.test_collect_pods import FINALIZERS, held
-from tests.repository import IMAGE, SPEC, Sandbox
+from tests.commands.test_several_datasets import BUCKET
+from tests.repository import SPEC, Sandbox, append_to
 
 SEALS = b"0123456789abcdef" * 4
 
@@ -44,12 +43,7 @@ def bucket(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bucket]:
 
 def in_a_bucket(sandbox: Sandbox) -> None:
     """Let the results of new batches go to a bucket."""
-    settings = sandbox.root / "sweepledger.yaml"
-    chosen = 'results: {store: bucket, bucket: {url: "s3://results/sweeps", egress: bucket}}\n'
-    repository, _, digest = IMAGE.partition("@")
-    images = f"images: {{collector: {repository}@{digest}}}\n"
-    egress = "egress: {bucket: {cidrs: [203.0.113.0/24], ports: [443]}}\n"
-    settings.write_text(f"{settings.read_text()}{chosen}{images}{egress}")
+    append_to(sandbox.root / "sweepledger.yaml", BUCKET)
     sandbox.commit("Keep results in a bucket")
 
 
@@ -115,7 +109,7 @@ def trials(cluster: Cluster, sandbox: Sandbox, batch: str, bucket: Bucket, tmp_p
 
 def look(trials: Trials, key: bytes | None = None) -> Collection:
     """Collect a second after the end of every Job and pod."""
-    target = Target(trials.sandbox.workspace.repository, "origin", "main")
+    target = trials.sandbox.target()
     results, cluster = BucketResults(trials.bucket, key), trials.cluster
     return collect_from_cluster(target, results, Kubectl(), cluster.namespace, clock=lambda: ENDED_AT + 1)
 
@@ -137,7 +131,7 @@ def test_the_push_releases_pods(trials: Trials, sandbox: Sandbox, cluster: Clust
 
 def test_a_watch_reads_later_records(trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str) -> None:
     """The first collection lists the bucket for a batch whose Job goes on; the second must list it again."""
-    target, now = Target(sandbox.workspace.repository, "origin", "main"), ENDED_AT + 1
+    target, now = sandbox.target(), ENDED_AT + 1
     trials.attempt(0)
 
     def sleep(seconds: float) -> None:
@@ -181,40 +175,6 @@ def test_unconfirmed_is_not_counted(trials: Trials, sandbox: Sandbox, cluster: C
     assert [reason for commit in collection.collected for reason in commit.corrupt] == ["unconfirmed"] * 2
 
 
-def test_the_next_pod_confirms(trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str) -> None:
-    lost = trials.save(0, "lost", trials.record(0, "lost"))
-    trials.started(0)
-    trials.ended("pod-0", records={"lost": lost})
-    for index in (1, 2):
-        trials.attempt(index)
-    cluster.end(batch, "Complete", completedIndexes="0-2")
-
-    assert recorded(sandbox, look(trials).collected) == {"0": "ok", "1": "ok", "2": "ok"}
-
-
-def test_messages_without_the_bucket(trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str) -> None:
-    for index in range(3):
-        uid = trials.started(index)
-        trials.ended(f"pod-{index}", trials.record(index, uid).decode(), complete=index > 0)
-    cluster.end(batch, "Complete", completedIndexes="0-2")
-
-    collection = look(trials)
-
-    assert recorded(sandbox, collection.collected) == {"0": "ok", "1": "ok", "2": "ok"}
-    assert f"{batch}: not all files are in the bucket of row 0" in collection.remarks
-    assert held(cluster) == []
-
-
-def test_a_deleted_pod_is_read(trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str) -> None:
-    for index in range(3):
-        trials.attempt(index)
-    cluster.server.kubectl("delete", "pod", "pod-1", *cluster.here, "--wait=false", "--force")
-    cluster.delete("job", batch)
-
-    assert recorded(sandbox, look(trials).collected) == {"0": "ok", "1": "ok", "2": "ok"}
-    assert "pod-1" not in cluster.server.kubectl("get", "pods", *cluster.here, "--output=name").stdout
-
-
 def test_seals_replace_pods(trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str) -> None:
     for index in range(3):
         trials.save(index, f"uid-{index}", trials.record(index, f"uid-{index}"), SEALS)
@@ -231,7 +191,7 @@ def test_a_batch_is_not_recorded_while_the_settings_have_lost_its_bucket(
     for index in range(3):
         trials.attempt(index)
     cluster.end(batch, "Complete", completedIndexes="0-2")
-    target = Target(sandbox.workspace.repository, "origin", "main")
+    target = sandbox.target()
 
     collection = collect_from_cluster(
         target, tmp_path / "volume", Kubectl(), cluster.namespace, clock=lambda: ENDED_AT + 1
@@ -251,7 +211,7 @@ def in_pods(sandbox: Sandbox, cluster: Cluster, tmp_path: Path) -> str:
     name = sandbox.merged("plain", xs="1")
     settings.write_text(before)
     sandbox.publish("Keep results in a bucket again")
-    (batch,) = [each for each in batches.in_work_tree(sandbox.root) if each.name == name]
+    (batch,) = [each for each in sandbox.batches() if each.name == name]
     cluster.job(name, trials=1)
     uid = cluster.attempt(name, 0, "plain", finalizers=FINALIZERS)
     cluster.ended("plain", 0, leave(tmp_path / "plain", batch, 0, uid=uid).read_text())
@@ -273,7 +233,7 @@ def test_while_the_bucket_does_not_answer_batches_without_one_are_recorded(
         trials.attempt(index)
     cluster.end(batch, "Complete", completedIndexes="0-2")
     other = in_pods(sandbox, cluster, tmp_path)
-    target = Target(sandbox.workspace.repository, "origin", "main")
+    target = sandbox.target()
 
     collection = collect_from_cluster(
         target, BucketResults(silent(), key), Kubectl(), cluster.namespace, clock=lambda: ENDED_AT + 1
@@ -332,18 +292,3 @@ def test_a_launcher_or_a_sidecar_confirms_rows(packs: Packs, sandbox: Sandbox, c
     expected = {"0": "ok", "1": "failed", "2": "ok", "3": "ok", "4": "ok"}
     assert recorded(sandbox, collection.collected) == expected
     assert held(cluster) == []
-
-
-def test_unconfirmed_rows_do_not_count(packs: Packs, sandbox: Sandbox, cluster: Cluster) -> None:
-    packs.finish(0, "good", {0: "ok", 1: "ok"})
-    packs.finish(1, "silent", {}, of_launcher=False)
-    packs.save(2, "forged-2", packs.record(2, "forged-2"))
-    foreign = packs.save(4, "other-4", packs.record(4, "other-4"))
-    uid = packs.started(2, "last")
-    packs.save(4, f"{uid}-4", packs.record(4, f"{uid}-4"))
-    packs.close("last", {uid: pack_message.vouch({4: "ab" * 32}), "other": f"3-4 {foreign}"})
-    cluster.end(stored(sandbox).name, "Failed", completedIndexes="0", failedIndexes="1-2")
-
-    found = recorded(sandbox, look(packs).collected)
-
-    assert found == {"0": "ok", "1": "ok", "2": "failed", "3": "failed", "4": "failed"}

@@ -8,9 +8,7 @@ import pytest
 
 from sweepledger.commands.collection import attempts
 from sweepledger.commands.collection.results_commit import UnrecordedError, commit_results
-from sweepledger.repo import batches
-from sweepledger.verbs.verify import verify_results
-from tests.commands.test_collect import branches, column, leave, reviewed, stored, target
+from tests.commands.test_collect import branches, column, leave, reviewed, stored
 from tests.repository import Sandbox
 
 
@@ -19,24 +17,24 @@ def incomplete(sandbox: Sandbox, results: Path) -> Sandbox:
     """A batch of three that was recorded with two missing rows."""
     name = sandbox.merged()
     leave(results, stored(sandbox), 0)
-    commit_results(target(sandbox), results, {name})
+    sandbox.collect(results, {name})
     assert column(sandbox, "status") == ["ok", "missing", "missing"]
     return sandbox
 
 
 def test_a_later_file_corrects_a_missing_row_by_a_new_commit(incomplete: Sandbox, results: Path) -> None:
     batch = stored(incomplete)
-    assert commit_results(target(incomplete), results, ()) == ()
+    assert incomplete.collect(results) == ()
     leave(results, batch, 1)
 
-    (commit,) = commit_results(target(incomplete), results, (), alive=())
+    (commit,) = incomplete.collect(results, alive=())
 
     assert commit.batches == (batch.name,)
     assert column(incomplete, "status") == ["ok", "ok", "missing"]
     touched = incomplete.git("diff-tree", "-r", "--name-only", "--no-commit-id", "HEAD").splitlines()
     assert all(path.startswith("results/peak/") for path in touched)
-    assert verify_results(incomplete.workspace).sweeps[0].differences == ()
-    assert commit_results(target(incomplete), results, ()) == ()
+    assert incomplete.verify().sweeps[0].differences == ()
+    assert incomplete.collect(results) == ()
 
 
 def test_what_git_holds_of_other_trials_stays(incomplete: Sandbox, results: Path) -> None:
@@ -44,7 +42,7 @@ def test_what_git_holds_of_other_trials_stays(incomplete: Sandbox, results: Path
     leave(results, batch, 0, metrics={"score": 99.0}, uid="another")
     leave(results, batch, 2)
 
-    commit_results(target(incomplete), results, ())
+    incomplete.collect(results)
 
     assert column(incomplete, "status") == ["ok", "missing", "ok"]
     assert column(incomplete, "metrics.score") == ["0", "", "1"]
@@ -54,11 +52,11 @@ def test_a_record_takes_the_place_of_the_word_that_there_was_none(sandbox: Sandb
     name = sandbox.merged()
     batch = stored(sandbox)
     leave(results, batch, 0, status="failed", reason="no-record", metrics={})
-    commit_results(target(sandbox), results, {name})
+    sandbox.collect(results, {name})
     assert column(sandbox, "reason")[0] == "no-record"
     leave(results, batch, 0)
 
-    commit_results(target(sandbox), results, ())
+    sandbox.collect(results)
 
     assert (column(sandbox, "status")[0], column(sandbox, "attempts")[0]) == ("ok", "1")
 
@@ -74,7 +72,7 @@ def test_what_is_false_or_old_makes_no_commit(fault: str, incomplete: Sandbox, r
         long_ago = time.time() - attempts.LOOK_BACK_SECONDS - 60
         os.utime(results / batch.name, (long_ago, long_ago))
 
-    assert commit_results(target(incomplete), results, ()) == ()
+    assert incomplete.collect(results) == ()
 
 
 def test_with_reviews_a_correction_has_its_own_branch(incomplete: Sandbox, results: Path) -> None:
@@ -94,9 +92,9 @@ def test_two_corrections_at_once_are_both_kept(incomplete: Sandbox, results: Pat
     leave(results, batch, 1)
     leave(other, batch, 2)
 
-    commit_results(target(incomplete), results, ())
+    incomplete.collect(results)
     incomplete.git("reset", "-q", "--hard", "HEAD~1")
-    commit_results(target(incomplete), other, ())
+    incomplete.collect(other)
 
     assert column(incomplete, "status") == ["ok", "ok", "ok"]
 
@@ -112,15 +110,15 @@ done
 def test_a_server_that_keeps_files_gets_records_of_others(incomplete: Sandbox, results: Path) -> None:
     late = stored(incomplete)
     incomplete.merged(xs="1, 2, 3, 4")
-    (second,) = (batch for batch in batches.in_work_tree(incomplete.root) if batch.is_active)
+    (second,) = (batch for batch in incomplete.batches() if batch.is_active)
     hook = incomplete.remote / "hooks/pre-receive"
     hook.write_text(LATE_REFUSED)
     hook.chmod(0o755)
     leave(results, late, 1)
     leave(results, second, 0)
 
-    (commit,) = commit_results(target(incomplete), results, {second.name})
+    (commit,) = incomplete.collect(results, {second.name})
 
     assert commit.batches == (second.name,)
     with pytest.raises(UnrecordedError, match="peak is not recorded"):
-        commit_results(target(incomplete), results, ())
+        incomplete.collect(results)

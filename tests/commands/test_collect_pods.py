@@ -10,46 +10,43 @@ from sweepledger.commands.collection.results_commit import ResultsCommit
 from sweepledger.engine.cluster import pods
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.structs.settings import ResultsStore
-from sweepledger.verbs.cancel import cancel_batches as cancel
-from tests.commands.clusters import ENDED_AT, Cluster, Look
-from tests.commands.test_collect import column, leave, recorded, stored
-from tests.repository import Sandbox
+from tests.commands.clusters import Cluster, Scene
+from tests.commands.test_collect import column
+from tests.repository import Sandbox, append_to
 
 FINALIZERS = ["sweepledger.dev/record"]
 
 
-@pytest.fixture
-def look(look_at_cluster: Look) -> Look:
-    """Collect so long after the end of every Job and pod."""
-    return lambda after=1: look_at_cluster(lambda: ENDED_AT + after)
+class Held(Scene):
+    """A scene whose records are in pods."""
+
+    def keeps(self, index: int, name: str = "", code: int = 0, **changes: Any) -> None:
+        """Make a held pod that has ended with a record."""
+        name = name or f"pod-{index}"
+        uid = self.starts(index, name, finalizers=FINALIZERS)
+        self.ended(name, code, self.message(index, uid, **changes))
+
+    def keeps_all(self) -> None:
+        """Let all trials end well."""
+        for index in range(3):
+            self.keeps(index)
 
 
 @pytest.fixture
-def batch(sandbox: Sandbox, cluster: Cluster) -> str:
-    """A merged batch of three trials whose records are in pods."""
-    settings = sandbox.root / "sweepledger.yaml"
-    settings.write_text(f"{settings.read_text()}results: {{store: api}}\n")
+def scene(sandbox: Sandbox, cluster: Cluster, results: Path) -> Held:
+    """A merged batch of three trials whose records are in pods; its Job is not applied."""
+    append_to(sandbox.root / "sweepledger.yaml", "results: {store: api}\n")
     sandbox.commit("Keep records in pods")
-    name = sandbox.merged()
-    assert stored(sandbox).lock.store is ResultsStore.API
-    return name
+    batch = sandbox.merged()
+    assert sandbox.batch().lock.store is ResultsStore.API
+    return Held(cluster.server, cluster.namespace, sandbox, results, batch)
 
 
-def attempt(
-    cluster: Cluster,
-    sandbox: Sandbox,
-    tmp_path: Path,
-    index: int,
-    name: str = "",
-    code: int = 0,
-    **changes: Any,
-) -> str:
-    """Make a held pod that has ended with a record; give its uid."""
-    name = name or f"pod-{index}"
-    uid = cluster.attempt(stored(sandbox).name, index, name, finalizers=FINALIZERS)
-    text = leave(tmp_path / "elsewhere", stored(sandbox), index, uid=uid, **changes).read_text()
-    cluster.ended(name, code, text)
-    return uid
+@pytest.fixture
+def begun(scene: Held) -> Held:
+    """The same, and the Job has begun."""
+    scene.job(scene.batch, trials=3)
+    return scene
 
 
 def held(cluster: Cluster) -> list[str]:
@@ -57,55 +54,43 @@ def held(cluster: Cluster) -> list[str]:
     return sorted(manifest["metadata"]["name"] for manifest in listed)
 
 
-def test_push_frees_pods(sandbox: Sandbox, cluster: Cluster, batch: str, look: Look, tmp_path: Path) -> None:
-    cluster.job(batch, trials=3)
-    for index in range(3):
-        attempt(cluster, sandbox, tmp_path, index)
-    assert look().collected == (), "the Job goes on"
-    assert held(cluster) == ["pod-0", "pod-1", "pod-2"]
-    cluster.end(batch, "Complete", completedIndexes="0-2")
+def test_the_push_releases_pods(begun: Held) -> None:
+    begun.keeps_all()
+    assert begun.look(1).collected == (), "the Job goes on"
+    assert held(begun) == ["pod-0", "pod-1", "pod-2"]
+    begun.over(completed="0-2")
 
-    assert recorded(sandbox, look().collected) == {"0": "ok", "1": "ok", "2": "ok"}
-    assert held(cluster) == []
-    assert look().collected == ()
+    assert begun.recorded(1) == ["ok", "ok", "ok"]
+    assert held(begun) == []
+    assert begun.look(1).collected == ()
 
 
-def test_one_attempt_wins(sandbox: Sandbox, cluster: Cluster, batch: str, look: Look, tmp_path: Path) -> None:
-    cluster.job(batch, trials=3)
-    attempt(cluster, sandbox, tmp_path, 0, "a", 1, status="failed", reason="exit-1", metrics={})
-    attempt(cluster, sandbox, tmp_path, 0, "b", attempt=2)
-    attempt(cluster, sandbox, tmp_path, 0, "c", attempt=3, metrics={"score": 9.0})
-    uid = cluster.attempt(batch, 1, "killed", finalizers=FINALIZERS)
-    cluster.ended("killed", 137, reason="OOMKilled")
-    forged = leave(tmp_path / "elsewhere", stored(sandbox), 2, uid=uid).read_text()
-    cluster.attempt(batch, 2, "forger", finalizers=FINALIZERS)
-    cluster.ended("forger", 1, forged)
-    cluster.end(batch, "Failed", completedIndexes="0", failedIndexes="1-2")
+def test_one_attempt_wins(begun: Held) -> None:
+    begun.keeps(0, "a", 1, status="failed", reason="exit-1", metrics={})
+    begun.keeps(0, "b", attempt=2)
+    begun.keeps(0, "c", attempt=3, metrics={"score": 9.0})
+    uid = begun.starts(1, "killed", finalizers=FINALIZERS)
+    begun.ended("killed", 137, reason="OOMKilled")
+    begun.starts(2, "forger", finalizers=FINALIZERS)
+    begun.ended("forger", 1, begun.message(2, uid))
+    begun.over(completed="0", failed="1-2")
 
-    assert recorded(sandbox, look().collected) == {"0": "ok", "1": "oom", "2": "failed"}
-    assert column(sandbox, "metrics.score")[0] == "0"
-    assert held(cluster) == []
+    assert begun.recorded(1) == ["ok", "oom", "failed"]
+    assert column(begun.sandbox, "metrics.score")[0] == "0"
+    assert held(begun) == []
 
 
-def test_a_deleted_pod(sandbox: Sandbox, cluster: Cluster, batch: str, look: Look, tmp_path: Path) -> None:
-    cluster.job(batch, trials=3)
-    for index in range(3):
-        attempt(cluster, sandbox, tmp_path, index)
-    cluster.server.kubectl("delete", "pod", "pod-1", *cluster.here, "--wait=false", "--force")
-    cluster.end(batch, "Complete", completedIndexes="0-2")
+def test_a_deleted_pod_is_read(begun: Held) -> None:
+    begun.keeps_all()
+    begun.server.kubectl("delete", "pod", "pod-1", *begun.here, "--wait=false", "--force")
+    begun.over(completed="0-2")
 
-    assert recorded(sandbox, look().collected) == {"0": "ok", "1": "ok", "2": "ok"}
-    names = cluster.server.kubectl("get", "pods", *cluster.here, "--output=name").stdout
-    assert "pod-1" not in names
+    assert begun.recorded(1) == ["ok", "ok", "ok"]
+    assert "pod-1" not in begun.server.kubectl("get", "pods", *begun.here, "--output=name").stdout
 
 
 def test_a_collector_that_died_behind_its_push_leaves_the_release_to_the_next(
-    sandbox: Sandbox,
-    cluster: Cluster,
-    batch: str,
-    look: Look,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    begun: Held, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class KilledError(BaseException):
         """What nothing catches."""
@@ -113,91 +98,77 @@ def test_a_collector_that_died_behind_its_push_leaves_the_release_to_the_next(
     def killed(*_: object) -> None:
         raise KilledError
 
-    cluster.job(batch, trials=3)
-    for index in range(3):
-        attempt(cluster, sandbox, tmp_path, index)
-    cluster.end(batch, "Complete", completedIndexes="0-2")
+    begun.keeps_all()
+    begun.over(completed="0-2")
     with monkeypatch.context() as patched:
         patched.setattr(pods, "release", killed)
         with pytest.raises(KilledError):
-            look()
-    sandbox.git("pull", "-q")
-    tip = sandbox.git("rev-parse", "HEAD")
-    assert held(cluster) == ["pod-0", "pod-1", "pod-2"]
+            begun.look(1)
+    begun.sandbox.pull()
+    tip = begun.sandbox.head()
+    assert held(begun) == ["pod-0", "pod-1", "pod-2"]
 
-    assert look().collected == ()
+    assert begun.look(1).collected == ()
 
-    assert held(cluster) == []
-    sandbox.git("pull", "-q")
-    assert sandbox.git("rev-parse", "HEAD") == tip
+    assert held(begun) == []
+    begun.sandbox.pull()
+    assert begun.sandbox.head() == tip
 
 
-def test_a_late_end(sandbox: Sandbox, cluster: Cluster, batch: str, look: Look, tmp_path: Path) -> None:
-    cluster.job(batch, trials=3)
-    for index in range(2):
-        attempt(cluster, sandbox, tmp_path, index)
-    uid = cluster.attempt(batch, 2, "silent", finalizers=FINALIZERS)
-    cluster.stands("silent", "Running")
-    cluster.end(batch, "Failed", completedIndexes="0-1", failedIndexes="2")
-    (waiting,) = look().pending
+def test_a_late_end(begun: Held) -> None:
+    begun.keeps(0)
+    begun.keeps(1)
+    uid = begun.starts(2, "silent", finalizers=FINALIZERS)
+    begun.stands("silent", "Running")
+    begun.over(completed="0-1", failed="2")
+    (waiting,) = begun.look(1).pending
     assert (waiting.trials, waiting.pods) == (0, 1)
-    assert recorded(sandbox, look(601).collected) == {"0": "ok", "1": "ok", "2": "missing"}
-    assert held(cluster) == ["silent"]
-    text = leave(tmp_path / "elsewhere", stored(sandbox), 2, uid=uid).read_text()
-    cluster.ended("silent", 0, text)
+    assert begun.recorded(601) == ["ok", "ok", "missing"]
+    assert held(begun) == ["silent"]
+    begun.ended("silent", 0, begun.message(2, uid))
 
-    assert recorded(sandbox, look(700).collected) == {"0": "ok", "1": "ok", "2": "ok"}
+    assert begun.recorded(700) == ["ok", "ok", "ok"]
 
-    assert held(cluster) == []
-
-
-def test_cancelled_batch(sandbox: Sandbox, cluster: Cluster, batch: str, look: Look, tmp_path: Path) -> None:
-    cluster.job(batch, trials=3)
-    attempt(cluster, sandbox, tmp_path, 0)
-    cluster.attempt(batch, 1, "running", finalizers=FINALIZERS)
-    cluster.stands("running", "Running")
-    cancel(sandbox.workspace, "peak")
-    sandbox.push()
-    cluster.delete("jobs", batch)
-    assert look().collected == (), "a pod has not ended"
-    cluster.ended("running", 143)
-
-    rows = recorded(sandbox, look().collected)
-
-    assert (rows["0"], rows["2"]) == ("ok", "cancelled")
-    assert held(cluster) == []
+    assert held(begun) == []
 
 
-def test_a_deleted_job(sandbox: Sandbox, cluster: Cluster, batch: str, look: Look, tmp_path: Path) -> None:
-    for index in range(2):
-        attempt(cluster, sandbox, tmp_path, index)
-    assert look().collected == ()
-    attempt(cluster, sandbox, tmp_path, 2)
+def test_cancelled_batch(begun: Held) -> None:
+    begun.keeps(0)
+    begun.starts(1, "running", finalizers=FINALIZERS)
+    begun.stands("running", "Running")
+    begun.sandbox.cancel()
+    begun.sandbox.push()
+    begun.delete("jobs", begun.batch)
+    assert begun.look(1).collected == (), "a pod has not ended"
+    begun.ended("running", 143)
 
-    assert recorded(sandbox, look().collected) == {"0": "ok", "1": "ok", "2": "ok"}
+    assert begun.recorded(1)[::2] == ["ok", "cancelled"]
+    assert held(begun) == []
 
 
-def test_pods_without_a_commit_stay(sandbox: Sandbox, cluster: Cluster, batch: str, look: Look) -> None:
-    cluster.attempt("peak-b9-00000000", 0, "orphan", finalizers=FINALIZERS)
-    cluster.ended("orphan", 0)
+def test_a_deleted_job(scene: Held) -> None:
+    scene.keeps(0)
+    scene.keeps(1)
+    assert scene.look(1).collected == ()
+    scene.keeps(2)
 
-    assert look().collected == ()
+    assert scene.recorded(1) == ["ok", "ok", "ok"]
 
-    assert held(cluster) == ["orphan"]
+
+def test_pods_without_a_commit_stay(scene: Held) -> None:
+    scene.attempt("peak-b9-00000000", 0, "orphan", finalizers=FINALIZERS)
+    scene.ended("orphan", 0)
+
+    assert scene.look(1).collected == ()
+
+    assert held(scene) == ["orphan"]
 
 
 def test_of_two_collectors_that_read_the_same_pods_one_commits(
-    sandbox: Sandbox,
-    cluster: Cluster,
-    batch: str,
-    look: Look,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    begun: Held, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cluster.job(batch, trials=3)
-    for index in range(3):
-        attempt(cluster, sandbox, tmp_path, index)
-    cluster.end(batch, "Complete", completedIndexes="0-2")
+    begun.keeps_all()
+    begun.over(completed="0-2")
     first = pod_store.PodStore.read
     others: list[tuple[ResultsCommit, ...] | None] = []
 
@@ -205,12 +176,12 @@ def test_of_two_collectors_that_read_the_same_pods_one_commits(
         attempts = first(store, stored_batch)
         if not others:
             others.append(None)
-            others.append(look().collected)
+            others.append(begun.look(1).collected)
         return attempts
 
     monkeypatch.setattr(pod_store.PodStore, "read", read_while_another_collects)
 
-    assert look().collected == ()
+    assert begun.look(1).collected == ()
 
     assert [len(commits or ()) for commits in others] == [0, 1]
-    assert held(cluster) == []
+    assert held(begun) == []

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection.collector import POLL_SECONDS, Collection, watch_cluster
-from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds.next_round import RoundDue, SearchEnded
 from sweepledger.engine.cluster.kubectl import Kubectl
 from tests.commands.clusters import Cluster
@@ -29,7 +28,7 @@ class Watch:
             self.happenings.pop(0)()
 
     def over(self, seconds: float) -> list[Collection]:
-        target = Target(self.sandbox.workspace.repository, "origin", "main")
+        target = self.sandbox.target()
         return list(
             watch_cluster(
                 *(target, lambda: self.results, Kubectl(), self.cluster.namespace, seconds),

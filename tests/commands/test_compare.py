@@ -1,22 +1,14 @@
 """Two sweeps side by side: joined on what both tried, ranked only where numbers mean the same."""
 
-import json
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.reports.comparison import Spent, compare_sweeps
-from sweepledger.commands.repository.workspace import Target
+from sweepledger.commands.reports.comparison import compare_sweeps
 from sweepledger.errors import RepositoryError, UsageError
-from sweepledger.repo import batches
-from sweepledger.verbs.generate import generate_batches as generate
-from tests.command_line import run_sweep
+from tests.builders import present
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox
-
-Done = subprocess.CompletedProcess[str]
 
 
 def recorded(
@@ -25,17 +17,14 @@ def recorded(
     """Ask for a sweep, let every new trial end with the score of its x, and record it; give the commit."""
     path = sandbox.spec(name, ", ".join(map(str, scores)))
     path.write_text(path.read_text().replace(old, new) if old else path.read_text())
-    (made,) = [
-        generated_batch for generated_batch in generate(sandbox.workspace, [name]) if generated_batch.batch
-    ]
-    assert made.batch is not None
+    (made,) = [generated_batch for generated_batch in sandbox.generate(name) if generated_batch.batch]
     sandbox.commit(f"Ask for {name}")
-    (batch,) = [item for item in batches.in_work_tree(sandbox.root) if item.name == made.batch.name]
+    (batch,) = [item for item in sandbox.batches() if item.name == present(made.batch).name]
     for index, row in enumerate(batch.rows):
         x = row.values["x"]
         assert isinstance(x, int)
         leave(volume, batch, index, metrics={batch.lock.metric.name: scores[x]})
-    assert commit_results(Target(sandbox.workspace.repository), volume, {batch.name})
+    assert sandbox.collect(volume, {batch.name}, push=False)
     sandbox.push()
     return sandbox.head()
 
@@ -58,14 +47,13 @@ def test_what_both_tried_is_joined_and_the_rest_is_listed(sandbox: Sandbox, tmp_
 
 def test_one_sweep_at_two_commits(sandbox: Sandbox, tmp_path: Path) -> None:
     before = recorded(sandbox, tmp_path / "v", "one", {1: 0.5, 2: 0.6})
-    sandbox.write("code/train.py", "# better\n")
-    sandbox.commit("Better code")
-    assert generate(sandbox.workspace, ["one"], update=True)
+    sandbox.commit("Better code", {"code/train.py": "# better\n"})
+    assert sandbox.generate("one", update=True)
     sandbox.commit("Ask again")
-    batch = batches.in_work_tree(sandbox.root)[-1]
+    batch = sandbox.batches()[-1]
     for index in range(2):
         leave(tmp_path / "v", batch, index, metrics={"score": 0.75})
-    assert commit_results(Target(sandbox.workspace.repository), tmp_path / "v", {batch.name})
+    assert sandbox.collect(tmp_path / "v", {batch.name}, push=False)
 
     comparison = compare_sweeps(sandbox.workspace, f"one@{before}", "one")
 
@@ -93,35 +81,10 @@ def test_other_meanings_are_unranked(sandbox: Sandbox, tmp_path: Path, old: str,
     assert comparison.as_data()["counts"] is None
 
 
-def test_what_each_side_reached_is_compared_with_intervals(sandbox: Sandbox, tmp_path: Path) -> None:
-    recorded(sandbox, tmp_path / "v", "one", {x: x / 10 for x in range(1, 9)})
-    recorded(sandbox, tmp_path / "v", "two", {x: 1 + x / 10 for x in range(1, 9)})
-
-    comparison = compare_sweeps(sandbox.workspace, "one", "two")
-
-    statistics, difference = comparison.a.statistics, comparison.difference
-    assert statistics.best is not None
-    assert statistics.best.interval is not None
-    assert (statistics.best.value, statistics.best.interval.high) == (0.8, 0.8)
-    # None of the best two is drawn in 10 % of the resamples, (6/8)^8, and none of the best three in 2.3 %.
-    assert statistics.best.interval.low == pytest.approx(0.6, abs=0.01)
-    assert statistics.top is not None
-    assert statistics.top.value == pytest.approx(0.6)
-    assert [point.value for point in statistics.best_so_far] == pytest.approx([x / 10 for x in range(1, 9)])
-    assert difference is not None
-    assert difference.best.value == pytest.approx(1.0)
-    assert difference.b_better == 1.0
-    assert comparison.a.spent == Spent(8 * 1.5 / 3600, 0.0, None)
-    assert (
-        compare_sweeps(sandbox.workspace, "one", "one").difference
-        == compare_sweeps(sandbox.workspace, "one", "one").difference
-    )
-
-
 def test_two_batches_of_a_sweep_are_two_versions(sandbox: Sandbox, tmp_path: Path) -> None:
     recorded(sandbox, tmp_path / "v", "one", {1: 0.5, 2: 0.75})
     recorded(sandbox, tmp_path / "v", "one", {1: 0.5, 2: 0.75, 3: 0.25})
-    second = batches.in_work_tree(sandbox.root)[-1].name
+    second = sandbox.batches()[-1].name
 
     comparison = compare_sweeps(sandbox.workspace, "one@b1", f"one@{second}")
 
@@ -134,19 +97,18 @@ def test_two_batches_of_a_sweep_are_two_versions(sandbox: Sandbox, tmp_path: Pat
 def test_other_data_is_another_question(sandbox: Sandbox, tmp_path: Path) -> None:
     datasets = "datasets: {a: {digest: 'sha256:AAA', claim: a}, b: {digest: 'sha256:BBB', claim: b}}\n"
     datasets = datasets.replace("AAA", "1" * 64).replace("BBB", "2" * 64)
-    sandbox.write("sweepledger.yaml", f"version: 1\n{datasets}")
-    sandbox.commit("Know data")
+    sandbox.commit("Know data", {"sweepledger.yaml": f"version: 1\n{datasets}"})
     for name, data in (("one", "a"), ("two", "b")):
         text = sandbox.spec(name, "1, 2").read_text().replace("run:\n", f"run:\n  data: {data}\n")
         sandbox.write(f"sweeps/{name}.yaml", text)
-    assert generate(sandbox.workspace)
+    assert sandbox.generate()
     sandbox.commit("Ask")
-    for batch in batches.in_work_tree(sandbox.root):
+    for batch in sandbox.batches():
         held = batch.lock.program.data
         for index in range(2):
             leave(tmp_path / "v", batch, index, data=held.digest if held else None)
-    stored = {batch.name for batch in batches.in_work_tree(sandbox.root)}
-    assert commit_results(Target(sandbox.workspace.repository), tmp_path / "v", stored)
+    stored = {batch.name for batch in sandbox.batches()}
+    assert sandbox.collect(tmp_path / "v", stored, push=False)
 
     comparison = compare_sweeps(sandbox.workspace, "one", "two")
 
@@ -159,8 +121,8 @@ def test_the_command_answers_in_both_forms(sandbox: Sandbox, tmp_path: Path) -> 
     recorded(sandbox, tmp_path / "v", "one", {1: 0.5, 2: 0.6})
     recorded(sandbox, tmp_path / "v", "two", {1: 0.75, 3: 0.5})
 
-    text = run_sweep("compare", "one", "two", cwd=sandbox.root)
-    data = json.loads(run_sweep("compare", "one", "two", "--format=json", cwd=sandbox.root).stdout)["data"]
+    text = sandbox.sweep("compare", "one", "two")
+    data = sandbox.data("compare", "one", "two")
 
     assert "+0.25" in text.stdout
     assert "better in" in text.stdout

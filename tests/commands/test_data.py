@@ -32,16 +32,6 @@ def test_the_digest_is_that_of_sha256sums_own_sorted_list(folder: Path) -> None:
     assert (digest.files, digest.bytes) == (2, 5004)
 
 
-def test_the_engine_accepts_a_folder_by_its_digest_and_by_no_other(folder: Path) -> None:
-    good = Dataset("digits", "claim", folder_digest(folder).digest)
-    assert datasets.verified_folder(good, folder, code=folder) == folder
-
-    (folder / "b.txt").write_bytes(b"three\n")
-
-    with pytest.raises(StorageError, match="contains other data"):
-        datasets.verified_folder(good, folder, code=folder)
-
-
 def test_a_version_is_believed_but_its_folder_must_be_there(folder: Path, tmp_path: Path) -> None:
     known = Dataset("digits", "claim", "version:2024")
 

@@ -6,23 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.local import Options, local
 from sweepledger.commands.repository.batch_records import expected_trials
-from sweepledger.commands.repository.workspace import Target
-from sweepledger.commands.rounds.next_round import RoundDue
 from sweepledger.errors import IdleError
-from sweepledger.repo import batches
 from sweepledger.structs.run_config import Shape
-from sweepledger.verbs.check import check_change
 from sweepledger.verbs.cluster.next_ import write_next
-from sweepledger.verbs.generate import generate_batches as generate
-from sweepledger.verbs.retry import retry_trials
 from sweepledger.verbs.show import trial_details
-from sweepledger.verbs.verify import verify_results
 from tests.commands.test_collect import leave as leave_one
 from tests.repository import Sandbox
-from tests.searches import SLOPE, active
+from tests.searches import SLOPE, active, due
 
 SPEC = """name: peak
 method: grid
@@ -62,10 +53,10 @@ def played(sandbox: Sandbox) -> None:
     """Merge what is asked for, and let `sweep cluster local` run it."""
     if sandbox.git("status", "--porcelain", "code"):
         sandbox.commit("Write the code")
-    for made in generate(sandbox.workspace):
+    for made in sandbox.generate():
         assert made.batch is not None
     sandbox.publish("Ask")
-    list(local(Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True)))
+    list(sandbox.local())
     sandbox.pull()
 
 
@@ -74,7 +65,7 @@ def rows(sandbox: Sandbox, name: str) -> list[dict[str, str]]:
 
 
 def launches(sandbox: Sandbox) -> list[dict[str, object]]:
-    results = sorted(batches.in_work_tree(sandbox.root), key=lambda batch: batch.lock.number)
+    results = sorted(sandbox.batches(), key=lambda batch: batch.lock.number)
     return [json.loads(batch.tree["launch.json"]) for batch in results]
 
 
@@ -128,36 +119,33 @@ def test_a_rule_compares_the_curve_of_another_metric_and_the_objective_is_ranked
         for row in rows(sandbox, "peak")
     }
     assert {x: list(each) for x, each in kept.items()} == {x: ["growth"] for x in ends}
-    assert verify_results(sandbox.workspace).sweeps[0].differences == ()
+    assert sandbox.verify().sweeps[0].differences == ()
 
 
 def test_what_was_pruned_is_known_and_nothing_asks_for_it_again(measured: Sandbox) -> None:
     measured.write("sweeps/peak.yaml", SPEC % "1, 2, 3, -1, 4")
     played(measured)
 
-    (again,) = generate(measured.workspace)
+    (again,) = measured.generate()
 
     assert again.batch is None
     with pytest.raises(IdleError):
-        retry_trials(measured.workspace, "peak")
+        measured.retry()
 
 
 def test_the_thresholds_are_what_everybody_works_out_from_the_same_commit(measured: Sandbox) -> None:
     measured.write("sweeps/peak.yaml", SPEC % "1, 2, 3, -1, 4")
-    (made,) = generate(measured.workspace)
+    made = measured.new_batch()
     measured.commit("Ask")
-    assert made.batch is not None
     base = measured.git("rev-parse", "HEAD~1").strip()
 
-    problems = check_change(measured.workspace, base=base).problems
+    problems = measured.check(base=base).problems
     assert {problem.code for problem in problems} == {"early-stop-alone"}, "the sweep has no rounds"
-    path = measured.root / "overlays/active" / made.batch.name / "launch.json"
+    path = measured.root / "overlays/active" / made.name / "launch.json"
     path.write_text(path.read_text().replace("4.0", "3.0", 1))
     measured.commit("Be kinder")
 
-    assert {problem.code for problem in check_change(measured.workspace, base=base).problems} == {
-        "batch-forged"
-    }
+    assert {problem.code for problem in measured.check(base=base).problems} == {"batch-forged"}
 
 
 def test_a_promoted_trial_goes_on_from_its_own_last_checkpoint(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -183,7 +171,7 @@ def test_a_promoted_trial_goes_on_from_its_own_last_checkpoint(sandbox: Sandbox,
     ][:1]
     kept = sorted((tmp_path / "state/results").glob("*/*/checkpoints/epochs"))
     assert len(kept) == 7
-    assert check_change(sandbox.workspace).problems == ()
+    assert sandbox.check().problems == ()
 
 
 @pytest.mark.full_suite("whole runs")
@@ -197,7 +185,7 @@ def test_a_promoted_trial_begins_anew_where_its_resource_is_not_one_of_time(sand
 
     played(sandbox)
 
-    stored = sorted(batches.in_work_tree(sandbox.root), key=lambda batch: batch.lock.number)
+    stored = sorted(sandbox.batches(), key=lambda batch: batch.lock.number)
     expected = [(4, Shape.INDEXED, True), (2, Shape.INDEXED, True), (1, Shape.INDEXED, True)]
     assert [(batch.lock.trials, batch.lock.shape, batch.lock.restarts) for batch in stored] == expected
     assert [len(batch.lock.parents) for batch in stored] == [0, 2, 1]
@@ -217,12 +205,10 @@ def test_a_promoted_trial_that_begins_anew_is_checked_like_any_other(sandbox: Sa
     (first,) = active(sandbox.workspace)
     for trial in expected_trials(first):
         leave_one(results, first, trial.index, metrics={"score": float(str(trial.assignment["x"]))})
-    commit_results(Target(sandbox.workspace.repository, "origin", "main"), results, {first.name})
-    sandbox.pull()
+    sandbox.record(results, {first.name})
 
     (step,) = write_next(sandbox.workspace, ["climb"])
     sandbox.commit("Promote")
 
-    assert isinstance(step.step, RoundDue)
-    assert len(step.step.batch.lock.parents) == 2
-    assert check_change(sandbox.workspace).problems == ()
+    assert len(due(step).batch.lock.parents) == 2
+    assert sandbox.check().problems == ()

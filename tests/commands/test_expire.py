@@ -22,9 +22,8 @@ from sweepledger.repo.volume import VolumeRoot
 from sweepledger.structs.names import DELETING_PREFIX
 from sweepledger.structs.record import Record, Status
 from sweepledger.verbs.cluster.expire import DAY, Expired, FolderState, expire_batches
-from tests.command_line import run_sweep
-from tests.commands.test_collect import leave, stored, target
-from tests.repository import Sandbox
+from tests.commands.test_collect import leave, stored
+from tests.repository import Sandbox, replace_in
 
 KEEP = 30
 LATER = (KEEP + 10) * DAY
@@ -52,8 +51,7 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> tuple[Sandbox, Path]:
     results = tmp_path_factory.mktemp("volume")
     sandbox = Sandbox.create(tmp_path_factory.mktemp("recorded"))
     ended(sandbox, results)
-    assert commit_results(target(sandbox), results, ())
-    sandbox.pull()
+    assert sandbox.record(results)
     return sandbox, results
 
 
@@ -148,7 +146,7 @@ def test_what_the_branch_does_not_hold_is_kept(
 
 def test_the_remote_decides_and_not_the_work_tree(sandbox: Sandbox, results: Path) -> None:
     ended(sandbox, results)
-    commit_results(target(sandbox, push=False), results, ())
+    sandbox.collect(results, push=False)
     assert (sandbox.root / "overlays/archive" / batch(sandbox)).is_dir()
 
     state, why = fate(expired(sandbox, results))
@@ -173,8 +171,7 @@ def test_another_branch_than_the_cluster_follows_is_no_witness(recorded: Sandbox
 
 
 def test_without_a_time_nobody_deletes(recorded: Sandbox, results: Path) -> None:
-    recorded.write("sweepledger.yaml", "version: 1\n")
-    recorded.publish("Keep for ever")
+    recorded.publish("Keep for ever", {"sweepledger.yaml": "version: 1\n"})
 
     with pytest.raises(IdleError, match=r"results\.keep"):
         expired(recorded, results)
@@ -184,8 +181,7 @@ def test_without_a_time_nobody_deletes(recorded: Sandbox, results: Path) -> None
 
 def test_settings_that_cannot_be_read_delete_nothing(recorded: Sandbox, results: Path) -> None:
     workspace = recorded.workspace
-    recorded.write("sweepledger.yaml", "version: 1\nresults: {keep: soon}\n")
-    recorded.publish("Break")
+    recorded.publish("Break", {"sweepledger.yaml": "version: 1\nresults: {keep: soon}\n"})
 
     with pytest.raises(SpecError):
         expire_batches(workspace, {"results": results}, remote="origin", now=time.time() + LATER)
@@ -219,7 +215,7 @@ def test_the_merge_tells_the_age(recorded: Sandbox, results: Path, monkeypatch: 
     recorded.git("reset", "-q", "--hard", "HEAD^")
     recorded.git("push", "-q", "--force", "origin", "main")
     monkeypatch.setenv("GIT_COMMITTER_DATE", "2020-01-01T00:00:00Z")
-    commit_results(replace(target(recorded), is_reviewed=True), results, ())
+    commit_results(replace(recorded.target(), is_reviewed=True), results, ())
     recorded.git("fetch", "-q")
     (proposed,) = recorded.git("branch", "-r", "--list", "origin/results/*").split()
     monkeypatch.delenv("GIT_COMMITTER_DATE")
@@ -246,8 +242,7 @@ def test_a_folder_that_was_written_to_is_kept(when: float, recorded: Sandbox, re
 def test_a_wrong_clock_is_outvoted(sandbox: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ended(sandbox, results)
     monkeypatch.setenv("GIT_COMMITTER_DATE", "2001-01-01T00:00:00Z")
-    commit_results(target(sandbox), results, ())
-    sandbox.pull()
+    sandbox.record(results)
 
     assert fate(expired(sandbox, results, now=time.time()))[0] is FolderState.KEPT
 
@@ -276,8 +271,7 @@ def test_records_beyond_the_bounds_of_a_trial_do_not_stop_it(sandbox: Sandbox, r
         leave(results, stored(sandbox), 0, uid=f"uid-{number:03}", details={"padding": "x" * 8_000})
     for index in (1, 2):
         leave(results, stored(sandbox), index)
-    assert commit_results(target(sandbox), results, ())
-    sandbox.pull()
+    assert sandbox.record(results)
 
     assert fate(expired(sandbox, results))[0] is FolderState.EXPIRED
 
@@ -416,7 +410,7 @@ def test_a_shallow_clone_reads_ages_in_records(recorded: Sandbox, results: Path,
 
 
 def swept(sandbox: Sandbox, *arguments: object) -> subprocess.CompletedProcess[str]:
-    return run_sweep("cluster", "expire", *map(str, arguments), cwd=sandbox.root)
+    return sandbox.sweep("cluster", "expire", *map(str, arguments))
 
 
 def test_as_a_command_it_answers_in_text_and_in_json(recorded: Sandbox, results: Path) -> None:
@@ -441,8 +435,7 @@ def test_as_a_command_it_answers_in_text_and_in_json(recorded: Sandbox, results:
 def test_the_exit_codes(sandbox: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ended(sandbox, results)
     monkeypatch.setenv("GIT_COMMITTER_DATE", "2001-01-01T00:00:00Z")
-    commit_results(target(sandbox), results, ())
-    sandbox.pull()
+    sandbox.record(results)
     late = leave(results, stored(sandbox), 1, uid="late", attempt=2)
     aged(results / batch(sandbox), time.time() - LATER)
 
@@ -464,9 +457,10 @@ def test_the_exit_codes(sandbox: Sandbox, results: Path, monkeypatch: pytest.Mon
 
 def test_what_running_trials_may_resume_from_stays(recorded: Sandbox, results: Path) -> None:
     later = recorded.merged(xs="1, 2, 3, 4")
-    lock = recorded.root / "overlays/active" / later / "batch.json"
-    lock.write_text(
-        lock.read_text().replace('"generator"', '"parents": {"0": "t00000000000"},\n "generator"')
+    replace_in(
+        recorded.root / "overlays/active" / later / "batch.json",
+        '"generator"',
+        '"parents": {"0": "t00000000000"},\n "generator"',
     )
     recorded.publish("Go on from checkpoints")
 

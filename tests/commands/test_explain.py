@@ -1,23 +1,16 @@
 """`sweep compare --explain`: factors that were planted in a repository, and proposals that are valid specs."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.reports.difference_causes import explain_sweeps, write_proposals
-from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.repo import batches
 from sweepledger.results.causes import Factor
-from sweepledger.verbs.generate import generate_batches as generate
-from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
 from tests.commands.test_compare import recorded
-from tests.repository import Sandbox
-
-Done = subprocess.CompletedProcess[str]
+from tests.repository import Sandbox, replace_in
 
 DIGESTS = {name: f"sha256:{number * 64}" for name, number in (("a", "1"), ("b", "2"))}
 DATASETS = "".join(f"  {name}: {{digest: '{digest}', claim: {name}}}\n" for name, digest in DIGESTS.items())
@@ -25,25 +18,24 @@ DATASETS = "".join(f"  {name}: {{digest: '{digest}', claim: {name}}}\n" for name
 
 def record_again(sandbox: Sandbox, volume: Path, name: str, gain: float) -> None:
     """Run the trials of a sweep again with the current code, each better by `gain` and a little noise."""
-    assert generate(sandbox.workspace, [name], update=True)
+    assert sandbox.generate(name, update=True)
     sandbox.commit("Request again")
-    batch = batches.of_sweep(batches.in_work_tree(sandbox.root), name)[-1]
+    batch = batches.of_sweep(sandbox.batches(), name)[-1]
     data = batch.lock.program.data
     digest = data.digest if data else None
     for index, row in enumerate(batch.rows):
         x = row.values["x"]
         assert isinstance(x, int)
         leave(volume, batch, index, metrics={"score": x / 10 + gain + x % 3 / 1000}, data=digest)
-    assert commit_results(Target(sandbox.workspace.repository), volume, {batch.name})
+    assert sandbox.collect(volume, {batch.name}, push=False)
 
 
 def test_better_code_is_named_with_its_files(sandbox: Sandbox, tmp_path: Path) -> None:
     before = recorded(sandbox, tmp_path / "v", "peak", {x: x / 10 for x in range(1, 7)})
-    sandbox.write("code/train.py", "# better\n")
-    sandbox.commit("Better code")
+    sandbox.commit("Better code", {"code/train.py": "# better\n"})
     record_again(sandbox, tmp_path / "v", "peak", 0.05)
 
-    text = run_sweep("compare", f"peak@{before}", "peak", "--explain", cwd=sandbox.root).stdout
+    text = sandbox.sweep("compare", f"peak@{before}", "peak", "--explain").stdout
     data = explain_sweeps(sandbox.workspace, f"peak@{before}", "peak").as_data()
 
     assert "why: code" in text
@@ -57,26 +49,24 @@ def test_better_code_is_named_with_its_files(sandbox: Sandbox, tmp_path: Path) -
 
 
 def test_code_and_data_that_changed_together_need_one_sweep_more(sandbox: Sandbox, tmp_path: Path) -> None:
-    sandbox.write("sweepledger.yaml", f"version: 1\ndatasets:\n{DATASETS}")
-    sandbox.commit("Add data")
+    sandbox.commit("Add data", {"sweepledger.yaml": f"version: 1\ndatasets:\n{DATASETS}"})
     spec = sandbox.spec("peak", "1, 2, 3, 4")
-    spec.write_text(spec.read_text().replace("run:\n", "run:\n  data: a\n"))
-    assert generate(sandbox.workspace)
+    replace_in(spec, "run:\n", "run:\n  data: a\n")
+    assert sandbox.generate()
     sandbox.commit("Request")
-    batch = batches.in_work_tree(sandbox.root)[-1]
+    batch = sandbox.batches()[-1]
     for index in range(4):
         leave(tmp_path / "v", batch, index, metrics={"score": index / 10}, data=DIGESTS["a"])
-    assert commit_results(Target(sandbox.workspace.repository), tmp_path / "v", {batch.name})
+    assert sandbox.collect(tmp_path / "v", {batch.name}, push=False)
     sandbox.push()
-    spec.write_text(spec.read_text().replace("data: a", "data: b"))
-    sandbox.write("code/train.py", "# better\n")
-    sandbox.commit("Better code and other data")
+    replace_in(spec, "data: a", "data: b")
+    sandbox.commit("Better code and other data", {"code/train.py": "# better\n"})
     record_again(sandbox, tmp_path / "v", "peak", 0.3)
 
     explained = explain_sweeps(sandbox.workspace, "peak@b1", "peak@b2")
 
     assert explained.explanation.confounded == (Factor.CODE, Factor.DATA)
-    assert explained.verdict == "the recorded trials cannot tell"
+    assert explained.explanation.verdict == "the recorded trials cannot tell"
     (proposal,) = explained.proposals
     write_proposals(sandbox.workspace, explained.proposals)
     (parsed,) = sandbox.workspace.sweeps([proposal.name])
@@ -87,14 +77,14 @@ def test_code_and_data_that_changed_together_need_one_sweep_more(sandbox: Sandbo
         write_proposals(sandbox.workspace, explained.proposals)
 
     sandbox.commit("Separate them")
-    assert generate(sandbox.workspace, [proposal.name])
+    assert sandbox.generate(proposal.name)
     sandbox.commit("Request what separates them")
-    separating = batches.of_sweep(batches.in_work_tree(sandbox.root), proposal.name)[-1]
+    separating = batches.of_sweep(sandbox.batches(), proposal.name)[-1]
     for index in range(separating.lock.trials):
         # The best of the old data with the new code: all of the gain is the code's.
         score = 0.701 + (index - 2) / 1000
         leave(tmp_path / "v", separating, index, metrics={"score": score}, data=DIGESTS["a"])
-    assert commit_results(Target(sandbox.workspace.repository), tmp_path / "v", {separating.name})
+    assert sandbox.collect(tmp_path / "v", {separating.name}, push=False)
 
     separated = explain_sweeps(sandbox.workspace, "peak@b1", "peak@b2")
     assert separated.explanation.named == (Factor.CODE,)
@@ -121,12 +111,12 @@ def test_without_replicates_two_configurations_need_replicates(sandbox: Sandbox,
 def test_a_sweep_without_a_result_explains_nothing(sandbox: Sandbox, tmp_path: Path) -> None:
     recorded(sandbox, tmp_path / "v", "one", {1: 0.5})
     sandbox.spec("two", "1")
-    assert generate(sandbox.workspace, ["two"])
+    assert sandbox.generate("two")
     sandbox.commit("Request")
-    batch = batches.of_sweep(batches.in_work_tree(sandbox.root), "two")[-1]
+    batch = batches.of_sweep(sandbox.batches(), "two")[-1]
     leave(tmp_path / "v", batch, 0, status="failed", reason="exit-1", metrics={})
     leave(tmp_path / "v", batch, 0, status="failed", reason="exit-1", metrics={}, attempt=2)
-    assert commit_results(Target(sandbox.workspace.repository), tmp_path / "v", {batch.name})
+    assert sandbox.collect(tmp_path / "v", {batch.name}, push=False)
 
     with pytest.raises(RepositoryError, match="two: no trial is ok and has score"):
         explain_sweeps(sandbox.workspace, "one", "two")

@@ -14,8 +14,7 @@ from sweepledger.commands.repository.workspace import results_target
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.repo import batches
 from sweepledger.verbs.export import export_batch
-from tests.command_line import run_sweep
-from tests.repository import Sandbox
+from tests.repository import Sandbox, append_to
 
 PROGRAM = """import os, signal, sys
 attempts = os.environ["SWEEP_RESULTS"] + "/attempts"
@@ -31,12 +30,12 @@ open(os.environ["SWEEP_RESULT"], "w").write('{"score": %s}' % x)
 """The machine kills the first attempt at x=1; x=2 fails."""
 
 
-def run_script(sandbox: Sandbox, path: str) -> subprocess.CompletedProcess[str]:
+def run_script(sandbox: Sandbox, path: str, jobs: int = 4) -> subprocess.CompletedProcess[str]:
     search = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     return subprocess.run(
         ["bash", path],
         cwd=sandbox.root,
-        env={"PATH": search, "LANG": "C.UTF-8", "JOBS": "4"},
+        env={"PATH": search, "LANG": "C.UTF-8", "JOBS": str(jobs)},
         capture_output=True,
         text=True,
         check=False,
@@ -53,13 +52,11 @@ def collect(sandbox: Sandbox, over: frozenset[str] = frozenset()) -> list[dict[s
 
 
 def test_a_shell_script_runs_and_retries_trials_for_the_collection(sandbox: Sandbox) -> None:
-    sandbox.write("code/train.py", PROGRAM)
-    sandbox.commit("Write the program")
-    spec = sandbox.spec(xs="0, 1, 2", parallelism=4)
-    spec.write_text(f"{spec.read_text()}  retries: 1\n")
-    sandbox.git("config", "user.name", "Ada")
-    sandbox.git("config", "user.email", "ada@example.org")
-    sandbox_batch = _generated(sandbox)
+    sandbox.commit("Write the program", {"code/train.py": PROGRAM})
+    append_to(sandbox.spec(xs="0, 1, 2", parallelism=4), "  retries: 1\n")
+    sandbox.name_person()
+    name = sandbox.new_batch().name
+    sandbox.commit("Ask for a sweep")
 
     export_batch(sandbox.workspace, "shell", "peak", output=sandbox.root / "peak.sh")
     run_script(sandbox, "peak.sh")
@@ -68,26 +65,48 @@ def test_a_shell_script_runs_and_retries_trials_for_the_collection(sandbox: Sand
     (stored,) = batches.in_commit(sandbox.workspace.repository, "HEAD")
     assert [row["trial"] for row in rows] == [trial.id for trial in stored.trials]
     assert [row["status"] for row in rows] == ["ok", "ok", "failed"]
-    folders = sandbox.root / ".sweepledger/results" / sandbox_batch
+    folders = sandbox.root / ".sweepledger/results" / name
     attempts = [len((folders / str(row) / "attempts").read_text()) for row in range(3)]
     assert attempts == [1, 2, 2], "a killed launcher is a disruption, a failure is retried as the spec says"
     again = run_script(sandbox, "peak.sh")
     assert (again.returncode != 0, len((folders / "2/attempts").read_text())) == (True, 2)
 
 
-def _generated(sandbox: Sandbox) -> str:
-    from sweepledger.verbs.generate import generate_batches as generate  # noqa: PLC0415
+WRITES = """import glob, os, sys
+data, code = os.environ["SWEEP_DATA"], glob.glob({root!r} + "/.sweepledger/code/*/code")[0]
+for place in [{place}]:
+    os.chmod(place, 0o700)
+    open(place + "/left", "a").write(sys.argv[1])
+open(os.environ["SWEEP_RESULT"], "w").write('{{"score": 1}}')
+"""
 
-    (generated,) = generate(sandbox.workspace)
-    sandbox.commit("Ask for a sweep")
-    assert generated.batch is not None
-    return generated.batch.name
+
+@pytest.mark.parametrize(
+    ("place", "reasons"),
+    [("", ["", ""]), ("data", ["data-changed"] * 2), ("code", ["", "code-changed"])],
+    ids=["nowhere", "dataset", "stored code"],
+)
+def test_what_a_trial_of_a_script_writes_for_others_is_in_no_result(
+    place: str, reasons: list[str], sandbox: Sandbox
+) -> None:
+    append_to(
+        sandbox.root / "sweepledger.yaml",
+        "datasets: {digits: {claim: digits, version: a, prepare: [sh, -c, 'echo > $SWEEP_DATA/x']}}\n",
+    )
+    sandbox.commit("Write the program", {"code/train.py": WRITES.format(root=str(sandbox.root), place=place)})
+    append_to(sandbox.spec(xs="0, 1", parallelism=1), "  retries: 0\n  data: digits\n")
+    sandbox.name_person()
+    sandbox.commit_batches("Ask for a sweep")
+    export_batch(sandbox.workspace, "shell", "peak", output=sandbox.root / "peak.sh")
+
+    run_script(sandbox, "peak.sh", jobs=1)
+
+    assert [row["reason"] for row in collect(sandbox)] == reasons
 
 
 def test_a_batch_given_up_by_its_scheduler_is_recorded_on_request(sandbox: Sandbox) -> None:
     batch = sandbox.merged()
-    sandbox.git("config", "user.name", "Ada")
-    sandbox.git("config", "user.email", "ada@example.org")
+    sandbox.name_person()
     assert not collect(sandbox)
 
     rows = collect(sandbox, frozenset({batch}))
@@ -95,7 +114,7 @@ def test_a_batch_given_up_by_its_scheduler_is_recorded_on_request(sandbox: Sandb
     assert [row["status"] for row in rows] == ["missing"] * 3
     with pytest.raises(UsageError, match="no active batch 'peak-b9-00000000' is committed"):
         collect(sandbox, frozenset({"peak-b9-00000000"}))
-    refused = run_sweep("cluster", "collect", "--ended", batch, "--cluster", cwd=sandbox.root)
+    refused = sandbox.sweep("cluster", "collect", "--ended", batch, "--cluster")
     assert (refused.returncode, "--ended cannot be combined" in refused.stderr) == (2, True)
 
 
@@ -138,5 +157,5 @@ def test_what_cannot_be_exported_is_refused_with_the_way_out(sandbox: Sandbox) -
 
     assert error.value.hint is not None
     assert "`sweep generate peak`" in error.value.hint
-    refused = run_sweep("export", "csv", "peak", "--batch", "peak-b1-00000000", cwd=sandbox.root)
+    refused = sandbox.sweep("export", "csv", "peak", "--batch", "peak-b1-00000000")
     assert (refused.returncode, "--batch is for shell, slurm, got csv" in refused.stderr) == (2, True)

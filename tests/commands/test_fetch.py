@@ -4,28 +4,23 @@ import hashlib
 import json
 import os
 import shlex
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.collection.reader_pod import ReaderPodOptions
-from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.collection.record_store import ReaderPodOptions
 from sweepledger.commands.reports.outputs import fetch_artifacts, logs_by_pod
-from sweepledger.commands.repository.workspace import Target
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.errors import IdleError, StorageError
 from sweepledger.repo.artifacts import artifact_paths
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.record import Artifact
-from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
 from tests.commands.test_read import newest
 from tests.repository import IMAGE, Sandbox
 
-Done = subprocess.CompletedProcess[str]
 FILES = {"model.bin": b"\x00weights", "plots/loss.svg": b"<svg/>"}
 
 CLUSTER = """
@@ -72,7 +67,7 @@ def recorded(sandbox: Sandbox, state: Path, listed: object) -> StoredBatch:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content)
     (folder / "uid-1.out").write_text("epoch 1\n")
-    assert commit_results(Target(sandbox.workspace.repository), state / "results", {made.name})
+    assert sandbox.collect(state / "results", {made.name}, push=False)
     return made
 
 
@@ -124,13 +119,6 @@ def test_a_list_that_changed_after_its_trial_brings_nothing(
         fetch_artifacts(sandbox.workspace, made.rows[1].trial, into=tmp_path / "got", state=state)
 
     assert not (tmp_path / "got").exists()
-
-
-def test_a_list_names_no_file_that_git_obeys(sandbox: Sandbox, state: Path, tmp_path: Path) -> None:
-    made = with_list(sandbox, state, {**FILES, ".git/config": b"[core]"})
-
-    with pytest.raises(StorageError, match="git, a shell or an editor obeys"):
-        fetch_artifacts(sandbox.workspace, made.rows[1].trial, into=tmp_path / "got", state=state)
 
 
 def lie(folder: Path) -> dict[str, bytes]:
@@ -227,25 +215,20 @@ def test_other_files_stay(sandbox: Sandbox, batch: StoredBatch, state: Path, tmp
 def test_the_command_says_what_it_brought(sandbox: Sandbox, batch: StoredBatch, state: Path) -> None:
     trial = batch.rows[1].trial
 
-    done = run_sweep(
-        "show", trial, "--fetch", "artifacts", "--state", str(state), "--format", "json", cwd=sandbox.root
-    )
+    done = sandbox.sweep("show", trial, "--fetch", "artifacts", "--state", str(state), "--format", "json")
 
     assert [file["path"] for file in json.loads(done.stdout)["data"]["files"]] == sorted(FILES)
     assert lie(sandbox.root / "artifacts") == FILES
-    nothing = run_sweep("show", batch.rows[0].trial, "--fetch", "none", cwd=sandbox.root)
+    nothing = sandbox.sweep("show", batch.rows[0].trial, "--fetch", "none")
     assert (nothing.returncode, "its record names none" in nothing.stdout) == (0, True)
     with pytest.raises(IdleError):
         fetch_artifacts(sandbox.workspace, batch.rows[0].trial, into=sandbox.root / "none", state=state)
 
 
-# Other programs
-
-
 def test_results_are_written_for_other_programs(sandbox: Sandbox, batch: StoredBatch, tmp_path: Path) -> None:
-    csv = run_sweep("results", "peak", "--output", "csv", cwd=sandbox.root)
-    rows = json.loads(run_sweep("results", "peak", "--output", "json", "--top", "2", cwd=sandbox.root).stdout)
-    to = run_sweep("results", "peak", "--output", "csv", "--to", str(tmp_path / "a.csv"), cwd=sandbox.root)
+    csv = sandbox.sweep("results", "peak", "--output", "csv")
+    rows = json.loads(sandbox.sweep("results", "peak", "--output", "json", "--top", "2").stdout)
+    to = sandbox.sweep("results", "peak", "--output", "csv", "--to", str(tmp_path / "a.csv"))
 
     lines = (sandbox.root / "results/peak/summary.csv").read_text().splitlines()
     assert csv.stdout.splitlines() == [lines[0], *reversed(lines[1:])]
@@ -258,10 +241,8 @@ def test_parquet_needs_pyarrow_and_says_so(sandbox: Sandbox, batch: StoredBatch,
     (tmp_path / "pyarrow.py").write_text("raise ImportError\n")
     root = Path(__file__).parents[2]
 
-    done = run_sweep(
-        "results", "peak", "--output", "parquet", cwd=sandbox.root, PYTHONPATH=f"{tmp_path}{os.pathsep}{root}"
-    )
-    other = run_sweep("results", "peak", "--output", "xls", cwd=sandbox.root)
+    done = sandbox.sweep("results", "peak", "--output", "parquet", PYTHONPATH=f"{tmp_path}{os.pathsep}{root}")
+    other = sandbox.sweep("results", "peak", "--output", "xls")
 
     assert (done.returncode, done.stdout) == (3, "")
     assert "pip install 'sweepledger[parquet]'" in done.stderr

@@ -1,6 +1,5 @@
 """Several clusters that follow one branch: whose batch is which, who applies it, and who records it."""
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -8,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection.collector import Collection, collect_from_cluster
-from sweepledger.commands.collection.reader_pod import reader_queue
+from sweepledger.commands.collection.record_store import reader_queue
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapRequest, bootstrap
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import RepositoryError, UsageError
@@ -21,18 +19,14 @@ from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.settings import Controller, Settings
-from sweepledger.verbs.cancel import cancel_batches as cancel
-from sweepledger.verbs.check import check_change
 from sweepledger.verbs.cluster.upgrade import upgrade_files
-from sweepledger.verbs.generate import generate_batches as generate
-from sweepledger.verbs.plan import plan_sweeps
 from sweepledger.verbs.why import explain_waiting
-from tests.command_line import run_sweep
+from tests.builders import present
 from tests.commands.clusters import Cluster
 from tests.commands.test_bootstrap import URL, install, push
 from tests.commands.test_collect import leave
 from tests.commands.test_pushed_rounds import amended, followed
-from tests.repository import Sandbox, followed_by
+from tests.repository import Sandbox, append_to, followed_by, replace_in
 
 TWO = "clusters: {eu: {weight: 3}, us: {}}\n"
 LOST = "clusters: {eu: {weight: 3}, us: {lost: true}}\n"
@@ -47,7 +41,7 @@ def with_settings(
 def ask(sandbox: Sandbox, name: str, cluster: str | None, *, shape: str = "indexed") -> None:
     path = sandbox.spec(name)
     named = f"  cluster: {cluster}\n" if cluster else ""
-    path.write_text(f"{path.read_text()}  shape: {shape}\n{named}")
+    append_to(path, f"  shape: {shape}\n{named}")
 
 
 def bootstrapped(sandbox: Sandbox, controller: Controller = Controller.FLUX) -> tuple[str, ...]:
@@ -65,12 +59,12 @@ def founded(sandbox: Sandbox, controller: str = "flux", **changes: str) -> Sandb
 
 
 def in_cluster(sandbox: Sandbox, cluster: str) -> StoredBatch:
-    (batch,) = (one for one in batches.in_work_tree(sandbox.root) if one.sweep == f"in-{cluster}")
+    (batch,) = (one for one in sandbox.batches() if one.sweep == f"in-{cluster}")
     return batch
 
 
 def codes(sandbox: Sandbox) -> list[str]:
-    return [problem.code for problem in check_change(sandbox.workspace).problems]
+    return [problem.code for problem in sandbox.check().problems]
 
 
 def test_a_lock_names_the_cluster_and_neither_pods_nor_trials_know_it(sandbox: Sandbox) -> None:
@@ -86,18 +80,16 @@ def test_without_a_name_the_rule_decides_and_further_batches_stay(sandbox: Sandb
     with_settings(sandbox, controller="argocd")
     ask(sandbox, "peak", None)
     sandbox.publish_batches("Ask")
-    (first,) = batches.in_work_tree(sandbox.root)
+    (first,) = sandbox.batches()
     other = {"eu": "us", "us": "eu"}[first.lock.cluster or ""]
     weights = f"clusters: {{{other}: {{weight: 100}}, {first.lock.cluster}: {{weight: 0}}}}\n"
     with_settings(sandbox, weights, controller="argocd")
-    path = sandbox.root / "sweeps/peak.yaml"
-    path.write_text(path.read_text().replace("1, 2, 3", "1, 2, 3, 4"))
+    replace_in(sandbox.root / "sweeps/peak.yaml", "1, 2, 3", "1, 2, 3, 4")
 
-    generate(sandbox.workspace)
+    sandbox.generate()
 
-    newest = batches.newest(batches.in_work_tree(sandbox.root))
-    assert newest is not None
-    assert (newest.lock.number, newest.lock.cluster) == (2, first.lock.cluster)
+    newest = batches.newest(sandbox.batches())
+    assert (present(newest).lock.number, present(newest).lock.cluster) == (2, first.lock.cluster)
 
 
 def test_a_sweep_goes_on_where_it_ran_though_no_cluster_takes_new_ones(sandbox: Sandbox) -> None:
@@ -106,17 +98,15 @@ def test_a_sweep_goes_on_where_it_ran_though_no_cluster_takes_new_ones(sandbox: 
     sandbox.publish_batches("Ask")
     with_settings(sandbox, "clusters: {eu: {weight: 0}, us: {weight: 0}}\n", controller="argocd")
     sandbox.publish("Let no cluster take new sweeps")
-    path = sandbox.root / "sweeps/peak.yaml"
-    path.write_text(path.read_text().replace("1, 2, 3", "1, 2, 3, 4"))
-    generate(sandbox.workspace)
-    sandbox.commit("Ask for one more")
+    replace_in(sandbox.root / "sweeps/peak.yaml", "1, 2, 3", "1, 2, 3, 4")
+    sandbox.commit_batches("Ask for one more")
 
-    assert [(one.code, one.severity) for one in check_change(sandbox.workspace).problems] == [
+    assert [(one.code, one.severity) for one in sandbox.check().problems] == [
         ("not-in-settings", Severity.WARNING)
     ]
     ask(sandbox, "other", None)
     with pytest.raises(RepositoryError, match="no cluster can run the next batch of other"):
-        generate(sandbox.workspace)
+        sandbox.generate()
 
 
 POOL = "pools: {small: {node: {cpu: 4, memory: 16Gi}, max_nodes: 1}}\n"
@@ -125,26 +115,23 @@ POOL = "pools: {small: {node: {cpu: 4, memory: 16Gi}, max_nodes: 1}}\n"
 def test_a_plan_names_the_cluster_and_counts_no_other_ones_batches(sandbox: Sandbox) -> None:
     with_settings(sandbox, f"{TWO}{POOL}", controller="argocd")
     for name, cluster in (("in-eu", "eu"), ("new-in-eu", "eu"), ("new-in-us", "us")):
-        path = sandbox.spec(name)
-        path.write_text(f"{path.read_text()}  expected_minutes: 5\n  pool: small\n  cluster: {cluster}\n")
-    generate(sandbox.workspace, ["in-eu"])
+        append_to(sandbox.spec(name), f"  expected_minutes: 5\n  pool: small\n  cluster: {cluster}\n")
+    sandbox.generate("in-eu")
     sandbox.publish("Ask")
 
-    (here,) = plan_sweeps(sandbox.workspace, ["new-in-eu"]).reviews
-    (there,) = plan_sweeps(sandbox.workspace, ["new-in-us"]).reviews
+    (here,) = sandbox.plan("new-in-eu").reviews
+    (there,) = sandbox.plan("new-in-us").reviews
 
     assert (here.cluster, there.cluster) == ("eu", "us")
-    assert here.forecast is not None
-    assert there.forecast is not None
-    assert (here.forecast.ahead, there.forecast.ahead) == (1, 0)
+    assert (present(here.forecast).ahead, present(there.forecast).ahead) == (1, 0)
 
 
 def test_no_one_writes_another_cluster_into_a_lock(sandbox: Sandbox) -> None:
     with_settings(sandbox, controller="argocd")
     sandbox.publish("Set up")
     ask(sandbox, "peak", "eu")
-    generate(sandbox.workspace)
-    (batch,) = batches.in_work_tree(sandbox.root)
+    sandbox.generate()
+    (batch,) = sandbox.batches()
     lock = sandbox.root / batch.folder / "batch.json"
     text = lock.read_text().replace('"cluster": "eu"', '"cluster": "us"')
     # Consistent to the last digest: only who renders the batch again sees it.
@@ -204,9 +191,9 @@ def test_each_object_that_stays_is_named_with_its_cluster(sandbox: Sandbox) -> N
     sandbox.commit("Give us up")
     again = ("cluster", "bootstrap", "flux", "--repo", URL, "--branch", "main")
 
-    printed = run_sweep(*again, cwd=sandbox.root).stdout
+    printed = sandbox.sweep(*again).stdout
     sandbox.git("checkout", "-q", "--", "clusters")
-    data = json.loads(run_sweep(*again, "--format=json", cwd=sandbox.root).stdout)["data"]
+    data = sandbox.data(*again)
 
     assert {one["cluster"] for one in data["undeclared"]} == {"us"}
     lines = printed.partition("No file declares")[2].splitlines()
@@ -303,7 +290,7 @@ def collect(sandbox: Sandbox, cluster: Cluster, tmp_path: Path) -> Collect:
     founded(sandbox, namespace=cluster.namespace)
 
     def run(name: str) -> Collection:
-        target = Target(sandbox.workspace.repository, "origin", "main", cluster=name)
+        target = sandbox.target(cluster=name)
         return collect_from_cluster(target, tmp_path / name, Kubectl(), cluster.namespace)
 
     return run
@@ -346,7 +333,7 @@ def test_a_cluster_is_given_up(sandbox: Sandbox, cluster: Cluster, collect: Coll
     sandbox.publish("Give us up")
     with pytest.raises(RepositoryError, match="active in cluster 'us', which was given up"):
         bootstrapped(sandbox)
-    cancel(sandbox.workspace, "in-us", replace=True)
+    sandbox.cancel("in-us", replace=True)
     bootstrapped(sandbox)
     # Without the empty folder, its Flux would delete no Job when the cluster comes back.
     assert [path.name for path in (sandbox.root / "clusters/us").rglob("*") if path.is_file()] == [".gitkeep"]
@@ -358,7 +345,7 @@ def test_a_cluster_is_given_up(sandbox: Sandbox, cluster: Cluster, collect: Coll
     assert recorded(collect("eu")) == (lost.name,)
     sandbox.pull()
     sandbox.publish_batches("Run them elsewhere")
-    (again,) = (one for one in batches.in_work_tree(sandbox.root) if one.is_active and one.sweep == "in-us")
+    (again,) = (one for one in sandbox.batches() if one.is_active and one.sweep == "in-us")
     assert (again.lock.cluster, again.lock.trials) == ("eu", 3)
     assert codes(sandbox) == []
     cluster.job(again.name, ends="Complete")
@@ -374,14 +361,11 @@ def test_a_cluster_is_given_up(sandbox: Sandbox, cluster: Cluster, collect: Coll
     assert [line.split(",")[5] for line in lines] == ["ok"] * 3
 
 
-# What the server lets the collector push.
-
-
 def test_the_server_lets_the_collector_record_a_batch_of_a_cluster(sandbox: Sandbox, tmp_path: Path) -> None:
     batch = in_cluster(founded(sandbox), "us")
     install(sandbox)
     leave(tmp_path, batch, 0)
-    commit_results(Target(sandbox.workspace.repository, cluster="us"), tmp_path, {batch.name})
+    commit_results(sandbox.target(push=False, cluster="us"), tmp_path, {batch.name})
     assert not (sandbox.root / f"clusters/us/flux/active/{batch.name}.yaml").exists()
 
     assert push(sandbox) == ""
@@ -403,7 +387,7 @@ def test_the_server_lets_it_record_no_batch_that_flux_still_has(sandbox: Sandbox
     content = (sandbox.root / file).read_text()
     install(sandbox)
     leave(tmp_path, batch, 0)
-    commit_results(Target(sandbox.workspace.repository, cluster="us"), tmp_path, {batch.name})
+    commit_results(sandbox.target(push=False, cluster="us"), tmp_path, {batch.name})
     sandbox.write(file, content)
     sandbox.git("add", file)
     sandbox.git("commit", "-q", "--amend", "--no-edit")
@@ -414,7 +398,7 @@ def test_the_server_lets_it_record_no_batch_that_flux_still_has(sandbox: Sandbox
 def test_the_server_lets_the_collector_push_the_next_round_into_the_same_cluster(tmp_path: Path) -> None:
     sandbox = followed(tmp_path, settings=TWO)
     install(sandbox)
-    first, second = batches.in_work_tree(sandbox.root)
+    first, second = sandbox.batches()
     assert first.lock.cluster == second.lock.cluster is not None
 
     assert push(sandbox) == ""
@@ -435,10 +419,9 @@ def test_the_server_lets_no_round_be_announced_in_another_cluster(tmp_path: Path
 def test_trials_do_not_continue_from_checkpoints_of_another_cluster(tmp_path: Path) -> None:
     resource = "resource: {parameter: epochs, min: 1, max: 4, eta: 2}\n"
     sandbox = followed(tmp_path, settings=TWO, method="halving", size=4, more=resource)
-    (batch,) = (one for one in batches.in_work_tree(sandbox.root) if one.is_active)
+    (batch,) = (one for one in sandbox.batches() if one.is_active)
     other = {"eu": "us", "us": "eu"}[batch.lock.cluster or ""]
-    path = sandbox.root / batch.lock.spec.path
-    path.write_text(path.read_text().replace("run:\n", f"run:\n  cluster: {other}\n"))
+    replace_in(sandbox.root / batch.lock.spec.path, "run:\n", f"run:\n  cluster: {other}\n")
 
     with pytest.raises(RepositoryError, match="continues from checkpoints in cluster"):
-        generate(sandbox.workspace)
+        sandbox.generate()

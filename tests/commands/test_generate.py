@@ -2,11 +2,10 @@ import pytest
 
 from sweepledger.commands.generation.next_batch import Generated
 from sweepledger.errors import RepositoryError, SpecError
-from sweepledger.repo import batches, kustomize
+from sweepledger.repo import kustomize
 from sweepledger.structs.run_config import Shape
-from sweepledger.verbs.generate import generate_batches as generate
-from tests.command_line import run_sweep
-from tests.repository import Sandbox, followed_by
+from tests.builders import present
+from tests.repository import Sandbox, append_to, followed_by, replace_in
 
 
 def only(generated_batches: tuple[Generated, ...]) -> Generated:
@@ -24,22 +23,20 @@ def archive(sandbox: Sandbox, name: str) -> None:
 def test_a_spec_becomes_a_batch_of_all_its_trials(sandbox: Sandbox) -> None:
     sandbox.spec()
 
-    made = only(generate(sandbox.workspace))
+    made = only(sandbox.generate())
 
     assert (made.trials, made.known) == (3, 0)
-    assert made.batch is not None
-    assert sandbox.active() == [made.batch.name]
-    (stored,) = batches.in_work_tree(sandbox.root)
-    assert stored.tree == made.batch.tree
+    assert sandbox.active() == [present(made.batch).name]
+    (stored,) = sandbox.batches()
+    assert stored.tree == present(made.batch).tree
     assert [row.values["x"] for row in stored.rows] == [1, 2, 3]
 
 
 def test_the_second_run_writes_nothing(sandbox: Sandbox) -> None:
-    sandbox.spec()
-    generate(sandbox.workspace)
+    sandbox.propose()
     before = {path: path.stat().st_mtime_ns for path in (sandbox.root / "overlays").rglob("*")}
 
-    again = only(generate(sandbox.workspace))
+    again = only(sandbox.generate())
 
     assert not again.is_pending
     assert {path: path.stat().st_mtime_ns for path in (sandbox.root / "overlays").rglob("*")} == before
@@ -58,7 +55,7 @@ def test_another_spelling_requests_nothing(sandbox: Sandbox, former: str, later:
     sandbox.merged(xs=former)
     sandbox.spec(xs=later)
 
-    made = only(generate(sandbox.workspace))
+    made = only(sandbox.generate())
 
     assert (made.batch, made.trials - made.known) == (None, 0)
     (warning,) = [problem for problem in made.warnings if problem.code == "value-respelled"]
@@ -70,17 +67,13 @@ def test_values_that_are_written_alike_are_no_news(sandbox: Sandbox, later: str)
     sandbox.merged(xs="0, 0.5")
     sandbox.spec(xs=later)
 
-    made = only(generate(sandbox.workspace))
-
-    assert "value-respelled" not in {problem.code for problem in made.warnings}
+    assert "value-respelled" not in {problem.code for problem in only(sandbox.generate()).warnings}
 
 
 def test_the_spelling_of_the_spec_is_that_of_the_table(sandbox: Sandbox) -> None:
-    sandbox.spec(xs="0.0, 1e3, 2, [1.0, 2]")
+    sandbox.propose(xs="0.0, 1e3, 2, [1.0, 2]")
 
-    generate(sandbox.workspace)
-
-    (stored,) = batches.in_work_tree(sandbox.root)
+    (stored,) = sandbox.batches()
     table = stored.tree["hyperparams.csv"].decode()
     expected = ['"0.0"', '"1000.0"', '"2"', '"[1.0, 2]"']
     assert [line.partition(",")[2].rpartition(",")[0] for line in table.splitlines()[1:]] == expected
@@ -90,7 +83,7 @@ def test_an_added_value_makes_a_second_batch_with_only_the_new_trials(sandbox: S
     first = sandbox.merged()
     sandbox.spec(xs="1, 2, 3, 4")
 
-    made = only(generate(sandbox.workspace))
+    made = only(sandbox.generate())
 
     assert made.batch is not None
     assert (made.batch.lock.number, made.batch.lock.parent, made.batch.lock.trials) == (2, first, 1)
@@ -100,61 +93,51 @@ def test_an_added_value_makes_a_second_batch_with_only_the_new_trials(sandbox: S
 def test_a_squash_merged_branch_makes_nothing_new(sandbox: Sandbox) -> None:
     sandbox.git("switch", "-q", "-c", "ask")
     sandbox.spec()
-    generate(sandbox.workspace)
-    sandbox.commit("Ask")
-    sandbox.write("docs/readme.md", "words")
-    sandbox.commit("More")
+    sandbox.commit_batches("Ask")
+    sandbox.commit("More", {"docs/readme.md": "words"})
     sandbox.git("switch", "-q", "main")
     sandbox.git("merge", "-q", "--squash", "ask")
     sandbox.publish("Ask (#1)")
 
-    assert only(generate(sandbox.workspace)).batch is None
+    assert only(sandbox.generate()).batch is None
 
 
 def test_changed_code_asks_for_nothing_until_the_author_says_so(sandbox: Sandbox) -> None:
     sandbox.merged()
-    sandbox.write("code/train.py", "other code")
-    sandbox.commit("Improve the code")
-    assert only(generate(sandbox.workspace)).batch is None
+    sandbox.commit("Improve the code", {"code/train.py": "other code"})
+    assert only(sandbox.generate()).batch is None
 
-    updated = generate(sandbox.workspace, ["peak"], update=True)[0]
+    updated = sandbox.generate("peak", update=True)[0]
 
     assert updated.batch is not None
     assert (updated.batch.lock.number, updated.batch.lock.trials) == (2, 3)
     assert updated.batch.lock.program.code.tree == sandbox.git("rev-parse", "HEAD:code").strip()
-    assert not only(generate(sandbox.workspace)).is_pending, "the update is the newest program"
+    assert not only(sandbox.generate()).is_pending, "the update is the newest program"
 
 
 def test_a_changed_command_is_another_program(sandbox: Sandbox) -> None:
     sandbox.merged()
-    path = sandbox.root / "sweeps/peak.yaml"
-    path.write_text(path.read_text().replace("code/train.py,", "-O, code/train.py,"))
+    replace_in(sandbox.root / "sweeps/peak.yaml", "code/train.py,", "-O, code/train.py,")
 
-    made = only(generate(sandbox.workspace))
-
-    assert made.batch is not None
-    assert made.batch.lock.trials == 3
+    assert present(only(sandbox.generate()).batch).lock.trials == 3
 
 
 def test_a_changed_run_applies_to_the_next_batch_only(sandbox: Sandbox) -> None:
     sandbox.merged()
-    path = sandbox.root / "sweeps/peak.yaml"
-    path.write_text(path.read_text().replace("256Mi", "512Mi"))
+    replace_in(sandbox.root / "sweeps/peak.yaml", "256Mi", "512Mi")
 
-    assert only(generate(sandbox.workspace)).batch is None
+    assert only(sandbox.generate()).batch is None
 
 
 def test_an_edited_spec_replaces_the_batch_that_was_not_merged_yet(sandbox: Sandbox) -> None:
     sandbox.spec()
-    first = only(generate(sandbox.workspace))
+    first = only(sandbox.generate())
     sandbox.spec(xs="1, 2")
 
-    second = only(generate(sandbox.workspace))
+    second = only(sandbox.generate())
 
-    assert first.batch is not None
-    assert second.batch is not None
-    assert [stored.name for stored in second.stale] == [first.batch.name]
-    assert sandbox.active() == [second.batch.name]
+    assert [stored.name for stored in second.stale] == [present(first.batch).name]
+    assert sandbox.active() == [present(second.batch).name]
 
 
 @pytest.mark.parametrize("merged", [True, False], ids=["merged", "new"])
@@ -162,17 +145,16 @@ def test_a_tree_edited_by_hand_is_never_overwritten(sandbox: Sandbox, *, merged:
     name = sandbox.merged() if merged else ""
     if not merged:
         sandbox.spec()
-        made = only(generate(sandbox.workspace)).batch
-        assert made is not None
-        name = made.name
+        made = only(sandbox.generate()).batch
+        name = present(made).name
     edited = sandbox.root / "overlays/active" / name / "job.yaml"
-    edited.write_text(edited.read_text().replace("completions: 3", "completions: 4"))
+    replace_in(edited, "completions: 3", "completions: 4")
     sandbox.spec(xs="7")
 
     with pytest.raises(
         RepositoryError, match=r"edited by hand; it is not overwritten:\n  changed  job.yaml"
     ) as caught:
-        generate(sandbox.workspace)
+        sandbox.generate()
 
     assert ("\n    -  completions: 3\n    +  completions: 4" in str(caught.value)) is merged
     assert "completions: 4" in edited.read_text()
@@ -184,7 +166,7 @@ def test_dirty_code_is_not_locked(sandbox: Sandbox) -> None:
     sandbox.write("code/train.py", "dirty")
 
     with pytest.raises(RepositoryError, match=r"code/ has uncommitted changes \(code/train.py\)"):
-        generate(sandbox.workspace)
+        sandbox.generate()
 
     assert sandbox.active() == []
 
@@ -194,7 +176,7 @@ def test_a_wrong_spec_that_is_named_writes_nothing_of_any_sweep(sandbox: Sandbox
     sandbox.write("sweeps/bad.yaml", "name: bad\n")
 
     with pytest.raises(SpecError):
-        generate(sandbox.workspace, ["good", "bad"])
+        sandbox.generate("good", "bad")
 
     assert sandbox.active() == []
 
@@ -218,7 +200,7 @@ def test_a_broken_spec_stops_no_other(broken: str, code: int, message: str, sand
     }
     path.write_text(changed.get(broken, broken))
 
-    done = run_sweep("generate", cwd=sandbox.root)
+    done = sandbox.sweep("generate")
 
     assert done.returncode == code
     assert message in done.stderr
@@ -231,7 +213,7 @@ def test_an_edited_batch_stops_every_sweep(sandbox: Sandbox) -> None:
     sandbox.write(f"overlays/active/{name}/batch.json", "edited\n")
     sandbox.spec("second")
 
-    done = run_sweep("generate", cwd=sandbox.root)
+    done = sandbox.sweep("generate")
 
     assert done.returncode == 3
     assert "was edited by hand" in done.stderr
@@ -239,54 +221,38 @@ def test_an_edited_batch_stops_every_sweep(sandbox: Sandbox) -> None:
 
 
 def test_the_foundation_is_laid_where_it_is_missing_and_left_alone_after(sandbox: Sandbox) -> None:
-    sandbox.spec()
-    generate(sandbox.workspace)
+    sandbox.propose()
     for path in ("overlays/active/.gitkeep", "overlays/archive/.gitkeep", "base/trial/v1/job.yaml"):
         assert (sandbox.root / path).is_file()
-    (made,) = batches.in_work_tree(sandbox.root)
+    (made,) = sandbox.batches()
     laid = {
         str(path.relative_to(sandbox.root / "base")) for path in (sandbox.root / "base").glob("**/v[0-9]")
     }
     assert laid == set(made.lock.bases), "what no batch was made from is not there to be kept for ever"
     own = sandbox.write("base/launcher/v1/launch.py", "# our own\n")
-    sandbox.spec(xs="5")
-
-    generate(sandbox.workspace)
+    sandbox.propose(xs="5")
 
     assert own.read_text() == "# our own\n"
-    (stored,) = batches.in_work_tree(sandbox.root)
+    (stored,) = sandbox.batches()
     (launcher,) = (
         made for made in kustomize.build(sandbox.root / stored.folder) if "launch.py" in made.get("data", {})
     )
     assert launcher["data"]["launch.py"] == "# our own\n"
 
 
-def test_a_limit_of_failures_chooses_the_shape_that_can_count_them(sandbox: Sandbox) -> None:
-    spec = sandbox.spec(xs="1, 2", parallelism=2)
-    spec.write_text(spec.read_text() + "  max_failed: 1\n")
-
-    (generated,) = generate(sandbox.workspace)
-
-    assert generated.batch is not None
-    assert generated.batch.lock.shape is Shape.INDEXED
-
-
 @pytest.mark.parametrize(
-    ("xs", "parallelism", "shape"), [("1, 2", 2, Shape.JOBS), ("1, 2, 3", 2, Shape.INDEXED)]
+    ("xs", "more", "shape"),
+    [("1, 2", "", Shape.JOBS), ("1, 2, 3", "", Shape.INDEXED), ("1, 2", "  max_failed: 1\n", Shape.INDEXED)],
 )
-def test_the_shape_follows_from_trials(sandbox: Sandbox, xs: str, parallelism: int, shape: Shape) -> None:
-    sandbox.spec(xs=xs, parallelism=parallelism)
+def test_the_shape_follows_from_trials(sandbox: Sandbox, xs: str, more: str, shape: Shape) -> None:
+    append_to(sandbox.spec(xs=xs), more)
 
-    made = only(generate(sandbox.workspace)).batch
-
-    assert made is not None
-    assert made.lock.shape is shape
+    assert sandbox.new_batch().lock.shape is shape
 
 
 @pytest.fixture
 def flux(sandbox: Sandbox) -> Sandbox:
-    sandbox.write("sweepledger.yaml", followed_by("flux"))
-    sandbox.publish("Use Flux")
+    sandbox.publish("Use Flux", {"sweepledger.yaml": followed_by("flux")})
     return sandbox
 
 
@@ -296,27 +262,24 @@ def announced(sandbox: Sandbox) -> list[str]:
 
 def test_with_flux_each_batch_has_its_file_and_loses_it_with_its_folder(flux: Sandbox) -> None:
     flux.spec(xs="1, 2")
-    first = only(generate(flux.workspace)).batch
-    assert first is not None
-    assert announced(flux) == [first.name]
+    first = only(flux.generate()).batch
+    assert announced(flux) == [present(first).name]
     flux.spec(xs="1, 2, 3")
 
-    second = only(generate(flux.workspace)).batch
+    second = only(flux.generate()).batch
 
-    assert second is not None
-    assert announced(flux) == flux.active() == [second.name]
+    assert announced(flux) == flux.active() == [present(second).name]
 
 
 def test_with_flux_a_file_that_was_not_written_any_more_is_written_next_time(flux: Sandbox) -> None:
     flux.spec()
-    made = only(generate(flux.workspace)).batch
+    made = only(flux.generate()).batch
     assert made is not None
     (flux.root / f"clusters/flux/active/{made.name}.yaml").unlink()
-    assert only(generate(flux.workspace, check=True)).is_pending
+    assert only(flux.generate(check=True)).is_pending
 
-    again = only(generate(flux.workspace))
+    again = only(flux.generate())
 
     assert announced(flux) == [made.name]
-    assert again.batch is not None
-    assert again.batch.name == made.name
-    assert not only(generate(flux.workspace)).is_pending
+    assert present(again.batch).name == made.name
+    assert not only(flux.generate()).is_pending

@@ -3,8 +3,6 @@
 import pytest
 
 from sweepledger.errors import SpecError
-from sweepledger.verbs.check import check_change
-from sweepledger.verbs.generate import generate_batches as generate
 from sweepledger.verbs.validate import check_specs
 from tests.repository import SPEC, Sandbox
 
@@ -22,24 +20,17 @@ def test_the_problems_of_all_sweeps_are_told_at_once_and_nothing_is_written(sand
     sandbox.spec("sound")
 
     with pytest.raises(SpecError) as caught:
-        generate(sandbox.workspace)
+        sandbox.generate()
 
     results = [(problem.file, problem.code) for problem in caught.value.problems]
     assert results == [(f"sweeps/{name}.yaml", "constraint-nothing") for name in ("first", "second")]
     assert sandbox.active() == []
 
 
-def test_check_refuses_a_sweep_that_has_no_trials(sandbox: Sandbox) -> None:
-    spec(sandbox, "peak", "x > 3")
-
-    with pytest.raises(SpecError):
-        check_change(sandbox.workspace)
-
-
 def test_warnings_stop_nothing_and_reach_who_asked(sandbox: Sandbox) -> None:
     spec(sandbox, "peak", "x < 9")
 
-    (made,) = generate(sandbox.workspace)
+    (made,) = sandbox.generate()
 
     assert made.trials == 3
     assert "constraint-everything" in {warning.code for warning in made.warnings}
@@ -50,45 +41,37 @@ def test_warnings_stop_nothing_and_reach_who_asked(sandbox: Sandbox) -> None:
 def test_only_accepted_assignments_become_rows(sandbox: Sandbox) -> None:
     spec(sandbox, "peak", "x != 2")
 
-    (made,) = generate(sandbox.workspace)
+    made = sandbox.new_batch()
 
-    assert made.batch is not None
-    rows = made.batch.tree["hyperparams.csv"].decode().splitlines()
+    rows = made.tree["hyperparams.csv"].decode().splitlines()
     assert [row.partition(",")[2] for row in rows] == ["x,bias", "1,0.5", "3,0.5"]
 
 
-HYPERCUBE = """name: cube
-method: latin-hypercube
-seed: 1
-run_cap: {cap}
-metric: {{name: score, goal: maximize}}
-parameters:
-  x: {{min: 0.0, max: 1.0}}
-command: [python, code/train.py, "${{args}}"]
-run: {{code: {{path: code}}}}
-"""
+def cube(sandbox: Sandbox, cap: int, high: float = 1.0) -> None:
+    parameters = {"x": {"min": 0.0, "max": high}}
+    sandbox.write_spec("cube", method="latin-hypercube", seed=1, run_cap=cap, parameters=parameters)
 
 
 def test_a_latin_hypercube_that_has_a_batch_cannot_grow(sandbox: Sandbox) -> None:
-    sandbox.write("sweeps/cube.yaml", HYPERCUBE.format(cap=2))
+    cube(sandbox, 2)
     sandbox.publish_batches("Ask")
-    sandbox.write("sweeps/cube.yaml", HYPERCUBE.format(cap=4))
+    cube(sandbox, 4)
     sandbox.commit("Ask for more")
 
     with pytest.raises(SpecError) as caught:
-        generate(sandbox.workspace)
+        sandbox.generate()
 
     (problem,) = caught.value.problems
-    assert (problem.code, problem.line) == ("hypercube-count", 6)
+    assert (problem.code, problem.path) == ("hypercube-count", "parameters")
     assert "must stay 2" in problem.message
     assert len(sandbox.active()) == 1
 
 
 def test_a_latin_hypercube_of_other_bounds_is_another_one(sandbox: Sandbox) -> None:
-    sandbox.write("sweeps/cube.yaml", HYPERCUBE.format(cap=2))
+    cube(sandbox, 2)
     sandbox.publish_batches("Ask")
-    sandbox.write("sweeps/cube.yaml", HYPERCUBE.format(cap=4).replace("max: 1.0", "max: 2.0"))
+    cube(sandbox, 4, high=2.0)
 
-    (made,) = generate(sandbox.workspace)
+    (made,) = sandbox.generate()
 
     assert (made.trials, made.known) == (4, 0)

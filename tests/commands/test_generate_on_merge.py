@@ -2,10 +2,8 @@
 
 import pytest
 
-from sweepledger.errors import SpecError, UsageError
+from sweepledger.errors import UsageError
 from sweepledger.verbs import generate
-from sweepledger.verbs.check import check_change
-from tests.command_line import run_sweep
 from tests.repository import IMAGE, Sandbox
 
 SETTINGS = "version: 1\ngenerate: on-merge\n"
@@ -13,8 +11,7 @@ SETTINGS = "version: 1\ngenerate: on-merge\n"
 
 @pytest.fixture
 def merging(sandbox: Sandbox) -> Sandbox:
-    sandbox.write("sweepledger.yaml", SETTINGS)
-    sandbox.publish("Generate on merge")
+    sandbox.publish("Generate on merge", {"sweepledger.yaml": SETTINGS})
     return sandbox
 
 
@@ -67,37 +64,12 @@ def test_whoever_did_not_choose_it_writes_nothing(sandbox: Sandbox) -> None:
         generate.push_batches(sandbox.workspace)
 
 
-def test_a_wrong_spec_keeps_no_other_from_being_written(merging: Sandbox) -> None:
-    merging.spec("good")
-    merging.write("sweeps/bad.yaml", "name: bad\n")
-    merging.publish("Ask")
-
-    made, commit = generate.push_batches(merging.workspace)
-
-    assert [generated_batch.sweep.name for generated_batch in made.generated] == ["good"]
-    assert {problem.file for problem in made.problems} == {"sweeps/bad.yaml"}
-    assert merging.git("log", "-1", "--format=%s", commit or "").strip() == "generate(good): 3 trials"
-
-
-def test_a_wrong_spec_that_is_named_is_refused(merging: Sandbox) -> None:
-    merging.spec("good")
-    merging.write("sweeps/bad.yaml", "name: bad\n")
-    merging.publish("Ask")
-    before = remote_files(merging)
-
-    with pytest.raises(SpecError):
-        generate.push_batches(merging.workspace, ["bad", "good"])
-
-    assert remote_files(merging) == before
-
-
 def test_the_command_commits_the_others_and_fails(merging: Sandbox) -> None:
     merging.spec("good")
-    merging.write("sweeps/bad.yaml", "name: bad\n")
-    merging.publish("Ask")
+    merging.publish("Ask", {"sweeps/bad.yaml": "name: bad\n"})
 
-    done = run_sweep("generate", "--push", cwd=merging.root)
-    again = run_sweep("generate", "--push", cwd=merging.root)
+    done = merging.sweep("generate", "--push")
+    again = merging.sweep("generate", "--push")
 
     assert done.returncode == again.returncode == 1
     assert "committed as" in done.stdout
@@ -116,7 +88,7 @@ def test_the_overlay_of_a_merge_is_judged_before(merging: Sandbox, needs_kustomi
     merging.spec("second", xs=", ".join(map(str, range(30))))
     merging.commit("Ask")
 
-    problems = check_change(merging.workspace).problems
+    problems = merging.check().problems
 
     assert {"pending"} < {problem.code for problem in problems}
     assert {problem.file for problem in problems if problem.code != "overlay-layout"} == {

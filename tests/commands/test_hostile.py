@@ -1,6 +1,5 @@
 """What strangers can put into a repository, and what git can put into the environment."""
 
-import hashlib
 import os
 import shutil
 import signal
@@ -11,51 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.local import Options, RefusedBatch, RemoteFailed, ResultsPushed, local
-from sweepledger.commands.scaffold.init import new_spec
+from sweepledger.commands.local import RefusedBatch, RemoteFailed, ResultsPushed
 from sweepledger.errors import SpecError, StorageError
 from sweepledger.repo.git import Mirror
 from sweepledger.structs.program import Code
-from sweepledger.verbs.check import check_change
-from sweepledger.verbs.generate import generate_batches as generate
 from sweepledger.verbs.validate import check_specs
-from tests.command_line import run_sweep
-from tests.repository import Sandbox
-
-
-def codes(sandbox: Sandbox) -> set[str]:
-    return {problem.code for problem in check_change(sandbox.workspace).problems}
+from tests.repository import Sandbox, append_to, replace_in
 
 
 def test_git_in_a_hook_never_redirects_us_to_the_repository_of_the_hook(sandbox: Sandbox) -> None:
     sandbox.merged()
     config = (sandbox.root / ".git/config").read_text()
 
-    done = run_sweep(
-        "cluster", "local", "--once", cwd=sandbox.root, GIT_DIR=str(sandbox.root / ".git"), GIT_WORK_TREE="/"
-    )
+    done = sandbox.sweep("cluster", "local", "--once", GIT_DIR=str(sandbox.root / ".git"), GIT_WORK_TREE="/")
 
     assert done.returncode == 0, done.stderr
     assert (sandbox.root / ".git/config").read_text() == config
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize(
-    ("file", "old", "new"),
-    [("batch.json", '"retries": 0', '"retries": 9'), ("job.yaml", "parallelism: 2", "parallelism: 3")],
-)
-def test_a_forged_batch_is_refused(sandbox: Sandbox, file: str, old: str, new: str) -> None:
-    sandbox.spec()
-    (made,) = generate(sandbox.workspace)
-    assert made.batch
-    folder = sandbox.root / "overlays/active" / made.batch.name
-    before = made.batch.tree.digests[file]
-    (folder / file).write_text((folder / file).read_text().replace(old, new))
-    if file != "batch.json":
-        after = "sha256:" + hashlib.sha256((folder / file).read_bytes()).hexdigest()
-        (folder / "batch.json").write_text((folder / "batch.json").read_text().replace(before, after))
-
-    assert codes(sandbox) == {"batch-forged"}
 
 
 @pytest.mark.parametrize(
@@ -63,55 +33,30 @@ def test_a_forged_batch_is_refused(sandbox: Sandbox, file: str, old: str, new: s
 )
 def test_kustomizations_reach_nothing(sandbox: Sandbox, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name = sandbox.merged()
-    path = sandbox.root / "overlays/active" / name / "kustomization.yaml"
-    path.write_text(path.read_text().replace("resources:\n", f"resources:\n{line}\n"))
+    replace_in(
+        sandbox.root / "overlays/active" / name / "kustomization.yaml",
+        "resources:\n",
+        f"resources:\n{line}\n",
+    )
     spy = sandbox.root.parent / "kustomize"
     spy.write_text(f"#!/bin/sh\ntouch '{spy}.started'\n")
     spy.chmod(0o755)
     monkeypatch.setenv("KUSTOMIZE", str(spy))
 
-    assert {"batch-edited", "kustomization-unsafe"} <= codes(sandbox)
+    assert {"batch-edited", "kustomization-unsafe"} <= sandbox.codes()
     assert not Path(f"{spy}.started").exists()
 
 
 def test_what_is_recorded_never_becomes_active_again(sandbox: Sandbox) -> None:
     name = sandbox.merged()
     sandbox.git("mv", f"overlays/active/{name}", f"overlays/archive/{name}")
-    sandbox.write(f"results/peak/records/{name}.jsonl", "")
-    sandbox.publish("Record")
+    sandbox.publish("Record", {f"results/peak/records/{name}.jsonl": ""})
     sandbox.git("mv", f"overlays/archive/{name}", f"overlays/active/{name}")
-    assert codes(sandbox) == {"batch-moved"}
+    assert sandbox.codes() == {"batch-moved"}
 
     sandbox.git("checkout", "-q", "HEAD", "--", "overlays")
 
-    assert "batch-active-twice" in codes(sandbox)
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("path", ["base/launcher/v1/launch.py", "base/jobs/v1/job.yaml"])
-def test_what_batches_were_made_from_is_frozen(sandbox: Sandbox, path: str) -> None:
-    sandbox.merged(xs="1, 2", parallelism=2)
-    file = sandbox.root / path
-    file.write_text(file.read_text() + "# changed\n")
-
-    assert codes(sandbox) == {"base-changed"}
-
-
-@pytest.mark.full_suite("more attacks")
-def test_one_broken_folder_stops_no_other_batch_and_can_be_removed(sandbox: Sandbox) -> None:
-    name = sandbox.merged()
-    sandbox.write("overlays/active/foo/batch.json", "garbage")
-    sandbox.write("overlays/active/bar-b1-00000000/batch.json", "garbage")
-    sandbox.publish("Break")
-    events = local(Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True))
-
-    with pytest.raises(SpecError) as caught:
-        list(events)
-
-    assert all(problem.file.startswith("overlays/active/bar-b1-") for problem in caught.value.problems)
-
-    sandbox.pull()
-    assert (sandbox.root / "overlays/archive" / name).is_dir()
+    assert "batch-active-twice" in sandbox.codes()
 
 
 def test_a_failing_remote_stops_no_trial(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +68,7 @@ def test_a_failing_remote_stops_no_trial(sandbox: Sandbox, monkeypatch: pytest.M
     away = sandbox.remote.with_name("away.git")
     seen: list[str] = []
 
-    for event in local(Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True)):
+    for event in sandbox.local():
         seen.append(type(event).__name__)
         if seen.count("PodStarted") == 1 and sandbox.remote.exists() and "RemoteFailed" not in seen:
             sandbox.remote.rename(away)
@@ -138,11 +83,10 @@ def test_a_failing_remote_stops_no_trial(sandbox: Sandbox, monkeypatch: pytest.M
 def test_a_refused_batch_is_tried_again(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sweepledger.commands.local.POLL_SECONDS", 0.3)
     digest = "b9c32e62b7d1dfcd4c4a0ad5a0cbd5ab0b1c1a0a0a5f8a3a8ec2f4d4c8a1b2c3"
-    path = sandbox.spec()
-    path.write_text(path.read_text().replace("  code:", "  data: digits\n  code:"))
+    replace_in(sandbox.spec(), "  code:", "  data: digits\n  code:")
     sandbox.write("sweepledger.yaml", f"datasets: {{digits: {{claim: digits, digest: 'sha256:{digest}'}}}}\n")
     sandbox.publish_batches("Ask")
-    events = local(Options(str(sandbox.remote), "main", sandbox.root.parent / "state"))
+    events = sandbox.local(once=False)
 
     looks = 0
     for event in events:
@@ -171,7 +115,7 @@ def test_the_state_is_never_part_of_the_repository(sandbox: Sandbox) -> None:
     sandbox.publish("Ignore nothing")
     sandbox.merged()
 
-    list(local(Options(str(sandbox.remote), "main", sandbox.root / ".sweepledger", once=True)))
+    list(sandbox.local(state=sandbox.root / ".sweepledger"))
 
     assert sandbox.git("status", "--porcelain") == ""
 
@@ -235,19 +179,9 @@ def test_nothing_passes_a_link_of_the_repository(sandbox: Sandbox, tmp_path: Pat
         sandbox.spec(xs="1, 2, 3, 4")
 
     with pytest.raises(StorageError, match="not a symbolic link"):
-        generate(sandbox.workspace)
+        sandbox.generate()
 
     assert sorted(outside.rglob("*")) == before
-
-
-def test_new_writes_through_no_link(sandbox: Sandbox, tmp_path: Path) -> None:
-    (sandbox.root / "sweeps").symlink_to(tmp_path)
-    before = sorted(tmp_path.iterdir())
-
-    with pytest.raises(StorageError, match="not a symbolic link"):
-        new_spec(sandbox.workspace, "lr")
-
-    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_the_name_of_a_spec_cannot_speak_to_a_ci_runner(sandbox: Sandbox) -> None:
@@ -261,7 +195,6 @@ def test_the_name_of_a_spec_cannot_speak_to_a_ci_runner(sandbox: Sandbox) -> Non
 
 @pytest.mark.parametrize("member", ["{x: 1}", "[a]"])
 def test_a_zip_of_what_is_no_name_is_a_problem_of_the_spec(sandbox: Sandbox, member: str) -> None:
-    path = sandbox.spec()
-    path.write_text(path.read_text() + f"zip: [[x, {member}]]\n")
+    append_to(sandbox.spec(), f"zip: [[x, {member}]]\n")
 
     assert "wrong-type" in {problem.code for problem in check_specs(sandbox.workspace)[1]}

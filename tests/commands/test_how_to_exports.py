@@ -33,8 +33,7 @@ def follow(page: str, folder: Path) -> None:
 
 @pytest.mark.full_suite("follows long pages")
 def test_the_pages_of_slurm_and_of_stores_are_true(sandbox: Sandbox) -> None:
-    sandbox.git("config", "user.name", "Ada")
-    sandbox.git("config", "user.email", "ada@example.org")
+    sandbox.name_person()
 
     follow("to-slurm.md", sandbox.root)
     follow("to-stores.md", sandbox.root)

@@ -1,7 +1,6 @@
 """Results made on a laptop, in a pull request: accepted if the settings say so, always marked, and never verified."""
 
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,44 +9,32 @@ import pytest
 import sweepledger
 from sweepledger.commands.reports import results, status
 from sweepledger.commands.reports.comparison import compare_sweeps
-from sweepledger.commands.run import RunOptions, SweepRun
-from sweepledger.commands.verification.rebuild import rebuild_results
-from sweepledger.repo.state import create_state
+from sweepledger.commands.verification.batch_audit import rebuild_results
 from sweepledger.results.paths import LAPTOP_WARNING
-from sweepledger.verbs.check import check_change
 from sweepledger.verbs.log import sweep_log
 from sweepledger.verbs.show import trial_details
 from sweepledger.verbs.site import build_site
-from sweepledger.verbs.verify import VerificationState, verify_results
-from tests.command_line import run_sweep
-from tests.repository import Sandbox
+from sweepledger.verbs.verify import VerificationState
+from tests.repository import Sandbox, append_to, replace_in
 
-RunSweep = Callable[..., subprocess.CompletedProcess[str]]
 SETTINGS = "version: 1\nresults: {{from_pull_request: {mode}}}\n"
 MARK = "results/peak/laptop.txt"
-
-
-def run(sandbox: Sandbox, *names: str) -> None:
-    workspace = sandbox.workspace
-    list(SweepRun.prepare(workspace, names).run(RunOptions(create_state(workspace.repository))))
 
 
 @pytest.fixture(scope="module")
 def proposal(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
     """A branch with a batch that ran here, on a remote with another that was merged before."""
     made = Sandbox.create(tmp_path_factory.mktemp("proposal"))
-    made.git("config", "user.name", "Ada")
-    made.git("config", "user.email", "ada@example.org")
+    made.name_person()
     made.write("sweepledger.yaml", SETTINGS.format(mode="signed"))
     made.spec(xs="0")
     made.commit("Ask")
-    run(made, "peak")
-    made.write("sweepledger.yaml", SETTINGS.format(mode="marked"))
-    made.publish("Accept results made on laptops")
+    list(made.run("peak"))
+    made.publish("Accept results made on laptops", {"sweepledger.yaml": SETTINGS.format(mode="marked")})
     made.git("switch", "-q", "-c", "laptop")
     made.spec(xs="0, 2")
     made.spec("lone", xs="1")
-    run(made, "lone", "peak")
+    list(made.run("lone", "peak"))
     return made
 
 
@@ -59,14 +46,13 @@ def laptop(proposal: Sandbox, tmp_path: Path) -> Sandbox:
 
 
 def codes(sandbox: Sandbox) -> set[str]:
-    return {problem.code for problem in check_change(sandbox.workspace, base="origin/main").problems}
+    return {problem.code for problem in sandbox.check(base="origin/main").problems}
 
 
 def set_policy(sandbox: Sandbox, mode: str) -> None:
     """Merge other settings before the proposal."""
     sandbox.git("switch", "-q", "main")
-    sandbox.write("sweepledger.yaml", SETTINGS.format(mode=mode))
-    sandbox.publish("Change the settings")
+    sandbox.publish("Change the settings", {"sweepledger.yaml": SETTINGS.format(mode=mode)})
     sandbox.git("switch", "-q", "laptop")
     sandbox.git("merge", "-q", "--no-edit", "main")
 
@@ -109,9 +95,9 @@ def test_the_commands_print_the_label(laptop: Sandbox) -> None:
     label = f"{LAPTOP_WARNING}: {batch}"
 
     for command in (("status",), ("results", "peak"), ("results", "peak", "--columns", "trial")):
-        assert label in " ".join(run_sweep(*command, cwd=laptop.root).stdout.split()), command
+        assert label in " ".join(laptop.sweep(*command).stdout.split()), command
     best, *_ = results.rank_trials(laptop.workspace, "peak").rows
-    shown = run_sweep("show", best.trial, cwd=laptop.root).stdout
+    shown = laptop.sweep("show", best.trial).stdout
     assert f"made {LAPTOP_WARNING.removeprefix('made ')}" in " ".join(shown.split())
 
 
@@ -130,7 +116,7 @@ def test_the_site_labels_marked_batches_on_every_page(laptop: Sandbox, tmp_path:
 
 
 def test_a_marked_batch_is_never_verified_whoever_signs(laptop: Sandbox) -> None:
-    lone, peak = verify_results(laptop.workspace).sweeps
+    lone, peak = laptop.verify().sweeps
 
     assert lone.state is VerificationState.LAPTOP
     assert peak.state is VerificationState.UNSIGNED, "the first batch is neither signed nor marked"
@@ -140,7 +126,7 @@ def test_a_marked_batch_is_never_verified_whoever_signs(laptop: Sandbox) -> None
     edit_records(laptop, "lone-b1-*", '"score":', '"score":1')
     laptop.commit("Edit what a laptop recorded")
 
-    lone, _ = verify_results(laptop.workspace).sweeps
+    lone, _ = laptop.verify().sweeps
     assert [lone.state, len(lone.vouched.unsigned)] == [VerificationState.DIFFERS, 1]
 
 
@@ -154,20 +140,17 @@ def another_marked(laptop: Sandbox) -> None:
 
 
 def own_text(laptop: Sandbox) -> None:
-    path = laptop.root / "results/peak/README.md"
-    path.write_text(path.read_text() + "\nIt is the best of all.\n")
+    append_to(laptop.root / "results/peak/README.md", "\nIt is the best of all.\n")
 
 
 def other_number(laptop: Sandbox) -> None:
-    path = laptop.root / "results/peak/summary.csv"
-    path.write_text(path.read_text().replace("0.5", "0.9"))
+    replace_in(laptop.root / "results/peak/summary.csv", "0.5", "0.9")
 
 
 def image(laptop: Sandbox) -> None:
     """Claim an image, and compute everything else from that claim."""
     edit_records(laptop, "peak-b2-*", '"process"', f'"registry.example.org/x@sha256:{"0" * 64}"')
-    laptop.git("add", "--all")
-    laptop.git("commit", "-q", "--amend", "--no-edit")
+    laptop.amend()
     for path, content in rebuild_results(laptop.workspace.repository, "HEAD", "peak"):
         (laptop.root / "results/peak" / path).write_bytes(content)
 
@@ -178,9 +161,7 @@ def record_of_the_merged_batch(laptop: Sandbox) -> None:
 
 def edit_records(laptop: Sandbox, batch: str, old: str, new: str) -> None:
     (path,) = (laptop.root / "results").glob(f"*/records/{batch}")
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new))
+    replace_in(path, old, new)
 
 
 def no_records(laptop: Sandbox) -> None:
@@ -219,7 +200,6 @@ def test_other_settings_refuse_what_a_laptop_recorded(laptop: Sandbox, mode: str
 
 def test_settings_of_the_pull_request_itself_accept_nothing(laptop: Sandbox) -> None:
     set_policy(laptop, "signed")
-    laptop.write("sweepledger.yaml", SETTINGS.format(mode="marked"))
-    laptop.commit("Accept it myself")
+    laptop.commit("Accept it myself", {"sweepledger.yaml": SETTINGS.format(mode="marked")})
 
     assert {"history-unsigned", "batch-moved"} <= codes(laptop)

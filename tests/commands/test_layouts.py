@@ -4,92 +4,59 @@ import json
 
 import pytest
 
-from sweepledger.commands.local import Options, local
-from sweepledger.commands.reports.rerun import run_again
 from sweepledger.commands.run import SweepRun
 from sweepledger.errors import RepositoryError
+from sweepledger.formats import yaml
 from sweepledger.repo import batches
-from sweepledger.verbs.check import check_change
-from sweepledger.verbs.generate import generate_batches as generate
-from sweepledger.verbs.retry import retry_trials
 from sweepledger.verbs.try_ import try_trial
+from tests.builders import present
 from tests.repository import TRAIN, Sandbox
-
-SPEC = """name: fit
-method: grid
-metric: {{name: score, goal: maximize}}
-parameters: {{x: {{values: [{xs}]}}}}
-command: {command}
-run:
-  code: {code}
-  resources: {{cpu: 1, memory: 256Mi}}
-  parallelism: 2
-  timeout: 1m
-"""
 
 PROGRAM = "import helper\n" + TRAIN
 SCRIPT = '[python, train.py, "${args}"]'
 
 
 def ask(sandbox: Sandbox, *, code: str, command: str = SCRIPT, xs: str = "1, 2") -> None:
-    sandbox.write("sweeps/fit.yaml", SPEC.format(code=code, command=command, xs=xs))
+    run = f"{{code: {code}, resources: {{cpu: 1, memory: 256Mi}}, parallelism: 2, timeout: 1m}}"
+    parameters = yaml.load(f"{{x: {{values: [{xs}]}}}}")
+    sandbox.write_spec("fit", parameters=parameters, command=yaml.load(command), run=yaml.load(run))
 
 
 @pytest.fixture
 def script(sandbox: Sandbox) -> Sandbox:
     """A repository with a script and its module at the root."""
     sandbox.git("rm", "-q", "-r", "code")
-    sandbox.write("train.py", PROGRAM)
-    sandbox.write("helper.py", "")
-    sandbox.write("README.md", "A project")
-    sandbox.publish("A project")
+    sandbox.publish("A project", {"train.py": PROGRAM, "helper.py": "", "README.md": "A project"})
     return sandbox
 
 
 def ask_and_run(sandbox: Sandbox) -> tuple[str, ...]:
     """Generate, merge and run the sweep; return the statuses of its trials."""
-    generate(sandbox.workspace)
-    sandbox.commit("Ask")
+    sandbox.commit_batches("Ask")
     return run(sandbox)
 
 
 def run(sandbox: Sandbox) -> tuple[str, ...]:
     """Run what the branch asks for; return the statuses of the trials."""
     sandbox.push()
-    for _ in local(Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True)):
-        pass
+    list(sandbox.local())
     sandbox.pull()
     (records,) = sandbox.root.glob("results/fit/records/*.jsonl")
     lines = map(json.loads, records.read_text().splitlines())
     return tuple(line["status"] for line in lines if "status" in line)
 
 
-@pytest.mark.full_suite("whole runs")
-def test_a_script_at_the_root_is_swept_checked_and_reproduced(script: Sandbox) -> None:
-    ask(script, code="{path: ., exclude: ['*.md']}")
-
-    generate(script.workspace)
-    script.commit("Ask")
-    assert check_change(script.workspace).problems == ()
-    assert run(script) == ("ok", "ok")
-    trial = batches.in_work_tree(script.root)[0].trials[0].id
-    assert run_again(script.workspace, trial).is_equal
-
-
 def test_a_batch_and_a_note_keep_the_trials_and_a_module_does_not(script: Sandbox) -> None:
     ask(script, code="{path: ., exclude: ['*.md']}")
-    generate(script.workspace)
-    script.write("README.md", "Other words")
-    script.publish("Ask")
+    script.generate()
+    script.publish("Ask", {"README.md": "Other words"})
 
-    assert generate(script.workspace)[0].batch is None
-    assert generate(script.workspace, ["fit"], update=True)[0].batch is None
-    script.write("helper.py", "# changed")
-    script.commit("Helper")
-    generate(script.workspace, ["fit"], update=True)
+    assert script.generate()[0].batch is None
+    assert script.generate("fit", update=True)[0].batch is None
+    script.commit("Helper", {"helper.py": "# changed"})
+    script.generate("fit", update=True)
     first, second = (
-        {trial.id for trial in batch.trials}
-        for batch in batches.of_sweep(batches.in_work_tree(script.root), "fit")
+        {trial.id for trial in batch.trials} for batch in batches.of_sweep(script.batches(), "fit")
     )
     assert first.isdisjoint(second)
 
@@ -97,18 +64,18 @@ def test_a_batch_and_a_note_keep_the_trials_and_a_module_does_not(script: Sandbo
 def test_uncommitted_files_matter_only_if_they_are_selected(script: Sandbox) -> None:
     ask(script, code="{path: ., exclude: ['*.md']}")
     script.write("notes.md", "not code")
-    assert generate(script.workspace)[0].batch is not None
+    assert script.generate()[0].batch is not None
     script.write("forgotten.py", "code")
 
     with pytest.raises(RepositoryError, match=r"the repository has uncommitted changes \(forgotten.py\)"):
-        generate(script.workspace, ["fit"], update=True)
+        script.generate("fit", update=True)
 
 
 def test_a_selection_without_a_committed_file_locks_nothing(script: Sandbox) -> None:
     ask(script, code="{path: [source]}")
 
     with pytest.raises(RepositoryError, match="selects no file of the last commit"):
-        generate(script.workspace)
+        script.generate()
 
 
 def test_a_trial_of_the_work_tree_has_the_selected_files_only(script: Sandbox) -> None:
@@ -122,66 +89,50 @@ def test_a_trial_of_the_work_tree_has_the_selected_files_only(script: Sandbox) -
 def test_code_of_a_merged_batch_is_found_again_after_the_store_was_pruned(script: Sandbox) -> None:
     ask(script, code="{path: ., exclude: ['*.md']}")
     script.publish_batches("Ask")
-    script.write("helper.py", "# changed")
-    script.publish("Change the code")
+    script.publish("Change the code", {"helper.py": "# changed"})
     script.git("gc", "-q", "--prune=now")
     ask(script, code="{path: ., exclude: ['*.md']}", xs="1, 2, 3")
 
-    (generated,) = generate(script.workspace)
+    (generated,) = script.generate()
 
-    assert generated.batch is not None
-    assert generated.batch.lock.trials == 1
+    assert present(generated.batch).lock.trials == 1
     (warning,) = generated.warnings
     assert (warning.code, warning.path) == ("code-changed", "run.code.path")
     assert warning.message.endswith(": helper.py")
-    script.git("config", "user.name", "Ada")
-    script.git("config", "user.email", "ada@example.org")
-    assert SweepRun.prepare(script.workspace, ("fit",)).dry_run().generated[0].warnings == (warning,)
+    script.name_person()
+    assert SweepRun.prepare(script.workspace, ("fit",)).dry_run()[0].warnings == (warning,)
     script.commit("Extend")
-    assert check_change(script.workspace).problems == ()
+    assert script.check().problems == ()
 
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("code", ["{path: code}", "{path: [code]}"])
 def test_a_retry_after_a_fix_says_that_it_runs_the_old_code(sandbox: Sandbox, code: str) -> None:
-    sandbox.write("code/train.py", "raise SystemExit(1)")
-    sandbox.commit("Broken")
+    sandbox.commit("Broken", {"code/train.py": "raise SystemExit(1)"})
     ask(sandbox, code=code, command='[python, code/train.py, "${args}"]')
     assert ask_and_run(sandbox) == ("failed", "failed")
-    sandbox.write("code/train.py", TRAIN)
-    sandbox.commit("Fix")
+    sandbox.commit("Fix", {"code/train.py": TRAIN})
     sandbox.write("code/extra.py", "not committed")
     sandbox.git("push", "-q", "origin", "main")
 
-    retried = retry_trials(sandbox.workspace, "fit")
+    retried = sandbox.retry("fit")
 
     (warning,) = retried.generated.warnings
     assert warning.code == "code-changed"
     assert warning.message.endswith(": code/train.py, code/extra.py")
-    assert warning.hint is not None
-    assert warning.hint.startswith(
+    assert present(warning.hint).startswith(
         "commit, then `sweep generate fit --update` requests all trials with the new code"
     )
 
 
-def test_a_lock_with_a_selection_at_another_path_is_refused(script: Sandbox) -> None:
-    ask(script, code="{path: .}")
-    generate(script.workspace)
-    (lock,) = script.root.glob("overlays/active/*/batch.json")
-    lock.write_text(lock.read_text().replace('"path": "."', '"path": "code"'))
-    script.commit("Ask")
-
-    assert {problem.code for problem in check_change(script.workspace).problems} >= {"batch-forged"}
-
-
 def test_code_that_is_selected_from_no_commit_is_refused(script: Sandbox) -> None:
     ask(script, code="{path: .}")
-    generate(script.workspace)
+    script.generate()
     script.write("helper.py", "# another version")
     script.git("add", "--all")
     script.git("commit", "-q", "-m", "Ask and change")
     script.git("commit", "-q", "--amend", "-m", "As one")
 
-    codes = {problem.code for problem in check_change(script.workspace).problems}
+    codes = {problem.code for problem in script.check().problems}
 
     assert codes & {"program-not-shown", "code-unreachable"}

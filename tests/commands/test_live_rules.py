@@ -6,29 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.collection.live_rules import LiveRules
-from sweepledger.commands.local import Options, local
+from sweepledger.commands.local import LiveRules
 from sweepledger.commands.verification.batch_audit import stop_fault
 from sweepledger.formats import records_jsonl
 from sweepledger.formats.record_json import to_line
-from sweepledger.repo import batches
 from sweepledger.structs.record import EarlyStop, Record, Status
 from sweepledger.structs.values import bytes_digest
-from sweepledger.verbs.generate import generate_batches as generate
-from sweepledger.verbs.verify import verify_results
-from tests.builders import a_record
+from tests.builders import a_record, present
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox
 
-SPEC = """name: peak
-method: list
-metric: {name: score, goal: maximize, source: stdout}
-early_terminate: {type: median, min_iter: 2}
-assignments: [{x: 5}, {x: 6}, {x: 7}, {x: 1}]
-command: [python, code/train.py, "${args}"]
-run: {code: {path: code}, resources: {cpu: 1, memory: 256Mi}, parallelism: 1, timeout: 2m}
-"""
-
+SMALL = {"cpu": 1, "memory": "256Mi"}
 PROGRAM = """import argparse, os, time
 from pathlib import Path
 parser = argparse.ArgumentParser()
@@ -46,13 +34,18 @@ for step in range(1, 4):
 
 
 def merged(sandbox: Sandbox) -> str:
-    sandbox.write("sweeps/peak.yaml", SPEC)
-    sandbox.write("code/train.py", PROGRAM)
-    sandbox.commit("Ask for a sweep with early stopping")
-    (made,) = generate(sandbox.workspace)
-    assert made.batch is not None
+    sandbox.write_spec(
+        "peak",
+        method="list",
+        metric={"name": "score", "goal": "maximize", "source": "stdout"},
+        early_terminate={"type": "median", "min_iter": 2},
+        assignments=[{"x": x} for x in (5, 6, 7, 1)],
+        run={"code": {"path": "code"}, "resources": SMALL, "parallelism": 1, "timeout": "2m"},
+    )
+    sandbox.commit("Ask for a sweep with early stopping", {"code/train.py": PROGRAM})
+    made = sandbox.new_batch()
     sandbox.publish("Its batch")
-    return made.batch.name
+    return made.name
 
 
 def records(sandbox: Sandbox, name: str) -> list[Record]:
@@ -63,17 +56,16 @@ def records(sandbox: Sandbox, name: str) -> list[Record]:
 def test_trials_of_its_batch_stop_a_trial_by_a_repeatable_decision(sandbox: Sandbox) -> None:
     name = merged(sandbox)
 
-    list(local(Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True)))
+    list(sandbox.local())
 
     sandbox.pull()
     *others, last = records(sandbox, name)
     assert [record.status for record in others] == [Status.OK] * 3
     assert (last.status, last.reason) == (Status.PRUNED, "median")
     assert last.stopped is not None
-    assert last.thresholds is not None
-    assert last.stopped.seen == bytes_digest(last.thresholds.encode())
+    assert last.stopped.seen == bytes_digest(present(last.thresholds).encode())
     assert (last.stopped.step, last.stopped.threshold) == (2, 12.0)
-    (verification,) = verify_results(sandbox.workspace).sweeps
+    (verification,) = sandbox.verify().sweeps
     assert verification.differences == ()
 
 
@@ -116,14 +108,13 @@ def test_verify_repeats_the_decision_of_an_end(changes: dict[str, object], fault
 
 def test_rules_change_when_a_twentieth_more_trials_ended(sandbox: Sandbox, tmp_path: Path) -> None:
     merged(sandbox)
-    (batch,) = batches.in_work_tree(sandbox.root)
+    (batch,) = sandbox.batches()
     rules, commit = LiveRules(sandbox.workspace.repository, tmp_path), sandbox.head()
     path = rules.path(commit, batch)
-    assert path is not None
 
     assert not rules.refresh(commit, batch)
     for index, expected in ((0, 0), (1, 0), (2, 1)):
         leave(tmp_path / "results", batch, index, curves={"score": [[1, 1.0], [2, 2.0 + index]]})
         assert rules.refresh(commit, batch)
-        assert len(json.loads(path.read_bytes())["stop"]) == expected
+        assert len(json.loads(present(path).read_bytes())["stop"]) == expected
         assert not rules.refresh(commit, batch)

@@ -1,20 +1,16 @@
 """The main job on a real repository: real git, real kustomize, trials as real processes."""
 
 import csv
-import json
 import os
 import sys
 from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.local import Options, ResultsPushed, local
+from sweepledger.commands.local import ResultsPushed
 from sweepledger.errors import RepositoryError, SpecError
-from sweepledger.verbs.cluster.pause import pause_batches as pause
-from sweepledger.verbs.cluster.pause import resume_batches as resume
-from sweepledger.verbs.generate import generate_batches as generate
 from tests.command_line import run_program
-from tests.repository import Sandbox
+from tests.repository import Sandbox, replace_in
 from tests.tiers import parameters
 
 ROOT = Path(__file__).parents[2]
@@ -43,32 +39,24 @@ def ready(sandbox: Sandbox) -> Sandbox:
 
 
 def spied(sandbox: Sandbox) -> Sandbox:
-    path = sandbox.root / "code/train.py"
-    path.write_text(path.read_text().replace("import argparse", f"{SPY}{STRAY}\nimport argparse"))
-    sandbox.commit("Spy on the program")
-    sandbox.push()
+    replace_in(sandbox.root / "code/train.py", "import argparse", f"{SPY}{STRAY}\nimport argparse")
+    sandbox.publish("Spy on the program")
     return sandbox
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
-    sandbox = spied(Sandbox.create(tmp_path_factory.mktemp("finished")))
-    sandbox.merged()
-    play(sandbox)
-    sandbox.pull()
-    return sandbox
-
-
-def options(sandbox: Sandbox, **changes: object) -> Options:
-    return Options(str(sandbox.remote), "main", sandbox.root.parent / "state", **{"once": True, **changes})  # type: ignore[arg-type]
 
 
 def play(sandbox: Sandbox) -> list[ResultsPushed]:
-    return [event for event in local(options(sandbox)) if isinstance(event, ResultsPushed)]
+    return [event for event in sandbox.local() if isinstance(event, ResultsPushed)]
 
 
 def drive(sandbox: Sandbox, moment: str = "never", count: int = 1) -> int:
-    words = (str(DRIVER), str(sandbox.remote), str(options(sandbox).state), moment, str(count))
+    words = (
+        str(DRIVER),
+        "local",
+        str(sandbox.remote),
+        str(sandbox.root.parent / "state"),
+        moment,
+        str(count),
+    )
     done = run_program(sys.executable, *words, cwd=ROOT, PYTHONPATH=str(ROOT))
     assert done.returncode in {0, -9}, done.stderr
     return done.returncode
@@ -85,13 +73,13 @@ def without_times(rows: list[dict[str, str]]) -> list[dict[str, str]]:
 
 
 def starts(sandbox: Sandbox) -> list[str]:
-    path = options(sandbox).state / "starts"
+    path = (sandbox.root.parent / "state") / "starts"
     return path.read_text().split() if path.exists() else []
 
 
 def left_over(sandbox: Sandbox) -> list[str]:
     """Name the processes that carry this sandbox's state folder in their environment."""
-    marker = os.fsencode(str(options(sandbox).state))
+    marker = os.fsencode(str(sandbox.root.parent / "state"))
     results = []
     for path in Path("/proc").glob("[0-9]*/environ"):
         try:
@@ -125,26 +113,6 @@ def test_a_merged_sweep_ends_as_one_results_commit(ready: Sandbox) -> None:
     assert left_over(ready) == []
 
 
-def test_each_trial_receives_exactly_its_row(finished: Sandbox) -> None:
-    for row in summary(finished):
-        (out,) = (options(finished).state / "results" / row["batch"] / row["index"]).glob("*.out")
-        assert out.read_text() == f"x={float(row['params.x'])} bias=0.5\n"
-
-
-@pytest.mark.full_suite("whole runs")
-def test_a_second_batch_runs_only_the_new_trials_and_the_summary_holds_both(ready: Sandbox) -> None:
-    first = ready.merged()
-    play(ready)
-    ready.pull()
-    second = ready.merged(xs="1, 2, 3, 4")
-
-    play(ready)
-
-    assert len(starts(ready)) == 4
-    expected = [("1", first), ("2", first), ("3", first), ("4", second)]
-    assert [(row["params.x"], row["batch"]) for row in summary(ready)] == expected
-
-
 MOMENTS = [
     "Fetching", "Fetched", "Built", "JobCreated", "PodStarted", "PodEnded", "Record", "JobFinished",
     "ResultsPushed", "JobPruned",
@@ -166,72 +134,18 @@ def test_killed_at_any_phase_and_started_again_it_finishes_the_same(ready: Sandb
     ]
     assert [row["metrics.score"] for row in summary(ready)] == ["-0.5", "0.5", "-0.5"]
     assert len(ready.git("log", "--format=%s", "--grep", r"^results(peak)").splitlines()) == 1
-    records = list((options(ready).state / "results").glob("*/*/*.json"))
+    records = list(((ready.root.parent / "state") / "results").glob("*/*/*.json"))
     assert len(records) == 3, "no trial ran again once its result existed"
     assert left_over(ready) == []
 
 
-@pytest.mark.full_suite("whole runs")
-def test_bad_hyperparameters_are_rows_not_gaps(sandbox: Sandbox) -> None:
-    path = sandbox.root / "code/train.py"
-    path.write_text(
-        path.read_text() + "\nimport sys\nif args.x == 1: sys.exit(42)\nif args.x == 2: sys.exit(7)\n"
-    )
-    sandbox.commit("Fail sometimes")
-    sandbox.push()
-    sandbox.merged()
-
-    play(sandbox)
-
-    expected = [("diverged", "bad-hyperparameters"), ("failed", "exit-7"), ("ok", "")]
-    assert [(row["status"], row["reason"].strip('"')) for row in summary(sandbox)] == expected
-
-
-@pytest.mark.full_suite("whole runs")
-def test_a_program_that_knows_nothing_of_us_works_the_same(sandbox: Sandbox) -> None:
-    sandbox.write("code/train.py", (ROOT / "examples/ten_lines.py").read_text().replace("y_offset", "bias"))
-    path = sandbox.spec()
-    path.write_text(path.read_text().replace("goal: maximize", "goal: maximize, source: stdout"))
-    sandbox.commit("Print a line")
-    sandbox.push()
-
-    generate(sandbox.workspace)
-    sandbox.commit("Ask")
-    sandbox.push()
-    play(sandbox)
-
-    assert [row["metrics.score"] for row in summary(sandbox)] == ["-0.5", "0.5", "-0.5"]
-
-
 def test_the_batch_runs_the_code_it_locked_not_what_came_after(sandbox: Sandbox) -> None:
     sandbox.merged()
-    sandbox.write("code/train.py", "raise SystemExit('newer code must not run')\n")
-    sandbox.commit("Break the code")
-    sandbox.push()
+    sandbox.publish("Break the code", {"code/train.py": "raise SystemExit('newer code must not run')\n"})
 
     play(sandbox)
 
     assert {row["status"] for row in summary(sandbox)} == {"ok"}
-
-
-@pytest.mark.full_suite("whole runs")
-def test_a_batch_that_cannot_run_stops_no_other(sandbox: Sandbox) -> None:
-    good = sandbox.merged("good")
-    path = sandbox.spec("huge")
-    path.write_text(path.read_text().replace("256Mi", "4000Gi"))
-
-    generate(sandbox.workspace)
-    sandbox.commit("Ask for too much")
-    sandbox.push()
-    landed: list[ResultsPushed] = []
-
-    with pytest.raises(SpecError) as caught:
-        landed.extend(event for event in local(options(sandbox)) if isinstance(event, ResultsPushed))
-
-    assert [problem.code for problem in caught.value.problems] == ["resources-lacking"]
-    sandbox.pull()
-    assert (sandbox.root / "overlays/archive" / good).is_dir()
-    assert len(sandbox.active()) == 1
 
 
 def test_a_batch_whose_files_are_not_those_of_its_name_is_refused(sandbox: Sandbox) -> None:
@@ -239,8 +153,7 @@ def test_a_batch_whose_files_are_not_those_of_its_name_is_refused(sandbox: Sandb
     text = launch.read_text()
     launch.write_text(text.replace('"seed_base": 0', '"seed_base": 1'))
     assert launch.read_text() != text
-    sandbox.commit("Edit a merged batch")
-    sandbox.push()
+    sandbox.publish("Edit a merged batch")
 
     with pytest.raises(SpecError) as refused:
         play(sandbox)
@@ -252,42 +165,23 @@ def test_a_batch_whose_files_are_not_those_of_its_name_is_refused(sandbox: Sandb
 
 def test_two_engines_never_share_a_state(sandbox: Sandbox) -> None:
     sandbox.merged()
-    first = local(options(sandbox))
+    first = sandbox.local()
     next(first)
 
     with pytest.raises(RepositoryError, match=f"process {os.getpid()}"):
-        next(local(options(sandbox)))
+        next(sandbox.local())
 
     first.close()  # type: ignore[attr-defined]
 
 
-def test_altering_one_value_changes_exactly_that_trial(sandbox: Sandbox) -> None:
-    sandbox.merged(xs="1, 2, 3")
-    play(sandbox)
-    before = {row["trial"]: row["metrics.score"] for row in summary(sandbox)}
-    sandbox.merged(xs="1, 2, 3.5")
-    play(sandbox)
-
-    after = {row["trial"]: row["metrics.score"] for row in summary(sandbox)}
-
-    assert before.items() <= after.items()
-    assert [after[trial] for trial in after.keys() - before.keys()] == ["-1.75"]
-
-
-def test_the_state_of_a_job_is_json_that_a_person_can_read(finished: Sandbox) -> None:
-    assert json.loads((options(finished).state / "state.json").read_text()) is not None
-
-
 def test_a_paused_batch_runs_only_after_it_is_resumed(ready: Sandbox) -> None:
     ready.merged()
-    pause(ready.workspace, "peak")
-    ready.push()
+    ready.pause(push=True)
 
     assert play(ready) == []
     assert not (ready.root.parent / "state/starts").exists()
 
-    resume(ready.workspace, "peak")
-    ready.push()
+    ready.resume(push=True)
     (pushed,) = play(ready)
     assert len((ready.root.parent / "state/starts").read_text().split()) == 3
     assert pushed.commit.batches

@@ -1,6 +1,5 @@
 """`sweep cluster metrics`: what git knows, in Prometheus' text format."""
 
-from tests.command_line import run_sweep
 from tests.repository import Sandbox
 
 
@@ -10,8 +9,8 @@ def test_active_batches_and_budgets_are_metrics_and_the_file_has_what_is_printed
     sandbox.publish("Limit the cost")
     merged = sandbox.git("log", "-1", "--format=%ct", "--", f"overlays/active/{batch}").strip()
 
-    printed = run_sweep("cluster", "metrics", cwd=sandbox.root)
-    run_sweep("cluster", "metrics", "--to=sweeps.prom", cwd=sandbox.root)
+    printed = sandbox.sweep("cluster", "metrics")
+    sandbox.sweep("cluster", "metrics", "--to=sweeps.prom")
 
     labels = f'batch="{batch}",kind="Job",namespace="sweeps",sweep="peak"'
     lines = printed.stdout.splitlines()

@@ -1,17 +1,16 @@
 """Whatever is edited later is found, and named; what is made to fit is signed by nobody."""
 
 import random
-import shutil
 from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.verification.rebuild import rebuild_results
-from sweepledger.verbs.verify import VerificationState, verify_results
+from sweepledger.commands.verification.batch_audit import rebuild_results
+from sweepledger.verbs.verify import VerificationState
 from tests.commands.mutating import mutate
 from tests.commands.test_read import recorded
 from tests.repo.test_signatures import key, line, signed_commit
-from tests.repository import Sandbox
+from tests.repository import Sandbox, replace_in
 
 SHORT = 10
 """`python benchmarks/mutations.py` makes a thousand."""
@@ -38,7 +37,7 @@ def test_every_edit_has_row_and_column(sandbox: Sandbox, tmp_path: Path, *, squa
         if squashed:
             sandbox.git("reset", "-q", "--soft", output)
         sandbox.commit("Edit it")
-        (verification,) = verify_results(sandbox.workspace, "peak", revision="HEAD").sweeps
+        (verification,) = sandbox.verify("peak", revision="HEAD").sweeps
         result = done.is_told_somewhere if squashed else done.is_told
         if verification.state is not VerificationState.DIFFERS or not result(verification.differences):
             missed.append((number, done, verification.differences))
@@ -47,19 +46,16 @@ def test_every_edit_has_row_and_column(sandbox: Sandbox, tmp_path: Path, *, squa
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="skipped: ssh-keygen not found")
 @pytest.mark.parametrize("how", ["follow-up", "rewrite"])
 def test_results_of_forged_records_are_never_signed(sandbox: Sandbox, tmp_path: Path, how: str) -> None:
     listed = key(tmp_path, "listed")
-    sandbox.write("sweepledger.yaml", f"version: 1\nsigners: ['{line(listed)}']\n")
-    sandbox.publish("List a key")
+    sandbox.publish("List a key", {"sweepledger.yaml": f"version: 1\nsigners: ['{line(listed)}']\n"})
     batch = recorded(sandbox, tmp_path / "volume")
     sandbox.git("reset", "-q", "--soft", "HEAD~1")
     signed_commit(sandbox, listed, "Record it")
-    assert verify_results(sandbox.workspace).is_good
+    assert sandbox.verify().is_good
 
-    path = sandbox.root / f"results/peak/records/{batch.name}.jsonl"
-    path.write_text(path.read_text().replace('"score":0.5', '"score":0.75'))
+    replace_in(sandbox.root / f"results/peak/records/{batch.name}.jsonl", '"score":0.5', '"score":0.75')
     forged = sandbox.commit("Forge")
     for name, content in rebuild_results(sandbox.workspace.repository, forged, "peak"):
         (sandbox.root / "results/peak" / name).write_bytes(content)
@@ -69,7 +65,7 @@ def test_results_of_forged_records_are_never_signed(sandbox: Sandbox, tmp_path: 
         sandbox.git("reset", "-q", "--soft", "HEAD~2")
         sandbox.commit("Record it")
 
-    (verification,) = verify_results(sandbox.workspace).sweeps
+    (verification,) = sandbox.verify().sweeps
 
     assert (verification.differences, verification.state) == ((), VerificationState.UNSIGNED)
-    assert not verify_results(sandbox.workspace).is_good
+    assert not sandbox.verify().is_good

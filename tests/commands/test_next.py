@@ -1,7 +1,6 @@
 """Rounds of a search: each a function of the spec, the records in git, the seed and its number."""
 
 import csv
-import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -9,32 +8,27 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.repository.workspace import Target, Workspace
-from sweepledger.commands.rounds.next_round import ResultsPending, RoundBlocked, RoundDue, SearchEnded
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.commands.rounds.next_round import RoundBlocked, RoundDue, SearchEnded
 from sweepledger.commands.rounds.round_commit import PushedRound, push_idle_rounds
 from sweepledger.errors import IdleError, UsageError
 from sweepledger.problems import Severity
 from sweepledger.search.adaptive import Round
 from sweepledger.search.adaptive.rounds import next_round
-from sweepledger.verbs.cancel import cancel_batches as cancel
-from sweepledger.verbs.check import check_change
 from sweepledger.verbs.cluster.next_ import evidence_weights, push_next, write_next
-from sweepledger.verbs.generate import generate_batches as generate
-from sweepledger.verbs.retry import retry_trials
-from tests.command_line import run_sweep
+from tests.builders import present
 from tests.repo.test_signatures import key, line
-from tests.repository import Sandbox, followed_by
-from tests.searches import active, begun, followed, hill, leave, record
+from tests.repository import Sandbox, replace_in
+from tests.searches import active, begun, due, followed, hill, leave, record
 
 
 def test_generate_makes_the_first_round_and_no_later_one(sandbox: Sandbox, results: Path) -> None:
     name = begun(sandbox)
-    (again,) = generate(sandbox.workspace)
+    (again,) = sandbox.generate()
     assert (again.batch, again.is_pending) == (None, False)
-    record(sandbox, results, Target(sandbox.workspace.repository, "origin", "main"))
+    record(sandbox, results, sandbox.target())
 
-    (later,) = generate(sandbox.workspace)
+    (later,) = sandbox.generate()
 
     assert name.startswith("hill-b1-")
     assert later.batch is None
@@ -45,9 +39,8 @@ def test_a_results_commit_adds_the_next_round_until_the_last(sandbox: Sandbox, r
 
     for number in (2, 3):
         (collected,) = record(sandbox, results)
-        assert isinstance(collected.step, RoundDue)
-        assert collected.step.round.number == number
-        names.append(collected.step.batch.name)
+        assert due(collected).round.number == number
+        names.append(due(collected).batch.name)
         assert [batch.name for batch in active(sandbox.workspace)] == [names[-1]]
         message = sandbox.git("log", "-1", "--format=%B")
         assert message.startswith("results(hill): ")
@@ -84,9 +77,8 @@ def test_an_empty_clone_draws_the_same_next_batch(sandbox: Sandbox, results: Pat
 
         (step,) = write_next(Workspace.find(clone), base="HEAD")
 
-        assert isinstance(step.step, RoundDue)
-        assert step.step.round.number == number
-        result = clone / "overlays/active" / step.step.batch.name
+        assert due(step).round.number == number
+        result = clone / "overlays/active" / due(step).batch.name
         assert {path.name: path.read_bytes() for path in result.iterdir()} == want
 
 
@@ -106,7 +98,7 @@ def test_the_collector_adds_no_round_that_a_person_reviews(sandbox: Sandbox, res
 
 
 def errors(sandbox: Sandbox, base: str) -> list[str]:
-    report = check_change(sandbox.workspace, base=base)
+    report = sandbox.check(base=base)
     return [str(problem) for problem in report.problems if problem.severity is Severity.ERROR]
 
 
@@ -122,8 +114,7 @@ def test_a_sweep_without_rounds_is_none_and_no_search_is_no_fault(sandbox: Sandb
 def test_a_budget_ends_a_search_before_a_round_beyond_it(sandbox: Sandbox, results: Path) -> None:
     begun(sandbox, more="budget: {max_trials: 5}\n", rounds=9)
     (first,) = record(sandbox, results)
-    assert isinstance(first.step, RoundDue)
-    assert first.step.batch.lock.trials == 2
+    assert due(first).batch.lock.trials == 2
 
     (second,) = record(sandbox, results)
 
@@ -146,10 +137,6 @@ def test_a_changed_spec_goes_on_from_the_evidence_there_is(sandbox: Sandbox, res
     assert step.step.batch.lock.method == "cma-es"
 
 
-# --- what may be merged ---------------------------------------------------------------------------------
-
-
-@pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="skipped: ssh-keygen not found")
 def test_such_a_commit_passes(sandbox: Sandbox, results: Path, tmp_path: Path, needs_kustomize: None) -> None:
     made = key(tmp_path, "signing")
     begun(sandbox, settings=f"next: collector\nsigners:\n- '{line(made)}'\n")
@@ -160,18 +147,6 @@ def test_such_a_commit_passes(sandbox: Sandbox, results: Path, tmp_path: Path, n
 
     assert isinstance(collected.step, RoundDue)
     assert errors(sandbox, "HEAD~1") == []
-
-
-def test_with_flux_the_next_round_is_announced_in_the_same_commit(sandbox: Sandbox, results: Path) -> None:
-    name = begun(sandbox, settings=followed_by("flux").removeprefix("version: 1\n") + "next: collector\n")
-
-    (collected,) = record(sandbox, results)
-
-    assert isinstance(collected.step, RoundDue)
-    announced = sandbox.root / "clusters/flux/active"
-    assert [path.name for path in announced.glob("*.yaml")] == [f"{collected.step.batch.name}.yaml"]
-    assert name not in (announced / f"{collected.step.batch.name}.yaml").read_text()
-    assert [error for error in errors(sandbox, "HEAD~1") if "history-unsigned" not in error] == []
 
 
 def test_another_round_than_the_records_give_is_refused(sandbox: Sandbox, results: Path) -> None:
@@ -236,8 +211,6 @@ def test_going_on_with_another(sandbox: Sandbox, results: Path, monkeypatch: pyt
     assert "round 2 is drawn by optuna 9.9.9, the one before by optuna" in problem.message
 
 
-# --- nothing is lost, and nothing asked for twice -----------------------------------------------------------
-
 RIVAL = """#!/bin/sh
 unset GIT_QUARANTINE_PATH GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES
 [ ! -e lost ] || exit 0
@@ -262,17 +235,20 @@ def hook(sandbox: Sandbox, text: str) -> None:
     path.chmod(0o755)
 
 
-def test_a_collector_that_loses_the_branch_adds_the_round_once(sandbox: Sandbox, results: Path) -> None:
+def test_a_collector_that_loses_the_branch_or_runs_twice_adds_the_round_once(
+    sandbox: Sandbox, results: Path
+) -> None:
     begun(sandbox)
     hook(sandbox, RIVAL)
 
     (collected,) = record(sandbox, results)
 
-    assert isinstance(collected.step, RoundDue)
-    assert [batch.name for batch in active(sandbox.workspace)] == [collected.step.batch.name]
+    assert [batch.name for batch in active(sandbox.workspace)] == [due(collected).batch.name]
     subjects = sandbox.git("log", "-2", "--format=%s").splitlines()
     assert subjects[1] == "rival"
     assert subjects[0].startswith("results(hill)")
+    assert sandbox.collect(results) == ()
+    assert sandbox.git("log", "-2", "--format=%s").splitlines() == subjects
 
 
 def test_results_are_recorded_where_a_server_rejects_a_round(sandbox: Sandbox, results: Path) -> None:
@@ -283,10 +259,10 @@ def test_results_are_recorded_where_a_server_rejects_a_round(sandbox: Sandbox, r
 
     assert isinstance(collected.step, RoundBlocked)
     assert "\nNext: none (blocked: the round was refused: " in sandbox.git("log", "-1", "--format=%B")
-    (blocked,) = push_idle_rounds(Target(sandbox.workspace.repository, "origin", "main"))
+    (blocked,) = push_idle_rounds(sandbox.target())
     assert isinstance(blocked, RoundBlocked)
     hook(sandbox, "#!/bin/sh\n")
-    (pushed,) = push_idle_rounds(Target(sandbox.workspace.repository, "origin", "main"))
+    (pushed,) = push_idle_rounds(sandbox.target())
     assert isinstance(pushed, PushedRound)
     assert pushed.due.round.number == 2
 
@@ -303,56 +279,32 @@ def test_an_undrawn_round_waits(sandbox: Sandbox, results: Path, monkeypatch: py
     assert isinstance(collected.step, RoundBlocked)
     assert "ZeroDivisionError" in collected.step.reason
 
-    (pushed,) = push_idle_rounds(Target(sandbox.workspace.repository, "origin", "main"))
+    (pushed,) = push_idle_rounds(sandbox.target())
 
     assert isinstance(pushed, PushedRound)
-
-
-@pytest.mark.full_suite("more searches")
-def test_a_workflow_asks_by_a_commit_of_its_own_on_what_stands_there(sandbox: Sandbox, results: Path) -> None:
-    begun(sandbox, settings="next: workflow\n")
-    record(sandbox, results)
-    target = Target(sandbox.workspace.repository, "origin", "main")
-
-    (step,) = push_next(sandbox.workspace, target)
-    (again,) = push_next(sandbox.workspace, target)
-
-    assert step.pushed is not None
-    sandbox.pull()
-    assert sandbox.head() == step.pushed.commit
-    assert sandbox.git("log", "-1", "--format=%s").strip() == "next(hill): round 2, 3 trials of tpe"
-    assert isinstance(again.step, ResultsPending)
-    assert errors(sandbox, "HEAD~1") == []
 
 
 def test_where_a_person_merges_a_workflow_asks_on_a_branch_once(sandbox: Sandbox, results: Path) -> None:
     begun(sandbox, settings="next: workflow\n")
     record(sandbox, results)
-    target = Target(sandbox.workspace.repository, "origin", "main", is_reviewed=True)
+    target = sandbox.target(is_reviewed=True)
 
     (step,) = push_next(sandbox.workspace, target)
     (again,) = push_next(sandbox.workspace, target)
 
-    assert step.pushed is not None
     assert again.pushed is None
     assert isinstance(again.step, RoundDue), "it is due, and proposed already"
-    assert again.step.batch.name == step.pushed.due.batch.name
+    assert again.step.batch.name == present(step.pushed).due.batch.name
     head = sandbox.head()
     listed = sandbox.git("ls-remote", "origin", "refs/heads/next/*").split()
-    assert listed == [step.pushed.commit, f"refs/heads/next/hill/{head[:12]}"]
-
-
-# --- ending and asking again --------------------------------------------------------------------------------
+    assert listed == [present(step.pushed).commit, f"refs/heads/next/hill/{head[:12]}"]
 
 
 def test_cancelling_the_running_round_ends_the_search(sandbox: Sandbox, results: Path) -> None:
     name = begun(sandbox)
-    cancel(sandbox.workspace, "hill")
-    sandbox.push()
+    sandbox.cancel("hill", push=True)
 
-    (collected,) = commit_results(
-        Target(sandbox.workspace.repository, "origin", "main"), results, (), alive=()
-    )
+    (collected,) = sandbox.collect(results, alive=())
 
     assert isinstance(collected.step, SearchEnded)
     assert collected.step.reason == "cancelled"
@@ -363,9 +315,8 @@ def test_repeated_trials_belong_to_their_first_round(sandbox: Sandbox, results: 
     name = begun(sandbox)
     for batch in active(sandbox.workspace):
         leave(results, batch, status="failed", reason="exit-1", metrics={})
-    commit_results(Target(sandbox.workspace.repository, "origin", "main"), results, {name})
-    sandbox.pull()
-    retried = retry_trials(sandbox.workspace, "hill", batch=name)
+    sandbox.record(results, {name})
+    retried = sandbox.retry("hill", batch=name)
     sandbox.push()
 
     record(sandbox, results)
@@ -404,9 +355,8 @@ def test_a_warm_start_weighs_what_another_sweep_has_recorded(sandbox: Sandbox, r
 
     step = followed(sandbox.workspace)
 
-    assert isinstance(step.step, RoundDue)
-    assert [observation.round for observation in step.step.evidence.observations] == [None] * 3
-    assert [(weight.use, weight.trials, weight.rounds) for weight in evidence_weights(step.step)] == [
+    assert [observation.round for observation in due(step).evidence.observations] == [None] * 3
+    assert [(weight.use, weight.trials, weight.rounds) for weight in evidence_weights(due(step))] == [
         ("as they are", 3, ())
     ]
 
@@ -420,33 +370,20 @@ def test_a_warm_start_reads_another_space_as_the_spec_says(sandbox: Sandbox, res
     sandbox.commit("Start from another space")
     apart = followed(sandbox.workspace)
     mapping = "{sweep: dale, rename: {x: height}, values: {z: 0.25}, ignore: [bias]}"
-    spec.write_text(spec.read_text().replace("start: [dale]", f"start: [{mapping}]"))
-    shown = run_sweep("plan", "hill", cwd=sandbox.root).stdout
+    replace_in(spec, "start: [dale]", f"start: [{mapping}]")
+    shown = sandbox.sweep("plan", "hill").stdout
     sandbox.commit("Say how its trials are read")
 
     step = followed(sandbox.workspace)
 
-    assert not isinstance(apart.step, RoundBlocked)
-    assert [(weight.use, weight.trials) for weight in evidence_weights(apart.step)] == [("outside", 3)]
-    assert isinstance(step.step, RoundDue)
-    observations = step.step.evidence.observations
+    assert [(weight.use, weight.trials) for weight in evidence_weights(due(apart))] == [("outside", 3)]
+    observations = due(step).evidence.observations
     assert [sorted(one.configuration) for one in observations] == [["height", "z"]] * 3
     assert {one.configuration["z"] for one in observations} == {0.25}
-    assert [(weight.use, weight.trials) for weight in evidence_weights(step.step)] == [("as they are", 3)]
+    assert [(weight.use, weight.trials) for weight in evidence_weights(due(step))] == [("as they are", 3)]
     assert "dale is read with x as height, z = 0.25, without bias" in " ".join(shown.split())
-    explained = run_sweep("cluster", "next", "hill", "--check", "--explain", cwd=sandbox.root).stdout
+    explained = sandbox.sweep("cluster", "next", "hill", "--check", "--explain").stdout
     assert "3 trials of a warm start are used" in explained
-
-
-def test_results_do_not_wait_for_the_budget_of_a_team(sandbox: Sandbox, results: Path) -> None:
-    pool = "pools: {cpu: {node: {cpu: 4, memory: 8Gi}, price: 1.0}}\ndefaults: {pool: cpu}\n"
-    team = "currency: EUR\nbudgets: {vision: {sweeps: ['hill'], money: 0.001}}\n"
-    begun(sandbox, settings=f"next: collector\n{pool}{team}")
-
-    (collected,) = record(sandbox, results)
-
-    assert isinstance(collected.step, RoundBlocked)
-    assert collected.step.reason.startswith("the budget of vision has less than ")
 
 
 PRICED = "pools: {cpu: {node: {cpu: 4, memory: 8Gi}, price: 1.0}}\ndefaults: {pool: cpu}\ncurrency: EUR\n"
@@ -461,29 +398,11 @@ def test_a_round_uses_the_budget(sandbox: Sandbox, results: Path, seconds: float
     for batch in active(sandbox.workspace):
         leave(results, batch, **ended)
 
-    (collected,) = commit_results(Target(sandbox.workspace.repository, "origin", "main"), results, ())
+    (collected,) = sandbox.collect(results)
 
     # At most 0.0125 EUR is promised to a round, and as much have three trials of a minute cost.
-    assert isinstance(collected.step, RoundDue if is_borne else RoundBlocked)
-
-
-@pytest.mark.full_suite("more searches")
-def test_the_check_counts_the_round_too(sandbox: Sandbox, results: Path, needs_kustomize: None) -> None:
-    begun(sandbox, settings=f"next: collector\n{PRICED}")
-    month = sandbox.git("log", "-1", "--format=%cs")[:7]
-    text = (sandbox.root / "sweepledger.yaml").read_text()
-    sandbox.write("sweepledger.yaml", f"{text}budgets: {{vision: {{sweeps: ['hill'], money: 0.02}}}}\n")
-    base = sandbox.commit("Give the team money")
-    ended = {"started": f"{month}-01T00:00:00Z", "finished": f"{month}-01T00:01:00Z", "seconds": 60.0}
-    for batch in active(sandbox.workspace):
-        leave(results, batch, **ended)
-    commit_results(
-        Target(sandbox.workspace.repository), results, {item.name for item in active(sandbox.workspace)}
-    )
-    write_next(sandbox.workspace, base="HEAD")
-    sandbox.commit("Ask for more in spite of it")
-
-    actual = [error for error in errors(sandbox, base) if "budget-overdrawn" in error]
-
-    assert len(actual) == 1
-    assert f"{month} has used 0.0125," in actual[0]
+    if is_borne:
+        assert due(collected)
+    else:
+        assert isinstance(collected.step, RoundBlocked)
+        assert collected.step.reason.startswith("the budget of vision has less than ")

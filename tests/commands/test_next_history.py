@@ -9,8 +9,8 @@ from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue
 from sweepledger.verbs.cluster.next_ import write_next
-from tests.repository import Sandbox
-from tests.searches import active, begun, followed, hill, leave, record
+from tests.repository import Sandbox, replace_in
+from tests.searches import active, begun, due, followed, hill, leave, record
 
 DERIVED = ("README.md", "figures", "provenance.json", "summary.csv")
 """What every results commit writes anew, from the records of all batches."""
@@ -37,9 +37,7 @@ def test_reverted_last_results_recorded_anew_add_the_same_round(sandbox: Sandbox
     assert isinstance(step.step, ResultsPending)
     assert (step.step.evidence.pending, step.step.evidence.observations) == ((first,), ())
     (again,) = record(sandbox, results)
-    assert isinstance(collected.step, RoundDue)
-    assert isinstance(again.step, RoundDue)
-    assert again.step.batch == collected.step.batch
+    assert due(again).batch == due(collected).batch
 
 
 def test_reverted_earlier_results_leave_those_of_later_rounds(sandbox: Sandbox, results: Path) -> None:
@@ -62,34 +60,11 @@ def test_reverted_earlier_results_leave_those_of_later_rounds(sandbox: Sandbox, 
     assert (sandbox.root / f"results/hill/records/{second}.jsonl").is_file()
 
 
-def test_a_fork_goes_on_with_another_sampler_and_disturbs_nobody(sandbox: Sandbox, results: Path) -> None:
-    begun(sandbox, settings="")
-    record(sandbox, results)
-    here = followed(sandbox.workspace)
-    sandbox.git("checkout", "-q", "-b", "fork")
-    hill(sandbox, method="nsga2")
-    sandbox.commit("Try another sampler")
-
-    there = followed(sandbox.workspace)
-
-    assert isinstance(here.step, RoundDue)
-    assert isinstance(there.step, RoundDue)
-    assert (here.step.round.number, there.step.round.number) == (2, 2)
-    assert here.step.batch.name != there.step.batch.name
-    assert here.step.evidence.observations == there.step.evidence.observations
-    assert (here.step.batch.lock.method, there.step.batch.lock.method) == ("tpe", "nsga2")
-    sandbox.git("checkout", "-q", "main")
-    again = followed(sandbox.workspace)
-    assert isinstance(again.step, RoundDue)
-    assert again.step.batch == here.step.batch
-
-
 def test_a_merge_of_two_branches_pools_their_evidence(sandbox: Sandbox, results: Path) -> None:
     begun(sandbox, settings="")
     record(sandbox, results)
     sandbox.git("checkout", "-q", "-b", "fork")
-    spec = hill(sandbox)
-    spec.write_text(spec.read_text().replace("seed: 7", "seed: 8"))
+    replace_in(hill(sandbox), "seed: 7", "seed: 8")
     forked = ask(sandbox, "fork")
     for batch in active(sandbox.workspace, "HEAD"):
         leave(results, batch)
@@ -103,9 +78,8 @@ def test_a_merge_of_two_branches_pools_their_evidence(sandbox: Sandbox, results:
 
     step = followed(sandbox.workspace)
 
-    assert isinstance(step.step, RoundDue)
-    assert step.step.round.number == 3
-    pooled = {(observation.round, observation.trial) for observation in step.step.evidence.observations}
+    assert due(step).round.number == 3
+    pooled = {(observation.round, observation.trial) for observation in due(step).evidence.observations}
     assert sorted(number for number, _ in pooled if number is not None) == [1, 1, 1, 2, 2, 2, 2, 2, 2]
     assert straight != forked
     ask(sandbox)

@@ -1,30 +1,23 @@
 """A batch that cannot be read, or a sweep whose results the server refuses, keeps no other from its own."""
 
 import json
-import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import pytest
 
 from sweepledger.commands.collection.collector import collect_from_cluster
 from sweepledger.commands.collection.results_commit import ResultsCommit, UnrecordedError, commit_results
-from sweepledger.commands.local import Options, local
 from sweepledger.commands.reports.status import SweepStatus, sweep_statuses
 from sweepledger.commands.repository.catalog import find_trial
-from sweepledger.commands.repository.workspace import Target
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import ContentionError, RepositoryError, SpecError, UnreadableError, UsageError
 from sweepledger.problems import Problem
-from sweepledger.repo import batches
 from sweepledger.repo.git import publish
-from tests.command_line import run_sweep
 from tests.commands.clusters import Cluster
-from tests.commands.test_collect import leave, target
+from tests.commands.test_collect import leave
 from tests.repo.test_publish import hook
 from tests.repository import Sandbox
-
-RunSweep = Callable[..., subprocess.CompletedProcess[str]]
 
 BROKEN: dict[str, tuple[Callable[[str], str], int]] = {
     "no JSON": (lambda text: text.replace('"shape": "', '"shape": "a" "'), 13),
@@ -55,9 +48,18 @@ def break_lock(sandbox: Sandbox, batch: str, harm: Callable[[str], str] = BROKEN
 
 
 def leave_all(sandbox: Sandbox, results: Path, name: str) -> None:
-    (batch,) = [one for one in batches.in_work_tree(sandbox.root) if one.name == name]
+    (batch,) = [one for one in sandbox.batches() if one.name == name]
     for index in range(3):
         leave(results, batch, index)
+
+
+def unrecorded(
+    sandbox: Sandbox, results: Path, names: Collection[str], *, push: bool = True
+) -> UnrecordedError:
+    """Collect; return the error, which says what is recorded and what is not."""
+    with pytest.raises(UnrecordedError) as caught:
+        sandbox.collect(results, set(names), push=push)
+    return caught.value
 
 
 @pytest.fixture
@@ -86,14 +88,13 @@ def test_a_lock_that_cannot_be_read_stops_its_own_batch_only_and_is_named_by_its
     broken, good = two
     file = break_lock(sandbox, broken, harm)
 
-    with pytest.raises(UnrecordedError) as caught:
-        commit_results(target(sandbox), results, set(two))
+    error = unrecorded(sandbox, results, two)
 
-    assert batches_of(caught.value.done) == [good]
-    (problem,) = problems_of(caught.value.failures[0])
+    assert batches_of(error.done) == [good]
+    (problem,) = problems_of(error.failures[0])
     assert (problem.file, problem.line, problem.code) == (file, line, "batch-unreadable")
     assert problem.hint
-    assert caught.value.exit_code == 3
+    assert error.exit_code == 3
 
 
 def test_a_missing_lock_stops_no_other(sandbox: Sandbox, two: tuple[str, str], results: Path) -> None:
@@ -103,11 +104,10 @@ def test_a_missing_lock_stops_no_other(sandbox: Sandbox, two: tuple[str, str], r
     table.write_text("".join(table.read_text().splitlines(keepends=True)[:-1]))
     sandbox.publish("Merge by force")
 
-    with pytest.raises(UnrecordedError) as caught:
-        commit_results(target(sandbox), results, {*two, lost})
+    error = unrecorded(sandbox, results, {*two, lost})
 
-    assert batches_of(caught.value.done) == [two[1]]
-    assert sorted(problem.file for one in caught.value.failures for problem in problems_of(one)) == [
+    assert batches_of(error.done) == [two[1]]
+    assert sorted(problem.file for one in error.failures for problem in problems_of(one)) == [
         f"overlays/active/{two[0]}/launch.json",
         f"overlays/active/{lost}/batch.json",
     ]
@@ -119,24 +119,21 @@ def test_other_batches_of_an_active_sweep_are_recorded(sandbox: Sandbox, results
     leave_all(sandbox, results, second)
     break_lock(sandbox, first)
 
-    with pytest.raises(UnrecordedError) as caught:
-        commit_results(target(sandbox), results, {second})
+    error = unrecorded(sandbox, results, {second})
 
-    assert batches_of(caught.value.done) == [second]
+    assert batches_of(error.done) == [second]
 
 
 def test_a_broken_record_stops_its_sweep_only(sandbox: Sandbox, two: tuple[str, str], results: Path) -> None:
-    commit_results(target(sandbox), results, {two[0]})
-    sandbox.pull()
+    sandbox.record(results, {two[0]})
     later = sandbox.merged("broken", xs="1, 2, 3, 4, 5, 6")
     leave_all(sandbox, results, later)
     break_lock(sandbox, two[0])
 
-    with pytest.raises(UnrecordedError) as caught:
-        commit_results(target(sandbox), results, {later, two[1]})
+    error = unrecorded(sandbox, results, {later, two[1]})
 
-    assert batches_of(caught.value.done) == []
-    (problem,) = problems_of(caught.value.failures[0])
+    assert batches_of(error.done) == []
+    (problem,) = problems_of(error.failures[0])
     assert problem.file == f"overlays/archive/{two[0]}/batch.json"
 
 
@@ -144,8 +141,8 @@ def test_the_command_ends_with_3(sandbox: Sandbox, two: tuple[str, str], results
     file = break_lock(sandbox, two[0])
     words = ("cluster", "collect", "--push", f"--results={results}")
 
-    said = run_sweep(*words, cwd=sandbox.root)
-    again = run_sweep(*words, "--format=json", cwd=sandbox.root)
+    said = sandbox.sweep(*words)
+    again = sandbox.sweep(*words, "--format=json")
 
     assert (said.returncode, again.returncode) == (3, 3), said.stderr + again.stderr
     assert f"recorded {two[1]}" in said.stdout
@@ -161,7 +158,7 @@ def test_so_in_a_cluster(sandbox: Sandbox, two: tuple[str, str], results: Path, 
     for name in two:
         cluster.job(name, ends="Complete")
 
-    found = collect_from_cluster(target(sandbox), results, Kubectl(), cluster.namespace)
+    found = collect_from_cluster(sandbox.target(), results, Kubectl(), cluster.namespace)
 
     assert batches_of(found.collected) == [two[1]]
     assert [problem.code for one in found.failures for problem in problems_of(one)] == ["batch-unreadable"]
@@ -197,7 +194,7 @@ def test_sweep_local_records_the_others_and_says_of_the_broken_why(sandbox: Sand
     break_lock(sandbox, broken)
 
     with pytest.raises(SpecError) as caught:
-        list(local(Options(str(sandbox.remote), "main", tmp_path / "state", once=True)))
+        list(sandbox.local())
 
     assert [problem.code for problem in caught.value.problems] == ["batch-unreadable"]
     sandbox.pull()
@@ -222,7 +219,7 @@ def test_a_refused_push_stops_no_other(sandbox: Sandbox, three: tuple[str, ...],
     hook(sandbox, "pre-receive", REFUSE.format("apple"))
 
     with pytest.raises(UnrecordedError, match="apple is not recorded: git push failed") as caught:
-        commit_results(target(sandbox), results, set(three))
+        sandbox.collect(results, set(three))
 
     assert batches_of(caught.value.done) == list(three[1:])
     assert (len(caught.value.failures), caught.value.exit_code) == (1, 3)
@@ -233,12 +230,10 @@ def test_a_refused_push_stops_no_other(sandbox: Sandbox, three: tuple[str, ...],
 def test_a_refused_push_is_tried_again(sandbox: Sandbox, three: tuple[str, ...], results: Path) -> None:
     hook(sandbox, "pre-receive", REFUSE.format("pear"))
     with pytest.raises(UnrecordedError):
-        commit_results(target(sandbox), results, set(three))
+        sandbox.collect(results, set(three))
     hook(sandbox, "pre-receive", "exit 0")
 
-    found = commit_results(target(sandbox), results, set(three))
-
-    assert batches_of(found) == [three[1]]
+    assert batches_of(sandbox.collect(results, set(three))) == [three[1]]
 
 
 @pytest.mark.full_suite("whole runs")
@@ -247,7 +242,7 @@ def test_sweep_local_ends_with_what_was_refused_once_nothing_runs(sandbox: Sandb
     good = sandbox.merged("pear")
     hook(sandbox, "pre-receive", REFUSE.format("apple"))
 
-    done = run_sweep("cluster", "local", "--once", "--format=json", cwd=sandbox.root)
+    done = sandbox.sweep("cluster", "local", "--once", "--format=json")
 
     (problem,) = json.loads(done.stdout)["problems"]
     assert (done.returncode, problem["code"]) == (3, "repository-error")
@@ -259,7 +254,7 @@ def test_sweep_local_ends_with_what_was_refused_once_nothing_runs(sandbox: Sandb
 def test_every_refusal_is_named(sandbox: Sandbox, three: tuple[str, ...], results: Path) -> None:
     hook(sandbox, "pre-receive", REFUSE.format("p[a-z]*"))
 
-    done = run_sweep("cluster", "collect", "--push", f"--results={results}", cwd=sandbox.root)
+    done = sandbox.sweep("cluster", "collect", "--push", f"--results={results}")
 
     assert done.returncode == 3
     assert f"recorded {three[0]}" in done.stdout
@@ -271,20 +266,19 @@ def test_a_refused_branch_stops_no_other(sandbox: Sandbox, three: tuple[str, ...
     hook(sandbox, "update", 'case "$1" in refs/heads/results/apple/*) exit 1;; esac')
 
     with pytest.raises(UnrecordedError) as caught:
-        commit_results(
-            Target(sandbox.workspace.repository, "origin", "main", is_reviewed=True), results, set(three)
-        )
+        commit_results(sandbox.target(is_reviewed=True), results, set(three))
 
     assert batches_of(caught.value.done) == list(three[1:])
 
 
 def test_an_edit_in_the_way_stops_no_other(sandbox: Sandbox, three: tuple[str, ...], results: Path) -> None:
-    sandbox.write("results/apple/summary.csv", "my own notes")
+    own = sandbox.write("results/apple/summary.csv", "my own notes")
 
     with pytest.raises(UnrecordedError, match=r"results/apple/summary\.csv") as caught:
-        commit_results(target(sandbox, push=False), results, set(three))
+        sandbox.collect(results, set(three), push=False)
 
     assert batches_of(caught.value.done) == list(three[1:])
+    assert own.read_text() == "my own notes"
 
 
 def test_where_others_keep_winning_the_branch_no_further_sweep_is_tried(
@@ -294,11 +288,10 @@ def test_where_others_keep_winning_the_branch_no_further_sweep_is_tried(
     hook(sandbox, "update", f"echo x >> '{tries}'\ngit update-ref refs/heads/main $2^\nexit 0")
     monkeypatch.setitem(publish.__kwdefaults__ or {}, "budget", 0.0)
 
-    with pytest.raises(UnrecordedError) as caught:
-        commit_results(target(sandbox), results, set(three))
+    error = unrecorded(sandbox, results, three)
 
-    assert [type(one) for one in caught.value.failures] == [ContentionError]
-    assert caught.value.exit_code == 4
+    assert [type(one) for one in error.failures] == [ContentionError]
+    assert error.exit_code == 4
     assert tries.read_text() == "x\n"
 
 

@@ -14,8 +14,8 @@ from sweepledger.engine.cluster.collector_state import LAST_COMMIT, LEASE_SECOND
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import RepositoryError
 from sweepledger.repo.git import Repository, remote_contains
+from tests.builders import present
 from tests.cluster.apiserver import Server, kubectl
-from tests.commands.test_collect import target
 from tests.repository import Sandbox
 
 NAMESPACE = "sweeps-collector"
@@ -105,7 +105,7 @@ def test_who_took_it_meanwhile_keeps_it(kept: Path) -> None:
 def test_without_it_the_work_goes_on_and_it_is_said(sandbox: Sandbox, kept: Path) -> None:
     kept.unlink()
 
-    with collector_lease(Kubectl(), "sweeps", target(sandbox)) as remarks:
+    with collector_lease(Kubectl(), "sweeps", sandbox.target()) as remarks:
         pass
 
     assert remarks == ("without its Lease, as the Lease sweeps-collector/sweep-collector does not exist",)
@@ -113,7 +113,7 @@ def test_without_it_the_work_goes_on_and_it_is_said(sandbox: Sandbox, kept: Path
 
 def test_a_branch_that_was_cut_is_refused(sandbox: Sandbox, kept: Path) -> None:
     def once() -> str | None:
-        with collector_lease(Kubectl(), "sweeps", target(sandbox)):
+        with collector_lease(Kubectl(), "sweeps", sandbox.target()):
             pass
         return remembered(kept)
 
@@ -139,7 +139,7 @@ def test_a_branch_that_was_cut_is_refused(sandbox: Sandbox, kept: Path) -> None:
 
 
 def test_a_failure_gives_it_back(sandbox: Sandbox, kept: Path) -> None:
-    with pytest.raises(ZeroDivisionError), collector_lease(Kubectl(), "sweeps", target(sandbox)):
+    with pytest.raises(ZeroDivisionError), collector_lease(Kubectl(), "sweeps", sandbox.target()):
         raise ZeroDivisionError
 
     assert read(kept)["spec"] == {}
@@ -172,10 +172,9 @@ def test_a_real_server_keeps_it_so(
     monkeypatch.setenv("KUBECTL", shlex.quote(kubectl()))
 
     for _ in range(2):
-        collection = collect_from_cluster(target(sandbox), tmp_path, Kubectl(), name)
+        collection = collect_from_cluster(sandbox.target(), tmp_path, Kubectl(), name)
         assert collection.remarks == ()
 
     held = Kubectl().get("leases.coordination.k8s.io", "sweep-collector", place)
-    assert held is not None
-    assert held["metadata"]["annotations"][LAST_COMMIT] == sandbox.head()
-    assert not held.get("spec")
+    assert present(held)["metadata"]["annotations"][LAST_COMMIT] == sandbox.head()
+    assert not present(held).get("spec")

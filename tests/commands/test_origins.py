@@ -4,14 +4,12 @@ import json
 
 import pytest
 
-from sweepledger.verbs.generate import generate_batches as generate
-from tests.command_line import run_sweep
 from tests.commands.recording import record_batch
 from tests.repository import Sandbox
 
 
 def links(sandbox: Sandbox) -> dict[str, object]:
-    done = run_sweep("status", "peak", "--format", "json", cwd=sandbox.root)
+    done = sandbox.sweep("status", "peak", "--format", "json")
     (sweep,) = json.loads(done.stdout)["data"]["sweeps"]
     return dict(sweep["links"])
 
@@ -24,24 +22,23 @@ def links(sandbox: Sandbox) -> dict[str, object]:
 def test_the_pull_request_is_the_one_that_the_merge_names(subject: str, sandbox: Sandbox) -> None:
     sandbox.git("checkout", "-q", "-b", "peak")
     sandbox.spec()
-    (made,) = generate(sandbox.workspace)
-    assert made.batch is not None
+    made = sandbox.new_batch()
     sandbox.commit("Ask for a sweep")
     sandbox.git("checkout", "-q", "main")
     sandbox.git("merge", "-q", "--no-ff", "-m", subject, "peak")
     sandbox.push()
-    record_batch(sandbox, made.batch.name, lambda _: 1.0)
+    record_batch(sandbox, made.name, lambda _: 1.0)
     sandbox.write("results/peak/README.md", "# peak\n")
 
     document = links(sandbox)
 
     assert document == {
         "spec": "sweeps/peak.yaml",
-        "batches": [{"folder": f"overlays/archive/{made.batch.name}", "pull_request": 12}],
+        "batches": [{"folder": f"overlays/archive/{made.name}", "pull_request": 12}],
         "results": "results/peak/README.md",
     }
-    shown = run_sweep("status", "peak", cwd=sandbox.root).stdout
-    assert f"  overlays/archive/{made.batch.name} (#12)\n" in shown
+    shown = sandbox.sweep("status", "peak").stdout
+    assert f"  overlays/archive/{made.name} (#12)\n" in shown
 
 
 def test_what_was_pushed_without_one_has_none(sandbox: Sandbox) -> None:

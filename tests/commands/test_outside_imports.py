@@ -13,22 +13,15 @@ import pytest
 from sweepledger.commands.local import Options, RefusedBatch, local
 from sweepledger.commands.reports.rerun import run_again
 from sweepledger.errors import RepositoryError, SpecError
+from sweepledger.formats import yaml
 from sweepledger.repo import batches
 from sweepledger.structs.program import EnvironmentLock
 from sweepledger.structs.record import Environment
 from sweepledger.structs.values import bytes_digest
-from sweepledger.verbs.generate import generate_batches as generate
 from sweepledger.verbs.show import trial_details
 from sweepledger.verbs.try_ import try_trial
-from tests.repository import TRAIN, Sandbox
+from tests.repository import TRAIN, Sandbox, append_to, replace_in
 
-SPEC = """name: fit
-method: grid
-metric: {{name: score, goal: maximize}}
-parameters: {{x: {{values: [2]}}}}
-command: {command}
-run: {{code: {code}, resources: {{cpu: 1, memory: 256Mi}}, timeout: 1m}}
-"""
 PACKAGE = f"import sys\nfrom fitting import peak\nprint(peak.__file__)\n{TRAIN}"
 BUILD = {
     "hatchling": '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n',
@@ -57,13 +50,13 @@ def package(sandbox: Sandbox, folder: str) -> None:
     prefix = "" if folder == "." else f"{folder}/"
     sandbox.write(f"{prefix}fitting/__init__.py", "")
     sandbox.write(f"{prefix}fitting/peak.py", "import fitting")
-    sandbox.write(f"{prefix}fitting/train.py", PACKAGE)
-    sandbox.write("scripts/train.py", PACKAGE)
-    sandbox.publish("A package")
+    sandbox.publish("A package", {f"{prefix}fitting/train.py": PACKAGE, "scripts/train.py": PACKAGE})
 
 
 def ask(sandbox: Sandbox, command: list[str], code: str) -> None:
-    sandbox.write("sweeps/fit.yaml", SPEC.format(command=json.dumps([*command, "${args}"]), code=code))
+    text = f"{{code: {code}, resources: {{cpu: 1, memory: 256Mi}}, timeout: 1m}}"
+    parameters = {"x": {"values": [2]}}
+    sandbox.write_spec("fit", parameters=parameters, command=[*command, "${args}"], run=yaml.load(text))
     sandbox.publish_batches("Ask")
 
 
@@ -88,9 +81,7 @@ def recorded(sandbox: Sandbox) -> list[str]:
 
 def test_an_edited_outside_module_is_named_first(sandbox: Sandbox, python: str) -> None:
     sandbox.write("common/__init__.py", "")
-    sandbox.write("common/loss.py", "")
-    sandbox.write("code/train.py", f"import common.loss\n{TRAIN}")
-    sandbox.commit("Beside")
+    sandbox.commit("Beside", {"common/loss.py": "", "code/train.py": f"import common.loss\n{TRAIN}"})
     link(python, sandbox.root)
     ask(sandbox, [python, "code/train.py"], "{path: code}")
     sandbox.write("common/loss.py", "edited = True")
@@ -123,7 +114,7 @@ def test_of_an_editable_install_the_locked_copy_runs(sandbox: Sandbox, python: s
     assert refused == []
     sandbox.pull()
     assert recorded(sandbox) == ["ok"]
-    trial = batches.in_work_tree(sandbox.root)[0].trials[0].id
+    trial = sandbox.batches()[0].trials[0].id
     assert run_again(sandbox.workspace, trial).is_equal
 
 
@@ -133,8 +124,7 @@ def test_a_package_in_an_environment_inside_the_work_tree_is_installed(sandbox: 
     sandbox.write(".gitignore", ".sweepledger/\n.venv/\n")
     (packages,) = sandbox.root.glob(".venv/lib/python*/site-packages")
     (packages / "lib1.py").write_text("")
-    sandbox.write("code/train.py", f"import lib1\n{TRAIN}")
-    sandbox.commit("Import")
+    sandbox.commit("Import", {"code/train.py": f"import lib1\n{TRAIN}"})
     ask(sandbox, [str(sandbox.root / ".venv/bin/python"), "code/train.py"], "{path: code}")
 
     assert run(sandbox)[0] == []
@@ -147,9 +137,9 @@ def test_a_module_that_is_added_to_the_code_is_no_problem_any_more(sandbox: Sand
     ask(sandbox, [python, "scripts/train.py"], "{path: scripts}")
     assert run(sandbox)[0] != []
     spec = sandbox.root / "sweeps/fit.yaml"
-    spec.write_text(spec.read_text().replace("{path: scripts}", "{path: [scripts, fitting]}"))
-    generate(sandbox.workspace, ["fit"], update=True)
-    spec.write_text(spec.read_text() + f"cancel: [{sandbox.active()[0]}]\n")
+    replace_in(spec, "{path: scripts}", "{path: [scripts, fitting]}")
+    sandbox.generate("fit", update=True)
+    append_to(spec, f"cancel: [{sandbox.active()[0]}]\n")
     sandbox.git("rm", "-q", "-r", f"overlays/active/{sandbox.active()[0]}")
     sandbox.publish("Ask again")
 
@@ -169,8 +159,7 @@ def install(python: str, name: str, version: str) -> None:
 
 def test_an_upgraded_package_is_named_first(sandbox: Sandbox, python: str) -> None:
     lock = "solver==1.0 --hash=sha256:00\n"
-    sandbox.write("requirements.txt", lock)
-    sandbox.commit("Lock the environment")
+    sandbox.commit("Lock the environment", {"requirements.txt": lock})
     install(python, "solver", "2.0")
     code = "{path: [code, requirements.txt]}, environment_lock: requirements.txt"
     ask(sandbox, [python, "code/train.py"], code)
@@ -184,7 +173,7 @@ def test_an_upgraded_package_is_named_first(sandbox: Sandbox, python: str) -> No
     assert run(sandbox)[0] == []
     sandbox.pull()
     assert recorded(sandbox) == ["ok"]
-    trial = batches.in_work_tree(sandbox.root)[0].trials[0].id
+    trial = sandbox.batches()[0].trials[0].id
     details = trial_details(sandbox.workspace, trial)
     assert details.environment == Environment("lock", bytes_digest(lock.encode()))
     assert details.batch.lock.program.environment == EnvironmentLock(
@@ -198,12 +187,11 @@ def test_an_upgraded_package_is_named_first(sandbox: Sandbox, python: str) -> No
 
 
 def test_another_lock_file_makes_other_trials_and_none_keeps_them(sandbox: Sandbox) -> None:
-    sandbox.write("code/requirements.txt", "solver==1.0 --hash=sha256:00\n")
-    sandbox.commit("Lock the environment")
+    sandbox.commit("Lock the environment", {"code/requirements.txt": "solver==1.0 --hash=sha256:00\n"})
     ask(sandbox, ["python", "code/train.py"], "{path: code}")
-    (without,) = batches.in_work_tree(sandbox.root)
+    (without,) = sandbox.batches()
     ask(sandbox, ["python", "code/train.py"], "{path: code}, environment_lock: code/requirements.txt")
-    former, locked = batches.of_sweep(batches.in_work_tree(sandbox.root), "fit")
+    former, locked = batches.of_sweep(sandbox.batches(), "fit")
 
     assert former.lock.program == without.lock.program
     assert without.lock.program.environment is None
@@ -211,8 +199,7 @@ def test_another_lock_file_makes_other_trials_and_none_keeps_them(sandbox: Sandb
 
 
 def test_a_lock_file_that_does_not_pin_is_refused_when_it_is_locked(sandbox: Sandbox) -> None:
-    sandbox.write("code/requirements.txt", "solver>=1.0\n")
-    sandbox.commit("No lock")
+    sandbox.commit("No lock", {"code/requirements.txt": "solver>=1.0\n"})
 
     with pytest.raises(RepositoryError, match="must pin every package by == and --hash"):
         ask(sandbox, ["python", "code/train.py"], "{path: code}, environment_lock: code/requirements.txt")
@@ -229,8 +216,7 @@ def test_locked_copy_runs(sandbox: Sandbox, python: str, backend: str, folder: s
         pytest.skip(f"{backend} is not installed")
     package(sandbox, folder)
     sandbox.write("pyproject.toml", BUILD[backend] + PROJECT + settings)
-    sandbox.write(".gitignore", "*.egg-info/\nbuild/\n.sweepledger/\n")
-    sandbox.commit("A project")
+    sandbox.commit("A project", {".gitignore": "*.egg-info/\nbuild/\n.sweepledger/\n"})
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--no-build-isolation"]
     prefix = str(Path(python).parent.parent)
     subprocess.run([*pip, "--prefix", prefix, "-e", str(sandbox.root)], check=True, capture_output=True)

@@ -11,25 +11,20 @@ from sweepledger.commands.collection.results_commit import ResultsCommit, commit
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue, SearchEnded
 from sweepledger.commands.rounds.round_commit import PushedRound, push_idle_rounds
-from sweepledger.problems import Severity
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.verbs.check import check_change
 from sweepledger.verbs.cluster.next_ import write_next
-from tests.repository import Sandbox
-from tests.searches import active, begun, followed, hill, leave, record
+from tests.commands.test_next import errors
+from tests.repository import Sandbox, replace_in
+from tests.searches import active, begun, due, followed, hill, leave
 
 OVERLAP = "3, ahead: 3"
 """In the place of a size: three rounds may be active."""
 
 
-def target(sandbox: Sandbox) -> Target:
-    return Target(sandbox.workspace.repository, "origin", "main")
-
-
 def filled(sandbox: Sandbox, **changes: Any) -> list[StoredBatch]:
     """Begin a search, and let the collector add rounds until no more may be active."""
     begun(sandbox, size=OVERLAP, **{"rounds": 6, **changes})
-    assert all(isinstance(pushed, PushedRound) for pushed in push_idle_rounds(target(sandbox)))
+    assert all(isinstance(pushed, PushedRound) for pushed in push_idle_rounds(sandbox.target()))
     sandbox.pull()
     return by_number(sandbox)
 
@@ -42,7 +37,7 @@ def ended(sandbox: Sandbox, results: Path, *batches: StoredBatch) -> tuple[Resul
     """Let some of the active batches end, and the collector record them."""
     for batch in batches:
         leave(results, batch)
-    made = commit_results(target(sandbox), results, ())
+    made = commit_results(sandbox.target(), results, ())
     sandbox.pull()
     return made
 
@@ -97,46 +92,6 @@ def test_a_search_ends_with_its_last_pending_round(sandbox: Sandbox, results: Pa
     assert len(trials) == len({*trials}) == 18
 
 
-@pytest.mark.full_suite("more searches")
-def test_two_batches_that_end_at_once_are_followed_by_two_rounds(sandbox: Sandbox, results: Path) -> None:
-    first, second, _ = filled(sandbox)
-
-    (collected,) = ended(sandbox, results, first, second)
-    pushed = list(push_idle_rounds(target(sandbox)))
-
-    assert isinstance(collected.step, RoundDue)
-    assert [item.due.round.number for item in pushed if isinstance(item, PushedRound)] == [5]
-    assert [batch.lock.round for batch in by_number(sandbox)] == [3, 4, 5]
-
-
-@pytest.mark.full_suite("whole searches")
-def test_an_empty_clone_draws_the_same_rounds(sandbox: Sandbox, results: Path, tmp_path: Path) -> None:
-    filled(sandbox)
-    ended(sandbox, results, by_number(sandbox)[1])
-    ended(sandbox, results, by_number(sandbox)[-1], by_number(sandbox)[0])
-    adding = sandbox.git("log", "--reverse", "--format=%H", "--grep=^results(hill)", "--grep=^next(hill)")
-    clone = tmp_path / "clone"
-    subprocess.run(["git", "clone", "-q", str(sandbox.remote), str(clone)], check=True)
-
-    for commit in adding.split():
-        added = sandbox.git(
-            "diff", "--name-only", "--diff-filter=A", f"{commit}^", commit, "--", "overlays/active"
-        )
-        (folder,) = {Path(path).parent for path in added.split()}
-        subprocess.run(["git", "checkout", "-q", "--force", commit], cwd=clone, check=True)
-        subprocess.run(["git", "clean", "-qfdx"], cwd=clone, check=True)
-        want = {path.name: path.read_bytes() for path in (clone / folder).iterdir()}
-        subprocess.run(["git", "rm", "-rq", str(folder)], cwd=clone, check=True)
-        identity = ("-c", "user.name=T", "-c", "user.email=t@example.org")
-        subprocess.run(["git", *identity, "commit", "-qm", "Forget it"], cwd=clone, check=True)
-
-        (step,) = write_next(Workspace.find(clone), base="HEAD")
-
-        assert isinstance(step.step, RoundDue)
-        assert step.step.batch.name == folder.name
-        assert {path.name: path.read_bytes() for path in (clone / folder).iterdir()} == want
-
-
 def test_two_collectors_add_one_round(sandbox: Sandbox, results: Path, tmp_path: Path) -> None:
     first, second, _ = filled(sandbox)
     clone = tmp_path / "other"
@@ -145,7 +100,7 @@ def test_two_collectors_add_one_round(sandbox: Sandbox, results: Path, tmp_path:
         subprocess.run(["git", "config", name, value], cwd=clone, check=True)
     leave(results, first)
     other = Target(Workspace.find(clone).repository, "origin", "main")
-    here = target(sandbox)
+    here = sandbox.target()
     stale = here.tip()
     # Both have seen the same commit; the other one is faster with the first batch, and this one with the second.
     commit_results(other, results, ())
@@ -165,29 +120,10 @@ def test_two_collectors_add_one_round(sandbox: Sandbox, results: Path, tmp_path:
 
 
 @pytest.mark.full_suite("more searches")
-def test_reverted_results_recorded_anew_add_the_same_round(sandbox: Sandbox, results: Path) -> None:
-    first, *_ = filled(sandbox)
-    before = sandbox.git("rev-parse", "HEAD^{tree}")
-    (collected,) = ended(sandbox, results, first)
-    sandbox.git("revert", "--no-edit", "HEAD")
-    sandbox.push()
-
-    assert sandbox.git("rev-parse", "HEAD^{tree}") == before
-    step = followed(sandbox.workspace)
-    assert isinstance(step.step, ResultsPending)
-    (again,) = ended(sandbox, results)
-
-    assert isinstance(collected.step, RoundDue)
-    assert isinstance(again.step, RoundDue)
-    assert again.step.batch == collected.step.batch
-
-
-@pytest.mark.full_suite("more searches")
 def test_a_merge_of_forks_pools_evidence_and_pending_trials(sandbox: Sandbox, results: Path) -> None:
     first, second, third = filled(sandbox)
     sandbox.git("checkout", "-q", "-b", "fork")
-    spec = hill(sandbox, size=OVERLAP, rounds=6)
-    spec.write_text(spec.read_text().replace("seed: 7", "seed: 8"))
+    replace_in(hill(sandbox, size=OVERLAP, rounds=6), "seed: 7", "seed: 8")
     sandbox.commit("Try another seed")
     sandbox.git("push", "-q", "origin", "fork")
     leave(results, first)
@@ -201,17 +137,14 @@ def test_a_merge_of_forks_pools_evidence_and_pending_trials(sandbox: Sandbox, re
 
     step = followed(sandbox.workspace)
 
-    assert isinstance(here.step, RoundDue)
-    assert isinstance(there.step, RoundDue)
-    forked = {here.step.batch.name, there.step.batch.name}
+    forked = {due(here).batch.name, due(there).batch.name}
     assert len(forked) == 2
     assert isinstance(step.step, ResultsPending)
     assert {*step.step.evidence.pending} == {third.name, *forked}
     assert {trial.round for trial in step.step.evidence.observations} == {1, 2}
     sandbox.git("push", "-q", "origin", "main")
     (collected,) = ended(sandbox, results, third)
-    assert isinstance(collected.step, RoundDue)
-    assert collected.step.round.number == 5
+    assert due(collected).round.number == 5
     trials = requested(sandbox)
     assert len(trials) == len({*trials}) == 18
 
@@ -219,7 +152,7 @@ def test_a_merge_of_forks_pools_evidence_and_pending_trials(sandbox: Sandbox, re
 def test_a_change_with_several_rounds_is_checked_like_one(sandbox: Sandbox) -> None:
     begun(sandbox, size=OVERLAP, rounds=6)
     base = sandbox.head()
-    list(push_idle_rounds(target(sandbox)))
+    list(push_idle_rounds(sandbox.target()))
     sandbox.pull()
 
     assert errors(sandbox, base) == []
@@ -229,30 +162,9 @@ def test_a_round_too_many_is_refused(sandbox: Sandbox) -> None:
     filled(sandbox)
     extra = hill(sandbox, size="3, ahead: 4", rounds=6)
     write_next(sandbox.workspace, base="HEAD")
-    extra.write_text(extra.read_text().replace("ahead: 4", "ahead: 3"))
+    replace_in(extra, "ahead: 4", "ahead: 3")
     base = sandbox.head()
     sandbox.commit("One more")
 
     (problem,) = errors(sandbox, base)
     assert "the records do not give this batch yet" in problem
-
-
-def errors(sandbox: Sandbox, base: str) -> list[str]:
-    checked = check_change(sandbox.workspace, base=base)
-    return [str(problem) for problem in checked.problems if problem.severity is Severity.ERROR]
-
-
-@pytest.mark.full_suite("more searches")
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("method", ["nsga2", "asha"])
-def test_other_methods_overlap_too(method: str, sandbox: Sandbox, results: Path) -> None:
-    more = "resource: {parameter: epochs, min: 1, max: 4, eta: 2}\n" if method == "asha" else ""
-    batches = filled(sandbox, method=method, more=more)
-    record(sandbox, results)
-    list(push_idle_rounds(target(sandbox)))
-    sandbox.pull()
-
-    trials = requested(sandbox)
-    assert len(batches) == 3
-    assert len(trials) == len({*trials})
-    assert [batch.lock.round for batch in by_number(sandbox)] == [4, 5, 6]

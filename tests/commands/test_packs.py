@@ -7,7 +7,7 @@ import pytest
 from sweepledger.commands.reports.outputs import fetch_artifacts, trial_logs
 from sweepledger.commands.reports.rerun import run_again
 from sweepledger.commands.repository import batch_records
-from sweepledger.commands.run import RunOptions, SweepRun
+from sweepledger.commands.run import SweepRun
 from sweepledger.engine.local.events import PodEnded
 from sweepledger.formats import records_jsonl
 from sweepledger.repo import batches
@@ -15,10 +15,9 @@ from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.state import create_state
 from sweepledger.structs.record import Record, Status
 from sweepledger.structs.run_config import Pack
-from sweepledger.verbs.check import check_change
 from sweepledger.verbs.try_ import try_trial
-from sweepledger.verbs.verify import verify_results
-from tests.repository import IMAGE, SPEC, Sandbox
+from tests.commands.test_several_datasets import BUCKET
+from tests.repository import SPEC, Sandbox, append_to
 
 XS = ", ".join(str(number / 2) for number in range(7))
 PACK = "{trials: 3, at_once: 2}"
@@ -31,13 +30,11 @@ def written(sandbox: Sandbox, name: str, pack: str | None = None, *, xs: str = X
 
 
 def played(sandbox: Sandbox, name: str) -> list[PodEnded]:
-    workspace = sandbox.workspace
-    events = SweepRun.prepare(workspace, (name,)).run(RunOptions(create_state(workspace.repository)))
-    return [event for event in events if isinstance(event, PodEnded)]
+    return [event for event in sandbox.run(name) if isinstance(event, PodEnded)]
 
 
 def batch_of(sandbox: Sandbox, name: str) -> StoredBatch:
-    (batch,) = batches.of_sweep(batches.in_work_tree(sandbox.root), name)
+    (batch,) = batches.of_sweep(sandbox.batches(), name)
     return batch
 
 
@@ -85,19 +82,13 @@ def test_a_packed_and_an_unpacked_run_give_equal_records_but_for_times_and_place
     lock = batch_of(laptop, "packed").lock
     assert (lock.run.pack, lock.pods) == (Pack(3, 2), 3)
     assert {record.shared for records in packed.values() for record in records} <= {1, 2}
-    assert not check_change(laptop.workspace).problems
-    assert verify_results(laptop.workspace).is_good
+    assert not laptop.check().problems
+    assert laptop.verify().is_good
 
 
 @pytest.mark.full_suite("whole runs")
 def test_a_machine_runs_packs_also_for_a_repository_whose_results_go_to_a_bucket(laptop: Sandbox) -> None:
-    settings = laptop.root / "sweepledger.yaml"
-    repository, _, digest = IMAGE.partition("@")
-    chosen = 'results: {store: bucket, bucket: {url: "s3://results/sweeps", egress: bucket}}\n'
-    images = f"images: {{collector: {repository}@{digest}}}\n"
-    egress = "egress: {bucket: {cidrs: [203.0.113.0/24], ports: [443]}}\n"
-    settings.write_text(f"{settings.read_text()}{chosen}{images}{egress}")
-    laptop.commit("Keep results in a bucket")
+    laptop.commit("Keep results in a bucket", {"sweepledger.yaml": f"version: 1\n{BUCKET}"})
     written(laptop, "packed", PACK)
 
     played(laptop, "packed")
@@ -134,21 +125,6 @@ def test_a_trial_takes_nothing_from_others(ends: str, status: Status, reason: st
     assert others == [[(Status.OK, None, 1)]] * 6
 
 
-@pytest.mark.full_suite("whole runs")
-def test_too_much_memory_of_one_trial_costs_the_others_only_time(laptop: Sandbox) -> None:
-    program(laptop, "import time\nif x == 0.5: block = bytearray(700 << 20); time.sleep(60)\ntime.sleep(1)")
-    written(laptop, "packed", PACK)
-
-    played(laptop, "packed")
-
-    statuses = {
-        record.status: (record.reason, record.attempt) for (record,) in recorded(laptop, "packed").values()
-    }
-    assert statuses[Status.FAILED][0] == "signal-9"
-    assert sorted(len(records) for records in recorded(laptop, "packed").values()) == [1] * 7
-    assert sum(record.status is Status.OK for (record,) in recorded(laptop, "packed").values()) == 6
-
-
 def test_one_trial_of_a_pack_can_be_read_tried_and_reproduced(laptop: Sandbox) -> None:
     program(
         laptop,
@@ -174,10 +150,8 @@ def test_one_trial_of_a_pack_can_be_read_tried_and_reproduced(laptop: Sandbox) -
 
 def test_a_pod_that_never_begins_costs_each_of_its_trials_an_attempt(laptop: Sandbox) -> None:
     written(laptop, "packed", PACK, xs="1, 2, 3, 4", retries=1)
-    spec = laptop.root / "sweeps/packed.yaml"
-    spec.write_text(spec.read_text() + "  interpreter: /bin/false\n")
-    laptop.write("sweepledger.yaml", "version: 1\nlimits: {failures: 0}\n")
-    laptop.commit("Never pause")
+    append_to(laptop.root / "sweeps/packed.yaml", "  interpreter: /bin/false\n")
+    laptop.commit("Never pause", {"sweepledger.yaml": "version: 1\nlimits: {failures: 0}\n"})
 
     played(laptop, "packed")
 

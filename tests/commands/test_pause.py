@@ -5,30 +5,23 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection.attempts import BatchAttempts
-from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.reports import status
 from sweepledger.errors import SpecError, UsageError
 from sweepledger.formats import running_yaml
 from sweepledger.formats.running_yaml import REFERENCE
 from sweepledger.repo import batches, kustomize
 from sweepledger.structs.run_config import RunningState
-from sweepledger.verbs.cancel import cancel_batches as cancel
-from sweepledger.verbs.check import check_change
-from sweepledger.verbs.cluster.pause import pause_batches as pause
-from sweepledger.verbs.cluster.pause import resume_batches as resume
-from sweepledger.verbs.cluster.pause import scale_batches as scale
-from sweepledger.verbs.generate import generate_batches as generate
 from sweepledger.verbs.generate import push_batches
-from tests.commands.test_collect import leave, target
-from tests.repository import Sandbox, followed_by
+from tests.commands.test_collect import leave
+from tests.repository import Sandbox, append_to, followed_by, replace_in
 
 
 def codes(sandbox: Sandbox) -> list[str]:
-    return [problem.code for problem in check_change(sandbox.workspace).problems]
+    return [code for _, code in sandbox.problems()]
 
 
 def stored(sandbox: Sandbox) -> batches.StoredBatch:
-    (batch,) = batches.in_work_tree(sandbox.root)
+    (batch,) = sandbox.batches()
     return batch
 
 
@@ -39,8 +32,7 @@ def jobs(sandbox: Sandbox) -> list[dict[str, object]]:
 
 def merged_and_paused(sandbox: Sandbox) -> str:
     name = sandbox.merged()
-    pause(sandbox.workspace, "peak")
-    sandbox.push()
+    sandbox.pause(push=True)
     return name
 
 
@@ -48,7 +40,7 @@ def test_a_paused_batch_renders_suspended_jobs(sandbox: Sandbox, needs_kustomize
     name = sandbox.merged()
     before, (job,) = stored(sandbox), jobs(sandbox)
 
-    made = pause(sandbox.workspace, "peak")
+    made = sandbox.pause()
 
     (paused,) = jobs(sandbox)
     assert (made.batches, made.trials) == ((name,), 3)
@@ -57,24 +49,14 @@ def test_a_paused_batch_renders_suspended_jobs(sandbox: Sandbox, needs_kustomize
     assert stored(sandbox).running == RunningState(paused=True)
     assert sandbox.git("log", "-1", "--format=%s").strip() == f"pause(peak): {name} (3 trials)"
     assert codes(sandbox) == []
-    assert not generate(sandbox.workspace)[0].is_pending
-
-
-def test_a_resumed_batch_says_that_it_is_not_suspended(sandbox: Sandbox, needs_kustomize: None) -> None:
-    merged_and_paused(sandbox)
-
-    resume(sandbox.workspace, "peak")
-
-    assert jobs(sandbox)[0]["suspend"] is False
-    assert codes(sandbox) == []
+    assert not sandbox.generate()[0].is_pending
 
 
 def test_each_resume_counts(sandbox: Sandbox, needs_kustomize: None) -> None:
     name, spec = sandbox.merged(), sandbox.root / "sweeps/peak.yaml"
     for count in (1, 2):
-        pause(sandbox.workspace, "peak")
-        sandbox.push()
-        resume(sandbox.workspace, "peak")
+        sandbox.pause(push=True)
+        sandbox.resume()
         assert sandbox.workspace.sweeps(["peak"])[0].running[name].resumes == count
         assert codes(sandbox) == []
         sandbox.push()
@@ -83,10 +65,10 @@ def test_each_resume_counts(sandbox: Sandbox, needs_kustomize: None) -> None:
 
     for fewer in ("resumes: 1", "resumes: 0"):
         spec.write_text(counted.replace("resumes: 2", fewer))
-        generate(sandbox.workspace)
+        sandbox.generate()
         assert codes(sandbox) == ["resumes-lowered"]
     spec.write_text(counted[: counted.index("running:")])
-    generate(sandbox.workspace)
+    sandbox.generate()
     assert codes(sandbox) == ["resumes-lowered"]
 
 
@@ -97,7 +79,7 @@ def test_a_resume_by_hand_has_to_count(sandbox: Sandbox, needs_kustomize: None) 
 
     for state, found in (("false", ["resumes-lowered"]), ("false\n    resumes: 1", [])):
         path.write_text(paused.replace("paused: true", f"paused: {state}"))
-        generate(sandbox.workspace)
+        sandbox.generate()
         assert codes(sandbox) == found
 
 
@@ -115,10 +97,9 @@ def test_fewer_at_once_by_hand_have_to_count(
     sandbox: Sandbox, state: str, codes_of_check: list[str], needs_kustomize: None
 ) -> None:
     name = sandbox.merged()
-    path = sandbox.root / "sweeps/peak.yaml"
-    path.write_text(f"{path.read_text()}running:\n  {name}: {state}\n")
+    append_to(sandbox.root / "sweeps/peak.yaml", f"running:\n  {name}: {state}\n")
 
-    generate(sandbox.workspace)
+    sandbox.generate()
 
     assert codes(sandbox) == codes_of_check
 
@@ -127,11 +108,11 @@ def test_a_scaled_state_that_is_taken_back_has_to_count(sandbox: Sandbox, needs_
     sandbox.merged()
     path = sandbox.root / "sweeps/peak.yaml"
     before = path.read_text()
-    scale(sandbox.workspace, "peak", 3)
+    sandbox.scale("peak", 3)
     sandbox.push()
 
     path.write_text(before)
-    generate(sandbox.workspace)
+    sandbox.generate()
 
     assert codes(sandbox) == ["resumes-lowered"]
 
@@ -139,7 +120,7 @@ def test_a_scaled_state_that_is_taken_back_has_to_count(sandbox: Sandbox, needs_
 def test_parallelism_changes_to_at_most_the_trials(sandbox: Sandbox, needs_kustomize: None) -> None:
     sandbox.merged()
 
-    scale(sandbox.workspace, "peak", 50)
+    sandbox.scale("peak", 50)
 
     assert [job["parallelism"] for job in jobs(sandbox)] == [3]
     assert codes(sandbox) == []
@@ -151,12 +132,12 @@ def test_what_a_person_writes_under_running_is_generated_and_taken_back(sandbox:
     sandbox.write("sweeps/peak.yaml", f"{spec}running: {{{name}: {{parallelism: 2}}}}\n")
 
     assert codes(sandbox) == ["running-not-written"]
-    generate(sandbox.workspace)
+    sandbox.generate()
     assert codes(sandbox) == []
     sandbox.publish("Scale it")
     sandbox.write("sweeps/peak.yaml", spec)
     assert codes(sandbox) == ["running-not-written"]
-    generate(sandbox.workspace)
+    sandbox.generate()
 
     assert stored(sandbox).stored.tree() == original
 
@@ -178,17 +159,16 @@ def test_an_edited_state_is_reported_and_not_built(
     sandbox: Sandbox, before: str, after: str, reported: set[str], needs_kustomize: None
 ) -> None:
     name = merged_and_paused(sandbox)
-    path = sandbox.root / "overlays/active" / name / "running.yaml"
-    path.write_text(path.read_text().replace(before, after))
+    replace_in(sandbox.root / "overlays/active" / name / "running.yaml", before, after)
 
-    assert set(codes(sandbox)) == reported
+    assert sandbox.codes() == reported
 
 
 def test_a_removed_state_is_reported(sandbox: Sandbox, needs_kustomize: None) -> None:
     name = merged_and_paused(sandbox)
     (sandbox.root / "overlays/active" / name / "running.yaml").unlink()
 
-    assert {"running-not-written", "batch-edited"} <= set(codes(sandbox))
+    assert {"running-not-written", "batch-edited"} <= sandbox.codes()
 
 
 def test_a_state_is_compared_with_the_merged_one(sandbox: Sandbox) -> None:
@@ -226,52 +206,34 @@ def test_a_wrong_state_is_refused(sandbox: Sandbox, written: str, message: str) 
     sandbox.write("sweeps/peak.yaml", f"{spec}running: {{{text}}}\n")
 
     with pytest.raises(SpecError, match=message):
-        generate(sandbox.workspace)
+        sandbox.generate()
 
 
 def test_only_active_batches_are_paused(sandbox: Sandbox) -> None:
     name = sandbox.merged()
-    cancel(sandbox.workspace, "peak")
-    sandbox.push()
+    sandbox.cancel(push=True)
 
     with pytest.raises(UsageError, match="no active batch"):
-        pause(sandbox.workspace, "peak")
+        sandbox.pause()
     with pytest.raises(UsageError, match="is not active"):
-        pause(sandbox.workspace, "peak", batch=name)
+        sandbox.pause(batch=name)
 
 
 def test_a_paused_batch_is_cancelled(sandbox: Sandbox, tmp_path: Path, needs_kustomize: None) -> None:
     name = sandbox.merged()
     whole = stored(sandbox).tree
-    pause(sandbox.workspace, "peak")
-    sandbox.push()
+    sandbox.pause(push=True)
 
-    cancel(sandbox.workspace, "peak")
+    sandbox.cancel()
 
     assert codes(sandbox) == []
     sandbox.push()
-    commit_results(target(sandbox), tmp_path, (), alive=())
-    sandbox.pull()
+    sandbox.record(tmp_path, alive=())
     archived = stored(sandbox)
     assert archived.folder == f"overlays/archive/{name}"
     assert archived.contents.paths() == ("batch.json", "hyperparams.csv")
     assert archived.tree == whole
     assert sandbox.active() == []
-
-
-def test_a_scaled_batch_is_recorded_and_leaves_no_file(sandbox: Sandbox, tmp_path: Path) -> None:
-    name = sandbox.merged()
-    for index in range(3):
-        leave(tmp_path, stored(sandbox), index)
-    scale(sandbox.workspace, "peak", 1)
-    sandbox.push()
-
-    (made,) = commit_results(target(sandbox), tmp_path, {name})
-
-    sandbox.pull()
-    assert made.batches == (name,)
-    assert not (sandbox.root / "overlays/active" / name).exists()
-    assert codes(sandbox) == []
 
 
 def test_status_says_which_trials_are_paused(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -285,8 +247,7 @@ def test_a_merge_of_the_spec_alone_is_enough_where_the_branch_generates(sandbox:
     sandbox.write("sweepledger.yaml", "version: 1\ngenerate: on-merge\n")
     name = sandbox.merged()
     spec = (sandbox.root / "sweeps/peak.yaml").read_text()
-    sandbox.write("sweeps/peak.yaml", f"{spec}running: {{{name}: {{paused: true}}}}\n")
-    sandbox.publish("Pause it")
+    sandbox.publish("Pause it", {"sweeps/peak.yaml": f"{spec}running: {{{name}: {{paused: true}}}}\n"})
     generated, commit = push_batches(sandbox.workspace)
 
     assert commit is not None
@@ -299,13 +260,12 @@ def test_a_merge_of_the_spec_alone_is_enough_where_the_branch_generates(sandbox:
 def test_a_batch_in_a_queue_is_not_paused(sandbox: Sandbox) -> None:
     pool = "pools:\n  shared: {queue: main, node: {cpu: 4, memory: 8Gi}}\n"
     sandbox.write("sweepledger.yaml", f"{followed_by('flux')}{pool}")
-    spec = sandbox.spec()
-    spec.write_text(spec.read_text().replace("run:\n", "run:\n  pool: shared\n"))
+    replace_in(sandbox.spec(), "run:\n", "run:\n  pool: shared\n")
     sandbox.commit("In a queue")
     sandbox.publish_batches("Its batch")
 
     with pytest.raises(SpecError, match="queue of Kueue"):
-        pause(sandbox.workspace, "peak")
+        sandbox.pause()
 
 
 def test_a_submitted_batch_is_not_paused(sandbox: Sandbox) -> None:
@@ -313,7 +273,7 @@ def test_a_submitted_batch_is_not_paused(sandbox: Sandbox) -> None:
     sandbox.merged()
 
     with pytest.raises(SpecError, match="created by `sweep submit`"):
-        pause(sandbox.workspace, "peak")
+        sandbox.pause()
 
 
 def test_ended_attempts_of_a_paused_batch_are_not_recorded(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -323,7 +283,6 @@ def test_ended_attempts_of_a_paused_batch_are_not_recorded(sandbox: Sandbox, tmp
             ended = {"status": "failed", "reason": "signal-15", "metrics": {}}
             leave(tmp_path, stored(sandbox), index, uid=f"uid-{attempt}", attempt=attempt, **ended)
     assert BatchAttempts.read(tmp_path, stored(sandbox)).is_settled()
-    pause(sandbox.workspace, "peak")
-    sandbox.push()
+    sandbox.pause(push=True)
 
-    assert commit_results(target(sandbox), tmp_path, ()) == ()
+    assert sandbox.collect(tmp_path) == ()

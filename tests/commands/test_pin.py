@@ -26,7 +26,6 @@ from sweepledger.repo import image_registry as registry
 from sweepledger.repo.image_registry import ImageRepository
 from sweepledger.verbs.cluster.pin import pin_image
 from tests.cluster.processes import free_ports
-from tests.command_line import run_sweep
 from tests.repository import Sandbox
 
 OLD = f"sha256:{'0' * 64}"
@@ -425,8 +424,8 @@ def test_a_real_registry_is_understood(sandbox: Sandbox, real_registry: str) -> 
     digest = push(real_registry)
     settings(sandbox, real_registry)
 
-    done = run_sweep("cluster", "pin", "trainer", cwd=sandbox.root)
+    done = sandbox.sweep("cluster", "pin", "trainer")
 
     assert done.returncode == 0, done.stderr
     assert f"digest: {digest}   # of v1" in (sandbox.root / "sweepledger.yaml").read_text()
-    assert run_sweep("cluster", "pin", "trainer", "--tag", "v9", cwd=sandbox.root).returncode == 2
+    assert sandbox.sweep("cluster", "pin", "trainer", "--tag", "v9").returncode == 2

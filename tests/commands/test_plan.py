@@ -5,12 +5,10 @@ import pytest
 from sweepledger.cli.text.plan import rejection_text
 from sweepledger.errors import UsageError
 from sweepledger.plan import Difference, Planned, Review, UnreadableSpec
-from sweepledger.repo import batches
 from sweepledger.structs.trial import Trial
-from sweepledger.verbs.generate import generate_batches as generate
-from sweepledger.verbs.plan import plan_sweeps
+from tests.builders import present
 from tests.commands.test_generate import archive
-from tests.repository import SPEC, Sandbox
+from tests.repository import SPEC, Sandbox, append_to, replace_in
 
 DRAWN = """name: drawn
 description: Where?
@@ -28,19 +26,9 @@ run:
   timeout: 30m
 """
 
-LISTED = """name: listed
-description: Which?
-method: list
-assignments: listed.csv
-metric: {name: score, goal: maximize}
-command: [python, code/train.py, "${args}"]
-run:
-  code: {path: code}
-"""
-
 
 def review(sandbox: Sandbox, name: str = "peak", base: str | None = None) -> Review:
-    (result,) = plan_sweeps(sandbox.workspace, [name], base=base).reviews
+    (result,) = sandbox.plan(name, base=base).reviews
     return result
 
 
@@ -66,20 +54,6 @@ def review_sweep(sandbox: Sandbox, method: str, cap: int, more: str = "") -> Rev
     return review(sandbox, "drawn")
 
 
-# New, running, recorded
-
-
-def test_before_the_first_merge_every_trial_is_new(sandbox: Sandbox) -> None:
-    sandbox.spec()
-
-    result = review(sandbox)
-
-    assert counts(result) == (3, 0, 0)
-    assert result.unlocked is None
-    assert change(result).former is None
-    assert xs(change(result).added) == [1, 2, 3]
-
-
 def test_trials_of_archived_batches_are_recorded(sandbox: Sandbox) -> None:
     archive(sandbox, sandbox.merged())
     sandbox.merged(xs="2, 3, 4")
@@ -92,20 +66,10 @@ def test_the_trials_are_those_that_generate_would_write(sandbox: Sandbox) -> Non
     sandbox.spec()
 
     planned = [trial.digest for trial in review(sandbox).trials]
-    generate(sandbox.workspace)
+    sandbox.generate()
 
-    (stored,) = batches.in_work_tree(sandbox.root)
+    (stored,) = sandbox.batches()
     assert [trial.digest for trial in stored.trials] == planned
-
-
-def test_a_locked_program_keeps_trials_known_whatever_becomes_of_the_code(sandbox: Sandbox) -> None:
-    sandbox.merged()
-    sandbox.write("code/train.py", "print('rewritten')\n")
-
-    result = review(sandbox)
-
-    assert counts(result) == (0, 3, 0)
-    assert result.unlocked is None
 
 
 def test_without_a_program_to_lock_the_space_can_be_reviewed_all_the_same(sandbox: Sandbox) -> None:
@@ -118,9 +82,6 @@ def test_without_a_program_to_lock_the_space_can_be_reviewed_all_the_same(sandbo
     assert "code/ has uncommitted changes" in result.unlocked
     assert counts(result) == (3, 0, 0)
     assert xs(result.trials) == [1, 2, 3]
-
-
-# The difference to the base
 
 
 def test_an_added_and_a_removed_value_are_an_added_and_a_removed_trial(sandbox: Sandbox) -> None:
@@ -165,8 +126,7 @@ def test_a_renamed_sweep_is_compared_with_what_it_was(sandbox: Sandbox) -> None:
 
 def test_another_program_is_no_difference_of_the_space(sandbox: Sandbox) -> None:
     sandbox.merged()
-    spec = sandbox.root / "sweeps/peak.yaml"
-    spec.write_text(spec.read_text().replace('"${args}"', '"${args}", --bias=1'))
+    replace_in(sandbox.root / "sweeps/peak.yaml", '"${args}"', '"${args}", --bias=1')
 
     result = review(sandbox)
 
@@ -190,12 +150,11 @@ def test_a_base_that_is_no_commit_is_refused(sandbox: Sandbox) -> None:
     sandbox.spec()
 
     with pytest.raises(UsageError, match="--base nowhere is not a commit"):
-        plan_sweeps(sandbox.workspace, base="nowhere")
+        sandbox.plan(base="nowhere")
 
 
 def test_a_spec_that_was_wrong_at_the_base_cannot_be_compared_and_stops_nothing(sandbox: Sandbox) -> None:
-    sandbox.write("sweeps/peak.yaml", "name: peak\n")
-    sandbox.publish("Ask for nothing in particular")
+    sandbox.publish("Ask for nothing in particular", {"sweeps/peak.yaml": "name: peak\n"})
     sandbox.spec()
 
     result = review(sandbox)
@@ -224,9 +183,8 @@ def test_the_spec_at_the_base_is_read_with_the_settings_of_its_time(sandbox: San
 
 
 def test_a_changed_file_of_assignments_is_a_difference_of_its_lines(sandbox: Sandbox) -> None:
-    sandbox.write("sweeps/listed.yaml", LISTED)
-    sandbox.write("sweeps/listed.csv", "x,note\n1,a\n2,b\n")
-    sandbox.publish("Ask")
+    sandbox.write_spec("listed", method="list", assignments="listed.csv")
+    sandbox.publish("Ask", {"sweeps/listed.csv": "x,note\n1,a\n2,b\n"})
     sandbox.write("sweeps/listed.csv", "x,note\n2,b\n3,c\n")
 
     difference = change(review(sandbox, "listed"))
@@ -236,16 +194,13 @@ def test_a_changed_file_of_assignments_is_a_difference_of_its_lines(sandbox: San
     assert difference.unchanged == 1
 
 
-# Which sweeps
-
-
 def test_without_names_only_sweeps_that_a_merge_would_change_are_reviewed(sandbox: Sandbox) -> None:
     sandbox.merged("peak")
     sandbox.merged("still")
     sandbox.spec("peak", xs="1, 2, 3, 4")
     sandbox.spec("fresh")
 
-    result = plan_sweeps(sandbox.workspace)
+    result = sandbox.plan()
 
     assert names(result) == ["fresh", "peak"]
     assert result.unchanged == ("still",)
@@ -254,18 +209,14 @@ def test_without_names_only_sweeps_that_a_merge_would_change_are_reviewed(sandbo
 @pytest.mark.parametrize("requested", [(), ("peak", "endless")])
 def test_a_wrong_spec_hides_no_good_one(sandbox: Sandbox, requested: tuple[str, ...]) -> None:
     sandbox.spec()
-    endless = sandbox.spec("endless", xs="1, 2")
-    endless.write_text(endless.read_text() + "constraints: [x > 2]\n")
+    append_to(sandbox.spec("endless", xs="1, 2"), "constraints: [x > 2]\n")
 
-    result = plan_sweeps(sandbox.workspace, requested)
+    result = sandbox.plan(*requested)
 
     assert names(result) == ["peak"]
     assert [(problem.file, problem.code) for problem in result.problems] == [
         ("sweeps/endless.yaml", "constraint-nothing")
     ]
-
-
-# The program
 
 
 def test_what_changed_since_the_lock_is_what_an_update_would_take(sandbox: Sandbox) -> None:
@@ -280,8 +231,7 @@ def test_what_changed_since_the_lock_is_what_an_update_would_take(sandbox: Sandb
 
 
 def test_a_program_that_is_not_there_is_among_the_problems(sandbox: Sandbox) -> None:
-    spec = sandbox.spec()
-    spec.write_text(spec.read_text().replace("code/train.py", "code/trian.py"))
+    replace_in(sandbox.spec(), "code/train.py", "code/trian.py")
 
     committed = review(sandbox).problems
     sandbox.write("code/other.py", "not committed")
@@ -297,17 +247,13 @@ def test_planning_writes_nothing(sandbox: Sandbox) -> None:
     sandbox.spec()
     before = sorted(path for path in sandbox.root.rglob("*") if ".git" not in path.parts)
 
-    plan_sweeps(sandbox.workspace)
+    sandbox.plan()
 
     assert sorted(path for path in sandbox.root.rglob("*") if ".git" not in path.parts) == before
 
 
-# Candidates
-
-
 def test_each_constraint_says_how_many_candidates_it_rejects(sandbox: Sandbox) -> None:
-    spec = sandbox.spec(xs="1, 2, 3, 4")
-    spec.write_text(spec.read_text() + "constraints: [x > 1, x > 2, bias < 1]\n")
+    append_to(sandbox.spec(xs="1, 2, 3, 4"), "constraints: [x > 1, x > 2, bias < 1]\n")
 
     design = review(sandbox).design
 
@@ -322,10 +268,7 @@ def test_each_constraint_says_how_many_candidates_it_rejects(sandbox: Sandbox) -
 def test_listed_and_conditional_values_are_no_dimensions_of_the_measure(sandbox: Sandbox) -> None:
     more = "  k: {values: [1, 2]}\n  u: {min: 0.0, max: 1.0, when: {k: 1}}\n"
 
-    design = review_sweep(sandbox, "sobol", 64, more).design
-
-    assert design.discrepancy is not None
-    assert design.discrepancy.dimensions == 2
+    assert present(review_sweep(sandbox, "sobol", 64, more).design.discrepancy).dimensions == 2
 
 
 def test_points_that_constraints_thinned_out_are_not_measured(sandbox: Sandbox) -> None:
@@ -335,19 +278,10 @@ def test_points_that_constraints_thinned_out_are_not_measured(sandbox: Sandbox) 
     assert design.discrepancy is None
 
 
-def test_the_cost_counts_replicates(sandbox: Sandbox) -> None:
-    result = review_sweep(sandbox, "random", 10, "replicates: 3")
-
-    assert result.coverage.configurations == 10
-    cost = result.new_cost
-    assert (cost.trials, cost.trial_hours, cost.gpu_hours) == (30, 90, 0)  # 5 disruptions each
-
-
 def test_a_constraint_says_how_many_candidates_it_has_no_say_in(sandbox: Sandbox) -> None:
     spec = SPEC.format(name="peak", xs="1, 2, 3", parallelism=2)
     conditional = "bias: {values: [0.5, 1.5], when: {x: 3}}\nconstraints: [bias < 1]"
-    sandbox.write("sweeps/peak.yaml", spec.replace("bias: {value: 0.5}", conditional))
-    sandbox.commit("Ask")
+    sandbox.commit("Ask", {"sweeps/peak.yaml": spec.replace("bias: {value: 0.5}", conditional)})
 
     design = review(sandbox).design
 

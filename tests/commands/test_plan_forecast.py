@@ -2,12 +2,11 @@
 
 import pytest
 
-from sweepledger.commands.verification.rebuild import rebuild_results
+from sweepledger.commands.verification.batch_audit import rebuild_results
 from sweepledger.plan import DurationSource, Forecast
-from sweepledger.verbs.generate import generate_batches as generate
-from sweepledger.verbs.plan import plan_sweeps
+from tests.builders import present
 from tests.commands.recording import record_batch
-from tests.repository import Sandbox
+from tests.repository import Sandbox, append_to
 
 POOL = """version: 1
 currency: EUR
@@ -18,30 +17,13 @@ defaults: {pool: small}
 
 
 def foreseen(sandbox: Sandbox, name: str = "peak") -> Forecast:
-    (review,) = plan_sweeps(sandbox.workspace, [name]).reviews
+    (review,) = sandbox.plan(name).reviews
     assert review.forecast is not None
     return review.forecast
 
 
 def expecting(sandbox: Sandbox, minutes: float) -> None:
-    spec = sandbox.spec(xs="1, 2, 3, 4")
-    spec.write_text(spec.read_text() + f"  expected_minutes: {minutes}\n")
-
-
-def test_without_any_record_the_time_is_unknown(sandbox: Sandbox) -> None:
-    sandbox.spec()
-
-    assert foreseen(sandbox).source is DurationSource.UNKNOWN
-
-
-def test_until_something_is_recorded_its_author_is_believed(sandbox: Sandbox) -> None:
-    expecting(sandbox, 0.5)
-
-    forecast = foreseen(sandbox)
-
-    assert forecast.source is DurationSource.EXPECTED
-    assert forecast.completion_seconds is not None
-    assert forecast.completion_seconds.median == 60  # four of half a minute, two at once
+    append_to(sandbox.spec(xs="1, 2, 3, 4"), f"  expected_minutes: {minutes}\n")
 
 
 def test_trials_of_the_same_program_in_any_sweep_are_believed(sandbox: Sandbox) -> None:
@@ -51,38 +33,19 @@ def test_trials_of_the_same_program_in_any_sweep_are_believed(sandbox: Sandbox) 
     forecast = foreseen(sandbox)
 
     assert (forecast.source, forecast.records) == (DurationSource.RECORDS, 4)
-    assert forecast.trial_seconds is not None
-    assert forecast.trial_seconds.median == pytest.approx(20, rel=0.1)
+    assert present(forecast.trial_seconds).median == pytest.approx(20, rel=0.1)
 
 
 def test_records_of_another_program_say_nothing(sandbox: Sandbox) -> None:
     record_batch(sandbox, sandbox.merged("first"), lambda _: 20.0)
-    sandbox.write("code/train.py", "print('another')\n")
-    sandbox.publish("Write another program")
+    sandbox.publish("Write another program", {"code/train.py": "print('another')\n"})
     sandbox.spec()
 
     assert foreseen(sandbox).source is DurationSource.UNKNOWN
 
 
-def test_time_depends_on_the_values_where_records_are_enough_to_say_so(sandbox: Sandbox) -> None:
-    spec = sandbox.spec("first", xs="1, 2, 3, 4")
-    spec.write_text(spec.read_text().replace("bias: {value: 0.5}", "bias: {values: [0.1, 0.2, 0.3, 0.5]}"))
-    (made,) = generate(sandbox.workspace)
-    sandbox.publish("Ask")
-    assert made.batch is not None
-    record_batch(sandbox, made.batch.name, lambda values: 10.0 * float(str(values["x"])))
-    sandbox.spec(xs="1, 2")
-
-    forecast = foreseen(sandbox)
-
-    assert forecast.parameters == ("x",)
-    assert forecast.trial_hours is not None
-    assert forecast.trial_hours.median * 3600 == pytest.approx(30, rel=0.15)
-
-
 def test_what_is_active_in_the_pool_comes_first(sandbox: Sandbox) -> None:
-    sandbox.write("sweepledger.yaml", POOL)
-    sandbox.publish("Name a pool")
+    sandbox.publish("Name a pool", {"sweepledger.yaml": POOL})
     record_batch(sandbox, sandbox.merged("first", xs="1, 2, 3, 4"), lambda _: 20.0)
     sandbox.spec(xs="1, 2")
     alone = foreseen(sandbox)
@@ -93,23 +56,19 @@ def test_what_is_active_in_the_pool_comes_first(sandbox: Sandbox) -> None:
     behind = foreseen(sandbox)
 
     assert (alone.ahead, behind.ahead, behind.uncounted) == (0, 1, 0)
-    assert alone.completion_seconds is not None
-    assert behind.completion_seconds is not None
-    assert behind.completion_seconds.high > alone.completion_seconds.high
-    assert behind.money is not None
-    assert behind.money.median == pytest.approx(2 * 20 / 3600 * 0.6 / 4, rel=0.15)
+    assert present(behind.completion_seconds).high > present(alone.completion_seconds).high
+    assert present(behind.money).median == pytest.approx(2 * 20 / 3600 * 0.6 / 4, rel=0.15)
 
 
 def test_the_best_of_what_is_recorded_is_remarked_on_where_it_lies_at_an_end(sandbox: Sandbox) -> None:
     name = sandbox.merged(xs="1, 2, 3")
     record_batch(sandbox, name, lambda _: 20.0, score=lambda values: float(str(values["x"])))
     files = rebuild_results(sandbox.workspace.repository, "HEAD", "peak")
-    sandbox.write("results/peak/summary.csv", files["summary.csv"].decode())
-    sandbox.publish("Summarise")
+    sandbox.publish("Summarise", {"results/peak/summary.csv": files["summary.csv"].decode()})
 
     def notes_at_an_end(xs: str) -> list[str]:
         sandbox.spec(xs=xs)
-        (review,) = plan_sweeps(sandbox.workspace, ["peak"]).reviews
+        (review,) = sandbox.plan("peak").reviews
         return [note.text.partition(",")[0] for note in review.notes if note.kind == "best-at-an-end"]
 
     assert notes_at_an_end("0.5, 1, 2, 3") == ["x=3 of the best trial so far"]

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from sweepledger.plan import review_as_data
-from sweepledger.verbs.plan import plan_sweeps
 from tests.repository import Sandbox
 from tests.searches import begun, hill, record
 
@@ -14,7 +13,7 @@ def test_before_the_first_round_all_rounds_are_new(sandbox: Sandbox) -> None:
     hill(sandbox, size=3, rounds=5)
     sandbox.commit("Ask for a search")
 
-    (review,) = plan_sweeps(sandbox.workspace).reviews
+    (review,) = sandbox.plan().reviews
 
     assert review.counts.new == 15
     assert review_as_data(review)["search"] == {"size": 3, "trials": 15, "rounds": 5, "ahead": 1}
@@ -27,8 +26,8 @@ def test_recorded_trials_are_not_paid_for_again(sandbox: Sandbox, results: Path)
     begun(sandbox, size=3, rounds=5)
     record(sandbox, results)
 
-    assert plan_sweeps(sandbox.workspace).unchanged == ("hill",)
-    (review,) = plan_sweeps(sandbox.workspace, ["hill"]).reviews
+    assert sandbox.plan().unchanged == ("hill",)
+    (review,) = sandbox.plan("hill").reviews
 
     assert (review.counts.new, review.counts.running, review.counts.recorded) == (9, 3, 3)
     assert review_as_data(review)["search"]["rounds"] == 3
@@ -43,7 +42,7 @@ def test_whatever_bounds_the_search_bounds_its_plan(sandbox: Sandbox, more: str,
     hill(sandbox, size=3, rounds=5, more=more)
     sandbox.commit("Ask for a search")
 
-    (review,) = plan_sweeps(sandbox.workspace).reviews
+    (review,) = sandbox.plan().reviews
 
     assert review.counts.new == trials
 
@@ -52,9 +51,8 @@ def test_rungs_are_played_since_each_is_smaller_than_the_one_before(sandbox: San
     text = hill(sandbox, method="halving", size=9, rounds=9).read_text()
     rungs = "rounds: {size: 9}\nresource: {parameter: epochs, min: 1, max: 9, eta: 3}\n"
     text = text.replace("rounds: {size: 9, max: 9}\n", rungs).replace("parallelism: 4", "parallelism: 9")
-    sandbox.write("sweeps/hill.yaml", text)
-    sandbox.commit("Ask for a search")
+    sandbox.commit("Ask for a search", {"sweeps/hill.yaml": text})
 
-    (review,) = plan_sweeps(sandbox.workspace).reviews
+    (review,) = sandbox.plan().reviews
 
     assert review_as_data(review)["search"] == {"size": 9, "trials": 9 + 3 + 1, "rounds": 3, "ahead": 1}

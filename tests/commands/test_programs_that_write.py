@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.run import RunOptions, SweepRun
-from sweepledger.repo.state import create_state
 from tests.repository import Sandbox
 from tests.writing_programs import REPORTS, SCRIPT, expected, plain_loop, recorded, spec, write_program
 
@@ -50,8 +48,7 @@ def test_files_are_reported(mode: str, laptop: Sandbox, tmp_path: Path, needs_ku
         for report in REPORTS:
             name = f"{report}{suffix}"
             laptop.write(f"sweeps/{name}.yaml", spec(name, report, str([*VALUES[:count]])[1:-1], run))
-        options = RunOptions(create_state(laptop.workspace.repository), parallel=parallelism)
-        list(SweepRun.prepare(laptop.workspace, tuple(names)).run(options))
+        list(laptop.run(*names, parallel=parallelism))
 
     summaries = {path.parent.name: path for path in laptop.root.glob("results/*/summary.csv")}
     assert {

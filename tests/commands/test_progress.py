@@ -2,22 +2,18 @@
 
 import subprocess
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from sweepledger.commands.collection.progress_branch import update_progress_branches
+from sweepledger.commands.collection.collector import update_progress_branches
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.repository.workspace import Target
-from tests.command_line import run_sweep
-from tests.commands.test_collect import branches, leave, stored, target
+from tests.commands.test_collect import branches, leave, stored
 from tests.repository import Sandbox
-
-RunSweep = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def every(sandbox: Sandbox, minutes: int | None = 15) -> Target:
-    return replace(target(sandbox), progress_minutes=minutes)
+    return replace(sandbox.target(), progress_minutes=minutes)
 
 
 def column(sandbox: Sandbox) -> list[str]:
@@ -76,6 +72,6 @@ def test_the_status_names_the_branch(sandbox: Sandbox) -> None:
     sandbox.write("sweepledger.yaml", "version: 1\nresults: {progress: 15m}\n")
     sandbox.merged()
 
-    done: subprocess.CompletedProcess[str] = run_sweep("status", cwd=sandbox.root)
+    done: subprocess.CompletedProcess[str] = sandbox.sweep("status")
 
     assert "peak: intermediate results: branch progress/peak of origin" in done.stdout

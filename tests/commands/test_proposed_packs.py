@@ -8,12 +8,8 @@ import pytest
 from sweepledger.commands.generation import proposals
 from sweepledger.plan import PlannedTrials, TimingHistory
 from sweepledger.plan.durations import TimedTrial
-from sweepledger.repo import batches
 from sweepledger.structs.node_pool import NodeCapacity, Pool
 from sweepledger.structs.run_config import Pack, Resources
-from sweepledger.verbs.check import check_change
-from sweepledger.verbs.generate import generate_batches as generate
-from sweepledger.verbs.plan import plan_sweeps
 from tests.repository import SPEC, Sandbox
 from tests.sweeps import a_sweep
 
@@ -78,7 +74,7 @@ def spec(sandbox: Sandbox, more: str = "", *, search: bool = False) -> None:
 
 
 def proposed(sandbox: Sandbox) -> list[str]:
-    (review,) = plan_sweeps(sandbox.workspace).reviews
+    (review,) = sandbox.plan().reviews
     return [note.text for note in review.notes if note.kind == "pack"]
 
 
@@ -94,11 +90,11 @@ def test_the_pasted_block_of_the_plan_runs(sandbox: Sandbox, *, search: bool, pa
     )
     spec(sandbox, f"  {block}\n", search=search)
     assert proposed(sandbox) == []
-    generate(sandbox.workspace)
-    (batch,) = batches.in_work_tree(sandbox.root)
+    sandbox.generate()
+    (batch,) = sandbox.batches()
     assert batch.lock.run.pack == pack
     sandbox.commit("Add a sweep")
-    assert not check_change(sandbox.workspace).problems
+    assert not sandbox.check().problems
 
 
 def test_no_packs_are_proposed_beside_a_key_that_excludes_them(sandbox: Sandbox) -> None:

@@ -6,15 +6,9 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.rounds.next_round import RoundDue, SearchEnded
-from sweepledger.commands.run import RunOptions, SweepRun
 from sweepledger.errors import UsageError
-from sweepledger.repo import batches
-from sweepledger.verbs.check import check_change
 from sweepledger.verbs.cluster.next_ import write_next
-from sweepledger.verbs.generate import generate_batches as generate
-from sweepledger.verbs.plan import plan_sweeps
-from tests.command_line import run_sweep
-from tests.repository import IMAGE, Sandbox
+from tests.repository import IMAGE, Sandbox, replace_in
 from tests.searches import SLOPE, active, record
 
 SPEC = """name: hill
@@ -52,12 +46,12 @@ def ask(
 
 
 def sizes(sandbox: Sandbox) -> list[tuple[int, int | None]]:
-    stored = sorted(batches.in_work_tree(sandbox.root), key=lambda batch: batch.lock.number)
+    stored = sorted(sandbox.batches(), key=lambda batch: batch.lock.number)
     return [(batch.lock.trials, batch.lock.round) for batch in stored]
 
 
 def proposed(sandbox: Sandbox) -> list[str]:
-    (review,) = plan_sweeps(sandbox.workspace).reviews
+    (review,) = sandbox.plan().reviews
     return [note.text for note in review.notes if note.kind == "rounds"]
 
 
@@ -67,9 +61,9 @@ def test_the_pasted_block_runs_the_trials_in_waves(sandbox: Sandbox, results: Pa
     block = text.removeprefix("write `").partition("` for ")[0]
     ask(sandbox, more=f"{EXPECTED}{block}\n")
     assert proposed(sandbox) == []
-    (made,) = generate(sandbox.workspace)
+    (made,) = sandbox.generate()
     sandbox.publish("Ask")
-    assert check_change(sandbox.workspace).problems == ()
+    assert sandbox.check().problems == ()
 
     steps = []
     while active(sandbox.workspace):
@@ -83,7 +77,7 @@ def test_the_pasted_block_runs_the_trials_in_waves(sandbox: Sandbox, results: Pa
 def test_the_plan_shows_the_block_and_what_it_costs(sandbox: Sandbox) -> None:
     ask(sandbox, trials=22)
 
-    text = " ".join(run_sweep("plan", "hill", cwd=sandbox.root).stdout.split())
+    text = " ".join(sandbox.sweep("plan", "hill").stdout.split())
 
     assert (
         "write `rounds: {size: 11}` for 2 waves, so that early_terminate compares later trials with earlier "
@@ -113,7 +107,7 @@ def test_costly_waves_are_not_proposed(sandbox: Sandbox, changes: dict[str, str]
 def test_without_rounds_in_the_spec_all_trials_are_requested_at_once(sandbox: Sandbox) -> None:
     ask(sandbox)
 
-    (made,) = generate(sandbox.workspace)
+    (made,) = sandbox.generate()
 
     assert [warning.code for warning in made.warnings] == ["early-stop-alone"]
     assert sizes(sandbox) == [(24, None)]
@@ -123,27 +117,24 @@ def test_without_rounds_in_the_spec_all_trials_are_requested_at_once(sandbox: Sa
 
 
 @pytest.mark.full_suite("whole runs")
-def test_waves_of_one_run_end_trials_that_fall_behind(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_waves_of_one_run_end_trials_that_fall_behind(sandbox: Sandbox) -> None:
     sandbox.write("code/train.py", SLOPE.replace("parse_args()", "parse_known_args()[0]"))
-    sandbox.git("config", "user.name", "Ada")
-    sandbox.git("config", "user.email", "ada@example.org")
+    sandbox.name_person()
     sandbox.commit("Write the program")
     more = f"{EXPECTED}rounds: {{size: 8}}\n"
     ask(sandbox, settings="controller: none\n", trials=16, parallelism=4, low=-5.0, more=more)
     spec = sandbox.root / "sweeps/hill.yaml"
     # The first wave must end by itself: the program hangs where the slope falls.
-    spec.write_text(
-        spec.read_text()
-        .replace("method: random\nseed: 3\nrun_cap: 16\n", "method: list\n")
-        .replace("  x: {min: -5.0, max: 5.0}\n", "")
-        .replace(
-            "  bias: {value: 0.0}\n",
-            "  bias: {value: 0.0}\nassignments:\n"
-            + "".join(f"  - {{x: {x}}}\n" for x in (*range(1, 9), -1, 9, -2, 10, 11, 12, 13, 14)),
-        )
+    replace_in(spec, "method: random\nseed: 3\nrun_cap: 16\n", "method: list\n")
+    replace_in(spec, "  x: {min: -5.0, max: 5.0}\n", "")
+    replace_in(
+        spec,
+        "  bias: {value: 0.0}\n",
+        "  bias: {value: 0.0}\nassignments:\n"
+        + "".join(f"  - {{x: {x}}}\n" for x in (*range(1, 9), -1, 9, -2, 10, 11, 12, 13, 14)),
     )
 
-    list(SweepRun.prepare(sandbox.workspace, ("hill",)).run(RunOptions(tmp_path / "state")))
+    list(sandbox.run("hill"))
 
     assert sandbox.git("log", "--format=%s", "-3").count("results(hill)") == 2
     summary = sandbox.git("show", "HEAD:results/hill/summary.csv")

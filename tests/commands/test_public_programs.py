@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.run import RunOptions, SweepRun
-from sweepledger.repo.state import create_state
 from tests.repository import Sandbox
 from tests.writing_programs import frame_of_events, plain_loop
 
@@ -191,8 +189,7 @@ def test_two_at_once_report_alike(kind: str, sandbox: Sandbox, tmp_path: Path, n
             f"sweeps/{name}.yaml",
             SPEC.format(name=name, metric=twin.metric, command=[*shell, *command], workdir=twin.workdir),
         )
-        options = RunOptions(create_state(sandbox.workspace.repository), parallel=parallel)
-        list(SweepRun.prepare(sandbox.workspace, (name,)).run(options))
+        list(sandbox.run(name, parallel=parallel))
 
     assert losses(sandbox, "two") == losses(sandbox, "alone")
     assert {x: (status, float(loss)) for x, (status, loss) in losses(sandbox, "two").items()} == {

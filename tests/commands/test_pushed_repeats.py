@@ -1,31 +1,27 @@
 """What the server lets the collector push of trials that infrastructure ended: a batch that the lock allows."""
 
-import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds.round_commit import PushedRepeat, push_due
-from sweepledger.repo import batches
-from sweepledger.verbs.generate import generate_batches as generate
 from tests.commands.test_bootstrap import install, push, run_bootstrap
 from tests.commands.test_collect import leave
-from tests.commands.test_pushed_rounds import NOT_ACCEPTED
+from tests.commands.test_pushed_rounds import NOT_ACCEPTED, guarded
 from tests.commands.test_repeated_trials import ALLOWED, REFUSED, write_key
-from tests.repository import Sandbox, followed_by
+from tests.repository import Sandbox, followed_by, replace_in
 from tests.searches import active, begun
 from tests.searches import leave as leave_search
 
 
 def record(sandbox: Sandbox, results: Path, *ends: Mapping[str, object]) -> None:
     """Record the active batch in a commit that is not pushed, and request again what is due."""
-    (batch,) = [item for item in batches.in_work_tree(sandbox.root) if item.is_active]
+    (batch,) = [item for item in sandbox.batches() if item.is_active]
     for place, changes in enumerate(ends):
         leave(results, batch, place, **changes)
-    here = Target(sandbox.workspace.repository)
+    here = sandbox.target(push=False)
     assert commit_results(here, results, {batch.name})
     pushed = list(push_due(here))
     assert all(isinstance(one, PushedRepeat) for one in pushed), pushed
@@ -38,7 +34,7 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
     sandbox.write("sweepledger.yaml", followed_by("flux"))
     sandbox.spec()
     write_key(sandbox, ALLOWED.replace("2", "1"))
-    generate(sandbox.workspace)
+    sandbox.generate()
     run_bootstrap(sandbox)
     sandbox.publish("Bootstrap")
     record(sandbox, sandbox.root.parent / "results", {}, REFUSED, REFUSED)
@@ -48,12 +44,7 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
 @pytest.fixture
 def repeating(pristine: Sandbox, tmp_path: Path) -> Sandbox:
     """A copy of that, whose server has the hook that bootstrap wrote."""
-    made = Sandbox(tmp_path / "remote.git", tmp_path / "work tree")
-    shutil.copytree(pristine.remote, made.remote)
-    shutil.copytree(pristine.root, made.root)
-    made.git("remote", "set-url", "origin", str(made.remote))
-    install(made)
-    return made
+    return guarded(pristine, tmp_path)
 
 
 def test_the_collector_may_push_trials_that_infrastructure_ended(repeating: Sandbox) -> None:
@@ -64,7 +55,7 @@ def test_it_may_push_no_more_of_them_than_the_lock_allows(repeating: Sandbox, tm
     assert push(repeating) == ""
     record(repeating, tmp_path / "results", REFUSED, {})
     assert not repeating.active()
-    (recorded,) = [item for item in batches.in_work_tree(repeating.root) if item.lock.after_infrastructure]
+    (recorded,) = [item for item in repeating.batches() if item.lock.after_infrastructure]
     name, again = recorded.name, recorded.name.replace("-b2-", "-b3-")
     tree = {path: content.replace(name.encode(), again.encode()) for path, content in recorded.tree}
     text = tree["batch.json"].replace(b'"number": 2', b'"number": 3')
@@ -78,11 +69,8 @@ def test_it_may_push_no_more_of_them_than_the_lock_allows(repeating: Sandbox, tm
 
 
 def _allow_more(folder: Path) -> None:
-    lock = folder / "batch.json"
-    lock.write_text(
-        lock.read_text().replace(
-            '"infrastructure": {\n   "retries": 1', '"infrastructure": {\n   "retries": 9'
-        )
+    replace_in(
+        folder / "batch.json", '"infrastructure": {\n   "retries": 1', '"infrastructure": {\n   "retries": 9'
     )
 
 
@@ -99,18 +87,15 @@ def _request_another(folder: Path) -> None:
 
 
 def _take_more(folder: Path) -> None:
-    job = folder / "job.yaml"
-    job.write_text(job.read_text().replace("256Mi", "512Mi"))
+    replace_in(folder / "job.yaml", "256Mi", "512Mi")
 
 
 def _call_it_a_round(folder: Path) -> None:
-    lock = folder / "batch.json"
-    lock.write_text(lock.read_text().replace('"ahead"', '"round": 2,\n "ahead"'))
+    replace_in(folder / "batch.json", '"ahead"', '"round": 2,\n "ahead"')
 
 
 def _call_it_nothing(folder: Path) -> None:
-    lock = folder / "batch.json"
-    lock.write_text(lock.read_text().replace(' "after_infrastructure": true,\n', ""))
+    replace_in(folder / "batch.json", ' "after_infrastructure": true,\n', "")
 
 
 @pytest.mark.parametrize(
@@ -119,8 +104,7 @@ def _call_it_nothing(folder: Path) -> None:
 def test_the_collector_may_push_no_other_batch(forge: Callable[[Path], None], repeating: Sandbox) -> None:
     (batch,) = repeating.active()
     forge(repeating.root / f"overlays/active/{batch}")
-    repeating.git("add", "--all")
-    repeating.git("commit", "-q", "--amend", "--no-edit")
+    repeating.amend()
 
     assert NOT_ACCEPTED in push(repeating)
 
@@ -141,8 +125,8 @@ def test_after_repeated_trials_the_collector_may_push_the_round_that_follows(tmp
     (again,) = active(sandbox.workspace)
     leave_search(results, again)
 
-    (collected,) = commit_results(Target(sandbox.workspace.repository), results, {again.name})
+    (collected,) = sandbox.collect(results, {again.name}, push=False)
 
     assert collected.step is not None
     assert push(sandbox) == ""
-    assert [item.lock.round for item in batches.in_work_tree(sandbox.root)][-1] in {1, 2}
+    assert [item.lock.round for item in sandbox.batches()][-1] in {1, 2}

@@ -7,23 +7,17 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds.round_commit import push_idle_rounds
 from sweepledger.verbs.cluster.pause import pause_batches as pause
 from sweepledger.verbs.cluster.pause import resume_batches as resume
 from tests.commands.test_bootstrap import Fault, install, push, run_bootstrap
-from tests.repository import IMAGE, Sandbox, followed_by
+from tests.commands.test_several_datasets import BUCKET
+from tests.repository import Sandbox, followed_by, replace_in
 from tests.searches import active, begun, leave
 from tests.tiers import parameters
 
 NOT_ACCEPTED = "`sweep check --hook` does not accept it"
 """What the hook says of a batch that the full guard refuses."""
-IN_A_BUCKET = (
-    'results: {store: bucket, bucket: {url: "s3://sweeps/vision", egress: bucket}}\n'
-    "egress: {bucket: {cidrs: [203.0.113.0/24], ports: [443]}}\n"
-    f"images: {{collector: {IMAGE}}}\n"
-)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +39,7 @@ def pristine_stored_climb(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
     """The same, and the checkpoints are in a bucket."""
     resource = "resource: {parameter: epochs, min: 1, max: 4, eta: 2}\n"
     folder = tmp_path_factory.mktemp("stored")
-    return followed(folder, settings=IN_A_BUCKET, method="halving", size=4, more=resource)
+    return followed(folder, settings=BUCKET, method="halving", size=4, more=resource)
 
 
 def followed(folder: Path, settings: str = "", **changes: Any) -> Sandbox:
@@ -56,7 +50,7 @@ def followed(folder: Path, settings: str = "", **changes: Any) -> Sandbox:
     sandbox.publish("Bootstrap")
     (batch,) = active(sandbox.workspace)
     leave(folder / "results", batch)
-    commit_results(Target(sandbox.workspace.repository), folder / "results", {first})
+    sandbox.collect(folder / "results", {first}, push=False)
     return sandbox
 
 
@@ -78,16 +72,13 @@ def stored_climb(pristine_stored_climb: Sandbox, tmp_path: Path) -> Sandbox:
 
 def guarded(pristine: Sandbox, tmp_path: Path) -> Sandbox:
     made = Sandbox(tmp_path / "remote.git", tmp_path / "work tree")
-    shutil.copytree(pristine.remote, made.remote)
-    shutil.copytree(pristine.root, made.root)
-    made.git("remote", "set-url", "origin", str(made.remote))
+    made.copy_from(pristine)
     install(made)
     return made
 
 
 def amended(sandbox: Sandbox) -> None:
-    sandbox.git("add", "--all")
-    sandbox.git("commit", "-q", "--amend", "--no-edit")
+    sandbox.amend()
 
 
 def in_round(sandbox: Sandbox, path: str, old: str, new: str) -> None:
@@ -162,7 +153,7 @@ def test_the_collector_may_push_every_rung_down_to_the_last_trial(climbing: Sand
         (batch,) = active(climbing.workspace)
         sizes.append(batch.lock.trials)
         leave(tmp_path / "results", batch)
-        commit_results(Target(climbing.workspace.repository), tmp_path / "results", {batch.name})
+        climbing.collect(tmp_path / "results", {batch.name}, push=False)
 
     assert sizes == [2, 1]
     assert push(climbing) == ""
@@ -177,11 +168,11 @@ def pristine_overlap(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
     begun(sandbox, settings=settings, size="3, ahead: 3", rounds=9)
     run_bootstrap(sandbox)
     sandbox.publish("Bootstrap")
-    list(push_idle_rounds(Target(sandbox.workspace.repository)))
+    list(push_idle_rounds(sandbox.target(push=False)))
     sandbox.push()
     _, second, _ = sorted(active(sandbox.workspace), key=lambda batch: batch.lock.number)
     leave(folder / "results", second)
-    commit_results(Target(sandbox.workspace.repository), folder / "results", {second.name})
+    sandbox.collect(folder / "results", {second.name}, push=False)
     return sandbox
 
 
@@ -210,20 +201,20 @@ def without_a_result(sandbox: Sandbox) -> None:
 def with_more_ahead(sandbox: Sandbox) -> None:
     lock = newest(sandbox) / "batch.json"
     assert '"ahead": 3,' in lock.read_text()
-    lock.write_text(lock.read_text().replace('"ahead": 3,', '"ahead": 99,'))
+    replace_in(lock, '"ahead": 3,', '"ahead": 99,')
 
 
 def after_another(sandbox: Sandbox) -> None:
     lock = newest(sandbox) / "batch.json"
     (first,) = (sandbox.root / "overlays/active").glob("hill-b1-*")
     (third,) = (sandbox.root / "overlays/active").glob("hill-b3-*")
-    lock.write_text(lock.read_text().replace(f'"parent": "{third.name}"', f'"parent": "{first.name}"'))
+    replace_in(lock, f'"parent": "{third.name}"', f'"parent": "{first.name}"')
 
 
 def skipping_one(sandbox: Sandbox) -> None:
     lock = newest(sandbox) / "batch.json"
     assert '"round": 4,' in lock.read_text()
-    lock.write_text(lock.read_text().replace('"round": 4,', '"round": 5,'))
+    replace_in(lock, '"round": 4,', '"round": 5,')
 
 
 def test_the_collector_may_push_a_round_beside_others_that_are_active(overlapping: Sandbox) -> None:
@@ -236,13 +227,13 @@ def test_the_collector_may_record_and_follow_batches_that_were_paused_and_resume
     begun(sandbox, settings=settings, size="3, ahead: 2", rounds=9)
     run_bootstrap(sandbox)
     sandbox.publish("Bootstrap")
-    list(push_idle_rounds(Target(sandbox.workspace.repository)))
+    list(push_idle_rounds(sandbox.target(push=False)))
     for change in (pause, resume):
         change(sandbox.workspace, "hill")
         sandbox.push()
     first, _ = sorted(active(sandbox.workspace), key=lambda batch: batch.lock.number)
     leave(tmp_path / "results", first)
-    commit_results(Target(sandbox.workspace.repository), tmp_path / "results", {first.name})
+    sandbox.collect(tmp_path / "results", {first.name}, push=False)
     assert len(sandbox.active()) == 2, "no round follows"
     install(sandbox)
 
@@ -290,43 +281,33 @@ def second(sandbox: Sandbox) -> None:
     shutil.copytree(folder / batch, folder / f"{batch.rpartition('-')[0]}-00000000")
 
 
+JOB, LOCK, LAUNCH, KUSTOMIZATION = "job.yaml", "batch.json", "launch.json", "kustomization.yaml"
+EDITS = {
+    "another image": (JOB, "registry.example.org/train", "registry.example.org/evil"),
+    "another program": (LOCK, "code/train.py", "code/evil.py"),
+    "another command": (LAUNCH, "code/train.py", "code/evil.py"),
+    "another launcher": (KUSTOMIZATION, "base/launcher/v1", "base/launcher/v2"),
+    "another account": (JOB, "sweep-trial", "sweep-collector"),
+    "another volume": (JOB, "claimName: ", "claimName: x"),
+    "a host's folder": (JOB, "emptyDir:", "hostPath:"),
+    "a batch that is no round": (LOCK, '"round": 2', '"row": 2'),
+    "a round of another past": (LOCK, '"parent": "hill-', '"parent": "dale-'),
+    "a Kustomization with other rights": (None, "serviceAccountName: ", "serviceAccountName: x"),
+    "a Kustomization of another path": (None, "./overlays/active/{batch}", "./base"),
+}
+"""A file of the round, or None for that of Flux, what it has, and what stands there instead."""
+
+
+def edit_round(sandbox: Sandbox, file: str | None, old: str, new: str) -> None:
+    path = f"overlays/active/{{batch}}/{file}" if file else "clusters/flux/active/{batch}.yaml"
+    in_round(sandbox, path, old, new)
+
+
 FORGED: dict[str, Fault] = {
-    "another image": lambda item: in_round(
-        item, "overlays/active/{batch}/job.yaml", "registry.example.org/train", "registry.example.org/evil"
-    ),
-    "another program": lambda entry: in_round(
-        entry, "overlays/active/{batch}/batch.json", "code/train.py", "code/evil.py"
-    ),
-    "another command": lambda element: in_round(
-        element, "overlays/active/{batch}/launch.json", "code/train.py", "code/evil.py"
-    ),
-    "another launcher": lambda one: in_round(
-        one, "overlays/active/{batch}/kustomization.yaml", "base/launcher/v1", "base/launcher/v2"
-    ),
-    "another account": lambda one: in_round(
-        one, "overlays/active/{batch}/job.yaml", "sweep-trial", "sweep-collector"
-    ),
-    "another volume": lambda one: in_round(
-        one, "overlays/active/{batch}/job.yaml", "claimName: ", "claimName: x"
-    ),
-    "a host's folder": lambda one: in_round(
-        one, "overlays/active/{batch}/job.yaml", "emptyDir:", "hostPath:"
-    ),
+    **{name: lambda sandbox, edit=edit: edit_round(sandbox, *edit) for name, edit in EDITS.items()},  # type: ignore[misc]
     "a further file": lambda one: one.write(f"overlays/active/{one.active()[0]}/rbac.yaml", "kind: Role\n"),
     "a folder below": lambda one: one.write(f"overlays/active/{one.active()[0]}/x/job.yaml", "kind: Role\n"),
     "two rounds at once": second,
-    "a batch that is no round": lambda one: in_round(
-        one, "overlays/active/{batch}/batch.json", '"round": 2', '"row": 2'
-    ),
-    "a round of another past": lambda one: in_round(
-        one, "overlays/active/{batch}/batch.json", '"parent": "hill-', '"parent": "dale-'
-    ),
-    "a Kustomization with other rights": lambda one: in_round(
-        one, "clusters/flux/active/{batch}.yaml", "serviceAccountName: ", "serviceAccountName: x"
-    ),
-    "a Kustomization of another path": lambda one: in_round(
-        one, "clusters/flux/active/{batch}.yaml", "./overlays/active/{batch}", "./base"
-    ),
 }
 
 
@@ -346,8 +327,7 @@ def test_the_collector_may_push_no_other_round(fault: str, searching: Sandbox) -
 
 
 def test_where_a_person_asks_for_rounds_the_collector_may_push_none(searching: Sandbox) -> None:
-    hook = searching.remote / "hooks/pre-receive"
-    hook.write_text(hook.read_text().replace("next='collector'", "next='review'"))
+    replace_in(searching.remote / "hooks/pre-receive", "next='collector'", "next='review'")
 
     assert "is new" in push(searching)
 

@@ -1,9 +1,7 @@
 """What may win, and how what may not is listed beside it."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import pytest
 
@@ -14,17 +12,16 @@ from sweepledger.commands.reports.results import Ineligibility
 from sweepledger.commands.reports.status import sweep_statuses
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import Target
+from sweepledger.errors import UsageError
 from sweepledger.formats.summary_csv import SummaryRow
-from sweepledger.repo import batches
-from sweepledger.verbs.generate import generate_batches as generate
-from tests.command_line import run_sweep
+from tests.builders import present
 from tests.commands.test_collect import leave
 from tests.repository import TRAIN, Sandbox
 
 
 def record(sandbox: Sandbox, volume: Path, *scores: float | None) -> None:
     """Record the newest batch; a trial without a score has failed."""
-    batch = batches.in_work_tree(sandbox.root)[-1]
+    batch = sandbox.batches()[-1]
     for index, score in enumerate(scores):
         document = {"metrics": {"score": score}, "seconds": 10.0 - score} if score is not None else {}
         failed = {} if document else {"status": "failed", "reason": "exit-1", "metrics": {}}
@@ -40,7 +37,7 @@ def programs(sandbox: Sandbox, tmp_path: Path) -> Sandbox:
     sandbox.write("code/train.py", TRAIN + "# another program\n")
     sandbox.spec(xs="1, 2, 3, 4")
     sandbox.commit("Change the code")
-    generate(sandbox.workspace, ["peak"], update=True)
+    sandbox.generate("peak", update=True)
     sandbox.spec(xs="1, 2, 4")
     sandbox.commit("Ask for them, and no longer for one")
     record(sandbox, tmp_path, 1.0, 3.0, 8.0, None)
@@ -48,7 +45,7 @@ def programs(sandbox: Sandbox, tmp_path: Path) -> Sandbox:
 
 
 def test_only_trials_of_the_newest_recorded_program_that_the_spec_asks_for_may_win(programs: Sandbox) -> None:
-    stored = batches.in_work_tree(programs.root)
+    stored = programs.batches()
     table = catalog.read_summary(programs.workspace.root, "peak")
     assert table is not None
 
@@ -73,20 +70,20 @@ def test_trials_that_may_not_win_are_listed_last(programs: Sandbox, by: str) -> 
     others = [(9.0, Ineligibility.PROGRAM), (5.0, Ineligibility.PROGRAM), (None, Ineligibility.SPEC)]
     assert listed == [*best, (8.0, Ineligibility.SPEC), (None, None), *others]
     assert results.rank_trials(programs.workspace, "peak", top=3).barred == (None, None, Ineligibility.SPEC)
+    with pytest.raises(UsageError) as caught:
+        results.rank_trials(programs.workspace, "peak", by="nope")
+    assert caught.value.hint == "metrics: score, seconds"
 
 
 def test_a_place_is_given_only_to_what_may_win(programs: Sandbox) -> None:
-    shown = run_sweep("results", "peak", cwd=programs.root).stdout.splitlines()[:8]
-    document = json.loads(run_sweep("results", "peak", "--format", "json", cwd=programs.root).stdout)
+    shown = programs.sweep("results", "peak").stdout.splitlines()[:8]
+    document = json.loads(programs.sweep("results", "peak", "--format", "json").stdout)
 
     assert "not ranked" in shown[0]
     assert [line.split()[0] for line in shown[1:3]] == ["1", "2"]
     assert ["older program" in line for line in shown[1:]] == [False] * 4 + [True, True, False]
     assert [line.startswith(" ") for line in shown[1:]] == [False, False, True, False, True, True, True]
     assert [trial["not_ranked"] for trial in document["data"]["trials"]][1:4] == [None, "not in spec", None]
-
-
-Show = Callable[..., CompletedProcess[str]]
 
 
 def listed(sandbox: Sandbox, *, all_programs: bool = False) -> list[tuple[object, str | None]]:
@@ -102,10 +99,9 @@ def reverted(sandbox: Sandbox, tmp_path: Path) -> Sandbox:
     """Two programs with results, of which HEAD is the first again."""
     sandbox.merged()
     record(sandbox, tmp_path, 5.0, 2.0, None)
-    sandbox.write("code/train.py", TRAIN + "# another program\n")
-    sandbox.commit("Change the code")
+    sandbox.commit("Change the code", {"code/train.py": TRAIN + "# another program\n"})
     changed = sandbox.git("rev-parse", "HEAD").strip()
-    generate(sandbox.workspace, ["peak"], update=True)
+    sandbox.generate("peak", update=True)
     sandbox.commit("Ask for all of them again")
     record(sandbox, tmp_path, 9.0, 7.0, 8.0)
     sandbox.git("revert", "--no-edit", changed)
@@ -115,24 +111,19 @@ def reverted(sandbox: Sandbox, tmp_path: Path) -> Sandbox:
 def test_after_a_revert_the_program_of_head_is_ranked(reverted: Sandbox) -> None:
     newer = [(score, "newer program") for score in (9.0, 8.0, 7.0)]
 
-    shown = run_sweep("results", "peak", cwd=reverted.root).stdout
+    shown = reverted.sweep("results", "peak").stdout
 
     assert listed(reverted) == [(5.0, None), (2.0, None), (None, None), *newer]
     assert [", HEAD's: code code@" in line for line in shown.splitlines()[-2:]] == [True, False]
 
 
-def test_without_the_revert_the_newest_is(reverted: Sandbox) -> None:
-    reverted.git("reset", "--hard", "HEAD~1")
-
+def test_where_no_trial_ran_the_code_of_head_the_newest_is_ranked(reverted: Sandbox) -> None:
+    reverted.commit("Change it once more", {"code/train.py": TRAIN + "# a third program\n"})
     assert listed(reverted)[:3] == [(9.0, None), (8.0, None), (7.0, None)]
+    assert ", HEAD's" not in reverted.sweep("results", "peak").stdout
+    reverted.git("reset", "-q", "--hard", "HEAD~2")
 
-
-def test_code_that_no_trial_ran_leaves_the_newest_ranked(reverted: Sandbox) -> None:
-    reverted.write("code/train.py", TRAIN + "# a third program\n")
-    reverted.commit("Change it once more")
-
-    assert listed(reverted)[:3] == [(9.0, None), (8.0, None), (7.0, None)]
-    assert ", HEAD's" not in run_sweep("results", "peak", cwd=reverted.root).stdout
+    assert listed(reverted)[:3] == [(9.0, None), (8.0, None), (7.0, None)], "HEAD has it"
 
 
 def test_a_command_that_is_taken_back_is_another_program_too(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -143,7 +134,7 @@ def test_a_command_that_is_taken_back_is_another_program_too(sandbox: Sandbox, t
     path.write_text(written.replace("train.py", "train.py, --fast", 1))
     assert path.read_text() != written
     sandbox.commit("Change the command")
-    generate(sandbox.workspace, ["peak"], update=True)
+    sandbox.generate("peak", update=True)
     sandbox.commit("Ask for all of them again")
     record(sandbox, tmp_path, 9.0, 7.0, 8.0)
     path.write_text(written)
@@ -153,9 +144,7 @@ def test_a_command_that_is_taken_back_is_another_program_too(sandbox: Sandbox, t
 
 
 def test_all_programs_are_ranked_together_on_request(reverted: Sandbox) -> None:
-    document = json.loads(
-        run_sweep("results", "peak", "--all-programs", "--format", "json", cwd=reverted.root).stdout
-    )["data"]
+    document = reverted.data("results", "peak", "--all-programs")
 
     scores = [(score, None) for score in (9.0, 8.0, 7.0, 5.0, 2.0, None)]
     assert listed(reverted, all_programs=True) == scores
@@ -168,8 +157,7 @@ def test_status_and_comparisons_know_the_program_of_head(reverted: Sandbox) -> N
     (shown,) = sweep_statuses(reverted.workspace, state=reverted.root / ".sweepledger")
     comparison = compare_sweeps(reverted.workspace, "peak", "peak@HEAD~1")
 
-    assert shown.best is not None
-    assert shown.best.value == 5.0
+    assert present(shown.best).value == 5.0
     best = [side.statistics.best for side in (comparison.a, comparison.b)]
     assert [one.value for one in best if one] == [5.0, 9.0]
     assert comparison.warnings == (
@@ -180,7 +168,7 @@ def test_status_and_comparisons_know_the_program_of_head(reverted: Sandbox) -> N
 
 def test_first_tries_of_a_mended_program_are_last(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.merged()
-    batch = batches.in_work_tree(sandbox.root)[-1]
+    batch = sandbox.batches()[-1]
     for index in range(3):
         leave(
             tmp_path,
@@ -193,14 +181,13 @@ def test_first_tries_of_a_mended_program_are_last(sandbox: Sandbox, tmp_path: Pa
         )
     commit_results(Target(sandbox.workspace.repository, None, "main"), tmp_path, {batch.name})
     sandbox.git("reset", "--hard")
-    before = run_sweep("results", "peak", cwd=sandbox.root).stdout
-    sandbox.write("code/train.py", TRAIN + "# mended\n")
-    sandbox.commit("Mend it")
-    generate(sandbox.workspace, ["peak"], update=True)
+    before = sandbox.sweep("results", "peak").stdout
+    sandbox.commit("Mend it", {"code/train.py": TRAIN + "# mended\n"})
+    sandbox.generate("peak", update=True)
     sandbox.commit("Ask for all of them again")
     record(sandbox, tmp_path, None, 7.0, 8.0)
 
-    after = run_sweep("results", "peak", cwd=sandbox.root).stdout
+    after = sandbox.sweep("results", "peak").stdout
 
     assert "3 trials: a first try" in before
     assert "a first try" not in after

@@ -8,23 +8,20 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.reports import results, status
+from sweepledger.commands.reports import status
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import Target
-from sweepledger.errors import IdleError, RepositoryError, UsageError
-from sweepledger.repo import batches
+from sweepledger.errors import UsageError
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Mirror, Repository, commits
-from sweepledger.verbs.generate import generate_batches as generate
 from sweepledger.verbs.log import sweep_log
 from sweepledger.verbs.show import trial_details
-from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
-from tests.repository import Sandbox
+from tests.repository import Sandbox, replace_in
 
 
 def newest(sandbox: Sandbox) -> StoredBatch:
-    return batches.in_work_tree(sandbox.root)[-1]
+    return sandbox.batches()[-1]
 
 
 def recorded(sandbox: Sandbox, volume: Path, xs: str = "1, 2, 3") -> StoredBatch:
@@ -39,9 +36,6 @@ def recorded(sandbox: Sandbox, volume: Path, xs: str = "1, 2, 3") -> StoredBatch
 
 def trial_of(batch: StoredBatch, index: int = 0) -> str:
     return batch.rows[index].trial
-
-
-# History
 
 
 @pytest.mark.parametrize(
@@ -114,9 +108,6 @@ def test_a_path_is_a_name_and_never_a_pattern(sandbox: Sandbox) -> None:
     assert commits(Repository.find(sandbox.root), ":(glob)**") == ()
 
 
-# log
-
-
 def test_what_nobody_can_read_is_told_of_and_the_story_goes_on(sandbox: Sandbox, tmp_path: Path) -> None:
     batch = recorded(sandbox, tmp_path / "volume")
     csv = sandbox.root / "results/peak/summary.csv"
@@ -126,8 +117,7 @@ def test_what_nobody_can_read_is_told_of_and_the_story_goes_on(sandbox: Sandbox,
         sandbox.commit("Break the summary")
     csv.write_bytes(good)
     name = "peak-b7-0123abcd"
-    sandbox.write(f"overlays/active/{name}/batch.json", "{not: [a, lock")
-    sandbox.commit("Break a batch")
+    sandbox.commit("Break a batch", {f"overlays/active/{name}/batch.json": "{not: [a, lock"})
 
     entries = sweep_log(sandbox.workspace)
 
@@ -140,9 +130,7 @@ def test_what_nobody_can_read_is_told_of_and_the_story_goes_on(sandbox: Sandbox,
 
 def test_names_with_line_ends_do_not_end_the_log(sandbox: Sandbox) -> None:
     sandbox.merged()
-    sandbox.write("results/a\nb/summary.csv", "x")
-    sandbox.write("sweeps/c\nd.yaml", "x")
-    sandbox.commit("Odd names")
+    sandbox.commit("Odd names", {"results/a\nb/summary.csv": "x", "sweeps/c\nd.yaml": "x"})
 
     assert {entry.sweep for entry in sweep_log(sandbox.workspace)} == {"peak"}
 
@@ -164,9 +152,6 @@ def test_a_name_is_known_if_git_or_the_work_tree_ever_had_it(sandbox: Sandbox, w
     else:
         result = sweep_log(sandbox.workspace, name)
         assert len(result) == (2 if where == "history" else 0)
-
-
-# show
 
 
 def test_a_trial_shows_the_commit_that_asked_for_its_batch(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -191,17 +176,17 @@ def test_without_the_very_spec_the_last_one_before_the_batch_is_shown(sandbox: S
     sandbox.spec(xs="1")
     sandbox.commit("Older")
     name = sandbox.merged()
-    lock = sandbox.root / f"overlays/active/{name}/batch.json"
-    lock.write_text(lock.read_text().replace(newest(sandbox).lock.spec.digest, "sha256:" + "0" * 64))
+    replace_in(
+        sandbox.root / f"overlays/active/{name}/batch.json",
+        newest(sandbox).lock.spec.digest,
+        "sha256:" + "0" * 64,
+    )
     sandbox.spec(xs="5")
     sandbox.commit("After")
 
     shown = dict(trial_details(sandbox.workspace, trial_of(newest(sandbox))).commits)
 
     assert shown["requested"].subject == "Ask for a sweep"
-
-
-# A trial by its id
 
 
 def copied(sandbox: Sandbox, old: str, new: str) -> str:
@@ -213,12 +198,9 @@ def copied(sandbox: Sandbox, old: str, new: str) -> str:
             sandbox.write(f"overlays/active/{new}/{path.relative_to(source)}", text)
     lock = sandbox.root / f"overlays/active/{new}/batch.json"
     sweep, number = new.rsplit("-", 2)[0], new.rsplit("-", 2)[1][1:]
-    lock.write_text(
-        lock.read_text()
-        .replace('"sweep": "peak"', f'"sweep": "{sweep}"')
-        .replace(f'"name": "{old}"', f'"name": "{new}"')
-        .replace('"number": 1,', f'"number": {number},')
-    )
+    replace_in(lock, '"sweep": "peak"', f'"sweep": "{sweep}"')
+    replace_in(lock, f'"name": "{old}"', f'"name": "{new}"')
+    replace_in(lock, '"number": 1,', f'"number": {number},')
     return new
 
 
@@ -245,30 +227,6 @@ def test_of_two_sweeps_none_is_taken_and_the_way_out_is_told(sandbox: Sandbox) -
         catalog.find_trial(sandbox.workspace.root, f"nobody/{trial}")
 
 
-# results
-
-
-def test_a_summary_that_is_no_text_is_told(sandbox: Sandbox, tmp_path: Path) -> None:
-    recorded(sandbox, tmp_path / "volume")
-    (sandbox.root / "results/peak/summary.csv").write_bytes(b"\xff\xfe")
-
-    with pytest.raises(RepositoryError, match=r"results/peak/summary.csv: .*utf-8"):
-        results.rank_trials(sandbox.workspace, "peak")
-
-
-def test_results_of_an_unknown_sweep_are_refused(sandbox: Sandbox, tmp_path: Path) -> None:
-    recorded(sandbox, tmp_path / "volume")
-    sandbox.spec("tower")
-
-    with pytest.raises(UsageError, match="no sweep 'peek'") as caught:
-        results.rank_trials(sandbox.workspace, "peek")
-
-    assert caught.value.hint == "sweeps: peak, tower"
-    with pytest.raises(IdleError, match="nothing is recorded of 'tower' here") as idle:
-        results.rank_trials(sandbox.workspace, "tower")
-    assert idle.value.hint == "`sweep status tower` says where it stands"
-
-
 @pytest.mark.parametrize("fetched", [True, False], ids=["fetched", "in the mirror of sweep cluster local"])
 def test_results_not_yet_pulled_are_named(sandbox: Sandbox, tmp_path: Path, *, fetched: bool) -> None:
     recorded(sandbox, tmp_path / "volume")
@@ -280,32 +238,12 @@ def test_results_not_yet_pulled_are_named(sandbox: Sandbox, tmp_path: Path, *, f
         sandbox.git("update-ref", "refs/remotes/origin/main", "HEAD~1")
     sandbox.git("reset", "-q", "--hard", "HEAD~1")
 
-    done = run_sweep("results", "peak", cwd=sandbox.root)
-    completed = run_sweep("results", "peak", "--format", "json", cwd=sandbox.root)
+    done = sandbox.sweep("results", "peak")
+    completed = sandbox.sweep("results", "peak", "--format", "json")
 
     assert (done.returncode, done.stderr) == (0, "")
     assert "`git pull origin main` brings its results here" in done.stdout
     assert json.loads(completed.stdout)["data"]["trials"] == []
-
-
-def test_results_can_be_sorted_by_seconds_those_that_are_ok_first(sandbox: Sandbox, tmp_path: Path) -> None:
-    sandbox.merged()
-    batch = newest(sandbox)
-    leave(tmp_path, batch, 0, seconds=9.0)
-    leave(tmp_path, batch, 1, seconds=0.1, status="failed", reason="exit-1", metrics={})
-    leave(tmp_path, batch, 2, seconds=3.0)
-    assert commit_results(Target(sandbox.workspace.repository, None, "main"), tmp_path, {batch.name})
-
-    ranking = results.rank_trials(sandbox.workspace, "peak", by="seconds")
-
-    assert [row.index for row in ranking.rows] == [2, 0, 1]
-    assert (ranking.by, ranking.column) == ("seconds", "score")
-    with pytest.raises(UsageError) as caught:
-        results.rank_trials(sandbox.workspace, "peak", by="nope")
-    assert caught.value.hint == "metrics: score, seconds"
-
-
-# status
 
 
 def test_what_the_collector_would_not_believe_is_not_counted_as_ok(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -319,7 +257,7 @@ def test_what_the_collector_would_not_believe_is_not_counted_as_ok(sandbox: Sand
     (tally,) = status.sweep_statuses(sandbox.workspace, state=tmp_path)
 
     assert [tally.counts[kind] for kind in ("ok", "failed", "interrupted")] == [1, 1, 1]
-    assert tally.missing == 0
+    assert tally.counts["missing"] == 0
 
 
 def test_a_trial_that_will_be_tried_again_is_running(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -330,19 +268,20 @@ def test_a_trial_that_will_be_tried_again_is_running(sandbox: Sandbox, tmp_path:
 
     (tally,) = status.sweep_statuses(sandbox.workspace, state=tmp_path)
 
-    assert (tally.running, tally.pending) == ((1, 2) if batch.lock.run.retries else (0, 3))
+    assert (tally.counts["running"], tally.counts["pending"]) == (
+        (1, 2) if batch.lock.run.retries else (0, 3)
+    )
 
 
 def test_a_batch_that_was_never_pushed_is_planned_and_not_missing(sandbox: Sandbox, tmp_path: Path) -> None:
     first = sandbox.merged()
-    sandbox.spec(xs="1, 2, 3, 4, 5")
-    generate(sandbox.workspace)
+    sandbox.propose(xs="1, 2, 3, 4, 5")
     for act in (lambda: None, lambda: sandbox.commit("Ask"), sandbox.push):
         act()
 
         (tally,) = status.sweep_statuses(sandbox.workspace, state=tmp_path)
 
-        assert (tally.trials, tally.planned, tally.pending, tally.missing) == (
+        assert (tally.trials, tally.counts["planned"], tally.counts["pending"], tally.counts["missing"]) == (
             (5, 0, 5, 0) if act == sandbox.push else (5, 2, 3, 0)
         )
     assert tally.active[0] == first
@@ -352,7 +291,7 @@ def test_a_trial_of_two_batches_is_counted_once_and_by_what_is_most(sandbox: San
     old = sandbox.merged()
     copied(sandbox, old, "peak-b2-00000000")
     sandbox.publish("The other branch")
-    first, second = batches.in_work_tree(sandbox.root)
+    first, second = sandbox.batches()
     leave(tmp_path / "results", first, 0, metrics={"other": 1}, uid="a")
     leave(tmp_path / "results", second, 0)
     (tmp_path / "results" / second.name / "1").mkdir()
@@ -360,7 +299,7 @@ def test_a_trial_of_two_batches_is_counted_once_and_by_what_is_most(sandbox: San
     (tally,) = status.sweep_statuses(sandbox.workspace, state=tmp_path)
 
     assert (tally.trials, tally.batches) == (3, 2)
-    assert (tally.counts["ok"], tally.counts["interrupted"], tally.pending) == (1, 1, 1)
+    assert (tally.counts["ok"], tally.counts["interrupted"], tally.counts["pending"]) == (1, 1, 1)
 
 
 def test_a_recorded_trial_that_another_batch_lists_is_counted_once(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -372,10 +311,7 @@ def test_a_recorded_trial_that_another_batch_lists_is_counted_once(sandbox: Sand
 
     (tally,) = status.sweep_statuses(sandbox.workspace, state=tmp_path)
 
-    assert (tally.trials, tally.counts["ok"], tally.planned) == (3, 3, 0)
-
-
-# The index of recorded sweeps
+    assert (tally.trials, tally.counts["ok"], tally.counts["planned"]) == (3, 3, 0)
 
 
 def test_the_index_belongs_to_the_files_it_was_made_from(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -402,8 +338,7 @@ def test_the_index_belongs_to_the_files_it_was_made_from(sandbox: Sandbox, tmp_p
 
 def test_the_index_follows_merges_and_local_runs(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.spec()
-    generate(sandbox.workspace)
-    sandbox.commit("Ask")
+    sandbox.commit_batches("Ask")
     state = tmp_path / "state"
     (name,) = (path.name for path in (sandbox.root / "overlays/active").iterdir() if path.is_dir())
 

@@ -7,10 +7,9 @@ import pytest
 
 from sweepledger.formats import records_jsonl
 from sweepledger.structs.record import Record, Status
-from sweepledger.verbs.retry import retry_trials
-from sweepledger.verbs.verify import verify_results
-from tests.commands.test_run import SPY, playing, starts
-from tests.repository import Sandbox
+from tests.builders import present
+from tests.commands.test_run import SPY, starts
+from tests.repository import Sandbox, replace_in
 
 PRINTING = f"""{SPY}
 import os, sys
@@ -25,9 +24,7 @@ for epoch in range(3):
 @pytest.fixture
 def misnamed(sandbox: Sandbox) -> Sandbox:
     """A laptop's sweep whose program prints `points`, and whose spec asks for `score`."""
-    sandbox.write("code/train.py", PRINTING)
-    sandbox.commit("Print")
-    sandbox.push()
+    sandbox.publish("Print", {"code/train.py": PRINTING})
     sandbox.use_as_laptop()
     sandbox.spec()
     change_metric(sandbox, "{name: score, goal: maximize}", "{name: score, goal: maximize, source: stdout}")
@@ -35,14 +32,21 @@ def misnamed(sandbox: Sandbox) -> Sandbox:
 
 
 def change_metric(sandbox: Sandbox, before: str, after: str) -> None:
-    path = sandbox.root / "sweeps/peak.yaml"
-    text = path.read_text()
-    assert before in text
-    path.write_text(text.replace(before, after))
+    replace_in(sandbox.root / "sweeps/peak.yaml", before, after)
 
 
 def run(sandbox: Sandbox) -> None:
-    list(playing(sandbox))
+    list(sandbox.run("peak"))
+
+
+def read_again(sandbox: Sandbox, old: str = "name: score", new: str = "name: points") -> list[str]:
+    """Run the sweep, change its metric, and retry what failed; return the trials that the first run started."""
+    run(sandbox)
+    trained = starts(sandbox)
+    change_metric(sandbox, old, new)
+    sandbox.retry()
+    run(sandbox)
+    return trained
 
 
 def newest_records(sandbox: Sandbox) -> list[Record]:
@@ -73,7 +77,7 @@ def test_a_mended_metric_reads_outputs_again(misnamed: Sandbox, before: str, aft
     trained = starts(misnamed)
     change_metric(misnamed, before, after)
 
-    retry_trials(misnamed.workspace, "peak")
+    misnamed.retry()
     run(misnamed)
 
     assert {record.status for record in failed} == {Status.FAILED}
@@ -93,26 +97,24 @@ def test_a_mended_metric_reads_outputs_again(misnamed: Sandbox, before: str, aft
         assert len(second.curve("points")) == 3
     provenance = json.loads((misnamed.root / "results/peak/provenance.json").read_text())
     assert json.dumps(provenance).count('"read_again"') == 3
-    assert verify_results(misnamed.workspace).sweeps[0].differences == ()
+    assert misnamed.verify().sweeps[0].differences == ()
 
 
 def test_an_output_without_its_middle_is_not_read_and_the_trial_is_trained(misnamed: Sandbox) -> None:
     long = PRINTING + 'if value == 2:\n    print("noise " * 100_000)\n'
-    misnamed.write("code/train.py", long)
-    misnamed.commit("Print more")
+    misnamed.commit("Print more", {"code/train.py": long})
     run(misnamed)
     trained = starts(misnamed)
     change_metric(misnamed, "name: score", "name: points")
 
-    retried = retry_trials(misnamed.workspace, "peak")
+    retried = misnamed.retry()
     run(misnamed)
 
     (again,) = starts(misnamed)[len(trained) :]
-    assert retried.outputs is not None
-    assert [why.partition(": ") for why in retried.outputs.incomplete.values()] == [
+    assert [why.partition(": ") for why in present(retried.outputs).incomplete.values()] == [
         (again, ": ", "its output was longer than 512 KiB, and the middle is not stored")
     ]
-    assert len(retried.outputs.files) == 2
+    assert len(present(retried.outputs).files) == 2
     assert [record.status for record in newest_records(misnamed)] == [Status.OK] * 3
 
 
@@ -120,7 +122,7 @@ def test_with_an_unchanged_metric_a_retry_trains(misnamed: Sandbox) -> None:
     run(misnamed)
     trained = starts(misnamed)
 
-    retry_trials(misnamed.workspace, "peak")
+    misnamed.retry()
     run(misnamed)
 
     assert len(starts(misnamed)) == 2 * len(trained)
@@ -128,28 +130,18 @@ def test_with_an_unchanged_metric_a_retry_trains(misnamed: Sandbox) -> None:
 
 
 def test_a_trial_that_failed_otherwise_is_trained(misnamed: Sandbox) -> None:
-    misnamed.write("code/train.py", PRINTING + "sys.exit(value == 2)\n")
-    misnamed.commit("Fail")
-    run(misnamed)
-    trained = starts(misnamed)
-    change_metric(misnamed, "name: score", "name: points")
-
-    retry_trials(misnamed.workspace, "peak")
-    run(misnamed)
+    misnamed.commit("Fail", {"code/train.py": PRINTING + "sys.exit(value == 2)\n"})
+    trained = read_again(misnamed)
 
     assert len(starts(misnamed)) == len(trained) + 1
     assert [record.status for record in newest_records(misnamed)] == [Status.OK, Status.FAILED, Status.OK]
 
 
 def test_a_metric_that_the_output_lacks_fails_at_once_and_the_next_name_is_read(misnamed: Sandbox) -> None:
-    run(misnamed)
-    trained = starts(misnamed)
-    change_metric(misnamed, "name: score", "name: pionts")
-    retry_trials(misnamed.workspace, "peak")
-    run(misnamed)
+    trained = read_again(misnamed, new="name: pionts")
     lacking = newest_records(misnamed)
     change_metric(misnamed, "name: pionts", "name: points")
-    retry_trials(misnamed.workspace, "peak")
+    misnamed.retry()
     run(misnamed)
 
     assert {record.reason for record in lacking} == {"metric-missing"}
@@ -159,12 +151,7 @@ def test_a_metric_that_the_output_lacks_fails_at_once_and_the_next_name_is_read(
 
 def test_rows_of_a_pack_are_read_again(misnamed: Sandbox) -> None:
     change_metric(misnamed, "  timeout: 1m\n", "  timeout: 1m\n  pack: {trials: 3}\n")
-    run(misnamed)
-    trained = starts(misnamed)
-    change_metric(misnamed, "name: score", "name: points")
-
-    retry_trials(misnamed.workspace, "peak")
-    run(misnamed)
+    trained = read_again(misnamed)
 
     assert starts(misnamed) == trained
     assert [record.status for record in newest_records(misnamed)] == [Status.OK] * 3

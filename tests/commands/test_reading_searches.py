@@ -1,22 +1,15 @@
 """What a person reads of a search: how far it has come, its size, its front, whom its trials go on from."""
 
 import csv
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.local import Options, local
 from sweepledger.commands.reports.status import sweep_statuses
 from sweepledger.commands.repository.batch_records import expected_trials
-from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds.progress import SearchProgress, SearchState
-from sweepledger.repo import batches
 from sweepledger.verbs.cluster.next_ import write_next
-from sweepledger.verbs.generate import generate_batches as generate
-from tests.command_line import run_sweep
 from tests.commands.test_collect import leave as leave_one
 from tests.repository import Sandbox
 from tests.searches import active, begun, hill, record
@@ -28,23 +21,17 @@ def come(sandbox: Sandbox, name: str = "hill") -> SearchProgress:
     return result.search
 
 
-# ---------------------------------------------------------------------------------------- how far it has come
-
-
 def test_the_status_of_a_search_to_its_last_round(sandbox: Sandbox, results: Path) -> None:
     hill(sandbox, rounds=2)
     assert come(sandbox) == SearchProgress(
         "tpe", SearchState.DUE, "`sweep generate hill` writes the first round", 0, 2, 0, 6
     )
 
-    (made,) = generate(sandbox.workspace)
-    assert made.batch is not None
-    assert come(sandbox) == SearchProgress(
-        "tpe", SearchState.PROPOSED, f"merge {made.batch.name}", 0, 2, 0, 6
-    )
+    made = sandbox.new_batch()
+    assert come(sandbox) == SearchProgress("tpe", SearchState.PROPOSED, f"merge {made.name}", 0, 2, 0, 6)
 
     sandbox.publish("Ask")
-    waits = f"waits for the results of {made.batch.name}"
+    waits = f"waits for the results of {made.name}"
     assert come(sandbox) == SearchProgress("tpe", SearchState.WAITING, waits, 1, 2, 0, 6)
 
     record(sandbox, results)
@@ -96,9 +83,9 @@ def test_status_and_validate_tell_of_rounds(sandbox: Sandbox) -> None:
     name = begun(sandbox)
     sandbox.spec()
 
-    output = run_sweep("status", cwd=sandbox.root).stdout
-    data = json.loads(run_sweep("status", "hill", "--format", "json", cwd=sandbox.root).stdout)["data"]
-    sizes = run_sweep("validate", cwd=sandbox.root).stdout.splitlines()
+    output = sandbox.sweep("status").stdout
+    data = sandbox.data("status", "hill")
+    sizes = sandbox.sweep("validate").stdout.splitlines()
 
     assert ["hill", "1", "of", "5", "0", "of", "15", "waits", "for", "the", "results", "of", name] in [
         line.split() for line in output.splitlines()
@@ -114,7 +101,7 @@ def test_what_nothing_but_its_records_bounds_says_so(sandbox: Sandbox) -> None:
     text = hill(sandbox, rounds=5).read_text().replace("max: 5}", "patience: 2}")
     sandbox.write("sweeps/hill.yaml", text)
 
-    assert run_sweep("validate", cwd=sandbox.root).stdout == (
+    assert sandbox.sweep("validate").stdout == (
         "sweeps/hill.yaml: ok, rounds of 3 trials, until the results end the search\n"
     )
 
@@ -123,8 +110,8 @@ def test_a_plan_of_a_search_tells_its_space_and_no_trials_that_nobody_knows(sand
     hill(sandbox)
     sandbox.commit("Ask for a search")
 
-    output = run_sweep("plan", cwd=sandbox.root).stdout
-    comment = run_sweep("plan", "--format", "markdown", cwd=sandbox.root).stdout
+    output = sandbox.sweep("plan").stdout
+    comment = sandbox.sweep("plan", "--format", "markdown").stdout
 
     assert output.startswith("hill: at most 5 rounds of at most 3 trials, 15 in all: 15 new")
     assert "candidates" not in output
@@ -132,8 +119,6 @@ def test_a_plan_of_a_search_tells_its_space_and_no_trials_that_nobody_knows(sand
     assert "| `x` | `-5 … 5, uniform` |" in comment
     assert "candidates" not in comment
 
-
-# ------------------------------------------------------------------------------------------------- the front
 
 PARETO = "metric: {name: score, goal: maximize}\nother_metrics: [{name: cost, goal: minimize}]\n"
 
@@ -155,8 +140,7 @@ def recorded(sandbox: Sandbox, results: Path) -> list[dict[str, str]]:
             metrics = {"score": round(x, 3), "cost": round(x + 10, 3)}
             worse: dict[str, Any] = {"metrics": {"score": -99.0, "cost": 99.0}}
             leave_one(results, batch, trial.index, **(worse if trial.index == 0 else {"metrics": metrics}))
-    commit_results(Target(sandbox.workspace.repository, "origin", "main"), results, ())
-    sandbox.pull()
+    sandbox.record(results)
     with (sandbox.root / "results/hill/summary.csv").open() as file:
         return list(csv.DictReader(file))
 
@@ -168,77 +152,15 @@ def test_metrics_and_replicates_reach_the_next_round_and_a_front(sandbox: Sandbo
     assert [row["replicate"] for row in rows] == ["0", "1"] * 3
     (second,) = active(sandbox.workspace, "HEAD")
     assert (second.lock.round, second.lock.trials) == (2, 6)
-    output = run_sweep("log", "hill", cwd=sandbox.root).stdout
-    listed = run_sweep("results", "hill", cwd=sandbox.root).stdout.splitlines()
-    data = json.loads(run_sweep("results", "hill", "--format", "json", cwd=sandbox.root).stdout)["data"]
+    output = sandbox.sweep("log", "hill").stdout
+    listed = sandbox.sweep("results", "hill").stdout.splitlines()
+    data = sandbox.data("results", "hill")
     (result,) = sweep_statuses(sandbox.workspace, "hill", state=results)
     assert "6/6 trials ok, front of 5 by score, cost, 9.0 s spent" in output
     assert listed[0].split()[:4] == ["trial", "front", "score", "cost"]
     assert [line.split()[2] == "yes" for line in listed[1:]] == [True] * 5 + [False]
     assert [trial["front"] for trial in data["trials"]] == [True] * 5 + [False]
     assert set(result.front) == {trial["trial"] for trial in data["trials"][:5]}
-    assert "front of 5 trials" in run_sweep("status", cwd=sandbox.root).stdout
+    assert "front of 5 trials" in sandbox.sweep("status").stdout
     subject = sandbox.git("log", "-1", "--format=%s").strip()
     assert subject == "results(hill): 6/6 trials, front of 5 by score, cost"
-
-
-# ------------------------------------------------------------------------------------------------- going on
-
-POPULATION = """name: hill
-method: pbt
-seed: 7
-rounds: {size: 4}
-resource: {parameter: epochs, min: 1, max: 3}
-metric: {name: score, goal: maximize, source: stdout}
-parameters:
-  x: {min: 0.0, max: 1.0}
-command: [python, code/train.py, "${args}"]
-run: {code: {path: code}, resources: {cpu: 1, memory: 256Mi}, timeout: 2m}
-"""
-
-MEMBER = """import argparse, os
-from pathlib import Path
-parser = argparse.ArgumentParser()
-parser.add_argument("--x", type=float)
-parser.add_argument("--epochs", type=int)
-args = parser.parse_args()
-own, parent = Path(os.environ["SWEEP_CHECKPOINTS"]), os.environ.get("SWEEP_PARENT")
-walked = (Path(parent) / "walked").read_text().split() if parent else []
-if parent:
-    (Path(parent) / "walked").write_text("in place")  # other trials go on from there, too
-walked.append(str(args.x))
-(own / "walked").write_text(" ".join(walked))
-print(f"score={args.x} walked={len(walked)} first={walked[0]} before={walked[-2] if parent else -1}")
-"""
-
-
-@pytest.mark.full_suite("whole searches")
-def test_members_of_a_population_find_their_checkpoints(sandbox: Sandbox) -> None:
-    sandbox.write("code/train.py", MEMBER)
-    sandbox.write("sweeps/hill.yaml", POPULATION)
-    sandbox.commit("Write a population")
-    generate(sandbox.workspace)
-    options = Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True)
-    for number in range(1, 4):
-        sandbox.publish(f"Ask for round {number}")
-        assert list(local(options))
-        sandbox.pull()
-        write_next(sandbox.workspace)
-
-    with (sandbox.root / "results/hill/summary.csv").open() as file:
-        rows = {row["trial"]: row for row in csv.DictReader(file)}
-    stored = batches.of_sweep(batches.in_work_tree(sandbox.root), "hill")
-
-    assert [batch.lock.round for batch in stored] == [1, 2, 3]
-    assert [row["status"] for row in rows.values()] == ["ok"] * 12
-    for row in rows.values():
-        parent = rows.get(row["parent"])
-        assert row["metrics.walked"] == row["params.epochs"]
-        assert (parent is None) is (row["params.epochs"] == "1")
-        if parent is not None:
-            assert float(row["metrics.before"]) == float(parent["params.x"])
-            assert float(row["metrics.first"]) == float(parent["metrics.first"])
-    last = next(trial for trial, row in rows.items() if row["params.epochs"] == "3")
-    shown = run_sweep("show", last, cwd=sandbox.root).stdout
-    assert ["parent", rows[last]["parent"]] in [line.split() for line in shown.splitlines()]
-    assert "| 3 | sweepledger" in (sandbox.root / "results/hill/README.md").read_text()

@@ -12,18 +12,11 @@ from sweepledger.commands.generation.next_batch import Generated
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.rounds.next_round import RoundDue, SearchEnded
 from sweepledger.errors import RepositoryError, UsageError
-from sweepledger.formats.hyperparams_csv import Row
 from sweepledger.repo import batches
-from sweepledger.verbs.cancel import cancel_batches as cancel
-from sweepledger.verbs.check import check_change
 from sweepledger.verbs.cluster.next_ import write_next
-from sweepledger.verbs.cluster.pause import pause_batches as pause
 from sweepledger.verbs.generate import generate_batches as generate
 from sweepledger.verbs.generate import generate_changed
-from sweepledger.verbs.plan import plan_sweeps
-from sweepledger.verbs.retry import retry_trials
-from sweepledger.verbs.verify import verify_results
-from tests.command_line import run_sweep
+from tests.builders import present
 from tests.repository import Sandbox
 from tests.searches import hill, leave
 
@@ -33,38 +26,34 @@ def record_here(sandbox: Sandbox, results: Path, **changes: object) -> None:
     if sandbox.git("status", "--porcelain"):
         sandbox.commit("Request")
     repository = sandbox.workspace.repository
-    for batch in batches.active_in_commit(repository, "HEAD"):
+    for batch in batches.in_commit(repository, "HEAD", batches.ACTIVE):
         leave(results, batch, **changes)
     branch = sandbox.git("branch", "--show-current").strip()
     commit_results(Target(repository, branch=branch, is_laptop=True), results, ())
 
 
 def archived(sandbox: Sandbox) -> list[str]:
-    return [batch.name for batch in batches.in_work_tree(sandbox.root) if not batch.is_active]
+    return [batch.name for batch in sandbox.batches() if not batch.is_active]
 
 
 def new_trials(generated: Generated) -> list[object]:
-    return [] if generated.batch is None else [row.values["x"] for row in requested(generated)]
-
-
-def requested(generated: Generated) -> tuple[Row, ...]:
-    assert generated.batch is not None
-    return batches.StoredBatch(f"{batches.ACTIVE}/{generated.batch.name}", generated.batch.tree).rows
+    if generated.batch is None:
+        return []
+    stored = batches.StoredBatch(f"{batches.ACTIVE}/{generated.batch.name}", generated.batch.tree)
+    return [row.values["x"] for row in stored.rows]
 
 
 def differences(sandbox: Sandbox) -> list[str]:
-    return [str(one) for sweep in verify_results(sandbox.workspace).sweeps for one in sweep.differences]
+    return [str(one) for sweep in sandbox.verify().sweeps for one in sweep.differences]
 
 
 @pytest.fixture
 def unpushed(sandbox: Sandbox, results: Path) -> Sandbox:
     """A second batch of one trial that is recorded on main and not pushed; the first is on the remote."""
-    sandbox.spec(xs="1, 2")
-    generate(sandbox.workspace)
+    sandbox.propose(xs="1, 2")
     record_here(sandbox, results)
     sandbox.push()
-    sandbox.spec(xs="1, 2, 3")
-    generate(sandbox.workspace)
+    sandbox.propose(xs="1, 2, 3")
     record_here(sandbox, results)
     assert len(archived(sandbox)) == 2
     return sandbox
@@ -82,8 +71,7 @@ def with_a_remote_that_moved(sandbox: Sandbox) -> None:
     """Let somebody else push: neither branch contains the other."""
     sandbox.git("worktree", "add", "-q", "--detach", "../other", "origin/main")
     other = Sandbox(sandbox.remote, sandbox.root.parent / "other")
-    other.write("NOTES.md", "Main has moved.\n")
-    other.commit("Move main")
+    other.commit("Move main", {"NOTES.md": "Main has moved.\n"})
     other.git("push", "-q", "origin", "HEAD:main")
 
 
@@ -105,8 +93,8 @@ def test_an_added_value_is_requested_alone(unpushed: Sandbox, move: Callable[[Sa
     before = archived(unpushed)
     unpushed.spec(xs="1, 2, 3, 4")
 
-    (review,) = plan_sweeps(unpushed.workspace, ["peak"]).reviews
-    (made,) = generate(unpushed.workspace)
+    (review,) = unpushed.plan("peak").reviews
+    (made,) = unpushed.generate()
 
     assert (review.counts.new, review.counts.running, review.counts.recorded) == (1, 0, 3)
     assert (new_trials(made), made.stale, archived(unpushed)) == ([4], (), before)
@@ -115,60 +103,25 @@ def test_an_added_value_is_requested_alone(unpushed: Sandbox, move: Callable[[Sa
         assert differences(unpushed) == []
 
 
-def test_without_a_change_nothing_is_written_and_no_folder_is_named(unpushed: Sandbox) -> None:
-    before = unpushed.git("status", "--porcelain")
-
-    done = run_sweep("generate", "peak", cwd=unpushed.root)
-
-    assert done.returncode == 0
-    assert "overlays/" not in done.stdout
-    assert unpushed.git("status", "--porcelain") == before
-
-
 def test_update_requests_all_trials_of_new_code_and_removes_nothing(unpushed: Sandbox) -> None:
     before = archived(unpushed)
     with (unpushed.root / "code/train.py").open("a") as program:
         program.write("# changed\n")
     unpushed.commit("Change the code")
 
-    made = generate(unpushed.workspace, ["peak"], update=True)[0]
+    made = unpushed.generate("peak", update=True)[0]
 
     assert (new_trials(made), archived(unpushed)) == ([1, 2, 3], before)
 
 
-def test_a_failed_trial_is_requested_once_by_a_retry(sandbox: Sandbox, results: Path) -> None:
-    sandbox.merged(xs="1, 2")
-    record_here(sandbox, results, status="failed", reason="exit-1", metrics={})
-    text = (sandbox.root / "sweeps/peak.yaml").read_text()
-    name = archived(sandbox)[0]
-    sandbox.write("sweeps/peak.yaml", f"{text}retry:\n- {{batch: {name}, only: [failed]}}\n")
-
-    (made,) = generate(sandbox.workspace)
-    again = generate(sandbox.workspace)
-
-    assert (new_trials(made), made.retried) == ([1, 2], 2)
-    assert not any(generated.is_pending for generated in again)
-
-
 def test_a_committed_proposal_that_nobody_merged_or_recorded_is_replaced(unpushed: Sandbox) -> None:
     unpushed.spec(xs="1, 2, 3, 4")
-    generate(unpushed.workspace)
-    unpushed.commit("Request one more")
+    unpushed.commit_batches("Request one more")
     unpushed.spec(xs="1, 2, 3, 5")
 
-    (made,) = generate(unpushed.workspace)
+    (made,) = unpushed.generate()
 
     assert (new_trials(made), len(made.stale), len(unpushed.active())) == ([5], 1, 1)
-
-
-def test_the_hook_of_a_commit_removes_nothing(unpushed: Sandbox) -> None:
-    before = archived(unpushed)
-    unpushed.spec(name="other", xs="7")
-
-    generate_changed(unpushed.workspace)
-
-    assert archived(unpushed) == before
-    assert {name.rpartition("-b")[0] for name in unpushed.active()} == {"other"}
 
 
 @pytest.fixture
@@ -187,26 +140,20 @@ def fork(sandbox: Sandbox, results: Path, tmp_path: Path) -> Sandbox:
     return mine
 
 
-def test_a_fork_knows_what_the_team_has_recorded(fork: Sandbox) -> None:
+@pytest.mark.parametrize("has_name", [True, False])
+def test_a_fork_knows_what_the_team_has_recorded(fork: Sandbox, *, has_name: bool) -> None:
+    if not has_name:
+        fork.git("remote", "remove", "upstream")
     fork.spec(xs="1, 2, 3")
 
-    (review,) = plan_sweeps(fork.workspace, ["peak"]).reviews
-    (made,) = generate(fork.workspace)
+    (review,) = fork.plan("peak").reviews
+    (made,) = fork.generate()
     fork.commit("Request one more")
 
     assert (review.counts.new, review.counts.recorded) == (1, 2)
     assert (new_trials(made), len(archived(fork))) == ([3], 1)
-    assert fork.workspace.remote == "upstream"
-    assert check_change(fork.workspace).problems == ()
-
-
-def test_a_fork_without_a_name_for_the_team_knows_it_too(fork: Sandbox) -> None:
-    fork.git("remote", "remove", "upstream")
-    fork.spec(xs="1, 2, 3")
-
-    (made,) = generate(fork.workspace)
-
-    assert (new_trials(made), len(archived(fork))) == ([3], 1)
+    assert fork.workspace.remote == ("upstream" if has_name else "origin")
+    assert not has_name or fork.check().problems == ()
 
 
 @pytest.mark.parametrize("way", ["merge", "squash"])
@@ -216,7 +163,7 @@ def test_a_merge_that_is_not_finished_brings_what_stays(fork: Sandbox, way: str)
     fork.git("merge", "-q", *options, "upstream/main")
     fork.git("remote", "remove", "upstream")
 
-    (made,) = generate(fork.workspace)
+    (made,) = fork.generate()
 
     assert (made.batch, made.stale, len(archived(fork))) == (None, (), 1)
 
@@ -227,33 +174,31 @@ def test_the_configuration_of_the_clone_names_the_remote(fork: Sandbox, key: str
 
     assert fork.workspace.base_commit(None) == fork.git("rev-parse", "origin/main").strip()
     fork.spec(xs="1, 2, 3")
-    (made,) = generate(fork.workspace)
+    (made,) = fork.generate()
     assert (new_trials(made), len(archived(fork))) == ([3], 1), "what HEAD has recorded is known anyway"
 
 
 def test_remotes_of_which_none_contains_the_others_are_named(fork: Sandbox) -> None:
     fork.git("switch", "-q", "--detach", "origin/main")
-    fork.write("NOTES.md", "The fork has moved.\n")
-    fork.commit("Move the fork")
+    fork.commit("Move the fork", {"NOTES.md": "The fork has moved.\n"})
     fork.git("push", "-q", "origin", "HEAD:main")
     fork.git("switch", "-q", "main")
 
     with pytest.raises(UsageError, match="several remotes have a branch main") as caught:
-        generate(fork.workspace)
+        fork.generate()
 
-    assert caught.value.hint is not None
-    commands = caught.value.hint.split("`")[1::2]
+    commands = present(caught.value.hint).split("`")[1::2]
     assert commands == [f"git config sweepledger.remote {name}" for name in ("origin", "upstream")]
-    assert generate(fork.workspace, base="upstream/main")[0].batch is None
+    assert fork.generate(base="upstream/main")[0].batch is None
     fork.git(*commands[1].split()[1:])
-    assert generate(fork.workspace)[0].batch is None
+    assert fork.generate()[0].batch is None
 
 
 def test_a_name_of_no_remote_is_refused(fork: Sandbox) -> None:
     fork.git("config", "sweepledger.remote", "upsteam")
 
     with pytest.raises(UsageError, match="'upsteam', which is no remote") as caught:
-        plan_sweeps(fork.workspace)
+        fork.plan()
 
     assert caught.value.hint == "remotes: origin, upstream; `git config sweepledger.remote NAME`"
 
@@ -264,7 +209,7 @@ def search(sandbox: Sandbox, results: Path) -> Sandbox:
     sandbox.write("sweepledger.yaml", "version: 1\n")
     hill(sandbox, rounds=2, size=2)
     sandbox.publish("Ask for a search")
-    generate(sandbox.workspace)
+    sandbox.generate()
     record_here(sandbox, results)
     write_next(sandbox.workspace)
     record_here(sandbox, results)
@@ -315,7 +260,7 @@ def test_rounds_that_two_machines_recorded_apart_are_not_continued(search: Sandb
     search.git("branch", "desktop", "origin/main")
     search.git("switch", "-q", "desktop")
     hill(search, rounds=2, size=3)
-    generate(search.workspace, base="HEAD")
+    search.generate(base="HEAD")
     record_here(search, results)
     search.git("push", "-q", "origin", "desktop:main")
     search.git("switch", "-q", "main")
@@ -334,7 +279,7 @@ def test_pushed_results_of_another_sweep_stop_no_search(search: Sandbox, results
     search.git("worktree", "add", "-q", "-b", "desktop", "../other", "origin/main")
     other = Sandbox(search.remote, search.root.parent / "other")
     other.spec(xs="1")
-    generate(other.workspace, ["peak"])
+    other.generate("peak")
     record_here(other, results)
     other.git("push", "-q", "origin", "desktop:main")
     hill(search, rounds=3, size=2)
@@ -349,47 +294,41 @@ def test_pushed_results_of_another_sweep_stop_no_search(search: Sandbox, results
 def test_check_names_what_the_base_lacks_and_how_a_vanished_batch_comes_back(unpushed: Sandbox) -> None:
     name = archived(unpushed)[-1]
 
-    problems = check_change(unpushed.workspace).problems
+    problems = unpushed.check().problems
 
     (moved,) = [problem for problem in problems if problem.code == "batch-moved"]
     assert moved.file == f"overlays/archive/{name}"
     assert "never ran" not in moved.message
-    assert not [
-        one for one in check_change(unpushed.workspace, base="HEAD").problems if one.code.startswith("batch-")
-    ]
+    assert not [one for one in unpushed.check(base="HEAD").problems if one.code.startswith("batch-")]
 
     first = archived(unpushed)[0]
     unpushed.git("rm", "-rq", f"overlays/archive/{first}")
-    (gone,) = [
-        one for one in check_change(unpushed.workspace, base="HEAD").problems if one.code == "batch-vanished"
-    ]
-    assert gone.hint is not None
-    unpushed.git(*gone.hint.split("`")[1].split()[1:])
-    assert check_change(unpushed.workspace, base="HEAD").problems == ()
+    (gone,) = [one for one in unpushed.check(base="HEAD").problems if one.code == "batch-vanished"]
+    unpushed.git(*present(gone.hint).split("`")[1].split()[1:])
+    assert unpushed.check(base="HEAD").problems == ()
     assert unpushed.git("status", "--porcelain") == ""
 
 
 def test_a_batch_that_never_ran_is_still_refused_in_the_archive_with_a_way_out(sandbox: Sandbox) -> None:
     sandbox.spec()
-    (made,) = generate(sandbox.workspace)
-    assert made.batch is not None
+    made = sandbox.new_batch()
     sandbox.git("add", "--all")
-    sandbox.git("mv", f"overlays/active/{made.batch.name}", f"overlays/archive/{made.batch.name}")
+    sandbox.git("mv", f"overlays/active/{made.name}", f"overlays/archive/{made.name}")
     sandbox.git("commit", "-q", "-m", "Archive it by hand")
 
-    (moved,) = [one for one in check_change(sandbox.workspace).problems if one.code == "batch-moved"]
+    (moved,) = [one for one in sandbox.check().problems if one.code == "batch-moved"]
 
     assert moved.message == "a batch that never ran must not be in the archive"
-    assert str(moved.hint).startswith(f"`rm -r overlays/archive/{made.batch.name}`, commit that, then")
+    assert str(moved.hint).startswith(f"`rm -r overlays/archive/{made.name}`, commit that, then")
 
-    shutil.rmtree(sandbox.root / f"overlays/archive/{made.batch.name}")
+    shutil.rmtree(sandbox.root / f"overlays/archive/{made.name}")
     sandbox.git("commit", "-q", "-a", "-m", "Follow the hint")
-    generate(sandbox.workspace, ["peak"])
-    assert check_change(sandbox.workspace).problems == ()
+    sandbox.generate("peak")
+    assert sandbox.check().problems == ()
 
 
 def test_a_recorded_batch_that_is_not_pushed_counts_as_recorded_in_why(unpushed: Sandbox) -> None:
-    done = run_sweep("why", "peak", cwd=unpushed.root)
+    done = unpushed.sweep("why", "peak")
 
     assert "its batch is recorded" in done.stdout
     assert "archived here" not in done.stdout
@@ -397,20 +336,18 @@ def test_a_recorded_batch_that_is_not_pushed_counts_as_recorded_in_why(unpushed:
 
 def test_a_round_recorded_by_one_of_two_machines_runs_once(sandbox: Sandbox, results: Path) -> None:
     sandbox.spec(xs="1, 2")
-    generate(sandbox.workspace)
-    sandbox.commit("Request")
+    sandbox.commit_batches("Request")
     sandbox.git("branch", "laptop")
     record_here(sandbox, results)
     (name,) = archived(sandbox)
     sandbox.push()
     sandbox.git("switch", "-q", "laptop")
-    sandbox.write("NOTES.md", "A note.\n")
-    sandbox.commit("Note")
+    sandbox.commit("Note", {"NOTES.md": "A note.\n"})
     sandbox.git("read-tree", "-m", "-u", "laptop", "main")
     sandbox.git("checkout", "-q", "laptop", "--", f"overlays/active/{name}", "NOTES.md")
     sandbox.git("commit", "-q", "-m", "A merge that keeps both folders")
 
-    assert "batch-active-twice" in {problem.code for problem in check_change(sandbox.workspace).problems}
+    assert "batch-active-twice" in {problem.code for problem in sandbox.check().problems}
     (made,) = generate_changed(sandbox.workspace).generated
     sandbox.commit("Remove the copy")
 
@@ -428,7 +365,7 @@ def test_while_a_rebase_is_stopped_what_it_will_repeat_is_known(unpushed: Sandbo
         unpushed.git("rebase", "-q", "origin/main")
     unpushed.spec(xs="1, 2, 3, 4")
 
-    (made,) = generate(unpushed.workspace)
+    (made,) = unpushed.generate()
 
     assert new_trials(made) == [4]
 
@@ -441,8 +378,7 @@ def failed(sandbox: Sandbox, results: Path) -> Sandbox:
     """A merged batch, and a second one whose trial failed; both are recorded, and nothing of that is pushed."""
     sandbox.merged(xs="1, 2")
     record_here(sandbox, results)
-    sandbox.spec(xs="1, 2, 3")
-    generate(sandbox.workspace)
+    sandbox.propose(xs="1, 2, 3")
     record_here(sandbox, results, **FAILED)
     return sandbox
 
@@ -453,53 +389,51 @@ def test_unpushed_failed_trials(failed: Sandbox, move: Callable[[Sandbox], None]
     move(failed)
     before = archived(failed)
 
-    made = retry_trials(failed.workspace, "peak", batch=before[-1] if named else None)
+    made = failed.retry(batch=before[-1] if named else None)
 
     assert (new_trials(made.generated), made.generated.retried) == ([3], 1)
     assert (archived(failed), failed.active()) == (before, [made.batch])
-    assert retry_trials(failed.workspace, "peak").commit is None
-    assert check_change(failed.workspace, base="HEAD").problems == ()
+    assert failed.retry().commit is None
+    assert failed.check(base="HEAD").problems == ()
 
 
 def test_a_retry_with_new_code_knows_them_too_and_replaces_no_proposal(failed: Sandbox) -> None:
     with (failed.root / "code/train.py").open("a") as program:
         program.write("# changed\n")
     failed.commit("Change the code")
-    made = retry_trials(failed.workspace, "peak", update=True)
+    made = failed.retry(update=True)
 
     assert new_trials(made.generated) == [3]
     failed.git("reset", "-q", "--hard", "HEAD~1")
     failed.spec(xs="1, 2, 3, 4")
-    generate(failed.workspace)
-    failed.commit("Request one more")
+    failed.commit_batches("Request one more")
     (proposed,) = failed.active()
     with pytest.raises(RepositoryError, match=f"{proposed} is committed here and not on main yet"):
-        retry_trials(failed.workspace, "peak", update=True)
+        failed.retry(update=True)
 
 
 def test_a_batch_that_is_recorded_here_and_active_on_main_is_not_cancelled(failed: Sandbox) -> None:
     first, second = archived(failed)
     for name in (first, second):
         with pytest.raises(UsageError, match=f"{name} is recorded"):
-            cancel(failed.workspace, "peak", batch=name)
+            failed.cancel(batch=name)
     with pytest.raises(UsageError, match="no active batch to cancel"):
-        cancel(failed.workspace, "peak")
+        failed.cancel()
     with pytest.raises(UsageError, match="has no active batch"):
-        pause(failed.workspace, "peak")
+        failed.pause()
     assert archived(failed) == [first, second]
 
 
 def test_an_unpushed_cancellation_stops_no_other(sandbox: Sandbox, results: Path) -> None:
     first = sandbox.merged(xs="1")
-    for batch in batches.in_work_tree(sandbox.root):
+    for batch in sandbox.batches():
         leave(results, batch, **FAILED)
-    commit_results(Target(sandbox.workspace.repository, "origin", "main"), results, ())
-    sandbox.pull()
+    sandbox.record(results)
     second, third = sandbox.merged(xs="1, 2"), sandbox.merged(xs="1, 2, 3")
 
-    cancel(sandbox.workspace, "peak", batch=second)
-    made = retry_trials(sandbox.workspace, "peak")
-    cancel(sandbox.workspace, "peak", batch=third)
+    sandbox.cancel(batch=second)
+    made = sandbox.retry()
+    sandbox.cancel(batch=third)
 
     assert (new_trials(made.generated), archived(sandbox)) == ([1], [first, second, third])
     assert sandbox.active() == [made.batch]
@@ -507,29 +441,27 @@ def test_an_unpushed_cancellation_stops_no_other(sandbox: Sandbox, results: Path
 
 def test_a_proposal_that_is_not_merged_is_not_cancelled(unpushed: Sandbox) -> None:
     unpushed.spec(xs="1, 2, 3, 4")
-    generate(unpushed.workspace)
-    unpushed.commit("Request one more")
+    unpushed.commit_batches("Request one more")
     (proposed,) = unpushed.active()
 
     for name in (None, proposed):
         with pytest.raises(RepositoryError, match=f"{proposed} is committed here and not on main") as caught:
-            cancel(unpushed.workspace, "peak", batch=name)
+            unpushed.cancel(batch=name)
         assert "`sweep generate peak`" in (caught.value.hint or "")
 
-    unpushed.spec(xs="1, 2, 3")
-    generate(unpushed.workspace)
+    unpushed.propose(xs="1, 2, 3")
     assert unpushed.active() == []
 
 
 def test_a_cancellation_whose_entry_was_lost_from_the_spec_is_named_again(sandbox: Sandbox) -> None:
     name = sandbox.merged(xs="1, 2")
-    cancel(sandbox.workspace, "peak")
+    sandbox.cancel()
     sandbox.spec(xs="1, 2")
     sandbox.commit("Lose the entry")
-    assert "batch-moved" in {problem.code for problem in check_change(sandbox.workspace).problems}
+    assert "batch-moved" in {problem.code for problem in sandbox.check().problems}
 
-    cancel(sandbox.workspace, "peak")
+    sandbox.cancel()
 
     assert sandbox.workspace.sweeps(["peak"])[0].cancel == (name,)
     assert archived(sandbox) == [name]
-    assert check_change(sandbox.workspace).problems == ()
+    assert sandbox.check().problems == ()

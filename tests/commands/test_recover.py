@@ -3,24 +3,21 @@
 import re
 import shlex
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.structs.settings import Controller
 from tests.command_line import run_sweep
-from tests.commands.test_collect import leave, stored, target
+from tests.commands.test_collect import leave, stored
 from tests.repo.test_signatures import key, line
 from tests.repository import Sandbox, followed_by
 
 pytestmark = pytest.mark.full_suite("runbooks")
 
 PAGE = (Path(__file__).parents[2] / "docs/how-to/recover.md").read_text()
-Sweep = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
@@ -55,7 +52,7 @@ def record(sandbox: Sandbox, results: Path) -> None:
     batch = stored(sandbox)
     for index in range(batch.lock.trials):
         leave(results, batch, index)
-    assert commit_results(target(sandbox), results, {batch.name})
+    assert sandbox.collect(results, {batch.name})
 
 
 def test_a_fresh_clone(sandbox: Sandbox, results: Path, tmp_path: Path, run: Callable[..., str]) -> None:
@@ -80,7 +77,7 @@ def test_lost_records_are_requested_again(sandbox: Sandbox, results: Path, run: 
     results.mkdir()
 
     run("The results volume is lost", 0, NAME="peak", BATCH=batch)
-    recorded = commit_results(target(sandbox), results, (), alive=())
+    recorded = sandbox.collect(results, alive=())
     run("The results volume is lost", 1, NAME="peak")
 
     counts = {str(status): count for status, count in recorded[0].summary.counts.items() if count}
@@ -115,7 +112,6 @@ def test_lost_commits(sandbox: Sandbox, results: Path, tmp_path: Path, run: Call
     run("The git server was restored from a backup", 1)
 
 
-@pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="skipped: ssh-keygen not found")
 def test_commits_of_both_keys_are_believed(sandbox: Sandbox, tmp_path: Path, run: Callable[..., str]) -> None:
     old, new = key(tmp_path, "old"), key(tmp_path, "new")
     settings = followed_by("flux")

@@ -8,12 +8,14 @@ import pytest
 
 from sweepledger.cli.text.rounds import pushed_round_text
 from sweepledger.commands.collection.collector import Collection, collect_from_state
-from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.reports.status import sweep_statuses
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds import round_commit
-from sweepledger.commands.rounds.next_round import ResultsPending, RoundBlocked, RoundDue
-from sweepledger.commands.rounds.repeated_trials import RepeatDue, next_repeat_at
+from sweepledger.commands.rounds.next_round import (
+    ResultsPending,
+    RoundBlocked,
+    next_repeat_at,
+)
 from sweepledger.commands.rounds.round_commit import (
     PushedRepeat,
     PushedRound,
@@ -21,22 +23,15 @@ from sweepledger.commands.rounds.round_commit import (
     push_repeats,
     step_trailers,
 )
-from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.repo.git import Repository
 from sweepledger.structs.record import Status
 from sweepledger.structs.run_config import Infrastructure
-from sweepledger.verbs.cancel import cancel_batches as cancel
-from sweepledger.verbs.check import check_change
-from sweepledger.verbs.cluster.pause import pause_batches as pause
-from sweepledger.verbs.generate import generate_batches as generate
-from sweepledger.verbs.retry import retry_trials
-from sweepledger.verbs.verify import verify_results
 from sweepledger.verbs.why import explain_waiting
+from tests.builders import present
 from tests.commands.test_budgets import budget
-from tests.commands.test_collect import leave, target
-from tests.repository import Sandbox
-from tests.searches import active, begun, followed
+from tests.commands.test_collect import leave
+from tests.repository import Sandbox, replace_in
+from tests.searches import active, begun, due, followed
 from tests.searches import leave as leave_search
 
 REFUSED: Mapping[str, object] = {
@@ -65,31 +60,29 @@ def requested(sandbox: Sandbox, xs: str = "1, 2, 3") -> str:
     """Merge a sweep whose trials may be repeated; return the name of its batch."""
     sandbox.spec(xs=xs)
     write_key(sandbox)
-    (made,) = generate(sandbox.workspace)
-    assert made.batch is not None
+    made = sandbox.new_batch()
     sandbox.publish("Request trials")
-    return made.batch.name
+    return made.name
 
 
 def play(sandbox: Sandbox, results: Path, name: str, *ends: Mapping[str, object]) -> None:
     """Let the trials of a batch end, each as said, and record that."""
-    (batch,) = [item for item in batches.in_work_tree(sandbox.root) if item.name == name]
+    (batch,) = [item for item in sandbox.batches() if item.name == name]
     assert len(ends) == batch.lock.trials
     for place, changes in enumerate(ends):
         leave(results, batch, place, **changes)
-    assert commit_results(target(sandbox), results, {name})
-    sandbox.pull()
+    assert sandbox.record(results, {name})
 
 
 def repeated(sandbox: Sandbox) -> StoredBatch | None:
     """Let the collector request what is due; return the batch that it added."""
-    pushed = list(push_due(target(sandbox)))
+    pushed = list(push_due(sandbox.target()))
     sandbox.pull()
     if not pushed:
         return None
     (repeat,) = pushed
     assert isinstance(repeat, PushedRepeat)
-    (batch,) = [one for one in batches.in_work_tree(sandbox.root) if one.name == repeat.batch.name]
+    (batch,) = [one for one in sandbox.batches() if one.name == repeat.batch.name]
     return batch
 
 
@@ -104,7 +97,7 @@ def statuses(sandbox: Sandbox) -> list[str]:
 
 def test_each_request_is_reported_once(sandbox: Sandbox, tmp_path: Path) -> None:
     play(sandbox, tmp_path, requested(sandbox), {}, {}, REFUSED)
-    (repeat,) = push_due(target(sandbox))
+    (repeat,) = push_due(sandbox.target())
     blocked = RoundBlocked("other", "its values are used up")
     steps = [(repeat,), (blocked,), (blocked,)]
 
@@ -161,7 +154,7 @@ def test_trials_are_repeated_until_the_bound_and_no_further(sandbox: Sandbox, tm
     assert second.lock.after_infrastructure
     assert second.lock.parent == name
     assert sandbox.git("log", "-1", "--format=%s", f"--grep={third.name}").startswith("results(peak)")
-    assert not verify_results(sandbox.workspace).sweeps[0].differences
+    assert not sandbox.verify().sweeps[0].differences
 
 
 def test_what_is_requested_already_is_not_requested_twice(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -178,12 +171,12 @@ def test_two_collectors(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.Mo
     def after_another(*arguments: Any) -> Any:
         due = next_repeat_at(*arguments)
         monkeypatch.setattr(round_commit, "next_repeat_at", next_repeat_at)
-        other.extend(push_repeats(target(sandbox)))
+        other.extend(push_repeats(sandbox.target()))
         return due
 
     monkeypatch.setattr(round_commit, "next_repeat_at", after_another)
 
-    mine = list(push_repeats(target(sandbox)))
+    mine = list(push_repeats(sandbox.target()))
 
     (made,) = other
     assert isinstance(made, PushedRepeat)
@@ -192,17 +185,6 @@ def test_two_collectors(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.Mo
     sandbox.pull()
     assert sandbox.active() == [made.batch.name]
     assert sandbox.git("log", "--format=%s").count("repeat(peak)") == 1
-
-
-def test_every_clone_computes_the_same_bytes(sandbox: Sandbox, tmp_path: Path) -> None:
-    play(sandbox, tmp_path / "results", requested(sandbox), {}, REFUSED, {})
-    other = tmp_path / "other"
-    sandbox.git("clone", "-q", str(sandbox.remote), str(other))
-
-    made = [next_repeat_at(Repository(folder), sandbox.head(), "peak") for folder in (sandbox.root, other)]
-
-    (first, second) = [due for due in made if isinstance(due, RepeatDue)]
-    assert first.batch.tree == second.batch.tree
 
 
 @pytest.mark.parametrize(
@@ -244,8 +226,7 @@ def test_a_trial_that_its_author_removed_is_not_repeated(sandbox: Sandbox, tmp_p
 
 def test_a_trial_of_another_program_is_not_repeated(sandbox: Sandbox, tmp_path: Path) -> None:
     play(sandbox, tmp_path, requested(sandbox), {}, REFUSED, {})
-    spec = sandbox.root / "sweeps/peak.yaml"
-    spec.write_text(spec.read_text().replace("code/train.py,", "code/train.py, --fast,"))
+    replace_in(sandbox.root / "sweeps/peak.yaml", "code/train.py,", "code/train.py, --fast,")
     sandbox.publish("Run another command")
 
     assert repeated(sandbox) is None
@@ -253,12 +234,10 @@ def test_a_trial_of_another_program_is_not_repeated(sandbox: Sandbox, tmp_path: 
 
 def test_a_cancelled_batch_is_not_started_again(sandbox: Sandbox, tmp_path: Path) -> None:
     name = requested(sandbox)
-    (batch,) = batches.in_work_tree(sandbox.root)
+    (batch,) = sandbox.batches()
     leave(tmp_path, batch, 1, **REFUSED)
-    cancel(sandbox.workspace, "peak")
-    sandbox.push()
-    assert commit_results(target(sandbox), tmp_path, {name}, alive={})
-    sandbox.pull()
+    sandbox.cancel(push=True)
+    assert sandbox.record(tmp_path, {name}, alive={})
 
     assert repeated(sandbox) is None
 
@@ -269,10 +248,9 @@ def test_while_a_batch_is_paused_nothing_is_repeated(sandbox: Sandbox, tmp_path:
     write_key(sandbox)
     sandbox.publish_batches("One more value")
     play(sandbox, tmp_path, first, {}, REFUSED, {})
-    pause(sandbox.workspace, "peak")
-    sandbox.push()
+    sandbox.pause(push=True)
 
-    (blocked,) = push_repeats(target(sandbox))
+    (blocked,) = push_repeats(sandbox.target())
 
     assert isinstance(blocked, RoundBlocked)
     assert "is paused" in blocked.reason
@@ -294,15 +272,12 @@ def test_a_lost_attempt_does_not_use_up_the_retries_of_a_trial(
 ) -> None:
     sandbox.spec(xs="1")
     write_key(sandbox, f"retries: 1\n  {ALLOWED}")
-    (made,) = generate(sandbox.workspace)
-    assert made.batch is not None
-    sandbox.publish("Request a trial with a retry")
-    (batch,) = batches.in_work_tree(sandbox.root)
+    sandbox.publish_batches("Request a trial with a retry")
+    (batch,) = sandbox.batches()
     for number, changes in enumerate(ends, start=1):
         times = {"started": f"2026-01-01T00:0{number}:00Z", "finished": f"2026-01-01T00:0{number}:02Z"}
         leave(tmp_path, batch, 0, **{"uid": f"uid-{number}", "attempt": number, **times, **changes})
-    commit_results(target(sandbox), tmp_path, {batch.name})
-    sandbox.pull()
+    sandbox.record(tmp_path, {batch.name})
 
     assert (repeated(sandbox) is not None) == is_repeated
 
@@ -312,19 +287,19 @@ def test_only_the_proposed_batch_passes(sandbox: Sandbox, tmp_path: Path, needs_
     sandbox.git("checkout", "-q", "-b", "proposal")
     (made,) = push_repeats(Target(sandbox.workspace.repository, branch="proposal"))
     assert isinstance(made, PushedRepeat)
-    assert not [problem for problem in check_change(sandbox.workspace).problems if problem.code != "pending"]
+    assert not [problem for problem in sandbox.check().problems if problem.code != "pending"]
 
     spec = sandbox.root / "sweeps/peak.yaml"
     sandbox.git("reset", "-q", "--hard", "origin/main")
     results = sandbox.root / "results/peak/records"
     (records,) = results.iterdir()
-    records.write_text(records.read_text().replace("exit-91", "exit-7"))
+    replace_in(records, "exit-91", "exit-7")
     sandbox.commit("Judge by other records")
     base = sandbox.head()
     sandbox.git("checkout", "-q", made.commit, "--", "overlays")
     sandbox.commit("Request both")
 
-    problems = check_change(sandbox.workspace, base=base).problems
+    problems = sandbox.check(base=base).problems
 
     assert {"drift", "trial-repeated"} & {problem.code for problem in problems}
     assert spec.is_file()
@@ -339,8 +314,7 @@ def test_why_says_what_happens_and_when_the_bound_is_reached(sandbox: Sandbox, t
     assert "requests it again" in due.causes[0].cause.remedy
     for _ in range(2):
         batch = repeated(sandbox)
-        assert batch is not None
-        play(sandbox, tmp_path, batch.name, REFUSED)
+        play(sandbox, tmp_path, present(batch).name, REFUSED)
 
     for reference in ("peak", due.ids[0]):
         (over,) = explain_waiting(sandbox.workspace, reference).batches
@@ -361,7 +335,7 @@ def test_a_person_may_request_them_beyond_the_bound(sandbox: Sandbox, tmp_path: 
         batch = "" if again is None else again.name
     assert not batch
 
-    made = retry_trials(sandbox.workspace, "peak")
+    made = sandbox.retry()
     sandbox.push()
     play(sandbox, tmp_path, made.batch, {})
 
@@ -371,13 +345,12 @@ def test_a_person_may_request_them_beyond_the_bound(sandbox: Sandbox, tmp_path: 
 def test_verify_finds_a_trial_that_was_repeated_without_a_loss(sandbox: Sandbox, tmp_path: Path) -> None:
     play(sandbox, tmp_path, requested(sandbox), {}, REFUSED, {})
     batch = repeated(sandbox)
-    assert batch is not None
-    play(sandbox, tmp_path, batch.name, {})
+    play(sandbox, tmp_path, present(batch).name, {})
     first, _ = sorted((sandbox.root / "results/peak/records").iterdir())
-    first.write_text(first.read_text().replace("refused-by-node", "exit-7"))
+    replace_in(first, "refused-by-node", "exit-7")
     sandbox.commit("Forge a reason")
 
-    differences = verify_results(sandbox.workspace).sweeps[0].differences
+    differences = sandbox.verify().sweeps[0].differences
 
     assert any("must have been ended by infrastructure in 1 to 2" in str(one) for one in differences)
 
@@ -388,23 +361,21 @@ def test_a_search_waits_for_repeated_trials(sandbox: Sandbox, tmp_path: Path) ->
     leave_search(tmp_path, batch)
     leave(tmp_path, batch, 1, **REFUSED)
 
-    (collected,) = commit_results(target(sandbox), tmp_path, {first})
-    sandbox.pull()
+    (collected,) = sandbox.record(tmp_path, {first})
 
     assert isinstance(collected.step, ResultsPending)
     assert step_trailers(collected.step) == "Next: none before 1 trial(s) that infrastructure ended\n"
     assert [item.status for item in collected.step.evidence.observations].count(Status.MISSING) == 1
-    repeat, *others = push_due(target(sandbox))
+    repeat, *others = push_due(sandbox.target())
     assert isinstance(repeat, PushedRepeat)
     assert others == []
     sandbox.pull()
     assert isinstance(followed(sandbox.workspace).step, ResultsPending)
     (again,) = active(sandbox.workspace)
     leave_search(tmp_path, again)
-    (ended,) = commit_results(target(sandbox), tmp_path, {again.name})
-    assert isinstance(ended.step, RoundDue)
-    assert ended.step.round.number == 2
-    assert {item.status for item in ended.step.evidence.observations} == {Status.OK}
+    (ended,) = sandbox.collect(tmp_path, {again.name})
+    assert due(ended).round.number == 2
+    assert {item.status for item in due(ended).evidence.observations} == {Status.OK}
 
 
 def test_a_used_budget_keeps_trials_from_being_repeated(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -412,33 +383,30 @@ def test_a_used_budget_keeps_trials_from_being_repeated(sandbox: Sandbox, tmp_pa
     spec = sandbox.spec("vision-a", xs="1, 2", parallelism=2)
     lines = spec.read_text().replace("memory: 256Mi", "memory: 256Mi, gpu: 1")
     spec.write_text(lines.replace("timeout: 1m", f"timeout: 1h\n  max_disruptions: 0\n  {ALLOWED}"))
-    (made,) = generate(sandbox.workspace)
-    assert made.batch is not None
-    sandbox.publish("Request trials")
-    (batch,) = batches.in_work_tree(sandbox.root)
+    sandbox.publish_batches("Request trials")
+    (batch,) = sandbox.batches()
     leave(tmp_path, batch, 0, seconds=3600.0)
     leave(tmp_path, batch, 1, **REFUSED)
-    assert commit_results(target(sandbox), tmp_path, {batch.name})
-    sandbox.pull()
+    assert sandbox.record(tmp_path, {batch.name})
     budget(sandbox, 1)
 
-    (blocked,) = push_repeats(target(sandbox))
+    (blocked,) = push_repeats(sandbox.target())
 
     assert isinstance(blocked, RoundBlocked)
     assert "the budget of vision has less than 1 gpu_hours left" in blocked.reason
     budget(sandbox, 4)
-    (repeat,) = push_repeats(target(sandbox))
+    (repeat,) = push_repeats(sandbox.target())
     assert isinstance(repeat, PushedRepeat)
 
 
 def test_whoever_records_on_one_machine_requests_them_again_too(sandbox: Sandbox, tmp_path: Path) -> None:
     name = requested(sandbox)
     results = tmp_path / "results"
-    (batch,) = batches.in_work_tree(sandbox.root)
+    (batch,) = sandbox.batches()
     for place, changes in enumerate(({}, BROKEN_GPU, {})):
         leave(results, batch, place, **changes)
 
-    collection = collect_from_state(target(sandbox), results, tmp_path / "none", over={name})
+    collection = collect_from_state(sandbox.target(), results, tmp_path / "none", over={name})
 
     (pushed,) = collection.rounds
     assert isinstance(pushed, PushedRepeat)

@@ -9,17 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.reports.rerun import TIMING_NAME, recipe, run_again
-from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import UsageError
 from sweepledger.repo.batches import StoredBatch
-from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
 from tests.commands.test_read import newest
 from tests.repository import Sandbox
 
-Done = subprocess.CompletedProcess[str]
 SCORES = (-0.5, 0.5, -0.5)
 """What the sandbox's program reports for x = 1, 2, 3."""
 
@@ -34,14 +30,13 @@ def recorded(sandbox: Sandbox, tmp_path: Path, scores: tuple[float, ...]) -> Sto
     made = newest(sandbox)
     for index, score in enumerate(scores):
         leave(tmp_path / "volume", made, index, metrics={"score": score})
-    assert commit_results(Target(sandbox.workspace.repository), tmp_path / "volume", {made.name})
+    assert sandbox.collect(tmp_path / "volume", {made.name}, push=False)
     return made
 
 
 def test_a_recipe_has_code_commit_values_seed_and_a_command(sandbox: Sandbox, batch: StoredBatch) -> None:
     output = sandbox.head()
-    sandbox.write("code/train.py", "raise SystemExit(9)\n")
-    sandbox.commit("Change the code")
+    sandbox.commit("Change the code", {"code/train.py": "raise SystemExit(9)\n"})
     trial = batch.rows[2]
 
     result = recipe(sandbox.workspace, trial.trial)
@@ -65,8 +60,7 @@ def test_what_it_says_to_paste_runs_the_trial(sandbox: Sandbox, batch: StoredBat
 
 
 def test_a_trial_comes_out_as_recorded(sandbox: Sandbox, batch: StoredBatch) -> None:
-    sandbox.write("code/train.py", "raise SystemExit(9)\n")
-    sandbox.commit("Change the code")
+    sandbox.commit("Change the code", {"code/train.py": "raise SystemExit(9)\n"})
 
     reproduction = run_again(sandbox.workspace, batch.rows[1].trial)
 
@@ -99,11 +93,10 @@ def test_one_ulp_is_a_difference(sandbox: Sandbox, batch: StoredBatch, file: str
 
 
 def test_what_ends_otherwise_is_told(sandbox: Sandbox, tmp_path: Path, needs_kustomize: None) -> None:
-    sandbox.write("code/train.py", "import sys\nprint('no such luck')\nsys.exit(7)\n")
-    sandbox.publish("Break it")
+    sandbox.publish("Break it", {"code/train.py": "import sys\nprint('no such luck')\nsys.exit(7)\n"})
     batch = recorded(sandbox, tmp_path, SCORES)
 
-    done = run_sweep("show", batch.rows[0].trial, "--reproduce", "--run", cwd=sandbox.root)
+    done = sandbox.sweep("show", batch.rows[0].trial, "--reproduce", "--run")
 
     assert done.returncode == 1
     assert "no such luck" in done.stdout
@@ -112,8 +105,8 @@ def test_what_ends_otherwise_is_told(sandbox: Sandbox, tmp_path: Path, needs_kus
 def test_the_command_answers_in_both_forms(sandbox: Sandbox, batch: StoredBatch) -> None:
     trial = batch.rows[1].trial
 
-    shown = run_sweep("show", trial, "--reproduce", cwd=sandbox.root)
-    ran = run_sweep("show", trial, "--reproduce", "--run", "--format", "json", cwd=sandbox.root)
+    shown = sandbox.sweep("show", trial, "--reproduce")
+    ran = sandbox.sweep("show", trial, "--reproduce", "--run", "--format", "json")
 
     assert f"sweep show peak/{trial} --reproduce --run" in shown.stdout
     assert batch.lock.program.code.tree in shown.stdout

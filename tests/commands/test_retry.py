@@ -5,23 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.reports.results import rank_trials
+from sweepledger.commands.repository.spec_edit import SpecEdit
 from sweepledger.errors import IdleError, RepositoryError, SpecError, UsageError
-from sweepledger.repo import batches
+from sweepledger.spec import ParsedSpec
 from sweepledger.structs.record import Status
 from sweepledger.structs.sweep import Retry, Sweep
 from sweepledger.verbs.cancel import cancel_batches as cancel
-from sweepledger.verbs.check import check_change
-from sweepledger.verbs.generate import generate_batches as generate
-from sweepledger.verbs.plan import plan_sweeps
 from sweepledger.verbs.retry import retry_trials
-from sweepledger.verbs.verify import verify_results
-from tests.command_line import run_sweep
-from tests.commands.test_cancel import commit_between
-from tests.commands.test_collect import leave, target
-from tests.commands.test_run import playing
-from tests.repository import Sandbox, followed_by
+from tests.builders import present
+from tests.commands.test_collect import leave
+from tests.repository import Sandbox, append_to, followed_by, replace_in
 
 FAILED: dict[str, object] = {"status": "failed", "reason": "exit-7", "metrics": {}}
 DIVERGED: dict[str, object] = {"status": "diverged", "reason": "bad-hyperparameters", "metrics": {}}
@@ -34,16 +28,31 @@ def the_sweep(sandbox: Sandbox) -> Sweep:
 
 def play(sandbox: Sandbox, results: Path, name: str, **ends: dict[str, object]) -> None:
     """Let the trials of a batch end: each as said, by its place, the rest without a record; record that."""
-    (batch,) = [item for item in batches.in_work_tree(sandbox.root) if item.name == name]
+    (batch,) = [item for item in sandbox.batches() if item.name == name]
     for place, changes in ends.items():
         leave(results, batch, int(place.removeprefix("t")), **changes)
-    assert commit_results(target(sandbox), results, {name})
-    sandbox.pull()
+    assert sandbox.record(results, {name})
 
 
 def requested_values(sandbox: Sandbox, name: str) -> list[object]:
-    (batch,) = [item for item in batches.in_work_tree(sandbox.root) if item.name == name]
+    (batch,) = [item for item in sandbox.batches() if item.name == name]
     return [row.values["x"] for row in batch.rows]
+
+
+def commit_between(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commit another change of the spec after the first edit of it is computed, and before it is committed."""
+    append = SpecEdit.append
+    calls: list[object] = []
+
+    def append_then_commit(self: SpecEdit, *items: tuple[str, object]) -> tuple[ParsedSpec, bytes]:
+        edit = append(self, *items)
+        if not calls:
+            append_to(sandbox.root / "sweeps/peak.yaml", "# added in between\n")
+            sandbox.commit("Add a comment")
+        calls.append(items)
+        return edit
+
+    monkeypatch.setattr(SpecEdit, "append", append_then_commit)
 
 
 @pytest.fixture
@@ -55,19 +64,19 @@ def recorded(sandbox: Sandbox, tmp_path: Path) -> Sandbox:
 
 
 def first(sandbox: Sandbox) -> str:
-    return batches.in_work_tree(sandbox.root)[0].name
+    return sandbox.batches()[0].name
 
 
 def test_what_did_not_end_is_asked_once_more_in_one_commit(recorded: Sandbox) -> None:
     recorded.write("code/train.py", "dirty")
 
-    made = retry_trials(recorded.workspace, "peak")
+    made = recorded.retry()
 
     assert requested_values(recorded, made.batch) == [2, 3]
     assert the_sweep(recorded).retry == (Retry(first(recorded)),)
     assert recorded.git("log", "-1", "--format=%s").strip() == "retry(peak): 2 trials"
     assert recorded.git("status", "--porcelain").split() == ["M", "code/train.py"]
-    assert not generate(recorded.workspace)[0].is_pending
+    assert not recorded.generate()[0].is_pending
 
 
 @pytest.mark.parametrize("description", ["A peak", "'A: peak'", "A peak # with a comment"])
@@ -76,7 +85,7 @@ def test_an_edited_spec_is_committed_before_the_retry(recorded: Sandbox, descrip
     changed = re.sub("description: .*", f"description: {description}", spec.read_text())
     spec.write_text(changed)
 
-    retry_trials(recorded.workspace, "peak")
+    recorded.retry()
 
     assert recorded.git("log", "-2", "--format=%s").split("\n")[1] == "spec(peak): change before a retry"
     assert recorded.git("status", "--short", "sweeps").strip() == ""
@@ -86,12 +95,12 @@ def test_an_edited_spec_is_committed_before_the_retry(recorded: Sandbox, descrip
 def test_a_commit_during_a_retry_is_kept(recorded: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     commit_between(recorded, monkeypatch)
 
-    made = retry_trials(recorded.workspace, "peak")
+    made = recorded.retry()
 
     assert requested_values(recorded, made.batch) == [2, 3]
     assert the_sweep(recorded).retry == (Retry(first(recorded)),)
     assert "# added in between" in recorded.git("show", "HEAD:sweeps/peak.yaml")
-    assert not generate(recorded.workspace)[0].is_pending
+    assert not recorded.generate()[0].is_pending
 
 
 @pytest.mark.parametrize(
@@ -100,23 +109,21 @@ def test_a_commit_during_a_retry_is_kept(recorded: Sandbox, monkeypatch: pytest.
     ids=["failed", "missing", "both"],
 )
 def test_trials_are_selected_by_end(recorded: Sandbox, statuses: set[Status], values: list[int]) -> None:
-    made = retry_trials(recorded.workspace, "peak", statuses=frozenset(statuses))
+    made = recorded.retry(statuses=frozenset(statuses))
 
     assert requested_values(recorded, made.batch) == values
     assert the_sweep(recorded).retry == (Retry(first(recorded), frozenset(statuses)),)
 
 
 def test_the_spec_alone_makes_generate_ask_again_and_only_once(recorded: Sandbox) -> None:
-    spec = recorded.root / "sweeps/peak.yaml"
-    spec.write_text(spec.read_text() + f"retry: [{first(recorded)}]\n")
+    append_to(recorded.root / "sweeps/peak.yaml", f"retry: [{first(recorded)}]\n")
 
-    (made,) = generate(recorded.workspace)
+    (made,) = recorded.generate()
 
     assert made.batch is not None
     assert (made.known, made.retried) == (2, 2)
-    recorded.commit("Again")
-    recorded.push()
-    assert generate(recorded.workspace)[0].batch is None
+    recorded.publish("Again")
+    assert recorded.generate()[0].batch is None
 
 
 def test_new_trials_and_retried_ones_share_a_batch(recorded: Sandbox) -> None:
@@ -124,37 +131,20 @@ def test_new_trials_and_retried_ones_share_a_batch(recorded: Sandbox) -> None:
     text = spec.read_text().replace("[1, 2, 3, 4]", "[1, 2, 3, 4, 5]")
     spec.write_text(f"{text}retry: [{first(recorded)}]\n")
 
-    (made,) = generate(recorded.workspace)
+    (made,) = recorded.generate()
 
-    assert made.batch is not None
-    assert requested_values(recorded, made.batch.name) == [2, 3, 5]
+    assert requested_values(recorded, present(made.batch).name) == [2, 3, 5]
     assert made.retried == 2
 
 
 @pytest.mark.full_suite("more retries")
-def test_the_ok_attempt_of_a_trial_wins_in_the_summary(recorded: Sandbox, tmp_path: Path) -> None:
-    made = retry_trials(recorded.workspace, "peak")
-    recorded.push()
-
-    play(recorded, tmp_path / "results", made.batch, t0={})
-
-    lines = (recorded.root / "results/peak/summary.csv").read_text().splitlines()[1:]
-    assert [(line.split(",")[1] == made.batch, line.split(",")[5]) for line in lines] == [
-        (False, "ok"),
-        (True, "ok"),
-        (False, "missing"),
-        (False, "diverged"),
-    ]
-
-
-@pytest.mark.full_suite("more retries")
 def test_a_retried_trial_can_be_retried_again(recorded: Sandbox, tmp_path: Path) -> None:
-    second = retry_trials(recorded.workspace, "peak").batch
+    second = recorded.retry().batch
     recorded.push()
     play(recorded, tmp_path / "results", second, t0={}, t1=FAILED)
-    assert generate(recorded.workspace)[0].batch is None
+    assert recorded.generate()[0].batch is None
 
-    third = retry_trials(recorded.workspace, "peak").batch
+    third = recorded.retry().batch
 
     assert requested_values(recorded, third) == [3]
     assert [item.batch for item in the_sweep(recorded).retry] == [first(recorded), second]
@@ -162,65 +152,53 @@ def test_a_retried_trial_can_be_retried_again(recorded: Sandbox, tmp_path: Path)
 
 def test_what_the_spec_asks_for_already_is_not_written_twice(recorded: Sandbox) -> None:
     spec = recorded.root / "sweeps/peak.yaml"
-    spec.write_text(f"{spec.read_text()}retry: [{first(recorded)}]\n")
+    append_to(spec, f"retry: [{first(recorded)}]\n")
     recorded.commit("Ask")
     text = spec.read_text()
 
-    made = retry_trials(recorded.workspace, "peak", statuses=frozenset({Status.FAILED}))
+    made = recorded.retry(statuses=frozenset({Status.FAILED}))
 
     assert spec.read_text() == text
     assert requested_values(recorded, made.batch) == [2, 3]
 
 
-def test_a_check_takes_a_retry_for_in_order(recorded: Sandbox, needs_kustomize: None) -> None:
-    retry_trials(recorded.workspace, "peak")
-
-    codes = {problem.code for problem in check_change(recorded.workspace).problems}
-
-    assert not codes & {"drift", "trial-repeated"}
-
-
 def test_a_trial_in_two_batches_is_still_refused_where_nobody_wants_it_again(recorded: Sandbox) -> None:
-    made = retry_trials(recorded.workspace, "peak")
-    spec = recorded.root / "sweeps/peak.yaml"
-    spec.write_text(spec.read_text().replace("retry:", "# retry:"))
+    made = recorded.retry()
+    replace_in(recorded.root / "sweeps/peak.yaml", "retry:", "# retry:")
 
-    problems = check_change(recorded.workspace).problems
+    problems = recorded.check().problems
 
     assert {"drift", "trial-repeated"} <= {problem.code for problem in problems if made.batch in problem.file}
 
 
 def test_a_retry_that_a_results_commit_makes_due_stops_nobody_elses_merge(recorded: Sandbox) -> None:
-    spec = recorded.root / "sweeps/peak.yaml"
-    spec.write_text(f"{spec.read_text()}retry: [{first(recorded)}]\n")
+    append_to(recorded.root / "sweeps/peak.yaml", f"retry: [{first(recorded)}]\n")
 
-    (problem,) = [
-        item for item in check_change(recorded.workspace).problems if item.code in {"drift", "pending"}
-    ]
+    (problem,) = [item for item in recorded.check().problems if item.code in {"drift", "pending"}]
 
     assert problem.severity == "warning"
 
 
 def test_where_nothing_can_be_retried_it_says_why(recorded: Sandbox, tmp_path: Path) -> None:
     with pytest.raises(IdleError, match="no recorded trial of peak is cancelled"):
-        retry_trials(recorded.workspace, "peak", statuses=frozenset({Status.CANCELLED}))
+        recorded.retry(statuses=frozenset({Status.CANCELLED}))
     with pytest.raises(UsageError, match="no merged batch 'peak-b9-00000000'"):
-        retry_trials(recorded.workspace, "peak", batch="peak-b9-00000000")
+        recorded.retry(batch="peak-b9-00000000")
     with pytest.raises(UsageError, match="ok are finished"):
-        retry_trials(recorded.workspace, "peak", statuses=frozenset({Status.OK}))
-    made = retry_trials(recorded.workspace, "peak")
+        recorded.retry(statuses=frozenset({Status.OK}))
+    made = recorded.retry()
     recorded.push()
 
     with pytest.raises(IdleError, match="nothing to retry"):
-        retry_trials(recorded.workspace, "peak")
+        recorded.retry()
     assert requested_values(recorded, made.batch) == [2, 3]
 
 
 def test_asked_twice_before_it_is_pushed_nothing_is_written_twice(recorded: Sandbox) -> None:
-    made = retry_trials(recorded.workspace, "peak")
+    made = recorded.retry()
     head = recorded.git("rev-parse", "HEAD")
 
-    done = run_sweep("retry", "peak", cwd=recorded.root)
+    done = recorded.sweep("retry", "peak")
 
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
@@ -243,28 +221,27 @@ def test_without_a_branch_no_commit_is_made(recorded: Sandbox, verb: Callable[..
 
 
 def test_a_batch_that_was_committed_and_not_pushed_keeps_its_number(recorded: Sandbox) -> None:
-    made = retry_trials(recorded.workspace, "peak")
-    spec = recorded.root / "sweeps/peak.yaml"
-    spec.write_text(spec.read_text().replace("[1, 2, 3, 4]", "[1, 2, 3, 4, 5]"))
+    made = recorded.retry()
+    replace_in(recorded.root / "sweeps/peak.yaml", "[1, 2, 3, 4]", "[1, 2, 3, 4, 5]")
     recorded.commit("One more")
 
     with pytest.raises(RepositoryError, match=f"{made.batch} is committed here and not on main yet"):
-        retry_trials(recorded.workspace, "peak")
+        recorded.retry()
 
 
 def test_an_entry_that_asks_for_less_is_widened_by_hand(recorded: Sandbox) -> None:
-    retry_trials(recorded.workspace, "peak", statuses=frozenset({Status.FAILED}))
+    recorded.retry(statuses=frozenset({Status.FAILED}))
 
     with pytest.raises(UsageError, match="under retry, only for failed") as raised:
-        retry_trials(recorded.workspace, "peak")
+        recorded.retry()
     assert "`only:`" in (raised.value.hint or "")
 
 
 def test_where_nothing_is_to_be_retried_scripts_go_on(sandbox: Sandbox) -> None:
     sandbox.merged()
 
-    done = run_sweep("retry", "peak", cwd=sandbox.root)
-    completed = run_sweep("retry", "peak", "--format", "json", cwd=sandbox.root)
+    done = sandbox.sweep("retry", "peak")
+    completed = sandbox.sweep("retry", "peak", "--format", "json")
 
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("nothing to retry: no recorded trial of peak is cancelled or failed")
@@ -275,39 +252,27 @@ def test_a_batch_that_nobody_committed_is_in_the_way(recorded: Sandbox) -> None:
     spec = recorded.root / "sweeps/peak.yaml"
     text = spec.read_text()
     spec.write_text(text.replace("[1, 2, 3, 4]", "[1, 2, 3, 4, 5]"))
-    generate(recorded.workspace)
+    recorded.generate()
     spec.write_text(text)
 
     with pytest.raises(RepositoryError, match="is not committed"):
-        retry_trials(recorded.workspace, "peak")
+        recorded.retry()
 
 
 def test_a_checkout_that_lacks_the_results_is_told_to_pull(recorded: Sandbox) -> None:
     recorded.git("reset", "-q", "--hard", "HEAD~1")
 
     with pytest.raises(RepositoryError, match="does not contain") as raised:
-        retry_trials(recorded.workspace, "peak")
+        recorded.retry()
 
     assert raised.value.hint == "update it: `git pull origin main`"
 
 
-@pytest.mark.full_suite("more retries")
-def test_with_flux_the_new_batch_is_announced_in_the_same_commit(sandbox: Sandbox, tmp_path: Path) -> None:
-    sandbox.write("sweepledger.yaml", followed_by("flux"))
-    play(sandbox, tmp_path / "results", sandbox.merged(), t0=FAILED)
-
-    made = retry_trials(sandbox.workspace, "peak")
-
-    assert f"clusters/flux/active/{made.batch}.yaml" in sandbox.git("show", "--name-only", "HEAD")
-    assert not generate(sandbox.workspace)[0].is_pending
-
-
 def test_without_an_image_nothing_is_asked_of_a_cluster_again(recorded: Sandbox) -> None:
-    recorded.write("sweepledger.yaml", followed_by("argocd"))
-    recorded.commit("Use Argo CD")
+    recorded.commit("Use Argo CD", {"sweepledger.yaml": followed_by("argocd")})
 
     with pytest.raises(SpecError) as raised:
-        retry_trials(recorded.workspace, "peak")
+        recorded.retry()
 
     (problem,) = raised.value.problems
     assert problem.code == "image-missing"
@@ -315,7 +280,7 @@ def test_without_an_image_nothing_is_asked_of_a_cluster_again(recorded: Sandbox)
 
 
 def test_the_command_takes_statuses_as_words(recorded: Sandbox) -> None:
-    done = run_sweep("retry", "peak", "--failed", "--status", "cancelled", cwd=recorded.root)
+    done = recorded.sweep("retry", "peak", "--failed", "--status", "cancelled")
 
     assert done.returncode == 0, done.stderr
     assert "retries 1 trial, in " in done.stdout
@@ -332,8 +297,7 @@ with open(os.environ["SWEEP_RESULT"], "w") as file:
 
 
 def failing(sandbox: Sandbox, broken: int) -> None:
-    sandbox.write("code/train.py", FLAKY.replace("BROKEN", str(broken)))
-    sandbox.commit(f"Fail at {broken}")
+    sandbox.commit(f"Fail at {broken}", {"code/train.py": FLAKY.replace("BROKEN", str(broken))})
 
 
 @pytest.fixture
@@ -342,18 +306,18 @@ def failed(sandbox: Sandbox) -> Sandbox:
     sandbox.use_as_laptop()
     failing(sandbox, 2)
     sandbox.spec()
-    list(playing(sandbox))
+    list(sandbox.run("peak"))
     return sandbox
 
 
 def test_failed_trials_run_the_current_code_and_no_others_do(failed: Sandbox) -> None:
     failing(failed, 0)
 
-    made = retry_trials(failed.workspace, "peak", update=True)
-    list(playing(failed))
-    (review,) = plan_sweeps(failed.workspace, ["peak"]).reviews
+    made = failed.retry(update=True)
+    list(failed.run("peak"))
+    (review,) = failed.plan("peak").reviews
 
-    first_batch, repaired = batches.in_work_tree(failed.root)
+    first_batch, repaired = failed.batches()
     assert repaired.name == made.batch
     assert requested_values(failed, made.batch) == [2]
     assert (first_batch.lock.repairs, repaired.lock.repairs) == (False, True)
@@ -369,36 +333,34 @@ def test_failed_trials_run_the_current_code_and_no_others_do(failed: Sandbox) ->
     assert [row.status for row in shown.rows].count(Status.OK) == 3
     every = rank_trials(failed.workspace, "peak", state=failed.root / ".sweepledger", all_programs=True)
     assert [row.assignment["x"] for row in every.rows[:3]] == [3, 2, 1]
-    assert verify_results(failed.workspace).sweeps[0].differences == ()
-    assert check_change(failed.workspace).problems == ()
+    assert failed.verify().sweeps[0].differences == ()
+    assert failed.check().problems == ()
 
 
 def test_the_current_code_is_refused_where_it_is_the_same_or_was_tried(failed: Sandbox) -> None:
     with pytest.raises(UsageError, match="are those of its batches"):
-        retry_trials(failed.workspace, "peak", update=True)
+        failed.retry(update=True)
     failed.write("code/train.py", f"{(failed.root / 'code/train.py').read_text()}# still broken\n")
     with pytest.raises(RepositoryError, match="uncommitted changes"):
-        retry_trials(failed.workspace, "peak", update=True)
+        failed.retry(update=True)
     failed.commit("Try to mend it")
-    retry_trials(failed.workspace, "peak", update=True)
-    list(playing(failed))
+    failed.retry(update=True)
+    list(failed.run("peak"))
 
     with pytest.raises(IdleError, match="has been requested for these trials"):
-        retry_trials(failed.workspace, "peak", update=True)
+        failed.retry(update=True)
     failing(failed, 0)
-    made = retry_trials(failed.workspace, "peak", update=True)
-
-    assert requested_values(failed, made.batch) == [2]
+    assert requested_values(failed, failed.retry(update=True).batch) == [2]
 
 
 def test_an_update_of_all_trials_ranks_the_repaired_ones_among_them(failed: Sandbox) -> None:
     failing(failed, 0)
-    retry_trials(failed.workspace, "peak", update=True)
-    list(playing(failed))
+    failed.retry(update=True)
+    list(failed.run("peak"))
 
-    list(playing(failed, updates=True))
+    list(failed.run("peak", updates=True))
 
-    last = batches.in_work_tree(failed.root)[-1]
+    last = failed.batches()[-1]
     assert requested_values(failed, last.name) == [1, 3]
     shown = rank_trials(failed.workspace, "peak", state=failed.root / ".sweepledger")
     assert [row.assignment["x"] for row in shown.rows[:3]] == [3, 2, 1]

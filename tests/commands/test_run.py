@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest.mock import ANY
 
@@ -14,21 +13,17 @@ import pytest
 
 from sweepledger.commands import local
 from sweepledger.commands.repository import batch_records
-from sweepledger.commands.run import BatchesCommitted, CodeLeftOut, HandedOver, RunEvent, RunOptions, SweepRun
+from sweepledger.commands.run import BatchesCommitted, CodeLeftOut, HandedOver, SweepRun
 from sweepledger.engine.local.events import PodEnded
 from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.formats import records_jsonl
 from sweepledger.repo import batches
 from sweepledger.repo.state import create_state
 from sweepledger.structs.record import Record, Status
-from sweepledger.verbs.check import check_change
-from sweepledger.verbs.verify import verify_results
-from tests.command_line import run_sweep
-from tests.repository import IMAGE, Sandbox, followed_by
-from tests.searches import hill
+from tests.repository import IMAGE, Sandbox, append_to, followed_by, replace_in
 
 ROOT = Path(__file__).parents[2]
-DRIVER = Path(__file__).with_name("run_driver.py")
+DRIVER = Path(__file__).with_name("driver.py")
 SLOW_TRAIN = """
 import os, sys, time
 value = float(sys.argv[sys.argv.index("--x") + 1] if "--x" in sys.argv else sys.argv[1].split("=")[1])
@@ -53,19 +48,11 @@ def laptop(sandbox: Sandbox) -> Sandbox:
 
 
 def spied(sandbox: Sandbox) -> Sandbox:
-    path = sandbox.root / "code/train.py"
-    path.write_text(path.read_text().replace("import argparse", f"{SPY}\nimport argparse"))
-    sandbox.commit("Spy on the program")
-    sandbox.push()
+    replace_in(sandbox.root / "code/train.py", "import argparse", f"{SPY}\nimport argparse")
+    sandbox.publish("Spy on the program")
     sandbox.use_as_laptop()
     sandbox.spec()
     return sandbox
-
-
-def playing(sandbox: Sandbox, name: str = "peak", **options: bool) -> Iterator[RunEvent]:
-    workspace = sandbox.workspace
-    chosen = RunOptions(create_state(workspace.repository), **options)
-    return SweepRun.prepare(workspace, (name,)).run(chosen)
 
 
 def starts(sandbox: Sandbox) -> list[str]:
@@ -88,7 +75,7 @@ def changes(sandbox: Sandbox) -> str:
 
 def drive(sandbox: Sandbox, moment: str, count: int = 1, name: str = "peak") -> int:
     done = subprocess.run(
-        [sys.executable, str(DRIVER), str(sandbox.root), name, moment, str(count)],
+        [sys.executable, str(DRIVER), "run", str(sandbox.root), name, moment, str(count)],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
@@ -120,15 +107,14 @@ def interrupted(sandbox: Sandbox, saved: str | None = None) -> str:
 
 
 def test_manifests_that_break_a_rule_are_refused_before_the_commit(laptop: Sandbox) -> None:
-    list(playing(laptop))
-    job = laptop.root / "base/trial/v1/job.yaml"
-    job.write_text(job.read_text().replace("privileged: false", "privileged: true"))
+    list(laptop.run("peak"))
+    replace_in(laptop.root / "base/trial/v1/job.yaml", "privileged: false", "privileged: true")
     laptop.commit("Let pods be privileged")
     laptop.spec(xs="7, 8, 9")
     head = laptop.head()
 
     with pytest.raises(SpecError, match="privileged"):
-        list(playing(laptop))
+        list(laptop.run("peak"))
 
     assert laptop.head() == head
 
@@ -136,7 +122,7 @@ def test_manifests_that_break_a_rule_are_refused_before_the_commit(laptop: Sandb
 def test_one_command_commits_runs_and_records_a_sweep_without_a_remote(laptop: Sandbox) -> None:
     laptop.write("notes.txt", "not ours")
 
-    list(playing(laptop))
+    list(laptop.run("peak"))
 
     results, generated, *_ = subjects(laptop)
     assert results.startswith("results(peak): 3/3 trials, best score 0.5 (t")
@@ -159,7 +145,7 @@ def test_one_command_commits_runs_and_records_a_sweep_without_a_remote(laptop: S
 def test_a_killed_run_trains_no_finished_trial_again(laptop: Sandbox, moment: str, count: int) -> None:
     assert drive(laptop, moment, count) == -9
 
-    list(playing(laptop))
+    list(laptop.run("peak"))
 
     assert scores(laptop) == ["-0.5", "0.5", "-0.5"]
     records = list((laptop.root / ".sweepledger/results").glob("*/*/*.json"))
@@ -169,7 +155,7 @@ def test_a_killed_run_trains_no_finished_trial_again(laptop: Sandbox, moment: st
 
 
 def test_a_user_may_commit_and_stage_while_it_runs(laptop: Sandbox) -> None:
-    for event in playing(laptop):
+    for event in laptop.run("peak"):
         if isinstance(event, PodEnded) and event.attempt.index == 0:
             laptop.write("mine.txt", "committed meanwhile")
             laptop.git("add", "mine.txt")
@@ -186,7 +172,7 @@ def test_a_user_may_commit_and_stage_while_it_runs(laptop: Sandbox) -> None:
 
 def test_results_go_to_the_branch_that_it_started_on(laptop: Sandbox) -> None:
     laptop.git("branch", "other")
-    for event in playing(laptop):
+    for event in laptop.run("peak"):
         if isinstance(event, PodEnded) and event.attempt.index == 0:
             laptop.git("switch", "-q", "other")
 
@@ -197,16 +183,15 @@ def test_results_go_to_the_branch_that_it_started_on(laptop: Sandbox) -> None:
 
 
 def test_uncommitted_code_is_named_and_committed_only_on_request(laptop: Sandbox) -> None:
-    path = laptop.root / "code/train.py"
-    path.write_text(path.read_text().replace("1.0 -", "2.0 -"))
+    replace_in(laptop.root / "code/train.py", "1.0 -", "2.0 -")
     laptop.write("notes.txt", "not ours")
 
     with pytest.raises(RepositoryError, match=r"code/train\.py") as refused:
-        list(playing(laptop))
+        list(laptop.run("peak"))
     assert "--commit-code" in str(refused.value.hint)
     assert starts(laptop) == []
 
-    list(playing(laptop, commits_code=True))
+    list(laptop.run("peak", commits_code=True))
 
     assert subjects(laptop)[2] == "code(peak): code/train.py"
     assert laptop.git("show", "--format=", "--name-only", "HEAD~2").split() == ["code/train.py"]
@@ -216,29 +201,16 @@ def test_uncommitted_code_is_named_and_committed_only_on_request(laptop: Sandbox
 
 def test_edited_code_does_not_stop_a_batch_from_finishing_and_update_uses_it(laptop: Sandbox) -> None:
     drive(laptop, "PodEnded")
-    path = laptop.root / "code/train.py"
-    path.write_text(path.read_text().replace("1.0 -", "2.0 -"))
+    replace_in(laptop.root / "code/train.py", "1.0 -", "2.0 -")
 
-    events = list(playing(laptop))
+    events = list(laptop.run("peak"))
 
     assert CodeLeftOut(("code/train.py",)) in events
     assert scores(laptop) == ["-0.5", "0.5", "-0.5"]
 
-    list(playing(laptop, commits_code=True, updates=True))
+    list(laptop.run("peak", commits_code=True, updates=True))
 
     assert scores(laptop) == ["-0.5", "0.5", "-0.5", "0.5", "1.5", "0.5"]
-
-
-@pytest.mark.full_suite("whole runs")
-def test_a_search_continues_round_by_round_to_its_end(laptop: Sandbox) -> None:
-    hill(laptop, size=2, rounds=3)
-
-    list(playing(laptop, "hill"))
-
-    rounds = [subject.partition(":")[0] for subject in subjects(laptop)][:4]
-    assert rounds == ["results(hill)"] * 3 + ["generate(hill)"]
-    assert len(scores(laptop, name="hill")) == 6
-    assert changes(laptop) == "?? sweeps/peak.yaml\n", "another sweep's spec is not committed"
 
 
 @pytest.mark.parametrize(
@@ -259,8 +231,8 @@ def test_a_missing_metric_is_named(laptop: Sandbox, reported: str, status: str, 
     laptop.write("code/train.py", f"{program}print('score=' + x[4:], '{reported}=' + x[4:])\n")
     laptop.commit("Report two numbers")
 
-    tried = run_sweep("try", "peak", cwd=laptop.root)
-    events = list(playing(laptop))
+    tried = laptop.sweep("try", "peak")
+    events = list(laptop.run("peak"))
 
     assert f": {status}" in tried.stdout
     ended = [event for event in events if isinstance(event, PodEnded)]
@@ -279,23 +251,6 @@ def finished_elsewhere(laptop: Sandbox) -> list[str]:
     return (elsewhere / "starts").read_text().split()
 
 
-@pytest.mark.full_suite("whole searches")
-def test_a_pushed_search_is_finished_elsewhere(laptop: Sandbox) -> None:
-    laptop.write("sweepledger.yaml", "version: 1\nnext: collector\n")
-    laptop.commit("Let the collector add rounds")
-    hill(laptop, size=2, rounds=3)
-    for event in playing(laptop, "hill"):
-        if isinstance(event, local.ResultsPushed):
-            break  # interrupted after the first round, whose commit also adds the second
-
-    there = finished_elsewhere(laptop)
-
-    assert len(scores(laptop, name="hill")) == 6
-    assert len(starts(laptop)) == 2
-    assert len(there) == 4
-    assert not set(starts(laptop)) & set(there)
-
-
 CLONING = f"""version: 1
 controller: argocd
 defaults: {{image: '{IMAGE}'}}
@@ -305,13 +260,11 @@ code: {{url: https://git.example.org/team/sweeps.git, image: git, secret: git-re
 
 
 def test_a_sweep_whose_pods_would_clone_their_code_runs_here_with_the_locked_tree(laptop: Sandbox) -> None:
-    laptop.write("sweepledger.yaml", CLONING)
-    laptop.commit("Clone the code in the cluster")
-    spec = laptop.spec(xs="2")
-    spec.write_text(spec.read_text().replace("{path: code}", "{path: code, mode: clone}"))
+    laptop.commit("Clone the code in the cluster", {"sweepledger.yaml": CLONING})
+    replace_in(laptop.spec(xs="2"), "{path: code}", "{path: code, mode: clone}")
     locked = laptop.git("rev-parse", "HEAD:code").strip()
 
-    list(playing(laptop))
+    list(laptop.run("peak"))
 
     (record,) = (laptop.root / "results/peak/records").glob("*.jsonl")
     (attempt,) = records_jsonl.records(record.read_bytes())
@@ -320,7 +273,7 @@ def test_a_sweep_whose_pods_would_clone_their_code_runs_here_with_the_locked_tre
     batch = record.name.removesuffix(".jsonl")
     archived = laptop.git("show", f"HEAD:overlays/archive/{batch}/batch.json")
     assert "components/clone/v1" in archived, "the batch that a cluster would have run"
-    assert verify_results(laptop.workspace).sweeps[0].differences == ()
+    assert laptop.verify().sweeps[0].differences == ()
 
 
 def recorded(sandbox: Sandbox) -> dict[str, str]:
@@ -335,8 +288,7 @@ def handed_over(sandbox: Sandbox) -> HandedOver:
 
 def test_an_interrupted_sweep_is_finished_elsewhere(laptop: Sandbox) -> None:
     # On a busy machine all would have ended before the kill.
-    program = laptop.root / "code/train.py"
-    program.write_text(f"{program.read_text()}import time\ntime.sleep(1 if args.x > 1 else 0)\n")
+    append_to(laptop.root / "code/train.py", "import time\ntime.sleep(1 if args.x > 1 else 0)\n")
     laptop.git("commit", "-q", "-m", "Wait", "--", "code")
     drive(laptop, "PodEnded", 1)
     (begun,) = laptop.active()
@@ -349,7 +301,7 @@ def test_an_interrupted_sweep_is_finished_elsewhere(laptop: Sandbox) -> None:
     assert rest != begun
     assert [commit.batches for commit in handed.recorded] == [(begun,)]
     assert changes(laptop) == ""
-    assert not check_change(laptop.workspace, base="HEAD").problems
+    assert not laptop.check(base="HEAD").problems
 
     assert handed_over(laptop) == HandedOver((), BatchesCommitted(None, ANY)), (
         "the second time nothing is left to hand over"
@@ -359,7 +311,7 @@ def test_an_interrupted_sweep_is_finished_elsewhere(laptop: Sandbox) -> None:
 
     assert set(recorded(laptop).values()) == {"ok"}
     assert here.isdisjoint(there)
-    assert verify_results(laptop.workspace).is_good
+    assert laptop.verify().is_good
 
 
 def unrecorded(sandbox: Sandbox, commit: str) -> list[str]:
@@ -390,8 +342,7 @@ def test_a_hand_over_that_is_killed_leaves_no_cancelled_batch_without_its_record
 @pytest.mark.full_suite("whole runs")
 def test_ctrl_c_hands_over_where_a_controller_would_run_what_is_pushed(laptop: Sandbox) -> None:
     laptop.write("sweepledger.yaml", followed_by("argocd"))
-    laptop.write("code/train.py", SLOW_TRAIN)
-    laptop.commit("Follow the branch")
+    laptop.commit("Follow the branch", {"code/train.py": SLOW_TRAIN})
 
     said = interrupted(laptop)
 
@@ -418,8 +369,7 @@ def test_ctrl_c_gives_up_no_checkpoints(laptop: Sandbox) -> None:
 
 @pytest.mark.full_suite("the other outcome of Ctrl-C: a run of its own")
 def test_ctrl_c_keeps_the_batch_where_nobody_follows_and_says_what_a_push_needs(laptop: Sandbox) -> None:
-    laptop.write("code/train.py", SLOW_TRAIN)
-    laptop.commit("Wait")
+    laptop.commit("Wait", {"code/train.py": SLOW_TRAIN})
 
     said = interrupted(laptop)
 
@@ -428,55 +378,26 @@ def test_ctrl_c_keeps_the_batch_where_nobody_follows_and_says_what_a_push_needs(
     assert "-b1-" in kept
 
 
-def detached(sandbox: Sandbox) -> None:
-    sandbox.git("switch", "-q", "--detach")
-
-
-def merging(sandbox: Sandbox) -> None:
-    (sandbox.root / ".git/MERGE_HEAD").write_text(sandbox.git("rev-parse", "HEAD"))
-
-
-def rebasing(sandbox: Sandbox) -> None:
-    (sandbox.root / ".git/rebase-merge").mkdir()
-
-
-def nobody(sandbox: Sandbox) -> None:
-    sandbox.git("config", "--unset", "user.name")
-
-
 def followed(sandbox: Sandbox) -> None:
     sandbox.write("sweepledger.yaml", followed_by("argocd"))
     sandbox.merged()
     sandbox.git("fetch", "-q")
 
 
-@pytest.mark.parametrize(
-    ("obstacle", "message", "hint"),
-    [
-        (detached, "HEAD is detached", "git switch -c"),
-        (merging, "a merge is in progress", "git merge --abort"),
-        (rebasing, "a rebase is in progress", "git rebase --continue"),
-        (nobody, "git does not know who commits", "git config user.name"),
-    ],
-    ids=lambda value: value.__name__ if callable(value) else "",
-)
-def test_it_says_why_it_cannot_commit_and_the_way_out(
-    laptop: Sandbox, obstacle: Callable[[Sandbox], None], message: str, hint: str
-) -> None:
-    obstacle(laptop)
+def test_it_says_why_it_cannot_commit_and_the_way_out(laptop: Sandbox) -> None:
+    (laptop.root / ".git/rebase-merge").mkdir()
     before = changes(laptop)
 
-    with pytest.raises(RepositoryError, match=message) as refused:
-        list(playing(laptop))
+    with pytest.raises(RepositoryError, match="a rebase is in progress") as refused:
+        list(laptop.run("peak"))
 
-    assert hint in str(refused.value.hint)
+    assert "git rebase --continue" in str(refused.value.hint)
     assert changes(laptop) == before
 
 
 def test_a_batch_that_a_cluster_runs_is_not_run_here_as_well(sandbox: Sandbox) -> None:
     followed(sandbox)
-    sandbox.git("config", "user.name", "Ada")
-    sandbox.git("config", "user.email", "ada@example.org")
+    sandbox.name_person()
 
     with pytest.raises(RepositoryError, match="where argocd runs it"):
-        list(playing(sandbox))
+        list(sandbox.run("peak"))

@@ -6,7 +6,6 @@ import pytest
 
 from sweepledger.errors import SpecError
 from sweepledger.problems import Problem, Severity
-from sweepledger.verbs.generate import generate_batches as generate
 from sweepledger.verbs.validate import check_specs
 from tests.repository import Sandbox
 
@@ -25,7 +24,7 @@ def new_spec(sandbox: Sandbox, runs: str, *, name: str = "peak", folder: str = "
 
 def refused(sandbox: Sandbox) -> tuple[Problem, ...]:
     with pytest.raises(SpecError) as caught:
-        generate(sandbox.workspace)
+        sandbox.generate()
     return caught.value.problems
 
 
@@ -59,14 +58,14 @@ def test_a_program_that_is_there_is_fine(sandbox: Sandbox) -> None:
     new_spec(sandbox, "program: train.py")
 
     assert warned(sandbox) == []
-    assert [generated.warnings for generated in generate(sandbox.workspace)] == [()]
+    assert [generated.warnings for generated in sandbox.generate()] == [()]
 
 
 @pytest.mark.parametrize("command", ["[python, code/trian.py]", "[python, code/lib/train.py, --fast]"])
 def test_a_path_into_the_code_among_the_arguments_may_be_a_slip(sandbox: Sandbox, command: str) -> None:
     new_spec(sandbox, f"command: {command}")
 
-    (generated,) = generate(sandbox.workspace)
+    (generated,) = sandbox.generate()
 
     (problem,) = generated.warnings
     assert (problem.code, problem.path, problem.line) == ("program-missing", "command[1]", 5)
@@ -98,7 +97,7 @@ def test_other_arguments_are_no_files_of_the_code(sandbox: Sandbox, command: str
 def test_a_program_beside_the_code_is_told_its_path(sandbox: Sandbox, command: str) -> None:
     new_spec(sandbox, f"command: {command}")
 
-    (generated,) = generate(sandbox.workspace)
+    (generated,) = sandbox.generate()
 
     (problem,) = generated.warnings
     assert (problem.code, problem.severity, problem.line) == ("program-missing", Severity.WARNING, 5)
@@ -110,11 +109,10 @@ def test_a_program_beside_the_code_is_told_its_path(sandbox: Sandbox, command: s
 @pytest.mark.parametrize("is_there", [True, False], ids=["beside the code", "nowhere"])
 def test_a_program_outside_the_code_is_missing_for_a_trial(sandbox: Sandbox, *, is_there: bool) -> None:
     if is_there:
-        sandbox.write("tools/start.sh", "true")
-        sandbox.commit("Bring a tool")
+        sandbox.commit("Bring a tool", {"tools/start.sh": "true"})
     new_spec(sandbox, "command: [bash, tools/start.sh, code/train.py]")
 
-    (generated,) = generate(sandbox.workspace)
+    (generated,) = sandbox.generate()
 
     (problem,) = generated.warnings
     assert problem.message.endswith("got 'tools/start.sh'")
@@ -149,7 +147,7 @@ def test_what_lies_in_a_folder_below_or_starts_as_a_folder_or_is_linked_is_there
     for number, path in enumerate(("lib/train.py", "app", "link/train.py")):
         new_spec(sandbox, f"program: {path}", name=f"s{number}")
 
-    assert [generated.warnings for generated in generate(sandbox.workspace)] == [(), (), ()]
+    assert [generated.warnings for generated in sandbox.generate()] == [(), (), ()]
     assert check_specs(sandbox.workspace)[1] == ()
 
 
@@ -159,9 +157,9 @@ def test_a_merged_batch_is_not_held_against_code_that_moved_on(sandbox: Sandbox)
     sandbox.git("mv", "code/train.py", "code/main.py")
     sandbox.commit("Rename")
 
-    assert [generated.warnings for generated in generate(sandbox.workspace)] == [()]
+    assert [generated.warnings for generated in sandbox.generate()] == [()]
     with pytest.raises(SpecError):
-        generate(sandbox.workspace, ["peak"], update=True)
+        sandbox.generate("peak", update=True)
 
 
 def test_validate_warns_of_what_the_work_tree_lacks(sandbox: Sandbox) -> None:

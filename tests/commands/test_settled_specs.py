@@ -3,21 +3,8 @@
 import pytest
 
 from sweepledger.commands.generation.next_batch import EditedError
-from sweepledger.verbs.check import check_change
 from sweepledger.verbs.generate import generate_changed
-from tests.repository import Sandbox
-
-LISTED = """name: listed
-description: Which of some points is best?
-method: list
-assignments: points.csv
-metric: {name: score, goal: maximize}
-command: [python, code/train.py, "${args}"]
-run:
-  code: {path: code}
-  resources: {cpu: 1, memory: 1Gi}
-  timeout: 1h
-"""
+from tests.repository import Sandbox, append_to
 
 
 def changed(sandbox: Sandbox) -> tuple[list[str], list[str]]:
@@ -48,14 +35,13 @@ def test_a_proposed_batch_of_a_restored_spec_is_removed(sandbox: Sandbox) -> Non
 
 def test_other_settings_unsettle_every_spec(sandbox: Sandbox) -> None:
     sandbox.merged("peak")
-    settings = sandbox.root / "sweepledger.yaml"
-    settings.write_text(settings.read_text() + "# a remark\n")
+    append_to(sandbox.root / "sweepledger.yaml", "# a remark\n")
 
     assert changed(sandbox) == (["peak"], [])
 
 
 def test_a_changed_table_is_a_change_of_the_spec_that_names_it(sandbox: Sandbox) -> None:
-    sandbox.write("sweeps/listed.yaml", LISTED)
+    sandbox.write_spec("listed", method="list", assignments="points.csv")
     sandbox.write("sweeps/points.csv", "x\n1\n2\n")
     generate_changed(sandbox.workspace)
     sandbox.publish("Two points")
@@ -63,7 +49,7 @@ def test_a_changed_table_is_a_change_of_the_spec_that_names_it(sandbox: Sandbox)
 
     sandbox.write("sweeps/points.csv", "x\n1\n2\n3\n")
 
-    assert "drift" in {problem.code for problem in check_change(sandbox.workspace).problems}
+    assert "drift" in {problem.code for problem in sandbox.check().problems}
     assert changed(sandbox) == (["listed"], [])
     assert len(sandbox.active()) == 2
 

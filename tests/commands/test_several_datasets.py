@@ -6,10 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.repo import batches
-from tests.commands.test_every_store import STORES, sweep
-from tests.repository import Sandbox
+from tests.builders import present
+from tests.repository import IMAGE, Sandbox, append_to, replace_in
 
+REPOSITORY, _, DIGEST = IMAGE.partition("@")
+BUCKET = (
+    'results: {store: bucket, keep: 30d, bucket: {url: "s3://ml-sweeps/vision", egress: bucket}}\n'
+    f"images: {{collector: {REPOSITORY}@{DIGEST}}}\n"
+    "egress: {bucket: {cidrs: [203.0.113.0/24], ports: [443]}}\n"
+)
+STORES = {
+    "bucket": BUCKET,
+    "volume": "results: {store: volume, keep: 30d}\n",
+    "api": "results: {store: api}\n",
+    "claim": "results: {store: claim, claim: sweep-results, keep: 30d}\n",
+}
 READS = """
 import json as _json
 _data = _os.environ["SWEEP_DATA"]
@@ -17,12 +28,22 @@ _read = {folder: open(_os.path.join(_data, folder, "content")).read() for folder
 with open(_os.path.join(_os.environ["SWEEP_RESULT"]), "w") as file:
     _json.dump({"score": args.x, "read": len(_read)}, file)
 assert _read == {"images": "of images", "labels": "of labels"}, _read
+with open(_os.path.join(_os.environ["SWEEP_ARTIFACTS"], "model"), "w") as file:
+    file.write("weights of " + _os.environ.get("SWEEP_TRIAL_ID", "a try"))
+print("trained", _os.environ.get("SWEEP_TRIAL_ID"))
 """
 READS_ONE = """
 import os as _os
 assert open(_os.path.join(_os.environ["SWEEP_DATA"], "content")).read() == "of images"
 """
 DATASETS = ("images", "labels")
+
+
+def sweep(sandbox: Sandbox, *arguments: str, code: int = 0) -> str:
+    """Run a command without any credential and without a cluster; give what it printed."""
+    done = sandbox.sweep(*arguments, KUBECONFIG="/nowhere")
+    assert done.returncode == code, f"{arguments}\n{done.stdout}{done.stderr}"
+    return done.stdout + done.stderr
 
 
 def digest(name: str) -> str:
@@ -43,20 +64,21 @@ def settings(store: str) -> str:
 
 def laptop(sandbox: Sandbox, store: str, data: str, program: str) -> Sandbox:
     sandbox.write("sweepledger.yaml", settings(store))
-    sandbox.git("config", "user.name", "Ada")
-    sandbox.git("config", "user.email", "ada@example.org")
-    path = sandbox.root / "code/train.py"
-    path.write_text(path.read_text() + f"import os as _os\n{program}")
+    sandbox.name_person()
+    append_to(sandbox.root / "code/train.py", f"import os as _os\n{program}")
     sandbox.spec()
-    spec = sandbox.root / "sweeps/peak.yaml"
-    spec.write_text(spec.read_text() + f"  data: {data}\n")
+    append_to(sandbox.root / "sweeps/peak.yaml", f"  data: {data}\n")
     sandbox.publish("Read data")
     return sandbox
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("store", ["bucket", "volume", "api", "claim"])
-def test_each_dataset_has_a_folder_of_its_name(store: str, sandbox: Sandbox, needs_kustomize: None) -> None:
+@pytest.mark.parametrize(
+    ("store", "engine"), [("bucket", "run"), ("volume", "local"), ("api", "run"), ("claim", "local")]
+)
+def test_each_dataset_has_a_folder_of_its_name(
+    store: str, engine: str, sandbox: Sandbox, needs_kustomize: None
+) -> None:
     made = laptop(sandbox, store, "[labels, images]", READS)
     cache = made.root / ".sweepledger/data"
 
@@ -64,17 +86,24 @@ def test_each_dataset_has_a_folder_of_its_name(store: str, sandbox: Sandbox, nee
     sweep(made, "generate", "peak")
     made.commit("Request trials")
     sweep(made, "check", "--base", "HEAD~1")
-    sweep(made, "run", "peak")
+    if engine == "run":
+        sweep(made, "run", "peak")
+    else:
+        made.push()
+        sweep(made, "cluster", "local", "--once")
+        made.pull()
 
-    (batch,) = batches.in_work_tree(made.root)
+    (batch,) = made.batches()
     program, trial = batch.lock.program, batch.rows[1].trial
     lines = "".join(f"{digest(name)}  {name}\n" for name in DATASETS)
-    assert program.data is not None
-    assert program.data.name == "images+labels"
-    assert program.data.digest == f"sha256:{hashlib.sha256(lines.encode()).hexdigest()}"
+    assert present(program.data).name == "images+labels"
+    assert present(program.data).digest == f"sha256:{hashlib.sha256(lines.encode()).hexdigest()}"
     assert not batch.is_active, "its results are recorded"
     assert "equal to the last bit" in sweep(made, "show", trial, "--reproduce", "--run")
     assert "images+labels" in sweep(made, "show", trial)
+    assert f"trained {trial}" in sweep(made, "logs", trial)
+    sweep(made, "show", trial, "--fetch", "artifacts")
+    assert (made.root / "artifacts/model").read_text() == f"weights of {trial}"
     sweep(made, "verify", "peak")
     assert sorted(path.name for path in cache.iterdir() if not path.name.startswith("+")) == [*DATASETS]
 
@@ -86,9 +115,11 @@ def test_one_dataset_is_its_folder_itself(store: str, sandbox: Sandbox, needs_ku
 
     sweep(made, "run", "peak")
 
-    (batch,) = batches.in_work_tree(made.root)
-    assert batch.lock.program.data is not None
-    assert (batch.lock.program.data.name, batch.lock.program.data.digest) == ("images", digest("images"))
+    (batch,) = made.batches()
+    assert (present(batch.lock.program.data).name, present(batch.lock.program.data).digest) == (
+        "images",
+        digest("images"),
+    )
     assert (made.root / "results/peak/summary.csv").read_text().count(",ok,") == 3
 
 
@@ -106,9 +137,8 @@ def test_a_list_of_one_dataset_is_that_dataset(sandbox: Sandbox) -> None:
 def test_a_changed_part_is_new_data(sandbox: Sandbox, needs_kustomize: None) -> None:
     made = laptop(sandbox, "volume", "[labels, images]", READS)
     sweep(made, "run", "peak")
-    (batch,) = batches.in_work_tree(made.root)
-    path = made.root / "sweepledger.yaml"
-    path.write_text(path.read_text().replace(digest("labels"), "sha256:" + "0" * 64))
+    (batch,) = made.batches()
+    replace_in(made.root / "sweepledger.yaml", digest("labels"), "sha256:" + "0" * 64)
     made.commit("Other labels")
 
     assert "images+labels" in sweep(made, "plan", "peak")

@@ -5,26 +5,23 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import StorageError, UsageError
-from sweepledger.repo import batches, files
+from sweepledger.repo import files
 from sweepledger.structs.file_tree import FileTree
-from sweepledger.verbs.generate import generate_batches as generate
 from sweepledger.verbs.site import build_site
 from tests.commands.test_compare import recorded as recorded_scores
 from tests.commands.test_explain import record_again
 from tests.commands.test_ranking import record
-from tests.repository import TRAIN, Sandbox
+from tests.repository import TRAIN, Sandbox, replace_in
 from tests.searches import leave
 
 
 def recorded(sandbox: Sandbox, tmp_path: Path, name: str = "peak", xs: str = "1, 2, 3") -> None:
     merged = sandbox.merged(name, xs)
     results = tmp_path / "results"
-    (batch,) = [one for one in batches.in_work_tree(sandbox.root) if one.name == merged]
+    (batch,) = [one for one in sandbox.batches() if one.name == merged]
     leave(results, batch)
-    commit_results(Target(sandbox.workspace.repository), results, {merged})
+    sandbox.collect(results, {merged}, push=False)
 
 
 def built(sandbox: Sandbox, out: Path) -> FileTree:
@@ -43,7 +40,7 @@ def test_a_site_has_these_files(sandbox: Sandbox, tmp_path: Path) -> None:
         "site.json",
         *(f"sweeps/peak/{name}" for name in ("data.json", "index.html", "trials.html")),
     )
-    assert (made.rebuilt, made.unreadable, made.written) == (("peak",), (), 6)
+    assert (made.rebuilt, made.unreadable, made.files["written"]) == (("peak",), (), 6)
 
 
 def test_only_the_pages_of_a_sweep_that_changed_are_computed_again(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -75,8 +72,7 @@ def test_a_manifest_that_this_clone_did_not_write_is_not_believed(sandbox: Sandb
     recorded(sandbox, tmp_path)
     before = built(sandbox, tmp_path / "out")
     for path in ("site.json", "sweeps/peak/index.html"):
-        target = tmp_path / "out" / path
-        target.write_text(target.read_text().replace("peak", "pear"))
+        replace_in(tmp_path / "out" / path, "peak", "pear")
 
     assert built(sandbox, tmp_path / "out") == before
 
@@ -90,7 +86,7 @@ def test_an_earlier_commit_is_shown_as_it_was(sandbox: Sandbox, tmp_path: Path) 
 
     made = build_site(sandbox.workspace, tmp_path / "out", then)
 
-    assert made.removed == 3  # the pages of a sweep that did not exist then
+    assert made.files["removed"] == 3  # the pages of a sweep that did not exist then
     assert files.read_folder(tmp_path / "out") == before
 
 
@@ -121,8 +117,7 @@ def test_unreadable_results_are_named(sandbox: Sandbox, tmp_path: Path) -> None:
 
 def test_the_page_of_a_sweep_shows_what_its_code_changed(sandbox: Sandbox, tmp_path: Path) -> None:
     recorded_scores(sandbox, tmp_path / "v", "peak", {x: x / 10 for x in range(1, 7)})
-    sandbox.write("code/train.py", "# better\n")
-    sandbox.commit("Better code")
+    sandbox.commit("Better code", {"code/train.py": "# better\n"})
     record_again(sandbox, tmp_path / "v", "peak", 0.05)
 
     tree = built(sandbox, tmp_path / "out")
@@ -140,9 +135,8 @@ def changed(sandbox: Sandbox, tmp_path: Path) -> Sandbox:
     sandbox.merged()
     record(sandbox, tmp_path / "results", 5.0, 2.0, None)
     sandbox.git("reset", "-q", "--hard")
-    sandbox.write("code/train.py", TRAIN + "# another program\n")
-    sandbox.commit("Change the code")
-    generate(sandbox.workspace, ["peak"], update=True)
+    sandbox.commit("Change the code", {"code/train.py": TRAIN + "# another program\n"})
+    sandbox.generate("peak", update=True)
     sandbox.commit("Ask for all of them again")
     record(sandbox, tmp_path / "results", 9.0, 7.0, 8.0)
     sandbox.git("reset", "-q", "--hard")
@@ -163,16 +157,14 @@ def test_the_program_of_the_commit_is_ranked_and_named(changed: Sandbox, tmp_pat
     assert "Ranked are the trials of this commit&#39;s: code code@" in page
     assert 'id="failures"' not in page  # that of the other program is no news
 
-    changed.write("code/train.py", TRAIN)
-    changed.commit("Take it back")
+    changed.commit("Take it back", {"code/train.py": TRAIN})
     best, page = best_and_page(changed, tmp_path / "out")
 
     assert best == "5"
     assert 'id="failures"' in page
     assert build_site(changed.workspace, tmp_path / "out").rebuilt == ()
 
-    changed.write("code/train.py", TRAIN + "# a third program\n")
-    changed.commit("Change it once more")
+    changed.commit("Change it once more", {"code/train.py": TRAIN + "# a third program\n"})
     best, page = best_and_page(changed, tmp_path / "out")
 
     assert best == "9"

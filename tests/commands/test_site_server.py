@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.run import RunOptions, SweepRun
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.local.events import PodStarted
-from sweepledger.errors import UsageError
 from sweepledger.repo.state import create_state
 from sweepledger.verbs.site import SiteServer
+from tests.builders import present
 from tests.commands.clusters import MOMENT, Cluster
 from tests.repository import SPEC, Sandbox
 
@@ -81,23 +80,16 @@ def test_only_pages_are_served(sandbox: Sandbox, tmp_path: Path, path: str) -> N
     assert server(sandbox, tmp_path).answer(path) is None
 
 
-def test_a_branch_that_does_not_exist_is_named(sandbox: Sandbox, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="'nowhere' is not a commit"):
-        server(sandbox, tmp_path, "nowhere").listen(0)
-
-
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
 def test_curves_of_running_trials_are_shown(sandbox: Sandbox, tmp_path: Path, source: str) -> None:
-    sandbox.git("config", "user.name", "Ada")
-    sandbox.git("config", "user.email", "ada@example.org")
+    sandbox.name_person()
     sandbox.write("code/train.py", PROGRAM)
     spec = SPEC.format(name="peak", xs="1, 2, 3", parallelism=2)
     sandbox.write("sweeps/peak.yaml", spec.replace(METRIC, METRIC.replace("}", f", {source}}}")))
     sandbox.commit("Take long")
-    workspace = sandbox.workspace
     served = server(sandbox, tmp_path)
-    events = SweepRun.prepare(workspace, ("peak",)).run(RunOptions(create_state(workspace.repository)))
+    events = sandbox.run("peak")
     list(takewhile(lambda event: not isinstance(event, PodStarted), events))
 
     def has_printed_all(batch: Any) -> bool:
@@ -122,8 +114,7 @@ def serve(sandbox: Sandbox, *options: str) -> tuple[str, Any, int]:
     """Serve the site, ask what runs, and interrupt; give the announcement, the answer and the exit code."""
     argv = [sys.executable, "-m", "sweepledger.cli", "site", "--serve", "--port", "0", *options]
     with subprocess.Popen(argv, cwd=sandbox.root, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        said = process.stderr.readline()
+        said = present(process.stderr).readline()
         with urllib.request.urlopen(f"{said.split()[0]}running.json", timeout=120) as got:  # noqa: S310 - here
             data = json.load(got)
         process.send_signal(signal.SIGINT)

@@ -8,10 +8,7 @@ import pytest
 from sweepledger.commands.repository import programs
 from sweepledger.errors import SpecError
 from sweepledger.formats import yaml
-from sweepledger.verbs.check import check_change
-from sweepledger.verbs.generate import generate_batches as generate
-from sweepledger.verbs.plan import plan_sweeps
-from tests.repository import Sandbox
+from tests.repository import Sandbox, replace_in
 from tests.sweeps import BASE
 
 MIB = 1 << 20
@@ -34,8 +31,7 @@ def size_limit(sandbox: Sandbox) -> str:
 
 
 def selected(sandbox: Sandbox, code: str) -> None:
-    path = sandbox.spec()
-    path.write_text(path.read_text().replace("{path: code}", code))
+    replace_in(sandbox.spec(), "{path: code}", code)
 
 
 @pytest.mark.parametrize(
@@ -46,10 +42,10 @@ def test_the_scratch_has_room_for_the_code(sandbox: Sandbox, size: int, disk: in
     sandbox.spec()
     sandbox.publish("Start")
 
-    generate(sandbox.workspace)
+    sandbox.generate()
 
     assert (locked_disk(sandbox), size_limit(sandbox)) == (disk * MIB, limit)
-    assert [problem.code for problem in check_change(sandbox.workspace, base="HEAD").problems] == []
+    assert [problem.code for problem in sandbox.check(base="HEAD").problems] == []
 
 
 def test_many_small_files_take_a_block_each(sandbox: Sandbox) -> None:
@@ -58,22 +54,9 @@ def test_many_small_files_take_a_block_each(sandbox: Sandbox) -> None:
     sandbox.spec()
     sandbox.publish("Start")
 
-    generate(sandbox.workspace)
+    sandbox.generate()
 
     assert locked_disk(sandbox) == 32 * MIB
-
-
-def test_files_that_are_no_code_change_no_batch(sandbox: Sandbox) -> None:
-    sandbox.spec()
-    sandbox.publish("Start")
-    generate(sandbox.workspace)
-    before = batch_of(sandbox).name
-    (sandbox.root / "weights.bin").write_bytes(bytes(40 * MIB))
-    sandbox.publish("Weights beside the code")
-
-    generate(sandbox.workspace)
-
-    assert batch_of(sandbox).name == before
 
 
 @pytest.mark.parametrize("name", ["LARGEST_CODE", "MOST_CODE_FILES"])
@@ -83,9 +66,9 @@ def test_too_large_code_is_refused(sandbox: Sandbox, monkeypatch: pytest.MonkeyP
     sandbox.publish("Start")
     monkeypatch.setattr(programs, name, {"LARGEST_CODE": 16 * MIB, "MOST_CODE_FILES": 3}[name])
 
-    (problem,) = [each for review in plan_sweeps(sandbox.workspace).reviews for each in review.problems]
+    (problem,) = [each for review in sandbox.plan().reviews for each in review.problems]
     with pytest.raises(SpecError) as refused:
-        generate(sandbox.workspace)
+        sandbox.generate()
 
     assert (problem.code, problem.path) == ("code-too-large", "run.code.path")
     assert "the largest: code/data/large.bin" in problem.message
@@ -100,7 +83,7 @@ def test_code_without_the_large_file_is_locked(sandbox: Sandbox, monkeypatch: py
     sandbox.publish("Start")
     monkeypatch.setattr(programs, "LARGEST_CODE", 16 * MIB)
 
-    generate(sandbox.workspace)
+    sandbox.generate()
 
     assert locked_disk(sandbox) == 16 * MIB
 

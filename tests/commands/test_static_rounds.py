@@ -5,24 +5,18 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.local import Options, local
-from sweepledger.commands.repository.workspace import Target
-from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue, SearchEnded
-from sweepledger.commands.rounds.round_commit import PushedRound, push_idle_rounds
-from sweepledger.repo import batches
+from sweepledger.commands.rounds.next_round import RoundDue, SearchEnded
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.verbs.check import check_change
 from sweepledger.verbs.cluster.next_ import write_next
-from sweepledger.verbs.generate import generate_batches as generate
 from tests.repository import Sandbox
-from tests.searches import SLOPE, active, begun, followed, hill, record
+from tests.searches import active, begun, due, hill, record
 
 SEVEN: dict[str, Any] = {"method": "random", "size": 3, "rounds": 9, "more": "run_cap: 7\n"}
 """Seven random configurations, three at a time."""
 
 
 def stored(sandbox: Sandbox) -> list[StoredBatch]:
-    return sorted(batches.in_work_tree(sandbox.root), key=lambda batch: batch.lock.number)
+    return sorted(sandbox.batches(), key=lambda batch: batch.lock.number)
 
 
 def trials(sandbox: Sandbox) -> list[str]:
@@ -39,8 +33,7 @@ def finished(sandbox: Sandbox, results: Path) -> list[Any]:
 
 def test_the_rounds_of_a_static_sweep_are_its_trials_in_their_order(sandbox: Sandbox, results: Path) -> None:
     hill(sandbox, method="random", size=99, rounds=1, more="run_cap: 7\n")
-    (at_once,) = generate(sandbox.workspace)
-    assert at_once.batch is not None
+    sandbox.new_batch()
     whole = [trial.digest for trial in stored(sandbox)[0].trials]
     sandbox.git("clean", "-qfdx", "overlays", "sweeps", "base")
 
@@ -81,20 +74,6 @@ def test_results_end_a_static_sweep(sandbox: Sandbox, results: Path, more: str, 
     assert len(trials(sandbox)) < 7
 
 
-@pytest.mark.full_suite("whole runs")
-def test_rounds_of_a_static_sweep_overlap_as_those_of_a_search(sandbox: Sandbox, results: Path) -> None:
-    begun(sandbox, **{**SEVEN, "size": "2, ahead: 2"})
-
-    pushed = list(push_idle_rounds(Target(sandbox.workspace.repository, "origin", "main")))
-    sandbox.pull()
-
-    assert [type(one) for one in pushed] == [PushedRound]
-    assert isinstance(followed(sandbox.workspace).step, ResultsPending)
-    finished(sandbox, results)
-    sandbox.pull()
-    assert len(trials(sandbox)) == len({*trials(sandbox)}) == 7
-
-
 def test_further_values_run_in_further_rounds(sandbox: Sandbox, results: Path) -> None:
     begun(sandbox, **SEVEN)
     finished(sandbox, results)
@@ -102,11 +81,10 @@ def test_further_values_run_in_further_rounds(sandbox: Sandbox, results: Path) -
 
     (step,) = write_next(sandbox.workspace)
 
-    assert isinstance(step.step, RoundDue)
-    assert (step.step.round.number, len(step.step.trials)) == (4, 2)
+    assert (due(step).round.number, len(due(step).trials)) == (4, 2)
     assert len(trials(sandbox)) == len({*trials(sandbox)}) == 9
     sandbox.commit("Ask for more")
-    assert check_change(sandbox.workspace).problems == ()
+    assert sandbox.check().problems == ()
 
 
 def test_a_sweep_that_began_without_rounds_goes_on_with_them(sandbox: Sandbox, results: Path) -> None:
@@ -124,31 +102,3 @@ def test_a_sweep_that_began_without_rounds_goes_on_with_them(sandbox: Sandbox, r
     assert isinstance(step.step, RoundDue)
     assert (step.step.round.number, len(step.step.trials)) == (1, 3)
     assert {observation.round for observation in step.step.evidence.observations} == {0}
-
-
-@pytest.mark.full_suite("whole runs")
-def test_a_later_round_is_stopped_by_the_curves_of_an_earlier_one(sandbox: Sandbox) -> None:
-    sandbox.write("code/train.py", SLOPE)
-    sandbox.write("sweepledger.yaml", "version: 1\nnext: collector\n")
-    sandbox.write(
-        "sweeps/peak.yaml",
-        """name: peak
-method: grid
-rounds: {size: 3}
-metric: {name: score, goal: maximize, source: stdout}
-early_terminate: {type: median, min_iter: 2}
-parameters:
-  x: {values: [1, 2, 3, -1, 4]}
-command: [python, code/train.py, "${args}"]
-run: {code: {path: code}, resources: {cpu: 1, memory: 256Mi}, parallelism: 2, timeout: 2m}
-""",
-    )
-    sandbox.commit("Write the code")
-    sandbox.publish_batches("Ask")
-
-    list(local(Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True)))
-    sandbox.pull()
-
-    summary = (sandbox.root / "results/peak/summary.csv").read_text()
-    assert [batch.lock.trials for batch in stored(sandbox)] == [3, 2]
-    assert summary.count(",pruned,") == 1

@@ -9,7 +9,6 @@ import pytest
 from sweepledger.commands.collection.cluster_evidence import FRESH_SECONDS
 from sweepledger.commands.reports.status import SweepStatus, sweep_statuses
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
-from tests.command_line import run_sweep
 from tests.commands.clusters import MOMENT, Cluster
 from tests.repository import Sandbox
 
@@ -93,7 +92,7 @@ def test_trials_on_a_silent_node_are_lost(sandbox: Sandbox, cluster: Cluster) ->
 
     result = tally(sandbox)
 
-    assert (result.counts["node lost"], result.pending) == (1, 2)
+    assert (result.counts["node lost"], result.counts["pending"]) == (1, 2)
     (remark,) = result.remarks
     assert (remark.kind, "node-9" in remark.message) == ("node lost", True)
     assert "kubectl delete node" in remark.hint
@@ -120,10 +119,10 @@ def test_the_command_shows_what_only_a_cluster_can_say(sandbox: Sandbox, cluster
     cluster.job(batch, trials=3)
     cluster.attempt(batch, 0, "lost")
     cluster.stands("lost", "Running", conditions=ready("False", "True"))
-    plain = run_sweep("status", cwd=sandbox.root)
+    plain = sandbox.sweep("status")
 
-    completed = run_sweep("status", "--cluster", cwd=sandbox.root, COLUMNS="120")
-    data = run_sweep("status", "--context=test", "--format=json", cwd=sandbox.root)
+    completed = sandbox.sweep("status", "--cluster", COLUMNS="120")
+    data = sandbox.sweep("status", "--context=test", "--format=json")
 
     assert (plain.returncode, completed.returncode, data.returncode) == (0, 0, 0), (
         completed.stderr + data.stderr

@@ -1,29 +1,23 @@
 """`sweep status` is true at every moment: while trials run, after an interruption, and before a pull."""
 
 import json
-import subprocess
 from collections import Counter
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import takewhile
 
 import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.local import Built, Options, local
+from sweepledger.commands.local import Built
 from sweepledger.commands.reports.results import rank_trials
 from sweepledger.commands.reports.status import SweepStatus, sweep_statuses
 from sweepledger.commands.repository.workspace import Target
-from sweepledger.commands.run import RunOptions, SweepRun
 from sweepledger.engine.local.events import PodEnded, PodStarted
-from sweepledger.repo import batches
 from sweepledger.repo.state import create_state
-from sweepledger.verbs.generate import generate_batches as generate
+from tests.builders import present
 from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
-from tests.repository import Sandbox
-
-RunSweep = Callable[..., subprocess.CompletedProcess[str]]
+from tests.repository import Sandbox, append_to
 
 
 def now(sandbox: Sandbox) -> SweepStatus:
@@ -32,19 +26,17 @@ def now(sandbox: Sandbox) -> SweepStatus:
 
 
 def test_trials_run_only_as_long_as_an_engine_does(sandbox: Sandbox) -> None:
-    sandbox.git("config", "user.name", "Ada")
-    sandbox.git("config", "user.email", "ada@example.org")
+    sandbox.name_person()
     program = sandbox.root / "code/train.py"
     program.write_text(f"import time\ntime.sleep(60)\n{program.read_text()}")
     sandbox.commit("Take long")
     sandbox.spec()
-    workspace = sandbox.workspace
-    events = SweepRun.prepare(workspace, ("peak",)).run(RunOptions(create_state(workspace.repository)))
+    events = sandbox.run("peak")
     list(takewhile(lambda event: not isinstance(event, PodStarted), events))
 
     during = now(sandbox).counts
     events.close()
-    shown = run_sweep("status", cwd=sandbox.root)
+    shown = sandbox.sweep("status")
 
     assert during["running"] == 2
     assert during["interrupted"] == 0
@@ -55,7 +47,7 @@ def test_trials_run_only_as_long_as_an_engine_does(sandbox: Sandbox) -> None:
 
 def finished_here(sandbox: Sandbox, *scores: float | None) -> None:
     """Let trials of the active batch finish here without a commit; one without a score has failed for good."""
-    (batch,) = [one for one in batches.in_work_tree(sandbox.root) if one.is_active]
+    (batch,) = [one for one in sandbox.batches() if one.is_active]
     for index, score in enumerate(scores):
         document = (
             {"metrics": {"score": score}}
@@ -79,13 +71,13 @@ def test_what_has_finished_and_is_not_recorded_is_known_and_marked(sandbox: Sand
     finished_here(sandbox, 5.0, 9.0)
 
     shown = now(sandbox).best
-    table = run_sweep("results", "peak", cwd=sandbox.root).stdout
+    table = sandbox.sweep("results", "peak").stdout
 
-    assert shown is not None
-    assert (shown.value, shown.recorded) == (9.0, False)
-    assert "not recorded yet)" in run_sweep("status", cwd=sandbox.root).stdout
+    assert (present(shown).value, present(shown).recorded) == (9.0, False)
+    assert "not recorded yet)" in sandbox.sweep("status").stdout
     assert listed(sandbox) == [(9.0, True), (5.0, True)]
     assert table.count("not recorded yet") == 2
+    assert json.loads(sandbox.sweep("results", "peak", "--output", "json").stdout) == []
 
 
 @pytest.mark.parametrize(
@@ -114,42 +106,30 @@ def test_a_later_batch_competes_with_what_is_recorded(
 ) -> None:
     sandbox.merged()
     finished_here(sandbox, 1.0, 6.0, 2.0)
-    (batch,) = batches.in_work_tree(sandbox.root)
+    (batch,) = sandbox.batches()
     volume = sandbox.root / ".sweepledger/results"
     assert commit_results(Target(sandbox.workspace.repository, None, "main"), volume, {batch.name})
     sandbox.git("reset", "--hard")
     sandbox.spec(xs="1, 2, 3, 4")
-    generate(sandbox.workspace, ["peak"])
+    sandbox.generate("peak")
     sandbox.commit("Ask for one more")
     finished_here(sandbox, *scores)
 
     shown = now(sandbox).best
 
-    assert shown is not None
-    assert (shown.value, shown.recorded) == best
+    assert (present(shown).value, present(shown).recorded) == best
     assert listed(sandbox) == expected
-
-
-def test_files_for_other_programs_have_recorded_trials_only(sandbox: Sandbox) -> None:
-    sandbox.merged()
-    finished_here(sandbox, 5.0, 9.0)
-
-    document = run_sweep("results", "peak", "--output", "json", cwd=sandbox.root)
-
-    assert json.loads(document.stdout) == []
 
 
 def test_a_run_that_is_resumed_knows_the_best_before_it(sandbox: Sandbox) -> None:
     sandbox.use_as_laptop()
     sandbox.spec(xs="2, 3, 1")
     sandbox.commit("Ask")
-    workspace = sandbox.workspace
-    options = RunOptions(create_state(workspace.repository), parallel=1)
-    events = SweepRun.prepare(workspace, ("peak",)).run(options)
+    events = sandbox.run("peak", parallel=1)
     first = next(event for event in events if isinstance(event, PodEnded)).metrics["score"] or 0.0
     events.close()
 
-    again = SweepRun.prepare(workspace, ("peak",)).run(options)
+    again = sandbox.run("peak", parallel=1)
     built = next(event for event in again if isinstance(event, Built))
     again.close()
 
@@ -162,7 +142,7 @@ def test_equal_numbers_of_other_values_are_doubted(sandbox: Sandbox, *, is_recor
     sandbox.merged()
     finished_here(sandbox, 0.25, 0.25, 0.25)
     if is_recorded:
-        (batch,) = batches.in_work_tree(sandbox.root)
+        (batch,) = sandbox.batches()
         volume = sandbox.root / ".sweepledger/results"
         (commit,) = commit_results(Target(sandbox.workspace.repository, None, "main"), volume, {batch.name})
         sandbox.git("reset", "--hard")
@@ -171,17 +151,17 @@ def test_equal_numbers_of_other_values_are_doubted(sandbox: Sandbox, *, is_recor
     (doubt,) = now(sandbox).doubts
 
     assert doubt.startswith("all 3 trials of peak-b1-")
-    assert f"peak: {doubt}" in " ".join(run_sweep("status", cwd=sandbox.root).stdout.split())
+    assert f"peak: {doubt}" in " ".join(sandbox.sweep("status").stdout.split())
     assert now(sandbox).doubts == (doubt,)
 
 
 def test_results_that_are_not_pulled_are_not_pending(sandbox: Sandbox) -> None:
     sandbox.merged()
     create_state(sandbox.workspace.repository)
-    list(local(Options(str(sandbox.remote), "main", sandbox.root / ".sweepledger", once=True)))
+    list(sandbox.local(state=sandbox.root / ".sweepledger"))
 
     assert now(sandbox).counts == Counter({"recorded": 3})
-    assert "`git pull origin main` brings results here" in run_sweep("status", cwd=sandbox.root).stdout
+    assert "`git pull origin main` brings results here" in sandbox.sweep("status").stdout
 
     sandbox.pull()
 
@@ -190,10 +170,9 @@ def test_results_that_are_not_pulled_are_not_pending(sandbox: Sandbox) -> None:
 
 def test_an_overlay_that_was_edited_by_hand_is_named_with_the_way_back(sandbox: Sandbox) -> None:
     batch = sandbox.merged()
-    path = sandbox.root / f"overlays/active/{batch}/job.yaml"
-    path.write_text(path.read_text() + "# mine\n")
+    append_to(sandbox.root / f"overlays/active/{batch}/job.yaml", "# mine\n")
 
-    done = run_sweep("status", cwd=sandbox.root)
+    done = sandbox.sweep("status")
 
     assert (
         f"overlays/active/{batch}: warning: was edited by hand: overlays/active/{batch}/job.yaml"
@@ -204,16 +183,15 @@ def test_an_overlay_that_was_edited_by_hand_is_named_with_the_way_back(sandbox: 
 
 
 def test_watching_ends_when_no_batch_is_active(sandbox: Sandbox) -> None:
-    sandbox.git("config", "user.name", "Ada")
-    sandbox.git("config", "user.email", "ada@example.org")
+    sandbox.name_person()
     sandbox.spec()
     program = sandbox.root / "code/train.py"
     program.write_text(f"import time\ntime.sleep(1)\n{program.read_text()}")
     sandbox.commit("Take a second")
-    assert run_sweep("generate", "peak", cwd=sandbox.root).returncode == 0
+    assert sandbox.sweep("generate", "peak").returncode == 0
     with ThreadPoolExecutor(1) as pool:
         watching = pool.submit(run_sweep, "status", "--watch", "--format", "json", cwd=sandbox.root)
-        assert run_sweep("run", "peak", cwd=sandbox.root).returncode == 0
+        assert sandbox.sweep("run", "peak").returncode == 0
 
         done = watching.result()
 

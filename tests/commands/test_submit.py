@@ -15,14 +15,14 @@ from sweepledger.commands.repository.batch_records import expected_trials, recor
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.formats import record_json, records_jsonl
-from sweepledger.repo import batches, kustomize
+from sweepledger.repo import kustomize
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.record import Record
 from sweepledger.verbs.submit import submit_batches
 from tests.cluster.apiserver import Server, kubectl
 from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
-from tests.repository import Sandbox
+from tests.repository import Sandbox, append_to
 
 SETTINGS = """version: 1
 namespace: {namespace}
@@ -223,7 +223,7 @@ def test_archived_batches_are_refused(cluster: str, merged: Callable[..., str], 
 
 def test_a_known_trial(apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
     name = merged()
-    (batch,) = batches.in_work_tree(sandbox.root)
+    (batch,) = sandbox.batches()
     keep(sandbox, batch, 0)
 
     (result,) = submit_batches(sandbox.workspace, name, Kubectl())
@@ -235,7 +235,7 @@ def test_a_known_trial(apiserver: Server, cluster: str, merged: Callable[..., st
 
 def test_a_known_batch(apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
     name = merged()
-    (batch,) = batches.in_work_tree(sandbox.root)
+    (batch,) = sandbox.batches()
     keep(sandbox, batch, 0, 1, 2)
 
     with pytest.raises(RepositoryError, match="all results are in git"):
@@ -250,15 +250,13 @@ def keep(sandbox: Sandbox, batch: StoredBatch, *indexes: int) -> None:
         record_json.read(leave(sandbox.root.parent / "left", batch, index).read_bytes()) for index in indexes
     ]
     (content,) = records_jsonl.write(record for record in left if isinstance(record, Record))
-    sandbox.write(records_file(batch), content.decode())
-    sandbox.publish("Record")
+    sandbox.publish("Record", {records_file(batch): content.decode()})
 
 
 def test_train_jobs(apiserver: Server, cluster: str, sandbox: Sandbox, needs_kustomize: None) -> None:
     settings = SETTINGS.format(namespace=cluster, ttl="7d", every="5m", digest="a" * 64)
     sandbox.write("sweepledger.yaml", settings)
-    spec = sandbox.spec(parallelism=3)
-    spec.write_text(spec.read_text() + "  shape: train-job\n  nodes: 2\n")
+    append_to(sandbox.spec(parallelism=3), "  shape: train-job\n  nodes: 2\n")
     sandbox.publish_batches("Ask for a sweep")
 
     (result,) = submit_batches(sandbox.workspace, "peak", Kubectl())

@@ -11,7 +11,6 @@ import pytest
 from sweepledger.commands.collection.collector import collect_from_state
 from sweepledger.commands.repository.workspace import Workspace, results_target
 from sweepledger.errors import ToolError, UsageError
-from sweepledger.repo import batches
 from sweepledger.repo.git import Repository
 from sweepledger.stores.registry import StoreKind
 from sweepledger.structs.settings import SyncTarget
@@ -26,7 +25,7 @@ optuna.logging.set_verbosity(optuna.logging.ERROR)
 def record(sandbox: Sandbox, volume: Path, name: str = "peak") -> None:
     """Merge a sweep of three trials, and record two of them as finished."""
     batch = sandbox.merged(name)
-    (stored,) = (one for one in batches.in_work_tree(sandbox.root) if one.name == batch)
+    (stored,) = (one for one in sandbox.batches() if one.name == batch)
     for index in range(2):
         leave(volume, stored, index)
     target = results_target(sandbox.workspace, push=False)
@@ -55,19 +54,6 @@ def test_what_a_server_has_is_not_read_again(sandbox: Sandbox, tmp_path: Path) -
     assert [(each.sweep, each.added, each.unfinished) for each in first.synced] == [("peak", 2, 1)]
     assert (second.synced, second.unchanged, second.failures) == ((), (("optuna", "peak"),), ())
     assert trials(storage) == ["COMPLETE", "COMPLETE"]
-
-
-def test_results_that_come_later_are_added(sandbox: Sandbox, tmp_path: Path) -> None:
-    record(sandbox, tmp_path / "volume")
-    storage = f"sqlite:///{tmp_path}/optuna.db"
-    command.sync_stores(with_stores(sandbox.workspace, optuna=storage))
-    record(sandbox, tmp_path / "other", "ridge")
-
-    synced = command.sync_stores(with_stores(sandbox.workspace, optuna=storage))
-
-    assert [each.sweep for each in synced.synced] == ["ridge"]
-    assert synced.unchanged == (("optuna", "peak"),)
-    assert trials(storage, "ridge") == ["COMPLETE", "COMPLETE"]
 
 
 def test_a_failing_server(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,6 +125,6 @@ def test_without_a_store_the_settings_are_asked(sandbox: Sandbox) -> None:
 
 def test_a_store_needs_a_sweep(sandbox: Sandbox) -> None:
     assert callable(run_sweep)
-    done = run_sweep("sync", "optuna", cwd=sandbox.root)
+    done = sandbox.sweep("sync", "optuna")
 
     assert (done.returncode, "name a store and a sweep, or neither" in done.stderr) == (2, True)

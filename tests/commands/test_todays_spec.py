@@ -4,10 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.repo import batches
-from sweepledger.verbs.generate import generate_batches as generate
-from tests.commands.test_collect import column, leave, stored, target
+from tests.commands.test_collect import column, leave, stored
 from tests.repository import Sandbox
 
 
@@ -20,68 +17,45 @@ def merged(sandbox: Sandbox) -> Sandbox:
 def test_trials_are_looked_up_in_the_newest_spec(merged: Sandbox, results: Path) -> None:
     first = stored(merged)
     merged.merged(xs="1, 2, 7")
-    both = batches.in_work_tree(merged.root)
+    both = merged.batches()
     for batch in both:
         for index in range(batch.lock.trials):
             leave(results, batch, index)
 
-    commit_results(target(merged), results, {batch.name for batch in both})
+    merged.collect(results, {batch.name for batch in both})
 
     assert [batch.lock.trials for batch in both] == [3, 1]
     assert column(merged, "batch") == [first.name] * 3 + [both[1].name]
     assert column(merged, "in_spec") == ["true", "true", "false", "true"]
 
 
-LISTED = """name: peak
-method: list
-metric: {name: score, goal: maximize}
-assignments: points.csv
-command: [python, code/train.py, "${args}"]
-run: {code: {path: code}}
-"""
-
-
 def test_a_file_of_assignments_belongs_to_its_spec(sandbox: Sandbox, results: Path) -> None:
-    sandbox.write("sweeps/peak.yaml", LISTED)
+    sandbox.write_spec("peak", method="list", assignments="points.csv")
     sandbox.write("sweeps/points.csv", "x\n1\n2\n")
-    generate(sandbox.workspace)
-    sandbox.commit("Ask for two points")
-    sandbox.write("sweeps/points.csv", "x\n1\n7\n")
-    sandbox.publish("Ask for another")
+    sandbox.commit_batches("Ask for two points")
+    sandbox.publish("Ask for another", {"sweeps/points.csv": "x\n1\n7\n"})
     batch = stored(sandbox)
     for index in range(2):
         leave(results, batch, index)
 
-    commit_results(target(sandbox), results, {batch.name})
+    sandbox.collect(results, {batch.name})
 
     assert column(sandbox, "in_spec") == ["true", "false"]
 
 
-SOBOL = """name: peak
-method: sobol
-seed: 1
-run_cap: 8
-metric: {name: score, goal: maximize}
-parameters:
-  x: {min: 0.0, max: 5.0}
-command: [python, code/train.py, "${args}"]
-run: {code: {path: code}}
-"""
-
-
 @pytest.mark.parametrize("is_changed", [False, True], ids=["the same", "another"])
 def test_drawn_points_are_in_their_spec(sandbox: Sandbox, results: Path, *, is_changed: bool) -> None:
-    sandbox.write("sweeps/peak.yaml", SOBOL)
-    generate(sandbox.workspace)
-    sandbox.commit("Ask for points")
+    keys = {"method": "sobol", "seed": 1, "parameters": {"x": {"min": 0.0, "max": 5.0}}}
+    sandbox.write_spec("peak", run_cap=8, **keys)
+    sandbox.commit_batches("Ask for points")
     batch = stored(sandbox)
     if is_changed:
-        sandbox.write("sweeps/peak.yaml", SOBOL.replace("run_cap: 8", "run_cap: 4"))
+        sandbox.write_spec("peak", run_cap=4, **keys)
         sandbox.commit("Ask for fewer")
     sandbox.push()
     for index in range(8):
         leave(results, batch, index)
 
-    commit_results(target(sandbox), results, {batch.name})
+    sandbox.collect(results, {batch.name})
 
     assert column(sandbox, "in_spec") == ["true"] * 4 + ["false" if is_changed else "true"] * 4

@@ -8,8 +8,6 @@ from sweepledger.structs.settings import Controller
 from sweepledger.verbs.cluster.upgrade import BRANCH, PIN_FILE, propose_upgrade, upgrade_files
 from tests.repository import Sandbox
 
-HOOK = "clusters/pre-receive.sh"
-
 
 @pytest.mark.parametrize(
     ("controller", "folder", "commands"),
@@ -32,8 +30,7 @@ def test_the_last_step(sandbox: Sandbox, controller: Controller, folder: str, co
 
 
 def test_the_change_is_pushed_as_a_branch_and_the_work_tree_stays(sandbox: Sandbox) -> None:
-    sandbox.write(PIN_FILE, "sweepledger==0.0.1\n")
-    sandbox.publish("An earlier version")
+    sandbox.publish("An earlier version", {PIN_FILE: "sweepledger==0.0.1\n"})
     sandbox.write("notes.txt", "mine")
     head = sandbox.head()
 
@@ -50,8 +47,7 @@ def test_the_change_is_pushed_as_a_branch_and_the_work_tree_stays(sandbox: Sandb
 
 
 def test_a_branch_that_exists_is_not_written_over(sandbox: Sandbox) -> None:
-    sandbox.write(PIN_FILE, "sweepledger==0.0.1\n")
-    sandbox.publish("An earlier version")
+    sandbox.publish("An earlier version", {PIN_FILE: "sweepledger==0.0.1\n"})
     sandbox.git("push", "-q", "origin", f"HEAD:refs/heads/{BRANCH}")
     sandbox.git("commit", "-q", "--allow-empty", "-m", "Another")
     sandbox.push()

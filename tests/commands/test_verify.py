@@ -1,27 +1,20 @@
 """Results are what their records say, and who signed them: from a clone, whatever its history became."""
 
-import json
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.repository.workspace import Target, Workspace
-from sweepledger.commands.verification.rebuild import rebuild_results
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.commands.verification.batch_audit import rebuild_results
 from sweepledger.errors import IdleError, RepositoryError, UsageError
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.values import blob_id, bytes_digest
 from sweepledger.verbs.verify import Verification, VerificationState, verify_results
-from tests.command_line import run_sweep
-from tests.commands.test_collect import leave
 from tests.commands.test_read import newest, recorded
 from tests.repo.test_signatures import key, line, signed_commit
 from tests.repository import Sandbox
-
-Done = subprocess.CompletedProcess[str]
-needs_keys = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="skipped: ssh-keygen not found")
 
 
 @pytest.fixture
@@ -60,23 +53,7 @@ def test_a_deleted_results_tree_is_rebuilt(sandbox: Sandbox, batch: StoredBatch)
     shutil.rmtree(sandbox.root / "results")
     sandbox.commit("Lose them")
 
-    made = rebuild_results(sandbox.workspace.repository, commit, "peak")
-
-    assert dict(made.files) == lay
-
-
-def test_a_second_batch_and_a_cancelled_one_are_rebuilt_as_well(sandbox: Sandbox, tmp_path: Path) -> None:
-    recorded(sandbox, tmp_path / "volume")
-    recorded(sandbox, tmp_path / "volume", xs="1, 2, 3, 4")
-    edit(sandbox, "sweeps/peak.yaml", "Where does", "Where, today, does")
-    sandbox.commit("Ask otherwise")
-
-    (verification,) = verify_results(sandbox.workspace, "peak", revision="HEAD").sweeps
-
-    assert verification.batches == 2
-    assert all(
-        difference.path.endswith(("README.md", "provenance.json")) for difference in verification.differences
-    )
+    assert dict(rebuild_results(sandbox.workspace.repository, commit, "peak").files) == lay
 
 
 @pytest.mark.parametrize("committed", [True, False], ids=["committed", "in the work tree"])
@@ -85,7 +62,7 @@ def test_an_edited_cell_is_named(sandbox: Sandbox, batch: StoredBatch, *, commit
     if committed:
         sandbox.commit("Improve it")
 
-    verification = verify_results(sandbox.workspace)
+    verification = sandbox.verify()
 
     assert differing_cells(verification) == {
         ("results/peak/summary.csv", batch.rows[1].trial, "metrics.score")
@@ -93,28 +70,25 @@ def test_an_edited_cell_is_named(sandbox: Sandbox, batch: StoredBatch, *, commit
     assert not verification.is_good
 
 
-def test_a_record_that_no_summary_shows_is_named_by_its_member(sandbox: Sandbox, batch: StoredBatch) -> None:
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [
+        ('"uid":"uid-0"', '"uid":"uid-9"', ("TRIAL", "uid")),
+        ("CODE", "0" * 40, ("TRIAL", "code")),
+        ('{"attempt"', '{"attempt', ("line 2", "")),
+    ],
+    ids=["a member that no summary shows", "other code", "cannot be read"],
+)
+def test_a_forged_record_is_named(
+    sandbox: Sandbox, batch: StoredBatch, old: str, new: str, place: tuple[str, str]
+) -> None:
     path = f"results/peak/records/{batch.name}.jsonl"
-    edit(sandbox, path, '"uid":"uid-0"', '"uid":"uid-9"')
-    sandbox.commit("Say that it ran elsewhere")
+    edit(sandbox, path, old.replace("CODE", batch.lock.program.code.tree), new)
+    sandbox.commit("Forge it")
 
-    assert (path, batch.rows[0].trial, "uid") in differing_cells(verify_results(sandbox.workspace))
-
-
-def test_a_record_of_other_code_is_none_of_its_batch(sandbox: Sandbox, batch: StoredBatch) -> None:
-    path = f"results/peak/records/{batch.name}.jsonl"
-    edit(sandbox, path, batch.lock.program.code.tree, "0" * 40)
-    sandbox.commit("Claim other code")
-
-    assert (path, batch.rows[0].trial, "code") in differing_cells(verify_results(sandbox.workspace))
-
-
-def test_a_record_that_cannot_be_read_is_named_by_its_line(sandbox: Sandbox, batch: StoredBatch) -> None:
-    path = f"results/peak/records/{batch.name}.jsonl"
-    edit(sandbox, path, '{"attempt"', '{"attempt')
-    sandbox.commit("Break it")
-
-    assert (path, "line 2", "") in differing_cells(verify_results(sandbox.workspace))
+    row, column = place
+    trial = row.replace("TRIAL", batch.rows[0].trial)
+    assert (path, trial, column) in differing_cells(sandbox.verify())
 
 
 def test_files_that_came_or_went_are_named(sandbox: Sandbox, batch: StoredBatch) -> None:
@@ -124,7 +98,7 @@ def test_files_that_came_or_went_are_named(sandbox: Sandbox, batch: StoredBatch)
     (sandbox.root / "results/peak/link").symlink_to("extra.csv")
     sandbox.commit("Come and go")
 
-    results = differing_cells(verify_results(sandbox.workspace))
+    results = differing_cells(sandbox.verify())
 
     assert results == {(path, "", "") for path in (figure, "results/peak/extra.csv", "results/peak/link")}
 
@@ -139,107 +113,41 @@ def test_a_lock_with_fitting_digests_is_refused(sandbox: Sandbox, batch: StoredB
     edit(sandbox, path, batch.lock.blobs["job.yaml"], blob_id(content))
     sandbox.commit("Make it fit")
 
-    results = differing_cells(verify_results(sandbox.workspace))
-
-    assert path in {item for item, _, _ in results}
+    assert path in {item for item, _, _ in differing_cells(sandbox.verify())}
 
 
-def test_results_that_are_gone_are_missed(sandbox: Sandbox, batch: StoredBatch) -> None:
-    shutil.rmtree(sandbox.root / "results")
+@pytest.mark.parametrize("folder", ["results", "overlays/archive/{}"])
+def test_what_is_gone_is_missed(sandbox: Sandbox, batch: StoredBatch, folder: str) -> None:
+    shutil.rmtree(sandbox.root / folder.format(batch.name))
     sandbox.commit("Forget all")
 
-    (verification,) = verify_results(sandbox.workspace).sweeps
-
-    assert verification.state is VerificationState.DIFFERS
+    assert sandbox.verify().sweeps[0].state is VerificationState.DIFFERS
 
 
-def test_an_archive_that_is_gone_is_missed(sandbox: Sandbox, batch: StoredBatch) -> None:
-    shutil.rmtree(sandbox.root / "overlays/archive" / batch.name)
-    sandbox.commit("Forget what ran")
-
-    assert verify_results(sandbox.workspace).sweeps[0].state is VerificationState.DIFFERS
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("how", ["merge", "squash", "rebase"])
-def test_a_merge_a_squash_and_a_rebase_lose_nothing(sandbox: Sandbox, tmp_path: Path, how: str) -> None:
-    sandbox.merged()
-    sandbox.git("checkout", "-q", "-b", "results")
-    sandbox.git("checkout", "-q", "main")
-    sandbox.write("docs/a", "a")
-    sandbox.commit("Meanwhile")
-    sandbox.git("checkout", "-q", "results")
-    made = newest(sandbox)
-    for index in range(3):
-        leave(tmp_path / "volume", made, index)
-    assert commit_results(Target(sandbox.workspace.repository), tmp_path / "volume", {made.name})
-    if how == "rebase":
-        sandbox.git("rebase", "-q", "main")
-    sandbox.git("checkout", "-q", "main")
-    if how == "squash":
-        sandbox.git("merge", "-q", "--squash", "results")
-        sandbox.git("commit", "-q", "-m", "All of it")
-    else:
-        sandbox.git("merge", "-q", *(["--no-ff"] if how == "merge" else ["--ff-only"]), "-m", "M", "results")
-    sandbox.git("branch", "-q", "-D", "results")
-
-    (verification,) = verify_results(sandbox.workspace).sweeps
-
-    assert (verification.differences, verification.trials) == ((), 3)
-
-
-# Signatures
-
-
-@needs_keys
 def test_results_that_a_listed_key_signed_are_verified(sandbox: Sandbox, tmp_path: Path) -> None:
     listed, foreign = key(tmp_path, "listed"), key(tmp_path, "foreign")
-    sandbox.write("sweepledger.yaml", f"version: 1\nsigners: ['{line(listed)}']\n")
-    sandbox.publish("List a key")
+    sandbox.publish("List a key", {"sweepledger.yaml": f"version: 1\nsigners: ['{line(listed)}']\n"})
     recorded(sandbox, tmp_path / "volume")
     sandbox.git("reset", "-q", "--soft", "HEAD~1")
     signed_commit(sandbox, listed, "Record it")
-    assert [sweep.state for sweep in verify_results(sandbox.workspace).sweeps] == [VerificationState.VERIFIED]
+    assert [sweep.state for sweep in sandbox.verify().sweeps] == [VerificationState.VERIFIED]
 
     sandbox.git("reset", "-q", "--soft", "HEAD~1")
     signed_commit(sandbox, foreign, "Record it again")
-    verification = verify_results(sandbox.workspace)
+    verification = sandbox.verify()
 
     assert [sweep.state for sweep in verification.sweeps] == [VerificationState.UNSIGNED]
     assert not verification.is_good
     theirs = tmp_path / "theirs"
     theirs.write_text(f"# whom I know\n{line(foreign)}\n")
-    assert verify_results(sandbox.workspace, signers=theirs).is_good
-
-
-@needs_keys
-def test_a_merge_that_puts_results_back_is_signed_by_nobody(sandbox: Sandbox, tmp_path: Path) -> None:
-    listed = key(tmp_path, "listed")
-    sandbox.write("sweepledger.yaml", f"version: 1\nsigners: ['{line(listed)}']\n")
-    sandbox.publish("List a key")
-    for xs in ("1, 2", "1, 2, 3"):
-        recorded(sandbox, tmp_path / "volume", xs)
-        sandbox.git("reset", "-q", "--soft", "HEAD~1")
-        signed_commit(sandbox, listed, "Record it")
-    old = sandbox.git("log", "--format=%H", "-1", "--skip=2").strip()
-    now = sandbox.head()
-    tree = sandbox.git("rev-parse", f"{old}^{{tree}}").strip()
-    made = sandbox.git("commit-tree", tree, "-p", now, "-p", old, "-m", "Merge").strip()
-    sandbox.git("reset", "-q", "--hard", made)
-
-    verification = verify_results(sandbox.workspace)
-
-    assert [sweep.state for sweep in verification.sweeps] == [VerificationState.UNSIGNED]
-
-
-# The command
+    assert sandbox.verify(signers=theirs).is_good
 
 
 def test_the_command_answers_with_states_and_exit_codes(sandbox: Sandbox, batch: StoredBatch) -> None:
-    good = run_sweep("verify", cwd=sandbox.root)
+    good = sandbox.sweep("verify")
     edit(sandbox, "results/peak/summary.csv", ",0.5,1.5,", ",0.75,1.5,")
-    bad = run_sweep("verify", "peak", cwd=sandbox.root)
-    data = json.loads(run_sweep("verify", "--format", "json", cwd=sandbox.root).stdout)["data"]
+    bad = sandbox.sweep("verify", "peak")
+    data = sandbox.data("verify")
 
     assert (good.returncode, bad.returncode) == (0, 5)
     assert "no signers are listed" in good.stdout
@@ -252,13 +160,13 @@ def test_what_there_is_not_cannot_be_verified(sandbox: Sandbox) -> None:
     sandbox.spec()
     sandbox.commit("Ask")
 
-    assert verify_results(sandbox.workspace).sweeps == ()
+    assert sandbox.verify().sweeps == ()
     with pytest.raises(IdleError, match="nothing is recorded of 'peak'"):
-        verify_results(sandbox.workspace, "peak")
+        sandbox.verify("peak")
     with pytest.raises(UsageError, match="no sweep 'other'"):
-        verify_results(sandbox.workspace, "other")
+        sandbox.verify("other")
     with pytest.raises(UsageError, match="is not a commit"):
-        verify_results(sandbox.workspace, revision="nowhere")
+        sandbox.verify(revision="nowhere")
     with pytest.raises(RepositoryError, match="no archived batch of peak has records"):
         rebuild_results(sandbox.workspace.repository, sandbox.head(), "peak")
 

@@ -9,23 +9,17 @@ import optuna
 import pytest
 from optuna.storages.journal import JournalFileBackend
 
-from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.repository.workspace import Target
-from sweepledger.commands.rounds.next_round import RoundDue
 from sweepledger.errors import UnreadableError, UsageError
 from sweepledger.formats import evidence_jsonl
-from sweepledger.repo import batches
 from sweepledger.search.adaptive import Observation
 from sweepledger.structs.record import Status
 from sweepledger.verbs.cluster.next_ import write_next
-from sweepledger.verbs.generate import generate_batches as generate
 from sweepledger.verbs.import_ import warm_start
 from sweepledger.verbs.show import trial_details
 from sweepledger.verbs.site import build_site
-from sweepledger.verbs.verify import verify_results
-from tests.command_line import run_sweep
-from tests.repository import Sandbox
-from tests.searches import hill, leave
+from tests.builders import present
+from tests.repository import Sandbox, replace_in
+from tests.searches import due, hill, leave
 
 FORMS: Mapping[str, tuple[str, str]] = {
     "csv": (
@@ -49,16 +43,14 @@ FORMS: Mapping[str, tuple[str, str]] = {
 
 @pytest.fixture
 def search(sandbox: Sandbox) -> Sandbox:
-    path = hill(sandbox)
-    path.write_text(path.read_text().replace("values: [0.0, 0.5]", "value: 0.5"))
+    replace_in(hill(sandbox), "values: [0.0, 0.5]", "value: 0.5")
     sandbox.commit("Ask for hill")
     return sandbox
 
 
 def observed(sandbox: Sandbox) -> list[Observation]:
     (step,) = write_next(sandbox.workspace, ["hill"], check=True)
-    assert isinstance(step.step, RoundDue)
-    return list(step.step.evidence.observations)
+    return list(due(step).evidence.observations)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -71,8 +63,7 @@ def test_finished_trials_in_the_space_become_observations(search: Sandbox, tmp_p
 
     assert (written.path, written.ok, written.outside) == ("sweeps/old.evidence.jsonl", 1, 1)
     (sweep,) = search.workspace.sweeps(["hill"])
-    assert sweep.search is not None
-    assert sweep.search.start == ("old",)
+    assert present(sweep.search).start == ("old",)
     assert [(each.configuration["x"], each.status, each.values, each.round) for each in observed(search)] == [
         (0.5, Status.OK, (0.25,), None),
         (3, Status.FAILED, None, None),
@@ -111,39 +102,34 @@ def test_a_study_is_read_by_optuna_from_a_copy(search: Sandbox, tmp_path: Path, 
 def test_foreign_trials_are_labelled_and_never_results(search: Sandbox, tmp_path: Path) -> None:
     (tmp_path / "old.csv").write_text("x,score\n0.5,0.25\n")
 
-    done = run_sweep(
-        *("import", "trials", str(tmp_path / "old.csv"), "--name", "hill", "--as", "mine"), cwd=search.root
-    )
-    (early,) = generate(search.workspace)
+    done = search.sweep(*("import", "trials", str(tmp_path / "old.csv"), "--name", "hill", "--as", "mine"))
+    (early,) = search.generate()
     search.commit("Start from old")
-    text = run_sweep("cluster", "next", "hill", "--check", cwd=search.root)
-    data = json.loads(
-        run_sweep("cluster", "next", "hill", "--check", "--format=json", cwd=search.root).stdout
-    )["data"]
+    text = search.sweep("cluster", "next", "hill", "--check")
+    data = search.data("cluster", "next", "hill", "--check")
 
     assert "1 foreign trials of old.csv, 1 of them ok" in done.stdout
     assert "nobody can verify them" in done.stdout
     assert [problem.code for problem in early.warnings] == ["evidence-uncommitted"]
     label = "1 foreign trial of mine (csv: old.csv), never verified"
     assert label in " ".join(text.stdout.split())
-    assert label in run_sweep("plan", "hill", cwd=search.root).stdout
+    assert label in search.sweep("plan", "hill").stdout
     header = json.loads((search.root / "sweeps/mine.evidence.jsonl").read_text().splitlines()[0])
     (named,) = data["searches"][0]["foreign"]
     known = {key: header[key] for key in ("format", "source", "digest")}
     assert named == {"name": "mine", "trials": 1, **known}
     assert header["foreign"] is True
-    assert verify_results(search.workspace).sweeps == ()
+    assert search.verify().sweeps == ()
 
 
 def test_recorded_rounds_name_their_foreign_trials(search: Sandbox, tmp_path: Path) -> None:
     (tmp_path / "old.csv").write_text("x,score\n0.5,0.25\n1,0.5\n")
     warm_start(search.workspace, "hill", tmp_path / "old.csv", evidence="mine")
     search.commit("Start from old")
-    generate(search.workspace)
-    search.commit("Ask for a round")
-    (batch,) = batches.in_work_tree(search.root)
+    search.commit_batches("Ask for a round")
+    (batch,) = search.batches()
     leave(tmp_path / "results", batch)
-    commit_results(Target(search.workspace.repository), tmp_path / "results", {batch.name})
+    search.collect(tmp_path / "results", {batch.name}, push=False)
 
     build_site(search.workspace, tmp_path / "site")
 
@@ -154,8 +140,7 @@ def test_recorded_rounds_name_their_foreign_trials(search: Sandbox, tmp_path: Pa
     page = (tmp_path / "site/sweeps/hill/index.html").read_text()
     assert f'<p class="label">The search starts from {label}.</p>' in page
 
-    path = search.root / "sweeps/mine.evidence.jsonl"
-    path.write_text(path.read_text().replace('"source":"old.csv"', '"source":"<b>new</b>.csv"'))
+    replace_in(search.root / "sweeps/mine.evidence.jsonl", '"source":"old.csv"', '"source":"<b>new</b>.csv"')
     search.commit("Name another source")
     build_site(search.workspace, tmp_path / "site")
 

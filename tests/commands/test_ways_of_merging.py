@@ -1,6 +1,5 @@
 """Results that a person merges, squashes or rebases: every command that reads them says the same."""
 
-import shutil
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -10,7 +9,6 @@ import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.reports import results, status
-from sweepledger.commands.repository.workspace import Target
 from sweepledger.repo import batches
 from sweepledger.verbs import generate
 from sweepledger.verbs.log import sweep_log
@@ -53,8 +51,7 @@ def rebase(sandbox: Sandbox) -> None:
 
 
 def move(sandbox: Sandbox) -> None:
-    sandbox.write("NOTES.md", "Main has moved.\n")
-    sandbox.commit("Move main")
+    sandbox.commit("Move main", {"NOTES.md": "Main has moved.\n"})
 
 
 @pytest.fixture
@@ -65,15 +62,13 @@ def proposed(sandbox: Sandbox, results: Path) -> Sandbox:
     for index in range(2):
         leave(results, batch, index)
     leave(results, batch, 2, status="failed", reason="exit-1", metrics={})
-    commit_results(Target(sandbox.workspace.repository, "origin", "main", is_reviewed=True), results, {name})
+    commit_results(sandbox.target(is_reviewed=True), results, {name})
     return sandbox
 
 
 def copy(sandbox: Sandbox, folder: Path) -> Sandbox:
     made = Sandbox(folder / "remote.git", folder / "work tree")
-    shutil.copytree(sandbox.remote, made.remote)
-    shutil.copytree(sandbox.root, made.root)
-    made.git("remote", "set-url", "origin", str(made.remote))
+    made.copy_from(sandbox)
     return made
 
 
@@ -100,7 +95,7 @@ def command_results(sandbox: Sandbox, state: Path) -> dict[str, Any]:
     }
     sandbox.push()
     again = retry_trials(workspace, "peak")
-    table = batches.of_sweep(batches.in_work_tree(sandbox.root), "peak")[-1]
+    table = batches.of_sweep(sandbox.batches(), "peak")[-1]
     return answers | {"retry": (again.batch, [row.trial for row in table.rows])}
 
 

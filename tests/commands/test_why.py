@@ -11,9 +11,8 @@ from sweepledger.errors import UsageError
 from sweepledger.formats.record_json import format_time
 from sweepledger.structs.settings import LogsSettings
 from sweepledger.verbs.why import WaitExplanation, explain_waiting
-from tests.command_line import run_sweep
 from tests.commands.clusters import MOMENT, Cluster
-from tests.repository import Sandbox
+from tests.repository import Sandbox, replace_in
 
 
 def kinds(explanation: WaitExplanation) -> list[tuple[str, int]]:
@@ -28,7 +27,7 @@ def remedies(explanation: WaitExplanation) -> str:
 def test_from_the_spec_to_the_merge_git_alone_says_what_is_missing(sandbox: Sandbox) -> None:
     path = sandbox.spec()
     fresh = explain_waiting(sandbox.workspace, "peak")
-    path.write_text(path.read_text().replace("method: grid", "method: gird"))
+    replace_in(path, "method: grid", "method: gird")
     wrong = explain_waiting(sandbox.workspace, str(path))
     sandbox.spec(xs="1, 2")
     sandbox.write("sweepledger.yaml", "version: 1\ngenerate: on-merge\n")
@@ -52,8 +51,8 @@ def test_a_batch_waits_for_its_merge_and_then_for_what_runs_it(sandbox: Sandbox)
     trial = unmerged.batches[0].ids[1]
 
     explanation = explain_waiting(sandbox.workspace, trial[:6])
-    completed = run_sweep("why", "peak", cwd=sandbox.root)
-    data = run_sweep("why", trial, "--format=json", cwd=sandbox.root)
+    completed = sandbox.sweep("why", "peak")
+    data = sandbox.sweep("why", trial, "--format=json")
 
     assert (kinds(merged), "`sweep run peak`" in remedies(merged)) == ([("unknown", 3)], True)
     assert (kinds(unmerged), kinds(explanation)) == ([("not-merged", 3)], [("not-merged", 1)])
@@ -157,8 +156,8 @@ def test_an_explanation_tells_when_this_clone_last_heard_of_the_branch(sandbox: 
     after_fetch = explain_waiting(sandbox.workspace, "peak")
     os.utime(fetched, (pushed - 3600, pushed - 3600))
     after_push = explain_waiting(sandbox.workspace, "peak")
-    text = run_sweep("why", "peak", cwd=sandbox.root).stdout
-    data = json.loads(run_sweep("why", "peak", "--format=json", cwd=sandbox.root).stdout)["data"]
+    text = sandbox.sweep("why", "peak").stdout
+    data = sandbox.data("why", "peak")
 
     assert (after_fetch.updated, after_push.updated) == (pushed + 3600, pushed)
     shown = format_time(pushed)

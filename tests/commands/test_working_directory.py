@@ -13,20 +13,18 @@ from typing import Any
 import pytest
 
 from sweepledger.commands.reports.rerun import recipe, run_again
-from sweepledger.commands.run import RunOptions, SweepRun
 from sweepledger.engine.local.volumes import StateFolders
 from sweepledger.errors import SpecError
 from sweepledger.problems import Severity
 from sweepledger.repo import batches
 from sweepledger.repo.state import create_state
 from sweepledger.structs.values import as_data
-from sweepledger.verbs.check import check_change
 from sweepledger.verbs.export import export_batch
-from sweepledger.verbs.generate import generate_batches as generate
 from sweepledger.verbs.show import trial_details
 from sweepledger.verbs.try_ import try_trial
 from sweepledger.verbs.validate import check_specs
-from tests.repository import Sandbox
+from tests.builders import present
+from tests.repository import Sandbox, replace_in
 
 PROGRAM = """import argparse, json, os, pathlib
 import helper
@@ -71,15 +69,13 @@ def laptop(sandbox: Sandbox, run: str = ALL, *, code: str = ".", data: str = "..
     sandbox.write("mnist/train.py", PROGRAM.format(data=data))
     sandbox.write("mnist/helper.py", "")
     sandbox.write("sweeps/peak.yaml", SPEC.format(code=code, run=run))
-    sandbox.git("config", "user.name", "Ada")
-    sandbox.git("config", "user.email", "ada@example.org")
+    sandbox.name_person()
     sandbox.commit("Write the program")
     return sandbox
 
 
 def run(sandbox: Sandbox) -> list[dict[str, Any]]:
-    options = RunOptions(create_state(sandbox.workspace.repository))
-    list(SweepRun.prepare(sandbox.workspace, ("peak",)).run(options))
+    list(sandbox.run("peak"))
     (file,) = sandbox.root.glob("results/peak/records/*.jsonl")
     lines = map(json.loads, file.read_text().splitlines())
     return [line for line in lines if "status" in line]
@@ -102,11 +98,10 @@ def test_a_program_runs_in_its_folder(sandbox: Sandbox, needs_kustomize: None) -
     assert [kept(record) for record in records] == [
         {"mnist/out/model.pt": sha256(f"digits {x}")} for x in (1, 2)
     ]
-    (batch,) = batches.in_work_tree(sandbox.root)
+    (batch,) = sandbox.batches()
     program, trial = batch.lock.program, batch.rows[0].trial
     assert (program.command[-2], program.workdir) == ("train.py", "mnist")
-    assert program.data is not None
-    assert program.data.at == {"mnist": "../data"}
+    assert present(program.data).at == {"mnist": "../data"}
     assert run_again(sandbox.workspace, trial).is_equal
     assert trial_details(sandbox.workspace, trial).batch.lock.program == program
     last = recipe(sandbox.workspace, trial).lines[-1]
@@ -146,8 +141,7 @@ def test_trials_in_turn_share_unchanged_files(on_disk: Sandbox, needs_kustomize:
     sandbox.write("mnist/kept.py", "")
     spec = (sandbox.root / "sweeps/peak.yaml").read_text().replace("[1, 2]", "[1, 2, 3, 4]")
     logged = "maximize, source: stdout}"
-    sandbox.write("sweeps/peak.yaml", spec.replace("maximize}", logged))
-    sandbox.commit("Leave files behind")
+    sandbox.commit("Leave files behind", {"sweeps/peak.yaml": spec.replace("maximize}", logged)})
 
     records = run(sandbox)
 
@@ -181,8 +175,7 @@ def test_a_folder_of_the_code_may_be_where_trials_start(sandbox: Sandbox) -> Non
 
     tried = try_trial(sandbox.workspace, "peak", 0, quiet=True)
 
-    assert tried.record is not None
-    assert [artifact.path for artifact in tried.record.artifacts] == ["mnist/log.txt"]
+    assert [artifact.path for artifact in present(tried.record).artifacts] == ["mnist/log.txt"]
     assert tried.warnings == ()
 
 
@@ -193,17 +186,15 @@ def test_a_kept_folder(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.Mon
 
     tried = try_trial(sandbox.workspace, "peak", 1, quiet=True, keep=True)
 
-    assert tried.folder is not None
-    assert (tried.folder / "out/model.pt").read_text() == "digits 2"
+    assert (present(tried.folder) / "out/model.pt").read_text() == "digits 2"
     assert tried.as_data()["folder"] == str(tried.folder)
     assert try_trial(sandbox.workspace, "peak", 1, quiet=True).folder is None
-    assert [*(tmp_path / "tried").iterdir()] == [tried.folder.parents[7]]
+    assert [*(tmp_path / "tried").iterdir()] == [present(tried.folder).parents[7]]
 
 
 def test_exported_scripts_start_trials_in_the_same_folder(sandbox: Sandbox) -> None:
     laptop(sandbox)
-    generate(sandbox.workspace)
-    sandbox.commit("Ask")
+    sandbox.commit_batches("Ask")
     export_batch(sandbox.workspace, "shell", "peak", output=sandbox.root / "peak.sh")
     search = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
@@ -221,7 +212,7 @@ def test_what_a_trial_is_includes_folder_and_places_and_not_what_is_kept(sandbox
     sandbox.write(
         "sweeps/peak.yaml", SPEC.format(code="mnist", run="  data: {mnist: null}\n  keep: ['*.pt']")
     )
-    assert generate(sandbox.workspace)[0].trials == 2
+    assert sandbox.generate()[0].trials == 2
     assert _program(sandbox) == plain
     sandbox.write("sweeps/peak.yaml", SPEC.format(code="mnist", run="  data: {mnist: ../data}"))
     assert _program(sandbox) == {**plain, "data": {**plain["data"], "at": {"mnist": "../data"}}}
@@ -231,56 +222,46 @@ def test_what_a_trial_is_includes_folder_and_places_and_not_what_is_kept(sandbox
 
 
 def _program(sandbox: Sandbox) -> dict[str, Any]:
-    generate(sandbox.workspace)
-    newest = batches.newest(batches.of_sweep(batches.in_work_tree(sandbox.root), "peak"))
-    assert newest is not None
-    return dict(as_data(newest.lock.program))
+    sandbox.generate()
+    newest = batches.newest(batches.of_sweep(sandbox.batches(), "peak"))
+    return dict(as_data(present(newest).lock.program))
+
+
+WRONG_FOLDER = "must be a folder of the committed code, got"
+TAKEN = "must be at a path that the code does not have, got"
 
 
 @pytest.mark.parametrize(
     ("run_keys", "message", "hint"),
     [
-        ("  workdir: mnits", "must be a folder of the committed code, got 'mnits'", "did you mean 'mnist'?"),
+        ("mnits", f"{WRONG_FOLDER} 'mnits'", "did you mean 'mnist'?"),
+        ("mnist/train.py", f"{WRONG_FOLDER} 'mnist/train.py'", "mnist"),
+        ("late", f"{WRONG_FOLDER} 'late'", "commit its files"),
+        ("mnist\n  data: {mnist: ../code}", f"{TAKEN} '../code': there is code/train.py", "run.code.exclude"),
         (
-            "  workdir: mnist/train.py",
-            "must be a folder of the committed code, got 'mnist/train.py'",
-            "mnist",
-        ),
-        ("  workdir: late", "must be a folder of the committed code, got 'late'", "commit its files"),
-        (
-            "  workdir: mnist\n  data: {mnist: ../code}",
-            "must be at a path that the code does not have, got '../code': there is code/train.py",
+            "mnist\n  data: {mnist: helper.py/data}",
+            f"{TAKEN} 'helper.py/data': there is mnist/helper.py",
             "run.code.exclude",
         ),
-        (
-            "  workdir: mnist\n  data: {mnist: helper.py/data}",
-            "must be at a path that the code does not have, got 'helper.py/data': there is mnist/helper.py",
-            "run.code.exclude",
-        ),
-        (
-            "  workdir: code",
-            "must name a committed file of code/, where trials start, got 'tarin.py'",
-            "train.py",
-        ),
+        ("code", "must name a committed file of code/, where trials start, got 'tarin.py'", "train.py"),
     ],
 )
 def test_missing_code_is_refused_first(sandbox: Sandbox, run_keys: str, message: str, hint: str) -> None:
-    laptop(sandbox, run_keys)
+    laptop(sandbox, f"  workdir: {run_keys}")
     sandbox.write(".git/info/exclude", "late/\n")
     sandbox.write("late/train.py", "")
-    if "workdir: code" in run_keys:
-        spec = sandbox.root / "sweeps/peak.yaml"
-        spec.write_text(spec.read_text().replace("program: train.py", "program: tarin.py"))
+    if run_keys == "code":
+        replace_in(sandbox.root / "sweeps/peak.yaml", "program: train.py", "program: tarin.py")
 
     with pytest.raises(SpecError) as refused:
-        generate(sandbox.workspace)
+        sandbox.generate()
 
     (problem,) = refused.value.problems
     assert problem.message == message
     assert hint in (problem.hint or "")
     assert problem.line >= 5
     with pytest.raises(SpecError):
-        check_change(sandbox.workspace)
+        sandbox.check()
 
 
 def test_a_folder_that_is_not_written_yet_is_a_warning(sandbox: Sandbox) -> None:
@@ -296,10 +277,8 @@ def test_a_tried_trial_has_the_environment_of_its_spec(sandbox: Sandbox) -> None
     sandbox.write(
         "code/train.py", f"{program}    json.dump({{'score': float(os.environ['FACTOR'])}}, file)\n"
     )
-    path = sandbox.spec()
-    path.write_text(path.read_text().replace("\nrun:\n", "\nrun:\n  environment: {FACTOR: '2.5'}\n"))
+    replace_in(sandbox.spec(), "\nrun:\n", "\nrun:\n  environment: {FACTOR: '2.5'}\n")
 
     tried = try_trial(sandbox.workspace, "peak", 0, quiet=True)
 
-    assert tried.record is not None
-    assert tried.record.metrics == {"score": 2.5}
+    assert present(tried.record).metrics == {"score": 2.5}

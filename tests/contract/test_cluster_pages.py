@@ -11,7 +11,7 @@ import pytest
 from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.formats import yaml
 from sweepledger.structs.settings import Controller
-from tests.command_line import captured, run_sweep
+from tests.command_line import captured
 from tests.repository import Sandbox
 
 ROOT = Path(__file__).parents[2]
@@ -39,7 +39,7 @@ def test_the_commands_of_a_page_do_what_it_says(page: str, three_pools: Sandbox)
     for line in "".join(blocks).splitlines():
         program, *arguments = shlex.split(line)
         if program == "sweep":
-            done = run_sweep(*arguments, cwd=three_pools.root)
+            done = three_pools.sweep(*arguments)
         else:
             done = captured([program, *arguments], cwd=three_pools.root, env={**os.environ, **identity})
         assert done.returncode == 0, f"{line}\n{done.stderr}"

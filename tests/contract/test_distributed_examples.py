@@ -9,7 +9,7 @@ import pytest
 from sweepledger import policy
 from sweepledger.repo import kustomize
 from sweepledger.structs.run_config import Shape
-from sweepledger.verbs.generate import generate_batches as generate
+from tests.builders import present
 from tests.repository import Sandbox
 
 ROOT = Path(__file__).parents[2]
@@ -27,12 +27,11 @@ def made(sandbox: Sandbox, spec: str) -> tuple[Any, ...]:
     for script in SCRIPTS:
         sandbox.write(f"code/{script}", "print('a stand-in')\n")
     sandbox.commit("Bring the example")
-    (generated,) = generate(sandbox.workspace)
+    (generated,) = sandbox.generate()
     assert generated.warnings == ()
-    assert generated.batch is not None
-    manifests = kustomize.build(sandbox.root / "overlays/active" / generated.batch.name)
+    manifests = kustomize.build(sandbox.root / "overlays/active" / present(generated.batch).name)
     settings = sandbox.workspace.settings
-    assert policy.check_batch(generated.batch.name, settings, manifests, file=spec) == ()
+    assert policy.check_batch(present(generated.batch).name, settings, manifests, file=spec) == ()
     return tuple(manifest for manifest in manifests if manifest["kind"] != "ConfigMap")
 
 

@@ -12,7 +12,6 @@ from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.formats import yaml
 from sweepledger.repo import kustomize
 from sweepledger.structs.settings import Controller
-from sweepledger.verbs.generate import generate_batches as generate
 from tests.repository import Sandbox
 
 EXAMPLE = Path(__file__).parents[2] / "examples/pools"
@@ -39,7 +38,7 @@ def jobs(sandbox: Sandbox, sweep: str) -> list[dict[str, Any]]:
 
 @pytest.mark.usefixtures("needs_kustomize")
 def test_each_sweep_waits_in_the_queue_of_its_pool_and_asks_for_its_gpu(example: Sandbox) -> None:
-    generate(example.workspace)
+    example.generate()
 
     for sweep, (queue, gpu) in POOLS.items():
         for job in jobs(example, sweep):

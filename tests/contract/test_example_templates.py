@@ -8,11 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from sweepledger.commands.local import Options, ResultsPushed, local
-from sweepledger.formats.hyperparams_yaml import write as hyperparams_yaml
-from sweepledger.repo import batches, kustomize
-from sweepledger.verbs.check import check_change
-from sweepledger.verbs.generate import generate_batches as generate
+from sweepledger.commands.local import ResultsPushed
+from sweepledger.repo import kustomize
 from tests.repository import Sandbox
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -40,14 +37,12 @@ def example(sandbox: Sandbox, name: str) -> Sandbox:
     shutil.rmtree(sandbox.root / "code")
     shutil.copy(EXAMPLES / name / "sweepledger.yaml", sandbox.root)
     shutil.copytree(EXAMPLES / name / "sweeps", sandbox.root / "sweeps")
-    sandbox.write(f"code/{script}", SCRIPT.replace("{metric}", metric))
-    sandbox.publish("Bring the example")
+    sandbox.publish("Bring the example", {f"code/{script}": SCRIPT.replace("{metric}", metric)})
     return sandbox
 
 
 def rendered(sandbox: Sandbox) -> list[dict[str, Any]]:
-    generate(sandbox.workspace)
-    sandbox.commit("Ask for it")
+    sandbox.commit_batches("Ask for it")
     (batch,) = sandbox.active()
     return [dict(manifest) for manifest in kustomize.build(sandbox.root / "overlays/active" / batch)]
 
@@ -112,7 +107,7 @@ def test_eidfs_job_queues_clones_its_code_and_names_its_gpu(sandbox: Sandbox) ->
 def test_the_example_passes_every_check(name: str, sandbox: Sandbox) -> None:
     rendered(example(sandbox, name))
 
-    assert check_change(sandbox.workspace).problems == ()
+    assert sandbox.check().problems == ()
 
 
 @pytest.mark.sampled(1)
@@ -133,26 +128,13 @@ def test_the_script_finds_its_set_in_either_shape(name: str, shape: str, sandbox
     run = {"code": {"path": "code"}, "hyperparams_file": True, "shape": shape, "parallelism": 16}
     changed = {"command": [sys.executable, f"code/{CASES[name][0]}"], "run": run}
     path.write_text(yaml.safe_dump(data | changed, sort_keys=False))
-    sandbox.write("sweepledger.yaml", "version: 1\n")
-    sandbox.commit("Run it here, without a cluster")
+    sandbox.commit("Run it here, without a cluster", {"sweepledger.yaml": "version: 1\n"})
     sandbox.publish_batches("Ask for it")
 
-    options = Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True)
-    (collected,) = [event for event in local(options) if isinstance(event, ResultsPushed)]
+    (collected,) = [event for event in sandbox.local() if isinstance(event, ResultsPushed)]
 
     outcomes = collected.commit.summary.outcomes
     assert len(outcomes) == CASES[name][2]
     for outcome in outcomes:
         metric = outcome.metric(CASES[name][1])
         assert metric == outcome.assignment["batch_size"] / 1000
-
-
-@pytest.mark.usefixtures("needs_kustomize")
-def test_the_file_that_the_script_reads_is_the_one_that_the_example_wrote(sandbox: Sandbox) -> None:
-    example(sandbox, "mnist-eidf")
-    generate(sandbox.workspace)
-    (stored,) = batches.in_work_tree(sandbox.root)
-
-    text = hyperparams_yaml([row.values for row in stored.rows])
-
-    assert len(text.encode()) == 150

@@ -34,13 +34,7 @@ def test_what_was_recorded_is_what_the_records_say(history: Workspace, name: str
 
     assert (verification.differences, verification.trials > 0) == ((), True)
     assert verification.batches == (4 if name == "mnist-search" else 1)
-
-
-@pytest.mark.parametrize("name", RECORDED)
-def test_each_has_its_spec_its_batches_and_its_results_in_the_log(history: Workspace, name: str) -> None:
-    kinds = {entry.kind for entry in sweep_log(history, name)}
-
-    assert kinds >= {"spec", "batch", "results"}
+    assert {entry.kind for entry in sweep_log(history, name)} >= {"spec", "batch", "results"}
 
 
 def test_the_ids_that_the_readme_shows_are_in_its_history(history: Workspace) -> None:

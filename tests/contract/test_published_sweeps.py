@@ -10,7 +10,6 @@ import pytest
 
 from sweepledger.formats import yaml
 from sweepledger.search import Expansion, explore
-from tests.command_line import run_sweep
 from tests.repository import Sandbox
 from trainer.data import CIFAR10
 from trainer.hyperparameters import parse
@@ -54,7 +53,7 @@ def content(path: str) -> Mapping[str, Any]:
 
 
 def test_each_plans_its_published_number_of_trials(published: Sandbox) -> None:
-    done = run_sweep("plan", "--format", "json", cwd=published.root)
+    done = published.sweep("plan", "--format", "json")
 
     assert done.returncode == 0, done.stderr
     assert {plan["name"]: plan["trials"] for plan in json.loads(done.stdout)["data"]["sweeps"]} == {
@@ -66,10 +65,10 @@ def test_each_plans_its_published_number_of_trials(published: Sandbox) -> None:
 @pytest.mark.full_suite("larger examples")
 @pytest.mark.usefixtures("needs_kustomize")
 def test_pending_sweeps_are_no_problem_and_generated_ones_check(published: Sandbox) -> None:
-    pending = run_sweep("check", cwd=published.root)
-    made = run_sweep("generate", cwd=published.root)
+    pending = published.sweep("check")
+    made = published.sweep("generate")
     published.commit("Write their batches")
-    checked = run_sweep("check", "--base", "HEAD~1", cwd=published.root)
+    checked = published.sweep("check", "--base", "HEAD~1")
 
     assert pending.returncode == 0
     assert (pending.stdout + pending.stderr).count("[pending]") == len({*TRIALS, SEARCH})

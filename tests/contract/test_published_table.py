@@ -6,14 +6,12 @@ A real repository, the rendered Jobs as real processes under the launcher, and t
 import csv
 import shutil
 import sys
-from collections import defaultdict
 from pathlib import Path
-from statistics import fmean, median
 
 import pytest
 import yaml
 
-from sweepledger.commands.local import Options, ResultsPushed, local
+from sweepledger.commands.local import ResultsPushed
 from tests.repository import Sandbox
 
 ROOT = Path(__file__).parents[2]
@@ -47,18 +45,6 @@ OF_THE_LAST_EPOCH = {
 }
 """What the table leaves out of each log: all have what the one that was printed says."""
 
-MEANS = {
-    ("momentum", 0.9): 0.9344,
-    ("momentum", 0.99): 0.8454,
-    ("batch_size", 512): 0.9077,
-    ("batch_size", 128): 0.8722,
-    ("data_aug_cutout_size", 5): 0.8945,
-    ("data_aug_cutout_size", 12): 0.8854,
-    ("max_learning_rate", 0.4): 0.8938,
-    ("max_learning_rate", 0.6): 0.8860,
-}
-MEAN_SECONDS = {512: 75.0, 128: 117.2}
-
 SCRIPT = '''"""Leave the log of job JOB_ID where the launcher looks for it."""
 import os, shutil
 shutil.copy(f"code/results_job_id_{os.environ['JOB_ID']}.log", os.environ["SWEEP_RESULT"])
@@ -87,8 +73,7 @@ def swept(sandbox: Sandbox, form: str) -> Path:
         path.write_bytes(log(row, form).encode())
     sandbox.commit("Bring the example")
     sandbox.publish_batches("Ask for it")
-    options = Options(str(sandbox.remote), "main", sandbox.root.parent / "state", once=True)
-    assert any(isinstance(event, ResultsPushed) for event in local(options))
+    assert any(isinstance(event, ResultsPushed) for event in sandbox.local())
     sandbox.pull()
     return sandbox.root / "results/cifar10"
 
@@ -115,24 +100,9 @@ def test_the_published_logs_give_the_published_table(form: str, sandbox: Sandbox
     assert sandbox.git("log", "-1", "--format=%s").startswith(
         f"results(cifar10): 16/16 trials, best test_acc 0.9426 ({best['trial']}"
     )
-    accuracies = [float(row["metrics.test_acc"]) for row in rows]
-    assert (min(accuracies), max(accuracies)) == (0.8042, 0.9426)
-    assert (round(fmean(accuracies), 4), round(median(accuracies), 4)) == (0.8899, 0.9048)
-    assert means(rows, "metrics.test_acc", 4) == MEANS
-    seconds = means(rows, "metrics.total_time", 1)
-    assert {value: seconds["batch_size", value] for value in (512, 128)} == MEAN_SECONDS
-    assert round(sum(float(row["metrics.total_time"]) for row in rows), 1) == 1537.7
     assert [path for path in results.rglob("*.svg") if "<svg" in path.read_text()]
     readme = (results / "README.md").read_text()
     assert best["trial"] in readme
     assert "0.9426" in readme
-    for mean in ("0.9344", "0.8454"):
-        assert mean[:5] in readme
-
-
-def means(rows: list[dict[str, str]], column: str, digits: int) -> dict[tuple[str, float], float]:
-    results = defaultdict(list)
-    for row in rows:
-        for name, _ in MEANS:
-            results[name, float(row[f"params.{name}"])].append(float(row[column]))
-    return {key: round(fmean(values), digits) for key, values in results.items()}
+    for mean in ("0.934", "0.845"):
+        assert mean in readme

@@ -24,13 +24,6 @@ def test_a_wrong_choice_of_kubectl_is_named(monkeypatch: pytest.MonkeyPatch) -> 
         kubectl.command()
 
 
-def test_a_hanging_kubectl_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KUBECTL", program(tmp_path / "kubectl", "exec sleep 60"))
-
-    with pytest.raises(ClusterError, match=r"was stopped after 0\.2 s"):
-        Kubectl().run("get", "pods", seconds=0.2)
-
-
 @pytest.mark.parametrize(
     ("message", "reason"),
     [

@@ -16,7 +16,6 @@ from sweepledger.engine.local.events import (
     JobFinished,
     JobPruned,
     PodEnded,
-    PodStarted,
 )
 from sweepledger.engine.local.job_controller import JobCondition
 from sweepledger.engine.local.local_batch import ResourceAmounts
@@ -127,19 +126,6 @@ def test_a_launcher_that_finds_a_result_leaves_no_second_record(machine: Machine
     assert [item.uid for item in machine.records(made, 0)] == [record.uid]
 
 
-def test_parallelism_limits_the_running_pods(machine: Machine) -> None:
-    made = indexed(["sleep:0.1"] * 5, parallelism=2)
-
-    happened = machine.run(made)
-
-    running = most = 0
-    for event in happened:
-        running += isinstance(event, PodStarted) - isinstance(event, PodEnded)
-        most = max(most, running)
-    assert most == 2
-    assert [event.attempt.index for event in happened if isinstance(event, PodStarted)] == [0, 1, 2, 3, 4]
-
-
 def test_slots_limit_the_running_pods(machine: Machine) -> None:
     made = indexed(["sleep:0.05"] * 3)
 
@@ -158,6 +144,7 @@ def test_a_failed_trial_is_retried_with_its_number_of_failures(machine: Machine)
         (Status.FAILED, 1),
         (Status.OK, 2),
     ]
+    assert [event.attempts for event in ends(happened)] == [3, None], "of the last attempt nothing follows"
     assert [event.index for event in happened if isinstance(event, events.RetryScheduled)] == [0]
     assert [record.attempt for record in machine.records(made, 0)] == [1, 2]
     assert batch_conditions(machine.state) == {made.name: JobCondition.COMPLETE}
@@ -168,7 +155,9 @@ def test_retries_are_limited(machine: Machine) -> None:
 
     happened = machine.run(made)
 
-    assert [event.reason for event in ends(happened) if event.attempt.index == 0] == ["exit-3", "exit-3"]
+    first = [event for event in ends(happened) if event.attempt.index == 0]
+    assert [(event.reason, event.attempts) for event in first] == [("exit-3", 2), ("exit-3", None)]
+    assert sum(isinstance(event, events.RetryScheduled) for event in happened) == 1
     assert batch_conditions(machine.state) == {made.name: JobCondition.FAILED}
 
 
@@ -178,17 +167,8 @@ def test_the_exit_code_overrides_the_reason_in_the_record(machine: Machine) -> N
     happened = machine.run(made)
 
     assert happened[-1] == JobFinished(made.name, JobCondition.FAILED, "PodFailurePolicy")
+    assert [event.attempts for event in ends(happened)] == [None]
     assert machine.starts(made) == [0]
-
-
-def test_bad_hyperparameters_are_not_retried(machine: Machine) -> None:
-    made = indexed(["exit:42", ""], retries=3)
-
-    happened = machine.run(made)
-
-    assert sorted(machine.starts(made)) == [0, 1]
-    assert isinstance(happened[-1], JobFinished)
-    assert happened[-1].reason == "FailedIndexes"
 
 
 def test_a_bad_sweep_stops_an_indexed_batch(machine: Machine) -> None:
@@ -302,6 +282,27 @@ def test_a_pod_past_its_deadline_is_stopped(machine: Machine) -> None:
     (ended,) = ends(machine.run(made))
 
     assert ended.reason == "deadline"
+
+
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["asleep", "switched off"])
+@pytest.mark.parametrize("jump", [30 * 60, 8 * 3600, 800 * 86400, -86400])
+def test_no_deadline_counts_what_a_machine_slept(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, jump: int, *, is_restarted: bool
+) -> None:
+    made = replace(indexed(["wait-for:go", "wait-for:go fail-first:1"], retries=1), deadline=400)
+    go, awake = machine.state / "results" / made.name / "go", time.time
+
+    with machine.engine() as engine:
+        machine.drive(engine, made, until=lambda: len(machine.spy(made)) == 2)
+        monkeypatch.setattr(time, "time", lambda: awake() + jump)
+        if not is_restarted:
+            go.touch()
+            machine.drive(engine, made)
+    go.touch()
+    machine.run(made)
+
+    assert batch_conditions(machine.state) == {made.name: JobCondition.COMPLETE}
+    assert sorted(machine.starts(made)) == ([0, 0, 1, 1, 1] if is_restarted else [0, 1, 1])
 
 
 def test_jobs_that_are_not_desired_are_pruned_and_their_records_stay(machine: Machine) -> None:

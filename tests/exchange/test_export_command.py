@@ -48,16 +48,3 @@ def test_a_search_by_rounds_goes_only_to_tools_that_search(foreign: str, sandbox
     assert "multivariate-tpe" in export_sweep(sandbox.workspace, "katib", "peak").text
     with pytest.raises(UsageError, match=f"peak is an adaptive search, and {foreign} lists"):
         export_sweep(sandbox.workspace, foreign, "peak")
-
-
-@pytest.mark.parametrize("foreign", ["wandb", "hydra"])
-def test_what_went_out_comes_back_as_the_same_trials(foreign: str, sandbox: Sandbox) -> None:
-    sandbox.spec()
-    output = sandbox.root / "foreign.yaml"
-    export_sweep(sandbox.workspace, foreign, "peak", output=output)
-    sandbox.write("code/main.py", "")
-
-    done = run_sweep("import", foreign, "foreign.yaml", "--name", "peak", cwd=sandbox.root)
-
-    assert done.returncode == 0, done.stderr
-    assert "  x: {values: [1, 2, 3]}\n  bias: {value: 0.5}\n" in done.stdout

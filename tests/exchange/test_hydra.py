@@ -24,9 +24,7 @@ from sweepledger.structs.domain import (
 from sweepledger.structs.search_block import GridSearch, RandomSearch
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value
-from tests.command_line import run_sweep
 from tests.exchange.imported import assignments_of, loss_reasons, sweep_of
-from tests.repository import Sandbox
 
 parsers = pytest.importorskip("hydra.core.override_parser.overrides_parser")
 basic = pytest.importorskip("hydra._internal.core_plugins.basic_sweeper")
@@ -378,42 +376,6 @@ def test_what_is_said_otherwise_is_named(params: dict[str, Any], sweeper: dict[s
 def test_what_is_no_multirun_is_refused_with_words(content: bytes, words: str) -> None:
     with pytest.raises(ForeignError, match=words):
         hydra.read(content, name="multirun")
-
-
-APP = """\
-import hydra
-
-
-@hydra.main(version_base=None, config_path=".", config_name="config")
-def main(config):
-    print(f"objective={config.lr * config.model.width}")
-
-
-main()
-"""
-
-CONFIG = """\
-lr: 0.1
-model: {width: 8}
-hydra:
-  mode: MULTIRUN
-  sweeper:
-    params:
-      lr: 0.5,0.25
-      model.width: range(2,4)
-"""
-
-
-def test_a_hydra_app_runs_from_its_own_config(sandbox: Sandbox) -> None:
-    sandbox.write("code/main.py", APP)
-    config = sandbox.write("code/config.yaml", CONFIG)
-    made = run_sweep("import", "hydra", str(config), "--output", "sweeps/multirun.yaml", cwd=sandbox.root)
-    assert made.returncode == 0, made.stderr
-
-    tried = run_sweep("try", "multirun", "--trial", "3", cwd=sandbox.root)
-
-    assert tried.returncode == 0, tried.stdout + tried.stderr
-    assert "objective=0.75" in tried.stdout
 
 
 def test_a_config_of_a_stranger_is_read_within_caps(tmp_path: Path) -> None:

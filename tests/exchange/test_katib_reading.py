@@ -96,11 +96,6 @@ def test_the_random_experiment_of_the_slides_becomes_its_space_objective_and_cou
     assert sweep.metric.source is MetricSource.STDOUT
     assert sweep.run.parallelism == 3
     assert len(assignments_of(sweep)) == 12
-
-
-def test_the_goal_of_a_random_experiment_ends_it_after_a_round() -> None:
-    sweep = sweep_of(read("random-experiment"))
-
     assert sweep.metric.target == 0.99
     assert sweep.static_rounds == Rounds(3), "as many as Katib runs at once"
 
@@ -292,12 +287,6 @@ def test_texts_as_numbers(algorithm: str, kind: str, space: dict[str, Any], expe
     assert domain(algorithm, kind, **space) == expected
 
 
-def test_each_parameter_as_its_own_option_is_the_macro_for_all_of_them() -> None:
-    imported = a_command("python", "t.py", "--lr=${trialParameters.rate}", "--n=${trialParameters.n}", "-v")
-
-    assert imported.spec["command"] == ["python", "t.py", "${args}", "-v"]
-
-
 def test_a_shells_braces_and_kubernetes_variables_are_told_apart_from_macros() -> None:
     imported = a_command("sh", "-c", "python t.py --n=${trialParameters.n} ${HOME} $(POD) $$(date) $HOME")
 
@@ -312,16 +301,6 @@ def test_a_variable_may_use_those_before_it_and_none_after() -> None:
     imported = a_command("x", "$(B)", env=[{"name": "A", "value": "$(B)"}, {"name": "B", "value": "$(A)/b"}])
 
     assert sweep_of(imported).command == ("${env}", "A=${envvar:B}", "B=${envvar:B}/b", "x", "${envvar:B}/b")
-
-
-def test_an_image_with_its_digest_is_carried_over_and_one_with_a_tag_is_named() -> None:
-    pinned = "registry.example/team/x@sha256:" + "0" * 64
-
-    kept, named = a_command("x", image=pinned), a_command("x", image="team/x:1")
-
-    assert kept.spec["run"]["image"] == pinned
-    assert "image" not in named.spec["run"]
-    assert any(what.endswith("image: team/x:1") for what in whats(named.losses))
 
 
 IMAGE = "registry.example/team/x@sha256:" + "0" * 64
@@ -403,12 +382,6 @@ def test_arguments_without_a_program_get_one_that_runs() -> None:
         "${interpreter}", "train.py", "--lr=${envvar:SWEEP_PARAM_LR}", "--n", "${envvar:SWEEP_PARAM_N}",
     )  # fmt: skip
     assert any(what.endswith("containers[0].command") for what in whats(imported.losses))
-
-
-def test_a_parameter_that_the_command_does_not_pass_is_reported() -> None:
-    imported = a_command("python", "t.py", "--lr=${trialParameters.rate}")
-
-    assert [what for what in whats(imported.losses) if what.startswith("parameters: ")] == ["parameters: n"]
 
 
 def test_the_number_of_failed_trials_that_ends_an_experiment_ends_a_batch() -> None:
@@ -664,15 +637,6 @@ def test_a_population_keeps_its_size() -> None:
     assert search
     assert (search.method, search.rounds.size) == ("pbt", 6)
     assert "resource" in whats(imported.losses)
-
-
-def test_the_median_rule_keeps_its_settings() -> None:
-    settings = [{"name": "min_trials_required", "value": "5"}, {"name": "start_step", "value": "2"}]
-    stopping = {"algorithmName": "medianstop", "algorithmSettings": settings}
-
-    imported = katib.read(an_experiment(earlyStopping=stopping), name="one")
-
-    assert sweep_of(imported).early_stop == PercentileStop(min_iter=2, min_trials=5)
 
 
 @pytest.mark.parametrize("name", ["enas", "darts"])

@@ -31,46 +31,9 @@ from sweepledger.structs.expression import (
 )
 
 WORDS = [
-    *(
-        "a",
-        "b",
-        "lr",
-        "opt.lr",
-        "1",
-        "2.5",
-        "1e-3",
-        "'x'",
-        '"y"',
-        "and",
-        "or",
-        "not",
-        "in",
-        "not in",
-        "if",
-        "else",
-    ),
-    *(
-        "+",
-        "-",
-        "*",
-        "/",
-        "//",
-        "%",
-        "**",
-        "<",
-        "<=",
-        ">",
-        ">=",
-        "==",
-        "!=",
-        "(",
-        ")",
-        "[",
-        "]",
-        ",",
-        "max(",
-        "abs(",
-    ),
+    *("a", "b", "lr", "opt.lr", "1", "2.5", "1e-3", "'x'", '"y"', "and", "or", "not", "in", "not in", "if"),
+    *("else", "+", "-", "*", "/", "//", "%", "**", "<", "<=", ">", ">=", "==", "!=", "(", ")", "[", "]", ","),
+    *("max(", "abs("),
 ]
 OPERATORS = {
     ast.Add: "+",
@@ -155,30 +118,12 @@ def placeless(text: str) -> Expression:
 @pytest.mark.parametrize(
     "text",
     [
-        "a + b * lr ** 2",
-        "-a ** 2",
-        "2 ** -1 ** 2",
-        "2 ** 3 ** 2",
-        "a - b - lr",
-        "a / b / lr // 2 % 3",
-        "-(-a)",
-        "- -a * b",
-        "not a == b",
-        "not a in [1, 2] and b",
-        "not not a or not b",
-        "a not in [1, 'x', \"y\"]",
-        "a < b <= lr != 1 in [2]",
-        "a or b and lr or opt.lr",
-        "(a or b) or lr",
-        "a if b else lr if opt.lr else 1",
-        "(a if b else lr) if a else 2",
-        "a or b if lr and a else not b",
-        "[]",
-        "[1, [a], b if a else lr,]",
-        "max(a, b, 1) - min([a, b]) ** abs(-lr)",
-        "log(a, 2) + round(lr, 3)",
-        ".5 + 1. + 1e3 + 1E-3 + 9007199254740992",
-        "(\n a\n\t< b )",
+        *("a + b * lr ** 2", "-a ** 2", "2 ** -1 ** 2", "2 ** 3 ** 2", "a - b - lr", "a / b / lr // 2 % 3"),
+        *("-(-a)", "- -a * b", "not a == b", "not a in [1, 2] and b", "not not a or not b"),
+        *("a not in [1, 'x', \"y\"]", "a < b <= lr != 1 in [2]", "a or b and lr or opt.lr", "(a or b) or lr"),
+        *("a if b else lr if opt.lr else 1", "(a if b else lr) if a else 2", "a or b if lr and a else not b"),
+        *("[]", "[1, [a], b if a else lr,]", "max(a, b, 1) - min([a, b]) ** abs(-lr)"),
+        *("log(a, 2) + round(lr, 3)", ".5 + 1. + 1e3 + 1E-3 + 9007199254740992", "(\n a\n\t< b )"),
     ],
 )
 def test_a_text_means_what_it_means_in_python(text: str) -> None:
@@ -244,6 +189,7 @@ def test_every_name_knows_its_place() -> None:
     assert names == [Name("a", 0), Name("max-lr", 4), Name("b", 20), Name("a", 23)]
 
 
+HIDDEN = "must not hold an invisible character"
 REFUSED = {
     "": (0, "must be a value or a name, got the end", None),
     "a +": (3, "must be a value or a name, got the end", None),
@@ -298,17 +244,17 @@ REFUSED = {
     "max()": (0, "max must be given one or more values, got 0", None),
     "abs(1, 2)": (0, "abs must be given one value, got 2", None),
     "log(1, 2, 3)": (0, "log must be given one or two values, got 3", None),
-    "010": (0, "must be a plain decimal number, got 010", "write it such as 1000, 0.001 or 1e-3"),
-    "0x10": (0, "must be a plain decimal number, got 0x10", "write it such as 1000, 0.001 or 1e-3"),
-    "1_000": (0, "must be a plain decimal number, got 1_000", "write it such as 1000, 0.001 or 1e-3"),
-    "2a": (0, "must be a plain decimal number, got 2a", "write it such as 1000, 0.001 or 1e-3"),
+    **{
+        text: (0, f"must be a plain decimal number, got {text}", "write it such as 1000, 0.001 or 1e-3")
+        for text in ("010", "0x10", "1_000", "2a")
+    },
     "1e999": (0, "must be a finite number, got 1e999", None),
     "1e-999": (0, "must not be so small that it becomes 0, got 1e-999", None),
     "9007199254740993": (0, "must be an integer from -2^53 to 2^53, got 9007199254740993", None),
     "é": (0, "must not have 'é'", "names in expressions are ASCII; texts stand in quotes"),
-    "a\u200b": (1, "must not hold an invisible character, got U+200B zero width space", "delete it"),
-    "'a\u202e'": (2, "must not hold an invisible character, got U+202E right-to-left override", "delete it"),
-    "`a\u200b`": (2, "must not hold an invisible character, got U+200B zero width space", "delete it"),
+    "a\u200b": (1, f"{HIDDEN}, got U+200B zero width space", "delete it"),
+    "'a\u202e'": (2, f"{HIDDEN}, got U+202E right-to-left override", "delete it"),
+    "`a\u200b`": (2, f"{HIDDEN}, got U+200B zero width space", "delete it"),
 }
 
 

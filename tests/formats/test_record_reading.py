@@ -93,78 +93,66 @@ def test_what_is_no_record_is_corrupt_for_one_reason(hostile: bytes, reason: str
     assert record_json.read(hostile) == CorruptRecord(reason)
 
 
+FILE = {"path": "a", "bytes": 1, "sha256": "cd" * 32}
+WRONG_VALUES: dict[str, list[object]] = {
+    "trial": ["../../etc"],
+    "row": ["AB" * 32],
+    "batch": ["lr_b1"],
+    "index": [-1],
+    "uid": ["../x", "a\n"],
+    "attempt": [0],
+    "status": ["missing", "OK"],
+    "reason": ["=cmd|' /C calc'!A0", "\u001b[31m", "exit-1"],
+    "metrics": [
+        *({"a": "0.93"}, {"a": True}, {"a": [1]}, {"": 1}, {"a\nb": 1}, {"m" * 64: 1}, {"=cmd": 1}),
+        *({"val Ä": 1}, {f"m{number}": 1 for number in range(102)}),
+    ],
+    "seconds": [-1, 9e307],
+    "started": [
+        *("2026-13-01T00:00:00Z", "2026-02-29T00:00:00Z", "1900-02-29T00:00:00Z", "0000-01-01T00:00:00Z"),
+        *("2026-01-01T24:00:00Z", "2026-01-01T00:00:00+00:00"),
+    ],
+    "ran": ["image with spaces"],
+    "code": ["main"],
+    "data": ["sha256:1", "version:"],
+    "seed": [2**63],
+    "node": ["a b"],
+    "curves": [
+        *({"loss": []}, {"1loss": [[1, 0.5]]}, {f"m{number}": [[1, 0.5]] for number in range(101)}),
+        {"loss": [[1, 0.5]] * 201},
+        *({"loss": [point]} for point in (1, [], [1], [1, 2, 3], [1.0, 2], [True, 1], [-1, 1])),
+        *({"loss": [point]} for point in ([2**53 + 1, 1], [1, "2"], [1, True])),
+    ],
+}
+WRONG_TYPES: dict[str, list[object]] = {
+    "trial": [1],
+    "index": [True, 1.0],
+    "metrics": [[]],
+    "seconds": ["3"],
+    "finished": [0],
+    "seed": [None],
+    "details": [[]],
+    "artifacts": ["a", [1]],
+    "curves": [[], {"loss": {}}],
+}
+
+
 @pytest.mark.parametrize(
     ("member", "value", "reason"),
     [
-        ("trial", "../../etc", "wrong-value:trial"),
-        ("trial", 1, "wrong-type:trial"),
-        ("row", "AB" * 32, "wrong-value:row"),
-        ("batch", "lr_b1", "wrong-value:batch"),
-        ("index", -1, "wrong-value:index"),
-        ("index", True, "wrong-type:index"),
-        ("index", 1.0, "wrong-type:index"),
-        ("uid", "../x", "wrong-value:uid"),
-        ("uid", "a\n", "wrong-value:uid"),
-        ("attempt", 0, "wrong-value:attempt"),
-        ("status", "missing", "wrong-value:status"),
-        ("status", "OK", "wrong-value:status"),
-        ("reason", "=cmd|' /C calc'!A0", "wrong-value:reason"),
-        ("reason", "\u001b[31m", "wrong-value:reason"),
-        ("metrics", [], "wrong-type:metrics"),
-        ("metrics", {"a": "0.93"}, "wrong-value:metrics"),
-        ("metrics", {"a": True}, "wrong-value:metrics"),
-        ("metrics", {"a": [1]}, "wrong-value:metrics"),
-        ("metrics", {"": 1}, "wrong-value:metrics"),
-        ("metrics", {"a\nb": 1}, "wrong-value:metrics"),
-        ("metrics", {"m" * 64: 1}, "wrong-value:metrics"),
-        ("metrics", {"=cmd": 1}, "wrong-value:metrics"),
-        ("metrics", {"val Ä": 1}, "wrong-value:metrics"),
-        ("metrics", {f"m{number}": 1 for number in range(102)}, "wrong-value:metrics"),
-        ("seconds", -1, "wrong-value:seconds"),
-        ("seconds", 9e307, "wrong-value:seconds"),
-        ("seconds", "3", "wrong-type:seconds"),
-        ("started", "2026-13-01T00:00:00Z", "wrong-value:started"),
-        ("started", "2026-02-29T00:00:00Z", "wrong-value:started"),
-        ("started", "1900-02-29T00:00:00Z", "wrong-value:started"),
-        ("started", "0000-01-01T00:00:00Z", "wrong-value:started"),
-        ("started", "2026-01-01T24:00:00Z", "wrong-value:started"),
-        ("started", "2026-01-01T00:00:00+00:00", "wrong-value:started"),
-        ("finished", 0, "wrong-type:finished"),
-        ("ran", "image with spaces", "wrong-value:ran"),
-        ("code", "main", "wrong-value:code"),
-        ("data", "sha256:1", "wrong-value:data"),
-        ("data", "version:", "wrong-value:data"),
-        ("seed", 2**63, "wrong-value:seed"),
-        ("seed", None, "wrong-type:seed"),
-        ("node", "a b", "wrong-value:node"),
-        ("details", [], "wrong-type:details"),
-        ("artifacts", "a", "wrong-type:artifacts"),
-        ("artifacts", {}, "missing:count"),
-        ("artifacts", [1], "wrong-type:artifacts"),
-        ("artifacts", [{"path": "a", "bytes": 1}], "missing:sha256"),
-        ("artifacts", [{"path": "", "bytes": 1, "sha256": "cd" * 32}], "wrong-value:path"),
-        ("artifacts", [{"path": "a", "bytes": -1, "sha256": "cd" * 32}], "wrong-value:bytes"),
-        ("artifacts", [{"path": "a", "bytes": 1, "sha256": "cd" * 32, "x": 1}], "unknown-key"),
-        *[
-            ("artifacts", [{"path": path, "bytes": 1, "sha256": "cd" * 32}], "wrong-value:path")
-            for path in ("/a", "..", "../a", "a/..", "a/../b", ".", "./a", "a//b", "a\0b", "a" * 1025)
-        ],
-        ("reason", "exit-1", "wrong-value:reason"),
+        *((name, value, f"wrong-value:{name}") for name, values in WRONG_VALUES.items() for value in values),
+        *((name, value, f"wrong-type:{name}") for name, values in WRONG_TYPES.items() for value in values),
         ("status", "failed", "wrong-value:reason"),
-        ("curves", [], "wrong-type:curves"),
-        ("curves", {"loss": {}}, "wrong-type:curves"),
-        ("curves", {"loss": []}, "wrong-value:curves"),
-        ("curves", {"1loss": [[1, 0.5]]}, "wrong-value:curves"),
-        ("curves", {f"m{number}": [[1, 0.5]] for number in range(101)}, "wrong-value:curves"),
-        ("curves", {"loss": [[1, 0.5]] * 201}, "wrong-value:curves"),
-        *[
-            ("curves", {"loss": [point]}, "wrong-value:curves")
-            for point in (
-                1, [], [1], [1, 2, 3], [1.0, 2], [True, 1], [-1, 1], [2**53 + 1, 1], [1, "2"], [1, True],
-            )
-        ],
+        ("artifacts", {}, "missing:count"),
+        ("artifacts", [{"path": "a", "bytes": 1}], "missing:sha256"),
+        ("artifacts", [FILE | {"bytes": -1}], "wrong-value:bytes"),
+        ("artifacts", [FILE | {"x": 1}], "unknown-key"),
+        *(
+            ("artifacts", [FILE | {"path": path}], "wrong-value:path")
+            for path in ("", "/a", "..", "../a", "a/..", "a/../b", ".", "./a", "a//b", "a\0b", "a" * 1025)
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_member_is_named(member: str, value: object, reason: str) -> None:
     assert record_json.read(content(**{member: value})) == CorruptRecord(reason)
 
@@ -216,6 +204,17 @@ def test_a_metric_that_is_not_finite_is_known_to_be_none(source: str) -> None:
 
     assert isinstance(record, Record)
     assert record.metrics == {"test_accuracy": None}
+
+
+@pytest.mark.parametrize(
+    ("number", "is_kept"),
+    [(1e150, True), (-1e150, True), (1.1e150, False), (-1.7976931348623157e308, False), (5e-324, True)],
+)
+def test_a_number_beyond_the_documented_bound_counts_as_not_finite(number: float, *, is_kept: bool) -> None:
+    record = record_json.read(text("metrics", f'{{"test_accuracy": {number!r}}}'))
+
+    assert isinstance(record, Record)
+    assert record.metrics == {"test_accuracy": number if is_kept else None}
 
 
 def test_a_point_that_is_not_finite_is_known_to_be_none() -> None:

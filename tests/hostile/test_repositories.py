@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 
 ELSEWHERE = {
     "G2 hard link": "reason: no commit can hold one; on a disk it is a plain file like any other",
-    "G5": "tests/commands/test_check.py::test_a_vanished_merged_batch_is_refused",
+    "G5": "tests/commands/test_check_forced.py::test_a_broken_batch_may_be_removed_and_a_sound_one_may_not",
     "G6": "tests/commands/test_generate.py"
     "::test_an_added_value_makes_a_second_batch_with_only_the_new_trials",
     "G8": "tests/repo/test_publish.py::test_a_change_lands_as_one_commit_and_touches_no_work_tree",

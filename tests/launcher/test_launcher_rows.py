@@ -252,7 +252,7 @@ def test_without_a_number_of_threads_the_processors_are_divided(rows: TrialFolde
 def test_each_row_has_its_own_folders_on_other_volumes_and_in_the_scratch(rows: TrialFolder) -> None:
     volumes = {"SWEEP_CHECKPOINT_VOLUME": "checkpoints", "SWEEP_ARTIFACT_VOLUME": "artifacts"}
     paths = {name: str(rows.root / "volumes" / folder) for name, folder in volumes.items()}
-    rows.command = shell("touch $SWEEP_ARTIFACTS/model $SWEEP_CHECKPOINTS/last; echo $SWEEP_SCRATCH; exit 7")
+    rows.command = shell("touch $SWEEP_ARTIFACTS/model $SWEEP_CHECKPOINTS/last; echo $HOME; exit 7")
 
     run = rows.run(**paths)
 

@@ -70,8 +70,16 @@ def report_of(content: str | bytes, tmp_path: Path, **changes: str) -> Any:
         ("time=3.5s loss=1", {"loss": 1.0}),
         ("a=b=1", {"b": 1.0}),
         ("--lr=0.1 -x=1 a|b=2 1a=3", {}),
-        ("loss=1,5", {}),
-        ("loss=1:30", {}),
+        ("loss=-1.5e-3 b=+2E+2 c=5. d=1e999", {"loss": -0.0015, "b": 200.0, "c": 5.0, "d": math.inf}),
+        ("loss=inf b=-Infinity", {"loss": math.inf, "b": -math.inf}),
+        *(
+            (f"loss={text}", {})
+            for text in ("", "=1", "1,5", "1:30", "0x1f", "1_000", "true", "e5", ".", "1e")
+        ),
+        *(
+            (text, {})
+            for text in ("loss=--1", "=1", "1loss=1", "l\u00f6ss=1", "loss=\u0663", f"{'a' * 64}=1")
+        ),
         ("\u0131nf=1 loss=\u0131nf loss=\u0660", {}),
     ],
 )
@@ -347,6 +355,18 @@ def test_a_pattern_finds_no_part_of_a_number_in_another_notation(number: str, pa
 
 
 @pytest.mark.parametrize(
+    "line",
+    ["loss: -0.5", "loss -0.5", "loss:-5e-1", "loss=-0.5", "-0.5", "loss: \u22120.5", "[\u20130.5]"],
+    ids=ascii,
+)
+@pytest.mark.parametrize("pattern", [r"(?P<value>\d+\.\d+)", r"(?P<value>[\d.]+)", r"(?P<value>\d[\d.e-]*)"])
+def test_no_pattern_drops_the_sign_of_a_number(line: str, pattern: str) -> None:
+    report = printed(f"{line}\n", format="regex", patterns=[pattern])
+
+    assert (report.metrics, report.reason) == ({}, "metric-missing")
+
+
+@pytest.mark.parametrize(
     "number",
     [
         *("1,234.5", "0,5", "1'234", "0x10", "1/3", "1d-3", "1_000"),
@@ -392,6 +412,12 @@ def test_a_number_that_a_pattern_could_find_is_named(line: str) -> None:
         ("loss: 1.5k", r"loss: (?P<value>[\d.]+)k", 1.5),
         ("loss: 1.234e3", r"loss: (?P<value>\S+)", 1234.0),
         ("loss: 1.5E-2 k", r"loss: (?P<value>\S+)", 0.015),
+        ("loss: -0.5", r"(?P<value>-?[\d.]+)", -0.5),
+        ("loss: -0.5", r"loss: -(?P<value>[\d.]+)", 0.5),
+        ("epoch-5", r"(?P<value>\d+)", 5.0),
+        ("f(x)-2", r"(?P<value>\d+)", 2.0),
+        ("0.25-0.5", r"(?P<value>[\d.]+)$", 0.5),
+        ("- 0.5", r"(?P<value>[\d.]+)", 0.5),
     ],
 )
 def test_what_follows_a_number_makes_no_other_number(line: str, pattern: str, value: float) -> None:
@@ -555,20 +581,6 @@ def test_restarted_steps_end_no_trial_by_a_rule(source: str, trial_folder: Trial
 
 
 # -------------------------------------------------------------------------------------------- hostile streams
-
-
-def test_a_link_a_pipe_or_a_folder_is_no_file_of_lines(tmp_path: Path) -> None:
-    (tmp_path / "secret").write_text("loss,1")
-    (tmp_path / "link").symlink_to(tmp_path / "secret")
-    (tmp_path / "folder").mkdir()
-    launch.os.mkfifo(tmp_path / "fifo")
-
-    for name in ("link", "folder", "fifo"):
-        report = launch.read_report(
-            None, launch.Files(str(tmp_path / name)), metric(source="result", format="log")
-        )
-
-        assert (name, report.reason, report.metrics) == (name, "result-invalid", {})
 
 
 def test_a_file_of_lines_is_read_up_to_64_mebibytes(tmp_path: Path) -> None:

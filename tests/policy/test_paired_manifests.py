@@ -6,19 +6,23 @@ import pytest
 import yaml
 
 from sweepledger.policy import schema
+from sweepledger.policy.batch_check import RULES
+from sweepledger.policy.batch_rules.allowed_keys import compare_pods, template
 from sweepledger.policy.objects import Finding, Object
-from sweepledger.policy.rules import references, registry
+from sweepledger.policy.rules import references
+from tests.sweeps import SETTINGS
 
 HERE = Path(__file__).parent / "manifests"
 ROWS = sorted(path.stem for path in (HERE / "invalid").glob("*.yaml"))
 ROW = pytest.mark.parametrize("row", ROWS)
 
+FORM = template(SETTINGS, distributed=True)
 PLACEHOLDERS = {"HALF_MEBIBYTE": "x" * 2**19, "ONE_MEBIBYTE": "x" * 2**20}
 """Written in place of long texts."""
 
 
 def codes(folder: str, row: str) -> set[str]:
-    """Return the codes of a file's objects: of their schemas, then of the rules, each of which relies on those."""
+    """Return the codes of a file's objects: of schemas and keys, then of the rules, each of which relies on those."""
     text = (HERE / folder / f"{row}.yaml").read_text()
     for mark, letters in PLACEHOLDERS.items():
         text = text.replace(mark, letters)
@@ -32,7 +36,8 @@ def codes(folder: str, row: str) -> set[str]:
         rest = schema.usable_part(obj, malformed, check) if malformed else obj
         codes |= {finding.code for finding in malformed}
         if rest is not None:
-            codes |= {finding.code for finding in registry.findings(rest)}
+            codes |= {finding.code for rule in RULES for finding in rule(rest)}
+            codes |= {finding.code for finding in compare_pods(rest, FORM)}
             usable.append(rest)
     together = {finding.code for _, finding in references.check_references(usable, known=())}
     return codes | together - {references.DANGLING}  # what the files refer to is not in them

@@ -136,11 +136,13 @@ FAULTS: dict[str, dict[str, Callable[[list[Any]], object]]] = {
 
 EVERY = {fault: (code, faults[fault]) for code, faults in FAULTS.items() for fault in faults}
 
-INDEXED = {
-    "no limit per index": lambda spec: spec.pop("backoffLimitPerIndex"),
-    "no bound on failures": lambda spec: spec.pop("maxFailedIndexes"),
-    "no index": lambda spec: spec.pop("completionMode"),
-}
+OF_ONE_SHAPE: list[tuple[Shape, Callable[[dict[str, Any]], object]]] = [
+    (Shape.INDEXED, lambda spec: spec.pop("backoffLimitPerIndex")),
+    (Shape.INDEXED, lambda spec: spec.pop("maxFailedIndexes")),
+    (Shape.INDEXED, lambda spec: spec.pop("completionMode")),
+    (Shape.JOBS, lambda spec: spec.update(completions=2)),
+    (Shape.JOBS, lambda spec: spec.update(completionMode="NonIndexed")),
+]
 
 
 @SHAPES
@@ -157,22 +159,11 @@ def test_a_single_fault_is_found_and_named(fault: str, shape: Shape, rendered: R
     assert all(problem.file == "overlays/active/x" for problem in problems)
 
 
-@pytest.mark.parametrize("fault", INDEXED)
-def test_an_indexed_job_has_all_that_bounds_it(fault: str, rendered: Rendered) -> None:
-    name, original = rendered[Shape.INDEXED]
+@pytest.mark.parametrize(("shape", "change"), OF_ONE_SHAPE)
+def test_a_job_has_all_that_bounds_it(shape: Shape, change: Any, rendered: Rendered) -> None:
+    name, original = rendered[shape]
     manifests = copy.deepcopy(list(original))
-    INDEXED[fault](job(manifests)["spec"])
-
-    problems = policy.check_batch(name, SETTINGS, tuple(manifests), file="x")
-
-    assert "batch-manifest" in {problem.code for problem in problems}
-
-
-@pytest.mark.parametrize("changes", [{"completions": 2}, {"completionMode": "NonIndexed"}], ids=str)
-def test_a_job_of_one_trial_runs_it_alone(changes: dict[str, Any], rendered: Rendered) -> None:
-    name, original = rendered[Shape.JOBS]
-    manifests = copy.deepcopy(list(original))
-    job(manifests)["spec"].update(changes)
+    change(job(manifests)["spec"])
 
     problems = policy.check_batch(name, SETTINGS, tuple(manifests), file="x")
 
@@ -250,69 +241,63 @@ def train(manifests: list[Any]) -> dict[str, Any]:
     return spec
 
 
-DISTRIBUTED: dict[str, tuple[Shape, str, Callable[[list[Any]], object]]] = {
-    "the host's network": (
-        Shape.PYTORCH_JOB,
-        "pod-not-restricted",
-        lambda all_: torch_worker(all_).update(hostNetwork=True),
-    ),
-    "another container's name": (
-        Shape.PYTORCH_JOB,
-        "batch-manifest",
-        lambda all_: torch_worker(all_)["containers"][0].update(name="trial"),
-    ),
-    "another daemon": (
-        Shape.MPI_JOB,
-        "batch-manifest",
-        lambda all_: mpi_worker(all_)["containers"][0].update(command=["sh", "-c", "id"]),
-    ),
-    "another account": (
-        Shape.MPI_JOB,
-        "batch-manifest",
-        lambda all_: mpi_worker(all_).update(serviceAccountName="admin"),
-    ),
-    "results of others": (
-        Shape.TRAIN_JOB,
-        "volume-not-allowed",
-        lambda all_: [each.pop("subPathExpr", None) for each in node(all_)["containers"][0]["volumeMounts"]],
-    ),
-    "a key around the pod": (
-        Shape.TRAIN_JOB,
-        "manifest-malformed",
-        lambda all_: of_kind(all_, "TrainingRuntime")["spec"].update(foreign="x"),
-    ),
-    "other pods than the runtime's": (
-        Shape.TRAIN_JOB,
-        "batch-manifest",
-        lambda all_: train(all_).update(podSpecOverrides=[{"targetJobs": [{"name": "node"}]}]),
-    ),
-    "another command than the runtime's": (
-        Shape.TRAIN_JOB,
-        "batch-manifest",
-        lambda all_: train(all_)["trainer"].update(command=["sh", "-c", "id"]),
-    ),
-    "arguments that nobody compares": (
-        Shape.TRAIN_JOB,
-        "batch-manifest",
-        lambda all_: train(all_)["trainer"].update(args=["--fast"]),
-    ),
-    "a runtime that is not there": (
-        Shape.TRAIN_JOB,
-        "reference-dangling",
-        lambda all_: train(all_)["runtimeRef"].update(name="other"),
-    ),
-    "a life after the end": (
-        Shape.JOB_SET,
-        "gitops-unsafe",
-        lambda all_: of_kind(all_, "JobSet")["spec"].update(ttlSecondsAfterFinished=60),
-    ),
-    "a secret": (
-        Shape.TF_JOB,
-        "volume-not-allowed",
-        lambda all_: replica(all_, "TFJob", "tfReplicaSpecs", "Worker")["volumes"].append(
-            {"name": "secret-key", "secret": {"secretName": "key"}}
-        ),
-    ),
+BY_SHAPE: dict[Shape, dict[str, dict[str, Callable[[list[Any]], object]]]] = {
+    Shape.PYTORCH_JOB: {
+        "pod-not-restricted": {
+            "the host's network": lambda all_: torch_worker(all_).update(hostNetwork=True)
+        },
+        "batch-manifest": {
+            "another container's name": lambda all_: torch_worker(all_)["containers"][0].update(name="trial")
+        },
+    },
+    Shape.MPI_JOB: {
+        "batch-manifest": {
+            "another daemon": lambda all_: mpi_worker(all_)["containers"][0].update(
+                command=["sh", "-c", "id"]
+            ),
+            "another account": lambda all_: mpi_worker(all_).update(serviceAccountName="admin"),
+        }
+    },
+    Shape.TRAIN_JOB: {
+        "volume-not-allowed": {
+            "results of others": lambda all_: [
+                each.pop("subPathExpr", None) for each in node(all_)["containers"][0]["volumeMounts"]
+            ]
+        },
+        "manifest-malformed": {
+            "a key around the pod": lambda all_: of_kind(all_, "TrainingRuntime")["spec"].update(foreign="x")
+        },
+        "batch-manifest": {
+            "other pods than the runtime's": lambda all_: train(all_).update(
+                podSpecOverrides=[{"targetJobs": [{"name": "node"}]}]
+            ),
+            "another command than the runtime's": lambda all_: train(all_)["trainer"].update(command=["sh"]),
+            "arguments that nobody compares": lambda all_: train(all_)["trainer"].update(args=["--fast"]),
+        },
+        "reference-dangling": {
+            "a runtime that is not there": lambda all_: train(all_)["runtimeRef"].update(name="other")
+        },
+    },
+    Shape.JOB_SET: {
+        "gitops-unsafe": {
+            "a life after the end": lambda all_: of_kind(all_, "JobSet")["spec"].update(
+                ttlSecondsAfterFinished=60
+            )
+        }
+    },
+    Shape.TF_JOB: {
+        "volume-not-allowed": {
+            "a secret": lambda all_: replica(all_, "TFJob", "tfReplicaSpecs", "Worker")["volumes"].append(
+                {"name": "secret-key", "secret": {"secretName": "key"}}
+            )
+        }
+    },
+}
+DISTRIBUTED = {
+    fault: (shape, code, change)
+    for shape, codes in BY_SHAPE.items()
+    for code, faults in codes.items()
+    for fault, change in faults.items()
 }
 
 

@@ -72,6 +72,21 @@ def manifests(tree: FileTree, below: str = "clusters/") -> list[dict[str, Any]]:
     return deepcopy(_manifests(tree, below))
 
 
+def network_policies(tree: FileTree, namespace: str) -> dict[str, dict[str, Any]]:
+    """Return the network policies of a namespace by their names."""
+    return {
+        made["metadata"]["name"]: made["spec"]
+        for made in manifests(tree)
+        if made["kind"] == "NetworkPolicy" and made["metadata"]["namespace"] == namespace
+    }
+
+
+def cron_pod(name: str, tree: FileTree) -> dict[str, Any]:
+    """Return what the pods of a CronJob are made from."""
+    pod: dict[str, Any] = the("CronJob", name, tree)["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    return pod
+
+
 def _manifests(tree: FileTree, below: str = "clusters/") -> list[dict[str, Any]]:
     return [
         made

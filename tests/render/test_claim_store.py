@@ -9,9 +9,9 @@ import pytest
 
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller, ResultsSettings, ResultsStore, Settings
-from tests.render.building import accepted, built, named, pod_templates
+from tests.render.building import accepted, built, job_of, named, pod_templates
 from tests.render.judging import refusals
-from tests.render.platforms import PLATFORM_SETTINGS, a_platform, the, trial_policy
+from tests.render.platforms import PLATFORM_SETTINGS, a_platform, cron_pod, the, trial_policy
 from tests.render.test_bucket_store import IMAGE
 from tests.sweeps import a_batch, a_full_sweep
 
@@ -45,26 +45,19 @@ def test_in_every_shape_pods_are_held_and_mount_their_folder(shape: Shape, tmp_p
         assert "store" not in [each["name"] for each in pod.get("initContainers", ())]
 
 
-@pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOBS], ids=str)
-def test_what_is_rendered_is_admitted_as_job_and_as_pod(shape: Shape, tmp_path: Path) -> None:
-    judge = trial_policy(SETTINGS)
-    batch = a_batch(shape, sweep=a_full_sweep("chosen"), image=IMAGE)
-    for manifest in built(batch, tmp_path, SETTINGS):
-        if manifest["kind"] == "Job":
-            assert refusals(judge, manifest) == set()
-            assert refusals(judge, manifest["spec"]["template"]) == set()
-            del manifest["spec"]["template"]["metadata"]["finalizers"]
-            (message,) = refusals(judge, manifest)
-            assert "finalizer sweepledger.dev/record alone" in message
+def test_a_pod_that_is_not_held_is_refused(tmp_path: Path) -> None:
+    job = job_of(built(a_batch(sweep=a_full_sweep("chosen"), image=IMAGE), tmp_path, SETTINGS))
+    del job["spec"]["template"]["metadata"]["finalizers"]
+
+    (message,) = refusals(trial_policy(SETTINGS), job)
+
+    assert "finalizer sweepledger.dev/record alone" in message
 
 
 @pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX], ids=str)
 def test_the_collector_mounts_no_volume_and_the_expiry_mounts_the_claim(controller: Controller) -> None:
     tree = a_platform(replace(on_a_claim(keep_days=30), controller=controller, datasets={}))
-    collector, expiry = (
-        the("CronJob", name, tree)["spec"]["jobTemplate"]["spec"]["template"]["spec"]
-        for name in ("sweep-collector", "sweep-expiry")
-    )
+    collector, expiry = (cron_pod(name, tree) for name in ("sweep-collector", "sweep-expiry"))
 
     assert not any(b"kind: PersistentVolume" in content for _, content in tree)
     assert collector["containers"][0]["command"] == ["sweep", "cluster", "collect", "--push", "--cluster"]

@@ -11,7 +11,7 @@ from sweepledger.structs.settings import (
     Settings,
     SyncTarget,
 )
-from tests.render.platforms import PLATFORM_SETTINGS, a_platform, manifests, the
+from tests.render.platforms import PLATFORM_SETTINGS, a_platform, manifests, network_policies, the
 
 PACKAGES = Egress("packages", (), (443,), ("pypi.org", "*.pythonhosted.org"))
 GIT = Egress("git", ("198.51.100.7/32",), (443,), ("git.example.org",))
@@ -25,14 +25,6 @@ def host_policies(settings: Settings = BY_NAME, namespace: str | None = None) ->
         one["metadata"]["name"]: one["spec"]
         for one in manifests(a_platform(settings))
         if one["kind"] == "CiliumNetworkPolicy" and namespace in {None, one["metadata"]["namespace"]}
-    }
-
-
-def network_policies(settings: Settings, namespace: str) -> set[str]:
-    return {
-        one["metadata"]["name"]
-        for one in manifests(a_platform(settings))
-        if one["kind"] == "NetworkPolicy" and one["metadata"]["namespace"] == namespace
     }
 
 
@@ -53,7 +45,7 @@ def test_trials_with_the_label_reach_the_hosts_and_the_server_of_dns_tells_ciliu
 
 
 def test_a_network_policy_opens_only_addresses() -> None:
-    names = network_policies(BY_NAME, BY_NAME.namespace)
+    names = network_policies(a_platform(BY_NAME), BY_NAME.namespace)
 
     assert "allow-egress-git" in names
     assert "allow-egress-packages" not in names
@@ -69,7 +61,7 @@ def test_the_collector_reaches_a_git_server_by_its_name() -> None:
 
     assert spec["endpointSelector"]["matchLabels"] == {"app.kubernetes.io/component": "sweep-collector"}
     assert {"matchName": "git.example.org"} in spec["egress"][1]["toFQDNs"]
-    assert "allow-any-host-by-port" not in network_policies(named, place)
+    assert "allow-any-host-by-port" not in network_policies(a_platform(named), place)
 
 
 def test_the_job_for_stores_reaches_them_by_their_names() -> None:

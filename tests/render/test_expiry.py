@@ -15,7 +15,15 @@ from sweepledger.structs.node_pool import NodeCapacity, Pool, Toleration
 from sweepledger.structs.settings import Egress, Settings
 from tests.cluster.templates import pods
 from tests.render.judging import evaluated, refusals
-from tests.render.platforms import PLATFORM_SETTINGS, THREE_POOLS, a_platform, a_source, manifests, the
+from tests.render.platforms import (
+    PLATFORM_SETTINGS,
+    THREE_POOLS,
+    a_platform,
+    a_source,
+    manifests,
+    network_policies,
+    the,
+)
 
 Manifest = dict[str, Any]
 ROOT = Path(__file__).parents[2]
@@ -134,11 +142,7 @@ def test_a_public_repository_is_read_without_a_credential() -> None:
 @pytest.mark.parametrize("known", [(GIT,), ()], ids=["named", "not named"])
 def test_it_reaches_the_git_server_by_a_label_that_no_trial_bears(known: tuple[Egress, ...]) -> None:
     settings = replace(KEEPING, egress={egress.name: egress for egress in known})
-    policies = {
-        manifest["metadata"]["name"]: manifest["spec"]
-        for manifest in manifests(a_platform(settings))
-        if manifest["kind"] == "NetworkPolicy" and manifest["metadata"]["namespace"] == "research"
-    }
+    policies = network_policies(a_platform(settings), "research")
     labels = next(pods(the_job(settings)))["metadata"]["labels"]
 
     opened = policies["allow-egress-git" if known else "allow-any-host-by-port"]

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger import policy
 from sweepledger.formats import batch_json, hyperparams_csv, launch_json
 from sweepledger.render.overlay import batch_digest
 from sweepledger.structs.domain import Choice
@@ -13,7 +12,7 @@ from sweepledger.structs.run_config import Shape
 from sweepledger.structs.search_block import GridSearch
 from sweepledger.structs.space import Parameter, SearchSpace
 from tests.render.building import built, job_of, rendered
-from tests.sweeps import FULL_SETTINGS, SETTINGS, a_batch, a_sweep
+from tests.sweeps import FULL_SETTINGS, a_batch, a_sweep
 
 SHAPES = pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOBS], ids=str)
 IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
@@ -84,23 +83,6 @@ def test_the_lock_names_the_pool_where_there_is_one(pool: str | None) -> None:
     assert made.lock.run.pool == pool
     assert ('"pool":' in made.tree["batch.json"].decode()) == (pool is not None)
     assert batch_json.read(made.tree["batch.json"]) == made.lock
-
-
-@SHAPES
-def test_every_file_says_where_it_comes_from(shape: Shape) -> None:
-    made = rendered(a_batch(shape))
-
-    for path in ("batch.json", "launch.json"):
-        assert "sweep generate lr" in json.loads(made.tree[path])["generated"]
-
-
-@SHAPES
-def test_what_kustomize_renders_passes_the_policy(shape: Shape, tmp_path: Path) -> None:
-    batch = a_batch(shape)
-
-    manifests = built(batch, tmp_path)
-
-    assert policy.check_batch(rendered(batch).name, SETTINGS, manifests, file="x") == ()
 
 
 def test_more_pods_at_once_than_trials_are_never_asked_for(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sweepledger import policy, search
+from sweepledger import search
 from sweepledger.commands.repository.batch_builder import BatchRequest, build_overlay
 from sweepledger.formats import yaml
 from sweepledger.render.platform import kueue
@@ -17,7 +17,7 @@ from sweepledger.spec import ParsedSpec, parse
 from sweepledger.structs.kubernetes import MIN_PARALLELISM, QUEUE_LABEL
 from sweepledger.structs.run_config import Pack, Shape
 from sweepledger.structs.settings import Settings
-from tests.render.building import built
+from tests.render.building import built, codes
 from tests.render.platforms import PLATFORM_SETTINGS, THREE_POOLS
 from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, a_program, some_bases
 from tests.written_specs import a_spec, spec_bytes
@@ -40,18 +40,11 @@ def least_of(objects: tuple[Any, ...]) -> list[str | None]:
     return [job["metadata"]["annotations"].get(MIN_PARALLELISM) for job in jobs]
 
 
-def codes(objects: tuple[Any, ...], settings: Settings) -> set[str]:
-    (name,) = {one["metadata"]["labels"]["sweepledger.dev/batch"] for one in objects}
-    return {
-        problem.code for problem in policy.check_batch(name, settings, objects, file="overlay", image=IMAGE)
-    }
-
-
 def test_an_indexed_job_says_how_few_trials_its_queue_may_admit(tmp_path: Path) -> None:
     objects = manifests(tmp_path, 1)
 
     assert least_of(objects) == ["1"]
-    assert codes(objects, with_least(1)) == set()
+    assert codes(objects, with_least(1), IMAGE) == set()
 
 
 @pytest.mark.parametrize("least", [None, 2, 100])
@@ -122,7 +115,7 @@ def test_a_job_of_one_trial_does_not_say_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("other", [None, 2])
 def test_what_the_pool_does_not_say_is_refused(other: int | None, tmp_path: Path) -> None:
-    assert codes(manifests(tmp_path, 1), with_least(other)) == {"batch-manifest"}
+    assert codes(manifests(tmp_path, 1), with_least(other), IMAGE) == {"batch-manifest"}
 
 
 def test_queues_of_a_cohort_lend_and_take_back() -> None:

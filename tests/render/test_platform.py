@@ -33,6 +33,7 @@ from tests.render.platforms import (
     a_platform,
     a_source,
     manifests,
+    network_policies,
     the,
 )
 from tests.repository import Sandbox
@@ -128,11 +129,7 @@ def test_both_namespaces_enforce_the_restricted_standard_of_one_version() -> Non
 
 def test_nothing_is_reached_but_names_and_what_the_settings_open() -> None:
     tree = a_platform()
-    policies = [
-        made["spec"]
-        for made in manifests(tree)
-        if made["kind"] == "NetworkPolicy" and made["metadata"]["namespace"] == "research"
-    ]
+    policies = network_policies(tree, "research").values()
 
     everyone = [policy for policy in policies if policy["podSelector"] == {}]
     assert {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]} in everyone
@@ -170,13 +167,8 @@ OPEN = "allow-any-host-by-port"
 def test_the_collector_reaches_what_the_settings_name(known: tuple[Egress, ...], anywhere: list[int]) -> None:
     tree = a_platform(replace(ARGOCD, egress={item.name: item for item in known}))
 
-    egress = {
-        made["metadata"]["name"]: made["spec"]["egress"]
-        for made in manifests(tree)
-        if made["kind"] == "NetworkPolicy"
-        and made["metadata"]["namespace"] == "research-collector"
-        and made["spec"]["podSelector"]
-    }
+    policies = network_policies(tree, "research-collector")
+    egress = {name: spec["egress"] for name, spec in policies.items() if spec["podSelector"]}
 
     opened = [port["port"] for rule in egress.pop(OPEN, ()) for port in rule["ports"] if "to" not in rule]
     assert opened == anywhere
@@ -194,13 +186,7 @@ def test_the_collector_reaches_what_the_settings_name(known: tuple[Egress, ...],
 def test_no_trial_is_let_to_the_api_server() -> None:
     tree = a_platform(replace(ARGOCD, egress={"git": GIT, "api-server": API_SERVER}))
 
-    names = {
-        made["metadata"]["name"]
-        for made in manifests(tree)
-        if made["kind"] == "NetworkPolicy" and made["metadata"]["namespace"] == "research"
-    }
-
-    assert names == {"deny-all", "allow-dns", "allow-egress-git"}
+    assert network_policies(tree, "research").keys() == {"deny-all", "allow-dns", "allow-egress-git"}
 
 
 @pytest.mark.parametrize(

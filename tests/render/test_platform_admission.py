@@ -17,33 +17,24 @@ from sweepledger.render.platform import admission_lists
 from sweepledger.spec import ParsedSpec, parse
 from sweepledger.structs import kubernetes, names
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import (
-    API_SERVER_EGRESS,
-    Controller,
-    Dataset,
-    Defaults,
-    Egress,
-    Settings,
-    SweepLimits,
-)
+from sweepledger.structs.settings import API_SERVER_EGRESS, Controller, Dataset, Defaults, Egress, SweepLimits
 from tests.render.building import built
 from tests.render.judging import refusals
-from tests.render.platforms import DISTRIBUTED, PLATFORM_SETTINGS, THREE_POOLS, a_platform, a_source, the
+from tests.render.platforms import (
+    DISTRIBUTED,
+    PLATFORM_SETTINGS,
+    THREE_POOLS,
+    a_platform,
+    a_source,
+    the,
+    trial_policy,
+)
 from tests.render.pod_faults import LABEL_FAULTS, POD_FAULTS, a_variable, a_variable_before, a_volume
 from tests.render.test_bucket_store import SETTINGS as IN_A_BUCKET
 from tests.sweeps import FULL_SETTINGS, POD_POOL_SETTINGS, a_batch, a_full_sweep, real_bases
 
 Manifest = dict[str, Any]
 IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
-
-
-def jobs_policy(settings: Settings = PLATFORM_SETTINGS, shapes: tuple[Shape, ...] = ()) -> Manifest:
-    tree = a_platform(settings, a_source(shapes=shapes))
-    return the("ValidatingAdmissionPolicy", f"{settings.namespace}-trials", tree)
-
-
-def pods_policy() -> Manifest:
-    return the("ValidatingAdmissionPolicy", "research-trials", a_platform())
 
 
 @pytest.fixture(scope="module")
@@ -54,20 +45,8 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Manifest:
     return next(manifest for manifest in made if manifest["kind"] == "Job")
 
 
-def test_a_rendered_job_with_every_option_is_admitted(job: Manifest) -> None:
-    assert refusals(jobs_policy(), job) == set()
-
-
-def test_its_pods_are_admitted(job: Manifest) -> None:
-    assert refusals(pods_policy(), job["spec"]["template"]) == set()
-
-
-def test_jobs_of_the_shape_jobs_are_admitted(tmp_path: Path) -> None:
-    made = built(a_batch(Shape.JOBS, sweep=a_full_sweep(), image=IMAGE), tmp_path, FULL_SETTINGS)
-
-    for manifest in made:
-        if manifest["kind"] == "Job":
-            assert refusals(jobs_policy(), manifest) == set()
+def test_a_rendered_job_with_every_option_and_its_pods_are_admitted(job: Manifest) -> None:
+    assert refusals(trial_policy(), job) == refusals(trial_policy(), job["spec"]["template"]) == set()
 
 
 @pytest.mark.parametrize("fault", POD_FAULTS)
@@ -77,8 +56,8 @@ def test_a_single_fault_is_refused_in_the_job_and_in_the_pod(fault: str, job: Ma
 
     change(faulty["spec"]["template"]["spec"])
 
-    for policy, manifest in ((jobs_policy(), faulty), (pods_policy(), faulty["spec"]["template"])):
-        (message,) = refusals(policy, manifest)
+    for manifest in (faulty, faulty["spec"]["template"]):
+        (message,) = refusals(trial_policy(), manifest)
         assert says in message
 
 
@@ -87,8 +66,8 @@ def test_any_program_of_the_image_starts_the_launcher(program: str, job: Manifes
     other = deepcopy(job)
     other["spec"]["template"]["spec"]["containers"][0]["command"][0] = program
 
-    assert not refusals(jobs_policy(), other)
-    assert not refusals(pods_policy(), other["spec"]["template"])
+    assert not refusals(trial_policy(), other)
+    assert not refusals(trial_policy(), other["spec"]["template"])
 
 
 @pytest.mark.parametrize("fault", LABEL_FAULTS)
@@ -98,8 +77,8 @@ def test_a_single_label_is_refused_in_the_job_and_in_the_pod(fault: str, job: Ma
 
     faulty["spec"]["template"]["metadata"]["labels"] |= labels
 
-    for policy, manifest in ((jobs_policy(), faulty), (pods_policy(), faulty["spec"]["template"])):
-        assert any(says in message for message in refusals(policy, manifest))
+    for manifest in (faulty, faulty["spec"]["template"]):
+        assert any(says in message for message in refusals(trial_policy(), manifest))
 
 
 def test_a_pod_without_the_label_of_a_batch_is_refused(job: Manifest) -> None:
@@ -107,11 +86,11 @@ def test_a_pod_without_the_label_of_a_batch_is_refused(job: Manifest) -> None:
 
     del faulty["spec"]["template"]["metadata"]
 
-    assert any("bears the name" in message for message in refusals(jobs_policy(), faulty))
+    assert any("bears the name" in message for message in refusals(trial_policy(), faulty))
 
 
 def test_settings_that_name_no_image_leave_the_choice_to_specs_but_ask_for_a_digest(job: Manifest) -> None:
-    policy = jobs_policy(replace(PLATFORM_SETTINGS, images={}))
+    policy = trial_policy(replace(PLATFORM_SETTINGS, images={}))
     (other, tag) = (deepcopy(job), deepcopy(job))
     other["spec"]["template"]["spec"]["containers"][0]["image"] = IMAGE.replace("team", "others")
     tag["spec"]["template"]["spec"]["containers"][0]["image"] = "registry.example.org/others/trainer:1"
@@ -123,19 +102,19 @@ def test_settings_that_name_no_image_leave_the_choice_to_specs_but_ask_for_a_dig
 @pytest.mark.parametrize("port", ["", ":5000"])
 def test_an_image_that_is_the_default_may_be_asked_for_with_any_digest(port: str, job: Manifest) -> None:
     default = Defaults(image=f"registry.example.org{port}/others/trainer:1@sha256:" + "b" * 64)
-    policy = jobs_policy(replace(PLATFORM_SETTINGS, defaults=default))
+    policy = trial_policy(replace(PLATFORM_SETTINGS, defaults=default))
     older = deepcopy(job)
 
     for container in older["spec"]["template"]["spec"]["containers"]:
         container["image"] = f"registry.example.org{port}/others/trainer@sha256:" + "c" * 64
 
     assert refusals(policy, older) == set()
-    assert refusals(jobs_policy(), older)
+    assert refusals(trial_policy(), older)
 
 
 def test_data_on_the_claim_of_the_results_is_read_or_lies_in_the_batchs_folder(job: Manifest) -> None:
     shared = {"mnist": Dataset("mnist", "results", "version:1", path="digits")}
-    policy = jobs_policy(replace(PLATFORM_SETTINGS, datasets=shared))
+    policy = trial_policy(replace(PLATFORM_SETTINGS, datasets=shared))
     reads, writes = deepcopy(job), deepcopy(job)
 
     for made, read_only in ((reads, True), (writes, False)):
@@ -152,7 +131,7 @@ def test_an_egress_for_the_api_server_is_the_collectors_alone(job: Manifest) -> 
         **PLATFORM_SETTINGS.egress,
         API_SERVER_EGRESS: Egress(API_SERVER_EGRESS, ("192.0.2.1/32",), (6443,)),
     }
-    policy = jobs_policy(replace(PLATFORM_SETTINGS, egress=egress))
+    policy = trial_policy(replace(PLATFORM_SETTINGS, egress=egress))
     faulty = deepcopy(job)
 
     faulty["spec"]["template"]["metadata"]["labels"][f"sweepledger.dev/egress-{API_SERVER_EGRESS}"] = "true"
@@ -161,30 +140,23 @@ def test_an_egress_for_the_api_server_is_the_collectors_alone(job: Manifest) -> 
     assert "does not open" in refusals(policy, faulty).pop()
 
 
-def test_a_job_with_a_ttl_is_refused(job: Manifest) -> None:
-    faulty = deepcopy(job)
-
-    faulty["spec"]["ttlSecondsAfterFinished"] = 60
-
-    assert "TTL" in refusals(jobs_policy(), faulty).pop()
-
-
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "says"),
     [
-        {"parallelism": 3},
-        {"parallelism": 100_000},
-        {"completions": 1},
-        {"completions": 100_001, "parallelism": 2},
-        {"completions": None},
+        ({"ttlSecondsAfterFinished": 60}, "TTL"),
+        ({"parallelism": 3}, "completions"),
+        ({"parallelism": 100_000}, "completions"),
+        ({"completions": 1}, "completions"),
+        ({"completions": 100_001, "parallelism": 2}, "completions"),
+        ({"completions": None}, "completions"),
     ],
 )
-def test_a_job_with_more_pods_than_trials_is_refused(changes: dict[str, int | None], job: Manifest) -> None:
+def test_a_job_with_a_single_fault_is_refused(changes: dict[str, Any], says: str, job: Manifest) -> None:
     faulty = deepcopy(job)
 
     faulty["spec"] = {name: value for name, value in (job["spec"] | changes).items() if value is not None}
 
-    assert "completions" in refusals(jobs_policy(), faulty).pop()
+    assert says in refusals(trial_policy(), faulty).pop()
 
 
 def test_a_job_has_no_more_trials_than_the_settings_let_a_sweep_have(job: Manifest) -> None:
@@ -193,12 +165,12 @@ def test_a_job_has_no_more_trials_than_the_settings_let_a_sweep_have(job: Manife
         for most in (job["spec"]["completions"] - 1, job["spec"]["completions"])
     )
 
-    assert "completions" in refusals(jobs_policy(few), job).pop()
-    assert refusals(jobs_policy(enough), job) == set()
+    assert "completions" in refusals(trial_policy(few), job).pop()
+    assert refusals(trial_policy(enough), job) == set()
 
 
 def test_only_variables_that_the_settings_allow_may_start_another_program(job: Manifest) -> None:
-    policy = jobs_policy(replace(PLATFORM_SETTINGS, allowed_variables=("LD_PRELOAD",)))
+    policy = trial_policy(replace(PLATFORM_SETTINGS, allowed_variables=("LD_PRELOAD",)))
     allowed, other = deepcopy(job), deepcopy(job)
 
     a_variable(name="LD_PRELOAD", value="libtcmalloc.so")(allowed["spec"]["template"]["spec"])
@@ -222,7 +194,7 @@ def test_variables_that_start_nothing_are_admitted(name: str, job: Manifest) -> 
     other = deepcopy(job)
     a_variable(name=name, value="1")(other["spec"]["template"]["spec"])
 
-    assert refusals(jobs_policy(), other) == set()
+    assert refusals(trial_policy(), other) == set()
 
 
 def test_what_the_cluster_adds_to_the_pods_of_a_job_that_was_judged_is_admitted(job: Manifest) -> None:
@@ -232,7 +204,7 @@ def test_what_the_cluster_adds_to_the_pods_of_a_job_that_was_judged_is_admitted(
     a_variable_before(name="HTTPS_PROXY", value="http://proxy.example.org")(pod["spec"])
     pod["spec"] |= {"runtimeClassName": "vendor", "schedulerName": "default-scheduler"}
 
-    assert refusals(pods_policy(), pod) == set()
+    assert refusals(trial_policy(), pod) == set()
 
 
 @pytest.fixture(scope="module")
@@ -243,20 +215,17 @@ def pooled_job(tmp_path_factory: pytest.TempPathFactory) -> Manifest:
     return next(manifest for manifest in made if manifest["kind"] == "Job")
 
 
-def with_pod_settings() -> tuple[Manifest, Manifest]:
-    """The policies for Jobs and pods of a platform whose pool sets everything about its pods."""
+def of_pods() -> Manifest:
+    """The policy of a platform whose pool sets everything about its pods."""
     pools = {**PLATFORM_SETTINGS.pools, **POD_POOL_SETTINGS.pools}
-    tree = a_platform(replace(PLATFORM_SETTINGS, pools=pools))
-    names = ("research-trials", "research-trials")
-    first, second = (the("ValidatingAdmissionPolicy", name, tree) for name in names)
-    return first, second
+    return trial_policy(replace(PLATFORM_SETTINGS, pools=pools))
 
 
 def test_pods_are_admitted_only_with_what_their_pool_says(pooled_job: Manifest) -> None:
-    jobs, pods = with_pod_settings()
+    template = pooled_job["spec"]["template"]
 
-    assert refusals(jobs, pooled_job) == refusals(pods, pooled_job["spec"]["template"]) == set()
-    said = " ".join(refusals(jobs_policy(), pooled_job))
+    assert refusals(of_pods(), pooled_job) == refusals(of_pods(), template) == set()
+    said = " ".join(refusals(trial_policy(), pooled_job))
     assert all(word in said for word in ("service account", "scheduler", "priority class", "runtime"))
 
 
@@ -271,10 +240,9 @@ def test_pods_are_admitted_only_with_what_their_pool_says(pooled_job: Manifest) 
 def test_no_pod_claims_devices_that_no_pool_names(claim: dict[str, str], pooled_job: Manifest) -> None:
     faulty = deepcopy(pooled_job)
     faulty["spec"]["template"]["spec"]["resourceClaims"] = [claim]
-    jobs, pods = with_pod_settings()
 
-    for policy, manifest in ((jobs, faulty), (pods, faulty["spec"]["template"])):
-        (message,) = refusals(policy, manifest)
+    for manifest in (faulty, faulty["spec"]["template"]):
+        (message,) = refusals(of_pods(), manifest)
         assert "devices" in message
 
 
@@ -291,7 +259,6 @@ def test_no_pod_claims_devices_that_no_pool_names(claim: dict[str, str], pooled_
 def test_only_the_token_of_a_cloud_is_admitted_and_only_for_the_account_of_a_pool(
     audience: str | None, account: str, *, is_admitted: bool, pooled_job: Manifest
 ) -> None:
-    _, pods = with_pod_settings()
     pod = deepcopy(pooled_job["spec"]["template"])
     token = {"path": "token", **({"audience": audience} if audience else {})}
     pod["spec"]["serviceAccountName"] = account
@@ -299,7 +266,7 @@ def test_only_the_token_of_a_cloud_is_admitted_and_only_for_the_account_of_a_poo
         {"name": "aws-iam-token", "projected": {"sources": [{"serviceAccountToken": token}]}}
     )
 
-    assert (refusals(pods, pod) == set()) == is_admitted
+    assert (refusals(of_pods(), pod) == set()) == is_admitted
 
 
 @pytest.mark.parametrize(
@@ -315,7 +282,6 @@ def test_only_the_token_of_a_cloud_is_admitted_and_only_for_the_account_of_a_poo
     ids=lambda value: "-".join(map(str, value)) if isinstance(value, dict) else None,
 )
 def test_tokens_of_a_pool(changes: dict[str, str | None], *, is_admitted: bool, pooled_job: Manifest) -> None:
-    jobs, pods = with_pod_settings()
     changed = deepcopy(pooled_job)
     pod = changed["spec"]["template"]["spec"]
     (tokens,) = (volume for volume in pod["volumes"] if volume["name"] == "tokens")
@@ -328,9 +294,9 @@ def test_tokens_of_a_pool(changes: dict[str, str | None], *, is_admitted: bool, 
         else:
             token[key] = value
 
-    for policy, manifest in ((jobs, changed), (pods, changed["spec"]["template"])):
-        assert (refusals(policy, manifest) == set()) == is_admitted
-    assert any("token" in message for message in refusals(jobs_policy(), pooled_job))
+    for manifest in (changed, changed["spec"]["template"]):
+        assert (refusals(of_pods(), manifest) == set()) == is_admitted
+    assert any("token" in message for message in refusals(trial_policy(), pooled_job))
 
 
 def test_every_folder_that_the_bases_give_the_launcher_is_that_of_its_variables(job: Manifest) -> None:
@@ -339,7 +305,7 @@ def test_every_folder_that_the_bases_give_the_launcher_is_that_of_its_variables(
         if str(variable.get("value", "")).startswith("/sweep/"):
             variable["value"] = f"/sweep/scratch{variable['value']}"
 
-    assert "have the values that base/" in refusals(jobs_policy(), moved).pop()
+    assert "have the values that base/" in refusals(trial_policy(), moved).pop()
 
 
 _WORDS = st.text("abPY0._+-/$ \n", max_size=12)
@@ -359,7 +325,7 @@ def test_specs_and_policies_accept_the_same_interpreters(program: str, job: Mani
     named = deepcopy(job)
     named["spec"]["template"]["spec"]["containers"][0]["command"][0] = program
 
-    admitted = refusals(jobs_policy(), named) == set()
+    admitted = refusals(trial_policy(), named) == set()
 
     assert admitted is (spec_problems(program) == spec_problems("python3"))
 
@@ -387,11 +353,11 @@ def test_a_job_with_a_generated_name_is_refused(job: Manifest) -> None:
 
     faulty["metadata"]["generateName"] = "lr-"
 
-    assert "name" in refusals(jobs_policy(), faulty).pop()
+    assert "name" in refusals(trial_policy(), faulty).pop()
 
 
 def test_where_every_pool_has_a_queue_no_job_goes_past_them(job: Manifest) -> None:
-    policy = jobs_policy(replace(PLATFORM_SETTINGS, pools=THREE_POOLS))
+    policy = trial_policy(replace(PLATFORM_SETTINGS, pools=THREE_POOLS))
     anywhere = deepcopy(job)
     del anywhere["spec"]["template"]["spec"]["affinity"]  # for the GPUs of another pool
     past, wrong, through = deepcopy(anywhere), deepcopy(anywhere), deepcopy(anywhere)
@@ -411,18 +377,8 @@ def test_where_a_pool_has_no_queue_a_job_needs_none_but_may_name_no_foreign_one(
     past["metadata"]["labels"].pop("kueue.x-k8s.io/queue-name")
     wrong["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "somebody-elses"
 
-    assert refusals(jobs_policy(), past) == set()
-    assert refusals(jobs_policy(), wrong)
-
-
-def test_jobs_that_a_distributed_trial_consists_of_need_no_queue_of_their_own(job: Manifest) -> None:
-    policy = jobs_policy(replace(PLATFORM_SETTINGS, pools=THREE_POOLS), DISTRIBUTED)
-    child = deepcopy(job)
-
-    child["metadata"]["labels"].pop("kueue.x-k8s.io/queue-name")
-    child["metadata"]["ownerReferences"] = [{"kind": "JobSet", "name": "lr", "controller": True}]
-
-    assert refusals(policy, child) == set()
+    assert refusals(trial_policy(), past) == set()
+    assert refusals(trial_policy(), wrong)
 
 
 def test_only_where_mpi_runs_the_keys_that_its_operator_makes_are_admitted(job: Manifest) -> None:
@@ -433,9 +389,9 @@ def test_only_where_mpi_runs_the_keys_that_its_operator_makes_are_admitted(job: 
     foreign = deepcopy(job)
     a_volume(secret={"secretName": "lr-b1-00000000-0-ssh"})(foreign["spec"]["template"]["spec"])
 
-    assert refusals(jobs_policy(), launcher)
-    assert refusals(jobs_policy(shapes=(Shape.MPI_JOB,)), launcher) == set()
-    assert "no Secret" in refusals(jobs_policy(shapes=(Shape.MPI_JOB,)), foreign).pop()
+    assert refusals(trial_policy(), launcher)
+    assert refusals(trial_policy(shapes=(Shape.MPI_JOB,)), launcher) == set()
+    assert "no Secret" in refusals(trial_policy(shapes=(Shape.MPI_JOB,)), foreign).pop()
 
 
 def test_flux_is_asked_for_nothing_but_batches_and_their_root() -> None:
@@ -502,7 +458,7 @@ def test_policies_bind_to_the_namespace_of_the_trials_and_deny() -> None:
 def test_a_plain_trial_is_not_let_among_the_pods_of_distributed_ones(tmp_path: Path) -> None:
     made = built(a_batch(sweep=a_full_sweep(), image=IMAGE), tmp_path, FULL_SETTINGS)
     job = next(manifest for manifest in made if manifest["kind"] == "Job")
-    policy = jobs_policy(shapes=DISTRIBUTED)
+    policy = trial_policy(shapes=DISTRIBUTED)
     labelled = deepcopy(job)
     labelled["spec"]["template"]["metadata"]["labels"]["sweepledger.dev/egress-peers"] = "true"
     owned = deepcopy(labelled)

@@ -9,7 +9,7 @@ from sweepledger.engine.cluster import helper_pods
 from sweepledger.structs.kubernetes import RECORD_FINALIZER, TRIAL_ACCOUNT
 from sweepledger.structs.settings import Controller, ResultsSettings, ResultsStore, Settings
 from tests.render.judging import refusals
-from tests.render.platforms import PLATFORM_SETTINGS, a_platform, the, trial_policy
+from tests.render.platforms import PLATFORM_SETTINGS, a_platform, cron_pod, the, trial_policy
 from tests.render.test_bucket_store import IMAGE
 
 WITHOUT_FILES = replace(PLATFORM_SETTINGS, results=ResultsSettings(store=ResultsStore.API))
@@ -18,7 +18,7 @@ WITHOUT_FILES = replace(PLATFORM_SETTINGS, results=ResultsSettings(store=Results
 @pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX], ids=str)
 def test_there_is_no_volume_for_results_and_the_collector_mounts_none(controller: Controller) -> None:
     tree = a_platform(replace(WITHOUT_FILES, controller=controller, datasets={}))
-    pod = the("CronJob", "sweep-collector", tree)["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    pod = cron_pod("sweep-collector", tree)
     (collect,) = pod["containers"]
 
     assert "clusters/platform/volumes.yaml" not in tree.files

@@ -9,9 +9,9 @@ import pytest
 from sweepledger import policy
 from sweepledger.structs.run_config import CodeMode, Shape
 from sweepledger.structs.settings import Authorities, Egress, ProxySettings, Settings
-from tests.render.building import built, job_of
+from tests.render.building import built, codes, job_of
 from tests.render.judging import refusals
-from tests.render.platforms import PLATFORM_SETTINGS, a_platform, a_source, the
+from tests.render.platforms import PLATFORM_SETTINGS, a_platform, a_source, cron_pod, the
 from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep
 
 IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
@@ -41,18 +41,13 @@ def variables(container: dict[str, Any]) -> dict[str, str | None]:
     return {one["name"]: one.get("value") for one in container.get("env", ())}
 
 
-def codes(made: tuple[Any, ...], settings: Settings) -> set[str]:
-    name = job_of(made)["metadata"]["labels"]["sweepledger.dev/batch"]
-    return {one.code for one in policy.check_batch(name, settings, made, file="x", image=IMAGE)}
-
-
 def test_a_trial_that_may_reach_the_proxy_is_told_of_it_in_both_spellings(tmp_path: Path) -> None:
     made = objects(tmp_path, egress=("proxy",), code_mode=CodeMode.IMAGE)
 
     told = variables(job_of(made)["spec"]["template"]["spec"]["containers"][0])
     assert told["HTTPS_PROXY"] == told["https_proxy"] == told["http_proxy"] == ADDRESS
     assert str(told["NO_PROXY"]).split(",")[-1] == "10.0.0.0/8"
-    assert codes(made, BEHIND) == set()
+    assert codes(made, BEHIND, IMAGE) == set()
 
 
 def test_a_trial_that_reaches_nothing_is_not(tmp_path: Path) -> None:
@@ -81,7 +76,7 @@ def test_the_pod_that_clones_reaches_git_through_the_proxy_and_trusts_the_author
     assert {"name": "authorities", "mountPath": "/sweep/authorities", "readOnly": True} in clone[
         "volumeMounts"
     ]
-    assert codes(made, BEHIND) == set()
+    assert codes(made, BEHIND, IMAGE) == set()
 
 
 @pytest.mark.sampled(1)
@@ -108,14 +103,14 @@ def test_certificates_of_no_setting_are_refused_by_the_check(tmp_path: Path) -> 
     made = objects(tmp_path, egress=())
     other = replace(BEHIND, authorities=Authorities("of-another", "ca.crt"))
 
-    assert "volume-not-allowed" in codes(made, other)
-    assert "volume-not-allowed" in codes(made, replace(BEHIND, authorities=None))
+    assert "volume-not-allowed" in codes(made, other, IMAGE)
+    assert "volume-not-allowed" in codes(made, replace(BEHIND, authorities=None), IMAGE)
 
 
 def test_the_collector_reaches_git_through_the_proxy() -> None:
     tree = a_platform(behind(PLATFORM_SETTINGS), a_source())
 
-    pod = the("CronJob", "sweep-collector", tree)["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    pod = cron_pod("sweep-collector", tree)
     for container in (*pod["initContainers"], *pod["containers"]):
         assert variables(container)["HTTPS_PROXY"] == ADDRESS
         assert variables(container)["SSL_CERT_FILE"] == "/sweep/authorities/ca.crt"

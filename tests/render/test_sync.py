@@ -8,7 +8,7 @@ import pytest
 from sweepledger.render.platform import required_secrets
 from sweepledger.structs.node_pool import NodeCapacity, Pool, Toleration
 from sweepledger.structs.settings import CollectorSettings, Egress, Image, Settings, SyncTarget
-from tests.render.platforms import PLATFORM_SETTINGS, a_platform, a_source, manifests, the
+from tests.render.platforms import PLATFORM_SETTINGS, a_platform, a_source, manifests, network_policies, the
 
 GIT = Egress("git", ("198.51.100.7/32",), (8443,))
 MLFLOW = Egress("mlflow", ("203.0.113.5/32",), (443,))
@@ -101,11 +101,7 @@ def test_it_can_neither_write_to_git_nor_read_the_cluster_nor_the_results_volume
     ],
 )
 def test_it_reaches_git_and_stores_and_the_collector_not(known: dict[str, Egress], names: set[str]) -> None:
-    policies = {
-        made["metadata"]["name"]: made["spec"]
-        for made in manifests(a_platform(replace(SYNCING, egress=known)))
-        if made["kind"] == "NetworkPolicy" and made["metadata"]["namespace"] == "research-collector"
-    }
+    policies = network_policies(a_platform(replace(SYNCING, egress=known)), "research-collector")
 
     own = {
         name: spec["egress"]

@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from sweepledger import policy
 from sweepledger.render.platform import kueue
 from sweepledger.structs.kubernetes import POD_SET_GROUP, PREFERRED_TOPOLOGY, REQUIRED_TOPOLOGY
 from sweepledger.structs.node_pool import Provisioning, Topology
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Settings
-from tests.render.building import built, pod_templates
+from tests.render.building import built, codes, pod_templates
 from tests.render.platforms import PLATFORM_SETTINGS, THREE_POOLS
 from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep
 
@@ -48,13 +47,6 @@ def asked(objects: tuple[Any, ...]) -> list[dict[str, str]]:
     ]
 
 
-def codes(objects: tuple[Any, ...], settings: Settings) -> set[str]:
-    (name,) = {one["metadata"]["labels"]["sweepledger.dev/batch"] for one in objects}
-    return {
-        problem.code for problem in policy.check_batch(name, settings, objects, file="overlay", image=IMAGE)
-    }
-
-
 @pytest.mark.parametrize(
     ("shape", "expected"),
     [
@@ -72,7 +64,7 @@ def test_pods_of_one_trial_are_together(shape: Shape, expected: dict[str, str], 
     objects = manifests(shape, tmp_path, REQUIRED)
 
     assert {*map(repr, asked(objects))} == {repr(dict(sorted(expected.items())))}
-    assert codes(objects, with_topology(REQUIRED)) == set()
+    assert codes(objects, with_topology(REQUIRED), IMAGE) == set()
 
 
 def test_a_trial_of_one_pod_has_no_group_of_two(tmp_path: Path) -> None:
@@ -83,11 +75,13 @@ def test_a_trial_of_one_pod_has_no_group_of_two(tmp_path: Path) -> None:
     "topology", [None, PREFERRED, replace(REQUIRED, required=BLOCK)], ids=["none", "preferred", "block"]
 )
 def test_a_topology_that_the_pool_does_not_have_is_refused(topology: Topology | None, tmp_path: Path) -> None:
-    assert codes(manifests(Shape.JOB_SET, tmp_path, REQUIRED), with_topology(topology)) == {"batch-manifest"}
+    assert codes(manifests(Shape.JOB_SET, tmp_path, REQUIRED), with_topology(topology), IMAGE) == {
+        "batch-manifest"
+    }
 
 
 def test_a_batch_may_be_older_than_the_topology_of_its_pool(tmp_path: Path) -> None:
-    assert codes(manifests(Shape.JOB_SET, tmp_path, None), with_topology(REQUIRED)) == set()
+    assert codes(manifests(Shape.JOB_SET, tmp_path, None), with_topology(REQUIRED), IMAGE) == set()
 
 
 def test_an_independent_trial_must_not_ask_for_a_place(tmp_path: Path) -> None:
@@ -95,7 +89,7 @@ def test_an_independent_trial_must_not_ask_for_a_place(tmp_path: Path) -> None:
     for template in pod_templates(objects):
         template["metadata"].setdefault("annotations", {})[REQUIRED_TOPOLOGY] = RACK
 
-    assert codes(objects, with_topology(REQUIRED)) == {"batch-manifest", "pod-not-restricted"}
+    assert codes(objects, with_topology(REQUIRED), IMAGE) == {"batch-manifest", "pod-not-restricted"}
 
 
 def platform(**pools: Any) -> dict[tuple[str, str], Any]:

@@ -88,7 +88,7 @@ def test_files_that_the_archive_leaves_out_are_read_from_history(sandbox: Sandbo
     name = sandbox.merged()
     (active,) = batches.in_commit(Repository.find(sandbox.root), "HEAD")
     whole = active.tree
-    moves, _, removes = batches.archive_steps(active)
+    moves, _, removes = batches.archiving([active])
     (sandbox.root / "overlays/archive" / name).mkdir(parents=True)
     for old, new in moves.items():
         sandbox.git("mv", old, new)

@@ -179,8 +179,7 @@ def test_a_new_repository_has_a_hash_that_locks_can_name(tmp_path: Path) -> None
 def test_a_commit_without_signature_is_refused_first(sandbox: Sandbox, form: str, key: str) -> None:
     sandbox.write("sweeps/score.yaml", SPEC)
     sandbox.commit("Spec")
-    sandbox.git("config", "user.name", "T")
-    sandbox.git("config", "user.email", "t@example.org")
+    sandbox.name_person()
     for setting, value in (("commit.gpgSign", "true"), ("gpg.format", form), ("user.signingKey", key)):
         if value:
             sandbox.git("config", setting, value)

@@ -102,7 +102,7 @@ def test_one_number_whatever_the_values_is_no_result(batch: BatchRecords) -> Non
             id="one number under three names",
         ),
         pytest.param(
-            a_batch(*ANY, curves=[((1, 2.3), (2, 2.3), (3, 2.3))] * 2), id="a curve without any change"
+            a_batch(*ANY, curves=[tuple((n, 2.3) for n in (1, 2, 3))] * 2), id="a curve without change"
         ),
         pytest.param(a_batch(*ANY, curves=[FALLING[:2]] * 2), id="a curve of two points"),
         pytest.param(a_batch(*ANY, curves=[FALLING] * 2, of="lr"), id="the curve of no metric of the sweep"),

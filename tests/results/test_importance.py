@@ -80,14 +80,9 @@ def test_the_published_grid_is_told_as_an_analysis_of_variance_would() -> None:
     assert list(shares) == ["momentum", "batch_size", "cutout", "max_learning_rate"]
     assert [f"{share.share:.3f}" for share in shares.values()] == ["0.794", "0.122", "0.003", "0.001"]
     assert [share.is_significant for share in shares.values()] == [True, True, False, False]
+    values = [share.share for share in shares.values() if share.share is not None]
+    assert importance_of(published()).rest == pytest.approx(1 - sum(values))
     assert [round(group.mean, 4) for group in shares["momentum"].groups] == [0.9344, 0.8454]
-
-
-def test_what_effects_do_not_explain_is_the_rest() -> None:
-    result = importance_of(published())
-    values = [share.share for share in result.parameters if share.share is not None]
-
-    assert result.rest == pytest.approx(1 - sum(values))
 
 
 def test_a_sum_of_two_effects_is_shared_by_their_squares() -> None:

@@ -5,26 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from sweepledger.results.outcomes import BatchRecords
-from sweepledger.results.summary import Summary, summarise
 from sweepledger.structs.metric import Goal, Metric
-from sweepledger.structs.program import Code
 from sweepledger.structs.record import Status
-from tests.builders import a_grid, a_program, a_record
-
-LATER = {"number": 2, "name": "mnist-grid-b2-00000000"}
-NEW_CODE = a_program(code=Code("trainer", "beef" * 10))
-
-
-def of(*batches: BatchRecords) -> Summary:
-    return summarise(batches, description="Why?")
-
-
-def scores(*values: float | None, **lock: object) -> BatchRecords:
-    numbered = dict(enumerate(values))
-    return a_grid(
-        {"number": list(numbered)}, lambda assignment: numbered[int(str(assignment["number"]))], **lock
-    )
+from tests.builders import a_grid, a_record
+from tests.results.test_best_trial import LATER, of, scores
 
 
 def test_the_top_is_ten_best_first() -> None:
@@ -36,13 +20,6 @@ def test_the_top_is_ten_best_first() -> None:
     assert [outcome.metric("test_accuracy") for outcome in summary.top] == [
         0.24, 0.23, 0.22, 0.21, 0.2, 0.19, 0.18, 0.17, 0.16, 0.15,
     ]  # fmt: skip
-
-
-def test_batches_are_taken_by_number_in_whatever_order_they_come() -> None:
-    first, second = scores(0.5), a_grid({"number": [9]}, lambda _: 0.6, **LATER)
-
-    assert of(second, first) == of(first, second)
-    assert [outcome.batch for outcome in of(second, first).outcomes] == [first.lock.name, second.lock.name]
 
 
 def test_an_extension_of_the_same_program_competes_with_what_was() -> None:

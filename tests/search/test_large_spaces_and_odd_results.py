@@ -39,31 +39,20 @@ def words(count: int) -> dict[str, Any]:
     return {"values": [f"word-{at}" for at in range(count)]}
 
 
-def a_space(name: str) -> dict[str, Any]:
-    return {
-        "2 categories": {**RANGES, "word": words(2)},
-        "150 categories": {**RANGES, "word": words(150)},
-        "1000 categories": {**RANGES, "word": words(1000)},
-        "one huge of several": {
-            **RANGES,
-            "word": words(400),
-            "optimizer": {"values": ["adam", "sgd"]},
-            "depth": {"min": 1, "max": 10**6},
-            "nesterov": {"values": [True, False], "when": {"optimizer": "sgd"}},
-        },
-        "many of medium size": {**RANGES, **{f"word{at}": words(30) for at in range(6)}},
-        "mixed values": {**RANGES, "word": {"values": [*range(80), *(f"word-{at}" for at in range(80))]}},
-    }[name]
-
-
-SPACES = [
-    "2 categories",
-    "150 categories",
-    "1000 categories",
-    "one huge of several",
-    "many of medium size",
-    "mixed values",
-]
+SPACES: dict[str, dict[str, Any]] = {
+    "2 categories": {**RANGES, "word": words(2)},
+    "150 categories": {**RANGES, "word": words(150)},
+    "1000 categories": {**RANGES, "word": words(1000)},
+    "one huge of several": {
+        **RANGES,
+        "word": words(400),
+        "optimizer": {"values": ["adam", "sgd"]},
+        "depth": {"min": 1, "max": 10**6},
+        "nesterov": {"values": [True, False], "when": {"optimizer": "sgd"}},
+    },
+    "many of medium size": {**RANGES, **{f"word{at}": words(30) for at in range(6)}},
+    "mixed values": {**RANGES, "word": {"values": [*range(80), *(f"word-{at}" for at in range(80))]}},
+}
 RESULTS: dict[str, Callable[[int], float]] = {
     "distinct": lambda at: float(at * 7919 % 97),
     "all equal": lambda _: 1.0,
@@ -76,15 +65,8 @@ RESULTS: dict[str, Callable[[int], float]] = {
 
 def a_sweep(method: Method, parameters: Mapping[str, Any], **changes: Any) -> Sweep:
     more = {"resource": EPOCHS} if method.has_parents else {}
-    return a_search(
-        **{
-            "method": str(method),
-            "parameters": parameters,
-            "rounds": {"size": 3, "max": 99},
-            **more,
-            **changes,
-        }
-    )
+    rounds = {"size": 3, "max": 99}
+    return a_search(**{"method": str(method), "parameters": parameters, "rounds": rounds, **more, **changes})
 
 
 def trials(sweep: Sweep, count: int, value: Callable[[int], float]) -> list[Observation]:
@@ -108,7 +90,7 @@ def following(sweep: Sweep, known: list[Observation]) -> Round:
 @every_method
 @pytest.mark.parametrize("space", SPACES)
 def test_a_space_of_any_size_has_a_next_round(method: Method, space: str) -> None:
-    sweep = a_sweep(method, a_space(space))
+    sweep = a_sweep(method, SPACES[space])
     known = trials(sweep, 12, RESULTS["distinct"])
 
     before = time.process_time()
@@ -131,7 +113,7 @@ def test_a_space_of_any_size_has_a_next_round(method: Method, space: str) -> Non
 @pytest.mark.parametrize("results", RESULTS)
 @pytest.mark.parametrize("space", ["2 categories", "150 categories"])
 def test_any_finite_results_have_a_next_round(method: Method, results: str, space: str) -> None:
-    sweep = a_sweep(method, a_space(space))
+    sweep = a_sweep(method, SPACES[space])
 
     proposed = following(sweep, trials(sweep, 12, RESULTS[results]))
 
@@ -143,7 +125,7 @@ def test_any_finite_results_have_a_next_round(method: Method, results: str, spac
 @pytest.mark.parametrize("method", [Method.TPE, Method.NSGA2, Method.BAYES])
 @pytest.mark.parametrize("results", ["all equal", "largest and lowest"])
 def test_several_metrics_with_odd_results_have_a_next_round(method: Method, results: str) -> None:
-    sweep = a_sweep(method, a_space("2 categories"), other_metrics=[{"name": "size"}])
+    sweep = a_sweep(method, SPACES["2 categories"], other_metrics=[{"name": "size"}])
     value, numbers = RESULTS[results], numbered()
 
     known = history(sweep, lambda _: (value(next(numbers)), 1.0), 12)
@@ -155,7 +137,7 @@ def test_several_metrics_with_odd_results_have_a_next_round(method: Method, resu
 def test_the_mean_of_the_largest_numbers_is_a_number(method: Method) -> None:
     if method.has_parents:
         pytest.skip("a resource excludes replicates")
-    sweep = a_sweep(method, a_space("2 categories"), replicates=2)
+    sweep = a_sweep(method, SPACES["2 categories"], replicates=2)
     known = trials(sweep, 12, lambda _: 1.7e308)
 
     both = [*known, *(replace(trial, replicate=1, trial=trial.trial[::-1]) for trial in known)]
@@ -176,11 +158,11 @@ def test_a_failing_model_is_replaced(method: Method, monkeypatch: pytest.MonkeyP
             raise PanicException("index out of bounds")
         return 0
 
-    proposer: Any = {
-        Method.CMA_ES: cma_es.CmaEsProposer,
-        Method.BAYES: GaussianProcessProposer,
-    }.get(method, optuna_samplers._OptunaProposer)  # noqa: SLF001
-    sweep = a_sweep(method, a_space("2 categories"))
+    proposer: Any = {Method.CMA_ES: cma_es.CmaEsProposer, Method.BAYES: GaussianProcessProposer}.get(
+        method,
+        optuna_samplers._OptunaProposer,  # noqa: SLF001
+    )
+    sweep = a_sweep(method, SPACES["2 categories"])
     known = trials(sweep, 12, RESULTS["distinct"])
     monkeypatch.setattr(proposer, "propose", propose)
 
@@ -202,14 +184,14 @@ def test_interruptions(method: Method, error: type[BaseException], monkeypatch: 
     monkeypatch.setattr(model_based, "_proposed", propose)
 
     with pytest.raises(error):
-        following(a_sweep(method, a_space("2 categories")), [])
+        following(a_sweep(method, SPACES["2 categories"]), [])
 
 
 def test_a_panic_of_the_gaussian_process_is_named_with_its_trials(monkeypatch: pytest.MonkeyPatch) -> None:
     # egobox 1.0 panics with few trials and many columns, which the bound keeps from it.
     monkeypatch.setattr(model_based, "MOST_COLUMNS", 200)
     monkeypatch.setattr(gaussian_process, "MOST_WORK", 10**9)
-    sweep = a_sweep(Method.BAYES, a_space("150 categories"))
+    sweep = a_sweep(Method.BAYES, SPACES["150 categories"])
 
     proposed = following(sweep, trials(sweep, 12, RESULTS["distinct"]))
 
@@ -244,7 +226,7 @@ def test_a_model_with_more_results_than_it_bears_learns_from_the_best_and_the_ne
 def test_the_columns_of_a_space_are_those_of_its_encoding() -> None:
     for parameters, more in (
         (EVERYTHING, {"zip": [["heads", "size"]]}),
-        (a_space("one huge of several"), {}),
+        (SPACES["one huge of several"], {}),
         ({**RANGES, "a": {"values": [1, 2, 3]}, "b": {"values": [4, 5, 6]}}, {"zip": [["a", "b"]]}),
         ({**RANGES, "word": words(2), "eps": {"value": 1, "when": {"word": "word-0"}}}, {}),
     ):

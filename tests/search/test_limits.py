@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from sweepledger import search
-from sweepledger.problems import Problem, Severity
+from sweepledger.problems import Problem
 from sweepledger.search import Expansion, expansion
 from sweepledger.search.estimates import MAX_WORK, estimate_work
 from sweepledger.search.exact_quantiles import truncated_normal
@@ -179,15 +179,6 @@ def conditional() -> SearchSpace:
     a = Parameter("a", Choice((1, 2)), (Condition("optimizer", ("sgd",)),))
     b = Parameter("b", Constant(1), (Condition("optimizer", ("adam",)), Condition("a", (1,))))
     return SearchSpace((optimizer, a, b))
-
-
-def test_a_parameter_that_never_exists_has_a_warning() -> None:
-    result = explored(GridSearch(conditional()))
-
-    assert [(problem.code, problem.severity) for problem in result.warnings] == [
-        ("when-unreachable", Severity.WARNING)
-    ]
-    assert result.warnings[0].message == "exists in none of 3 configurations"
 
 
 def test_a_derived_value_that_never_exists_has_a_warning() -> None:

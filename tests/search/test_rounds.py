@@ -141,14 +141,6 @@ def test_rounds_count_redrawn_proposals() -> None:
     assert outcome.redrawn > 0
 
 
-def test_a_resource_has_rungs_that_end_at_its_maximum() -> None:
-    assert Resource("epochs", 1, 27).rungs == (1, 3, 9, 27)
-    assert Resource("epochs", 2, 27, 4).rungs == (2, 8, 27)
-    assert Resource("epochs", 4, 10).generations == (4, 8, 10)
-    with pytest.raises(ValueError, match="1 <= min < max"):
-        Resource("epochs", 3, 3)
-
-
 def test_only_methods_with_parents_require_a_resource() -> None:
     search = a_search().search
 

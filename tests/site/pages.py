@@ -9,8 +9,7 @@ from typing import Any
 
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.results.summary import Summary, summarise
-from sweepledger.site import CodeRevision, Event, SpecVersion, SweepHistory
-from sweepledger.site.history import EventKind
+from sweepledger.site.history import CodeRevision, Event, EventKind, SpecVersion, SweepHistory
 from sweepledger.structs.record import Artifact, Record, Status
 from tests.builders import a_lock, a_program, a_record, an_expected_trial
 

@@ -6,28 +6,7 @@ import pytest
 
 from sweepledger.structs.domain import Constant
 from sweepledger.structs.space import Parameter
-from tests.written_specs import DIGEST, a_spec, bad, good, good_spec, messages, parsed, problems_of
-
-
-@pytest.mark.parametrize(
-    "command", [["train"], ["${interpreter}", "x"], ["x", ""], ["x"] * 256, ["${env}", "x\ny"]]
-)
-def test_a_command_is_a_program_and_its_arguments(command: list[str]) -> None:
-    assert good(command=command).command == tuple(command)
-
-
-@pytest.mark.parametrize(
-    ("command", "problem"),
-    [
-        ([], "must have at least 1 entry, got 0"),
-        (["x"] * 257, "must have at most 256 entries, got 257"),
-        ("train", "must be a list, got 'train'"),
-        ([5], "must be text, got 5"),
-    ],
-)
-def test_other_commands_are_refused(command: Any, problem: str) -> None:
-    assert messages(command=command) == [problem]
-
+from tests.written_specs import DIGEST, a_spec, bad, good, good_spec, parsed, problems_of
 
 SIGNS = {
     "{{": "Helm, ApplicationSets and workflows fill in {{ … }} in every manifest",
@@ -75,18 +54,6 @@ def test_a_program_needs_no_command() -> None:
     command = good(command=..., program="src/train.py").command
     assert command == ("${env}", "${interpreter}", "trainer/src/train.py", "${args}")
     assert bad(command=...) == [("command", "missing-key")]
-
-
-@pytest.mark.parametrize("path", ["t.py", "src/t.py", "a-b/c_d.v2.py", ".hidden/t"])
-def test_a_program_is_a_path_in_the_code(path: str) -> None:
-    assert good(program=path)
-
-
-@pytest.mark.parametrize(
-    "path", ["", "/t.py", "./t.py", "../t.py", "a//t.py", "a/", "t.py -x", "a\\t.py", "t\n"]
-)
-def test_other_programs_are_refused(path: str) -> None:
-    assert bad(program=path) == [("program", "program-path")]
 
 
 @pytest.mark.parametrize("argument", ["${seed}", "--seed=${seed}", "${envvar:SWEEP_SEED}"])

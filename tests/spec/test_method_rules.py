@@ -55,15 +55,6 @@ def listed(**changes: Any) -> list[tuple[str, str]]:
     return bad(**{"method": "list", "parameters": ..., "assignments": [{"rate": 0.1}], **changes})
 
 
-@pytest.mark.parametrize(
-    "name", ["x.tsv", "../x.csv", "/x.csv", "a/x.csv", "", ".csv", "-x.csv", "x.CSV", "a\\x.csv", "x.csv\n"]
-)
-def test_a_list_lies_beside_the_spec(name: str) -> None:
-    (results,) = listed(assignments=name)
-
-    assert results == ("assignments", "list-file")
-
-
 def test_beside_a_list_parameters_are_constants() -> None:
     assert good(method="list", parameters={"a": {"value": 1}}, assignments=[{"b": 1}])
     assert good(method="list", parameters={"a": {"value": 1, "when": {"b": 1}}}, assignments=[{"b": 1}])

@@ -8,23 +8,6 @@ from sweepledger.structs.domain import Choice
 from tests.written_specs import bad, good, messages
 
 
-@pytest.mark.parametrize(
-    "name", ["a", "lr", "LR", "a.b.c", "a-b_c", "x" * 63, "lambda", "Trial", "a_.b", "a.b_", "a._b"]
-)
-def test_parameter_names_fit_options_and_variables(name: str) -> None:
-    assert good(parameters={name: {"value": 1}}).design.space.names == (name,)
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["", "_a", "1a", "--lr", "a b", "a=b", "x" * 64, "ä", "trial", "a.", "a..b", "a.__b", "__class__", "a\n"],
-)
-def test_other_parameter_names_are_refused(name: str) -> None:
-    (results,) = bad(parameters={name: {"value": 1}})
-
-    assert results[1] == "parameter-name"
-
-
 @pytest.mark.parametrize("other", ["A", "a.b", "a-b", "A_b"])
 def test_parameters_that_share_a_variable_are_refused(other: str) -> None:
     first = "a" if other == "A" else "a_b"
@@ -80,23 +63,3 @@ def test_values_are_scalars_or_lists_of_scalars(value: Any) -> None:
     codes = [code for _, code in bad(parameters={"a": {"value": value}, "b": {"values": [value]}})]
 
     assert codes == ["wrong-type", "wrong-type"]
-
-
-def test_the_kinds_of_a_value_are_listed_where_it_is_of_another() -> None:
-    assert messages(parameters={"a": {"value": {}}, "b": {"value": [[]]}}) == [
-        "must be text, a number, true or false, null or a list, got a mapping",
-        "must be text, a number, true or false or null, got a list",
-    ]
-
-
-@pytest.mark.parametrize("count", [1, 100])
-def test_up_to_a_hundred_parameters_are_taken(count: int) -> None:
-    assert len(good(parameters={f"p{n}": {"value": n} for n in range(count)}).design.space.names) == count
-
-
-@pytest.mark.parametrize(
-    ("count", "message"),
-    [(0, "must have at least 1 entry, got 0"), (101, "must have at most 100 entries, got 101")],
-)
-def test_fewer_or_more_parameters_are_refused(count: int, message: str) -> None:
-    assert messages(parameters={f"p{n}": {"value": n} for n in range(count)}) == [message]

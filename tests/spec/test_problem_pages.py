@@ -17,8 +17,7 @@ INVALID = ROOT / "tests/specs/invalid"
 PAGE = (ROOT / "docs/problems.md").read_text(encoding="utf-8")
 ENTRY = re.compile(
     r"### `(?P<code>[a-z0-9-]+)`\n\n"
-    r"- \*\*What it means:\*\* .+\n- \*\*Why it matters:\*\* .+\n"
-    r"- \*\*Example:\*\* .+\n- \*\*Write instead:\*\* (?P<fix>.+)\n"
+    r".+\n\nExample: .+\\\nInstead: (?P<fix>.+)\n"
 )
 ENTRIES = [item["code"] for item in ENTRY.finditer(PAGE)]
 

@@ -211,22 +211,39 @@ def test_settings_with_one_key_keep_the_other_defaults() -> None:
     assert settings("results: {}") == Settings()
 
 
-@pytest.mark.parametrize("name", ["a", "9a", "a-b", "a" * 53])
-def test_names_in_the_cluster_are_dns_labels(name: str) -> None:
-    found = settings(f'namespace: "{name}"\nresults: {{claim: "{name}"}}')
+NAMES = ["a", "9a", "a-b", "a" * 53, "kubeflow", "default-2"]
+NO_NAMES = ["", "A", "a_b", "-a", "a-", "a.b", "a" * 54, "default", "kube-system", "kube-public"]
+BRANCHES = ["main", "a", "release/1.x", "a-b_c", "x-", "a/b.c/d", "v1.0", "a" * 200]
+NO_BRANCHES = [
+    *("", "-x", "--x", "a..b", "a b", "a/", "/a", "a//b", "a.", "a" * 201),
+    *(".a", "a/.b", "a.lock", "a.lock/b", "https://x", "a~1", "a:b"),
+]
+NO_DIGESTS = ["", "x", DIGEST[7:], DIGEST.upper(), DIGEST + "0", DIGEST[:-1], "md5:0"]
+LINK = "https://logs.example.org/".ljust(2000, "a")
+KEYS = [
+    ("namespace", "namespace: '{}'", "cluster-name", NAMES, NO_NAMES),
+    ("branch", "branch: '{}'", "name-form", BRANCHES, NO_BRANCHES),
+    ("datasets.m.digest", "datasets: {{m: {{claim: m, digest: '{}'}}}}", "data-digest", [], NO_DIGESTS),
+    ("logs", "logs: '{}'", "log-link", [LINK], [f"{LINK}a"]),
+]
 
-    assert found == Settings(namespace=name, results=ResultsSettings(claim=name))
+
+@pytest.mark.parametrize(
+    ("key", "text", "value"), [(key, text, value) for key, text, _, taken, _ in KEYS for value in taken]
+)
+def test_values_at_the_bounds_are_taken(key: str, text: str, value: str) -> None:
+    found = settings(text.format(value))
+
+    assert isinstance(found, Settings)
+    assert value in repr(getattr(found, key))
 
 
-@pytest.mark.parametrize("name", ["", "A", "a_b", "-a", "a-", "a.b", "a" * 64])
-def test_other_names_in_the_cluster_are_refused(name: str) -> None:
-    dataset = f'"{name}": {{claim: "{name}", digest: "{DIGEST}"}}'
-
-    found = settings(f'namespace: "{name}"\nresults: {{claim: "{name}"}}\ndatasets: {{{dataset}}}')
-
-    assert isinstance(found, list)
-    assert [code for _, code in found] == ["cluster-name"] * 4
-    assert [path for path, _ in found][:2] == ["namespace", "results.claim"]
+@pytest.mark.parametrize(
+    ("key", "text", "code", "value"),
+    [(key, text, code, value) for key, text, code, _, refused in KEYS for value in refused],
+)
+def test_values_beyond_the_bounds_are_refused(key: str, text: str, code: str, value: str) -> None:
+    assert settings(text.format(value)) == [(key, code)]
 
 
 def test_every_name_of_an_object_is_a_dns_label() -> None:
@@ -257,44 +274,6 @@ def test_names_that_specs_refer_to_are_dns_labels(mapping: str) -> None:
 
     assert isinstance(found, list)
     assert (f"{mapping}.A_b", "cluster-name") in found
-
-
-@pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])
-def test_the_clusters_own_namespaces_are_refused(name: str) -> None:
-    assert settings(f"namespace: {name}") == [("namespace", "cluster-name")]
-
-
-@pytest.mark.parametrize("name", ["kubeflow", "default-2"])
-def test_namespaces_that_only_look_alike_are_taken(name: str) -> None:
-    assert settings(f"namespace: {name}") == Settings(namespace=name)
-
-
-@pytest.mark.parametrize("name", ["main", "a", "release/1.x", "a-b_c", "x-", "a/b.c/d", "v1.0"])
-def test_branches_are_plain_names(name: str) -> None:
-    assert settings(f'branch: "{name}"') == Settings(branch=name)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("", "-x", "--x", "a..b", "a b", "a/", "/a", "a//b", "a."),
-        *(".a", "a/.b", "a.lock", "a.lock/b", "https://x", "a~1", "a:b"),
-    ],
-)
-def test_other_branches_are_refused(name: str) -> None:
-    assert settings(f'branch: "{name}"') == [("branch", "name-form")]
-
-
-def test_a_git_name_is_taken_up_to_the_longest_length() -> None:
-    assert settings(f"branch: {'a' * 200}") == Settings(branch="a" * 200)
-    assert settings(f"branch: {'a' * 201}") == [("branch", "name-form")]
-
-
-@pytest.mark.parametrize("digest", ["", "x", DIGEST[7:], DIGEST.upper(), DIGEST + "0", DIGEST[:-1], "md5:0"])
-def test_digests_are_sha256(digest: str) -> None:
-    assert settings(f'datasets: {{m: {{claim: m, digest: "{digest}"}}}}') == [
-        ("datasets.m.digest", "data-digest")
-    ]
 
 
 @pytest.mark.parametrize(
@@ -433,13 +412,6 @@ def test_the_collector_can_run_in_a_pool() -> None:
 
     assert isinstance(found, Settings)
     assert found.collector.pool == "tools"
-
-
-def test_a_link_to_logs_has_a_longest_length() -> None:
-    link = "https://logs.example.org/".ljust(2000, "a")
-
-    assert isinstance(settings(f"logs: '{link}'"), Settings)
-    assert settings(f"logs: '{link}a'") == [("logs", "log-link")]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from sweepledger.reader import read_document
 from sweepledger.spec.schemas import load_schema
 from sweepledger.spec.structure import conforms
 from sweepledger.structs.sweep import Sweep
-from tests.written_specs import SETTINGS, a_spec, bad, good, hints, messages, parse_sweep, parsed
+from tests.written_specs import SETTINGS, a_spec, bad, hints, messages, parse_sweep, parsed
 
 ROOT = Path(__file__).parent.parent.parent
 METHODS = sorted(load_schema("sweep")["properties"]["method"]["enum"])
@@ -180,11 +180,6 @@ def test_of_a_place_that_could_not_be_read_nothing_more_is_said() -> None:
     assert isinstance(sweep, tuple)
     codes = {problem.code for problem in sweep}
     assert codes == {"alias", "ambiguous-scalar", "tag", "empty-value", "key-type"}
-
-
-def test_a_description_is_bounded() -> None:
-    assert good(description="x" * 1000)
-    assert messages(description="x" * 1001) == ["must have at most 1000 characters, got 1001"]
 
 
 @pytest.mark.parametrize(

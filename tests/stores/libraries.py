@@ -71,16 +71,8 @@ def write(store: str, contents: SweepContents, place: str, home: Path) -> list[i
 
 STORAGE = "sqlite:///store.db"
 SERVERS = {
-    "mlflow": (
-        "mlflow",
-        "server",
-        "--backend-store-uri",
-        STORAGE,
-        "--workers=1",
-        "--host=127.0.0.1",
-        "--port",
-    ),
-    "optuna": ("optuna-dashboard", STORAGE, "--server=wsgiref", "--host=127.0.0.1", "--port"),
+    "mlflow": f"mlflow server --backend-store-uri {STORAGE} --workers=1 --host=127.0.0.1 --port",
+    "optuna": f"optuna-dashboard {STORAGE} --server=wsgiref --host=127.0.0.1 --port",
 }
 SECONDS = 120
 """For servers and pages on a machine full of others."""
@@ -90,7 +82,7 @@ SECONDS = 120
 def served(store: str, folder: Path) -> Iterator[str]:
     """Serve a store by its own program, on the loopback only; yield the address."""
     (port,) = free_ports(1)
-    program, *arguments = SERVERS[store]
+    program, *arguments = SERVERS[store].split()
     bin_folder = PYTHON.parent
     log = (folder / "server.log").open("w")
     path = {"PATH": f"{bin_folder}:{environment(folder)['PATH']}"}

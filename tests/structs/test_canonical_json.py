@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweepledger.structs.values import Value, canonical, canonical_json, identity
+from sweepledger.structs.values import Value, bytes_digest, canonical, canonical_json, digest, identity
 
 SCALAR = (
     st.none()
@@ -27,16 +27,15 @@ def test_it_writes_what_the_json_module_writes_of_the_canonical_form(value: obje
     plain = json.dumps(canonical(value), sort_keys=True, separators=(",", ":"))
 
     assert canonical_json(value) == plain
+    assert canonical(canonical(value)) == canonical(value)
 
 
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (1.0, "1"),
-        (-0.0, "0"),
-        (2.0**53, "9007199254740992"),
+        *((1, "1"), (1.0, "1"), (-0.0, "0"), (0.1, "0.1"), (1e-05, "1e-05"), (True, "true"), (None, "null")),
+        *((2.0**53, "9007199254740992"), (-(2.0**53), "-9007199254740992")),
         (2.0**54, "1.8014398509481984e+16"),
-        (1e-05, "1e-05"),
         ((1, "ä"), '[1,"\\u00e4"]'),
         ({"b": True, "a": None}, '{"a":null,"b":true}'),
         ({2: "x", 1: "y"}, '{"1":"y","2":"x"}'),
@@ -50,6 +49,11 @@ def test_the_one_form(value: object, text: str) -> None:
 def test_what_json_cannot_hold_is_refused(value: object) -> None:
     with pytest.raises(ValueError, match="a value must be"):
         canonical_json(value)
+
+
+def test_digests_are_sha256_of_the_canonical_json() -> None:
+    assert digest([]) == "4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945"
+    assert bytes_digest(b"[]") == "sha256:" + digest([])
 
 
 @given(SCALAR, SCALAR)

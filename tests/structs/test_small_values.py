@@ -3,7 +3,6 @@ import pytest
 from sweepledger.problems import Problem
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.metric import Goal, Metric
-from sweepledger.structs.record import RETRYABLE_STATUSES, Status
 from sweepledger.structs.run_config import Resources, RunConfig
 
 
@@ -52,17 +51,6 @@ def test_a_trial_has_a_thread_for_each_cpu(cpu: str, threads: int) -> None:
 )
 def test_the_processes_of_a_pod_share_its_cpus(cpu: str, processes: int, threads: int) -> None:
     assert RunConfig(resources=Resources(cpu=cpu), processes=processes).threads == threads
-
-
-def test_every_end_is_of_a_kind_that_specs_and_commands_know() -> None:
-    assert {status: status.kind for status in Status if status.kind is not status} == {
-        Status.TIMEOUT: Status.FAILED,
-        Status.OOM: Status.FAILED,
-        Status.EVICTED: Status.FAILED,
-        Status.CORRUPT: Status.MISSING,
-        Status.FOREIGN: Status.MISSING,
-    }
-    assert {Status.FAILED, Status.MISSING, Status.CANCELLED} == RETRYABLE_STATUSES
 
 
 def test_problems_sort_by_place_and_show_place_rule_and_way_out() -> None:

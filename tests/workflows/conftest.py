@@ -56,8 +56,7 @@ def host(machine: Path, sandbox: Sandbox, tmp_path: Path) -> Host:
     """A team's machine: the repository has what `sweep cluster init` and the guide put there."""
     lock = (ROOT / "locks/sweep.lock").read_text()
     named = f"{lock}sweepledger=={__version__} --hash=sha256:{'0' * 64}\n"
-    sandbox.write(".github/sweep.lock", named)
-    sandbox.publish("Name the version")
+    sandbox.publish("Name the version", {".github/sweep.lock": named})
     return Host(sandbox.remote, tmp_path / "machine", (machine,))
 
 

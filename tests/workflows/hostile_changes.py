@@ -13,9 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from sweepledger.verbs.generate import generate_batches as generate
 from tests.hostile.test_specs import ACCEPTED, REFUSED
-from tests.repository import Sandbox
+from tests.repository import Sandbox, append_to, replace_in
 
 Change = Callable[[Sandbox], None]
 
@@ -64,11 +63,9 @@ def plant(sandbox: Sandbox) -> None:
 
 def _kustomization(text: str) -> Change:
     def change(sandbox: Sandbox) -> None:
-        sandbox.spec("mine")
-        generate(sandbox.workspace)
+        sandbox.propose("mine")
         (folder,) = (sandbox.root / "overlays/active").glob("mine-*")
-        path = folder / "kustomization.yaml"
-        path.write_text(path.read_text() + text)
+        append_to(folder / "kustomization.yaml", text)
 
     return change
 
@@ -103,8 +100,8 @@ def _bombed(sandbox: Sandbox) -> None:
 def speak_at_length(sandbox: Sandbox) -> None:
     spec = sandbox.spec("vast")
     words = "<img src=x onerror=1> | @everyone [x](http://x) `" * 80
-    spec.write_text(spec.read_text().replace("Where does the parabola peak?", f"'{words[:400]}'"))
-    generate(sandbox.workspace)
+    replace_in(spec, "Where does the parabola peak?", f"'{words[:400]}'")
+    sandbox.generate()
 
 
 def _zeros(path: str) -> Change:
@@ -261,8 +258,7 @@ def brought(sandbox: Sandbox, change: Change | State | bytes) -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(change)
     elif isinstance(change, State):
-        sandbox.spec("mine")
-        generate(sandbox.workspace)
+        sandbox.propose("mine")
     else:
         change(sandbox)
     sandbox.commit("Propose")

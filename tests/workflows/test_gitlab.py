@@ -11,14 +11,14 @@ import pytest
 import yaml
 
 from sweepledger import __version__
-from sweepledger.commands.scaffold import templates
+from sweepledger.commands.scaffold import init as scaffold
 from sweepledger.commands.scaffold.init import init
 from sweepledger.verbs.cluster.upgrade import upgrade_files
 from tests.command_line import captured, install_sweep
-from tests.repository import Sandbox
+from tests.repository import Sandbox, replace_in
 from tests.workflows.runner import LEFT_BEHIND, leave_behind
 
-PACKAGED = Path(templates.__file__).parents[2] / "workflows"
+PACKAGED = Path(scaffold.__file__).parents[2] / "workflows"
 FAKE_PYTHON = """#!/bin/sh
 # `-I -m venv FOLDER` makes an environment whose pip installs nothing, and whose sweep is the one under test.
 mkdir -p "$4/bin" && cp {here}/sweep "$4/bin/sweep" && printf '#!/bin/sh\\nexit 0\\n' > "$4/bin/python"
@@ -75,8 +75,7 @@ def tools(tmp_path: Path) -> Path:
 @pytest.fixture
 def team(sandbox: Sandbox) -> Sandbox:
     sandbox.write(".gitlab/sweep.lock", "")
-    sandbox.write("sweepledger.yaml", "version: 1\ngenerate: on-merge\n")
-    sandbox.publish("Check on GitLab")
+    sandbox.publish("Check on GitLab", {"sweepledger.yaml": "version: 1\ngenerate: on-merge\n"})
     return sandbox
 
 
@@ -95,8 +94,7 @@ def requested(team: Sandbox, tmp_path: Path) -> Path:
     team.commit("Ask")
     team.git("push", "-q", "origin", "request")
     team.git("checkout", "-q", "main")
-    team.write("code/notes.txt", "meanwhile\n")
-    team.publish("Write notes meanwhile")
+    team.publish("Write notes meanwhile", {"code/notes.txt": "meanwhile\n"})
     clone = tmp_path / "builds/project"
     subprocess.run(["git", "clone", "-q", "--branch=request", remote_of(team), clone], check=True)
     return clone
@@ -118,8 +116,7 @@ def test_a_good_change_passes_and_its_plan_is_kept(team: Sandbox, tools: Path, t
 
 @pytest.mark.usefixtures("needs_kustomize")
 def test_a_wrong_spec_fails_on_its_line(team: Sandbox, tools: Path, tmp_path: Path) -> None:
-    path = team.spec("peak")
-    path.write_text(path.read_text().replace("[1, 2, 3]", "[1, 2, 2]"))
+    replace_in(team.spec("peak"), "[1, 2, 3]", "[1, 2, 2]")
     clone = requested(team, tmp_path)
 
     done = run_job("check", clone, remote_of(team), tools)
@@ -255,8 +252,7 @@ def test_every_job_runs_on_its_own_occasion_only() -> None:
 
 
 def test_an_upgrade_pins_the_version_where_gitlab_reads_it(team: Sandbox) -> None:
-    team.write(".gitlab/sweep.in", "sweepledger[sampling]==0.0.1\n")
-    team.commit("Pin an old version")
+    team.commit("Pin an old version", {".gitlab/sweep.in": "sweepledger[sampling]==0.0.1\n"})
 
     done = upgrade_files(team.workspace)
 

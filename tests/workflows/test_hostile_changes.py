@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.builders import present
 from tests.repository import Sandbox
 from tests.tiers import parameters
 from tests.workflows.hostile_changes import (
@@ -66,8 +67,7 @@ def checker(sandbox: Sandbox) -> Iterator["Checker"]:
         text=True,
     ) as process:
         yield Checker(process, sandbox)
-        assert process.stdin is not None
-        process.stdin.close()
+        present(process.stdin).close()
 
 
 class Checker:
@@ -77,11 +77,11 @@ class Checker:
     def verdict(self) -> dict[str, Any]:
         report = self._sandbox.root.parent / "report"
         stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None
-        assert stdout is not None
-        stdin.write(json.dumps(["--base", "main", "--format", "github", "--report", str(report)]) + "\n")
-        stdin.flush()
-        document: dict[str, Any] = json.loads(stdout.readline())
+        present(stdin).write(
+            json.dumps(["--base", "main", "--format", "github", "--report", str(report)]) + "\n"
+        )
+        present(stdin).flush()
+        document: dict[str, Any] = json.loads(present(stdout).readline())
         return document
 
 
@@ -114,8 +114,7 @@ def planted(
     folder = tmp_path_factory.mktemp("planted")
     made = Sandbox.create(folder)
     lock = (ROOT / "locks/sweep.lock").read_text()
-    made.write(".github/sweep.lock", lock)
-    made.publish("Name the version")
+    made.publish("Name the version", {".github/sweep.lock": lock})
     base = made.git("rev-parse", "HEAD").strip()
     plant(made)
     made.commit("Plant")
@@ -210,10 +209,9 @@ def test_w4_no_other_hash(tmp_path: Path, installed_machine: Path, lock: str, *,
     (tmp_path / "trusted/.github").mkdir(parents=True)
     (tmp_path / "trusted/.github/sweep.lock").write_text(lock)
     result = re.search(r"run: (python3 -I -m pip .*)", (TEAMS / "check.yaml").read_text())
-    assert result is not None
 
     done = subprocess.run(
-        ["bash", "-c", result[1]],
+        ["bash", "-c", present(result)[1]],
         cwd=tmp_path,
         env={
             "PATH": f"{installed_machine}:/usr/bin:/bin",

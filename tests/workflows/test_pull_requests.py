@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.verbs.generate import generate_batches as generate
 from tests.commands.test_budgets import ask, budget
 from tests.commands.test_read import recorded
-from tests.repository import Sandbox
+from tests.repository import Sandbox, replace_in
 from tests.searches import begun, record
 from tests.workflows.runner import OURS, TEAMS, Host
 
@@ -23,8 +22,7 @@ pytestmark = pytest.mark.usefixtures("needs_kustomize")
 
 
 def test_a_good_pull_request_shows_the_plan(sandbox: Sandbox, host: Host, propose: Propose) -> None:
-    sandbox.spec()
-    generate(sandbox.workspace)
+    sandbox.propose()
 
     ran = host.run(CHECK, propose())
 
@@ -38,7 +36,8 @@ def test_a_good_pull_request_shows_the_plan(sandbox: Sandbox, host: Host, propos
 def test_a_bad_spec_is_annotated_on_its_lines(sandbox: Sandbox, host: Host, propose: Propose) -> None:
     sandbox.spec("good")
     bad = sandbox.spec("bad")
-    bad.write_text(bad.read_text().replace("goal: maximize", "goal: up").replace("1m", "soon"))
+    replace_in(bad, "goal: maximize", "goal: up")
+    replace_in(bad, "1m", "soon")
 
     ran = host.run(CHECK, propose())
 
@@ -64,26 +63,11 @@ def test_a_missing_overlay_comes_with_its_patch(sandbox: Sandbox, host: Host, pr
     assert "## peak: 3 trials" in ran.summary
 
 
-def test_a_hand_edit_is_annotated_at_the_batch(sandbox: Sandbox, host: Host, propose: Propose) -> None:
-    name = sandbox.merged()
-    job = sandbox.root / f"overlays/active/{name}/job.yaml"
-    job.write_text(job.read_text() + "# mine\n")
-
-    ran = host.run(CHECK, propose())
-
-    assert ran.steps[CHECKED] == 5
-    assert [(one.level, one.file, one.title) for one in ran.annotations] == [
-        ("error", f"overlays/active/{name}/job.yaml", "batch-edited")
-    ]
-
-
 def test_g9_of_two_with_one_name_the_first_wins(sandbox: Sandbox, host: Host, propose: Propose) -> None:
-    sandbox.spec("mine")
-    generate(sandbox.workspace)
+    sandbox.propose("mine")
     first = propose()
     sandbox.git("checkout", "-q", "--detach", "origin/main")
-    sandbox.spec("mine", xs="7, 8")
-    generate(sandbox.workspace)
+    sandbox.propose("mine", xs="7, 8")
     sandbox.git("checkout", "-q", "-b", "second")
     second_tip = sandbox.commit("Propose the same name")
     assert host.run(CHECK, first).is_green
@@ -99,25 +83,6 @@ def test_g9_of_two_with_one_name_the_first_wins(sandbox: Sandbox, host: Host, pr
 
     assert ran.steps[CHECKED] == 5
     assert {one.title for one in ran.annotations} <= {"drift", "batch-forged", "batch-edited"}
-
-
-@pytest.mark.full_suite("more changes")
-def test_g9_different_sweeps_pass_one_upon_the_other(sandbox: Sandbox, host: Host, propose: Propose) -> None:
-    sandbox.spec("one")
-    generate(sandbox.workspace)
-    first = propose()
-    sandbox.git("checkout", "-q", "--detach", "origin/main")
-    sandbox.spec("other")
-    generate(sandbox.workspace)
-    tip = sandbox.commit("Propose another")
-    sandbox.git("checkout", "-q", "--detach", str(first["sha"]))
-    sandbox.git("merge", "-q", "--no-ff", "-m", "Queue", tip)
-    group = sandbox.head()
-    sandbox.git("push", "-q", "origin", f"{group}:refs/heads/queue")
-
-    ran = host.run(CHECK, {"sha": group, "event": {"merge_group": {"base_sha": first["sha"]}}})
-
-    assert ran.is_green, ran.output
 
 
 def test_a_pull_request_for_another_branch_is_judged(sandbox: Sandbox, host: Host, propose: Propose) -> None:

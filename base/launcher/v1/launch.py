@@ -33,7 +33,7 @@ Environment
                   attempt: what nobody has changed is used again
   SWEEP_ENVIRONMENTS  folder for the lists of distributions of several trials; default: environments/
 
-Environment of the command, in addition to all of the above
+Environment of the command, in addition to what leads to no other trial of the above
   SWEEP_PARAM_<NAME>  each value as text; not set if the parameter is absent
   SWEEP_TRIAL         path of a JSON file: name -> value
   SWEEP_TRIAL_ID, SWEEP_SEED, JOB_ID (the row, counted from 1)
@@ -112,7 +112,10 @@ MOST_FILES = 10_000  # that a path with wildcards may match
 CREATED_MODE = 0o644
 FOR_LAUNCHER = {
     b"SWEEP_" + name
-    for name in (b"CODE", b"CODE_STATE", b"COPIES", b"DATA_STATE", b"EARLIER", b"ENVIRONMENTS")
+    for name in (
+        *(b"CODE", b"CODE_STATE", b"COPIES", b"DATA_STATE"),
+        *(b"EARLIER", b"ENVIRONMENTS", b"SCRATCH", b"TERMINATION_LOG"),
+    )
 }
 """Variables that no command gets: they lead to what other trials have."""
 MOST_CODE_FILES = 100_000  # of the code, which every trial copies
@@ -120,8 +123,6 @@ LARGEST_CODE = 1024 * 1024 * KIBIBYTE
 LONGEST_TEMPORARY = 70  # bytes of TMPDIR: libraries put sockets there, whose paths end at 108
 COPIED = "copied"  # a JSON file with the inode of each file of the code's copy, and when they were copied
 COPY_TIMES = "/"  # its name in that file: the first and the last time of change that they have
-OWN_FOLDERS = ("run", "home", "tmp")  # folders of the attempt, of which it has inode and time of change
-OWN_FILES = (COPIED, "trial.json")  # which each attempt writes
 MOST_SHARED = 5000  # files of a copy that a later attempt may take
 MOST_WAITS = 40  # times half a millisecond
 OLD_CHANGE = 10**10  # nanoseconds after which a folder that did not change has the time of its last change
@@ -174,7 +175,10 @@ METRIC_TEXT = (  # whatever Katib's default filter matches, but no parts of `1,5
 TERMINAL_CODES = r"\x1b(?:\[[0-9:;<=>?]*[ -/]*[@-~]|[]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])"
 # After a number it makes another of both: `1.2.3`, `1'234`, `1_000`, `0x10`, `1d-3`, `2^3`, `5k`, `2MB`.
 MORE_OF_NUMBER = rf"\d|[._^\u00d7{GROUPS}]\d|[xXoObB][0-9a-fA-F]|[eEdD][+-]?[0-9]|[kKMGT]i?B?(?!\w)"
-LESS_OF_NUMBER = rf"\d(?:[.,_/^\u00d7{GROUPS}]|\.?[eEdD][+-]?)?$|(?<![0-9])0[xXoObB]$"  # the same before one
+# The same before one, and its sign, unless it ends a word or a bracket as in `epoch-5`.
+LESS_OF_NUMBER = (
+    rf"\d(?:[.,_/^\u00d7{GROUPS}]|\.?[eEdD][+-]?)?$|(?<![0-9])0[xXoObB]$|(?<![\w.)\]])[-\u2212\u2013]$"
+)
 THOUSANDS = r"[+-]?[1-9][0-9]{0,2}(?:\.[0-9]{3})+"  # of `1.234,5`, if a comma and the rest follow
 NO_DECIMAL = "which is no plain decimal number"
 METADATA = re.compile(r"\.(?:dist|egg)-info\Z")
@@ -266,26 +270,9 @@ def write_all(file: int, content: bytes) -> None:
         content = content[os.write(file, content) :]
 
 
-def write_again(path: str, content: bytes) -> None:
-    """Write a small file in place of what an ended attempt has left there, or of nothing.
-
-    Over it, if nobody else can have it: file systems may need longer to delete and create a file.
-    """
-    try:
-        file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        file = -1
-    try:
-        state = os.fstat(file)
-        if not stat.S_ISREG(state.st_mode) or state.st_nlink != 1 or state.st_mode & 0o777 != CREATED_MODE:
-            raise OSError(errno.EBUSY, "not only ours", path)
-        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
-        os.ftruncate(file, max(1, len(content)))  # to nothing: ext4 would write it to the disk at its end
-    except OSError:
-        if file >= 0:
-            os.close(file)
-        delete(path)
-        file = create(path)
+def write_new(path: str, content: bytes) -> None:
+    """Write a file. Raises OSError."""
+    file = create(path)
     try:
         write_all(file, content)
     finally:
@@ -976,6 +963,8 @@ class Folders(NamedTuple):
     """A copy of the code, below a parent that nothing else uses."""
     home: str
     temporary: str
+    note: bytes = b""
+    """What is in the file `copied` if nobody has changed the copy; empty: no other attempt can have it."""
 
     def variables(self) -> dict[str, str]:
         """Return the variables that point programs to these folders."""
@@ -1007,31 +996,27 @@ def code_folder() -> str:
 def make_folders(trial: str) -> Folders:
     """Copy the code into the folder of an attempt, and add HOME and TMPDIR."""
     work, home, temporary = (os.path.join(trial, name) for name in ("run/work", "home", "tmp"))
-    earlier = take_copy(trial)
     for folder in (os.path.dirname(work), home, temporary):
-        if not os.path.isdir(folder):
-            os.mkdir(folder, 0o700)
+        os.mkdir(folder, 0o700)
     if len(os.fsencode(temporary)) > LONGEST_TEMPORARY:
         os.symlink(temporary, short_link(trial))
         temporary = short_link(trial)
-    folders = Folders(trial, work, home, temporary)
     expected, code = os.environ.get("SWEEP_CODE_STATE", ""), code_folder()
     if not expected and not os.path.isdir(code):
         raise Refused(f"SWEEP_CODE: there is no folder {code}: the image must have the code there")
-    begin = changed_now(trial)
+    earlier, begin = earlier_copy(trial), changed_now(trial)
     try:
-        state, numbers = copy_folder(code, folders.work, earlier)
+        state, numbers = copy_folder(code, work, earlier)
     except PermissionError as error:
         raise Refused(f"the code cannot be copied for the trial: {error}") from error
     finally:
-        delete_folder(earlier.folder)
+        delete_folder(earlier.trial)
     if expected.startswith(BY_CONTENT):
         state = state_of(code, expected)
     if expected and state != expected:
         raise CodeChanged("the stored code is no longer what was locked: something wrote to it")
-    if "SWEEP_COPIES" in os.environ and len(numbers) <= MOST_SHARED:
-        note_copy(trial, numbers, begin)
-    return folders
+    is_shared = "SWEEP_COPIES" in os.environ and len(numbers) <= MOST_SHARED
+    return Folders(trial, work, home, temporary, note_of_copy(trial, numbers, begin) if is_shared else b"")
 
 
 def open_folder(path: str, parent: int | None = None) -> int:
@@ -1042,7 +1027,8 @@ def open_folder(path: str, parent: int | None = None) -> int:
 class Earlier(NamedTuple):
     """The copy that an ended attempt had: the inode of each file, and when they were copied or moved."""
 
-    folder: str
+    trial: str
+    """The folder of that attempt."""
     numbers: Mapping[str, Any]
     begin: int
     end: int
@@ -1050,7 +1036,7 @@ class Earlier(NamedTuple):
     def open(self, folder: str) -> int:
         """Open a folder of the copy; -1: there is none. Links may name another attempt's."""
         file = -1
-        for part in (self.folder, *filter(None, folder.split(os.sep))):
+        for part in (self.trial, "run", "work", *filter(None, folder.split(os.sep))):
             parent = file
             try:
                 file = open_folder(part, None if parent < 0 else parent)
@@ -1093,64 +1079,48 @@ class Earlier(NamedTuple):
 NO_COPY = Earlier("", {}, 0, 0)
 
 
-def note_of(state: os.stat_result) -> list[int]:
-    """Return what no program can set, and what changes with each change of a file or folder."""
-    return [state.st_ino, state.st_ctime_ns]
-
-
-def attempt_folder() -> str:
-    """Return the folder of an attempt: new, or what an ended one has left in this scratch, by a new name."""
-    scratch = os.path.abspath(need("SWEEP_SCRATCH"))
-    for name in os.listdir(scratch) if "SWEEP_COPIES" in os.environ else ():
-        if name.startswith("trial-"):
-            taken = os.path.join(scratch, f"trial-{os.urandom(8).hex()}")
-            os.rename(os.path.join(scratch, name), taken)
-            return taken
-    return make_temporary_folder("trial-")
-
-
 def changed_now(folder: str) -> int:
     """Return the time of change that the file system of a folder notes now."""
     os.utime(folder)
     return os.stat(folder).st_ctime_ns
 
 
-def take_copy(trial: str) -> Earlier:
-    """Return the copy of the ended attempt that had a folder; of the rest, keep only untouched folders."""
-    earlier, noted, begin, end = os.path.join(trial, "earlier"), {}, 0, 0
-    # Its attempt may have written to this file: only what the file system says of the copy makes it usable.
-    with contextlib.suppress(OSError, ValueError, TypeError, LookupError, RecursionError):
-        with open_regular(os.path.join(trial, COPIED)) as file:
-            content = json.loads(file.read(LARGEST_FILE))
-        begin, end = map(int, content[COPY_TIMES])
-        noted = dict(content)
-    for name in os.listdir(trial):
-        path = os.path.join(trial, name)
-        is_kept = noted.get(f"/{name}") == note_of(os.lstat(path))
-        if name == "run":
-            with contextlib.suppress(OSError):
-                os.rename(os.path.join(path, "work"), earlier)
-        if not is_kept and name not in OWN_FILES:
-            delete(path)
-    return Earlier(earlier, noted, begin, end)
+def earlier_copy(trial: str) -> Earlier:
+    """Return the copy that an ended attempt has left in this scratch, if there is one."""
+    scratch = os.path.dirname(trial)
+    for name in os.listdir(scratch) if "SWEEP_COPIES" in os.environ else ():
+        folder = os.path.join(scratch, name)
+        if name.startswith("trial-") and folder != trial:
+            with contextlib.suppress(OSError, ValueError, TypeError, LookupError, RecursionError):
+                with open_regular(os.path.join(folder, COPIED)) as file:
+                    content = json.loads(file.read(LARGEST_FILE))
+                begin, end = map(int, content[COPY_TIMES])
+                return Earlier(folder, dict(content), begin, end)
+            return Earlier(folder, {}, 0, 0)
+    return NO_COPY
 
 
-def note_copy(trial: str, numbers: Mapping[str, int], begin: int) -> None:
-    """Write what an attempt's folders and files are, if the file system notes each later write to them.
+def note_of_copy(trial: str, numbers: Mapping[str, int], begin: int) -> bytes:
+    """Return what the files of a copy are, if the file system notes each later write to them.
 
     First, the clock of the file system has to go on: where it has steps of seconds, waiting costs more than a
     copy.
     """
-    if not notes_writes(trial):
-        return
-    own = {f"/{name}": note_of(os.stat(os.path.join(trial, name))) for name in OWN_FOLDERS}
-    end = changed_now(trial)
-    for _ in range(MOST_WAITS):
+    end = changed_now(trial) if notes_writes(trial) else 0
+    for _ in range(MOST_WAITS if end else 0):
         if changed_now(trial) > end:
-            content = json.dumps({**numbers, **own, COPY_TIMES: [begin, end]}).encode()
-            write_again(os.path.join(trial, COPIED), content)
-            return
+            return json.dumps({**numbers, COPY_TIMES: [begin, end]}).encode()
         time.sleep(0.0005)
+    return b""
+
+
+def leave_note(trial: str, note: bytes) -> None:
+    """Write what the files of a copy are, or nothing, when no process is left that could write it."""
+    path = os.path.join(trial, COPIED)
+    delete(path)
+    if note:
+        with contextlib.suppress(OSError):
+            write_new(path, note)
 
 
 NOTING: dict[int, bool] = {}  # by device, as far as somebody has tried it
@@ -1216,8 +1186,7 @@ def copy_folder(
                     size += state.st_size
                 elif entry.is_symlink():
                     states.append(state_line(name, entry.stat(follow_symlinks=False)))
-                    link = os.readlink(os.path.join(source, name))
-                    os.symlink(moved(link, source, target), os.path.join(target, name))
+                    copy_link(name, source, target, is_code=is_code)
                 elif entry.is_dir():
                     waiting.append(name)
                 if is_code and (len(states) > MOST_CODE_FILES or size > LARGEST_CODE):
@@ -1228,6 +1197,15 @@ def copy_folder(
         for file in filter(lambda file: file >= 0, (new, listed, opened)):
             os.close(file)
     return digest_of_states(states), numbers
+
+
+def copy_link(name: str, source: str, target: str, *, is_code: bool) -> None:
+    """Copy a link, or the file that a checkpoint names elsewhere: all that continue it would write there."""
+    path, copy = os.path.join(source, name), os.path.join(target, name)
+    if is_code or is_below(source, path):
+        os.symlink(moved(os.readlink(path), source, target), copy)
+    elif os.path.isfile(path):
+        copy_file(os.path.realpath(path), copy)
 
 
 def mode_of_copy(original: os.stat_result) -> int:
@@ -1282,8 +1260,11 @@ BY_CONTENT = "content-"
 """Begins a state for which all files were read: their file system does not note each write to a file."""
 
 
-def state_of(folder: str, expected: str = "") -> str:
-    """Return the state of all files below a folder, by which a change is noticed, of the expected kind."""
+def state_of(folder: str, expected: str = "", *, follows: bool = False) -> str:
+    """Return the state of all files below a folder, by which a change is noticed, of the expected kind.
+
+    If it follows links, also that of files elsewhere to which they lead.
+    """
     kind = BY_CONTENT if expected.startswith(BY_CONTENT) else ""
     states, waiting = [], [""]
     while waiting:
@@ -1296,7 +1277,10 @@ def state_of(folder: str, expected: str = "") -> str:
                     waiting.append(name)
                     continue
                 states.append(state_line(name, entry.stat(follow_symlinks=False)))
-                if kind and entry.is_file(follow_symlinks=False):
+                if follows and entry.is_symlink():
+                    with contextlib.suppress(OSError):  # it leads nowhere
+                        states.append(state_line(name, entry.stat()))
+                if kind and entry.is_file(follow_symlinks=follows):
                     states.append(f"{name}\0{describe(entry.path, name)['sha256']}")
     return kind + digest_of_states(states)
 
@@ -1306,7 +1290,8 @@ def state_of_data(folder: str, expected: str = "") -> str:
     paths = (os.path.join(folder, name) for name in sorted(os.listdir(folder)))
     parts = [path for path in paths if os.path.islink(path) and os.path.isdir(path)]
     kind = BY_CONTENT if expected.startswith(BY_CONTENT) else ""
-    return kind + sha256("".join(state_of(part, expected) for part in [folder, *parts]).encode("ascii"))
+    states = (state_of(part, expected, follows=True) for part in [folder, *parts])
+    return kind + sha256("".join(states).encode("ascii"))
 
 
 def has_data_changed() -> bool:
@@ -1416,7 +1401,7 @@ def installed_in(folder: str) -> Installed:
     """Return what a folder has; a process that runs several rows lists it again only after a change."""
     try:
         found = os.stat(folder)
-        state = [*note_of(found), found.st_mtime_ns]
+        state = [found.st_ino, found.st_ctime_ns, found.st_mtime_ns]
         noted, installed = INSTALLED.get(folder, ([], Installed([], [])))
         if noted == state:
             return installed
@@ -1841,19 +1826,20 @@ def kill_all(pids: Iterable[int]) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def end_all(child: Command) -> None:
-    """Kill the trial's group and every other descendant, including those in sessions of their own."""
+def end_all(child: Command) -> bool:
+    """Kill the trial's group and all descendants, in other sessions too; return whether none is left."""
     until = time.monotonic() + PATIENCE
     signal_group(child, signal.SIGKILL)
     while time.monotonic() < until:
         # To read all of /proc takes longer than all else here, and most programs leave no process behind.
         remaining = descendants() if has_children() else []
         if not remaining:
-            return
+            return True
         kill_all(remaining)
         time.sleep(0.005)
         reap_for(child)
     say("processes of the trial do not end, continuing without them")
+    return False
 
 
 class Ending(NamedTuple):
@@ -3126,7 +3112,7 @@ def prepare(attempt: Attempt, scratch: str) -> Prepared:
         "SWEEP_ARTIFACTS": os.path.join(attempt.artifacts, attempt.uid),
         "SWEEP_CHECKPOINTS": attempt.checkpoints,
     }
-    write_again(given["SWEEP_TRIAL"], assignment.encode())
+    write_new(given["SWEEP_TRIAL"], assignment.encode())
     for name in ("SWEEP_ARTIFACTS", "SWEEP_CHECKPOINTS"):
         os.makedirs(given[name], exist_ok=True)
     parent = os.environ.get("SWEEP_PARENT", "")
@@ -3225,7 +3211,7 @@ def read_again(attempt: Attempt) -> Outcome | None:
 
 def run_command(attempt: Attempt, signals: Signals) -> Outcome:
     """Run the command in folders of its own, and leave nothing of it outside them."""
-    scratch = attempt_folder()
+    scratch = make_temporary_folder("trial-")
     try:
         return run_command_in(scratch, attempt, signals)
     finally:
@@ -3254,7 +3240,7 @@ def run_command_in(scratch: str, attempt: Attempt, signals: Signals) -> Outcome:
         err.copy(child.stderr)
         ending = supervise(child, launch, signals, follower, (out, err))
     finally:
-        end_all(child)
+        is_over = end_all(child)
         until = time.monotonic() + PATIENCE
         out.finish(until)
         err.finish(until)
@@ -3263,6 +3249,8 @@ def run_command_in(scratch: str, attempt: Attempt, signals: Signals) -> Outcome:
     if "keep" in launch:
         kept = os.path.join(attempt.artifacts, attempt.uid)
         keep_written(launch["keep"], command.folders.work, code_folder(), kept)
+    is_whole = is_over and (ending.code, ending.cause) == (0, 0)
+    leave_note(scratch, command.folders.note if is_whole else b"")
     broken = follower.broken if follower and ending.cause == STOPPED_EARLY else None
     if attempt.rank and (ending.code, ending.cause) == (0, 0):
         verdict = Verdict("ok", None, 0)
@@ -3279,8 +3267,9 @@ def run_command_in(scratch: str, attempt: Attempt, signals: Signals) -> Outcome:
         report.details["output_incomplete"] = True
     secrets = [command.variables[name.encode()] for name in launch.get("secrets", {})]
     cause = words.cause(secrets) if ending.code and not ending.cause else ""
-    seconds, environment = ending.seconds, command.environment
-    return Outcome(verdict, report, started, seconds, environment, broken, cause, child.peak_memory)
+    return Outcome(
+        verdict, report, started, ending.seconds, command.environment, broken, cause, child.peak_memory
+    )
 
 
 # ------------------------------------------------------------------------------------------------- the record

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sweepledger.api.html import table_html
 from sweepledger.api.sweep import RecordedSweep
+from sweepledger.api.table import table_html
 from sweepledger.commands.repository import catalog
 from sweepledger.errors import UsageError
 from sweepledger.repo.git import Repository

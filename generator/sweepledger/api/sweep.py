@@ -5,16 +5,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from sweepledger.api.html import Chart, facts_html
-from sweepledger.api.table import SHOWN_ROWS, ResultTable
+from sweepledger.api.table import SHOWN_ROWS, Chart, ResultTable, facts_html
 from sweepledger.commands.reports.recorded import RecordedResults, recorded_results
 from sweepledger.formats import summary_csv
-from sweepledger.formats.summary_csv import SummaryRow, SummaryTable
 from sweepledger.repo.git import Repository
 from sweepledger.results.paths import LAPTOP_WARNING
 from sweepledger.structs.values import Value
 
-NOTHING_RECORDED = SummaryTable((), (), ())
+NOTHING_RECORDED = summary_csv.SummaryTable((), (), ())
 FIRST_CHART = "trials"
 
 
@@ -120,12 +118,7 @@ class RecordedSweep:
             return ResultTable({"trial": (), "metric": (), "step": (), "value": ()}, tuple)
         curves = self._results.curves()
         return ResultTable(
-            {
-                "trial": curves.trials,
-                "metric": curves.metrics,
-                "step": curves.steps,
-                "value": curves.values,
-            },
+            {"trial": curves.trials, "metric": curves.metrics, "step": curves.steps, "value": curves.values},
             lambda: tuple(map(CurveStep, curves.trials, curves.metrics, curves.steps, curves.values)),
         )
 
@@ -153,18 +146,10 @@ class RecordedSweep:
         """The commits that changed the sweep, oldest first."""
         from sweepledger.commands.reports.history import history
 
-        entries = history(self._repository, self.commit)
+        events = (event for event in history(self._repository, self.commit) if event.sweep == self.name)
         changes = tuple(
-            SweepChange(
-                entry.kind,
-                entry.commit.id,
-                entry.commit.author,
-                entry.commit.date,
-                entry.text,
-                entry.best,
-            )
-            for entry in entries
-            if entry.sweep == self.name
+            SweepChange(str(event.kind), event.commit, event.author, event.date, event.text, event.best)
+            for event in events
         )
         names = ("kind", "commit", "author", "date", "text", "best")
         return ResultTable(
@@ -194,7 +179,7 @@ class RecordedSweep:
             )
         )
 
-    def _table(self, rows: Iterable[SummaryRow]) -> ResultTable[RecordedTrial]:
+    def _table(self, rows: Iterable[summary_csv.SummaryRow]) -> ResultTable[RecordedTrial]:
         selected = tuple(rows)
         table = self._results.table if self._results else NOTHING_RECORDED
         columns = summary_csv.as_columns(table, selected)
@@ -202,10 +187,10 @@ class RecordedSweep:
             columns["made_on"] = [self._made_on(row) for row in selected]
         return ResultTable(columns, lambda: tuple(self._trial(row) for row in selected))
 
-    def _made_on(self, row: SummaryRow) -> str | None:
+    def _made_on(self, row: summary_csv.SummaryRow) -> str | None:
         return "laptop" if row.batch in self.laptop else None
 
-    def _trial(self, row: SummaryRow) -> RecordedTrial:
+    def _trial(self, row: summary_csv.SummaryRow) -> RecordedTrial:
         return RecordedTrial(
             id=row.trial,
             sweep=self.name,

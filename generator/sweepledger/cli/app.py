@@ -15,15 +15,8 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.models import CommandInfo
 
 from sweepledger import __version__
+from sweepledger.cli import response
 from sweepledger.cli.options import FormatOption
-from sweepledger.cli.response import (
-    EXIT_INTERRUPTED,
-    Format,
-    Response,
-    ignore_broken_pipe,
-    report_usage_error,
-    respond,
-)
 
 VERBS = (
     *("new", "import", "validate", "plan", "try", "run", "generate", "check", "submit", "status", "why"),
@@ -122,15 +115,15 @@ class VerbGroup(TyperGroup):
 def _answering(command: str, verb: Callable[..., Any]) -> Callable[..., None]:
     """Return the callback of a verb: it takes the format, too, and prints the verb's response."""
     signature = inspect.signature(verb)
-    if signature.return_annotation is not Response:
+    if signature.return_annotation is not response.Response:
         return verb
 
-    def callback(form: Format, **options: Any) -> None:
+    def callback(form: response.Format, **options: Any) -> None:
         asked = {"form": form} if "form" in signature.parameters else {}
-        respond(command, form, lambda: verb(**options, **asked))
+        response.respond(command, form, lambda: verb(**options, **asked))
 
     form = inspect.Parameter(
-        "form", inspect.Parameter.KEYWORD_ONLY, default=Format.TEXT, annotation=FormatOption
+        "form", inspect.Parameter.KEYWORD_ONLY, default=response.Format.TEXT, annotation=FormatOption
     )
     parameters = {**signature.parameters, form.name: form}
     callback.__signature__ = inspect.Signature([*parameters.values()])  # type: ignore[attr-defined]
@@ -189,7 +182,7 @@ def main() -> None:
     # With a hundred thousand trials in memory, the default thresholds spend a fifth of the time on collection.
     gc.set_threshold(200_000, 20, 20)
     code = 0
-    with ignore_broken_pipe():
+    with response.ignore_broken_pipe():
         code = _run_command_line(sys.argv[1:])
     # At its end, Python would search hundreds of modules for cycles: a fifth of the time of their imports.
     gc.freeze()
@@ -202,12 +195,12 @@ def _run_command_line(arguments: list[str]) -> int:
     except typer.Exit as exit_:
         code = exit_.exit_code
     except typer.Abort:
-        code = EXIT_INTERRUPTED
+        code = response.EXIT_INTERRUPTED
     except SystemExit:  # Typer and Rich exit like this if the reader of the help closed the pipe
         code = 0
     except typer.TyperException as error:
         # Typer's own parser of choices adds "Value error, ", which means nothing to the user.
         message = error.format_message().replace(": Value error, ", ": ", 1)
         path = context.command_path if (context := getattr(error, "ctx", None)) else "sweep"
-        code = report_usage_error(arguments, path, message)
+        code = response.report_usage_error(arguments, path, message)
     return code if isinstance(code, int) else 0

@@ -9,7 +9,7 @@ from sweepledger.cli import completion
 from sweepledger.cli.response import Format
 
 if TYPE_CHECKING:
-    from sweepledger.commands.collection.reader_pod import ReaderPodOptions
+    from sweepledger.commands.collection.record_store import ReaderPodOptions
     from sweepledger.commands.repository.workspace import Workspace
 
 FormatOption = Annotated[Format, typer.Option("--format", help="Print text, or one JSON object.")]
@@ -18,8 +18,7 @@ SweepArgument = Annotated[
     str, typer.Argument(metavar="NAME", help="Name of the sweep.", autocompletion=completion.sweeps)
 ]
 SweepOrSpecArgument = Annotated[
-    str,
-    typer.Argument(metavar="NAME", help="Name or spec of the sweep.", autocompletion=completion.sweeps),
+    str, typer.Argument(metavar="NAME", help="Name or spec of the sweep.", autocompletion=completion.sweeps)
 ]
 OptionalSweepArgument = Annotated[
     str | None,
@@ -122,8 +121,7 @@ PatienceOption = Annotated[
 
 
 OutputOption = Annotated[
-    Path | None,
-    typer.Option("--output", metavar="PATH", help="Write to this file, which must not exist."),
+    Path | None, typer.Option("--output", metavar="PATH", help="Write to this file, which must not exist.")
 ]
 
 WithoutGpuOption = Annotated[
@@ -143,7 +141,7 @@ def reader_pod(
     claim: str | None = None,
 ) -> "ReaderPodOptions":
     """Return the description of a pod that reads a volume: by default, the results volume."""
-    from sweepledger.commands.collection.reader_pod import ReaderPodOptions
+    from sweepledger.commands.collection.record_store import ReaderPodOptions
     from sweepledger.engine.cluster.kubectl import Kubectl
 
     return ReaderPodOptions(workspace, Kubectl(context), image, patience, claim)

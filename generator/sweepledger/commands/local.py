@@ -1,4 +1,9 @@
-"""`sweep cluster local`: controller, node and collector on one machine, following a branch."""
+"""`sweep cluster local`: controller, node and collector on one machine, following a branch.
+
+Where trials share a machine's files, rules of early stopping follow them while they run: the launcher reads a file of
+thresholds again at each report. What it has seen goes to git with the records, so that `sweep verify` repeats its
+decisions.
+"""
 
 import contextlib
 import time
@@ -8,24 +13,19 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from sweepledger import storage
 from sweepledger.commands.collection import results_commit
-from sweepledger.commands.collection.live_rules import LiveRules
+from sweepledger.commands.collection.attempts import BatchAttempts, finished_here
 from sweepledger.commands.collection.results_commit import UnrecordedError
-from sweepledger.commands.collection.unrecorded import finished_here
-from sweepledger.commands.repository import at_commit, batch_records, catalog, workspace
+from sweepledger.commands.repository import at_commit, batch_records, catalog, rendered_manifests, workspace
 from sweepledger.commands.repository.base_files import packaged_launcher
 from sweepledger.commands.repository.outside_imports import (
     locked_python_path,
     refuse_other_environment,
     started_program,
 )
-from sweepledger.commands.repository.rendered_manifests import (
-    local_batch_at,
-    locked_data,
-    refuse_forged,
-    render_at,
-)
 from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.commands.rounds.evidence import EvidenceSource
 from sweepledger.commands.rounds.next_round import RoundBlocked
 from sweepledger.commands.rounds.round_commit import BlockedSearches, PushedBatch, push_due
 from sweepledger.engine.local import events, machine
@@ -34,15 +34,18 @@ from sweepledger.engine.local.events import BatchProgress
 from sweepledger.engine.local.job_controller import JobCondition
 from sweepledger.engine.local.pods import DesiredBatch
 from sweepledger.errors import GeneratorError, PausedError, RepositoryError, SpecError, UnreadableError
+from sweepledger.formats import launch_json
 from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.problems import Problem
 from sweepledger.repo import batches, datasets
 from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.git import REMOTE, Mirror, Repository, store_code
 from sweepledger.repo.state import DATA, state_folder
+from sweepledger.results.outcomes import evaluate
+from sweepledger.structs.early_stopping import COMPARING_RULES, ThresholdRule
 from sweepledger.structs.metric import Metric
-from sweepledger.structs.names import split_batch_name
-from sweepledger.structs.settings import Settings
+from sweepledger.structs.names import LOCK_FILE, split_batch_name
+from sweepledger.structs.sweep import Sweep
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,56 @@ class RefusedBatch:
 
     batch: str
     problems: tuple[Problem, ...]
+
+
+THRESHOLDS = "thresholds"
+"""In the state folder."""
+LATER_SHARE = 20
+"""The rules are computed again when a twentieth more trials have ended: all of them read all curves."""
+
+
+@dataclass
+class LiveRules:
+    """Writes thresholds from all trials that have ended, those of the same batch included."""
+
+    repository: Repository
+    state: Path
+    _ended: dict[str, int] = field(default_factory=dict)
+    """How many trials of a batch had ended when its rules were computed last."""
+    _sweeps: dict[tuple[str, str], Sweep | None] = field(default_factory=dict)
+    """By commit and path of the spec."""
+
+    def path(self, commit: str, batch: StoredBatch) -> Path | None:
+        """Return the file of thresholds for the trials of a batch; None if its sweep has no rule that compares."""
+        return None if self._sweep(commit, batch) is None else self.state / THRESHOLDS / f"{batch.name}.json"
+
+    def refresh(self, commit: str, batch: StoredBatch) -> bool:
+        """Write the thresholds of a batch if enough trials have ended since; return whether. Raises StorageError."""
+        sweep, path = self._sweep(commit, batch), self.path(commit, batch)
+        if sweep is None or path is None:
+            return False
+        results = BatchAttempts.read(self.state / "results", batch).results
+        ended = sum(outcome.status.is_final for outcome in evaluate(results).outcomes)
+        before = self._ended.get(batch.name, 0)
+        if ended < before + max(1, before // LATER_SHARE):
+            return False
+        self._ended[batch.name] = ended
+        source = EvidenceSource(self.repository, commit, {batch.name: results})
+        rules = [
+            rule for rule in source.stop(sweep, batch.lock.program.digest) if isinstance(rule, ThresholdRule)
+        ]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        storage.write_file(path, launch_json.write_thresholds(rules, batch.lock.metric.goal))
+        return True
+
+    def _sweep(self, commit: str, batch: StoredBatch) -> Sweep | None:
+        """Return the sweep of a batch by the spec at a commit, if it has a rule that compares trials."""
+        key = commit, batch.lock.spec.path
+        if key not in self._sweeps:
+            sweep = at_commit.read_sweep(self.repository, *key)
+            self._sweeps = {one: kept for one, kept in self._sweeps.items() if one[0] == commit}
+            self._sweeps[key] = sweep if sweep and isinstance(sweep.early_stop, COMPARING_RULES) else None
+        return self._sweeps[key]
 
 
 @dataclass
@@ -69,24 +122,6 @@ class DesiredState:
     """Batches whose files were built and checked before they were committed."""
     _made: dict[str, DesiredBatch] = field(default_factory=dict)
     _outputs: dict[str, batch_records.StoredOutputs] = field(default_factory=dict)
-
-    def settings(self, commit: str) -> Settings:
-        """Read the settings of a commit. Raises SpecError."""
-        settings = at_commit.read_settings(self.repository, commit)
-        if isinstance(settings, tuple):
-            raise SpecError(settings)
-        return settings
-
-    def active(self, commit: str) -> tuple[StoredBatch, ...]:
-        """Return the active batches of a commit."""
-        return tuple(batch for batch in batches.in_commit(self.repository, commit) if batch.is_active)
-
-    def pending(self, commit: str) -> tuple[str, ...]:
-        """Return the names of the cancelled batches that are not recorded yet."""
-        stored = batches.in_commit(self.repository, commit)
-        return tuple(
-            batch.name for batch in batch_records.unrecorded_batches(self.repository, commit, stored)
-        )
 
     def desired(self, commit: str, batch: StoredBatch) -> DesiredBatch | RefusedBatch:
         """Return one batch, or why it cannot run. A failure is tried again at the next fetch."""
@@ -116,16 +151,18 @@ class DesiredState:
         return self._outputs[batch.name]
 
     def _make(self, commit: str, batch: StoredBatch) -> DesiredBatch:
-        settings = self.settings(commit)
+        settings = at_commit.read_settings(self.repository, commit)
+        if isinstance(settings, tuple):
+            raise SpecError(settings)
         if batch.name not in self.judged:
-            refuse_forged(batch)
-            render_at(self.repository, commit, batch, settings)
-        made = local_batch_at(self.repository, commit, batch, settings)
+            rendered_manifests.refuse_forged(batch)
+            rendered_manifests.render_at(self.repository, commit, batch, settings)
+        made = rendered_manifests.local_batch_at(self.repository, commit, batch, settings)
         program = batch.lock.program
         store_code(self.repository, program.code, [commit])
         code = self.mirror.code(program.code)
-        data = locked_data(batch, (settings,), self.state / DATA, code=code.folder)
-        started = started_program(batch.lock, code.folder)
+        data = rendered_manifests.locked_data(batch, (settings,), self.state / DATA, code=code.folder)
+        started = started_program(program, batch.lock.run, code.folder)
         refuse_other_environment(batch, started, batch.folder)
         python_path = () if self.work_tree is None else locked_python_path(batch, started, self.work_tree)
         return DesiredBatch(
@@ -358,17 +395,18 @@ class _Loop:
             for pushed in push_due(self.target):
                 yield RoundPushed(pushed)
                 commit = commit if isinstance(pushed, RoundBlocked) else pushed.commit
+        repository, sweeps = self.target.repository, self.options.sweeps
+        stored = batches.in_commit(repository, commit)
         active = tuple(
-            batch
-            for batch in self.cluster.active(commit)
-            if self.options.sweeps is None or batch.sweep in self.options.sweeps
+            batch for batch in stored if batch.is_active and (sweeps is None or batch.sweep in sweeps)
         )
         if commit != self.last_commit:
             yield Fetched(commit, tuple(batch.name for batch in active))
             yield from self._unpushed(commit)
         self.last_commit, self.active = commit, active
         self.desired, self.refused = self._desired(commit, active)
-        self.pending = self.cluster.pending(commit)
+        unrecorded = batch_records.unrecorded_batches(repository, commit, stored)
+        self.pending = tuple(batch.name for batch in unrecorded)
         yield from self._announce(active)
 
     def _unpushed(self, commit: str) -> Iterator[Event]:
@@ -377,14 +415,14 @@ class _Loop:
             return
         head = workspace.repository.commit("HEAD")
         committed = catalog.batch_names(workspace.repository, head, ACTIVE)
-        present = committed | catalog.active_batches_here(workspace.root)
+        locks = (workspace.root / ACTIVE).glob(f"*/{LOCK_FILE}")  # of uncommitted batches, too
+        present = committed.union(lock.parent.name for lock in locks if split_batch_name(lock.parent.name))
         unfollowed = present - catalog.batch_names(self.target.repository, commit)
         if unfollowed - self.unfollowed:
             yield Unpushed(tuple(sorted(unfollowed)), self.options.followed, unfollowed <= committed)
         self.unfollowed = unfollowed
 
     def _is_idle(self) -> bool:
-        """Return whether nothing runs, and every batch that can run here has ended or is paused."""
         conditions, progress = self.engine.conditions, self.engine.progress()
         held = self.engine.held(self.desired)
         return not self.pending and all(
@@ -396,7 +434,6 @@ class _Loop:
     def _desired(
         self, commit: str, active: tuple[StoredBatch, ...]
     ) -> tuple[list[DesiredBatch], list[RefusedBatch]]:
-        """Separate the batches that can run on this machine from those that cannot."""
         desired: list[DesiredBatch] = []
         refused: list[RefusedBatch] = []
         for batch in active:

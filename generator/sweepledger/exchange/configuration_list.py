@@ -13,8 +13,7 @@ from sweepledger.structs.values import Value, canonical_json
 
 IMPORT_LOSSES = (
     Loss(
-        "metric",
-        f"no metric found; used {PLACEHOLDER_METRIC} (maximize): write the metric of your program",
+        "metric", f"no metric found; used {PLACEHOLDER_METRIC} (maximize): write the metric of your program"
     ),
     Loss("program", f"no program found; used {CODE_DIR}/{PROGRAM}: write your program or command"),
 )

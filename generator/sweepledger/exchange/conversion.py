@@ -1,13 +1,13 @@
 """The results of an import and an export: the spec or the file, and its losses."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from sweepledger.structs.run_config import RunConfig
 from sweepledger.structs.search_block import AdaptiveSearch, Design
 from sweepledger.structs.sweep import Budget, Sweep
-from sweepledger.structs.values import Value
+from sweepledger.structs.values import Value, canonical_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,14 @@ class Loss:
     """The part of the source, such as `early_terminate`."""
     reason: str
     """What was written instead, and why."""
+
+
+class LossList(list[Loss]):
+    """The losses of a conversion, in their order."""
+
+    def add(self, part: str, reason: str) -> None:
+        """Add a loss."""
+        self.append(Loss(part, reason))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +45,13 @@ class Exported:
     losses: tuple[Loss, ...]
 
 
-class Reader(Protocol):
-    """Reads another tool's file. Raises ForeignError for other files."""
-
-    def __call__(self, content: bytes, *, name: str) -> Imported:
-        """Return a spec of that name."""
-
-
-class Writer(Protocol):
-    """Writes another tool's file, as close to the sweep as its format allows."""
-
-    def __call__(self, sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
-        """Return the file; the assignments are the sweep's configurations in order."""
+def distinct_columns(assignments: Iterable[Mapping[str, Value]]) -> dict[str, list[Value]]:
+    """Return each parameter's distinct values, in order of first appearance."""
+    columns: dict[str, dict[str, Value]] = {}
+    for assignment in assignments:
+        for name, value in assignment.items():
+            columns.setdefault(name, {}).setdefault(canonical_json(value), value)
+    return {name: list(values.values()) for name, values in columns.items()}
 
 
 def export_banner(sweep: Sweep, tool: str, losses: Iterable[Loss]) -> str:

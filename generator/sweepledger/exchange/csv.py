@@ -12,7 +12,7 @@ from sweepledger.exchange import configuration_list
 from sweepledger.exchange.configuration_list import MAX_FILE_BYTES
 from sweepledger.exchange.conversion import Exported, Imported, Loss
 from sweepledger.formats import csv_cells
-from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.formats.foreign_yaml import ForeignError, decoded
 from sweepledger.reader import characters, safe_repr
 from sweepledger.reader.scalars import Refusal, resolve_scalar
 from sweepledger.structs.combinations import MAX_TRIALS
@@ -39,13 +39,7 @@ Cell = tuple[str, bool]
 
 def read(content: bytes, *, name: str) -> Imported:
     """Return a spec with the lines of a table as its list. Raises ForeignError."""
-    if len(content) > MAX_FILE_BYTES:
-        raise ForeignError(f"must be at most {MAX_FILE_BYTES} bytes, got {len(content)}")
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ForeignError("must be UTF-8", line=content[: error.start].count(b"\n") + 1) from error
-    lines = _lines(text)
+    lines = _lines(decoded(content, MAX_FILE_BYTES))
     header = next(lines, None)
     columns, losses = _columns(header[1]) if header else ([], ())
     reading = _Reading(columns)

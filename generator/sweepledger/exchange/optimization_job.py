@@ -7,13 +7,13 @@ from typing import Any
 
 from sweepledger.errors import UsageError
 from sweepledger.exchange import conversion
-from sweepledger.exchange.conversion import Exported, Imported, Loss
+from sweepledger.exchange.conversion import Exported, Imported, Loss, LossList
 from sweepledger.exchange.fields import Fields, exact_number, no_values, show_value, spec_number
 from sweepledger.exchange.kubernetes.command import Placeholders
 from sweepledger.exchange.kubernetes.container import ImportedTrial
 from sweepledger.exchange.kubernetes.workload import read_manifest
 from sweepledger.exchange.search_frame import ForeignSearch, parameter_names, run_keys, search_spec
-from sweepledger.exchange.spec_parts import PROGRAM
+from sweepledger.exchange.spec_parts import PROGRAM, range_keys
 from sweepledger.formats import foreign_yaml, yaml
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.domain import Choice, Constant, Domain, IntUniform, LogUniform, Quantized, Uniform
@@ -49,7 +49,8 @@ def read(content: bytes, *, name: str) -> Imported:
         )
     metadata, job = root.inner("metadata"), root.inner("spec")
     own = metadata.text("name") or ""
-    losses = [*metadata.rest("belongs to the cluster"), *root.lost("status", "is the state in a cluster")]
+    losses = LossList(metadata.rest("belongs to the cluster"))
+    losses += root.lost("status", "is the state in a cluster")
     drafted = [job.at(key) for key in DRAFT_KEYS if key in job.data]
     if drafted:
         raise ForeignError(f"{drafted[0]} is no key of an {KIND}", hint=DRAFT)
@@ -67,7 +68,7 @@ def read(content: bytes, *, name: str) -> Imported:
     return Imported(spec, (*losses, *more, *trial.losses, *job.rest(), *root.rest()))
 
 
-def _search(job: Fields, parameters: Mapping[str, dict[str, Any]], losses: list[Loss]) -> ForeignSearch:
+def _search(job: Fields, parameters: Mapping[str, dict[str, Any]], losses: LossList) -> ForeignSearch:
     objectives, algorithm = job.each("objectives"), job.inner("searchAlgorithm")
     objective = objectives[0] if objectives else Fields({}, job.at("objectives"))
     losses += [Loss(f"{other.path}", "a sweep has one objective") for other in objectives[1:]]
@@ -89,7 +90,7 @@ def _search(job: Fields, parameters: Mapping[str, dict[str, Any]], losses: list[
     return search
 
 
-def _domain(space: Fields, losses: list[Loss]) -> dict[str, Any]:
+def _domain(space: Fields, losses: LossList) -> dict[str, Any]:
     """Return the keys of a parameter. Raises ForeignError."""
     kinds = [kind for kind in ("uniform", "logUniform", "categorical") if kind in space.data]
     if len(kinds) != 1:
@@ -104,13 +105,9 @@ def _domain(space: Fields, losses: list[Loss]) -> dict[str, Any]:
             raise no_values(inner.at("choices"), more=f"; {DRAFT}")
         domain: dict[str, Any] = {"values": choices} if len(choices) > 1 else {"value": choices[0]}
     else:
-        low, high = (exact_number(inner.text(key), inner.at(key)) for key in ("min", "max"))
-        whole = inner.text("type") == "Int"
-        domain = {"min": spec_number(low), "max": spec_number(high)}
-        kind = "log_uniform_values" if kinds == ["logUniform"] else "uniform"
-        if whole:
-            kind = "q_log_uniform_values" if kind != "uniform" else "int_uniform"
-        domain = {"distribution": kind, **domain} | ({"q": 1} if kind.startswith("q_") else {})
+        low, high = (spec_number(exact_number(inner.text(key), inner.at(key))) for key in ("min", "max"))
+        is_whole = inner.text("type") == "Int"
+        domain = range_keys(low, high, is_log=kinds == ["logUniform"], is_whole=is_whole)
     losses += [*inner.rest(), *space.rest()]
     return domain
 
@@ -124,7 +121,7 @@ def _trial(template: Fields, names: Mapping[str, str]) -> ImportedTrial:
     trial.losses += template.rest()
     if trial.command is None:
         why = f"the command is in the image or the runtime; written as {PROGRAM}: write your command"
-        trial.losses.append(Loss(f"{template.path}.spec.trainer.command", why))
+        trial.losses.add(f"{template.path}.spec.trainer.command", why)
     return trial
 
 
@@ -144,39 +141,35 @@ def _command(trial: ImportedTrial, names: Mapping[str, str]) -> dict[str, Any]:
 def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
     """Return the sweep as an OptimizationJob with one node per trial."""
     design = sweep.design
-    losses = list(conversion.design_losses(design, KIND))
+    losses = LossList(conversion.design_losses(design, KIND))
     grid = not isinstance(design, RandomSearch | AdaptiveSearch)
-    if isinstance(design, GridSearch | RandomSearch | AdaptiveSearch) and not (grid and _has_ranges(design)):
-        spaces = {
-            parameter.name: _space(parameter.name, parameter.domain, losses)
-            for parameter in design.space.parameters
-        }
+    declared = {parameter.name: parameter.domain for parameter in design.space.parameters}
+    has_ranges = any(not isinstance(domain, Choice | Constant) for domain in declared.values())
+    if isinstance(design, GridSearch | RandomSearch | AdaptiveSearch) and not (grid and has_ranges):
+        spaces = {name: _space(name, domain, losses) for name, domain in declared.items()}
     else:
-        spaces = _observed(assignments, losses)
+        columns = conversion.distinct_columns(assignments)
+        spaces = {name: _choices(name, values, losses) for name, values in columns.items()}
         if grid and prod(len(space["categorical"]["choices"]) for space in spaces.values()) > len(
             assignments
         ):
-            losses.append(
-                Loss(f"method: {design.method}", f"an {KIND} runs combinations of these values, not rows")
-            )
+            losses.add(f"method: {design.method}", f"an {KIND} runs combinations of these values, not rows")
     _require_small(sweep, spaces)
     count = len(assignments) if sweep.search is None else conversion.most_trials(sweep.search)
     if count is None:
         count = MOST_TRIALS
-        losses.append(
-            Loss(f"numTrials: {count}", f"the search has no limit, and an {KIND} has at most {count}")
-        )
+        losses.add(f"numTrials: {count}", f"the search has no limit, and an {KIND} has at most {count}")
     if count > MOST_TRIALS:
-        losses.append(Loss(f"{count} trials", f"an {KIND} has at most {MOST_TRIALS}"))
+        losses.add(f"{count} trials", f"an {KIND} has at most {MOST_TRIALS}")
     if not grid:
-        losses.append(Loss("seed", f"{TOOL} draws other values for the same seed"))
+        losses.add("seed", f"{TOOL} draws other values for the same seed")
     if not grid and not isinstance(design, RandomSearch):
-        losses.append(Loss(f"method: {design.method}", f"an {KIND} has grid and random; written as random"))
+        losses.add(f"method: {design.method}", f"an {KIND} has grid and random; written as random")
     if sweep.metric.target is not None or sweep.other_metrics:
-        losses.append(Loss("metric", f"an {KIND} has one objective without a target"))
+        losses.add("metric", f"an {KIND} has one objective without a target")
     count = max(1, min(count, MOST_TRIALS))
     command = [part for part in sweep.command if not part.startswith("${args")]
-    losses.append(Loss("command", f"a trial receives its parameters in the variables {VARIABLE}NAME"))
+    losses.add("command", f"a trial receives its parameters in the variables {VARIABLE}NAME")
     losses += conversion.run_losses(sweep, KIND)
     seed = {"seed": design.seed} if isinstance(design, RandomSearch) else {}
     document = {
@@ -226,17 +219,13 @@ def _plain(part: str, sweep: Sweep) -> str:
     return part.replace("${env}", "/usr/bin/env").replace("${interpreter}", sweep.run.interpreter)
 
 
-def _has_ranges(design: GridSearch | RandomSearch | AdaptiveSearch) -> bool:
-    return any(not isinstance(parameter.domain, Choice | Constant) for parameter in design.space.parameters)
-
-
-def _space(name: str, domain: Domain, losses: list[Loss]) -> dict[str, Any]:  # noqa: PLR0911 - one per domain
+def _space(name: str, domain: Domain, losses: LossList) -> dict[str, Any]:  # noqa: PLR0911 - one per domain
     match domain:
         case Constant(value):
             return _choices(name, [value], losses)
         case Choice(values, probabilities):
             if probabilities is not None:
-                losses.append(Loss(f"parameters.{name}", "all values are equally likely"))
+                losses.add(f"parameters.{name}", "all values are equally likely")
             return _choices(name, values, losses)
         case IntUniform(low, high):
             return {"uniform": {"min": str(low), "max": str(high), "type": "Int"}}
@@ -247,7 +236,7 @@ def _space(name: str, domain: Domain, losses: list[Loss]) -> dict[str, Any]:  # 
         case Quantized(LogUniform(low, high), 1):
             return {"logUniform": {"min": repr(low), "max": repr(high), "type": "Int"}}
         case Quantized(Uniform(low, high), _):
-            losses.append(Loss(f"parameters.{name}", "has no steps; written as uniform"))
+            losses.add(f"parameters.{name}", "has no steps; written as uniform")
             return {"uniform": {"min": repr(low), "max": repr(high)}}
         case _:
             raise UsageError(
@@ -256,15 +245,7 @@ def _space(name: str, domain: Domain, losses: list[Loss]) -> dict[str, Any]:  # 
             )
 
 
-def _choices(name: str, values: Sequence[Value], losses: list[Loss]) -> dict[str, Any]:
+def _choices(name: str, values: Sequence[Value], losses: LossList) -> dict[str, Any]:
     if not all(isinstance(value, str) for value in values):
-        losses.append(Loss(f"parameters.{name}", f"values are text in an {KIND}: numbers come back as text"))
+        losses.add(f"parameters.{name}", f"values are text in an {KIND}: numbers come back as text")
     return {"categorical": {"choices": list(dict.fromkeys(str(canonical(value)) for value in values))}}
-
-
-def _observed(assignments: Sequence[Mapping[str, Value]], losses: list[Loss]) -> dict[str, dict[str, Any]]:
-    columns: dict[str, list[Value]] = {}
-    for assignment in assignments:
-        for name, value in assignment.items():
-            columns.setdefault(name, []).append(value)
-    return {name: _choices(name, values, losses) for name, values in columns.items()}

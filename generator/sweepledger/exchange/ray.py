@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sweepledger.exchange.conversion import Imported, Loss
+from sweepledger.exchange.conversion import Imported, Loss, LossList
 from sweepledger.exchange.fields import json_text, no_values, show_value
 from sweepledger.exchange.search_frame import ForeignSearch, parameter_names, run_keys, search_spec
 from sweepledger.exchange.spec_parts import CODE_DIR, PROGRAM
 from sweepledger.formats.foreign_yaml import ForeignError
-from sweepledger.structs.values import canonical_json
+from sweepledger.structs.values import canonical_json, is_number
 
 TOOL = "Ray Tune"
 MAX_BYTES = 1024 * 1024
@@ -57,7 +57,7 @@ def read(content: bytes, *, name: str) -> Imported:
     tree = _parsed(content)
     space = _space(tree)
     values = dict(_leaves(space, ()))
-    losses = list(_outside(tree, space))
+    losses = LossList(_outside(tree, space))
     names = parameter_names(values, losses)
     parameters = {names[foreign]: _keys(foreign, value, losses) for foreign, value in values.items()}
     search, replicates = _search(tree, values, parameters, losses)
@@ -65,11 +65,9 @@ def read(content: bytes, *, name: str) -> Imported:
     losses, more = _once(losses, more)
     if replicates > 1:
         spec["replicates"] = replicates
-        losses.append(Loss(f"num_samples: {replicates}", "repeats the grid; written as replicates"))
-    why = (
-        f"is in the Python file itself; written as {CODE_DIR}/{PROGRAM}: read the values from arguments there"
-    )
-    losses.append(Loss("program", why))
+        losses.add(f"num_samples: {replicates}", "repeats the grid; written as replicates")
+    why = f"is in the Python file itself; written as {CODE_DIR}/{PROGRAM}"
+    losses.add("program", f"{why}: read the values from arguments there")
     spec |= {"program": PROGRAM} | run_keys(search, {"code": {"path": CODE_DIR}})
     return Imported(spec, (*losses, *more))
 
@@ -89,7 +87,7 @@ def _parsed(content: bytes) -> ast.Module:
 def _with_plain_names(tree: ast.Module) -> ast.Module:
     """Return the tree with calls of imported functions, and of modules under another name, as `tune.function`."""
     functions, modules = _imported(tree)
-    for node in _walk(tree):
+    for node in ast.walk(tree):
         match node:
             case ast.Call(ast.Name(name)) if name in functions:
                 node.func = ast.Attribute(ast.Name(TUNE), functions[name])
@@ -102,7 +100,7 @@ def _imported(tree: ast.Module) -> tuple[dict[str, str], set[str]]:
     """Return the functions of Ray Tune by their names in the file, and the names of its module there."""
     functions: dict[str, str] = {}
     modules: set[str] = set()
-    for node in _walk(tree):
+    for node in ast.walk(tree):
         match node:
             case ast.ImportFrom("ray", names):
                 modules |= {alias.asname or TUNE for alias in names if alias.name == TUNE}
@@ -119,15 +117,10 @@ def _imported(tree: ast.Module) -> tuple[dict[str, str], set[str]]:
     return functions, modules
 
 
-def _walk(tree: ast.AST) -> Iterator[ast.AST]:
-    """Yield every node, without recursion."""
-    yield from ast.walk(tree)
-
-
 def _space(tree: ast.Module) -> ast.Dict:
     """Return the outermost dict with calls of Ray Tune. Raises ForeignError unless there is one."""
-    spaces = [node for node in _walk(tree) if _as_dict(node) and any(map(_is_domain, _walk(node)))]
-    inner = {id(node) for space in spaces for node in _walk(space) if node is not space}
+    spaces = [node for node in ast.walk(tree) if _as_dict(node) and any(map(_is_domain, ast.walk(node)))]
+    inner = {id(node) for space in spaces for node in ast.walk(space) if node is not space}
     outer = [space for node in spaces if id(node) not in inner and (space := _as_dict(node))]
     if len(outer) != 1:
         lines = ", ".join(str(space.lineno) for space in outer[:MOST_LINES]) or "none"
@@ -156,8 +149,8 @@ def _as_dict(node: ast.AST) -> ast.Dict | None:
 
 def _outside(tree: ast.Module, space: ast.Dict) -> Iterator[Loss]:
     """Yield a loss for calls that are no part of the dict, such as those that add a key to it later."""
-    inside = {id(node) for node in _walk(space)}
-    calls = [node for node in _walk(tree) if _is_domain(node) and id(node) not in inside]
+    inside = {id(node) for node in ast.walk(space)}
+    calls = [node for node in ast.walk(tree) if _is_domain(node) and id(node) not in inside]
     lines = sorted({node.lineno for node in calls if isinstance(node, ast.Call)})
     if lines:
         shown = ", ".join(map(str, lines[:MOST_LINES])) + (" and more" if lines[MOST_LINES:] else "")
@@ -230,7 +223,7 @@ def _value(node: ast.expr) -> Any:
 
 def _number(node: ast.expr) -> int | float:
     value = _value(node)
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not is_number(value):
         raise _code(node)
     return value
 
@@ -285,7 +278,7 @@ KINDS = {
 }
 
 
-def _keys(name: str, value: Any, losses: list[Loss]) -> dict[str, Any]:
+def _keys(name: str, value: Any, losses: LossList) -> dict[str, Any]:
     match value:
         case Domain("choice" | "grid_search", (list(items),), line):
             plain = [_plain(name, item, losses) for item in items]
@@ -293,7 +286,7 @@ def _keys(name: str, value: Any, losses: list[Loss]) -> dict[str, Any]:
             if not distinct:
                 raise no_values(name, line=line)
             if len(distinct) < len(plain):
-                losses.append(Loss(f"parameter {name}", "repeats a value; written once"))
+                losses.add(f"parameter {name}", "repeats a value; written once")
             return {"values": distinct}
         case Domain("randn" | "qrandn" as function, (mean, deviation, *q), line):
             _check_numbers(name, (mean, deviation, *q), line)
@@ -308,7 +301,7 @@ def _keys(name: str, value: Any, losses: list[Loss]) -> dict[str, Any]:
             return {"value": _plain(name, value, losses)}
 
 
-def _range(name: str, function: str, numbers: tuple[Any, ...], losses: list[Loss]) -> dict[str, Any]:
+def _range(name: str, function: str, numbers: tuple[Any, ...], losses: LossList) -> dict[str, Any]:
     low, high, *q = numbers
     if function == "randint":
         return (
@@ -322,24 +315,18 @@ def _range(name: str, function: str, numbers: tuple[Any, ...], losses: list[Loss
     if low == high:
         return {"value": low}
     if q:
-        losses.append(
-            Loss(f"parameter {name}", "rounding to q can leave the range in Ray; here values stay inside")
-        )
+        losses.add(f"parameter {name}", "rounding to q can leave the range in Ray; here values stay inside")
     return {"distribution": KINDS[function], "min": low, "max": high} | ({"q": q[0]} if q else {})
-
-
-def _is_finite(number: float) -> bool:
-    """Return whether a number fits a float; a whole number may be too large, and NaN compares with none."""
-    return abs(number) <= sys.float_info.max
 
 
 def _check_numbers(name: str, numbers: tuple[Any, ...], line: int) -> None:
     for number in numbers:
-        if isinstance(number, bool) or not isinstance(number, int | float) or not _is_finite(number):
+        # A whole number may be too large for a float, and NaN compares with none.
+        if not is_number(number) or not abs(number) <= sys.float_info.max:
             raise ForeignError(f"{name} must have finite numbers, got {number!r:.60}", line=line)
 
 
-def _plain(name: str, value: Any, losses: list[Loss]) -> Any:
+def _plain(name: str, value: Any, losses: LossList) -> Any:
     """Return a value for a spec; as JSON text if it is neither a scalar nor a list of scalars."""
     if _contains_domain(value):
         raise ForeignError(
@@ -349,9 +336,7 @@ def _plain(name: str, value: Any, losses: list[Loss]) -> Any:
     if any(isinstance(item, float) and not math.isfinite(item) for item in items):
         raise ForeignError(f"{name} must be finite")
     if isinstance(value, dict) or any(isinstance(item, dict | list) for item in items):
-        losses.append(
-            Loss(f"parameter {name}", "a value is a scalar or a list of scalars; written as JSON text")
-        )
+        losses.add(f"parameter {name}", "a value is a scalar or a list of scalars; written as JSON text")
         return json_text(value)
     return value
 
@@ -369,14 +354,14 @@ def _contains_domain(value: Any) -> bool:
 
 
 def _search(
-    tree: ast.Module, values: dict[str, Any], parameters: dict[str, Any], losses: list[Loss]
+    tree: ast.Module, values: dict[str, Any], parameters: dict[str, Any], losses: LossList
 ) -> tuple[ForeignSearch, int]:
     """Return the search, and how often a grid is repeated."""
     config: dict[str, Any] = {}
     for key, value in _tune_config(tree, losses):
         if config.setdefault(key, value) != value:
             why = f"is of another run in the file; {show_value(config[key])} is written"
-            losses.append(Loss(f"{key}: {show_value(value)}", why))
+            losses.add(f"{key}: {show_value(value)}", why)
     drawn = [
         value for value in values.values() if isinstance(value, Domain) and value.function != "grid_search"
     ]
@@ -385,14 +370,14 @@ def _search(
     ]
     samples, at_once = (_count(config.get(key)) for key in ("num_samples", "max_concurrent_trials"))
     runs = any(
-        isinstance(node, ast.Call) and _function(node) in {*CONFIG_CALLS, TUNER} for node in _walk(tree)
+        isinstance(node, ast.Call) and _function(node) in {*CONFIG_CALLS, TUNER} for node in ast.walk(tree)
     )
     if runs and drawn and not any(loss.part.startswith("num_samples") for loss in losses) and samples is None:
-        losses.append(Loss("num_samples", "the file names none; written as 1, Ray's default: set run_cap"))
+        losses.add("num_samples", "the file names none; written as 1, Ray's default: set run_cap")
     algorithm = config.get("search_alg")
     method = SEARCHES.get(str(algorithm), "random")
     if algorithm is not None and algorithm not in SEARCHES:
-        losses.append(Loss(f"search_alg: {algorithm}", "is not a method here; written as random"))
+        losses.add(f"search_alg: {algorithm}", "is not a method here; written as random")
     metric, mode = (config.get(key) for key in ("metric", "mode"))
     if metric is None or mode is None:
         # Before TuneConfig had them, schedulers and searches did.
@@ -405,20 +390,18 @@ def _search(
     # A file that runs nothing, but only has the space, leaves the number to the one that does.
     cap = samples or (1 if runs else None)
     if crossed and cap is None:
-        losses.append(Loss("grid_search", "is crossed with draws in Ray; here all values are drawn"))
+        losses.add("grid_search", "is crossed with draws in Ray; here all values are drawn")
     elif crossed and cap is not None:
         for domain in crossed:
             cap *= max(1, len(domain.arguments[0]) if isinstance(domain.arguments[0], list) else 1)
-        losses.append(
-            Loss("grid_search", f"is crossed with {samples or 1} draws in Ray; here all {cap} are drawn")
-        )
+        losses.add("grid_search", f"is crossed with {samples or 1} draws in Ray; here all {cap} are drawn")
     search = ForeignSearch(TOOL, method, parameters, _text(metric), _text(mode), cap, None, at_once)
     return search, 1
 
 
-def _tune_config(tree: ast.Module, losses: list[Loss]) -> Iterator[tuple[str, Any]]:
+def _tune_config(tree: ast.Module, losses: LossList) -> Iterator[tuple[str, Any]]:
     """Yield the options of TuneConfig or tune.run; calls as their names."""
-    for node in _walk(tree):
+    for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or _function(node) not in CONFIG_CALLS:
             continue
         for keyword in node.keywords:
@@ -431,14 +414,14 @@ def _tune_config(tree: ast.Module, losses: list[Loss]) -> Iterator[tuple[str, An
                     pass
                 case "num_samples", code:
                     why = "is not a number in the file; written as 1, Ray's default: set run_cap"
-                    losses.append(Loss(f"num_samples: {show_value(ast.unparse(code))}", why))
+                    losses.add(f"num_samples: {show_value(ast.unparse(code))}", why)
                 case "metric" | "mode" as key, code:
-                    losses.append(Loss(f"{key}: {show_value(ast.unparse(code))}", NOT_EXECUTED))
+                    losses.add(f"{key}: {show_value(ast.unparse(code))}", NOT_EXECUTED)
                 case key, _:
-                    losses.append(Loss(f"{key}", "is not converted"))
+                    losses.add(f"{key}", "is not converted")
 
 
-def _once(losses: list[Loss], more: list[Loss]) -> tuple[list[Loss], list[Loss]]:
+def _once(losses: LossList, more: LossList) -> tuple[LossList, LossList]:
     """Return both with a metric or a direction that is code named once: as code, with what is written instead."""
     for key, option in OPTIONS.items():
         missing = [loss for loss in more if loss.part == key and loss.reason.startswith(NAMES_NONE)]
@@ -447,15 +430,15 @@ def _once(losses: list[Loss], more: list[Loss]) -> tuple[list[Loss], list[Loss]]
         ]
         if missing and code:
             why = NOT_EXECUTED + missing[0].reason.removeprefix(NAMES_NONE)
-            losses = [Loss(loss.part, why) if loss in code else loss for loss in losses]
-            more = [loss for loss in more if loss not in missing]
+            losses = LossList(Loss(loss.part, why) if loss in code else loss for loss in losses)
+            more = LossList(loss for loss in more if loss not in missing)
     return losses, more
 
 
 def _of_schedulers(tree: ast.Module) -> dict[str, str]:
     """Return metric and mode of a scheduler or a search algorithm: of the first call that names them."""
     named: dict[str, str] = {}
-    for node in _walk(tree):
+    for node in ast.walk(tree):
         match node:
             case ast.Call(ast.Name(called) | ast.Attribute(_, called)) if (
                 called in SCHEDULERS or called in SEARCHES

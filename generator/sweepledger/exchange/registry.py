@@ -3,11 +3,12 @@
 Nothing in this package touches a disk, expands a sweep or checks a spec: `commands` does.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
-from sweepledger.exchange.conversion import Exported, Imported, Reader, Writer
+from sweepledger.exchange.conversion import Exported, Imported
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value
 
@@ -31,21 +32,17 @@ def _module(format_name: str) -> Any:
     return import_module(f"sweepledger.exchange.{format_name.replace('-', '_')}")
 
 
-def _reader(format_name: str) -> Reader:
-    def read(content: bytes, *, name: str) -> Imported:
-        reader: Reader = _module(format_name).read
-        return reader(content, name=name)
-
-    return read
+def _read(format_name: str, content: bytes, *, name: str) -> Imported:
+    """Return a spec of that name for another tool's file. Raises ForeignError for other files."""
+    imported: Imported = _module(format_name).read(content, name=name)
+    return imported
 
 
-def _writer(format_name: str) -> Writer:
-    def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
-        writer: Writer = _module(format_name).write
-        return writer(sweep, assignments)
-
-    return write
+def _write(format_name: str, sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
+    """Return the file of another tool; the assignments are the sweep's configurations in order."""
+    exported: Exported = _module(format_name).write(sweep, assignments)
+    return exported
 
 
-READERS: Mapping[str, Reader] = {name: _reader(name) for name in IMPORTS}
-WRITERS: Mapping[str, Writer] = {name: _writer(name) for name in EXPORTS}
+READERS: Mapping[str, Callable[..., Imported]] = {name: partial(_read, name) for name in IMPORTS}
+WRITERS: Mapping[str, Callable[..., Exported]] = {name: partial(_write, name) for name in EXPORTS}

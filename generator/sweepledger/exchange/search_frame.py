@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sweepledger.exchange.conversion import Loss
+from sweepledger.exchange.conversion import Loss, LossList
 from sweepledger.exchange.fields import show_value
 from sweepledger.exchange.spec_parts import (
     DEFAULT_RUN_CAP,
@@ -42,9 +42,9 @@ class ForeignSearch:
     """Number of trials at the same time."""
 
 
-def search_spec(search: ForeignSearch, name: str) -> tuple[dict[str, Any], list[Loss]]:
+def search_spec(search: ForeignSearch, name: str) -> tuple[dict[str, Any], LossList]:
     """Return the keys of a spec up to its parameters, and the losses."""
-    losses: list[Loss] = []
+    losses = LossList()
     spec: dict[str, Any] = {"name": name, "method": search.method}
     spec |= _size(search, losses)
     spec["metric"] = _metric(search, losses)
@@ -57,7 +57,7 @@ def run_keys(search: ForeignSearch, run: Mapping[str, Any]) -> dict[str, Any]:
     return {"run": ({} if search.at_once is None else {"parallelism": search.at_once}) | dict(run)}
 
 
-def parameter_names(foreign_names: Iterable[str], losses: list[Loss]) -> dict[str, str]:
+def parameter_names(foreign_names: Iterable[str], losses: LossList) -> dict[str, str]:
     """Return a name of a spec for each name of the file. Raises ForeignError.
 
     A name that is missing or written twice is refused: the entries of a list would replace each other.
@@ -79,48 +79,43 @@ def parameter_names(foreign_names: Iterable[str], losses: list[Loss]) -> dict[st
     return names
 
 
-def _size(search: ForeignSearch, losses: list[Loss]) -> dict[str, Any]:
-    """Return the keys of seed, rounds and number of trials."""
+def _size(search: ForeignSearch, losses: LossList) -> dict[str, Any]:
     size, cap = space_size(search.parameters), search.cap
     if search.method == "grid" and (cap is None or size is None or size <= cap):
         return {}
     if cap is None:
         cap = DEFAULT_RUN_CAP
-        losses.append(Loss("run_cap", f"the file has no number of trials; written as {cap}"))
+        losses.add("run_cap", f"the file has no number of trials; written as {cap}")
     if size is not None and 0 < size < cap:
-        losses.append(
-            Loss(f"run_cap: {cap}", f"there are only {size} combinations, each of which is one trial here")
-        )
+        losses.add(f"run_cap: {cap}", f"there are only {size} combinations, each of which is one trial here")
         cap = size
     if search.seed is None:
-        losses.append(
-            Loss("seed", "the file has none; written as 0, so that the same trials are drawn every time")
-        )
+        losses.add("seed", "the file has none; written as 0, so that the same trials are drawn every time")
     else:
-        losses.append(Loss("seed", f"{search.tool} draws other values for the same seed"))
+        losses.add("seed", f"{search.tool} draws other values for the same seed")
     keys: dict[str, Any] = {"seed": search.seed or 0}
     if search.method == "grid":
         why = f"{search.tool} runs as many of {size} combinations in an order of its own; here they are drawn"
-        losses.append(Loss(f"run_cap: {cap}", why))
+        losses.add(f"run_cap: {cap}", why)
         return {"method": "random", **keys, "run_cap": cap}
     if search.method != "random":
         rounds = search.at_once or USUAL_ROUND
         why = f"{search.tool} proposes a trial whenever one ends; here a round proposes {rounds}"
-        losses.append(Loss("rounds", why))
+        losses.add("rounds", why)
         keys["rounds"] = {"size": rounds}
     return keys | {"run_cap": cap}
 
 
-def _metric(search: ForeignSearch, losses: list[Loss]) -> dict[str, Any]:
+def _metric(search: ForeignSearch, losses: LossList) -> dict[str, Any]:
     if search.metric is None:
         why = f"the file names none; write the name that the program reports instead of {PLACEHOLDER_METRIC}"
-        losses.append(Loss("metric", why))
+        losses.add("metric", why)
     name = PLACEHOLDER_METRIC if search.metric is None else metric_name(search.metric)
     if search.metric is not None:
-        losses.append(Loss("metric", f"{search.tool} reads it in its own way: print lines `{name}=NUMBER`"))
+        losses.add("metric", f"{search.tool} reads it in its own way: print lines `{name}=NUMBER`")
         if name != search.metric:
-            losses.append(Loss(f"metric: {search.metric}", f"is named {name} here"))
+            losses.add(f"metric: {search.metric}", f"is named {name} here")
     goal = GOALS.get(str(search.goal).lower())
     if goal is None:
-        losses.append(Loss("metric.goal", "the file names none; written as maximize"))
+        losses.add("metric.goal", "the file names none; written as maximize")
     return {"name": name, "goal": goal or "maximize", "source": "stdout"}

@@ -3,12 +3,11 @@
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import PurePosixPath
 from typing import Any
 
-from sweepledger.exchange.conversion import Loss
+from sweepledger.exchange.conversion import LossList
 from sweepledger.structs.metric import MAX_METRIC_NAME_LENGTH, METRIC_NAME
 from sweepledger.structs.names import environment_name
 from sweepledger.structs.program import REPOSITORY
@@ -29,48 +28,37 @@ DEFAULT_RUN_CAP = 50
 PROGRAM = "train.py"
 CODE_DIR = "code"
 """Suggested folder for a script that is not in the repository."""
+WHOLE_FOLDER = "is locked and run; trials cannot read files outside it"
 WHOLE_REPOSITORY = (
     "is in the repository's root folder, so every committed file is locked and run; "
     "run.code.exclude leaves out what is no code"
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ScriptLocation:
-    """The folder and program of a script, and the losses of its path."""
-
-    folder: str
-    program: str
-    losses: tuple[Loss, ...]
-
-    def as_spec(self) -> dict[str, Any]:
-        """Return the keys of a spec for the script."""
-        return {"program": self.program, "run": {"code": {"path": self.folder}}}
-
-
-def locate_script(program: str) -> ScriptLocation:
+def locate_script(program: str, losses: LossList) -> tuple[str, str]:
     """Return the code folder and the program of a script's path in the repository."""
-    path = PurePosixPath(program)
+    path, place = PurePosixPath(program), f"program: {program}"
     parts = [part for part in path.parts if part != "."]
     if path.is_absolute() or ".." in parts or not parts:
         name = parts[-1] if parts and parts[-1] not in {"..", "/"} else "train.py"
         why = f"is outside the repository, and only committed code runs; written as {CODE_DIR}/{name}: copy it there"
-        return ScriptLocation(CODE_DIR, name, (Loss(f"program: {program}", why),))
+        losses.add(place, why)
+        return CODE_DIR, name
     if len(parts) > 1:
-        folder, rest = parts[0], "/".join(parts[1:])
-        why = f"the folder {folder} is locked and run; trials cannot read files outside it"
-        return ScriptLocation(folder, rest, (Loss(f"program: {program}", why),))
-    return ScriptLocation(REPOSITORY, parts[0], (Loss(f"program: {program}", WHOLE_REPOSITORY),))
+        losses.add(place, f"the folder {parts[0]} {WHOLE_FOLDER}")
+        return parts[0], "/".join(parts[1:])
+    losses.add(place, WHOLE_REPOSITORY)
+    return REPOSITORY, parts[0]
 
 
-def locate_module(module: str) -> ScriptLocation:
+def locate_module(module: str, losses: LossList) -> tuple[str, str]:
     """Return the code folder of a module that `python -m` starts, and the module as the trial starts it."""
     parts = module.split(".")
     if len(parts) > 1 and all(map(str.isidentifier, parts)):
-        why = f"the folder {parts[0]} is locked and run; trials cannot read files outside it"
-        return ScriptLocation(parts[0], module, (Loss(f"program: {module}", why),))
-    name = parts[0] if parts[0].isidentifier() else PurePosixPath(PROGRAM).stem
-    return ScriptLocation(REPOSITORY, name, (Loss(f"program: {module}", WHOLE_REPOSITORY),))
+        losses.add(f"program: {module}", f"the folder {parts[0]} {WHOLE_FOLDER}")
+        return parts[0], module
+    losses.add(f"program: {module}", WHOLE_REPOSITORY)
+    return REPOSITORY, parts[0] if parts[0].isidentifier() else PurePosixPath(PROGRAM).stem
 
 
 LONGEST_NAME = 63
@@ -109,6 +97,14 @@ def separate_names(names: Iterable[str]) -> dict[str, str]:
 def find_script(command: Sequence[str]) -> int | None:
     """Return the index of the Python script in a command; None if there is none."""
     return next((place for place, part in enumerate(command) if part.endswith(".py")), None)
+
+
+def range_keys(low: float, high: float, *, is_log: bool, is_whole: bool) -> dict[str, Any]:
+    """Return the keys of a parameter between two bounds, of whole numbers or of all."""
+    if not is_log:
+        return {"distribution": "int_uniform" if is_whole else "uniform", "min": low, "max": high}
+    keys = {"distribution": "log_uniform_values", "min": low, "max": high}
+    return keys | ({"distribution": "q_log_uniform_values", "q": 1} if is_whole else {})
 
 
 def space_size(parameters: Mapping[str, Any]) -> int | None:

@@ -52,7 +52,6 @@ def _mapping(mapping: Mapping[str, Any], indent: str) -> Iterator[str]:
 
 
 def _entry(start: str, value: Any, indent: str, *, spread: bool) -> Iterator[str]:
-    """Yield the lines of a key and its value: one line if it fits, else several."""
     flow = _flow(value)
     is_short = not spread and len(start) + 1 + len(flow) <= WIDTH
     match value:

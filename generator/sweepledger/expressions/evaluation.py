@@ -23,21 +23,7 @@ from sys import float_info
 from typing import assert_never, cast
 
 from sweepledger.reader.messages import safe_repr
-from sweepledger.structs.expression import (
-    Arithmetic,
-    ArithmeticOperator,
-    BooleanOperation,
-    Call,
-    Comparison,
-    ComparisonOperator,
-    Conditional,
-    Expression,
-    FunctionName,
-    ListLiteral,
-    Literal,
-    Name,
-    UnaryOperation,
-)
+from sweepledger.structs import expression as tree
 from sweepledger.structs.values import LARGEST_EXACT_INTEGER, Value
 
 Number = int | float | Decimal | Fraction
@@ -109,17 +95,17 @@ def negative(value: Number) -> Number:
     return value.copy_negate() if isinstance(value, Decimal) else -value  # -Decimal would round
 
 
-def calculate(sign: ArithmeticOperator, left: Number, right: Number) -> Number:
+def calculate(sign: tree.ArithmeticOperator, left: Number, right: Number) -> Number:
     """Apply an operator. Raises ComputeError, and OverflowError and ZeroDivisionError as Python does."""
     if sign == "**":
         return _power(left, right)
     if type(left) is int and type(right) is int:
-        return Fraction(left, right) if sign == "/" else INTEGER_OPERATIONS[sign](left, right)
+        return Fraction(left, right) if sign == "/" else OPERATIONS[sign](left, right)
     left, right = exact(left), exact(right)
     if sign in EXACT_OPERATIONS and type(left) is not Fraction and type(right) is not Fraction:
         return EXACT_OPERATIONS[sign](cast(Decimal, left), cast(Decimal, right))
     # A Fraction, even of // and %: the result of a float is a float.
-    return Fraction(FRACTION_OPERATIONS[sign](Fraction(left), Fraction(right)))
+    return Fraction(OPERATIONS[sign](Fraction(left), Fraction(right)))
 
 
 def _power(base: Number, exponent: Number) -> Number:
@@ -137,22 +123,14 @@ def _power(base: Number, exponent: Number) -> Number:
     return float(float(base) ** float(exponent))
 
 
-INTEGER_OPERATIONS: dict[ArithmeticOperator, Callable[[int, int], int]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "//": operator.floordiv,
-    "%": operator.mod,
-}
-
-EXACT_OPERATIONS: dict[ArithmeticOperator, Callable[[Decimal, Decimal], Decimal]] = {
+EXACT_OPERATIONS: dict[tree.ArithmeticOperator, Callable[[Decimal, Decimal], Decimal]] = {
     "+": EXACT.add,
     "-": EXACT.subtract,
     "*": EXACT.multiply,
 }
 """The fast ones, also of a Decimal and an integer: a large grid needs a million of them."""
 
-FRACTION_OPERATIONS: dict[ArithmeticOperator, Callable[[Fraction, Fraction], Fraction | int]] = {
+OPERATIONS: dict[tree.ArithmeticOperator, Callable[..., int | Fraction]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
@@ -162,10 +140,12 @@ FRACTION_OPERATIONS: dict[ArithmeticOperator, Callable[[Fraction, Fraction], Fra
 }
 
 
-def call_function(function: FunctionName, values: Sequence[Operand]) -> Number:
+def call_function(function: tree.FunctionName, values: Sequence[Operand]) -> Number:
     """Apply a function. Raises ComputeError."""
     if function == "len":
-        return _length(values[0])
+        if isinstance(values[0], str | list | tuple):
+            return len(values[0])
+        raise KindError(f"the argument of len must be a text or a list, got {safe_repr(values[0])}")
     if function in {"max", "min"} and len(values) == 1:
         values = _non_empty_list(function, values[0])
     numbers = [exact(require_number(value, f"an argument of {function}")) for value in values]
@@ -178,12 +158,6 @@ def call_function(function: FunctionName, values: Sequence[Operand]) -> Number:
         raise ComputeError(f"must be defined, got {function}({arguments})") from error
     except OverflowError as error:
         raise ComputeError(f"numbers must be finite, got one too large from {function}") from error
-
-
-def _length(value: Operand) -> int:
-    if isinstance(value, str | list | tuple):
-        return len(value)
-    raise KindError(f"the argument of len must be a text or a list, got {safe_repr(value)}")
 
 
 def _non_empty_list(function: str, value: Operand) -> Sequence[Value]:
@@ -202,7 +176,7 @@ def _rounded(value: Number, digits: Number | None = None) -> Number:
     return round(value, digits) if isinstance(value, int) else Fraction(round(Fraction(value), digits))
 
 
-FUNCTIONS: dict[FunctionName, Callable[..., Number]] = {
+FUNCTIONS: dict[tree.FunctionName, Callable[..., Number]] = {
     "abs": lambda value: negative(value) if value < 0 else value,
     "ceil": math.ceil,
     "exp": math.exp,
@@ -219,7 +193,7 @@ FUNCTIONS: dict[FunctionName, Callable[..., Number]] = {
 
 Relation = Callable[[Operand, Operand], bool]
 
-ORDERS: dict[ComparisonOperator, Callable[..., bool]] = {
+ORDERS: dict[tree.ComparisonOperator, Callable[..., bool]] = {
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,
@@ -227,7 +201,7 @@ ORDERS: dict[ComparisonOperator, Callable[..., bool]] = {
 }
 
 
-def comparison(sign: ComparisonOperator) -> Relation:
+def comparison(sign: tree.ComparisonOperator) -> Relation:
     """Return a comparison's function, which raises KindError for values that it cannot compare."""
     match sign:
         case "==":
@@ -259,7 +233,7 @@ def _contains(item: Operand, whole: Operand) -> bool:
     raise KindError(f"in needs a list, or two texts, got {safe_repr(item)} in {safe_repr(whole)}")
 
 
-def _ordered(sign: ComparisonOperator) -> Relation:
+def _ordered(sign: tree.ComparisonOperator) -> Relation:
     order = ORDERS[sign]
 
     def compare(left: Operand, right: Operand) -> bool:
@@ -287,13 +261,13 @@ NumericEvaluator = Callable[[Mapping[str, Value]], Number]
 Predicate = Callable[[Mapping[str, Value]], bool]
 
 
-def compile_expression(expression: Expression) -> Callable[[Mapping[str, Value]], Value]:
+def compile_expression(expression: tree.Expression) -> Callable[[Mapping[str, Value]], Value]:
     """Compile an expression to a function, which raises ComputeError.
 
     The function requires a value for every name in the expression.
     """
     compute = _compile(expression)
-    if isinstance(expression, Comparison | BooleanOperation):
+    if isinstance(expression, tree.Comparison | tree.BooleanOperation):
         return cast(Predicate, compute)
 
     def result(values: Mapping[str, Value]) -> Value:
@@ -307,44 +281,46 @@ def compile_expression(expression: Expression) -> Callable[[Mapping[str, Value]]
     return result
 
 
-def _compile(expression: Expression) -> Evaluator:  # noqa: C901, PLR0911 - one case per type of node
+def _compile(expression: tree.Expression) -> Evaluator:  # noqa: C901, PLR0911 - one case per type of node
     match expression:
-        case Literal(value):
+        case tree.Literal(value):
             return lambda _: value
-        case Name(name):
+        case tree.Name(name):
             return itemgetter(name)
-        case ListLiteral(items):
+        case tree.ListLiteral(items):
             parts = tuple(_compile(item) for item in items)
             return lambda values: tuple(cast(str, part(values)) for part in parts)
-        case UnaryOperation("-", operand):
-            return _minus(_compile_number(operand, "-"))
-        case UnaryOperation(_, operand):
+        case tree.UnaryOperation("-", operand):
+            number = _compile_number(operand, "-")
+            return lambda values: negative(number(values))
+        case tree.UnaryOperation(_, operand):
             return _not(_compile_predicate(operand, "not"))
-        case Arithmetic(sign, left, right):
+        case tree.Arithmetic(sign, left, right):
             return _arithmetic(sign, _compile_number(left, sign), _compile_number(right, sign))
-        case Comparison(first, steps):
+        case tree.Comparison(first, steps):
             return _comparison(first, steps)
-        case BooleanOperation("and", terms):
+        case tree.BooleanOperation("and", terms):
             return _and(tuple(_compile_predicate(term, "and") for term in terms))
-        case BooleanOperation(_, terms):
+        case tree.BooleanOperation(_, terms):
             return _or(tuple(_compile_predicate(term, "or") for term in terms))
-        case Conditional(test, yes, no):
-            return _conditional(_compile_predicate(test, "if"), _compile(yes), _compile(no))
-        case Call(function, arguments):
+        case tree.Conditional(test, yes, no):
+            condition, then, otherwise = _compile_predicate(test, "if"), _compile(yes), _compile(no)
+            return lambda values: then(values) if condition(values) else otherwise(values)
+        case tree.Call(function, arguments):
             computed = tuple(_compile(argument) for argument in arguments)
             return lambda values: call_function(function, [argument(values) for argument in computed])
         case _:
             assert_never(expression)
 
 
-def _compile_number(expression: Expression, sign: str) -> NumericEvaluator:
+def _compile_number(expression: tree.Expression, sign: str) -> NumericEvaluator:
     """Compile an operand that must be a number; check it only if it could be something else."""
     match expression:
-        case Name(name):
+        case tree.Name(name):
             return _compile_number_name(name)
-        case Arithmetic() | UnaryOperation("-") | Call():
+        case tree.Arithmetic() | tree.UnaryOperation("-") | tree.Call():
             return cast(NumericEvaluator, _compile(expression))
-        case Literal(value) if type(value) in NUMBERS:
+        case tree.Literal(value) if type(value) in NUMBERS:
             return cast(NumericEvaluator, _compile(expression))
         case _:
             compute = _compile(expression)
@@ -361,14 +337,14 @@ def _compile_number_name(name: str) -> NumericEvaluator:
     return look_up
 
 
-def _compile_predicate(expression: Expression, word: str) -> Predicate:
+def _compile_predicate(expression: tree.Expression, word: str) -> Predicate:
     """Compile an operand that must be true or false; check it only if it could be something else."""
     compute = _compile(expression)
-    if isinstance(expression, Comparison | BooleanOperation) or (
-        isinstance(expression, UnaryOperation) and expression.operator == "not"
+    if isinstance(expression, tree.Comparison | tree.BooleanOperation) or (
+        isinstance(expression, tree.UnaryOperation) and expression.operator == "not"
     ):
         return cast(Predicate, compute)
-    subject = expression.name if isinstance(expression, Name) else f"an operand of {word}"
+    subject = expression.name if isinstance(expression, tree.Name) else f"an operand of {word}"
 
     def test(values: Mapping[str, Value]) -> bool:
         value = compute(values)
@@ -379,16 +355,12 @@ def _compile_predicate(expression: Expression, word: str) -> Predicate:
     return test
 
 
-def _minus(operand: NumericEvaluator) -> NumericEvaluator:
-    return lambda values: negative(operand(values))
-
-
 def _not(operand: Predicate) -> Predicate:
     return lambda values: not operand(values)
 
 
 def _arithmetic(
-    sign: ArithmeticOperator, left: NumericEvaluator, right: NumericEvaluator
+    sign: tree.ArithmeticOperator, left: NumericEvaluator, right: NumericEvaluator
 ) -> NumericEvaluator:
     def compute(values: Mapping[str, Value]) -> Number:
         try:
@@ -416,22 +388,20 @@ def _or(terms: tuple[Predicate, ...]) -> Predicate:
     return lambda values: any(term(values) for term in terms)
 
 
-def _conditional(test: Predicate, yes: Evaluator, no: Evaluator) -> Evaluator:
-    return lambda values: yes(values) if test(values) else no(values)
-
-
-def _comparison(first: Expression, steps: tuple[tuple[ComparisonOperator, Expression], ...]) -> Predicate:
+def _comparison(
+    first: tree.Expression, steps: tuple[tuple[tree.ComparisonOperator, tree.Expression], ...]
+) -> Predicate:
     left = _compile(first)
     if len(steps) > 1:
         return _chain(left, tuple((comparison(sign), _compile(right)) for sign, right in steps))
     ((sign, second),) = steps
     match second:
-        case Literal(value) if type(value) in NUMBERS and sign in ORDERS:
+        case tree.Literal(value) if type(value) in NUMBERS and sign in ORDERS:
             return _order_with_constant(sign, left, cast(Number, value))
-        case ListLiteral(items) if sign in {"in", "not in"} and all(
-            isinstance(item, Literal) for item in items
+        case tree.ListLiteral(items) if sign in {"in", "not in"} and all(
+            isinstance(item, tree.Literal) for item in items
         ):
-            values = [item.value for item in items if isinstance(item, Literal)]
+            values = [item.value for item in items if isinstance(item, tree.Literal)]
             return _member(left, values) if sign == "in" else _not(_member(left, values))
         case _:
             compare, right = comparison(sign), _compile(second)
@@ -451,7 +421,7 @@ def _chain(first: Evaluator, steps: tuple[tuple[Relation, Evaluator], ...]) -> P
     return test
 
 
-def _order_with_constant(sign: ComparisonOperator, left: Evaluator, right: Number) -> Predicate:
+def _order_with_constant(sign: tree.ComparisonOperator, left: Evaluator, right: Number) -> Predicate:
     order, exact_right = ORDERS[sign], exact(right)
 
     def test(values: Mapping[str, Value]) -> bool:

@@ -10,20 +10,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from sweepledger.reader.messages import safe_repr, truncate
-from sweepledger.structs.expression import (
-    Arithmetic,
-    BooleanOperation,
-    Call,
-    Comparison,
-    ComparisonOperator,
-    Conditional,
-    Expression,
-    ListLiteral,
-    Literal,
-    Name,
-    UnaryOperation,
-    names_in,
-)
+from sweepledger.structs import expression as tree
 from sweepledger.structs.values import Value
 
 
@@ -75,7 +62,7 @@ def type_of(value: Value) -> ValueType:
 
 
 def check_types(
-    expression: Expression, known: Mapping[str, ValueTypes]
+    expression: tree.Expression, known: Mapping[str, ValueTypes]
 ) -> tuple[tuple[TypeProblem, ...], ValueTypes]:
     """Return the problems that do not depend on values, and the possible types of the result."""
     checker = _TypeChecker(known)
@@ -84,7 +71,7 @@ def check_types(
 
 
 def check_condition(
-    text: str, expression: Expression, known: Mapping[str, ValueTypes]
+    text: str, expression: tree.Expression, known: Mapping[str, ValueTypes]
 ) -> tuple[TypeProblem, ...]:
     """Return the problems of an expression that must be true or false."""
     problems, kinds = check_types(expression, known)
@@ -102,44 +89,44 @@ class _TypeChecker:
     known: Mapping[str, ValueTypes]
     findings: list[TypeProblem] = field(default_factory=list)
 
-    def kinds(self, expression: Expression) -> ValueTypes:  # noqa: C901, PLR0911 - one case a kind of node
+    def kinds(self, expression: tree.Expression) -> ValueTypes:  # noqa: C901, PLR0911 - one case a kind of node
         """Return the possible types of an expression, and collect its problems."""
         match expression:
-            case Literal(value):
+            case tree.Literal(value):
                 return frozenset({type_of(value)})
-            case Name():
+            case tree.Name():
                 return self._named(expression)
-            case ListLiteral(items):
+            case tree.ListLiteral(items):
                 for item in items:
                     self.kinds(item)
                 return frozenset({ValueType.LIST})
-            case Conditional(test, yes, no):
+            case tree.Conditional(test, yes, no):
                 self._need((test,), BOOLEANS, "if")
                 return self.kinds(yes) | self.kinds(no)
-            case Comparison(first, steps):
+            case tree.Comparison(first, steps):
                 self._steps(first, steps)
                 return BOOLEANS
-            case UnaryOperation("-", operand):
+            case tree.UnaryOperation("-", operand):
                 return self._need((operand,), NUMBERS, "-")
-            case UnaryOperation(_, operand):
+            case tree.UnaryOperation(_, operand):
                 return self._need((operand,), BOOLEANS, "not")
-            case BooleanOperation(word, terms):
+            case tree.BooleanOperation(word, terms):
                 return self._need(terms, BOOLEANS, word)
-            case Arithmetic(sign, left, right):
+            case tree.Arithmetic(sign, left, right):
                 return self._need((left, right), NUMBERS, sign)
-            case Call():
+            case tree.Call():
                 return self._call(expression)
             case _:
                 assert_never(expression)
 
-    def _named(self, name: Name) -> ValueTypes:
+    def _named(self, name: tree.Name) -> ValueTypes:
         if name.name in self.known:
             return self.known[name.name]
         message = f"must be the name of a parameter or a derived value, got {safe_repr(name.name)}"
         self.findings.append(TypeProblem(name.offset, message, name.name))
         return ANY
 
-    def _need(self, operands: Iterable[Expression], needed: ValueTypes, word: str) -> ValueTypes:
+    def _need(self, operands: Iterable[tree.Expression], needed: ValueTypes, word: str) -> ValueTypes:
         """Report operands that never have a type that the operation needs; return the types of its result."""
         for operand in operands:
             found = self.kinds(operand)
@@ -147,7 +134,7 @@ class _TypeChecker:
                 self._report(operand, f"{word} must have {_type_names(needed)}, got {_type_names(found)}")
         return needed
 
-    def _call(self, call: Call) -> ValueTypes:
+    def _call(self, call: tree.Call) -> ValueTypes:
         if call.function == "len":
             self._need(call.arguments, SIZED, "len")
         elif call.function in {"max", "min"} and len(call.arguments) == 1:
@@ -156,26 +143,24 @@ class _TypeChecker:
             self._need(call.arguments, NUMBERS, call.function)
         return NUMBERS
 
-    def _steps(self, first: Expression, steps: tuple[tuple[ComparisonOperator, Expression], ...]) -> None:
+    def _steps(
+        self, first: tree.Expression, steps: tuple[tuple[tree.ComparisonOperator, tree.Expression], ...]
+    ) -> None:
         left, left_kinds = first, self.kinds(first)
         for sign, right in steps:
             right_kinds = self.kinds(right)
             both = f"got {_type_names(left_kinds)} and {_type_names(right_kinds)}"
             if sign in {"in", "not in"}:
-                if not _can_hold(left_kinds, right_kinds):
+                if not (ValueType.LIST in right_kinds or ValueType.TEXT in left_kinds & right_kinds):
                     self._report(right, f"{sign} needs a list, or two texts, {both}")
             elif sign not in {"==", "!="} and not left_kinds & right_kinds & ORDERED:
-                place = left if next(names_in(left), None) else right
+                place = left if next(tree.names_in(left), None) else right
                 self._report(place, f"{sign} must compare two numbers or two texts, {both}")
             left, left_kinds = right, right_kinds
 
-    def _report(self, expression: Expression, message: str) -> None:
-        name = next(names_in(expression), None)
+    def _report(self, expression: tree.Expression, message: str) -> None:
+        name = next(tree.names_in(expression), None)
         self.findings.append(TypeProblem(None if name is None else name.offset, message))
-
-
-def _can_hold(item: ValueTypes, whole: ValueTypes) -> bool:
-    return ValueType.LIST in whole or ValueType.TEXT in item & whole
 
 
 def _type_names(kinds: ValueTypes) -> str:

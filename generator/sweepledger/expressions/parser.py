@@ -16,22 +16,7 @@ from typing import cast, get_args
 from sweepledger.reader import characters
 from sweepledger.reader.messages import truncate
 from sweepledger.reader.scalars import FLOAT, INTEGER, Refusal, resolve_scalar
-from sweepledger.structs.expression import (
-    Arithmetic,
-    ArithmeticOperator,
-    BooleanOperation,
-    BooleanOperator,
-    Call,
-    Comparison,
-    ComparisonOperator,
-    Conditional,
-    Expression,
-    FunctionName,
-    ListLiteral,
-    Literal,
-    Name,
-    UnaryOperation,
-)
+from sweepledger.structs import expression as tree
 from sweepledger.structs.values import Value
 
 MAX_LENGTH = 1_000
@@ -199,13 +184,13 @@ OR, AND, NOT, COMPARISON, SUM, PRODUCT, MINUS, POWER = range(1, 9)
 PRECEDENCE = {
     "or": OR,
     "and": AND,
-    **dict.fromkeys(get_args(ComparisonOperator), COMPARISON),
+    **dict.fromkeys(get_args(tree.ComparisonOperator), COMPARISON),
     **dict.fromkeys("+-", SUM),
     **dict.fromkeys(("*", "/", "//", "%"), PRODUCT),
     "**": POWER,
 }
 ARGUMENT_COUNTS: dict[str, tuple[int, int]] = {
-    **dict.fromkeys(get_args(FunctionName), (1, 1)),
+    **dict.fromkeys(get_args(tree.FunctionName), (1, 1)),
     **dict.fromkeys(("log", "round"), (1, 2)),
     **dict.fromkeys(("max", "min"), (1, MAX_NODES)),
 }
@@ -222,7 +207,7 @@ MISPLACED_TOKEN_HINTS = {
 }
 
 
-def parse_expression(text: str) -> Expression:
+def parse_expression(text: str) -> tree.Expression:
     """Return the syntax tree of an expression. Raises ExpressionError at the first mistake."""
     parser = _Parser(tokenize(text))
     whole = parser.expression()
@@ -246,7 +231,7 @@ class _Parser:
     def __post_init__(self) -> None:
         self.token = next(self.source)
 
-    def expression(self) -> Expression:
+    def expression(self) -> tree.Expression:
         """Parse an expression."""
         yes = self.operation(OR)
         if not self._is("if"):
@@ -254,9 +239,9 @@ class _Parser:
         self._next()
         test = self.operation(OR)
         self._expect("else", "write a if c else b")
-        return self._made(Conditional(test, yes, self._nested_expression()))
+        return self._made(tree.Conditional(test, yes, self._nested_expression()))
 
-    def operation(self, least: int) -> Expression:
+    def operation(self, least: int) -> tree.Expression:
         """Parse an operand, and the operators after it that have at least this precedence."""
         self._deeper()
         left = self._signed(least)
@@ -265,32 +250,32 @@ class _Parser:
         self.depth -= 1
         return left
 
-    def _operated(self, operator: str, left: Expression, precedence: int) -> Expression:
+    def _operated(self, operator: str, left: tree.Expression, precedence: int) -> tree.Expression:
         if precedence == COMPARISON:
-            return self._made(Comparison(left, tuple(self._steps())))
+            return self._made(tree.Comparison(left, tuple(self._steps())))
         if precedence in {OR, AND}:
             return self._made(
-                BooleanOperation(
-                    cast(BooleanOperator, operator), tuple(self._terms(operator, left, precedence))
+                tree.BooleanOperation(
+                    cast(tree.BooleanOperator, operator), tuple(self._terms(operator, left, precedence))
                 )
             )
         self._next()
         # A power binds more tightly than a sign on its left, and less than a sign on its right.
         right = self.operation(MINUS if precedence == POWER else precedence + 1)
-        return self._made(Arithmetic(cast(ArithmeticOperator, operator), left, right))
+        return self._made(tree.Arithmetic(cast(tree.ArithmeticOperator, operator), left, right))
 
-    def _terms(self, operator: str, first: Expression, precedence: int) -> Iterator[Expression]:
+    def _terms(self, operator: str, first: tree.Expression, precedence: int) -> Iterator[tree.Expression]:
         yield first
         while self._is(operator):
             self._next()
             yield self.operation(precedence + 1)
 
-    def _steps(self) -> Iterator[tuple[ComparisonOperator, Expression]]:
+    def _steps(self) -> Iterator[tuple[tree.ComparisonOperator, tree.Expression]]:
         while (operator := self._operator()) and PRECEDENCE[operator] == COMPARISON:
             self._next()
             if operator == "not in":
                 self._expect("in", "write not in")
-            yield cast(ComparisonOperator, operator), self.operation(COMPARISON + 1)
+            yield cast(tree.ComparisonOperator, operator), self.operation(COMPARISON + 1)
 
     def _operator(self) -> str | None:
         """Return the current operator; `not` is the first half of `not in`."""
@@ -299,31 +284,31 @@ class _Parser:
         text = "not in" if self.token.text == "not" else self.token.text
         return text if text in PRECEDENCE else None
 
-    def _signed(self, least: int) -> Expression:
+    def _signed(self, least: int) -> tree.Expression:
         token = self.token
         if self._is("-"):
             self._next()
-            return self._made(UnaryOperation("-", self.operation(MINUS)))
+            return self._made(tree.UnaryOperation("-", self.operation(MINUS)))
         if self._is("not"):
             if least > NOT:
                 hint = "put brackets around it: (not a)"
                 raise ExpressionError(token.offset, "must be an operand, got 'not'", hint)
             self._next()
-            return self._made(UnaryOperation("not", self.operation(NOT)))
+            return self._made(tree.UnaryOperation("not", self.operation(NOT)))
         return self._operand()
 
-    def _operand(self) -> Expression:
+    def _operand(self) -> tree.Expression:
         token = self.token
         self._next()
         match token:
             case Token(TokenKind.VALUE):
-                return self._made(Literal(token.value))
+                return self._made(tree.Literal(token.value))
             case Token(TokenKind.NAME) if self._is("("):
                 return self._call(token)
             case Token(TokenKind.NAME):
-                return self._made(Name(token.text, token.offset))
+                return self._made(tree.Name(token.text, token.offset))
             case Token(TokenKind.SIGN, "["):
-                return self._made(ListLiteral(self._items(token, "]")))
+                return self._made(tree.ListLiteral(self._items(token, "]")))
             case Token(TokenKind.SIGN, "("):
                 inner = self.expression()
                 self._close(token, ")")
@@ -331,7 +316,7 @@ class _Parser:
             case _:
                 raise ExpressionError(token.offset, f"must be a value or a name, got {token}", _hint(token))
 
-    def _call(self, name: Token) -> Expression:
+    def _call(self, name: Token) -> tree.Expression:
         if name.text not in ARGUMENT_COUNTS:
             message = f"must be a function, got {truncate(repr(name.text))}"
             raise ExpressionError(name.offset, message, _nearest_function(name.text))
@@ -342,11 +327,11 @@ class _Parser:
         if not least <= len(arguments) <= most:
             span = {1: "one value", 2: "one or two values"}.get(most, "one or more values")
             raise ExpressionError(name.offset, f"{name.text} must be given {span}, got {len(arguments)}")
-        return self._made(Call(cast(FunctionName, name.text), arguments))
+        return self._made(tree.Call(cast(tree.FunctionName, name.text), arguments))
 
-    def _items(self, opening: Token, closing: str) -> tuple[Expression, ...]:
+    def _items(self, opening: Token, closing: str) -> tuple[tree.Expression, ...]:
         """Parse items up to the closing bracket; a comma may follow the last."""
-        items: list[Expression] = []
+        items: list[tree.Expression] = []
         while not self._is(closing):
             items.append(self.expression())
             if not self._is(","):
@@ -360,7 +345,7 @@ class _Parser:
             raise ExpressionError(opening.offset, f"must be closed, got {opening}", f"add {closing}")
         self._expect(closing, _hint(self.token))
 
-    def _nested_expression(self) -> Expression:
+    def _nested_expression(self) -> tree.Expression:
         self._deeper()
         nested = self.expression()
         self.depth -= 1
@@ -382,7 +367,7 @@ class _Parser:
         if self.depth > MAX_DEPTH:
             raise ExpressionError(self.token.offset, f"must nest at most {MAX_DEPTH} levels deep")
 
-    def _made(self, node: Expression) -> Expression:
+    def _made(self, node: tree.Expression) -> tree.Expression:
         self.nodes += 1
         if self.nodes > MAX_NODES:
             message = f"must have at most {MAX_NODES} values, names and operators"
@@ -391,7 +376,6 @@ class _Parser:
 
 
 def _hint(token: Token) -> str | None:
-    """Return the hint for a misplaced token."""
     if token.form is TokenKind.SIGN and token.text in KEYWORDS:
         return f"a parameter of this name is written `{token.text}`"
     return MISPLACED_TOKEN_HINTS.get(token.text)

@@ -181,29 +181,27 @@ def _go_integer(_loader: Any, node: yaml.ScalarNode) -> int | float:
     return number
 
 
-def _go_boolean(_loader: Any, node: yaml.ScalarNode) -> bool:
-    return GO_BOOLEANS[node.value.lower()]
-
-
 _GoLoader.add_constructor(GO_NUMBER, _go_scalar)
 _GoLoader.add_constructor(TAG_PREFIX + "int", _go_integer)
-_GoLoader.add_constructor(TAG_PREFIX + "bool", _go_boolean)
+_GoLoader.add_constructor(TAG_PREFIX + "bool", lambda _, node: GO_BOOLEANS[node.value.lower()])
 
 LOADERS = {"1.1": _Loader, "go": _GoLoader}
 
 
+def decoded(content: bytes, most: int) -> str:
+    """Return the text of a file, which may begin with a byte order mark. Raises ForeignError."""
+    if len(content) > most:
+        raise ForeignError(f"must be at most {most} bytes, got {len(content)}")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line, hint = content[: error.start].count(b"\n") + 1, "iconv converts files of another encoding"
+        raise ForeignError("must be UTF-8", line=line, hint=hint) from error
+
+
 def load(content: bytes, *, version: str = "1.1") -> Any:
     """Return the only document of a file, as readers of YAML 1.1, or Go, do. Raises ForeignError."""
-    if len(content) > MAX_BYTES:
-        raise ForeignError(f"must be at most {MAX_BYTES} bytes, got {len(content)}")
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ForeignError(
-            "must be UTF-8",
-            line=content[: error.start].count(b"\n") + 1,
-            hint="iconv converts files of another encoding",
-        ) from error
+    text = decoded(content, MAX_BYTES)
     try:
         counter = _Counter()
         for event in _events(text):

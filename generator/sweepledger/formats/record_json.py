@@ -20,15 +20,7 @@ from types import MappingProxyType
 from typing import Any
 
 from sweepledger.formats.json import RejectedInput, parse_untrusted_object
-from sweepledger.structs.record import (
-    Artifact,
-    ArtifactList,
-    Curve,
-    EarlyStop,
-    Environment,
-    Record,
-    Status,
-)
+from sweepledger.structs.record import Artifact, ArtifactList, Curve, EarlyStop, Environment, Record, Status
 from sweepledger.structs.values import LARGEST_EXACT_INTEGER, CanonicalObject, canonical_json
 
 VERSION = 1

@@ -166,7 +166,6 @@ def _header(data: dict[str, Any]) -> Mapping[str, Any]:
 
 
 def _expanded(line: bytes, header: Mapping[str, Any]) -> Record | CorruptRecord:
-    """Return the record of a line after the first."""
     try:
         data = parse_untrusted_object(line)
         observed, others = data.pop("observed", None), data.pop("others", None)

@@ -59,8 +59,7 @@ SweepPattern = Annotated[
     ),
 ]
 Currency = Annotated[
-    str,
-    like("[A-Za-z€$£¥]{1,8}", "must be a currency code or sign", code="currency", hint="for example EUR"),
+    str, like("[A-Za-z€$£¥]{1,8}", "must be a currency code or sign", code="currency", hint="for example EUR")
 ]
 DIGEST = re.compile("sha256:[0-9a-f]{64}")
 DIGEST_EXAMPLE = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"

@@ -7,18 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import cast
 
-from sweepledger.structs.domain import (
-    Beta,
-    Choice,
-    Constant,
-    Domain,
-    IntUniform,
-    LogNormal,
-    LogUniform,
-    Normal,
-    Quantized,
-    Uniform,
-)
+from sweepledger.structs import domain as domains
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value, identity, is_number
 
@@ -51,7 +40,7 @@ class Histogram:
     counts: tuple[int, ...]
 
 
-def histogram(numbers: Sequence[float], domain: Domain | None) -> Histogram:
+def histogram(numbers: Sequence[float], domain: domains.Domain | None) -> Histogram:
     """Count numbers, of which at least two differ, in bins between the bounds of their domain."""
     smallest, largest = min(numbers), max(numbers)
     bounds = [] if domain is None else list(_bounds(domain))
@@ -63,7 +52,7 @@ def histogram(numbers: Sequence[float], domain: Domain | None) -> Histogram:
         low > 0
         and high / low >= DECADES
         and 2 * counts[0] > len(numbers)
-        and isinstance(domain, Choice | None)
+        and isinstance(domain, domains.Choice | None)
     ):
         return Histogram(low, high, smallest, largest, Scale.LOG, _counts(numbers, low, high, math.log))
     return Histogram(low, high, smallest, largest, Scale.LINEAR, counts)
@@ -79,25 +68,25 @@ def _counts(
     return tuple(counts)
 
 
-def _bounds(domain: Domain) -> Iterator[float]:
+def _bounds(domain: domains.Domain) -> Iterator[float]:
     match domain:
-        case IntUniform(low, high) | Uniform(low, high) | LogUniform(low, high):
+        case domains.IntUniform(low, high) | domains.Uniform(low, high) | domains.LogUniform(low, high):
             yield from (low, high)
-        case Normal(_, _, low, high):
+        case domains.Normal(_, _, low, high):
             yield from (bound for bound in (low, high) if bound is not None)
-        case Beta():
+        case domains.Beta():
             yield from (0, 1)
-        case Quantized(of):
+        case domains.Quantized(of):
             yield from _bounds(of)
-        case Choice(values):
+        case domains.Choice(values):
             yield from (value for value in values if isinstance(value, int | float))
 
 
-def _is_logarithmic(domain: Domain) -> bool:
+def _is_logarithmic(domain: domains.Domain) -> bool:
     match domain:
-        case LogUniform() | LogNormal():
+        case domains.LogUniform() | domains.LogNormal():
             return True
-        case Quantized(of):
+        case domains.Quantized(of):
             return _is_logarithmic(of)
         case _:
             return False
@@ -152,9 +141,9 @@ def coverage(sweep: Sweep, configurations: Sequence[Mapping[str, Value]]) -> Cov
     return Coverage(len(configurations), tuple(parameters), tuple(constants))
 
 
-def _is_fixed(values: ValueCounts | Histogram, domain: Domain | None, configurations: int) -> bool:
+def _is_fixed(values: ValueCounts | Histogram, domain: domains.Domain | None, configurations: int) -> bool:
     counts = [count for _, count in values.values] if isinstance(values, ValueCounts) else []
-    return isinstance(domain, Constant) and counts == [configurations]
+    return isinstance(domain, domains.Constant) and counts == [configurations]
 
 
 def _parameter_coverage(
@@ -172,7 +161,7 @@ def _parameter_coverage(
     )
 
 
-def _values(column: Sequence[Value], domain: Domain | None) -> ValueCounts | Histogram:
+def _values(column: Sequence[Value], domain: domains.Domain | None) -> ValueCounts | Histogram:
     counted = _count_values(column, () if domain is None else tuple(_spec_values(domain)))
     if (
         not column
@@ -183,14 +172,14 @@ def _values(column: Sequence[Value], domain: Domain | None) -> ValueCounts | His
     return histogram([value for value in column if isinstance(value, int | float)], domain)
 
 
-def _spec_values(domain: Domain) -> Iterable[Value]:
+def _spec_values(domain: domains.Domain) -> Iterable[Value]:
     """Return the values to list even if no configuration has them."""
     match domain:
-        case Constant(value):
+        case domains.Constant(value):
             return (value,)
-        case Choice(values):
+        case domains.Choice(values):
             return values
-        case IntUniform(low, high) if high - low < FEW_VALUES:
+        case domains.IntUniform(low, high) if high - low < FEW_VALUES:
             return range(low, high + 1)
         case _:
             return ()

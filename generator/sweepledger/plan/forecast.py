@@ -63,7 +63,6 @@ def last_end(spans: Sequence[Span]) -> float:
 
 
 def _slots(batch: QueuedBatch, capacity: PoolCapacity) -> int:
-    """Return how many trials of a batch can run at the same time."""
     most = min(batch.at_once, len(batch.seconds))
     return most if capacity.units is None else min(most, capacity.units // batch.units)
 
@@ -320,8 +319,6 @@ def hourly_price(run: RunConfig, pool: Pool | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class _Draw:
-    """One simulated course."""
-
     hours: float
     completion: float
     sample: list[float]

@@ -47,7 +47,7 @@ TEMPLATES: Mapping[str, DocumentPath] = {
 }
 """Path of the pod templates in each kind; other kinds of a batch have none."""
 
-CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
+CONTAINERS = ("initContainers", "containers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Container:
     path: DocumentPath
     data: Manifest
     sort: str
-    """Which of the pod's three lists it is in, or `trainer`."""
+    """Which of the pod's lists it is in, or `trainer`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,15 +151,6 @@ class Object:
             return ()
         pods = {pod.path[:-1]: pod for pod in self.pods}
         return tuple(Job(path, spec, pods.get(path)) for path, spec in _at(self.data, JOBS[self.kind]))
-
-
-@dataclass(frozen=True, slots=True)
-class Inspection:
-    """The findings in an object, and the part of it that later rules can rely on."""
-
-    findings: tuple[Finding, ...]
-    usable: Object | None = None
-    """The object without surplus fields; None if its schema does not hold even then."""
 
 
 def to_problem(obj: Object, finding: Finding, file: str) -> Problem:

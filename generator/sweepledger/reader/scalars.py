@@ -173,7 +173,6 @@ def _instead(text: str, *readings: str) -> str:
 
 
 def _yaml_1_1_reading(text: str) -> str:
-    """Return how YAML 1.1 reads a text."""
     if text in YAML_1_1_WORDS:
         return YAML_1_1_WORDS[text]
     if DATE.fullmatch(text):
@@ -186,7 +185,6 @@ def _yaml_1_1_reading(text: str) -> str:
 
 
 def _yaml_1_2_reading(text: str) -> str:
-    """Return how YAML 1.2 reads a text."""
     whole = _whole(text, YAML_1_2_INTEGERS)
     return repr(float(text)) if whole == TEXT and YAML_1_2_FLOAT.fullmatch(text) else whole
 

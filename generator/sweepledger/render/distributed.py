@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
+
 from sweepledger.formats import yaml
 from sweepledger.formats.hyperparams_csv import Table
-from sweepledger.render import base_files, pod
+from sweepledger.render import pod
 from sweepledger.render.base_files import SHAPE_FOLDERS, Bases
 from sweepledger.render.manifest import Manifest, merge, merge_all
 from sweepledger.structs.batch import Batch
@@ -21,7 +23,6 @@ from sweepledger.structs.kubernetes import (
     INDEX_VARIABLE,
     RANK_VARIABLE,
     STORE_CONTAINER,
-    TRIAL_LABEL,
     trial_folder_by_variable,
 )
 from sweepledger.structs.node_pool import Pool, topology_annotations
@@ -70,19 +71,6 @@ class FieldPaths:
     """Texts with the name `{batch}` or `{trial}`, by path."""
 
 
-def read_field_paths(data: Mapping[str, Any]) -> FieldPaths:
-    """Return the field paths of one object."""
-    return FieldPaths(
-        templates=tuple(PodTemplatePath(**entry) for entry in data.get("templates", ())),
-        containers=tuple(ContainerPath(**entry) for entry in data.get("containers", ())),
-        nodes=tuple(data.get("nodes", ())),
-        others=tuple(WorkerPaths(**entry) for entry in data.get("others", ())),
-        processes=tuple(data.get("processes", ())),
-        retries=tuple(data.get("retries", ())),
-        names=dict(data.get("names", {})),
-    )
-
-
 def get_field(manifest: Manifest, path: str) -> Any:
     """Return the value at a path. Raises KeyError if the base has no such path."""
     parent, step = _locate(manifest, path)
@@ -125,8 +113,6 @@ CONTAINER = "trial"
 
 @dataclass(frozen=True, slots=True)
 class _Pods:
-    """The partial templates that an object's pods add to their base."""
-
     shared: Manifest
     """Of all pods of the batch: the shared part."""
     own: Manifest
@@ -138,27 +124,22 @@ def manifests(name: str, batch: Batch, settings: Settings, table: Table, bases: 
     """Return the object that the trials share, if any, then one object per trial in the order of the table."""
     folder = SHAPE_FOLDERS[batch.shape]
     where: Mapping[str, Any] = yaml.load(bases.files[f"{folder}/places.yaml"])
-    shared = merge_all(
-        {},
-        *(
-            base_files.component_patch(bases, component)
-            for component in base_files.components_of(batch, settings)
-        ),
-        pod.template(name, batch, settings, table.shards),
-    )
-    pool, made = pod.pool_of(batch, settings), []
+    shared = pod.shared_template({}, name, batch, settings, table.shards, bases)
+    pool, made = settings.pool(batch.run.pool), []
     if "batch" in where:
-        base = _prepared(bases, f"{folder}/batch.yaml", batch, read_field_paths(where["batch"]))
+        read = msgspec.convert(where["batch"], FieldPaths)
+        base = _prepared(bases, f"{folder}/batch.yaml", batch, read)
         own = pod.output_mounts(settings, trial_folder_by_variable(name, INDEX_VARIABLE))
         pods = _Pods(shared, own, pool)
         labels = pod.labels(name, batch, settings)
         metadata = {"name": name, "namespace": settings.namespace, "labels": labels}
-        made.append(_filled(base, read_field_paths(where["batch"]), pods, metadata, name))
-    read = read_field_paths(where["trial"])
+        made.append(_filled(base, read, pods, metadata, name))
+    read = msgspec.convert(where["trial"], FieldPaths)
     base = _prepared(bases, f"{folder}/trial.yaml", batch, read)
     for index in range(len(batch.trials)):
         pods = _Pods(shared, pod.trial_template(name, batch, settings, table, index), pool)
-        made.append(_filled(base, read, pods, _metadata(name, batch, settings, index), name))
+        metadata = pod.trial_metadata(name, trial_name(name, index), batch, settings, index)
+        made.append(_filled(base, read, pods, metadata, name))
     return made
 
 
@@ -167,19 +148,7 @@ def trial_name(name: str, index: int) -> str:
     return f"{name}-{index}"
 
 
-def _metadata(name: str, batch: Batch, settings: Settings, index: int) -> Manifest:
-    labels = pod.labels(name, batch, settings) | pod.queue_labels(batch, settings)
-    digest = batch.trials[index].digest
-    return {
-        "name": trial_name(name, index),
-        "namespace": settings.namespace,
-        "labels": labels | pod.trial_labels(batch, index),
-        "annotations": pod.annotations(batch) | {TRIAL_LABEL: f"sha256:{digest}"},
-    }
-
-
 def _prepared(bases: Bases, file: str, batch: Batch, where: FieldPaths) -> Manifest:
-    """Return an object of the base with the batch's numbers."""
     made: Manifest = yaml.load(bases.files[file])
     run = batch.run
     for others in where.others:
@@ -201,7 +170,8 @@ def _filled(base: Manifest, where: FieldPaths, pods: _Pods, metadata: Manifest, 
     templates = [template for template in where.templates if not template.path.startswith(gone)]
     asked = {} if pods.pool is None else topology_annotations(pods.pool, len(templates))
     for template in templates:
-        placed = _pod(get_field(made, template.path), template, pods)
+        partials = [_called(partial, template) for partial in (pods.shared, pods.own)]
+        placed = _with_rank(merge_all(get_field(made, template.path), *partials), template)
         if asked:
             placed = merge(placed, {"metadata": {"annotations": asked}})
         set_field(made, template.path, placed)
@@ -218,12 +188,6 @@ def _is_there(manifest: Manifest, path: str) -> bool:
     except KeyError:
         return False
     return True
-
-
-def _pod(base: Manifest, template: PodTemplatePath, pods: _Pods) -> Manifest:
-    """Return a pod template of the base, merged with those of the batch and the trial."""
-    templates = [_called(partial, template) for partial in (pods.shared, pods.own)]
-    return _with_rank(merge_all(base, *templates), template)
 
 
 def _with_rank(made: Manifest, template: PodTemplatePath) -> Manifest:

@@ -7,9 +7,9 @@ from sweepledger.formats import yaml
 from sweepledger.formats.hyperparams_csv import Shard, Table
 from sweepledger.render import base_files, pod
 from sweepledger.render.base_files import SHAPE_FOLDERS, TO_BASE, Bases
-from sweepledger.render.manifest import Manifest, merge, merge_all
+from sweepledger.render.manifest import Manifest, merge
 from sweepledger.structs.batch import Batch
-from sweepledger.structs.kubernetes import COMPLETION_INDEX_VARIABLE, TRIAL_LABEL, trial_folder_by_variable
+from sweepledger.structs.kubernetes import COMPLETION_INDEX_VARIABLE, trial_folder_by_variable
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Settings
 
@@ -69,19 +69,14 @@ def indexed_kustomization(batch: Batch, settings: Settings) -> Manifest:
 def trial_jobs(name: str, batch: Batch, settings: Settings, table: Table, bases: Bases) -> list[Manifest]:
     """Return `base/jobs/v1/job.yaml` filled in for every trial, in the order of the table."""
     base: Manifest = yaml.load(bases.files[f"{SHAPE_FOLDERS[Shape.JOBS]}/job.yaml"])
-    shared = merge_all(
-        base["spec"]["template"],
-        *(
-            base_files.component_patch(bases, component)
-            for component in base_files.components_of(batch, settings)
-        ),
-        pod.template(name, batch, settings, table.shards),
-    )
+    shared = pod.shared_template(base["spec"]["template"], name, batch, settings, table.shards, bases)
     made = []
     for index in range(len(batch.trials)):
         own = pod.trial_template(name, batch, settings, table, index)
         changed: Manifest = {
-            "metadata": _metadata(name, batch, settings, index),
+            "metadata": pod.trial_metadata(
+                name, f"{name}-{batch.trials[index].id}"[:LONGEST_JOB_NAME], batch, settings, index
+            ),
             "spec": {
                 "backoffLimitPerIndex": batch.run.retries,
                 "activeDeadlineSeconds": job_deadline(batch, settings),
@@ -90,14 +85,3 @@ def trial_jobs(name: str, batch: Batch, settings: Settings, table: Table, bases:
         }
         made.append(merge({**base, "spec": {**base["spec"], "template": {}}}, changed))
     return made
-
-
-def _metadata(name: str, batch: Batch, settings: Settings, index: int) -> Manifest:
-    labels = pod.labels(name, batch, settings) | pod.queue_labels(batch, settings)
-    trial = batch.trials[index]
-    return {
-        "name": f"{name}-{trial.id}"[:LONGEST_JOB_NAME],
-        "namespace": settings.namespace,
-        "labels": labels | pod.trial_labels(batch, index),
-        "annotations": pod.annotations(batch) | {TRIAL_LABEL: f"sha256:{trial.digest}"},
-    }

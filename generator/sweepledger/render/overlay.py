@@ -3,6 +3,7 @@
 `batch_digest` computes the digest again from the files alone, without spec, bases or the original version.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -46,39 +47,23 @@ def overlay(batch: Batch, bases: Bases, settings: Settings) -> Overlay:
     columns = hyperparams_csv.choose_columns(batch.columns, rows)
     written = Table(columns, hyperparams_csv.split_rows(rows, columns))
     unnamed = batch_name(batch.sweep.name, batch.number, PLACEHOLDER_DIGEST)
-    files = _Files(columns, _files(unnamed, batch, bases, settings, written))
-    digest = _with_lock(unnamed, "", batch, settings, files).tree.digest
+    files = _files(unnamed, batch, bases, settings, written)
+    digest = _overlay(_lock(unnamed, "", batch, settings, columns, files), files).tree.digest
     name = batch_name(batch.sweep.name, batch.number, digest)
-    if _mentions(unnamed, batch, bases, settings, written):
-        named = _files(name, batch, bases, settings, written)
+    # A name that is in what the batch is rendered from must stay there as it is.
+    inputs = (repr((replace(batch, trials=()), bases, settings)), *(shard.text for shard in written.shards))
+    if any(unnamed in text for text in inputs):
+        files = _files(name, batch, bases, settings, written)
     else:
-        named = {path: text.replace(unnamed.encode(), name.encode()) for path, text in files.contents.items()}
-    files = _Files(columns, named)
-    return _with_lock(name, f"sha256:{digest}", batch, settings, files)
+        files = {path: text.replace(unnamed.encode(), name.encode()) for path, text in files.items()}
+    return _overlay(_lock(name, f"sha256:{digest}", batch, settings, columns, files), files)
 
 
-@dataclass(frozen=True, slots=True)
-class _Files:
-    """All files but the lock, and the columns of the table."""
-
-    columns: tuple[Column, ...]
-    contents: dict[str, bytes]
-
-
-def _mentions(name: str, batch: Batch, bases: Bases, settings: Settings, written: Table) -> bool:
-    """Return whether a name occurs in what a batch is rendered from, where it must stay as it is."""
-    inputs = repr((replace(batch, trials=()), bases, settings))
-    return name in inputs or any(name in shard.text for shard in written.shards)
-
-
-def _with_lock(name: str, digest: str, batch: Batch, settings: Settings, files: "_Files") -> Overlay:
-    locked = _lock(name, digest, batch, settings, files)
-    lock = documents.write(locked).encode()
-    return Overlay(locked, FileTree({**files.contents, LOCK_FILE: lock}))
+def _overlay(lock: BatchLock, files: Mapping[str, bytes]) -> Overlay:
+    return Overlay(lock, FileTree({**files, LOCK_FILE: documents.write(lock).encode()}))
 
 
 def _files(name: str, batch: Batch, bases: Bases, settings: Settings, written: Table) -> dict[str, bytes]:
-    """Render all files but the lock."""
     files = {shard.file: shard.text.encode() for shard in written.shards}
     manifests = _manifests(name, batch, bases, settings, written)
     return files | {file: text.encode() for file, text in manifests.items()}
@@ -118,18 +103,18 @@ def _manifests(name: str, batch: Batch, bases: Bases, settings: Settings, writte
 def _own_launcher(name: str) -> Manifest:
     """Return the patch that gives the launcher's ConfigMap the batch's name, so that no two batches own one object."""
     return {
-        "patch": f"- op: replace\n  path: /metadata/name\n  value: {pod.ConfigMapNames(name).launcher}\n",
+        "patch": f"- op: replace\n  path: /metadata/name\n  value: {pod.launcher_map(name)}\n",
         "target": {"kind": "ConfigMap", "name": LAUNCHER_OBJECT},
         "options": {"allowNameChange": True},
     }
 
 
 def _config_maps(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> Manifest:
-    names = pod.ConfigMapNames(name)
+    tables = [{"name": pod.table_map(name, at), "files": [shard.file]} for at, shard in enumerate(shards)]
     return {
         "configMapGenerator": [
             {"name": LAUNCHER_OBJECT, "behavior": "merge", "files": [launch_json.LAUNCH_FILE]},
-            *({"name": names.table(number), "files": [shard.file]} for number, shard in enumerate(shards)),
+            *tables,
         ],
         "generatorOptions": {
             "disableNameSuffixHash": True,
@@ -139,7 +124,14 @@ def _config_maps(name: str, batch: Batch, settings: Settings, shards: tuple[Shar
     }
 
 
-def _lock(name: str, digest: str, batch: Batch, settings: Settings, files: _Files) -> BatchLock:
+def _lock(
+    name: str,
+    digest: str,
+    batch: Batch,
+    settings: Settings,
+    columns: Iterable[Column],
+    files: Mapping[str, bytes],
+) -> BatchLock:
     sweep = batch.sweep
     return BatchLock(
         generated=_banner(batch),
@@ -168,9 +160,9 @@ def _lock(name: str, digest: str, batch: Batch, settings: Settings, files: _File
         repairs=batch.repairs,
         generator=__version__,
         bases=bases_of(batch, settings),
-        columns={column.name: str(column.type) for column in files.columns},
-        files=dict(sorted(FileTree(files.contents).digests.items())),
-        blobs={path: blob_id(files.contents[path]) for path in NOT_ARCHIVED},
+        columns={column.name: str(column.type) for column in columns},
+        files=dict(sorted(FileTree(files).digests.items())),
+        blobs={path: blob_id(files[path]) for path in NOT_ARCHIVED},
     )
 
 

@@ -5,14 +5,14 @@ pods belongs to the module of its shape. Names of the platform's objects are in 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from sweepledger import __version__
 from sweepledger.formats.hyperparams_csv import Shard, Table
 from sweepledger.formats.launch_json import LAUNCHER_PATH, PACK_PATH, secret_folder
 from sweepledger.render import command
+from sweepledger.render.base_files import Bases, component_patch, components_of
 from sweepledger.render.command import escape_variables
-from sweepledger.render.manifest import Manifest, merge
+from sweepledger.render.manifest import Manifest, merge, merge_all
 from sweepledger.structs import quantities
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.kubernetes import (
@@ -70,20 +70,14 @@ CLONE_VOLUMES, CLONED = ("clone", "code"), 2
 MEBIBYTE = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigMapNames:
-    """The names of a batch's ConfigMaps; each begins with the batch's name."""
+def launcher_map(batch: str) -> str:
+    """Return the name of a batch's ConfigMap with the launcher and its instructions."""
+    return f"{batch}-launcher"
 
-    batch: str
 
-    @property
-    def launcher(self) -> str:
-        """The ConfigMap with the launcher and its instructions."""
-        return f"{self.batch}-launcher"
-
-    def table(self, number: int) -> str:
-        """The ConfigMap with a shard of the table."""
-        return f"{self.batch}-table-{number:03d}"
+def table_map(batch: str, number: int) -> str:
+    """Return the name of a batch's ConfigMap with a shard of the table."""
+    return f"{batch}-table-{number:03d}"
 
 
 def labels(name: str, batch: Batch, settings: Settings) -> dict[str, str]:
@@ -101,9 +95,23 @@ def trial_labels(batch: Batch, index: int) -> dict[str, str]:
     return {TRIAL_LABEL: batch.trials[index].id, INDEX_LABEL: str(index)}
 
 
+def trial_metadata(name: str, trial_object: str, batch: Batch, settings: Settings, index: int) -> Manifest:
+    """Return the metadata of the object of one trial, which has a name of its own."""
+    return {
+        "name": trial_object,
+        "namespace": settings.namespace,
+        "labels": {
+            **labels(name, batch, settings),
+            **queue_labels(batch, settings),
+            **trial_labels(batch, index),
+        },
+        "annotations": annotations(batch) | {TRIAL_LABEL: f"sha256:{batch.trials[index].digest}"},
+    }
+
+
 def queue_labels(batch: Batch, settings: Settings) -> dict[str, str]:
     """Return the labels of objects that Kueue queues, if the pool is a queue; pods need none."""
-    pool = pool_of(batch, settings)
+    pool = settings.pool(batch.run.pool)
     if pool is None or pool.queue is None:
         return {}
     priority = {} if batch.run.priority is None else {PRIORITY_LABEL: batch.run.priority}
@@ -112,14 +120,11 @@ def queue_labels(batch: Batch, settings: Settings) -> dict[str, str]:
 
 def queue_annotations(batch: Batch, settings: Settings) -> dict[str, str]:
     """Return the annotation of an Indexed Job whose trials its queue need not admit together."""
-    pool = pool_of(batch, settings)
+    pool = settings.pool(batch.run.pool)
     least = None if pool is None or pool.queue is None else pool.min_parallelism
     # Kueue refuses a Job that does not ask for more.
-    return (
-        {}
-        if least is None or least >= batch.run.pods_at_once(len(batch.trials))
-        else {MIN_PARALLELISM: str(least)}
-    )
+    is_none = least is None or least >= batch.run.pods_at_once(len(batch.trials))
+    return {} if is_none else {MIN_PARALLELISM: str(least)}
 
 
 def annotations(batch: Batch) -> dict[str, str]:
@@ -132,29 +137,18 @@ def annotations(batch: Batch) -> dict[str, str]:
     }
 
 
-def pool_of(batch: Batch, settings: Settings) -> Pool | None:
-    """Return the pool of a batch, if it has one."""
-    return None if batch.run.pool is None else settings.pools[batch.run.pool]
-
-
 def startup_seconds(batch: Batch, settings: Settings) -> int:
     """Return how long a pod may take to start."""
-    pool = pool_of(batch, settings)
+    pool = settings.pool(batch.run.pool)
     return max(POD_STARTUP_SECONDS, 0 if pool is None else pool.startup_seconds)
 
 
 def grace_seconds(batch: Batch, settings: Settings) -> int:
     """Return the termination grace period of pods, in seconds."""
-    pool = pool_of(batch, settings)
+    pool = settings.pool(batch.run.pool)
     if pool is not None and pool.pod.grace_seconds is not None:
         return pool.pod.grace_seconds
     return GRACE_SECONDS if settings.results.bucket is None else BUCKET_GRACE_SECONDS
-
-
-def gpu_resource(batch: Batch, settings: Settings) -> str:
-    """Return the resource name of GPUs where the batch runs."""
-    pool = pool_of(batch, settings)
-    return GPU_RESOURCE if pool is None else pool.gpu_resource
 
 
 def resources(batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> Manifest:
@@ -165,9 +159,9 @@ def resources(batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> Ma
         "memory": _memory(wanted.memory, shards),
         "ephemeral-storage": quantities.format_bytes(disk(batch, settings)),
     }
+    pool, claims = settings.pool(batch.run.pool), {}
     if wanted.gpu:
-        amounts[gpu_resource(batch, settings)] = str(wanted.gpu)
-    pool, claims = pool_of(batch, settings), {}
+        amounts[GPU_RESOURCE if pool is None else pool.gpu_resource] = str(wanted.gpu)
     if pool is not None:
         amounts.update((name, str(amount)) for name, amount in sorted(pool.pod.resources.items()))
         claims = {"claims": [{"name": name} for name in sorted(pool.pod.claims)]} if pool.pod.claims else {}
@@ -200,7 +194,7 @@ def _memory(wanted: str, shards: tuple[Shard, ...]) -> str:
 
 def template(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> Manifest:
     """Return the part of the pod template that all trials share, to be merged over base and components."""
-    pool = pool_of(batch, settings)
+    pool = settings.pool(batch.run.pool)
     container = {
         "name": "trial",
         "image": batch.program.container_image,
@@ -235,13 +229,20 @@ def template(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, .
         spec |= {key: value for key, value in named.items() if value is not None}
         if own.grace_seconds is not None:
             spec["terminationGracePeriodSeconds"] = own.grace_seconds
-    egress = {f"{EGRESS_LABEL}{place}": "true" for place in _destinations(batch, settings)}
-    metadata["labels"] |= egress
+    metadata["labels"] |= {f"{EGRESS_LABEL}{place}": "true" for place in _destinations(batch, settings)}
     if bucket is not None:
         metadata["labels"] |= bucket.pod_labels
         if bucket.pod_annotations:
             metadata["annotations"] = metadata.get("annotations", {}) | bucket.pod_annotations
     return {"metadata": metadata, "spec": spec}
+
+
+def shared_template(
+    base: Manifest, name: str, batch: Batch, settings: Settings, shards: tuple[Shard, ...], bases: Bases
+) -> Manifest:
+    """Return a pod template with the batch's components and the part that all its trials share merged over it."""
+    components = [component_patch(bases, folder) for folder in components_of(batch, settings)]
+    return merge_all(base, *components, template(name, batch, settings, shards))
 
 
 def _pool_metadata(pool: Pool, labels: Mapping[str, str]) -> Manifest:
@@ -261,10 +262,7 @@ def trial_template(name: str, batch: Batch, settings: Settings, table: Table, in
             *command.trial_environment(trial, table.columns),
         ],
     }
-    own: Manifest = {
-        "metadata": {"labels": trial_labels(batch, index)},
-        "spec": {"containers": [container]},
-    }
+    own: Manifest = {"metadata": {"labels": trial_labels(batch, index)}, "spec": {"containers": [container]}}
     if settings.results.bucket is not None:
         own["spec"]["initContainers"] = [
             {"name": STORE_CONTAINER, "env": [{"name": INDEX_VARIABLE, "value": str(index)}]}
@@ -317,7 +315,7 @@ def _environment(batch: Batch, settings: Settings) -> list[Manifest]:
         # The components for one dataset have it, too.
         **({DATA_VARIABLE: DATA_PATH} if isinstance(data, SeveralDatasets) and data.claims else {}),
         "OMP_NUM_THREADS": str(batch.run.threads),
-        **gpu_memory_variables(batch.run, pool_of(batch, settings)),
+        **gpu_memory_variables(batch.run, settings.pool(batch.run.pool)),
         **{variable: escape_variables(value) for variable, value in batch.run.environment.items()},
         "SWEEP_RAN": batch.program.image,
     }
@@ -332,7 +330,7 @@ def _mounts(batch: Batch, settings: Settings) -> list[Manifest]:
     mounts += _data_mounts(settings.dataset(batch.program.data))
     if _restores_parents(batch, settings):
         mounts.append({"name": PARENT_VOLUME, "mountPath": PARENT_PATH, "readOnly": True})
-    pool = pool_of(batch, settings)
+    pool = settings.pool(batch.run.pool)
     if pool is not None and pool.pod.tokens:
         mounts.append({"name": TOKENS_VOLUME, "mountPath": f"/sweep/{TOKENS_VOLUME}", "readOnly": True})
     return [*mounts, *authorities_mount(settings)]
@@ -390,11 +388,10 @@ def authorities_volume(settings: Settings) -> list[Manifest]:
 
 
 def _volumes(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> list[Manifest]:
-    objects = ConfigMapNames(name)
-    tables = [{"configMap": {"name": objects.table(number)}} for number in range(len(shards))]
+    tables = [{"configMap": {"name": table_map(name, number)}} for number in range(len(shards))]
     scratch = batch.run.scratch_bytes(batch.program.code.disk)
     volumes: list[Manifest] = [
-        {"name": "launcher", "configMap": {"name": objects.launcher, "defaultMode": 0o444}},
+        {"name": "launcher", "configMap": {"name": launcher_map(name), "defaultMode": 0o444}},
         {"name": "table", "projected": {"defaultMode": 0o444, "sources": tables}},
         {"name": "scratch", "emptyDir": {"sizeLimit": quantities.format_bytes(scratch)}},
         *(
@@ -414,17 +411,13 @@ def _volumes(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, .
         volumes.append({"name": "shared-memory", "emptyDir": limit})
     for secret_name in sorted(batch.run.secrets):
         secret = settings.secrets[secret_name]
-        only = [{"key": secret.key, "path": secret.key}]
-        source = {"secretName": secret.secret, "defaultMode": 0o440, "items": only}
-        volumes.append({"name": f"secret-{secret_name}", "secret": source})
+        volumes += _secret(f"secret-{secret_name}", secret.secret, secret.key)
     if batch.run.code_mode is CodeMode.CLONE and settings.code is not None:
         size = {"sizeLimit": quantities.format_bytes(CLONED * batch.program.code.disk)}
         if batch.program.code.disk:
             volumes += [{"name": name, "emptyDir": size} for name in CLONE_VOLUMES]
-        if settings.code.secret:
-            source = {"secretName": settings.code.secret, "defaultMode": 0o440}
-            volumes.append({"name": "clone-credentials", "secret": source})
-    pool = pool_of(batch, settings)
+        volumes += _secret("clone-credentials", settings.code.secret)
+    pool = settings.pool(batch.run.pool)
     if pool is not None and (tokens := pool.pod.token_volume) is not None:
         volumes.append(tokens)
     return [*volumes, *authorities_volume(settings)]
@@ -453,15 +446,15 @@ def _clone(batch: Batch, settings: Settings) -> Manifest:
 
 def bucket_secrets(bucket: BucketSettings) -> list[Manifest]:
     """Return the volumes with the Secrets of a bucket's clients."""
-    volumes: list[Manifest] = []
-    if bucket.secret is not None:
-        source = {"secretName": bucket.secret, "defaultMode": 0o440}
-        volumes.append({"name": STORE_CREDENTIALS, "secret": source})
-    if bucket.seals is not None:
-        items = [{"key": STORE_SEALS_KEY, "path": STORE_SEALS_KEY}]
-        source = {"secretName": bucket.seals, "defaultMode": 0o440, "items": items}
-        volumes.append({"name": STORE_SEALS, "secret": source})
-    return volumes
+    seals = _secret(STORE_SEALS, bucket.seals, STORE_SEALS_KEY)
+    return [*_secret(STORE_CREDENTIALS, bucket.secret), *seals]
+
+
+def _secret(volume: str, secret: str | None, *keys: str) -> list[Manifest]:
+    """Return the volume with a Secret, all of it or some keys, which only the group may read; none without one."""
+    items = {"items": [{"key": key, "path": key} for key in keys]} if keys else {}
+    source = {"secretName": secret, "defaultMode": 0o440, **items}
+    return [] if secret is None else [{"name": volume, "secret": source}]
 
 
 def bucket_client(bucket: BucketSettings) -> Manifest:
@@ -498,7 +491,6 @@ def _sidecar(name: str, batch: Batch, settings: Settings, bucket: BucketSettings
 
 
 def _copied(data: Dataset | SeveralDatasets, size: str, batch: Batch) -> dict[str, str]:
-    """Return the variables by which a sidecar knows what data to copy."""
     assert batch.program.data is not None
     return {
         "SWEEP_STORE_DATA": data.copied_from,

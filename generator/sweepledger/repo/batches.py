@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -207,11 +208,7 @@ class StoredBatch:
         except UnreadableError:
             return Drift(changed=(LOCK_FILE,))
         digests = {path: digest for path, digest in self.tree.digests.items() if path != LOCK_FILE}
-        return Drift(
-            added=tuple(path for path in listed if path not in digests),
-            changed=tuple(path for path in listed if path in digests and digests[path] != listed[path]),
-            stale=tuple(path for path in digests if path not in listed),
-        )
+        return Drift.between(listed, digests)
 
 
 _RESTORE_HINT = (
@@ -219,19 +216,9 @@ _RESTORE_HINT = (
 )
 
 
-def in_commit(repository: Repository, commit: str | None) -> tuple[StoredBatch, ...]:
-    """Return the batches of a commit, active and archived, by sweep and number."""
-    return of_entries(repository, repository.files(commit, ACTIVE, ARCHIVE))
-
-
-def active_in_commit(repository: Repository, commit: str | None) -> tuple[StoredBatch, ...]:
-    """Return the active batches of a commit, by sweep and number, without listing the archive."""
-    return of_entries(repository, repository.files(commit, ACTIVE))
-
-
-def archived_in_commit(repository: Repository, commit: str | None) -> tuple[StoredBatch, ...]:
-    """Return the archived batches of a commit, by sweep and number."""
-    return of_entries(repository, repository.files(commit, ARCHIVE))
+def in_commit(repository: Repository, commit: str | None, *places: str) -> tuple[StoredBatch, ...]:
+    """Return the batches of a commit by sweep and number: all, or those in ACTIVE or ARCHIVE alone."""
+    return of_entries(repository, repository.files(commit, *(places or (ACTIVE, ARCHIVE))))
 
 
 def of_sweep_in_commit(repository: Repository, commit: str | None, sweep: str) -> tuple[StoredBatch, ...]:
@@ -255,15 +242,11 @@ def of_entries(repository: Repository, entries: Mapping[str, Entry]) -> tuple[St
 
 
 def _folder_ids(entries: Mapping[str, Entry]) -> dict[str, dict[str, str]]:
-    """Return the blob ids of each batch, by folder."""
     folders: dict[str, dict[str, str]] = {}
     for path, entry in entries.items():
         parts = path.split("/", 3)
-        is_batch = len(parts) > len(("overlays", "active", "batch")) and f"{parts[0]}/{parts[1]}" in {
-            ACTIVE,
-            ARCHIVE,
-        }
-        if is_batch and split_batch_name(parts[2]):
+        is_below = len(parts) > len(("overlays", "active", "batch"))
+        if is_below and "/".join(parts[:2]) in {ACTIVE, ARCHIVE} and split_batch_name(parts[2]):
             folders.setdefault("/".join(parts[:3]), {})[parts[3]] = entry.id
     return folders
 
@@ -315,15 +298,11 @@ def _batch_folder(path: str) -> str:
 
 def readable(stored: Iterable[StoredBatch]) -> tuple[StoredBatch, ...]:
     """Return the batches that `vetted` accepts."""
-    return tuple(batch for batch in stored if _is_readable(batch))
-
-
-def _is_readable(batch: StoredBatch) -> bool:
-    try:
-        batch.vetted()
-    except UnreadableError:
-        return False
-    return True
+    kept = []
+    for batch in stored:
+        with suppress(UnreadableError):
+            kept.append(batch.vetted())
+    return tuple(kept)
 
 
 def prefetch(stored: Iterable[StoredBatch], *names: str) -> None:
@@ -359,17 +338,7 @@ def difference(expected: StoredBatch, actual: StoredBatch) -> Drift:
     if expected_ids.keys() != actual_ids.keys():
         # The archive may leave files out; their ids are in the lock, which most comparisons need not read.
         expected_ids, actual_ids = expected.blob_ids(like=like), actual.blob_ids(like=like)
-    return Drift(
-        added=tuple(sorted(expected_ids.keys() - actual_ids.keys())),
-        changed=tuple(
-            sorted(
-                path
-                for path in expected_ids.keys() & actual_ids.keys()
-                if expected_ids[path] != actual_ids[path]
-            )
-        ),
-        stale=tuple(sorted(actual_ids.keys() - expected_ids.keys())),
-    )
+    return Drift.between(expected_ids, actual_ids)
 
 
 def _folders(root: Path, place: str) -> Iterator[str]:
@@ -388,37 +357,25 @@ def in_order(batches: Iterable[StoredBatch]) -> tuple[StoredBatch, ...]:
     return tuple(sorted(batches, key=lambda batch: (split_batch_name(batch.name) or ("", 0, ""), batch.name)))
 
 
-def archive_steps(batch: StoredBatch) -> tuple[dict[str, str], dict[str, bytes], frozenset[str]]:
-    """Return how a batch goes to the archive: files that move, old path to new, those written, and those removed.
+def archiving(stored: Iterable[StoredBatch]) -> tuple[dict[str, str], dict[str, bytes], frozenset[str]]:
+    """Return how batches go to the archive: files that move, old path to new, those written, and those removed.
 
     Lock and table move. All else stays in history under the ids that the lock names; if these are not git's,
     everything moves, as it was merged.
     """
-    ids = batch.contents.blob_ids()
-    blobs = batch.lock.blobs
-    left = {*blobs} if blobs.items() <= ids.items() else set[str]()
-    moves = {f"{batch.folder}/{path}": f"{ARCHIVE}/{batch.name}/{path}" for path in ids if path not in left}
-    writes: dict[str, bytes] = {}
-    if batch.running_file is not None:
-        left |= {RUNNING_FILE, KUSTOMIZATION}
-        path = moves.pop(f"{batch.folder}/{KUSTOMIZATION}", None)
-        writes = {} if path is None else {path: batch.contents.read(KUSTOMIZATION)}
-    return moves, writes, frozenset(f"{batch.folder}/{path}" for path in left)
-
-
-def archiving(
-    stored: Iterable[StoredBatch],
-) -> tuple[dict[str, str], dict[str, bytes], frozenset[str]]:
-    """Return how several batches go to the archive, as `archive_steps` returns it for one."""
-    moves: dict[str, str] = {}
-    writes: dict[str, bytes] = {}
-    removes: frozenset[str] = frozenset()
+    moves, writes, removes = dict[str, str](), dict[str, bytes](), set[str]()
     for batch in stored:
-        moved, written, left = archive_steps(batch)
-        moves |= moved
-        writes |= written
-        removes |= left
-    return moves, writes, removes
+        ids = batch.contents.blob_ids()
+        blobs = batch.lock.blobs
+        left = {*blobs} if blobs.items() <= ids.items() else set[str]()
+        to = f"{ARCHIVE}/{batch.name}"
+        moves |= {f"{batch.folder}/{path}": f"{to}/{path}" for path in ids if path not in left}
+        if batch.running_file is not None:
+            left |= {RUNNING_FILE, KUSTOMIZATION}
+            if (path := moves.pop(f"{batch.folder}/{KUSTOMIZATION}", None)) is not None:
+                writes[path] = batch.contents.read(KUSTOMIZATION)
+        removes |= {f"{batch.folder}/{path}" for path in left}
+    return moves, writes, frozenset(removes)
 
 
 def newest(batches: Iterable[StoredBatch]) -> StoredBatch | None:

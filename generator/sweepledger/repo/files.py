@@ -7,13 +7,7 @@ from pathlib import Path
 
 from sweepledger.errors import StorageError
 from sweepledger.safe_open import read_regular
-from sweepledger.storage import (
-    ensure_folders,
-    storage_errors,
-    sync_folder,
-    temporary_folder,
-    write_synced,
-)
+from sweepledger.storage import ensure_folders, storage_errors, sync_folder, temporary_folder, write_synced
 from sweepledger.structs.file_tree import Drift, FileTree
 
 
@@ -175,13 +169,7 @@ def read_sources(path: Path) -> FileTree:
 
 def difference(expected: FileTree, actual: FileTree) -> Drift:
     """Return how a folder differs from the tree that it should contain."""
-    return Drift(
-        added=tuple(path for path, _ in expected if path not in actual.files),
-        changed=tuple(
-            path for path, content in expected if path in actual.files and actual.files[path] != content
-        ),
-        stale=tuple(path for path, _ in actual if path not in expected.files),
-    )
+    return Drift.between(expected.files, actual.files)
 
 
 def copy_files(root: Path, paths: Iterable[str], target: Path) -> None:

@@ -9,7 +9,7 @@ import heapq
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -22,7 +22,7 @@ from sweepledger.formats.record_json import (
     UNREAD,
 )
 from sweepledger.safe_open import FILE_FLAGS, FOLDER_FLAGS, NOT_REGULAR_ERRNOS, read_regular
-from sweepledger.storage import storage_error
+from sweepledger.storage import storage_error, storage_errors
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.values import bytes_digest
 
@@ -47,7 +47,11 @@ def _trial_records(path: str, parent: int | None = None) -> Iterator[bytes | Non
     """Yield the record files in a trial's folder, relative to an open folder."""
     with _trial_folder(path, parent) as folder:
         if folder is not None:
-            yield from _bounded(_record_names(path, folder), lambda name: _read_file(name, folder))
+            with storage_errors(path), os.scandir(folder) as entries:
+                names = (entry.name for entry in entries if entry.name.endswith(".json"))
+                # Those that are read, and those that are counted: a trial can make a million names.
+                first = heapq.nsmallest(MOST_RECORDS + MOST_COUNTED, names)
+            yield from _bounded(first, lambda name: _read_file(name, folder))
 
 
 @contextmanager
@@ -78,21 +82,9 @@ def _bounded(names: Iterable[str], read: Callable[[str], bytes | None]) -> Itera
         yield content
 
 
-def _record_names(path: str, folder: int) -> list[str]:
-    """Return the first names of record files: those that are read, and those that are counted."""
-    try:
-        with os.scandir(folder) as entries:
-            names = (entry.name for entry in entries if entry.name.endswith(".json"))
-            return heapq.nsmallest(MOST_RECORDS + MOST_COUNTED, names)  # a trial can make a million names
-    except OSError as error:
-        raise storage_error(path, error) from error
-
-
 def _read_file(path: str, folder: int | None = None) -> bytes | None:
-    try:
+    with storage_errors(path):
         return _retry_stale(lambda: read_regular(path, LARGEST_TRIAL_FILE, dir_fd=folder))
-    except OSError as error:
-        raise storage_error(path, error) from error
 
 
 def _retry_stale(action: Callable[[], T]) -> T:
@@ -176,9 +168,7 @@ def newest_output(results: Path, batch: str, place: str) -> tuple[str, bytes]:
         try:
             with os.scandir(folder) as entries:
                 kept = [entry for entry in entries if entry.name.endswith(".out")]
-                newest = max(
-                    kept, key=lambda entry: entry.stat(follow_symlinks=False).st_mtime_ns, default=None
-                )
+                newest = max(kept, key=lambda one: one.stat(follow_symlinks=False).st_mtime_ns, default=None)
         except OSError as error:
             if error.errno in NOT_REGULAR_ERRNOS:  # a file was deleted meanwhile
                 return "", b""
@@ -228,12 +218,9 @@ class VolumeResults:
 
     def last_change(self, batch: str) -> float | None:
         """Return when a folder of a trial was last created; None without one. Raises StorageError."""
-        try:
+        with storage_errors(self.folder / batch), suppress(FileNotFoundError):
             return (self.folder / batch).stat().st_mtime
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise storage_error(self.folder / batch, error) from error
+        return None
 
 
 MAX_DEPTH = 64
@@ -251,7 +238,7 @@ class VolumeRoot:
     @contextmanager
     def opened(cls, place: Path) -> Iterator["VolumeRoot"]:
         """Open a volume at its mount path."""
-        with _errors_at(place):
+        with storage_errors(place):
             root = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             yield cls(place, root)
@@ -266,17 +253,15 @@ class VolumeRoot:
 
     def names(self) -> tuple[str, ...]:
         """Return the names in the root folder."""
-        with _errors_at(self.place):
+        with storage_errors(self.place):
             return tuple(_names(self.root))
 
     def has_folder(self, name: str) -> bool:
         """Return whether the root contains a folder of this name; a link to a folder does not count."""
-        with _errors_at(self.place / name):
-            try:
-                status = os.stat(name, dir_fd=self.root, follow_symlinks=False)
-            except FileNotFoundError:
-                return False
-            return stat.S_ISDIR(status.st_mode)
+        with storage_errors(self.place / name):
+            with suppress(FileNotFoundError):
+                return stat.S_ISDIR(os.stat(name, dir_fd=self.root, follow_symlinks=False).st_mode)
+            return False
 
     def newest(self, name: str) -> float:
         """Return the time of the last change in a folder, by the clock of the machine that made it."""
@@ -290,7 +275,7 @@ class VolumeRoot:
 
     def move(self, name: str, to: str) -> None:
         """Rename a folder atomically; never onto a folder that is not empty."""
-        with _errors_at(self.place / name):
+        with storage_errors(self.place / name):
             os.rename(name, to, src_dir_fd=self.root, dst_dir_fd=self.root)
             os.fsync(self.root)
 
@@ -302,17 +287,8 @@ class VolumeRoot:
 
     @contextmanager
     def _folder(self, name: str) -> Iterator[int]:
-        with _errors_at(self.place / name), _open_folder(self.root, name) as folder:
+        with storage_errors(self.place / name), _open_folder(self.root, name) as folder:
             yield folder
-
-
-@contextmanager
-def _errors_at(path: Path) -> Iterator[None]:
-    """Name the path in errors: the system knows only a descriptor and a name."""
-    try:
-        yield
-    except OSError as error:
-        raise storage_error(path, error) from error
 
 
 @contextmanager

@@ -82,8 +82,6 @@ def configuration_builder(
 
 @dataclass(frozen=True, slots=True)
 class _Computed:
-    """A compiled constraint or derived value."""
-
     source: Constraint | DerivedValue
     needs: frozenset[str]
     compute: Callable[[Configuration], Value]

@@ -20,19 +20,7 @@ from typing import assert_never
 
 from sweepledger.search import exact_quantiles
 from sweepledger.search.scipy_modules import import_scipy
-from sweepledger.structs.domain import (
-    Beta,
-    Choice,
-    Constant,
-    Continuous,
-    Domain,
-    IntUniform,
-    LogNormal,
-    LogUniform,
-    Normal,
-    Quantized,
-    Uniform,
-)
+from sweepledger.structs import domain as domains
 from sweepledger.structs.values import LARGEST_EXACT_INTEGER, Value, identity, is_number
 
 TEN_DIGITS = "%.9e"
@@ -76,20 +64,22 @@ def round_to_ten_digits(number: float) -> float:
     return float(TEN_DIGITS % number) + 0.0
 
 
-def quantile_of(domain: Domain) -> Quantile:
+def quantile_of(domain: domains.Domain) -> Quantile:
     """Compile a domain to its quantile function for 0 <= u < 1."""
     match domain:
-        case Constant(value):
+        case domains.Constant(value):
             return lambda _: value
-        case Choice(values, probabilities) if probabilities is not None:
+        case domains.Choice(values, probabilities) if probabilities is not None:
             return _weighted_choice(values, probabilities)
-        case Choice(values):
+        case domains.Choice(values):
             return lambda u: values[index_at(u, len(values))]
-        case IntUniform(low, high):
+        case domains.IntUniform(low, high):
             return lambda u: low + index_at(u, high - low + 1)
-        case Uniform() | LogUniform() | Normal() | LogNormal() | Beta():
+        case (
+            domains.Uniform() | domains.LogUniform() | domains.Normal() | domains.LogNormal() | domains.Beta()
+        ):
             return rounded_quantile(continuous_quantile(domain))
-        case Quantized(of, q):
+        case domains.Quantized(of, q):
             return quantized_quantile(continuous_quantile(of), q)
         case _:
             assert_never(domain)
@@ -128,27 +118,28 @@ class ContinuousQuantile:
         return self.absolute + self.relative * abs(value)
 
 
-def continuous_quantile(domain: Continuous) -> ContinuousQuantile:
+def continuous_quantile(domain: domains.Continuous) -> ContinuousQuantile:
     """Return the quantile function of a distribution, without rounding."""
     match domain:
-        case Uniform(low, high):
+        case domains.Uniform(low, high):
             # Sums and products of doubles are the same on all platforms, and this form never overflows.
             return ContinuousQuantile(lambda u: low * (1 - u) + high * u, low=low, high=high)
-        case LogUniform():
+        case domains.LogUniform():
             return _log_uniform_quantile(domain)
-        case Normal(low=None, high=None):
+        case domains.Normal(low=None, high=None):
             return _normal_quantile(domain)
-        case Normal():
+        case domains.Normal():
             return _truncated_normal_quantile(domain)
-        case LogNormal():
+        case domains.LogNormal():
             return _log_normal_quantile(domain)
-        case Beta(a, b):
-            return ContinuousQuantile(_beta_quantile(a, b), low=0.0, high=1.0)
+        case domains.Beta(a, b):
+            inverse = import_scipy("special", "distribution: beta requires").betaincinv
+            return ContinuousQuantile(lambda u: float(inverse(a, b, u)), low=0.0, high=1.0)
         case _:
             assert_never(domain)
 
 
-def _log_uniform_quantile(domain: LogUniform) -> ContinuousQuantile:
+def _log_uniform_quantile(domain: domains.LogUniform) -> ContinuousQuantile:
     low, high = domain.low, domain.high
     return ContinuousQuantile(
         lambda u: low ** (1 - u) * high**u,
@@ -159,7 +150,7 @@ def _log_uniform_quantile(domain: LogUniform) -> ContinuousQuantile:
     )
 
 
-def _normal_quantile(domain: Normal) -> ContinuousQuantile:
+def _normal_quantile(domain: domains.Normal) -> ContinuousQuantile:
     mu, sigma = domain.mu, domain.sigma
     standard = _STANDARD.inv_cdf
     return ContinuousQuantile(
@@ -170,7 +161,7 @@ def _normal_quantile(domain: Normal) -> ContinuousQuantile:
     )
 
 
-def _log_normal_quantile(domain: LogNormal) -> ContinuousQuantile:
+def _log_normal_quantile(domain: domains.LogNormal) -> ContinuousQuantile:
     mu, sigma = domain.mu, domain.sigma
     standard = _STANDARD.inv_cdf
 
@@ -197,7 +188,7 @@ class _Truncation:
     end: float
 
     @classmethod
-    def of(cls, domain: Normal) -> "_Truncation":
+    def of(cls, domain: domains.Normal) -> "_Truncation":
         mu, sigma = domain.mu, domain.sigma
         low = -float_info.max if domain.low is None else domain.low
         high = float_info.max if domain.high is None else domain.high
@@ -215,7 +206,7 @@ class _Truncation:
         return self.mass_below(self.end)
 
 
-def _truncated_normal_quantile(domain: Normal) -> ContinuousQuantile:
+def _truncated_normal_quantile(domain: domains.Normal) -> ContinuousQuantile:
     cut = _Truncation.of(domain)
     mu, sigma, mass = cut.mu, cut.sigma, cut.mass
     low = -float_info.max if domain.low is None else domain.low
@@ -245,12 +236,6 @@ def _truncated_normal_quantile(domain: Normal) -> ContinuousQuantile:
 def _standard_normal_cdf(z: float) -> float:
     """Return the standard normal distribution's mass below z, to full precision in the lower tail."""
     return 0.5 * math.erfc(-z / math.sqrt(2))
-
-
-def _beta_quantile(a: float, b: float) -> Callable[[float], float]:
-    """Return SciPy's inverse of the incomplete beta function."""
-    inverse = import_scipy("special", "distribution: beta requires").betaincinv
-    return lambda u: float(inverse(a, b, u))
 
 
 def rounded_quantile(quantile: ContinuousQuantile) -> Callable[[float], float]:
@@ -304,7 +289,7 @@ def _nearest_multiple(quantile: ContinuousQuantile, u: float, value: float, q: f
     return int((quantile.exact(u) / Decimal(repr(q))).to_integral_value(ROUND_HALF_EVEN))
 
 
-def exact_share(domain: Continuous, q: float | None = None) -> float:
+def exact_share(domain: domains.Continuous, q: float | None = None) -> float:
     """Estimate the share of draws that need exact arithmetic, which takes a hundred times as long."""
     quantile = continuous_quantile(domain)
     if quantile.exact is None:
@@ -320,20 +305,20 @@ def _needs_exact(quantile: ContinuousQuantile, value: float, q: float | None) ->
     return round((value - slack) / q) != round((value + slack) / q)
 
 
-def coordinate_of(domain: Domain) -> Coordinate:
+def coordinate_of(domain: domains.Domain) -> Coordinate:
     """Compile a domain to the function from its values to the unit interval; None for any other value.
 
     The coordinate of a number from a distribution is the share of the distribution below it. The coordinate of
     a discrete value is the middle of the interval that the quantile function maps to it.
     """
     match domain:
-        case Constant():
+        case domains.Constant():
             raise AssertionError(f"constants have no coordinates, but got {domain!r}")
-        case Choice(values, probabilities):
+        case domains.Choice(values, probabilities):
             return _choice_coordinate(values, probabilities)
-        case IntUniform(low, high):
+        case domains.IntUniform(low, high):
             return _bounded(lambda value: (value - low + 0.5) / (high - low + 1), low, high)
-        case Quantized(of, _):
+        case domains.Quantized(of, _):
             return coordinate_of(of)
         case _:
             return _bounded(_cdf(domain), *_support(domain))
@@ -356,47 +341,43 @@ def _bounded(coordinate: Callable[[float], float], low: float, high: float) -> C
     return bounded
 
 
-def _support(domain: Continuous) -> tuple[float, float]:
+def _support(domain: domains.Continuous) -> tuple[float, float]:
     match domain:
-        case Uniform(low, high) | LogUniform(low, high):
+        case domains.Uniform(low, high) | domains.LogUniform(low, high):
             return low, high
-        case Normal(low=low, high=high):
+        case domains.Normal(low=low, high=high):
             return -math.inf if low is None else low, math.inf if high is None else high
-        case LogNormal():
+        case domains.LogNormal():
             return 0.0, math.inf
-        case Beta():
+        case domains.Beta():
             return 0.0, 1.0
         case _:
             assert_never(domain)
 
 
-def _cdf(domain: Continuous) -> Callable[[float], float]:
+def _cdf(domain: domains.Continuous) -> Callable[[float], float]:
     match domain:
-        case Uniform(low, high):
+        case domains.Uniform(low, high):
             return lambda value: (value - low) / (high - low)
-        case LogUniform(low, high):
+        case domains.LogUniform(low, high):
             start, width = math.log(low), math.log(high / low)
             return lambda value: (math.log(value) - start) / width
-        case Normal(mu, sigma, None, None):
+        case domains.Normal(mu, sigma, None, None):
             return lambda value: _standard_normal_cdf((value - mu) / sigma)
-        case Normal():
+        case domains.Normal():
             return _truncated_normal_cdf(domain)
-        case LogNormal(mu, sigma):
+        case domains.LogNormal(mu, sigma):
             return lambda value: _standard_normal_cdf((math.log(value) - mu) / sigma) if value > 0 else 0.0
-        case Beta(a, b):
-            return _beta_cdf(a, b)
+        case domains.Beta(a, b):
+            cumulative = import_scipy("special", "distribution: beta requires").betainc
+            return lambda value: float(cumulative(a, b, value))
         case _:
             assert_never(domain)
 
 
-def _truncated_normal_cdf(domain: Normal) -> Callable[[float], float]:
+def _truncated_normal_cdf(domain: domains.Normal) -> Callable[[float], float]:
     cut = _Truncation.of(domain)
     mu, sigma, mass = cut.mu, cut.sigma, cut.mass
     if mass < _LEAST_MASS:  # all draws give the same value
         return lambda _: 0.5
     return lambda value: cut.mass_below((value - mu) / sigma) / mass
-
-
-def _beta_cdf(a: float, b: float) -> Callable[[float], float]:
-    cumulative = import_scipy("special", "distribution: beta requires").betainc
-    return lambda value: float(cumulative(a, b, value))

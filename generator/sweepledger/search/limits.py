@@ -7,24 +7,11 @@ from math import prod
 from typing import assert_never
 
 from sweepledger.problems import Problem, Severity, SourceMap, SourcePath
+from sweepledger.search import estimates
 from sweepledger.search.configurations import Configuration
 from sweepledger.search.distributions import LARGEST_FRACTION, quantile_of
-from sweepledger.search.estimates import (
-    MAX_BYTES,
-    MAX_CELLS,
-    MAX_WORK,
-    estimate_work,
-    max_row_bytes,
-    min_row_bytes,
-    table_bytes,
-)
 from sweepledger.structs import node_pool
-from sweepledger.structs.combinations import (
-    MAX_COMBINATIONS,
-    MAX_TRIALS,
-    count_combinations,
-    count_distinct,
-)
+from sweepledger.structs.combinations import MAX_COMBINATIONS, MAX_TRIALS, count_combinations, count_distinct
 from sweepledger.structs.domain import Choice, LogNormal, LogUniform, Normal, Quantized, Uniform
 from sweepledger.structs.names import MAX_DISTRIBUTED_NAME_LENGTH
 from sweepledger.structs.run_config import Shape
@@ -36,8 +23,9 @@ from sweepledger.structs.search_block import (
     RandomSearch,
     Sampler,
 )
+from sweepledger.structs.settings import SweepLimits
 from sweepledger.structs.space import SearchSpace
-from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.sweep import Budget, Sweep
 from sweepledger.structs.values import SECONDS_PER_HOUR
 
 _SPREAD = tuple((2 * part + 1) / 32 for part in range(16))
@@ -73,12 +61,13 @@ def problems_after(
         yield from _too_many_trials(sweep, source, len(configurations))
         yield from budget_problems(sweep, source, trials, is_all=False)
         return
-    if trials * len(sweep.columns) > MAX_CELLS:
+    if trials * len(sweep.columns) > estimates.MAX_CELLS:
         yield _too_many_cells(sweep, search, f"{trials} trials or more")
         return
     if max_table_bytes(sweep) is not None:
-        total = table_bytes(configurations) * sweep.replicates
-        if total > MAX_BYTES:
+        rows = (map(estimates.value_bytes, row.values()) for row in configurations)
+        total = sum(map(sum, rows)) * sweep.replicates
+        if total > estimates.MAX_BYTES:
             yield _too_many_bytes(search, f"{total // 2**20} MiB or more")
             return
     yield from budget_problems(sweep, source, trials, is_all=True)
@@ -98,14 +87,14 @@ def round_problems(sweep: Sweep, source: SourceMap, trials: int) -> Iterator[Pro
 
 def max_configurations(sweep: Sweep) -> int:
     """Return how many configurations a sweep may have; budget and shape may allow fewer."""
-    return min(MAX_TRIALS, MAX_CELLS // (max(1, len(sweep.columns)) * sweep.replicates))
+    return min(MAX_TRIALS, estimates.MAX_CELLS // (max(1, len(sweep.columns)) * sweep.replicates))
 
 
 def max_table_bytes(sweep: Sweep) -> int | None:
     """Return how many bytes the configurations of a sweep may have; None: they cannot exceed the limit."""
-    if max_row_bytes(sweep.design) * MAX_TRIALS <= MAX_BYTES:
+    if estimates.max_row_bytes(sweep.design) * MAX_TRIALS <= estimates.MAX_BYTES:
         return None
-    return MAX_BYTES // sweep.replicates
+    return estimates.MAX_BYTES // sweep.replicates
 
 
 def _grid_size(design: Design) -> int:
@@ -188,30 +177,27 @@ def _too_many_trials(sweep: Sweep, source: SourceMap, configurations: int) -> It
     factors = (
         f"{configurations} configurations * {sweep.replicates} replicates" if sweep.replicates > 1 else "more"
     )
-    message = f"must make at most {MAX_TRIALS} trials, got {factors}"
     hint = "try fewer values, set run_cap, or split the sweep"
-    yield _too_many(source.part("search"), message, hint)
+    yield _too_many(source.part("search"), f"must make at most {MAX_TRIALS} trials, got {factors}", hint)
 
 
 def _work_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
-    """Yield a problem if even the smallest number of candidates takes too long to examine."""
-    estimate = estimate_work(sweep.design)
-    if estimate.work > MAX_WORK:
+    estimate = estimates.estimate_work(sweep.design)
+    if estimate.work > estimates.MAX_WORK:
         work = f"{estimate.work} = {estimate.candidates} candidates * {estimate.steps} steps"
-        message = f"must take at most {MAX_WORK} steps to expand, got {work}"
+        message = f"must take at most {estimates.MAX_WORK} steps to expand, got {work}"
         hint = "try fewer values or a smaller run_cap, fewer or shorter expressions, or several sweeps"
         yield source.problem(message, "search", code="too-much-work", hint=hint)
 
 
 def _table_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
-    """Yield a problem if the table is certainly too large."""
     search = source.part("search")
     trials, columns = _min_configurations(sweep.design) * sweep.replicates, len(sweep.columns)
     if trials > MAX_TRIALS:
         return  # the problem about the number of trials is enough
-    if trials * columns > MAX_CELLS:
+    if trials * columns > estimates.MAX_CELLS:
         yield _too_many_cells(sweep, search, f"{trials} trials")
-    elif (row := min_row_bytes(sweep.design)) * trials > MAX_BYTES:
+    elif (row := estimates.min_row_bytes(sweep.design)) * trials > estimates.MAX_BYTES:
         yield _too_many_bytes(search, f"{row * trials // 2**20} MiB = {trials} trials * {row} bytes or more")
 
 
@@ -235,31 +221,17 @@ def _min_configurations(design: Design) -> int:
 
 
 def _too_many_cells(sweep: Sweep, source: SourceMap, trials: str) -> Problem:
-    message = f"must make a table of at most {MAX_CELLS} values, got {trials} * {len(sweep.columns)} columns"
+    message = f"must make a table of at most {estimates.MAX_CELLS} values, got {trials} * {len(sweep.columns)} columns"
     return _too_large(source, message)
 
 
 def _too_many_bytes(source: SourceMap, size: str) -> Problem:
-    return _too_large(source, f"must make a table of at most {MAX_BYTES // 2**20} MiB, got {size}")
+    return _too_large(source, f"must make a table of at most {estimates.MAX_BYTES // 2**20} MiB, got {size}")
 
 
 def _too_large(source: SourceMap, message: str) -> Problem:
     hint = "try fewer trials, or move constants and derived values into the program"
     return source.problem(message, code="too-large-table", hint=hint)
-
-
-@dataclass(frozen=True, slots=True)
-class _BudgetLimit:
-    """Limits of trials and GPU hours, of the spec or of the settings."""
-
-    trials: int | None
-    hours: float | None
-    trials_part: SourcePath
-    hours_part: SourcePath
-    origin: str
-    """Names the settings in messages; empty for the spec."""
-    raise_hint: str
-    """The beginning of a hint: the author may raise the limits of the spec, but not those of the settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,32 +252,23 @@ def budget_problems(sweep: Sweep, source: SourceMap, trials: int, *, is_all: boo
 
 def budget_excesses(sweep: Sweep, trials: int, *, is_all: bool = True) -> Iterator[BudgetExcess]:
     """Yield the limits of the spec and of the settings that trials or their upper bound exceed."""
-    own, limits, search = sweep.budget, sweep.limits, ("search",)
-    max_trials, max_hours = ("budget", "max_trials"), ("budget", "max_gpu_hours")
-    origin = " by the limits of sweepledger.yaml"
-    for limit in (
-        _BudgetLimit(own.max_trials, own.max_gpu_hours, max_trials, max_hours, "", "raise it, "),
-        _BudgetLimit(limits.max_trials, limits.max_gpu_hours, search, search, origin, ""),
-    ):
-        yield from _excesses(sweep, limit, trials, more="" if is_all else " or more")
-
-
-def _excesses(sweep: Sweep, limit: _BudgetLimit, trials: int, *, more: str) -> Iterator[BudgetExcess]:
-    run = sweep.run
-    if limit.trials is not None and trials > limit.trials:
-        message = f"must make at most {limit.trials} trials{limit.origin}, got {trials}{more}"
-        hint = f"{limit.raise_hint}or try fewer values" if limit.raise_hint else "try fewer values"
-        yield BudgetExcess(limit.trials_part, message, hint)
-    hours = run.timeout_seconds / SECONDS_PER_HOUR
-    gpus = node_pool.gpus_per_trial(run, sweep.pool)
+    run, more = sweep.run, "" if is_all else " or more"
+    hours, gpus = run.timeout_seconds / SECONDS_PER_HOUR, node_pool.gpus_per_trial(run, sweep.pool)
     bound = prod([trials, run.attempts, hours, gpus])
-    if limit.hours is not None and bound > limit.hours:
-        message = (
-            f"must take at most {limit.hours:g} GPU hours{limit.origin}, got {bound:g}{more} = "
-            f"{trials} trials * {run.attempts} attempts * {hours:g} hours * {gpus:g} GPUs"
-        )
-        hint = f"{limit.raise_hint}lower run.timeout or run.retries, or try fewer values"
-        yield BudgetExcess(limit.hours_part, message, hint)
+    limit: Budget | SweepLimits
+    for limit in (sweep.budget, sweep.limits):
+        is_own = isinstance(limit, Budget)
+        # The author may raise the limits of the spec, but not those of the settings.
+        origin, first = ("", "raise it, ") if is_own else (" by the limits of sweepledger.yaml", "")
+        if limit.max_trials is not None and trials > limit.max_trials:
+            message = f"must make at most {limit.max_trials} trials{origin}, got {trials}{more}"
+            hint = "raise it, or try fewer values" if is_own else "try fewer values"
+            yield BudgetExcess(("budget", "max_trials") if is_own else ("search",), message, hint)
+        if limit.max_gpu_hours is not None and bound > limit.max_gpu_hours:
+            message = f"must take at most {limit.max_gpu_hours:g} GPU hours{origin}, got {bound:g}{more} = "
+            message += f"{trials} trials * {run.attempts} attempts * {hours:g} hours * {gpus:g} GPUs"
+            hint = f"{first}lower run.timeout or run.retries, or try fewer values"
+            yield BudgetExcess(("budget", "max_gpu_hours") if is_own else ("search",), message, hint)
 
 
 def affordable_trials(sweep: Sweep, trials: int) -> int:

@@ -56,8 +56,6 @@ def _key(configuration: Mapping[str, Any]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Product:
-    """The configurations of a full grid."""
-
     values: Mapping[str, StepRange | frozenset[Hashable]]
 
     @classmethod

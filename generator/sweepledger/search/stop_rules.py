@@ -13,17 +13,7 @@ from itertools import accumulate
 from typing import assert_never
 
 from sweepledger.quantiles import interpolated_quantile
-from sweepledger.structs.early_stopping import (
-    EarlyStop,
-    HyperbandStop,
-    PatienceRule,
-    PatienceStop,
-    PercentileStop,
-    StopRule,
-    TargetRule,
-    TargetStop,
-    ThresholdRule,
-)
+from sweepledger.structs import early_stopping
 from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.record import step_restarts
 
@@ -43,26 +33,28 @@ class LearningCurve:
 
 
 def compile_stop_rules(
-    rule: EarlyStop, metric: Metric, curves: Iterable[LearningCurve]
-) -> tuple[StopRule, ...]:
+    rule: early_stopping.EarlyStop, metric: Metric, curves: Iterable[LearningCurve]
+) -> tuple[early_stopping.StopRule, ...]:
     """Return the rules for new trials; without enough curves there are no thresholds.
 
     Curves whose steps begin again are not used: a value at a step is then one of several.
     """
     curves = [curve for curve in curves if not step_restarts(curve.points)]
     match rule:
-        case PatienceStop(patience, margin, first, last):
-            return (PatienceRule(patience, margin, first, last),)
-        case TargetStop(first):
-            return () if metric.target is None else (TargetRule(metric.target, first),)
-        case PercentileStop():
+        case early_stopping.PatienceStop():
+            return (rule,)
+        case early_stopping.TargetStop(first):
+            return () if metric.target is None else (early_stopping.TargetRule(metric.target, first),)
+        case early_stopping.PercentileStop():
             name = "median" if rule.percentile == MEDIAN else "percentile"
             known = [_Reached.of(curve, metric) for curve in curves if curve.is_complete and curve.points]
             points = _percentiles(rule, known) if len(known) >= rule.min_trials else ()
-            compiled = ThresholdRule(name, _signed(points, metric))
-        case HyperbandStop():
+            compiled = early_stopping.ThresholdRule(name, _signed(points, metric))
+        case early_stopping.HyperbandStop():
             known = [_Reached.of(curve, metric) for curve in curves if curve.points]
-            compiled = ThresholdRule("hyperband", _signed(_bands(rule, known), metric), rule.strict)
+            compiled = early_stopping.ThresholdRule(
+                "hyperband", _signed(_bands(rule, known), metric), rule.strict
+            )
         case _:
             assert_never(rule)
     return (compiled,) if compiled.points else ()
@@ -93,7 +85,7 @@ class _Reached:
 _Points = Sequence[tuple[int, float]]
 
 
-def _percentiles(rule: PercentileStop, known: Sequence[_Reached]) -> _Points:
+def _percentiles(rule: early_stopping.PercentileStop, known: Sequence[_Reached]) -> _Points:
     last = math.inf if rule.max_iter is None else rule.max_iter
     steps = {step for curve in known for step in curve.steps if rule.min_iter <= step <= last}
     return _thresholds(
@@ -104,7 +96,7 @@ def _percentiles(rule: PercentileStop, known: Sequence[_Reached]) -> _Points:
     )
 
 
-def _bands(rule: HyperbandStop, known: Sequence[_Reached]) -> _Points:
+def _bands(rule: early_stopping.HyperbandStop, known: Sequence[_Reached]) -> _Points:
     """Return for each band the value that the best one in eta reached, counted as in W&B."""
     furthest = max((curve.steps[-1] for curve in known), default=0)
     # With fewer than eta curves, one in eta is less than one curve.

@@ -1,10 +1,12 @@
-"""What git says about one sweep, as values: its results, the commits that changed it, and the versions of its spec."""
+"""What git says about one sweep, as values: results, commits, versions of its spec; and what trials cost, by month."""
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
+from typing import Any
 
 from sweepledger.results.summary import Summary
 
@@ -34,11 +36,18 @@ class Event:
     """Difference between the best objective and that of the results before."""
     seconds: float | None = None
     """Computing time that a commit recorded."""
+    files: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Paths that the commit changed, each with its blob id."""
 
     @property
     def day(self) -> str:
         """The author's day."""
         return self.date[:10]
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the JSON data."""
+        names = ("sweep", "kind", "commit", "author", "date", "text", "best", "change")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,29 +61,22 @@ class SpecVersion:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class SpecChange:
-    """A version of a spec with its difference to the version before."""
-
-    version: SpecVersion
-    lines: tuple[tuple[str, str], ...]
-    """Kind (`added`, `removed`, `same` or `place`) and text of each line."""
-
-
 _LINE_KINDS = {"+": "added", "-": "removed", "@": "place"}
 CONTEXT_LINES = 2
 
 
-def spec_changes(versions: Sequence[SpecVersion]) -> Iterator[SpecChange]:
-    """Yield the versions after the first, newest first, each with what it changed."""
+def spec_changes(
+    versions: Sequence[SpecVersion],
+) -> Iterator[tuple[SpecVersion, tuple[tuple[str, str], ...]]]:
+    """Yield the versions after the first, newest first, each with what it changed.
+
+    A line has a kind (`added`, `removed`, `same` or `place`) and its text.
+    """
     for before, after in reversed(list(pairwise(versions))):
         lines = difflib.unified_diff(
             before.text.splitlines(), after.text.splitlines(), lineterm="", n=CONTEXT_LINES
         )
-        yield SpecChange(
-            after,
-            tuple((_LINE_KINDS.get(line[:1], "same"), line) for line in list(lines)[2:]),
-        )
+        yield after, tuple((_LINE_KINDS.get(line[:1], "same"), line) for line in list(lines)[2:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,3 +128,33 @@ class SweepHistory:
         if self.active:
             return "running"
         return "recorded" if self.summary is not None else "planned"
+
+
+@dataclass(frozen=True, slots=True)
+class MonthlyCost:
+    """What the sweeps of a team used in a month."""
+
+    month: str
+    team: str
+    gpu_hours: float
+    money: float
+
+
+@dataclass(frozen=True, slots=True)
+class MonthlyTime:
+    """Computing time of all trials that were recorded in a month."""
+
+    month: str
+    seconds: float
+    sweeps: int
+
+
+def monthly_times(sweeps: Iterable[Mapping[str, float]]) -> tuple[MonthlyTime, ...]:
+    """Return the computing time by month, newest first, from the seconds by month of each sweep."""
+    seconds: dict[str, float] = defaultdict(float)
+    count: dict[str, int] = defaultdict(int)
+    for by_month in sweeps:
+        for month, spent in by_month.items():
+            seconds[month] += spent
+            count[month] += 1
+    return tuple(MonthlyTime(month, seconds[month], count[month]) for month in sorted(seconds, reverse=True))

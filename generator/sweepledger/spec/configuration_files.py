@@ -46,7 +46,6 @@ def read_table(draft: Draft, beside: SiblingReader) -> tuple[ConfigurationTable 
 
 
 def _text_problems(table: ConfigurationTable) -> Iterator[Problem]:
-    """Check the texts of a table by the rules for texts in a spec."""
     if max(map(len, table.lines)) <= LONGEST_VALUE and not any(
         any(sign in line for sign in SIGN_BYTES) for line in table.lines
     ):

@@ -114,13 +114,7 @@ DISTRIBUTIONS = {
 class ParameterKeys:
     """The keys of a hyperparameter."""
 
-    value: Annotated[
-        Any,
-        Meta(
-            extra_json_schema=LISTS,
-            examples=[2, "adam", [64, 64]],
-        ),
-    ] = None
+    value: Annotated[Any, Meta(extra_json_schema=LISTS, examples=[2, "adam", [64, 64]])] = None
     """The value for all trials: a number, text, true, false, null, or a list of those."""
     values: Annotated[
         tuple[AnyValue, ...],
@@ -338,8 +332,7 @@ class Spec:
     description: Annotated[
         str,
         Meta(
-            max_length=1000,
-            examples=["How far do learning rate and batch size carry a small CNN on MNIST?"],
+            max_length=1000, examples=["How far do learning rate and batch size carry a small CNN on MNIST?"]
         ),
     ] = ""
     """The question that this sweep answers."""
@@ -404,9 +397,7 @@ class Spec:
             Annotated[
                 str,
                 Meta(
-                    max_length=1000,
-                    description="One condition.",
-                    examples=["batch_size * accumulate <= 512"],
+                    max_length=1000, description="One condition.", examples=["batch_size * accumulate <= 512"]
                 ),
             ],
             ...,

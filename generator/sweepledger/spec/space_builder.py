@@ -8,19 +8,7 @@ from sweepledger.reader import DocumentPath
 from sweepledger.spec.draft import Draft, RawMapping
 from sweepledger.spec.ranges import Number, Spacing, exponential, exponentially_spaced, spaced, stepped
 from sweepledger.spec.sections import Leaf, Section
-from sweepledger.structs.domain import (
-    Beta,
-    Choice,
-    Constant,
-    Continuous,
-    Domain,
-    IntUniform,
-    LogNormal,
-    LogUniform,
-    Normal,
-    Quantized,
-    Uniform,
-)
+from sweepledger.structs import domain as domains
 from sweepledger.structs.expression import names_in
 from sweepledger.structs.space import Condition, Constraint, DerivedValue, Parameter, SearchSpace
 from sweepledger.structs.values import Value
@@ -28,30 +16,32 @@ from sweepledger.structs.values import Value
 QUANTIZED = "q_"
 
 
-def build_domain(written: RawMapping) -> Domain:  # noqa: PLR0911 - one case a form
+def build_domain(written: RawMapping) -> domains.Domain:  # noqa: PLR0911 - one case a form
     """Return the domain of a parameter without problems."""
     for spacing in Spacing:
         if spacing in written:
             start, stop, count = written[spacing]
-            return Choice(spaced(spacing, start, stop, int(count)))
+            return domains.Choice(spaced(spacing, start, stop, int(count)))
     kind = distribution_name(written)
     if "step" in written:
-        return Choice(stepped(written["min"], written["max"], written["step"]))
+        return domains.Choice(stepped(written["min"], written["max"], written["step"]))
     if "count" in written:
-        return Choice(_points(kind, written["min"], written["max"], int(written["count"])))
+        return domains.Choice(_points(kind, written["min"], written["max"], int(written["count"])))
     match kind:
         case "constant":
-            return Constant(frozen_value(written["value"]))
+            return domains.Constant(frozen_value(written["value"]))
         case "categorical" | "categorical_w_probabilities":
             probabilities = written.get("probabilities")
-            return Choice(
+            return domains.Choice(
                 tuple(frozen_value(item) for item in written["values"]),
                 None if probabilities is None else tuple(float(share) for share in probabilities),
             )
         case "int_uniform":
-            return IntUniform(int(written["min"]), int(written["max"]))
+            return domains.IntUniform(int(written["min"]), int(written["max"]))
         case _ if kind.startswith(QUANTIZED):
-            return Quantized(_continuous(kind.removeprefix(QUANTIZED), written), float(written.get("q", 1)))
+            return domains.Quantized(
+                _continuous(kind.removeprefix(QUANTIZED), written), float(written.get("q", 1))
+            )
         case _:
             return _continuous(kind, written)
 
@@ -93,25 +83,25 @@ def _points(kind: str, low: Number, high: Number, count: int) -> tuple[Value, ..
             return spaced(Spacing.LINEAR, low, high, count)
 
 
-def _continuous(kind: str, written: RawMapping) -> Continuous:  # noqa: PLR0911 - one case a kind
+def _continuous(kind: str, written: RawMapping) -> domains.Continuous:  # noqa: PLR0911 - one case a kind
     mu, sigma = float(written.get("mu", 0)), float(written.get("sigma", 1))
     match kind, written:
         case "normal", _:
-            return Normal(mu, sigma)
+            return domains.Normal(mu, sigma)
         case "truncated_normal", _:
-            return Normal(mu, sigma, _bound(written, "min"), _bound(written, "max"))
+            return domains.Normal(mu, sigma, _bound(written, "min"), _bound(written, "max"))
         case "log_normal", _:
-            return LogNormal(mu, sigma)
+            return domains.LogNormal(mu, sigma)
         case "beta", _:
-            return Beta(float(written.get("a", 1)), float(written.get("b", 1)))
+            return domains.Beta(float(written.get("a", 1)), float(written.get("b", 1)))
         case "uniform", {"min": low, "max": high}:
-            return Uniform(float(low), float(high))
+            return domains.Uniform(float(low), float(high))
         case "log_uniform_values" | "inv_log_uniform_values", {"min": low, "max": high}:
-            return LogUniform(float(low), float(high))
+            return domains.LogUniform(float(low), float(high))
         case "log_uniform", {"min": low, "max": high}:
-            return LogUniform(exponential(low), exponential(high))
+            return domains.LogUniform(exponential(low), exponential(high))
         case "inv_log_uniform", {"min": low, "max": high}:
-            return LogUniform(exponential(-high), exponential(-low))
+            return domains.LogUniform(exponential(-high), exponential(-low))
         case _:
             raise AssertionError(f"the rules let through {kind} with the keys {sorted(written)}")
 

@@ -14,24 +14,9 @@ from sweepledger.spec.draft import Draft, RawMapping
 from sweepledger.spec.keys import SEARCH_KEYS, Spec
 from sweepledger.spec.sections import search_section
 from sweepledger.spec.space_builder import build_space, frozen_value
-from sweepledger.structs.program import (
-    PROGRAM_MACRO,
-    REPOSITORY,
-    CodeSelection,
-    DataPlaces,
-    data_name,
-)
+from sweepledger.structs import search_block
+from sweepledger.structs.program import PROGRAM_MACRO, REPOSITORY, CodeSelection, DataPlaces, data_name
 from sweepledger.structs.run_config import CodeKeys, RunConfig
-from sweepledger.structs.search_block import (
-    ADAPTIVE_METHODS,
-    AdaptiveSearch,
-    ConfigurationList,
-    Design,
-    GridSearch,
-    Method,
-    RandomSearch,
-    Sampler,
-)
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Script, Sweep
 from sweepledger.structs.values import Value, bytes_digest
@@ -41,7 +26,7 @@ def build_run(data: RawMapping, settings: Settings) -> RunConfig:
     """Build the section `run` of a spec without problems."""
     code: CodeKeys = decode(CodeKeys, data.get("code", {}))
     run: RunConfig = decode(RunConfig, {key: data[key] for key in data.keys() - {"code", "data"}})
-    usual, infrastructure = settings.defaults, run.infrastructure
+    usual, infrastructure, named = settings.defaults, run.infrastructure, data.get("data")
     is_distributed = run.shape is not None and run.shape.is_distributed
     absent: dict[str, Any] = {
         "pool": usual.pool,
@@ -60,18 +45,14 @@ def build_run(data: RawMapping, settings: Settings) -> RunConfig:
         code_mode=code.mode,
         workdir=None if run.workdir is None else run.workdir.removesuffix("/"),
         keep=tuple(dict.fromkeys(run.keep)),
-        data=_data(data.get("data")),
-        data_places=_data_places(data.get("data")),
+        data=named if named is None or isinstance(named, str) else data_name(named),
+        data_places=_data_places(named),
         infrastructure=infrastructure,
         timeout_seconds=run.timeout_seconds if "timeout" in data else usual.timeout_seconds,
         secrets=tuple(dict.fromkeys(run.secrets)),
         egress=tuple(dict.fromkeys(run.egress)),
         **{key: value for key, value in absent.items() if key not in data},
     )
-
-
-def _data(named: str | Iterable[str] | None) -> str | None:
-    return named if named is None or isinstance(named, str) else data_name(named)
 
 
 def _data_places(named: Any) -> DataPlaces:
@@ -81,7 +62,6 @@ def _data_places(named: Any) -> DataPlaces:
 
 
 def _code_folder(code: CodeKeys) -> str:
-    """Return the folder that the program is relative to."""
     return REPOSITORY if isinstance(code.path, list) else str(code.path).removesuffix("/")
 
 
@@ -140,15 +120,15 @@ def build_spec(draft: Draft, warnings: tuple[Problem, ...]) -> ParsedSpec:
             for one in spec.other_metrics
         ),
         early_stop=None if spec.early_terminate is None else spec.early_terminate.rule,
-        static_rounds=None if isinstance(design, AdaptiveSearch) else spec.rounds,
+        static_rounds=None if isinstance(design, search_block.AdaptiveSearch) else spec.rounds,
     )
     return ParsedSpec(sweep, build_source_map(draft, [path for path, _ in scripts]), warnings)
 
 
-def _with_whole_rounds(run: RunConfig, draft: Draft, design: Design) -> RunConfig:
+def _with_whole_rounds(run: RunConfig, draft: Draft, design: search_block.Design) -> RunConfig:
     """Return the run with the parallelism of a whole round, if each trial is a Job and the spec sets none."""
     has_parallelism = "parallelism" in draft.names("run")
-    if isinstance(design, AdaptiveSearch) and design.continues_trials and not has_parallelism:
+    if isinstance(design, search_block.AdaptiveSearch) and design.continues_trials and not has_parallelism:
         return replace(run, parallelism=design.largest_round)
     return run
 
@@ -189,19 +169,21 @@ def _scripts(draft: Draft, run: RunConfig) -> Iterator[tuple[DocumentPath, Scrip
             yield path, Script(text, Severity.WARNING, is_inside=not folder)
 
 
-def _design(draft: Draft, spec: Spec) -> Design:
+def _design(draft: Draft, spec: Spec) -> search_block.Design:
     space = build_space(draft, search_section(draft))
     match spec.method:
         case "grid":
-            return GridSearch(space, spec.run_cap)
+            return search_block.GridSearch(space, spec.run_cap)
         case "list":
-            return ConfigurationList(space, _assignments(draft))
-        case method if method in ADAPTIVE_METHODS:
+            rows = draft.table.rows if draft.table is not None else None
+            written = (_frozen_values(row) for _, row in draft.items("assignments"))
+            return search_block.ConfigurationList(space, tuple(written) if rows is None else rows)
+        case method if method in search_block.ADAPTIVE_METHODS:
             assert spec.seed is not None
             assert spec.rounds is not None
             frozen = (replace(one, values=_frozen_values(one.values)) for one in spec.start)
-            return AdaptiveSearch(
-                Method(method),
+            return search_block.AdaptiveSearch(
+                search_block.Method(method),
                 space,
                 spec.seed,
                 spec.rounds,
@@ -213,13 +195,9 @@ def _design(draft: Draft, spec: Spec) -> Design:
         case method:
             assert spec.seed is not None
             assert spec.run_cap is not None
-            return RandomSearch(Sampler(method or ""), space, spec.seed, spec.run_cap)
-
-
-def _assignments(draft: Draft) -> tuple[Mapping[str, Value], ...]:
-    if draft.table is not None:
-        return draft.table.rows
-    return tuple(_frozen_values(written) for _, written in draft.items("assignments"))
+            return search_block.RandomSearch(
+                search_block.Sampler(method or ""), space, spec.seed, spec.run_cap
+            )
 
 
 def _frozen_values(written: Mapping[str, Any]) -> Mapping[str, Value]:
@@ -244,18 +222,13 @@ def _run_positions(draft: Draft) -> Iterator[tuple[SourcePath, SourcePosition]]:
     # Each of these decides how many nodes are needed at once.
     for key in [key for key in ("parallelism", "nodes", "pool") if key in draft.names("run")][:1]:
         yield ("run", "parallelism"), draft.place(("run", key))
-    yield ("run", "code_path"), _code_position(draft)
+    has_path = "path" in draft.names("run", "code")
+    code = ("run", "code", "path") if has_path else ("program" if "program" in draft.names() else "command",)
+    yield ("run", "code_path"), draft.place(code, at_key=not has_path)
     if "workdir" in draft.names("run"):
         yield ("run", "workdir"), draft.place(("run", "workdir"))
     for name in draft.names("run", "data"):
         yield ("run", "data", name), draft.place(("run", "data", name), at_key=True)
-
-
-def _code_position(draft: Draft) -> SourcePosition:
-    """Return the position of the code path, else of the program."""
-    if "path" in draft.names("run", "code"):
-        return draft.place(("run", "code", "path"))
-    return draft.place(("program" if "program" in draft.names() else "command",), at_key=True)
 
 
 def _search_positions(draft: Draft) -> Iterator[tuple[SourcePath, SourcePosition]]:

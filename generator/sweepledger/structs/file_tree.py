@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any, Self
 
 from sweepledger.structs.values import bytes_digest, digest
 
@@ -43,6 +44,17 @@ class Drift:
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     stale: tuple[str, ...] = ()
+
+    @classmethod
+    def between(cls, expected: Mapping[str, Any], actual: Mapping[str, Any]) -> Self:
+        """Return how files differ from those that there should be; both by path, with anything that tells contents."""
+        return cls(
+            added=tuple(sorted(expected.keys() - actual.keys())),
+            changed=tuple(
+                sorted(path for path in expected.keys() & actual.keys() if expected[path] != actual[path])
+            ),
+            stale=tuple(sorted(actual.keys() - expected.keys())),
+        )
 
     def __bool__(self) -> bool:
         return bool(self.added or self.changed or self.stale)

@@ -1,5 +1,6 @@
 """Metrics: goal and target, how trials report them, what a diverged trial counts as, and the Pareto front."""
 
+import operator
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -59,13 +60,7 @@ DEFAULT_FORMATS: Mapping[MetricSource, MetricFormat] = MappingProxyType(
 """Format if the spec names none."""
 
 STREAM_FORMATS = frozenset(
-    {
-        MetricFormat.JSONL,
-        MetricFormat.TEXT,
-        MetricFormat.CSV,
-        MetricFormat.REGEX,
-        MetricFormat.TENSORBOARD,
-    }
+    {MetricFormat.JSONL, MetricFormat.TEXT, MetricFormat.CSV, MetricFormat.REGEX, MetricFormat.TENSORBOARD}
 )
 """Formats in which a trial can report a metric several times."""
 
@@ -100,11 +95,7 @@ MetricForm = Annotated[
     ),
 ]
 MetricName = Annotated[
-    MetricForm,
-    Meta(
-        description="Name of the metric as the trial reports it.",
-        examples=["test_accuracy"],
-    ),
+    MetricForm, Meta(description="Name of the metric as the trial reports it.", examples=["test_accuracy"])
 ]
 GoalKey = Annotated[
     Goal, Meta(description="Whether to `minimize` or `maximize` the metric.", examples=["maximize"])
@@ -206,10 +197,7 @@ def pareto_indices(values: Sequence[tuple[float, ...]], metrics: Sequence[Metric
     front: list[int] = []
     for index in sorted(range(len(oriented)), key=lambda at: tuple(-value for value in oriented[at])):
         # In this order no later point can dominate an earlier one.
-        if not any(_dominates(oriented[member], oriented[index]) for member in front):
+        better = (oriented[member] for member in front if oriented[member] != oriented[index])
+        if not any(all(map(operator.ge, point, oriented[index])) for point in better):
             front.append(index)
     return tuple(front)
-
-
-def _dominates(left: Sequence[float], right: Sequence[float]) -> bool:
-    return left != right and all(a >= b for a, b in zip(left, right, strict=True))

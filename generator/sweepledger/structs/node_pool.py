@@ -8,21 +8,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from sweepledger.model.forms import (
-    AnnotationKey,
-    Audience,
-    ClaimTemplate,
-    FlavorName,
-    GpuResource,
-    LabelKey,
-    Labels,
-    LabelValue,
-    Name,
-    NodeLabel,
-    PodName,
-    PodResource,
-    ProvisioningClass,
-)
+from sweepledger.model import forms
 from sweepledger.model.keys import NAME, EntryName, Key, empty_mapping
 from sweepledger.structs import quantities
 from sweepledger.structs.kubernetes import (
@@ -49,9 +35,9 @@ BUCKET_GRACE_SECONDS = 300
 class Toleration:
     """A taint that the pods of a pool tolerate."""
 
-    key: Annotated[LabelKey, Meta(examples=["nvidia.com/gpu"])]
+    key: Annotated[forms.LabelKey, Meta(examples=["nvidia.com/gpu"])]
     """Key of the taint."""
-    value: Annotated[LabelValue | None, Meta(examples=["present"])] = None
+    value: Annotated[forms.LabelValue | None, Meta(examples=["present"])] = None
     """Value of the taint. Default: any."""
     effect: Annotated[str, Meta(extra_json_schema={"enum": EFFECTS}, examples=["NoSchedule"])] = "NoSchedule"
     """Its effect."""
@@ -100,7 +86,9 @@ TOKENS_MODE = 0o440
 class ServiceToken:
     """A token of a pod's service account for one service, which the kubelet renews."""
 
-    audience: Annotated[Audience, Meta(min_length=1, max_length=256, examples=["https://vault.example.org"])]
+    audience: Annotated[
+        forms.Audience, Meta(min_length=1, max_length=256, examples=["https://vault.example.org"])
+    ]
     """Whom the token is for, as the service that checks it knows itself; never the API server."""
     expires_seconds: Annotated[int, seconds_between("10m", "24h"), Meta(examples=["30m"])] = 3600
     """Lifetime of a token: 10m, the shortest that Kubernetes gives, to 24h, the longest that a kubelet need not renew
@@ -111,39 +99,40 @@ class ServiceToken:
 class PodSettings:
     """What else the pods of a pool need: the platform team's decision, never that of a spec."""
 
-    runtime_class: Annotated[Name | None, Meta(examples=["nvidia"])] = None
+    runtime_class: Annotated[forms.Name | None, Meta(examples=["nvidia"])] = None
     """RuntimeClass of the pods."""
-    scheduler: Annotated[Name | None, Meta(examples=["volcano"])] = None
+    scheduler: Annotated[forms.Name | None, Meta(examples=["volcano"])] = None
     """Scheduler that places the pods."""
-    priority_class: Annotated[Name | None, Meta(examples=["batch-low"])] = None
+    priority_class: Annotated[forms.Name | None, Meta(examples=["batch-low"])] = None
     """PriorityClass of the pods, instead of that of the settings."""
-    service_account: Annotated[Name | None, Meta(examples=["trainer"])] = None
+    service_account: Annotated[forms.Name | None, Meta(examples=["trainer"])] = None
     """ServiceAccount of the pods, for workload identity. Default: one without rights."""
-    labels: Annotated[Labels, Meta(min_length=1, max_length=50, examples=[{"example.org/mesh": "off"}])] = (
-        field(default_factory=empty_mapping)
-    )
+    labels: Annotated[
+        forms.Labels, Meta(min_length=1, max_length=50, examples=[{"example.org/mesh": "off"}])
+    ] = field(default_factory=empty_mapping)
     """Additional labels of the pods."""
     annotations: Annotated[
-        Mapping[AnnotationKey, Annotated[str, Meta(max_length=4096)]],
+        Mapping[forms.AnnotationKey, Annotated[str, Meta(max_length=4096)]],
         Meta(min_length=1, max_length=50, examples=[{"sidecar.istio.io/inject": "false"}]),
     ] = field(default_factory=empty_mapping)
     """Annotations of the pods."""
     resources: Annotated[
-        Mapping[PodResource, Annotated[int, Meta(ge=1, le=1000)]],
+        Mapping[forms.PodResource, Annotated[int, Meta(ge=1, le=1000)]],
         Meta(min_length=1, max_length=10, examples=[{"vpc.amazonaws.com/efa": 1}]),
     ] = field(default_factory=empty_mapping)
     """Extended resources of each pod, in whole numbers."""
     claims: Annotated[
-        Mapping[PodName, ClaimTemplate], Meta(min_length=1, max_length=20, examples=[{"gpu": "one-gpu"}])
+        Mapping[forms.PodName, forms.ClaimTemplate],
+        Meta(min_length=1, max_length=20, examples=[{"gpu": "one-gpu"}]),
     ] = field(default_factory=empty_mapping)
     """ResourceClaimTemplates of devices (DRA), by the name of the claim in a pod. Needs Kubernetes 1.34."""
     spread: Annotated[
-        Mapping[NodeLabel, Annotated[int, Meta(ge=1, le=100)]],
+        Mapping[forms.NodeLabel, Annotated[int, Meta(ge=1, le=100)]],
         Meta(min_length=1, max_length=5, examples=[{"topology.kubernetes.io/zone": 1}]),
     ] = field(default_factory=empty_mapping)
     """Spreads the pods of a batch, by labels of nodes, each with the largest difference between two of its values."""
     tokens: Annotated[
-        Mapping[PodName, ServiceToken], Meta(min_length=1, max_length=10), EntryName("vault")
+        Mapping[forms.PodName, ServiceToken], Meta(min_length=1, max_length=10), EntryName("vault")
     ] = field(default_factory=empty_mapping)
     """Tokens of the pool's service account for services outside of Kubernetes, by the name of the file in
     /sweep/tokens. Needs service_account."""
@@ -174,7 +163,7 @@ class Topology:
     """How the nodes of a queue are connected, by labels of nodes; Kueue then counts the room in each domain."""
 
     levels: Annotated[
-        tuple[NodeLabel, ...],
+        tuple[forms.NodeLabel, ...],
         Meta(
             min_length=1,
             max_length=16,
@@ -203,7 +192,7 @@ class Provisioning:
     """A ProvisioningRequest of Kueue for each workload: the autoscaler confirms nodes before anything starts."""
 
     provisioning_class: Annotated[
-        ProvisioningClass, Key("class"), Meta(examples=["check-capacity.autoscaling.x-k8s.io"])
+        forms.ProvisioningClass, Key("class"), Meta(examples=["check-capacity.autoscaling.x-k8s.io"])
     ]
     """Provisioning class of the autoscaler."""
     parameters: Annotated[
@@ -212,7 +201,7 @@ class Provisioning:
     ] = field(default_factory=empty_mapping)
     """Parameters of the class."""
     selector: Annotated[
-        Mapping[NodeLabel, Annotated[str, Meta(min_length=1, max_length=253)]],
+        Mapping[forms.NodeLabel, Annotated[str, Meta(min_length=1, max_length=253)]],
         Meta(
             min_length=1,
             max_length=8,
@@ -231,15 +220,15 @@ class Pool:
     name: Annotated[str, NAME]
     node: NodeCapacity
     """Resources that one node can give to pods: its allocatable amounts less the requests of system pods."""
-    queue: Annotated[Name | None, Meta(examples=["gpu-heavy"])] = None
+    queue: Annotated[forms.Name | None, Meta(examples=["gpu-heavy"])] = None
     """LocalQueue of Kueue; selector and tolerations then are those of its ResourceFlavor."""
     min_parallelism: Annotated[int | None, Meta(ge=1, le=1_000_000, examples=[4])] = None
     """Fewest trials (with run.pack, pods) of a batch that the queue may admit together. Default: all that may run at
     once."""
-    flavor: Annotated[FlavorName | None, Meta(examples=["a100"])] = None
+    flavor: Annotated[forms.FlavorName | None, Meta(examples=["a100"])] = None
     """ResourceFlavor that exists in the cluster, for the sample of its queue: teams whose queues have one flavor and
     one cohort lend each other what they do not use."""
-    cohort: Annotated[Name | None, Meta(examples=["gpus"])] = None
+    cohort: Annotated[forms.Name | None, Meta(examples=["gpus"])] = None
     """Cohort of the sample of its queue: queues of one cohort lend each other what they do not use of the same
     nodes."""
     topology: Topology | None = None
@@ -248,17 +237,17 @@ class Pool:
     provisioning: Provisioning | None = None
     """ProvisioningRequests: before a workload of the queue starts, Kueue asks the autoscaler for all of its nodes."""
     selector: Annotated[
-        Labels, Meta(min_length=1, max_length=100, examples=[{"node.example.org/pool": "cpu-small"}])
+        forms.Labels, Meta(min_length=1, max_length=100, examples=[{"node.example.org/pool": "cpu-small"}])
     ] = field(default_factory=empty_mapping)
     """Labels of the nodes."""
     tolerations: Annotated[tuple[Toleration, ...], Meta(min_length=1, max_length=100)] = ()
     """Taints of the nodes."""
-    gpu_resource: Annotated[GpuResource, Meta(examples=["nvidia.com/mig-1g.5gb"])] = GPU_RESOURCE
+    gpu_resource: Annotated[forms.GpuResource, Meta(examples=["nvidia.com/mig-1g.5gb"])] = GPU_RESOURCE
     """Resource name of a GPU of this pool; MIG slices have other names."""
     gpu_shares: GpuShares | None = None
     """How several pods share one GPU of this pool. Then `node.gpu` counts shares, as the nodes offer them, and so does
     `run.resources.gpu`."""
-    gpu_type: Annotated[LabelValue | None, Meta(examples=["NVIDIA-A100-SXM4-80GB"])] = None
+    gpu_type: Annotated[forms.LabelValue | None, Meta(examples=["NVIDIA-A100-SXM4-80GB"])] = None
     """Value of the node label `nvidia.com/gpu.product`."""
     max_nodes: Annotated[int | None, Meta(ge=1, le=100_000, examples=[100])] = None
     """Number of nodes that the pool has, or that its autoscaler may create."""
@@ -350,10 +339,7 @@ def _amounts(run: RunConfig, node: NodeCapacity) -> tuple[tuple[str, Decimal, De
     )
 
 
-SPOT_TAINTS = (
-    ("cloud.google.com/gke-spot", "true"),
-    ("kubernetes.azure.com/scalesetpriority", "spot"),
-)
+SPOT_TAINTS = (("cloud.google.com/gke-spot", "true"), ("kubernetes.azure.com/scalesetpriority", "spot"))
 """Taints that providers put on spot nodes, tolerated in addition to the pool's tolerations."""
 
 

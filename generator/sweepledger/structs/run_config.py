@@ -105,8 +105,7 @@ class Infrastructure:
     exit_codes: Annotated[
         tuple[
             Annotated[
-                int,
-                Meta(ge=1, le=125, description="An exit code with no other meaning.", examples=[91]),
+                int, Meta(ge=1, le=125, description="An exit code with no other meaning.", examples=[91])
             ],
             ...,
         ],
@@ -186,11 +185,7 @@ DATA_KEYS = {
     "type": ["string", "array", "object"],
     "minItems": 1,
     "maxItems": 16,
-    "items": {
-        "description": "Name of one of several datasets.",
-        "type": "string",
-        "examples": ["labels"],
-    },
+    "items": {"description": "Name of one of several datasets.", "type": "string", "examples": ["labels"]},
     "minProperties": 1,
     "maxProperties": 16,
     "additionalProperties": {
@@ -211,10 +206,7 @@ class RunConfig:
     """How trials run. A change affects only later batches."""
 
     image: (
-        Annotated[
-            str,
-            Meta(examples=["train", f"registry.example/team/train:1.4@{DIGEST_EXAMPLE}", "local"]),
-        ]
+        Annotated[str, Meta(examples=["train", f"registry.example/team/train:1.4@{DIGEST_EXAMPLE}", "local"])]
         | None
     ) = None
     """Container image: a name among the settings' images, a reference with its digest, or `local`: no image, the locked

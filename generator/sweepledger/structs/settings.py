@@ -10,49 +10,7 @@ from urllib.parse import quote, urlsplit
 
 from msgspec import Meta
 
-from sweepledger.model.forms import (
-    DIGEST,
-    DIGEST_EXAMPLE,
-    DNS_LABEL,
-    IMAGE,
-    IMAGE_REPOSITORY,
-    LONGEST_DOMAIN,
-    LONGEST_IMAGE,
-    BranchName,
-    BucketFolder,
-    BucketUrl,
-    Channel,
-    CodeUrl,
-    Currency,
-    DataDigest,
-    DataVersion,
-    Endpoint,
-    ImagePrefix,
-    LabelKey,
-    Labels,
-    LabelValue,
-    Name,
-    Port,
-    Reference,
-    Region,
-    Signer,
-    StorageAccount,
-    SweepPattern,
-    TeamName,
-    VolumeFolder,
-    VolumeName,
-)
-from sweepledger.model.keys import (
-    NAME,
-    UNWRITTEN,
-    Absent,
-    EntryName,
-    Key,
-    OneOf,
-    TextForm,
-    empty_mapping,
-    like,
-)
+from sweepledger.model import forms, keys
 from sweepledger.problems import Problem
 from sweepledger.structs import quantities
 from sweepledger.structs.kubernetes import (
@@ -164,7 +122,7 @@ MANY = Meta(max_length=1000)
 class Image:
     """A container image that specs name."""
 
-    name: Annotated[str, NAME]
+    name: Annotated[str, keys.NAME]
     repository: str
     digest: str
     """Empty only for `sweep cluster pin`, which adds it."""
@@ -180,21 +138,21 @@ class Image:
 
 def _image(text: str) -> Image:
     """Return the image of a reference, still without a name. Raises ValueError."""
-    match = IMAGE.fullmatch(text)
-    if match is not None and len(text) <= LONGEST_IMAGE:
+    match = forms.IMAGE.fullmatch(text)
+    if match is not None and len(text) <= forms.LONGEST_IMAGE:
         return Image("", match["repository"], match["digest"] or "", match["tag"])
     reference, _, digest = text.partition("@")
-    if digest and not DIGEST.fullmatch(digest):
+    if digest and not forms.DIGEST.fullmatch(digest):
         raise ValueError("must end in @sha256: and 64 lower-case hex digits")
-    if re.fullmatch(IMAGE_REPOSITORY, reference.rpartition(":")[0], re.ASCII):
+    if re.fullmatch(forms.IMAGE_REPOSITORY, reference.rpartition(":")[0], re.ASCII):
         raise ValueError("must have a tag such as 1.4 after its repository, or none")
     raise ValueError("must begin with a repository such as registry.example.org/team/train")
 
 
 NamedImage = Annotated[
     Image,
-    TextForm(_image, "image-reference", "for example registry.example.org/team/train:1.4@sha256:…"),
-    Meta(examples=[f"registry.example.org/team/train:1.4@{DIGEST_EXAMPLE}"]),
+    keys.TextForm(_image, "image-reference", "for example registry.example.org/team/train:1.4@sha256:…"),
+    Meta(examples=[f"registry.example.org/team/train:1.4@{forms.DIGEST_EXAMPLE}"]),
 ]
 
 
@@ -217,7 +175,7 @@ def _export(text: str) -> Nfs:
 
 Export = Annotated[
     Nfs,
-    TextForm(_export, "nfs", "for example nfs.example.org:/export/sweeps"),
+    keys.TextForm(_export, "nfs", "for example nfs.example.org:/export/sweeps"),
     Meta(
         description=(
             "NFS export of the volume, as mount(8) writes it: with it, `sweep cluster bootstrap` writes the volume "
@@ -232,12 +190,12 @@ Export = Annotated[
 class Dataset:
     """Data that specs name."""
 
-    name: Annotated[str, NAME]
-    claim: Annotated[Name | None, Absent(None), Meta(examples=["mnist"])]
+    name: Annotated[str, keys.NAME]
+    claim: Annotated[forms.Name | None, keys.Absent(None), Meta(examples=["mnist"])]
     """PersistentVolumeClaim with the data."""
-    identity: Annotated[str, OneOf((("digest", DataDigest), ("version", DataVersion)))]
+    identity: Annotated[str, keys.OneOf((("digest", forms.DataDigest), ("version", forms.DataVersion)))]
     """Content of the folder: `sha256:` over its sorted `<sha256> <name>` lines, or `version:` and a word."""
-    path: Annotated[VolumeFolder, Meta(examples=["mnist/v1"])] = ""
+    path: Annotated[forms.VolumeFolder, Meta(examples=["mnist/v1"])] = ""
     """Folder inside the volume. Default: the whole volume."""
     prepare: Annotated[
         tuple[str, ...],
@@ -247,7 +205,7 @@ class Dataset:
     nfs: Export | None = None
     examples: Annotated[int | None, Meta(ge=1, examples=[60000])] = None
     """Number of training examples: `sweep plan` warns of larger batch sizes."""
-    bucket: Annotated[BucketFolder, Meta(examples=["data/mnist"])] = ""
+    bucket: Annotated[forms.BucketFolder, Meta(examples=["data/mnist"])] = ""
     """Instead of a claim, with results.store bucket: the folder of the bucket, relative to its address, from which the
     sidecar of each pod copies the data before the program starts."""
     size: Annotated[Memory | None, Meta(examples=["2Gi"])] = None
@@ -305,8 +263,8 @@ class SeveralDatasets:
 class SecretReference:
     """A secret value of the cluster, which reaches a trial as a file and is never in git."""
 
-    name: Annotated[str, NAME]
-    secret: Annotated[Name, Meta(examples=["hugging-face"])]
+    name: Annotated[str, keys.NAME]
+    secret: Annotated[forms.Name, Meta(examples=["hugging-face"])]
     """Kubernetes Secret in the trials' namespace."""
     key: Annotated[str, Meta(examples=["token"])]
     """Its key."""
@@ -318,15 +276,15 @@ class SecretReference:
 class Egress:
     """A network destination that specs can request; without one a trial reaches nothing."""
 
-    name: Annotated[str, NAME]
+    name: Annotated[str, keys.NAME]
     cidrs: Annotated[
-        tuple[str, ...], Absent(()), Meta(min_length=1, max_length=100, examples=[["203.0.113.0/24"]])
+        tuple[str, ...], keys.Absent(()), Meta(min_length=1, max_length=100, examples=[["203.0.113.0/24"]])
     ]
     """Networks."""
-    ports: Annotated[tuple[Port, ...], Meta(min_length=1, max_length=100, examples=[[443]])]
+    ports: Annotated[tuple[forms.Port, ...], Meta(min_length=1, max_length=100, examples=[[443]])]
     """TCP ports."""
     hosts: Annotated[
-        tuple[Annotated[str, Meta(max_length=LONGEST_DOMAIN)], ...],
+        tuple[Annotated[str, Meta(max_length=forms.LONGEST_DOMAIN)], ...],
         Meta(min_length=1, max_length=100, examples=[["pypi.org", "*.example.org"]]),
     ] = ()
     """Names of hosts, where * stands for any characters but dots; only Cilium enforces them."""
@@ -336,11 +294,12 @@ class Egress:
 class AddedContainer:
     """A container that a cluster adds to pods, such as the proxy of a mesh."""
 
-    name: Annotated[str, NAME]
-    image: Annotated[ImagePrefix, Meta(examples=["docker.io/istio/proxyv2"])]
+    name: Annotated[str, keys.NAME]
+    image: Annotated[forms.ImagePrefix, Meta(examples=["docker.io/istio/proxyv2"])]
     """Repository of its image, without tag and digest."""
     volumes: Annotated[
-        tuple[VolumeName, ...], Meta(min_length=1, max_length=50, examples=[["istio-envoy", "istio-token"]])
+        tuple[forms.VolumeName, ...],
+        Meta(min_length=1, max_length=50, examples=[["istio-envoy", "istio-token"]]),
     ] = ()
     """Volumes that come with it, by name; it mounts no other ones."""
 
@@ -362,7 +321,7 @@ class ProxySettings:
     """Name of the egress that leads to it; pods that have it use the proxy."""
     exceptions: Annotated[
         tuple[Annotated[str, Meta(pattern="^[A-Za-z0-9.:/*-]{1,253}$")], ...],
-        Key("except"),
+        keys.Key("except"),
         Meta(min_length=1, max_length=100, examples=[[".example.org", "10.0.0.0/8"]]),
     ] = ()
     """Names, endings of names that begin with a dot, and networks that are reached without it, in addition to those of
@@ -396,7 +355,9 @@ class Authorities:
 
 def _authorities(text: str) -> Authorities:
     """Return the ConfigMap and the key that a text names. Raises ValueError."""
-    match = re.fullmatch(rf"({DNS_LABEL.pattern})/([A-Za-z0-9_-][A-Za-z0-9_.-]{{0,252}})", text, re.ASCII)
+    match = re.fullmatch(
+        rf"({forms.DNS_LABEL.pattern})/([A-Za-z0-9_-][A-Za-z0-9_.-]{{0,252}})", text, re.ASCII
+    )
     if match is None:
         raise ValueError("must be a ConfigMap and its key, with a slash between them")
     return Authorities(match[1], match[2])
@@ -406,18 +367,18 @@ def _authorities(text: str) -> Authorities:
 class DnsSettings:
     """Where the cluster answers DNS queries. Default: kube-dns or CoreDNS in kube-system, and NodeLocal DNSCache."""
 
-    namespace: Annotated[Name | None, Meta(examples=["openshift-dns"])] = None
+    namespace: Annotated[forms.Name | None, Meta(examples=["openshift-dns"])] = None
     """Namespace of the servers' pods."""
     labels: Annotated[
-        Mapping[LabelKey, Annotated[LabelValue, Meta(max_length=63)]],
+        Mapping[forms.LabelKey, Annotated[forms.LabelValue, Meta(max_length=63)]],
         Meta(min_length=1, max_length=10, examples=[{"dns.operator.openshift.io/daemonset-dns": "default"}]),
-    ] = field(default_factory=empty_mapping)
+    ] = field(default_factory=keys.empty_mapping)
     """Labels of the servers' pods."""
     cidrs: Annotated[
         tuple[str, ...], Meta(min_length=1, max_length=20, examples=[["169.254.169.254/32"]])
     ] = ()
     """Networks of servers that are not pods."""
-    port: Annotated[Port, Meta(examples=[5353])] = 53
+    port: Annotated[forms.Port, Meta(examples=[5353])] = 53
     """Port on which the servers listen."""
 
 
@@ -429,7 +390,7 @@ class SyncTarget:
     """Address of MLflow's tracking server, or of Optuna's database, without credentials."""
     egress: Annotated[str, Meta(examples=["mlflow"])]
     """Name of the egress that leads to the server."""
-    secret: Annotated[Name | None, Meta(examples=["mlflow-account"])] = None
+    secret: Annotated[forms.Name | None, Meta(examples=["mlflow-account"])] = None
     """Kubernetes Secret in the collector's namespace, whose keys become environment variables for the server's
     client."""
 
@@ -457,7 +418,7 @@ _IDENTITY_ANNOTATIONS: Mapping[Cloud, Mapping[str, str]] = MappingProxyType(
 
 
 Identity = Annotated[
-    Mapping[LabelKey, str],
+    Mapping[forms.LabelKey, str],
     Meta(max_length=10, examples=[{"eks.amazonaws.com/role-arn": "arn:aws:iam::111122223333:role/sweep"}]),
 ]
 
@@ -466,26 +427,26 @@ Identity = Annotated[
 class BucketSettings:
     """A bucket for results, and how its clients are let in."""
 
-    url: Annotated[BucketUrl, Meta(examples=["s3://ml-sweeps/vision"])]
+    url: Annotated[forms.BucketUrl, Meta(examples=["s3://ml-sweeps/vision"])]
     """Address of the bucket, with a prefix of its own for this repository."""
     egress: Annotated[str, Meta(examples=["bucket"])]
     """Name of the egress that leads to the bucket."""
-    endpoint: Annotated[Endpoint | None, Meta(examples=["https://objects.example.org:9000"])] = None
+    endpoint: Annotated[forms.Endpoint | None, Meta(examples=["https://objects.example.org:9000"])] = None
     """Address of a server that speaks the protocol of S3 or Azure. Default: that of the cloud."""
-    region: Annotated[Region | None, Meta(examples=["eu-central-1"])] = None
+    region: Annotated[forms.Region | None, Meta(examples=["eu-central-1"])] = None
     """Region of a bucket of S3."""
-    account: Annotated[StorageAccount | None, Meta(examples=["mlsweeps"])] = None
+    account: Annotated[forms.StorageAccount | None, Meta(examples=["mlsweeps"])] = None
     """Storage account of a container of Azure."""
-    secret: Annotated[Name | None, Meta(examples=["sweep-bucket"])] = None
+    secret: Annotated[forms.Name | None, Meta(examples=["sweep-bucket"])] = None
     """Kubernetes Secret in the namespaces of trials and collector, with a key for each variable of a credential.
     Default: the platform gives an identity."""
-    seals: Annotated[Name | None, Meta(examples=["sweep-seals"])] = None
+    seals: Annotated[forms.Name | None, Meta(examples=["sweep-seals"])] = None
     """Kubernetes Secret in both namespaces, with the key by which sidecars seal what they write. Default: no seals."""
-    identity: Identity = field(default_factory=empty_mapping)
+    identity: Identity = field(default_factory=keys.empty_mapping)
     """Annotations of the trials' service account, by which a cloud gives it an identity."""
-    collector_identity: Identity = field(default_factory=empty_mapping)
+    collector_identity: Identity = field(default_factory=keys.empty_mapping)
     """The same of the collector's service account."""
-    expiry_identity: Identity = field(default_factory=empty_mapping)
+    expiry_identity: Identity = field(default_factory=keys.empty_mapping)
     """The same of the service account that deletes what results.keep lets go."""
 
     @property
@@ -535,11 +496,11 @@ class BucketSettings:
 class ResultsSettings:
     """Where trials write their records, and how these are committed."""
 
-    claim: Annotated[Name, Meta(examples=["sweep-results"])] = "sweep-results"
+    claim: Annotated[forms.Name, Meta(examples=["sweep-results"])] = "sweep-results"
     """PersistentVolumeClaim of the results volume, shared by all trials."""
-    checkpoints: Annotated[Name | None, Meta(examples=["sweep-checkpoints"])] = None
+    checkpoints: Annotated[forms.Name | None, Meta(examples=["sweep-checkpoints"])] = None
     """Another PersistentVolumeClaim for checkpoints. Default: the results volume."""
-    artifacts: Annotated[Name | None, Meta(examples=["sweep-artifacts"])] = None
+    artifacts: Annotated[forms.Name | None, Meta(examples=["sweep-artifacts"])] = None
     """Another PersistentVolumeClaim for artifacts. Default: the results volume."""
     mode: Annotated[ResultsMode, Meta(examples=["branch"])] = ResultsMode.PUSH
     """How the collector's commits reach the branch."""
@@ -555,7 +516,9 @@ class ResultsSettings:
     """Which results a pull request may bring: of commits that a listed key signed, also those of new batches that are
     marked as made on a laptop, or none."""
     nfs: Export | None = None
-    sync: Annotated[Mapping[SyncStore, SyncTarget], Meta(max_length=2)] = field(default_factory=empty_mapping)
+    sync: Annotated[Mapping[SyncStore, SyncTarget], Meta(max_length=2)] = field(
+        default_factory=keys.empty_mapping
+    )
     """Servers that get the recorded results, by their kind. A CronJob beside the collector writes what they lack."""
     store: Annotated[ResultsStore, Meta(examples=["api"])] = ResultsStore.VOLUME
     """Through what records travel from trials to the collector: the API server, which keeps no files, a bucket in
@@ -593,13 +556,13 @@ class CollectorSettings:
 
     pool: Annotated[str | None, Meta(examples=["cpu-small"])] = None
     """Pool whose nodes or queue the collector uses. Default: any node."""
-    priority_class: Annotated[Name | None, Meta(examples=["platform-services"])] = None
+    priority_class: Annotated[forms.Name | None, Meta(examples=["platform-services"])] = None
     """PriorityClass of the collector's pod."""
     memory: Annotated[Memory, Meta(examples=["512Mi"])] = "256Mi"
     """Memory of the collector, with its unit: Ki, Mi, Gi, Ti, or k, M, G, T."""
     disk: Annotated[Memory, Meta(examples=["2Gi"])] = "1Gi"
     """Disk space of the collector, with its unit: Ki, Mi, Gi, Ti, or k, M, G, T."""
-    watches: Annotated[bool, Key("watch"), Meta(examples=[True])] = False
+    watches: Annotated[bool, keys.Key("watch"), Meta(examples=[True])] = False
     """Whether a run of the collector goes on until the next one, and collects whenever a batch ends, as long as one is
     active."""
 
@@ -612,12 +575,12 @@ LOCAL_CLUSTER = "https://kubernetes.default.svc"
 class ArgoCdSettings:
     """Where Argo CD runs, and the cluster in which it creates Jobs."""
 
-    namespace: Annotated[Name, Meta(examples=["gitops"])] = "argocd"
+    namespace: Annotated[forms.Name, Meta(examples=["gitops"])] = "argocd"
     """Namespace of Argo CD."""
     cluster: Annotated[
         str,
-        like(
-            rf"(?:{DNS_LABEL.pattern}|https://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._/-]*)?)",
+        keys.like(
+            rf"(?:{forms.DNS_LABEL.pattern}|https://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._/-]*)?)",
             "must be the name of a registered cluster or the https address of an API server",
             code="cluster-name",
         ),
@@ -640,10 +603,10 @@ class ArgoCdSettings:
 class ClusterSettings:
     """One of several clusters of a repository: what differs there from the settings of all."""
 
-    name: Annotated[str, NAME]
+    name: Annotated[str, keys.NAME]
     weight: Annotated[int, Meta(ge=0, le=100, examples=[3])] = 1
     """Its share of the sweeps that name no cluster; 0: none."""
-    is_lost: Annotated[bool, Key("lost"), Meta(examples=[True])] = False
+    is_lost: Annotated[bool, keys.Key("lost"), Meta(examples=[True])] = False
     """Whether it was given up: nothing runs there any more, and nothing of it is recorded."""
     pools: Annotated[
         tuple[str, ...] | None, Meta(min_length=1, max_length=1000, examples=[["gpu-heavy"]])
@@ -651,8 +614,8 @@ class ClusterSettings:
     """Pools that it has. Default: all."""
     argocd: ArgoCdSettings = ArgoCdSettings()
     """Where Argo CD runs, and the cluster in which it creates Jobs."""
-    egress: Annotated[Mapping[str, Egress], MANY, EntryName("api-server")] = field(
-        default_factory=empty_mapping
+    egress: Annotated[Mapping[str, Egress], MANY, keys.EntryName("api-server")] = field(
+        default_factory=keys.empty_mapping
     )
     """Egress with other addresses in this cluster, by name."""
     dns: DnsSettings | None = None
@@ -668,11 +631,11 @@ class ClusterSettings:
 class CodeSource:
     """Where an init container fetches the locked code, if the image does not contain it."""
 
-    url: Annotated[CodeUrl, Meta(examples=["https://git.example.org/team/sweeps.git"])]
+    url: Annotated[forms.CodeUrl, Meta(examples=["https://git.example.org/team/sweeps.git"])]
     """Address of the repository, https and without credentials."""
-    image: Annotated[Reference, Meta(examples=["git"])]
+    image: Annotated[forms.Reference, Meta(examples=["git"])]
     """Name of an image with git, among `images`."""
-    secret: Annotated[Name | None, Meta(examples=["code-read"])] = None
+    secret: Annotated[forms.Name | None, Meta(examples=["code-read"])] = None
     """Kubernetes Secret with `username` and `password`, for a private repository."""
 
 
@@ -700,7 +663,7 @@ class Notify:
 
     service: Annotated[MessageService, Meta(examples=["slack"])]
     """Kind of the service."""
-    channel: Annotated[Channel, Meta(examples=["sweeps"])]
+    channel: Annotated[forms.Channel, Meta(examples=["sweeps"])]
     """Name of the channel or recipient."""
 
 
@@ -708,10 +671,10 @@ class Notify:
 class MonitoringSettings:
     """What `sweep cluster bootstrap` writes to `clusters/monitoring/`."""
 
-    enabled: Annotated[bool, UNWRITTEN] = True
+    enabled: Annotated[bool, keys.UNWRITTEN] = True
     """Whether the settings have this key; without it, no such folder is written."""
-    labels: Annotated[Labels, Meta(max_length=50, examples=[{"release": "kube-prometheus-stack"}])] = field(
-        default_factory=empty_mapping
+    labels: Annotated[forms.Labels, Meta(max_length=50, examples=[{"release": "kube-prometheus-stack"}])] = (
+        field(default_factory=keys.empty_mapping)
     )
     """Labels of the PrometheusRule, by which the Prometheus Operator selects it."""
     notify: Notify | None = None
@@ -762,7 +725,7 @@ def _log_link(text: str) -> LogsSettings:
 
 LogLink = Annotated[
     LogsSettings,
-    TextForm(
+    keys.TextForm(
         _log_link,
         "log-link",
         "for example https://grafana.example.org/explore?namespace={namespace}&pod={pod}",
@@ -787,10 +750,9 @@ class SweepLimits:
 class TeamBudget:
     """What the sweeps of a team may use together in a month."""
 
-    name: Annotated[str, NAME]
+    name: Annotated[str, keys.NAME]
     sweeps: Annotated[
-        tuple[SweepPattern, ...],
-        Meta(min_length=1, max_length=100, examples=[["vision-*", "cifar"]]),
+        tuple[forms.SweepPattern, ...], Meta(min_length=1, max_length=100, examples=[["vision-*", "cifar"]])
     ] = ("*",)
     """Patterns of sweep names, where `*` matches any characters. Default: every sweep. A sweep counts towards every
     budget that names it."""
@@ -805,10 +767,10 @@ class Defaults:
     """Values for specs that contain no others."""
 
     image: Annotated[
-        str, Meta(examples=["train", f"registry.example.org/team/train:1.4@{DIGEST_EXAMPLE}", "local"])
+        str, Meta(examples=["train", f"registry.example.org/team/train:1.4@{forms.DIGEST_EXAMPLE}", "local"])
     ] = LOCAL_IMAGE
     """Container image: a name among `images`, a reference with its digest, or `local`."""
-    pool: Annotated[Reference | None, Meta(examples=["cpu-small"])] = None
+    pool: Annotated[forms.Reference | None, Meta(examples=["cpu-small"])] = None
     """Name among `pools`. Default: any node with free capacity."""
     retries: Annotated[int, Meta(ge=0, le=10, examples=[1])] = 0
     """Number of times a trial is started again after a failure that its hyperparameters did not cause."""
@@ -820,13 +782,13 @@ class Defaults:
 class Settings:
     """Settings of a repository, in `sweepledger.yaml`, for all of its sweeps. All keys are optional."""
 
-    namespace: Annotated[Name, Meta(examples=["sweeps"])] = "sweeps"
+    namespace: Annotated[forms.Name, Meta(examples=["sweeps"])] = "sweeps"
     """Kubernetes namespace of the trials, at most 53 characters; the collector's is this one and `-collector`."""
     defaults: Annotated[Defaults, Meta(examples=[{"image": "local", "retries": 1, "timeout": "30m"}])] = (
         Defaults()
     )
     """Defaults for specs that do not set these keys."""
-    branch: Annotated[BranchName, Meta(examples=["main"])] = "main"
+    branch: Annotated[forms.BranchName, Meta(examples=["main"])] = "main"
     """Branch that the cluster follows and that results are committed to."""
     repository: Annotated[
         str | None, Meta(max_length=2000, examples=["https://git.example/team/sweeps.git"])
@@ -856,9 +818,9 @@ class Settings:
             max_length=100,
             examples=[{"eu": {"argocd": {"cluster": "gpu-eu"}}, "us": {"argocd": {"cluster": "gpu-us"}}}],
         ),
-    ] = field(default_factory=empty_mapping)
+    ] = field(default_factory=keys.empty_mapping)
     """Clusters by name, if the repository has several: each runs some of the sweeps."""
-    cluster: Annotated[str | None, UNWRITTEN] = None
+    cluster: Annotated[str | None, keys.UNWRITTEN] = None
     """The cluster that these settings are of; None: the only one, or all of several."""
     limits: Annotated[
         SweepLimits, Meta(min_length=1, examples=[{"max_trials": 10000, "max_gpu_hours": 2000}])
@@ -874,35 +836,35 @@ class Settings:
     logs: LogLink = LogsSettings()
     """Address at which a log system shows the output of a pod or trial, with {namespace}, {pod}, {sweep}, {batch} and
     {trial} where they belong."""
-    currency: Annotated[Currency, Meta(examples=["EUR"])] = ""
+    currency: Annotated[forms.Currency, Meta(examples=["EUR"])] = ""
     """Currency of prices and budgets, shown after amounts."""
     budgets: Annotated[
         Mapping[
-            TeamName,
+            forms.TeamName,
             Annotated[TeamBudget, Meta(min_length=1, examples=[{"sweeps": ["vision-*"], "gpu_hours": 100}])],
         ],
         MANY,
-        EntryName("team-vision"),
-    ] = field(default_factory=empty_mapping)
+        keys.EntryName("team-vision"),
+    ] = field(default_factory=keys.empty_mapping)
     """What the sweeps of a team may use in a month, by team: `sweep check` refuses a change that exceeds it, and `sweep
     cluster budget` shows what remains."""
     code: CodeSource | None = None
     """The repository from which the init container of a trial with `run.code.mode: clone` gets the locked code."""
-    images: Annotated[Mapping[Name, NamedImage], MANY, EntryName("train")] = field(
-        default_factory=empty_mapping
+    images: Annotated[Mapping[forms.Name, NamedImage], MANY, keys.EntryName("train")] = field(
+        default_factory=keys.empty_mapping
     )
     """Container images by name, for specs to refer to: references with digests, which `sweep cluster pin NAME` writes.
     The tag is for information; the digest determines what runs."""
-    datasets: Annotated[Mapping[Name, Dataset], MANY, EntryName("mnist")] = field(
-        default_factory=empty_mapping
+    datasets: Annotated[Mapping[forms.Name, Dataset], MANY, keys.EntryName("mnist")] = field(
+        default_factory=keys.empty_mapping
     )
     """Datasets by name, for specs to refer to."""
-    secrets: Annotated[Mapping[Name, SecretReference], MANY, EntryName("hugging-face")] = field(
-        default_factory=empty_mapping
+    secrets: Annotated[Mapping[forms.Name, SecretReference], MANY, keys.EntryName("hugging-face")] = field(
+        default_factory=keys.empty_mapping
     )
     """Secret values for trials, by name. They are only in the cluster, never in git."""
-    egress: Annotated[Mapping[Name, Egress], MANY, EntryName("data-store")] = field(
-        default_factory=empty_mapping
+    egress: Annotated[Mapping[forms.Name, Egress], MANY, keys.EntryName("data-store")] = field(
+        default_factory=keys.empty_mapping
     )
     """Networks outside the cluster that trials may reach, by name. A trial whose spec names none reaches nothing."""
     dns: DnsSettings | None = None
@@ -911,30 +873,32 @@ class Settings:
     """Proxy through which pods reach hosts outside the cluster by their names."""
     authorities: Annotated[
         Authorities | None,
-        TextForm(_authorities, "wrong-form", "for example company-ca/ca.crt"),
+        keys.TextForm(_authorities, "wrong-form", "for example company-ca/ca.crt"),
         Meta(examples=["company-ca/ca.crt"]),
     ] = None
     """Certificates of private authorities that clients in pods trust: a ConfigMap in the namespaces of trials and
     collector, and its key with all certificates to trust, public ones included."""
-    sidecars: Annotated[Mapping[Name, AddedContainer], Meta(max_length=20), EntryName("istio-proxy")] = field(
-        default_factory=empty_mapping
-    )
+    sidecars: Annotated[
+        Mapping[forms.Name, AddedContainer], Meta(max_length=20), keys.EntryName("istio-proxy")
+    ] = field(default_factory=keys.empty_mapping)
     """Containers that the cluster adds to pods of trials, such as the proxy of a mesh, by name."""
     mirrors: Annotated[
-        Mapping[ImagePrefix, ImagePrefix],
+        Mapping[forms.ImagePrefix, forms.ImagePrefix],
         Meta(max_length=50, examples=[{"registry.example.org": "mirror.example.org/cache"}]),
-    ] = field(default_factory=empty_mapping)
+    ] = field(default_factory=keys.empty_mapping)
     """Registries, or beginnings of repositories, that the cluster replaces in images of pods, each with its
     replacement."""
-    pools: Annotated[Mapping[Name, Pool], MANY, EntryName("cpu-small")] = field(default_factory=empty_mapping)
+    pools: Annotated[Mapping[forms.Name, Pool], MANY, keys.EntryName("cpu-small")] = field(
+        default_factory=keys.empty_mapping
+    )
     """Node pools by name, for specs to refer to."""
-    labels: Annotated[Labels, Meta(max_length=50, examples=[{"example.org/team": "vision"}])] = field(
-        default_factory=empty_mapping
+    labels: Annotated[forms.Labels, Meta(max_length=50, examples=[{"example.org/team": "vision"}])] = field(
+        default_factory=keys.empty_mapping
     )
     """Additional labels of every object and pod."""
-    image_pull_secret: Annotated[Name | None, Meta(examples=["registry-read"])] = None
+    image_pull_secret: Annotated[forms.Name | None, Meta(examples=["registry-read"])] = None
     """Kubernetes Secret for pulling images."""
-    priority_class: Annotated[Name | None, Meta(examples=["batch-low"])] = None
+    priority_class: Annotated[forms.Name | None, Meta(examples=["batch-low"])] = None
     """PriorityClass of the trials' pods."""
     allowed_variables: Annotated[
         tuple[Annotated[str, Meta(pattern="^[A-Z_][A-Z0-9_]{0,127}$")], ...],
@@ -943,7 +907,7 @@ class Settings:
     """Environment variables that specs may set although the loader, a shell or Python obeys them before the launcher
     starts."""
     signers: Annotated[
-        tuple[Signer, ...],
+        tuple[forms.Signer, ...],
         Meta(
             max_length=100,
             examples=[
@@ -955,7 +919,7 @@ class Settings:
     ] = ()
     """Lines of git's allowed signers file: the keys whose signed commits may change results and archived batches
     manually."""
-    warnings: Annotated[tuple[Problem, ...], UNWRITTEN] = field(default=(), compare=False)
+    warnings: Annotated[tuple[Problem, ...], keys.UNWRITTEN] = field(default=(), compare=False)
     """Warnings about the file."""
 
     @property
@@ -1029,7 +993,7 @@ class Settings:
         """Return the settings of one of the clusters. Raises KeyError."""
         cluster = self.clusters[name]
         # One cluster writes to the stores of other tools: two would write each trial twice.
-        sync = self.results.sync if name == self.live_clusters[0] else empty_mapping()
+        sync = self.results.sync if name == self.live_clusters[0] else keys.empty_mapping()
         return replace(
             self,
             cluster=name,

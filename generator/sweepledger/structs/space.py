@@ -139,6 +139,5 @@ def parents_first(groups: Iterable[Group], members: Callable[[Group], Sequence[P
 
 
 def _parents(members: Sequence[Parameter]) -> set[str]:
-    """Name the parameters outside the group that the conditions of its members mention."""
     parents = {condition.parameter for member in members for condition in member.when}
     return parents - {member.name for member in members}

@@ -3,12 +3,12 @@
 It checks specs, drift, merged batches, base files, builds and manifests.
 """
 
-import hashlib
 import json
 import os
 import re
 import shlex
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -24,10 +24,8 @@ from sweepledger.cli import response
 from sweepledger.cli.options import BaseOption, MonthOption
 from sweepledger.cli.response import EXIT_DRIFT, EXIT_PROBLEMS, Format, Response, has_errors
 from sweepledger.cli.text import plan
-from sweepledger.cli.text.plan import fit_comment
 from sweepledger.cli.text.values import count_text
 from sweepledger.commands.checks import (
-    attributes,
     builds,
     cluster_files,
     layout,
@@ -37,8 +35,8 @@ from sweepledger.commands.checks import (
 )
 from sweepledger.commands.checks.builds import Builds
 from sweepledger.commands.checks.context import CheckContext, specs_to_read
-from sweepledger.commands.generation.next_batch import EditedError, Generated, added_files, plan_batches
-from sweepledger.commands.repository import pushed
+from sweepledger.commands.generation.next_batch import EditedError, added_files, plan_batches
+from sweepledger.commands.repository import at_commit, pushed
 from sweepledger.commands.repository.batch_builder import possible_flux_files
 from sweepledger.commands.repository.stored_batches import StoredBatches
 from sweepledger.commands.repository.workspace import Workspace
@@ -48,6 +46,7 @@ from sweepledger.plan import PoolUsage, pool_usage, pool_usage_as_data
 from sweepledger.problems import Problem, Severity, escape_cell
 from sweepledger.repo import files
 from sweepledger.repo.batches import StoredBatch
+from sweepledger.repo.git import Repository
 from sweepledger.results.display import escape_markdown, markdown_code
 from sweepledger.structs.names import LOCK_FILE, SPECS
 
@@ -90,8 +89,7 @@ def check(
         ),
     ] = False,
     form: Annotated[
-        CheckFormat,
-        typer.Option("--format", help="Print text, one JSON object, or annotations for GitHub."),
+        CheckFormat, typer.Option("--format", help="Print text, one JSON object, or annotations for GitHub.")
     ] = CheckFormat.TEXT,
     report: Annotated[
         Path | None,
@@ -171,7 +169,7 @@ def check_change(
     sweeps = [parsed.sweep for parsed in specs]
     changed = context.changed | context.uncommitted(f"{SPECS}/")
     problems += (unread for unread in workspace.unread_specs() if everything or unread.file in changed)
-    problems += attributes.check_attributes(context, specs)
+    problems += layout.check_attributes(context, specs)
     problems += new_batches.check_settings_unchanged(context)
     problems += new_batches.check_bases_apart(context)
     merged_problems = [
@@ -268,27 +266,17 @@ def _parts(report: CheckReport) -> Iterator[RenderableType]:
 
 def check_markdown(problems: Sequence[Problem], *, patch: str | None) -> str:
     """Return the problems of a change as Markdown, with the name of the patch that fixes them, if there is one."""
-    return fit_comment([*_markdown_lines(sorted(problems), patch), ""])
-
-
-def _markdown_lines(problems: Sequence[Problem], patch: str | None) -> Iterator[str]:
+    rows = list(map(_problem_row, sorted(problems)))
     errors = sum(problem.severity is Severity.ERROR for problem in problems)
-    yield from (
-        f"## Not ready to merge: {count_text(errors, 'problem')}" if errors else "## Ready to merge",
-        "",
-    )
-    if problems:
-        yield "| location | problem | hint |"
-        yield "| --- | --- | --- |"
-        yield from map(_problem_row, problems[:MOST_ROWS])
-        yield ""
-    if len(problems) > MOST_ROWS:
-        yield from (f"… {len(problems) - MOST_ROWS:,} more; `sweep check` shows them.", "")
-    if patch and has_errors(problems):
-        yield (
-            f"To fix the change, download `{patch}` from the artifact of this workflow run, "
-            f"run `git apply {patch}`, and commit."
-        )
+    lines = [f"## Not ready to merge: {count_text(errors, 'problem')}" if errors else "## Ready to merge", ""]
+    if rows:
+        lines += ["| location | problem | hint |", "| --- | --- | --- |", *rows[:MOST_ROWS], ""]
+    if len(rows) > MOST_ROWS:
+        lines += [f"… {len(rows) - MOST_ROWS:,} more; `sweep check` shows them.", ""]
+    if patch and errors:
+        way = f"To fix the change, download `{patch}` from the artifact of this workflow run, run "
+        lines.append(f"{way}`git apply {patch}`, and commit.")
+    return plan.fit_comment([*lines, ""])
 
 
 def _problem_row(problem: Problem) -> str:
@@ -335,68 +323,21 @@ def _escape_message(text: str) -> str:
     return escape_cell(text[:LONGEST_ANNOTATION]).replace("%", "%25")
 
 
-NO_NEWLINE = b"\\ No newline at end of file\n"
-ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-
-
 def write_patch(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> bytes:
     """Return the patch from some files to others, by path; empty if they are equal."""
-    changed = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
-    return b"".join(part for path in changed for part in _file_patch(path, before.get(path), after.get(path)))
-
-
-def _file_patch(path: str, before: bytes | None, after: bytes | None) -> Iterator[bytes]:
-    old, new = _quoted(f"a/{path}"), _quoted(f"b/{path}")
-    yield b"diff --git %s %s\n" % (old, new)
-    if before is None:
-        yield b"new file mode 100644\n"
-    if after is None:
-        yield b"deleted file mode 100644\n"
-    yield b"index %s..%s%s\n" % (_id(before), _id(after), b"" if None in {before, after} else b" 100644")
-    if before or after:
-        yield b"--- %s\n" % (b"/dev/null" if before is None else old)
-        yield b"+++ %s\n" % (b"/dev/null" if after is None else new)
-        yield b"@@ -%s +%s @@\n" % (_range(before), _range(after))
-        yield from _lines(b"-", before)
-        yield from _lines(b"+", after)
-
-
-def _range(content: bytes | None) -> bytes:
-    count = len(_split(content or b""))
-    return b"%d,%d" % (min(count, 1), count)
-
-
-def _lines(sign: bytes, content: bytes | None) -> Iterator[bytes]:
-    for line in _split(content or b""):
-        yield sign + line
-        if not line.endswith(b"\n"):
-            yield b"\n" + NO_NEWLINE
-
-
-def _split(content: bytes) -> list[bytes]:
-    """Return the lines of a file, split at line feeds only, as in git."""
-    pieces = content.split(b"\n")
-    lines = [piece + b"\n" for piece in pieces[:-1]]
-    return [*lines, pieces[-1]] if pieces[-1] else lines
-
-
-def _id(content: bytes | None) -> bytes:
-    """Return git's id of a blob; zeros for a missing file."""
-    if content is None:
-        return b"0" * 40
-    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest().encode()
-
-
-def _quoted(path: str) -> bytes:
-    """Return a path, quoted as in git if it is not plain."""
-    raw = path.encode(errors="surrogateescape")
-    if path.isascii() and path.isprintable() and not {'"', "\\"} & set(path) and " " not in path:
-        return raw
-    text = "".join(
-        ESCAPES.get(char, char if char.isascii() and char.isprintable() else f"\\{ord(char):03o}")
-        for char in map(chr, raw)
-    )
-    return f'"{text}"'.encode()
+    with tempfile.TemporaryDirectory(prefix="sweep-patch-") as scratch:
+        repository = Repository(Path(scratch))
+        repository.run("init", "--quiet", "--template=")
+        trees = []
+        for contents in (before, after):
+            for path, content in contents.items():
+                storage.write_file(repository.folder / path, content)
+            repository.run(*at_commit.AS_COMMITTED, "add", "--all", "--force")
+            trees.append(repository.run("write-tree").strip())
+            for path in contents:
+                storage.remove_file(repository.folder / path)
+        options = ("--binary", "--full-index", "--no-renames", "--no-color", "--no-ext-diff")
+        return repository.run_bytes("diff-tree", "-r", "--patch", *options, *trees)
 
 
 FIXABLE_CODES = frozenset({"drift", "pending", "batch-forged"})
@@ -422,19 +363,6 @@ def build_fix(workspace: Workspace, problems: Iterable[Problem], *, base: str | 
         )
     except EditedError:  # an edited merged batch must be restored from git instead
         return b""
-    return write_patch(*_before_and_after(workspace, planned, unsound))
-
-
-def _is_sound(batch: StoredBatch) -> bool:
-    try:
-        return not batch.hand_edits()
-    except RepositoryError:  # an unreadable lock cannot be compared
-        return False
-
-
-def _before_and_after(
-    workspace: Workspace, planned: Sequence[Generated], unsound: tuple[StoredBatch, ...]
-) -> tuple[Mapping[str, bytes], Mapping[str, bytes]]:
     before: dict[str, bytes] = {}
     after: dict[str, bytes] = {}
     for batch in (*unsound, *(stale for generated in planned for stale in generated.stale)):
@@ -442,7 +370,14 @@ def _before_and_after(
         before |= _existing_files(workspace, possible_flux_files(workspace.settings, batch.name))
     for generated in planned:
         after |= added_files(workspace, generated)
-    return before | _existing_files(workspace, after), after
+    return write_patch(before | _existing_files(workspace, after), after)
+
+
+def _is_sound(batch: StoredBatch) -> bool:
+    try:
+        return not batch.hand_edits()
+    except RepositoryError:  # an unreadable lock cannot be compared
+        return False
 
 
 def _existing_files(workspace: Workspace, paths: Iterable[str]) -> dict[str, bytes]:

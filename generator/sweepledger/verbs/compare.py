@@ -163,7 +163,7 @@ def _explanation_text(explained: ExplainedComparison, *, written: bool) -> Itera
         f"{escape_control_characters(metric.name)}, {metric.goal}: {names[0]} {before}, {names[1]} {after}"
     )
     yield Text(f"{heading} ({explanation.moved:+.6g})", "bold")
-    yield Text(f"why: {explained.verdict}", STATE_COLORS["named" if explanation.named else "confounded"])
+    yield Text(f"why: {explanation.verdict}", STATE_COLORS["named" if explanation.named else "confounded"])
     table = new_table("factor", "", "effect (95 %)", "chance", "trials", "evidence")
     for finding in explanation.findings:
         effect = ""

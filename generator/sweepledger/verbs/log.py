@@ -13,13 +13,14 @@ from rich.text import Text
 
 from sweepledger.cli.options import OptionalSweepArgument
 from sweepledger.cli.response import SHORT_COMMIT, Response, current_folder
-from sweepledger.commands.reports.history import LogEntry, history
+from sweepledger.commands.reports.history import history
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError
 from sweepledger.problems import escape_line
 from sweepledger.repo import batches
 from sweepledger.repo.git import UNSHALLOW
+from sweepledger.site.history import Event
 
 
 def log(
@@ -34,7 +35,7 @@ def log(
 
 def sweep_log(
     workspace: Workspace, reference: str | None = None, *, last: int | None = None
-) -> tuple[LogEntry, ...]:
+) -> tuple[Event, ...]:
     """Return the history of one sweep, or of all, oldest first; with `last` only its last entries.
 
     Raises UsageError for an unknown sweep, RepositoryError for a shallow clone.
@@ -49,11 +50,11 @@ def sweep_log(
     return tuple(entry for entry in entries if entry.sweep == name)[-(last or 0) :]
 
 
-def _text(entries: Iterable[LogEntry], name: str | None) -> tuple[Text, ...]:
+def _text(entries: Iterable[Event], name: str | None) -> tuple[Text, ...]:
     rows = [
         (
-            entry.commit.id[:SHORT_COMMIT],
-            entry.commit.date[:10],
+            entry.commit[:SHORT_COMMIT],
+            entry.day,
             entry.sweep,
             entry.kind,
             entry.text,

@@ -16,23 +16,20 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from sweepledger.cli.options import (
-    ByPodOption,
-    ContextOption,
-    ImageOption,
-    PatienceOption,
-    StateOption,
-    TrialArgument,
-    reader_pod,
-)
+from sweepledger.cli import options
 from sweepledger.cli.response import EXIT_PROBLEMS, SHORT_COMMIT, Response, current_folder
-from sweepledger.cli.text.style import new_table, status_with_reason, styled_status, untrusted_text
+from sweepledger.cli.text.style import (
+    facts_table,
+    new_table,
+    status_with_reason,
+    styled_status,
+    untrusted_text,
+)
 from sweepledger.cli.text.values import configuration_text, number_text
 from sweepledger.commands.reports.outputs import FetchedArtifacts, fetch_artifacts, log_link
 from sweepledger.commands.reports.rerun import MetricComparison, Recipe, Reproduction, recipe, run_again
 from sweepledger.commands.repository import at_commit, catalog
 from sweepledger.commands.repository.batch_records import read_records_files
-from sweepledger.commands.repository.catalog import summary_row
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import foreign_labels
 from sweepledger.errors import UsageError
@@ -45,12 +42,11 @@ from sweepledger.results.paths import LAPTOP_WARNING, records_path, results_fold
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.names import LOCK_FILE
 from sweepledger.structs.record import NO_CURVES, CurvePoint, Environment, Record
-from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value, as_data, bytes_digest
 
 
 def show(
-    trial: TrialArgument,
+    trial: options.TrialArgument,
     reproduce: Annotated[
         bool,
         typer.Option(
@@ -72,11 +68,11 @@ def show(
             help="Copy its artifacts to this folder, and verify the checksums of the record.",
         ),
     ] = None,
-    state: StateOption = None,
-    by_pod: ByPodOption = False,
-    context: ContextOption = None,
-    image: ImageOption = None,
-    patience: PatienceOption = 300,
+    state: options.StateOption = None,
+    by_pod: options.ByPodOption = False,
+    context: options.ContextOption = None,
+    image: options.ImageOption = None,
+    patience: options.PatienceOption = 300,
 ) -> Response:
     if (run and not reproduce) or (by_pod and fetch is None):
         raise UsageError("--run needs --reproduce" if run and not reproduce else "--by-pod needs --fetch DIR")
@@ -92,9 +88,9 @@ def show(
         return Response(shown, _recipe_text(shown))
     if fetch is None:
         details = trial_details(workspace, trial)
-        return Response(details, _trial_text(details))
+        return Response(details, (facts_table(_trial_facts(details)),))
     claim = workspace.settings.results.artifacts
-    pod = reader_pod(workspace, context, image, patience, claim=claim) if by_pod else None
+    pod = options.reader_pod(workspace, context, image, patience, claim=claim) if by_pod else None
     folder = state_folder(workspace.repository, state)
     artifacts = fetch_artifacts(workspace, trial, into=fetch.absolute(), state=folder, pod=pod)
     return Response(artifacts, _fetched_text(artifacts))
@@ -176,7 +172,7 @@ class TrialDetails:
 def trial_details(workspace: Workspace, trial: str) -> TrialDetails:
     """Return a trial by its id or the beginning of it. Raises UsageError, RepositoryError."""
     listed = catalog.find_trial(workspace.root, trial)
-    values, result = listed.batch.rows[listed.index].values, summary_row(workspace.root, listed)
+    values, result = listed.batch.rows[listed.index].values, catalog.summary_row(workspace.root, listed)
     generated_by, last = tuple(_batch_commits(workspace, listed.batch.lock)), _last_attempt(workspace, listed)
     return TrialDetails(
         listed.id,
@@ -198,13 +194,11 @@ def _foreign_evidence(workspace: Workspace, lock: BatchLock, commit: Commit | No
     """Return the foreign evidence of a round, as it was in the commit that generated the batch."""
     if lock.round is None or commit is None:
         return ()
-    settings = at_commit.settings_or_defaults(workspace.repository, commit.id)
-    sweep = at_commit.read_sweep(workspace.repository, commit.id, lock.spec.path, settings)
-    return foreign_labels(workspace.repository, commit.id, sweep) if isinstance(sweep, Sweep) else ()
+    sweep = at_commit.read_sweep(workspace.repository, commit.id, lock.spec.path)
+    return foreign_labels(workspace.repository, commit.id, sweep) if sweep else ()
 
 
 def _last_attempt(workspace: Workspace, trial: catalog.ListedTrial) -> Record | None:
-    """Return the record of the last attempt; None if there is none."""
     contents = read_records_files(workspace.root, trial.batch)
     records = [record for content in contents for record in records_jsonl.records(content)]
     attempts = [record for record in records if isinstance(record, Record) and record.trial == trial.id]
@@ -235,39 +229,29 @@ def _batch_commits(workspace: Workspace, batch_lock: BatchLock) -> Iterator[tupl
     )
 
 
-def _trial_text(details: TrialDetails) -> tuple[RenderableType, ...]:
+def _trial_facts(details: TrialDetails) -> Iterator[tuple[str, object]]:
     lock, result = details.batch.lock, details.result
-    table = new_table("", "")
-    table.show_header = False
-    # Only values such as digests are folded, not the names.
-    table.columns[1].no_wrap = False
-
-    def add(name: str, value: object) -> None:
-        table.add_row(Text(name, "bold"), value if isinstance(value, Text) else untrusted_text(str(value)))
-
-    add("trial", f"{details.trial}, row {details.index} of {lock.name}")
-    add("values", configuration_text(details.assignment))
+    yield "trial", f"{details.trial}, row {details.index} of {lock.name}"
+    yield "values", configuration_text(details.assignment)
     if lock.round is not None:
-        add("round", f"{lock.round}, by {lock.method} ({lock.engine})")
+        yield "round", f"{lock.round}, by {lock.method} ({lock.engine})"
     if details.parent:
-        add("parent", details.parent)
-    add("status", status_with_reason(result.status, result.reason) if result else styled_status("missing"))
+        yield "parent", details.parent
+    status = status_with_reason(result.status, result.reason) if result else styled_status("missing")
+    yield "status", status
     if details.message:
-        add("error", details.message)
+        yield "error", details.message
     if result:
-        add("attempts", result.attempts)
-    for name, number in (result.metrics if result else {}).items():
-        add(name, number_text(number))
-    add("spec", f"{lock.spec.path} {lock.spec.digest}")
-    add("code", f"{lock.program.code.path} {lock.program.code.tree}")
-    for name, text in _identified_parts(details):
-        add(name, text)
+        yield "attempts", result.attempts
+        yield from ((name, number_text(number)) for name, number in result.metrics.items())
+    yield "spec", f"{lock.spec.path} {lock.spec.digest}"
+    yield "code", f"{lock.program.code.path} {lock.program.code.tree}"
+    yield from _identified_parts(details)
     if result and result.ran:
         seconds = number_text(result.seconds)
-        add("ran", f"{result.ran}, seed {result.seed}, {seconds} s from {result.started}")
+        yield "ran", f"{result.ran}, seed {result.seed}, {seconds} s from {result.started}"
     for action, commit in details.commits:
-        add(action, f"{commit.id[:SHORT_COMMIT]} {commit.date[:10]} {commit.author}: {commit.subject}")
-    return (table,)
+        yield action, f"{commit.id[:SHORT_COMMIT]} {commit.date[:10]} {commit.author}: {commit.subject}"
 
 
 def _identified_parts(details: TrialDetails) -> Iterator[tuple[str, str]]:
@@ -296,9 +280,7 @@ SHORT_DIGEST = len("sha256:") + 12
 
 def _recipe_text(recipe: Recipe) -> tuple[RenderableType, ...]:
     program = recipe.lock.program
-    table = new_table("", "")
-    table.show_header = False
-    rows = {
+    facts = {
         "trial": f"{recipe.trial}, row {recipe.index} of {recipe.lock.name}",
         "values": configuration_text(recipe.assignment),
         "seed": str(recipe.seed),
@@ -311,14 +293,13 @@ def _recipe_text(recipe: Recipe) -> tuple[RenderableType, ...]:
         else "none",
     }
     if program.workdir is not None:
-        rows["workdir"] = program.workdir
+        facts["workdir"] = program.workdir
     if program.environment is not None:
-        rows["environment"] = f"{program.environment.path} {program.environment.digest}"
-    for name, text in rows.items():
-        table.add_row(Text(name, "bold"), untrusted_text(text))
+        facts["environment"] = f"{program.environment.path} {program.environment.digest}"
     command = Text(f"  sweep show {recipe.lock.sweep}/{recipe.trial} --reproduce --run")
     lines = (untrusted_text(f"  {line}") for line in recipe.lines)
-    return (table, Text("with the launcher:", "bold"), command, Text("manually:", "bold"), *lines)
+    texts = (Text("with the launcher:", "bold"), command, Text("manually:", "bold"), *lines)
+    return (facts_table(facts.items()), *texts)
 
 
 def _reproduction_text(reproduction: Reproduction) -> Iterator[RenderableType]:
@@ -328,7 +309,8 @@ def _reproduction_text(reproduction: Reproduction) -> Iterator[RenderableType]:
     table.add_row("status", recorded, status, _equality_text(equal=status == recorded))
     if reproduction.recorded_environment is not None:
         pair = (reproduction.recorded_environment, reproduction.environment)
-        table.add_row("environment", *map(_environment_text, pair), _equality_text(equal=len({*pair}) == 1))
+        texts = (f"{one.kind} {one.digest[:SHORT_DIGEST]}" if one else "none" for one in pair)
+        table.add_row("environment", *texts, _equality_text(equal=len({*pair}) == 1))
     for metric in reproduction.metrics:
         cells = (metric.name, _exact_number(metric.recorded), _exact_number(metric.measured))
         result = Text("timing", "dim") if metric.is_timing else _equality_text(equal=metric.is_equal)
@@ -351,12 +333,7 @@ def _reproduction_text(reproduction: Reproduction) -> Iterator[RenderableType]:
         yield Text("differs", "red")
 
 
-def _environment_text(environment: Environment | None) -> str:
-    return f"{environment.kind} {environment.digest[:SHORT_DIGEST]}" if environment else "none"
-
-
 def _environment_lines(reproduction: Reproduction) -> Iterator[str]:
-    """Yield how the packages here differ from those of the recorded trial."""
     if reproduction.environment_differences:
         yield f"packages here: {'; '.join(reproduction.environment_differences)}"
         return

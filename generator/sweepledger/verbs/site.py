@@ -8,20 +8,25 @@ branch moves, and shows the curves of running trials, which are never committed.
 # The pages of a sweep are kept if everything that they are computed from has the same blobs as before. What was
 # built before is believed only if this clone's state folder has the digest of its manifest.
 #
-# Running trials are read from the results folder of `sweep run` and `sweep cluster local`, or with kubectl from the
-# pods' logs. Everything read was written by trials, and is text and numbers only.
+# The server listens on loopback only, and only answers GET. Running trials are read from the results folder of
+# `sweep run` and `sweep cluster local`, or with kubectl from the pods' logs. Everything read was written by trials,
+# and is text and numbers only.
 
 import hashlib
 import re
 import sys
+import threading
 import time
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import unquote, urlsplit
 
 import typer
 from rich.text import Text
@@ -29,9 +34,8 @@ from rich.text import Text
 from sweepledger import __version__, storage
 from sweepledger.cli.options import ContextOption, StateOption
 from sweepledger.cli.response import Response, current_folder
-from sweepledger.commands.collection.unrecorded import evaluate_here
-from sweepledger.commands.reports.loopback import LoopbackServer, ServedFile
-from sweepledger.commands.reports.site_history import HistoryReader, events_of
+from sweepledger.commands.collection.attempts import evaluate_here
+from sweepledger.commands.reports.site_history import HistoryReader
 from sweepledger.commands.reports.status import TrialState, live_batches, local_states
 from sweepledger.commands.repository import costs
 from sweepledger.commands.repository.workspace import Workspace
@@ -40,7 +44,7 @@ from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.engine.cluster.pods import PodPhase
 from sweepledger.engine.local import store
 from sweepledger.engine.local.volumes import reported_lines
-from sweepledger.errors import StorageError
+from sweepledger.errors import GeneratorError, StorageError, UsageError
 from sweepledger.formats import json
 from sweepledger.formats.metric_lines import objective_points
 from sweepledger.plan import counts_towards
@@ -49,19 +53,9 @@ from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import Entry, commit_time
 from sweepledger.repo.state import create_state, state_folder
 from sweepledger.results.paths import RESULTS
-from sweepledger.site import (
-    RUNNING_DATA,
-    RUNNING_PAGE,
-    MonthlyCost,
-    assets_digest,
-    compare_page,
-    home_page,
-    running_page,
-    sweep_pages,
-    to_json,
-    with_running_link,
-)
-from sweepledger.site.spending import monthly_times
+from sweepledger.site import pages as site_pages
+from sweepledger.site.fragment import sweep_pages
+from sweepledger.site.history import MonthlyCost, monthly_times
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.metric import MetricSource
 from sweepledger.structs.names import SETTINGS_FILE, SPECS, SUFFIX, is_sweep_name
@@ -119,12 +113,14 @@ def site(
             server.serve()
         return Response({"url": server.url})
     built = build_site(workspace, out, revision)
-    counts = f"{built.sweeps} sweep(s), {len(built.rebuilt)} computed, {built.written} file(s) written"
+    counts = (
+        f"{built.sweeps} sweep(s), {len(built.rebuilt)} computed, {built.files['written']} file(s) written"
+    )
     lines = (
         *(Text(f"not shown: {line}", "yellow") for line in built.unreadable),
         Text(f"{built.out / HOME}: {counts}"),
     )
-    return Response(built.as_data(), lines)
+    return Response(built, lines)
 
 
 @dataclass(frozen=True)
@@ -138,21 +134,8 @@ class BuiltSite:
     """Sweeps whose pages were computed; those of the others were kept."""
     unreadable: tuple[str, ...]
     """Why the results of some sweeps are not shown."""
-    files: int
-    written: int
-    """Files that changed."""
-    removed: int
-
-    def as_data(self) -> dict[str, Any]:
-        """Return the JSON data."""
-        return {
-            "out": self.out,
-            "commit": self.commit,
-            "sweeps": self.sweeps,
-            "rebuilt": self.rebuilt,
-            "unreadable": self.unreadable,
-            "files": {"total": self.files, "written": self.written, "removed": self.removed},
-        }
+    files: Mapping[str, int]
+    """How many there are in total, how many were written because they changed, and how many removed."""
 
 
 @dataclass(frozen=True)
@@ -179,10 +162,8 @@ def build_site(workspace: Workspace, out: Path, revision: str = "HEAD") -> Built
     written, removed = _write(target, tree)
     storage.write_file(state, bytes_digest(tree[MANIFEST]).encode())
     problems = tuple(f"{name}: {made['problem']}" for name, made in builder.made.items() if made["problem"])
-    return BuiltSite(
-        *(out, commit, len(builder.made), tuple(builder.rebuilt), problems),
-        *(len(tree.files), written, removed),
-    )
+    counts = {"total": len(tree.files), "written": written, "removed": removed}
+    return BuiltSite(out, commit, len(builder.made), tuple(builder.rebuilt), problems, counts)
 
 
 def _read_previous(target: Path, state: Path) -> _Previous:
@@ -202,7 +183,7 @@ def _read_previous(target: Path, state: Path) -> _Previous:
     if not state.is_file() or files.read_file(state) != bytes_digest(content).encode():
         return _Previous()
     data = json.load(content)
-    if data["generator"] != __version__ or data["assets"] != assets_digest():
+    if data["generator"] != __version__ or data["assets"] != site_pages.assets_digest():
         return _Previous()
     return _Previous(data["sweeps"], data["files"])
 
@@ -225,8 +206,6 @@ def _write(target: Path, tree: FileTree) -> tuple[int, int]:
 
 
 class _SiteBuilder:
-    """Computes the files of a site, sweep by sweep."""
-
     def __init__(self, workspace: Workspace, commit: str, target: Path, previous: _Previous) -> None:
         self._workspace = workspace
         self._repository = workspace.repository
@@ -254,13 +233,13 @@ class _SiteBuilder:
 
     def add(self, sweep: str) -> None:
         """Add the pages of a sweep: those of the earlier site if nothing that they show has changed."""
-        entries = [(one.commit.id, one.kind, one.text) for one in self._entries[sweep]]
+        entries = [(one.commit, one.kind, one.text) for one in self._entries[sweep]]
         blobs = {path: entry.id for path, entry in self._inputs[sweep].items()}
         inputs = digest([blobs, entries, self._settings_blob, self._reader.evidence])
         if not self._keep(sweep, inputs):
             shown = self._reader.history(sweep, self._inputs[sweep])
             # A page does not change with the commits of other sweeps.
-            last = self._entries[sweep][-1].commit.id if self._entries[sweep] else self._commit
+            last = self._entries[sweep][-1].commit if self._entries[sweep] else self._commit
             pages = sweep_pages(shown, last)
             self.made[sweep] = {
                 "inputs": inputs,
@@ -296,9 +275,9 @@ class _SiteBuilder:
         made_at = datetime.fromtimestamp(commit_time(self._repository, self._commit), UTC)
         commit = {"id": self._commit, "day": made_at.strftime("%Y-%m-%d")}
         times = monthly_times(card["months"] for card in cards)
-        home = home_page(
+        home = site_pages.home_page(
             cards,
-            [event for event in events_of(self._reader.log) if event.sweep in self.made],
+            [event for event in self._reader.log if event.sweep in self.made],
             times=times,
             costs=tuple(self._costs([time.month for time in times])),
             commit=commit,
@@ -307,11 +286,11 @@ class _SiteBuilder:
         fragments = [
             self._files[path] for sweep in self.made if (path := _folder(sweep) + DATA) in self._files
         ]
-        contents = {**self._files, HOME: home, COMPARE: compare_page(fragments, commit)}
+        contents = {**self._files, HOME: home, COMPARE: site_pages.compare_page(fragments, commit)}
         manifest = {
             "version": 1,
             "generator": __version__,
-            "assets": assets_digest(),
+            "assets": site_pages.assets_digest(),
             "commit": self._commit,
             "sweeps": self.made,
             "files": {path: bytes_digest(contents[path]) for path in sorted(contents)},
@@ -319,7 +298,6 @@ class _SiteBuilder:
         return FileTree({**contents, MANIFEST: json.dump(manifest).encode()})
 
     def _costs(self, months: Iterable[str]) -> Iterator[MonthlyCost]:
-        """Yield what each team with a budget used, by month."""
         settings = self._reader.settings
         if not settings.budgets:
             return
@@ -345,6 +323,99 @@ def _sweep_of(path: str) -> str:
     return parts[1].removesuffix(SUFFIX) if path == f"{SPECS}/{parts[-1]}" and path.endswith(SUFFIX) else ""
 
 
+HOST = "127.0.0.1"
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ServedFile:
+    """The content of a path, and its media type."""
+
+    content: bytes
+    media_type: str = "text/html; charset=utf-8"
+
+
+class LoopbackServer:
+    """Serves what a function returns for each path; None is a page that does not exist."""
+
+    def __init__(self, answer: Callable[[str], ServedFile | None], port: int) -> None:
+        """Listen on a port; 0 chooses a free one. Raises UsageError if another program listens there."""
+        self._answer = answer
+        self._one_at_a_time = threading.Lock()
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                server.respond(self)
+
+            def log_message(self, *_arguments: object) -> None:
+                """Log nothing."""
+
+        try:
+            self._server = ThreadingHTTPServer((HOST, port), Handler)
+        except OSError as error:
+            raise UsageError(
+                f"port {port} of {HOST}: {error.strerror}", hint="another --port, or 0 for a free one"
+            ) from error
+        self._server.daemon_threads = True
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        return int(self._server.server_address[1])
+
+    @property
+    def url(self) -> str:
+        """The address of its first page."""
+        return f"http://{HOST}:{self.port}/"
+
+    def serve(self) -> None:
+        """Answer requests until `stop` is called or the process is interrupted."""
+        try:
+            self._server.serve_forever(poll_interval=0.1)
+        finally:
+            self._server.server_close()
+
+    def stop(self) -> None:
+        """End `serve`, from another thread."""
+        self._server.shutdown()
+
+    def respond(self, request: BaseHTTPRequestHandler) -> None:
+        """Answer one request."""
+        # A page of the internet could reach this server by a name that it lets point to 127.0.0.1.
+        if request.headers.get("Host") not in {f"{HOST}:{self.port}", f"localhost:{self.port}"}:
+            return self._send(
+                request, HTTPStatus.MISDIRECTED_REQUEST, _plain("Open this server by its address.")
+            )
+        try:
+            with self._one_at_a_time:
+                found = self._answer(unquote(urlsplit(request.path).path))
+        except GeneratorError as error:
+            lines = f"{error}\n{error.hint or ''}\n"
+            return self._send(request, HTTPStatus.INTERNAL_SERVER_ERROR, _plain(lines))
+        if found is None:
+            return self._send(request, HTTPStatus.NOT_FOUND, _plain("There is no such page.\n"))
+        return self._send(request, HTTPStatus.OK, found)
+
+    def _send(self, request: BaseHTTPRequestHandler, status: HTTPStatus, served: ServedFile) -> None:
+        request.send_response(status)
+        headers = {"Content-Type": served.media_type, "Content-Length": str(len(served.content)), **HEADERS}
+        for name, value in headers.items():
+            request.send_header(name, value)
+        request.end_headers()
+        request.wfile.write(served.content)
+
+
+def _plain(message: str) -> ServedFile:
+    return ServedFile(message.encode("utf-8", "replace"), "text/plain; charset=utf-8")
+
+
 @dataclass
 class SiteServer:
     """Answers with the pages of a branch's newest commit, which it builds when the branch has moved."""
@@ -365,12 +436,12 @@ class SiteServer:
     def answer(self, path: str) -> ServedFile | None:
         """Return a page, or what runs now as JSON. Raises GeneratorError."""
         name = path.removeprefix("/") or HOME
-        if name == RUNNING_PAGE:
-            return ServedFile(running_page())
-        if name == RUNNING_DATA:
+        if name == site_pages.RUNNING_PAGE:
+            return ServedFile(site_pages.running_page())
+        if name == site_pages.RUNNING_DATA:
             commit = self.workspace.commit(self.revision)
             active = running_batches(self.workspace, commit, state=self.state, kubectl=self.kubectl)
-            running = to_json({"commit": commit, "batches": [batch.as_data() for batch in active]})
+            running = site_pages.to_json({"commit": commit, "batches": [batch.as_data() for batch in active]})
             return ServedFile(running, "application/json")
         if name not in {HOME, COMPARE} and not PAGE.fullmatch(name):
             return None
@@ -379,11 +450,10 @@ class SiteServer:
             return None
         content = files.read_file(self.out / name)
         if name.endswith(".html"):
-            return ServedFile(with_running_link(content))
+            return ServedFile(site_pages.with_running_link(content))
         return ServedFile(content, "application/json")
 
     def _follow(self) -> None:
-        """Build the site if the branch has moved."""
         commit = self.workspace.commit(self.revision)
         if commit != self.built:
             build_site(self.workspace, self.out, commit)
@@ -412,15 +482,12 @@ class RunningBatch:
     def as_data(self) -> dict[str, Any]:
         """Return the JSON data."""
         metric = self.batch.lock.metric
-        counts: dict[str, int] = {}
-        for one in self.trials:
-            counts[one.state] = counts.get(one.state, 0) + 1
         return {
             "sweep": self.batch.sweep,
             "batch": self.batch.name,
             "metric": metric.name,
             "goal": str(metric.goal),
-            "counts": counts,
+            "counts": Counter(one.state for one in self.trials),
             "trials": [
                 {
                     "trial": one.trial,

@@ -16,11 +16,10 @@ from rich.text import Text
 
 from sweepledger.cli import response
 from sweepledger.cli.options import ContextOption, InOption, OptionalSweepArgument, StateOption
-from sweepledger.cli.response import EXIT_PROBLEMS, Response
 from sweepledger.cli.text.results import NOT_RECORDED
 from sweepledger.cli.text.style import FirstFittingTable, batch_line, new_table, untrusted_text
 from sweepledger.cli.text.values import count_text, number_text
-from sweepledger.commands.collection.progress_branch import branch_name
+from sweepledger.commands.collection.collector import branch_name
 from sweepledger.commands.reports.status import SweepStatus, TrialState, last_results_commit, sweep_statuses
 from sweepledger.commands.reports.wait_causes import readable_collector
 from sweepledger.commands.repository.workspace import Workspace
@@ -59,7 +58,7 @@ def status(
     watch: Annotated[
         bool, typer.Option("--watch", help="Show it again every two seconds until no batch is active.")
     ] = False,
-) -> Response:
+) -> response.Response:
     workspace = Workspace.find(response.current_folder())
     if cluster_name is not None:
         workspace = workspace.in_cluster(cluster_name)
@@ -79,10 +78,7 @@ def status(
     branch_lines = [*_branch_lines(workspace, statuses, recorded_at), *_next_lines(workspace, statuses)]
     if kubectl is None:
         used, is_whole = disk_used(folder, StateFolders(folder).pods)
-        data |= {
-            "last_results_commit": recorded_at,
-            "disk": {"bytes": used, "is_complete": is_whole},
-        }
+        data |= {"last_results_commit": recorded_at, "disk": {"bytes": used, "is_complete": is_whole}}
         lines = [*_origin_lines(statuses), *branch_lines]
         if used >= MEBIBYTE:
             size = f"{'' if is_whole else 'at least '}{used // MEBIBYTE:,} MiB"
@@ -99,8 +95,8 @@ def status(
     problems = tuple(problem for status in statuses for problem in status.problems)
     mistakes = tuple(problem for status in statuses for problem in status.mistakes)
     edits = tuple(edit for status in statuses for edit in status.edits)
-    code = UnreadableError.exit_code if problems else EXIT_PROBLEMS if mistakes else 0
-    return Response(data, (*status_table(statuses), *lines), (*problems, *mistakes, *edits), code)
+    code = UnreadableError.exit_code if problems else response.EXIT_PROBLEMS if mistakes else 0
+    return response.Response(data, (*status_table(statuses), *lines), (*problems, *mistakes, *edits), code)
 
 
 def _data(status: SweepStatus, *, in_cluster: bool) -> dict[str, Any]:
@@ -210,7 +206,6 @@ def _origin_lines(statuses: Iterable[SweepStatus]) -> Iterator[Text]:
 def _branch_lines(
     workspace: Workspace, statuses: Sequence[SweepStatus], recorded_at: str | None
 ) -> Iterator[Text]:
-    """Yield when results were last committed, and the progress branches, of sweeps with active batches."""
     active = [status.sweep for status in statuses if status.active]
     if recorded_at is not None and active:
         yield Text(f"last results commit: {recorded_at}")
@@ -235,7 +230,6 @@ def _next_lines(workspace: Workspace, statuses: Iterable[SweepStatus]) -> Iterat
 
 
 def _collector_lines(collector: CollectorState | None) -> Iterator[Text]:
-    """Yield when the collector last succeeded, and what keeps it from succeeding."""
     if collector is None:
         return
     trouble = collector.trouble(time.time())

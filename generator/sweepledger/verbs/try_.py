@@ -13,19 +13,13 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from sweepledger import process, storage
+from sweepledger.cli import response
 from sweepledger.cli.options import FormatOption, SweepArgument
-from sweepledger.cli.response import (
-    EXIT_PROBLEMS,
-    Format,
-    Response,
-    current_folder,
-    escape_control_characters,
-)
 from sweepledger.cli.text.style import new_table, status_with_reason, styled_status
 from sweepledger.cli.text.values import configuration_text, number_text
 from sweepledger.commands.repository import programs
 from sweepledger.commands.repository.base_files import read_bases
-from sweepledger.commands.repository.outside_imports import ImportCheck, StartedProgram, check_imports
+from sweepledger.commands.repository.outside_imports import ImportCheck, check_imports, started_program
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.local.local_batch import ResourceAmounts, local_batch
 from sweepledger.engine.local.node import Launch
@@ -61,10 +55,12 @@ def try_(
         bool,
         typer.Option("--keep", help="Leave the folder that the trial has written to, and show its path."),
     ] = False,
-    form: FormatOption = Format.TEXT,
-) -> Response:
-    tried = try_trial(Workspace.find(current_folder()), name, trial, quiet=form is Format.JSON, keep=keep)
-    return Response(tried, _parts(tried), tried.warnings, EXIT_PROBLEMS * (not tried.is_ok))
+    form: FormatOption = response.Format.TEXT,
+) -> response.Response:
+    tried = try_trial(
+        Workspace.find(response.current_folder()), name, trial, quiet=form is response.Format.JSON, keep=keep
+    )
+    return response.Response(tried, _parts(tried), tried.warnings, response.EXIT_PROBLEMS * (not tried.is_ok))
 
 
 WORK_TREE = "0" * 40
@@ -134,9 +130,7 @@ def try_trial(workspace: Workspace, name: str, number: int, *, quiet: bool, keep
     folder = None
     try:
         code = _code(workspace, sweep, scratch / "code")
-        started = StartedProgram(
-            program.command, sweep.run.interpreter, sweep.run.environment, code, program.workdir or "."
-        )
+        started = started_program(program, sweep.run, code)
         imports = check_imports(started, workspace.repository, sweep.path)
         launch = _launch(workspace, batch, StateFolders(scratch), code, imports)
         own = [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
@@ -199,7 +193,6 @@ def _launch(
 
 
 def _record(launch: Launch, trial: Trial) -> Record | None:
-    """Return the record of a trial; None if the launcher refused to begin one."""
     file = Path(launch.environment["SWEEP_RESULTS"]) / f"{launch.uid}.json"
     content = file.read_bytes() if file.is_file() else b""
     # A record requires a trial id.
@@ -227,7 +220,6 @@ def _code(workspace: Workspace, sweep: Sweep, folder: Path) -> Path:
 
 
 def _parts(tried: Tried) -> tuple[RenderableType, ...]:
-    """Return the status, configuration and metrics of a trial."""
     record = tried.record
     status = status_with_reason(record.status, record.reason) if record else styled_status(Status.MISSING)
     head = Text.assemble((f"trial {tried.number} of {tried.of}: ", "bold"), status)
@@ -237,7 +229,7 @@ def _parts(tried: Tried) -> tuple[RenderableType, ...]:
     parts: list[RenderableType] = [head, Text(configuration_text(tried.trial.assignment))]
     parts += [table] if table.row_count else []
     if record is not None and not record.status.is_success and record.error_line:
-        parts.append(Text(escape_control_characters(record.error_line), "red"))
+        parts.append(Text(response.escape_control_characters(record.error_line), "red"))
     if tried.folder is not None:
-        parts.append(Text(f"its folder: {escape_control_characters(str(tried.folder))}"))
+        parts.append(Text(f"its folder: {response.escape_control_characters(str(tried.folder))}"))
     return tuple(parts)

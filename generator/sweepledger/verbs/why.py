@@ -5,7 +5,7 @@ controller, or if --context is given.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -22,7 +22,7 @@ from sweepledger.commands.reports.outputs import log_link
 from sweepledger.commands.reports.wait_causes import BatchExplanation, BatchObserver, lost_cause, memory_cause
 from sweepledger.commands.repository import batch_records, catalog
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.rounds.repeated_trials import LostTrial
+from sweepledger.commands.rounds.next_round import LostTrial
 from sweepledger.engine.cluster.causes import CauseKind, TrialCauses, WaitCause
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import GeneratorError, SpecError, UsageError
@@ -84,17 +84,13 @@ class WaitExplanation:
 
 
 def explain_waiting(
-    workspace: Workspace,
-    reference: str,
-    *,
-    kubectl: Kubectl | None = None,
-    clock: Callable[[], float] = time.time,
+    workspace: Workspace, reference: str, *, kubectl: Kubectl | None = None
 ) -> WaitExplanation:
     """Explain a sweep, by name or spec, or a trial by its id; `kubectl` None: by git alone.
 
     A cluster that cannot be read is a cause, too. Raises UsageError, UnreadableError.
     """
-    observer = BatchObserver.of(workspace, kubectl, clock())
+    observer = BatchObserver.of(workspace, kubectl, time.time())
     name = catalog.sweep_name(workspace.root, reference)
     if name in catalog.sweep_names(workspace, observer.here) | observer.committed_sweeps:
         return _explanation(observer, name, None, *_sweep_explanations(observer, name))
@@ -109,11 +105,13 @@ def explain_waiting(
         raise
     row = catalog.summary_row(workspace.root, listed)
     is_requested_again = row is not None and listed.batch.is_active and row.batch != listed.batch.name
-    explained = (
-        _only(observer.explain(listed.batch), listed.index)
-        if row is None or is_requested_again
-        else _recorded_trial(listed, row, observer.lost(listed.sweep).get(listed.id))
-    )
+    if row is None or is_requested_again:
+        explained = observer.explain(listed.batch)
+        groups = (group for group in explained.causes if listed.index in group.indexes)
+        causes = tuple(replace(group, indexes=(listed.index,)) for group in groups)
+        explained = replace(explained, causes=causes)
+    else:
+        explained = _recorded_trial(listed, row, observer.lost(listed.sweep).get(listed.id))
     link = log_link(workspace, listed)
     return _explanation(observer, listed.sweep, listed.id, replace(explained, logs=link))
 
@@ -145,7 +143,6 @@ def _sweep_explanations(observer: BatchObserver, sweep: str) -> Iterator[BatchEx
 
 
 def _unlisted(observer: BatchObserver, sweep: str) -> Iterator[TrialCauses]:
-    """Yield the cause for trials of a spec that no batch lists."""
     workspace = observer.workspace
     path = workspace.root / SPECS / f"{sweep}{SUFFIX}"
     if not path.is_file():
@@ -196,7 +193,6 @@ def _not_generated(observer: BatchObserver, sweep: str, planned: Generated) -> W
 
 
 def _recorded_trial(listed: catalog.ListedTrial, row: SummaryRow, lost: LostTrial | None) -> BatchExplanation:
-    """Return the cause for a trial that has a row in the summary."""
     ids = tuple(other.trial for other in listed.batch.rows)
     if row.status.is_final:
         cause = WaitCause(CauseKind.RECORDED, f"it is recorded: {row.status}", f"`sweep show {listed.id}`")
@@ -212,12 +208,6 @@ def _recorded_trial(listed: catalog.ListedTrial, row: SummaryRow, lost: LostTria
             f"`sweep logs {listed.id}` shows its output, `sweep retry {listed.sweep}` requests it again",
         )
     return BatchExplanation(row.batch, (TrialCauses(cause, (listed.index,)),), ids)
-
-
-def _only(explanation: BatchExplanation, index: int) -> BatchExplanation:
-    """Return the explanation of one trial."""
-    groups: Iterable[TrialCauses] = (group for group in explanation.causes if index in group.indexes)
-    return replace(explanation, causes=tuple(replace(group, indexes=(index,)) for group in groups))
 
 
 def _lines(explanation: WaitExplanation) -> Iterator[Text]:

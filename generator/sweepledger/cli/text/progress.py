@@ -195,7 +195,6 @@ class ProgressDisplay:
                 self._print(Text(note, "yellow"))
 
     def _show_batches(self, event: BatchesCommitted) -> None:
-        """Show what was generated and committed."""
         for item in event.generated:
             new = f"{item.batch.lock.trials} in a new batch" if item.batch else "all in batches that exist"
             self._print(Text(f"{item.sweep.name}: {count_text(item.trials, 'trial')}, {new}"))

@@ -13,7 +13,6 @@ def results_commit_text(commit: ResultsCommit) -> str:
 
 
 def _next_step_text(step: Step | RoundBlocked | None) -> str:
-    """Return what follows a results commit; an empty text without a next step."""
     match step:
         case RoundDue(round=due_round, batch=batch):
             return f"; added round {due_round.number}: {batch.name}{_unfitted_text(due_round.unfitted)}"

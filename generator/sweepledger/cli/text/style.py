@@ -1,6 +1,6 @@
 """The common style of tables: columns and statuses."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from rich.cells import cell_len
@@ -55,6 +55,15 @@ def new_table(*headings: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
     for heading in headings:
         table.add_column(Text(heading), overflow="fold", no_wrap=heading in UNFOLDED_COLUMNS)
+    return table
+
+
+def facts_table(facts: Iterable[tuple[str, object]]) -> Table:
+    """Return a table of names and values without a heading, of which only values such as digests are folded."""
+    table = new_table("", "")
+    table.show_header = table.columns[1].no_wrap = False
+    for name, value in facts:
+        table.add_row(Text(name, "bold"), value if isinstance(value, Text) else untrusted_text(str(value)))
     return table
 
 

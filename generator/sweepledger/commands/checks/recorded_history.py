@@ -12,10 +12,8 @@ from functools import cached_property
 from sweepledger.commands.checks.context import CheckContext
 from sweepledger.commands.repository import batch_records, catalog
 from sweepledger.commands.repository.base_files import KEEP_FILES
-from sweepledger.commands.verification.batch_audit import BatchAudit, record_differences
-from sweepledger.commands.verification.file_diff import FileDifference, file_differences
-from sweepledger.commands.verification.rebuild import rebuild_results
-from sweepledger.errors import RepositoryError
+from sweepledger.commands.verification.batch_audit import BatchAudit, rebuilt_differences, record_differences
+from sweepledger.commands.verification.file_diff import FileDifference
 from sweepledger.formats import records_jsonl
 from sweepledger.problems import Problem
 from sweepledger.repo import batches
@@ -69,41 +67,23 @@ class LaptopResults:
                 listed = ", ".join(sorted(names))
                 message = f"must name exactly the batches made on a laptop: {listed}; got {', '.join(marks) or 'none'}"
                 yield _problem(laptop_path(sweep), message)
-            yield from self._known_trials(sweep, own)
+            for batch in own:
+                if known := self.context.known_trial(batch):  # its result is not a laptop's to give
+                    yield _problem(batch.folder, f"{known[0]} is in {known[1]}, which is merged")
             for batch in own:
                 yield from _forged_records(batch, contents)
             for difference in self._differences(sweep, own, contents):
                 yield _problem(difference.path, str(difference))
 
-    def _known_trials(self, sweep: str, own: list[StoredBatch]) -> Iterator[Problem]:
-        """Yield a problem for each batch with a trial that a merged batch has: its result is not a laptop's to give."""
-        merged = batches.of_sweep(self.context.merged, sweep)
-        batches.prefetch(merged)
-        known = {trial.digest: batch.name for batch in merged for trial in batch.trials}
-        for batch in own:
-            for trial in batch.trials:
-                if trial.digest in known:
-                    yield _problem(batch.folder, f"{trial.id} is in {known[trial.digest]}, which is merged")
-                    break
-
     def _differences(
         self, sweep: str, own: list[StoredBatch], contents: Mapping[str, bytes]
     ) -> Iterator[FileDifference]:
-        repository, folder = self.context.workspace.repository, results_folder(sweep)
+        repository = self.context.workspace.repository
         audit = BatchAudit(repository, "HEAD")
         for batch in own:
             yield from audit.batch(batch)
             yield from record_differences(batch, contents)
-        try:
-            rebuilt = rebuild_results(repository, "HEAD", sweep)
-        except (RepositoryError, KeyError, ValueError) as error:
-            yield FileDifference(folder, "", "", f"cannot be computed again: {error}")
-            return
-        for path in sorted({*contents, *(f"{folder}/{path}" for path, _ in rebuilt)}):
-            name = path.removeprefix(f"{folder}/")
-            yield from file_differences(
-                path, rebuilt.files.get(name), contents.get(path), because="by the records"
-            )
+        yield from rebuilt_differences(repository, "HEAD", sweep, contents)
 
 
 def _forged_records(batch: StoredBatch, contents: Mapping[str, bytes]) -> Iterator[Problem]:
@@ -144,9 +124,6 @@ def check_recorded_history(
     edited = context.uncommitted(*places)
     changed = (context.changed_paths(*places) | edited) - {*KEEP_FILES, *_cancelled(context, sweeps)}
     if context.laptop and not edited:
-        # Few changes bring results, and what rebuilds them takes a tenth of a second to import.
-        from sweepledger.commands.checks.recorded_history import LaptopResults  # noqa: PLC0415
-
         laptop = LaptopResults(context)
         yield from laptop.problems()
         changed -= laptop.paths

@@ -1,4 +1,4 @@
-"""The attempts at a batch's trials on the results volume, late records included."""
+"""The attempts at a batch's trials on the results volume: late records, and what no commit has yet."""
 
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -10,23 +10,24 @@ from pathlib import Path
 from sweepledger.commands.collection.record_store import RecordStore, record_store
 from sweepledger.commands.repository.batch_records import expected_trials, lock_digest
 from sweepledger.engine.termination import DISRUPTED, NO_RECORD, OBSERVED_REASONS
+from sweepledger.errors import UnreadableError
 from sweepledger.formats import record_json, records_jsonl, summary_csv
-from sweepledger.formats.record_json import to_line
-from sweepledger.formats.summary_csv import SUMMARY_FILE
+from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow
 from sweepledger.repo import batches
-from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
 from sweepledger.repo.volume import VolumeResults
-from sweepledger.results import bounds, kept_records
+from sweepledger.results import bounds
 from sweepledger.results.outcomes import (
+    RANKS,
     Attempt,
     BatchRecords,
+    EvaluatedBatch,
     evaluate,
     substitute_records,
     valid_attempt,
 )
 from sweepledger.results.paths import results_folder
-from sweepledger.structs.record import ExpectedTrial, Record, Status
+from sweepledger.structs.record import ExpectedTrial, Record, Status, TrialResult
 
 FOREIGN = "foreign"
 """The reason for ignoring a record that does not belong to the trial."""
@@ -46,7 +47,7 @@ TrialFiles = Callable[[int], Iterable[bytes | None]]
 class TrialReader:
     """Reads the records of a batch from its trials' files, as many as may come to git."""
 
-    batch: StoredBatch
+    batch: batches.StoredBatch
     files: TrialFiles
     by_engine: bool = True
     """Whether the local engine writes records here for pods that left none; in a cluster nobody does."""
@@ -98,7 +99,8 @@ class TrialReader:
         records, ignored, size = list[Record](), list[str](), 0
         for content in self.files(index):
             read = record_json.read(content)
-            if isinstance(read, Record) and read.index == index and not self._is_forged(read):
+            is_forged = not self.by_engine and read.reason in OBSERVED_REASONS
+            if isinstance(read, Record) and read.index == index and not is_forged:
                 records.append(read)
                 size += len(content or b"")
             elif content == record_json.UNREAD:
@@ -121,9 +123,6 @@ class TrialReader:
         kept = bounds.within_bound(attempts, bound)
         return [attempt.record for attempt in kept], ignored + [TOO_LARGE] * (len(attempts) - len(kept))
 
-    def _is_forged(self, record: Record) -> bool:
-        return not self.by_engine and record.reason in OBSERVED_REASONS
-
     def _valid(self, record: Record) -> Attempt | None:
         return valid_attempt(record, self.batch.lock, self._expected[record.index])
 
@@ -140,11 +139,11 @@ def _listed_values(records: Iterable[Record]) -> frozenset[str]:
     return frozenset(value for record in records for value in records_jsonl.listed_values(record))
 
 
-def _files(store: RecordStore, batch: StoredBatch, index: int) -> Iterator[bytes | None]:
+def _files(store: RecordStore, batch: batches.StoredBatch, index: int) -> Iterator[bytes | None]:
     return store.records(batch.name, index, batch.lock.place(index))
 
 
-def _with_thresholds(store: RecordStore, batch: StoredBatch, record: Record) -> Record:
+def _with_thresholds(store: RecordStore, batch: batches.StoredBatch, record: Record) -> Record:
     """Return a record with the thresholds that ended its trial, if these followed others on this volume."""
     seen = None if record.stopped is None else record.stopped.seen
     if seen is None or not isinstance(store, VolumeResults):
@@ -157,7 +156,7 @@ def _with_thresholds(store: RecordStore, batch: StoredBatch, record: Record) -> 
 class BatchAttempts:
     """The records of a batch; the volume is read once, even if the branch changes meanwhile."""
 
-    batch: StoredBatch
+    batch: batches.StoredBatch
     records: tuple[Record, ...]
     passed_over: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     """Why files were ignored, one word each, by the trial in whose folder they are."""
@@ -170,7 +169,7 @@ class BatchAttempts:
     def read(
         cls,
         results: Path | RecordStore,
-        batch: StoredBatch,
+        batch: batches.StoredBatch,
         *,
         only: Iterable[int] | None = None,
         by_engine: bool = True,
@@ -199,19 +198,6 @@ class BatchAttempts:
             if (sha256 := self.unconfirmed.get((record.index, record.uid))) is not None
         }
 
-    def with_times(self, times: Mapping[tuple[int, str], tuple[float, float]]) -> "BatchAttempts":
-        """Return the attempts with the times of their pods, by trial and uid."""
-        observed = {
-            key: (record_json.format_time(start), record_json.format_time(end))
-            for key, (start, end) in times.items()
-        }
-        return replace(
-            self,
-            records=tuple(
-                replace(record, observed=observed.get((record.index, record.uid))) for record in self.records
-            ),
-        )
-
     @property
     def corrupt(self) -> tuple[str, ...]:
         """Return why files were ignored, one word each."""
@@ -229,7 +215,7 @@ class BatchAttempts:
         records = (*results.records, *substitute_records(results, self.passed_over))
         concluded = replace(results, records=records, lock_digest=lock_digest(self.batch))
         ignored = {index: len(reasons) for index, reasons in self.passed_over.items()}
-        return kept_records.kept(concluded, ignored=ignored, silent_seconds=self.silent_seconds)
+        return bounds.kept(concluded, ignored=ignored, silent_seconds=self.silent_seconds)
 
     def is_settled(self, over: Container[int] = ()) -> bool:
         """Return whether every trial is finished, in `over`, or has used all its attempts, by valid records.
@@ -265,7 +251,7 @@ def late_attempts(
     repository: Repository,
     tip: str | None,
     results: Path | RecordStore,
-    stored: Iterable[StoredBatch],
+    stored: Iterable[batches.StoredBatch],
     *,
     by_engine: bool = True,
 ) -> Iterator[BatchAttempts]:
@@ -276,7 +262,9 @@ def late_attempts(
     store = record_store(results)
     if not store.counts_alone:
         return
-    recent = [batch for batch in stored if not batch.is_active and _is_recent(store, batch.name)]
+    oldest = time.time() - LOOK_BACK_SECONDS
+    archived = (batch for batch in stored if not batch.is_active)
+    recent = [batch for batch in archived if (store.last_change(batch.name) or 0.0) > oldest]
     for sweep in sorted({record.sweep for record in recent}):
         missing = _missing_trials(repository, tip, sweep)
         attempts = [record for record in recent if record.sweep == sweep and record.name in missing]
@@ -296,8 +284,8 @@ def with_late_records(recorded: BatchRecords, late: Iterable[Record]) -> BatchRe
 
     A late record replaces the substitute for the same attempt.
     """
-    lines = {to_line(record) for record in recorded.records}
-    news = tuple(record for record in late if to_line(record) not in lines)
+    lines = {record_json.to_line(record) for record in recorded.records}
+    news = tuple(record for record in late if record_json.to_line(record) not in lines)
     new = {(record.index, record.uid) for record in news}
     kept = (
         record
@@ -307,21 +295,14 @@ def with_late_records(recorded: BatchRecords, late: Iterable[Record]) -> BatchRe
     merged = replace(recorded, records=(*kept, *news))
     if _trial_ends(merged) == _trial_ends(recorded):
         return None
-    return kept_records.kept(merged)
+    return bounds.kept(merged)
 
 
 def _trial_ends(attempts: BatchRecords) -> list[tuple[Status, str | None]]:
     return [(result.status, result.reason) for result in evaluate(attempts).outcomes]
 
 
-def _is_recent(store: RecordStore, batch: str) -> bool:
-    """Return whether one of the batch's trials may have started recently. Raises StorageError."""
-    changed = store.last_change(batch)
-    return changed is not None and changed > time.time() - LOOK_BACK_SECONDS
-
-
 def _missing_trials(repository: Repository, tip: str | None, sweep: str) -> Mapping[str, set[int]]:
-    """Return the trials without a record, by batch."""
     path = f"{results_folder(sweep)}/{SUMMARY_FILE}"
     content = repository.read(tip, path).get(path, b"")
     attempts: dict[str, set[int]] = {}
@@ -335,3 +316,47 @@ def _missing_trials(repository: Repository, tip: str | None, sweep: str) -> Mapp
         if row.status == Status.MISSING or row.reason == NO_RECORD:
             attempts.setdefault(row.batch, set()).add(row.index)
     return attempts
+
+
+def evaluate_here(batch: batches.StoredBatch, results: Path) -> EvaluatedBatch | None:
+    """Return the results of an active batch on a machine's volume; None if it has none, as most run elsewhere."""
+    if not (results / batch.name).is_dir():
+        return None
+    return evaluate(BatchAttempts.read(results, batch).results)
+
+
+def finished(evaluated: EvaluatedBatch) -> Iterator[TrialResult]:
+    """Yield the trials of an active batch that no further attempt follows."""
+    for outcome, attempts in zip(evaluated.outcomes, evaluated.attempts, strict=True):
+        # The launcher starts no attempt after a final record, even if the metric of that record is not usable.
+        if len(attempts) > evaluated.lock.run.retries or any(one.record.status.is_final for one in attempts):
+            yield outcome
+
+
+def finished_here(stored: Iterable[batches.StoredBatch], results: Path) -> tuple[TrialResult, ...]:
+    """Return the finished trials of the active ones of some batches; none of a batch that cannot be read."""
+    trials: list[TrialResult] = []
+    for batch in stored:
+        try:
+            evaluated = evaluate_here(batch, results) if batch.is_active else None
+        except UnreadableError:
+            continue
+        trials += () if evaluated is None else finished(evaluated)
+    return tuple(trials)
+
+
+def with_unrecorded(
+    recorded: Iterable[SummaryRow], unrecorded: Iterable[TrialResult]
+) -> tuple[tuple[SummaryRow, ...], frozenset[tuple[str, int]]]:
+    """Return recorded rows, then those of results that are not recorded yet, and batch and index of the latter.
+
+    A repeated trial is left out if its recorded result is as good.
+    """
+    rows = tuple(recorded)
+    ranks = {(row.program, row.trial): RANKS[row.status] for row in rows}
+    new = tuple(
+        SummaryRow.of(one)
+        for one in unrecorded
+        if RANKS[one.status] < ranks.get((one.program, one.trial), len(RANKS))
+    )
+    return (*rows, *new), frozenset((row.batch, row.index) for row in new)

@@ -1,11 +1,12 @@
 """The collector: it records ended batches, then pushes what is due.
 
-In a cluster one collector runs at a time, and summaries of running batches follow.
+In a cluster one collector runs at a time, and summaries of running batches follow on branches `progress/<sweep>`,
+which are never merged.
 """
 
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -23,9 +24,12 @@ from sweepledger.commands.collection.cluster_evidence import (
     stalled_batches,
 )
 from sweepledger.commands.collection.pod_store import PodStore
-from sweepledger.commands.collection.progress_branch import update_progress_branches
-from sweepledger.commands.collection.reader_pod import ReaderPodOptions
-from sweepledger.commands.collection.record_store import RecordStore, bucket_results
+from sweepledger.commands.collection.record_store import (
+    ReaderPodOptions,
+    RecordStore,
+    bucket_results,
+    record_store,
+)
 from sweepledger.commands.collection.results_commit import (
     ResultsCommit,
     UnrecordedError,
@@ -33,6 +37,7 @@ from sweepledger.commands.collection.results_commit import (
     recorded_by,
 )
 from sweepledger.commands.repository import batch_records
+from sweepledger.commands.repository.at_commit import SpecAtCommit
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.rounds.next_round import RoundBlocked
 from sweepledger.commands.rounds.round_commit import BlockedSearches, PushedBatch, push_due, push_repeats
@@ -40,10 +45,13 @@ from sweepledger.engine.cluster.collector_state import LAST_COMMIT, LEASE_NAME, 
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.local.store import batch_conditions, observed_pods
 from sweepledger.errors import RepositoryError, StorageError, UsageError
+from sweepledger.formats.record_json import format_time
 from sweepledger.problems import Problem
 from sweepledger.render.platform import Names
-from sweepledger.repo import batches
-from sweepledger.repo.git import remote_contains
+from sweepledger.repo import batches, git
+from sweepledger.results.paths import results_folder
+from sweepledger.results.tree import changed_files
+from sweepledger.structs.record import Status
 
 
 @contextmanager
@@ -61,25 +69,22 @@ def collector_lease(kubectl: Kubectl, namespace: str, target: Target) -> Iterato
     last = lease.last_commit
     try:
         tip = target.tip()
-        _refuse_rewritten(target, tip, lease)
+        if (
+            last
+            and tip
+            and not git.remote_contains(target.repository, target.remote, target.branch, tip, last)
+        ):
+            raise RepositoryError(
+                f"{target.branch} is at {tip[:12]}, which does not follow {last[:12]}, seen there before: its "
+                "history was cut or rewritten, and nothing is recorded on top",
+                hint=f"restore it; or, if it is meant so: `kubectl --namespace {lease.namespace} annotate lease "
+                f"{LEASE_NAME} {LAST_COMMIT}-`",
+            )
         last = tip
         yield () if refusal is None else (f"without its Lease, as {refusal}",)
         last = target.tip()
     finally:
         lease.release(last)
-
-
-def _refuse_rewritten(target: Target, tip: str | None, lease: Lease) -> None:
-    last = lease.last_commit
-    if last is None or tip is None or target.remote is None:
-        return
-    if not remote_contains(target.repository, target.remote, target.branch, tip, last):
-        raise RepositoryError(
-            f"{target.branch} is at {tip[:12]}, which does not follow {last[:12]}, seen there before: its "
-            "history was cut or rewritten, and nothing is recorded on top",
-            hint=f"restore it; or, if it is meant so: `kubectl --namespace {lease.namespace} annotate lease "
-            f"{LEASE_NAME} {LAST_COMMIT}-`",
-        )
 
 
 @dataclass(frozen=True)
@@ -173,7 +178,7 @@ def collect_from_state(
     Raises UsageError if one is not active, RepositoryError, StorageError.
     """
     if over:
-        active = {batch.name for batch in batches.active_in_commit(target.repository, target.tip())}
+        active = {batch.name for batch in batches.in_commit(target.repository, target.tip(), batches.ACTIVE)}
         if unknown := sorted(over - active):
             hint = f"active batches: {', '.join(sorted(active)) or 'none'}"
             raise UsageError(f"no active batch {unknown[0]!r} is committed", hint=hint)
@@ -186,8 +191,12 @@ def collect_from_state(
         name = attempts.batch.name
         if name not in ended and not attempts.is_settled():
             return None
-        pods = observed_pods(state, name)
-        return attempts.with_times({key: (pod.started, pod.finished) for key, pod in pods.items()})
+        times = {
+            key: (format_time(pod.started), format_time(pod.finished))
+            for key, pod in observed_pods(state, name).items()
+        }
+        observed = (replace(one, observed=times.get((one.index, one.uid))) for one in attempts.records)
+        return replace(attempts, records=tuple(observed))
 
     try:
         commits = commit_results(
@@ -241,7 +250,9 @@ def watch_cluster(
             if clock() + POLL_SECONDS > until:
                 return
             tip = target.tip()
-            active = [*filter(recorded_by(target, tip), batches.active_in_commit(target.repository, tip))]
+            active = [
+                *filter(recorded_by(target, tip), batches.in_commit(target.repository, tip, batches.ACTIVE))
+            ]
             if not active:
                 return
             ended = find_cluster_batches(kubectl, namespace, active).ended
@@ -314,13 +325,7 @@ def record_ended(
 
 
 def collect_by_pod(
-    workspace: Workspace,
-    target: Target,
-    kubectl: Kubectl,
-    *,
-    image: str | None,
-    patience: float,
-    clock: Callable[[], float] = time.time,
+    workspace: Workspace, target: Target, kubectl: Kubectl, *, image: str | None, patience: float
 ) -> Collection:
     """Read the records of the active batches by a helper pod, and record what has ended.
 
@@ -329,7 +334,9 @@ def collect_by_pod(
     settings = workspace.settings
     tip = workspace.base_commit(None)
     is_own = recorded_by(target, tip)
-    active = [batch for batch in batches.active_in_commit(workspace.repository, tip) if is_own(batch)]
+    active = [
+        batch for batch in batches.in_commit(workspace.repository, tip, batches.ACTIVE) if is_own(batch)
+    ]
     if not active:
         return Collection(rounds=tuple(push_repeats(target)))
     on_volume = [batch.name for batch in batches.readable(active) if not batch.lock.store.holds_pods]
@@ -342,8 +349,79 @@ def collect_by_pod(
                 for name in on_volume:
                     reader.copy(name, Path(scratch))
         stored = None if bucket is None else bucket_results(bucket, workspace.repository)
-        store = PodStore(kubectl, settings.namespace, clock(), stored)
+        store = PodStore(kubectl, settings.namespace, time.time(), stored)
         collection = record_ended(target, stored or Path(scratch), ClusterObserver(cluster, store), tip=tip)
         store.release(target)
         repeated = tuple(push_repeats(target))
         return replace(collection, rounds=repeated, remarks=(*collection.remarks, *store.remarks))
+
+
+PROGRESS_PREFIX = "progress"
+MINUTE = 60
+
+
+def branch_name(sweep: str) -> str:
+    """Return the branch of a sweep's partial summary."""
+    return f"{PROGRESS_PREFIX}/{sweep}"
+
+
+def update_progress_branches(
+    target: Target, results: Path | RecordStore, *, now: float
+) -> Iterator[RepositoryError]:
+    """Update the partial summaries that are due, and delete those of sweeps without a running batch.
+
+    Yields why a summary could not be updated; the next run tries again. Raises RepositoryError, StorageError.
+    """
+    if target.remote is None or target.progress_minutes is None:
+        return
+    repository, tip = target.repository, target.tip()
+    stored, store = batches.in_commit(repository, tip), record_store(results)
+    active = [batch for batch in stored if batch.is_active and store.has_begun(batch.name)]
+    running = batches.readable(active)
+    existing = git.remote_branches(repository, target.remote, PROGRESS_PREFIX)
+    sweeps = {batch.sweep for batch in stored if batch.is_active}
+    kept = {branch_name(sweep) for sweep in sweeps}
+    for sweep in sorted({batch.sweep for batch in running}):
+        own = [batch for batch in batches.of_sweep(stored, sweep) if not batch.is_active or batch in running]
+        try:
+            _update_branch(target, results, sweep, own, existing, tip or "", now)
+        except RepositoryError as error:
+            yield error
+    git.delete_branches(
+        repository, target.remote, {name: at for name, at in existing.items() if name not in kept}
+    )
+
+
+def _update_branch(
+    target: Target,
+    results: Path | RecordStore,
+    sweep: str,
+    running: Iterable[batches.StoredBatch],
+    existing: Mapping[str, str],
+    tip: str,
+    now: float,
+) -> None:
+    assert target.remote is not None
+    assert target.progress_minutes is not None
+    repository, branch = target.repository, branch_name(sweep)
+    base = tip
+    if branch in existing:
+        repository.run("fetch", "--quiet", "--no-tags", target.remote, f"refs/heads/{branch}")
+        base = existing[branch]
+        last = git.present_since(repository, base, results_folder(sweep))
+        if last is not None and last > now - target.progress_minutes * MINUTE:
+            return
+    files = repository.read(tip, results_folder(sweep))
+    listed = [one for one in running if one.is_active or batch_records.records_file(one) in files]
+    newest = batches.newest(listed)
+    assert newest is not None
+    summary = SpecAtCommit.at(repository, tip, newest.lock.spec.path).summarised(
+        BatchAttempts.read(results, batch, by_engine=False).concluded
+        if batch.is_active
+        else batch_records.batch_results(batch, files)
+        for batch in listed
+    )
+    writes, removes = changed_files(summary)
+    missing = summary.counts.get(Status.MISSING, 0)
+    message = f"Progress of {sweep}: {missing} trials have left nothing yet\n"
+    git.push_proposal(repository, target.remote, branch, base, git.Change(message, writes, removes=removes))

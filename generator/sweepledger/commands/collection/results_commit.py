@@ -10,7 +10,6 @@ from sweepledger.commands.collection.attempts import FOREIGN, BatchAttempts, lat
 from sweepledger.commands.collection.pod_store import PodStore
 from sweepledger.commands.collection.record_store import RecordStore, record_store
 from sweepledger.commands.repository import at_commit, batch_records
-from sweepledger.commands.repository.at_commit import SpecAtCommit
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds import round_commit
 from sweepledger.commands.rounds.next_round import RoundBlocked, RoundDue, Step
@@ -169,7 +168,9 @@ def commit_results(
         except UnreadableError as error:
             failures.append(error)
         except RepositoryError as error:
-            failures.append(_with_sweep_name(sweep, error))
+            kind = ContentionError if isinstance(error, ContentionError) else RepositoryError
+            failures.append(kind(f"{sweep} is not recorded: {error}", hint=error.hint))
+            failures[-1].__cause__ = error
             if isinstance(error, ContentionError):
                 break  # the commits of all other sweeps would lose to the same writers
     try:
@@ -185,8 +186,6 @@ def commit_results(
 
 @dataclass(frozen=True)
 class _AttemptsReader:
-    """Reads the attempts of the batches that are to be recorded."""
-
     results: Path | RecordStore
     ended: Collection[str]
     alive: Container[str]
@@ -204,10 +203,6 @@ class _AttemptsReader:
         if self.pods is not None and self.pods.has(batch):
             return self.pods.read(batch)
         return BatchAttempts.read(self.results, batch, by_engine=self.by_engine)
-
-    def _has_every_trial(self, batch: StoredBatch) -> bool:
-        """Return whether each trial may have a record, as far as that is known without reading any."""
-        return not isinstance(self.results, Path) or volume.has_every_trial(self.results, batch.lock)
 
     def gather(self, stored: Iterable[StoredBatch]) -> dict[str, BatchAttempts]:
         """Return the attempts to record, by batch; batches that cannot be read are added to the failures.
@@ -253,7 +248,11 @@ class _AttemptsReader:
             is_held = self.pods is not None and self.pods.has(batch)
             if is_held or not record_store(self.results).has_begun(name):
                 return None
-            if name in self.running and not self._has_every_trial(batch):
+            if (
+                name in self.running
+                and isinstance(self.results, Path)
+                and not volume.has_every_trial(self.results, batch.lock)
+            ):
                 return None
         read = self._read(batch)
         if self.complete is not None:
@@ -289,13 +288,6 @@ def _commit_accepted(
     return _commit_accepted(target, smaller, folder)
 
 
-def _with_sweep_name(sweep: str, error: RepositoryError) -> RepositoryError:
-    kind = ContentionError if isinstance(error, ContentionError) else RepositoryError
-    named = kind(f"{sweep} is not recorded: {error}", hint=error.hint)
-    named.__cause__ = error
-    return named
-
-
 def _withdraw_proposals(target: Target, tip: str | None, waiting: Iterable[StoredBatch]) -> None:
     """Delete the proposal branches that were merged or replaced.
 
@@ -310,8 +302,6 @@ def _withdraw_proposals(target: Target, tip: str | None, waiting: Iterable[Store
 
 @dataclass(frozen=True)
 class _Recording:
-    """Computes the results commit of one sweep, for any base commit."""
-
     target: Target
     attempts: Mapping[str, BatchAttempts]
     """The attempts to record, by batch."""
@@ -323,13 +313,6 @@ class _Recording:
     def repository(self) -> Repository:
         """The repository of the commit."""
         return self.target.repository
-
-    def _marks(self, base: str) -> bool:
-        """Return whether new results are marked as made on a laptop."""
-        if not self.target.is_laptop:
-            return False
-        settings = at_commit.settings_or_defaults(self.repository, base)
-        return settings.results.from_pull_request is PullRequestResults.MARKED
 
     def fresh(self, base: str | None) -> Mapping[str, BatchAttempts]:
         """Return the attempts of batches without records at a commit."""
@@ -362,7 +345,9 @@ class _Recording:
         unfinished = [
             batch for batch in stored if batch not in recorded and (batch.is_active or batch in pending)
         ]
-        marks = self._marks(base)
+        settings = at_commit.settings_or_defaults(self.repository, base)
+        is_marking = settings.results.from_pull_request is PullRequestResults.MARKED
+        marks = self.target.is_laptop and is_marking
         records = [
             late.get(batch.name) or replace(self.attempts[batch.name].concluded, is_marked=marks)
             if batch in recorded
@@ -394,10 +379,9 @@ class _Recording:
         recorded: Collection[StoredBatch],
         pending: Iterable[StoredBatch],
     ) -> Summary:
-        """Summarise the new and the recorded batches by the spec at `base`."""
         newest = batches.newest(recorded)
         assert newest is not None
-        spec = SpecAtCommit.at(self.repository, base, newest.lock.spec.path)
+        spec = at_commit.SpecAtCommit.at(self.repository, base, newest.lock.spec.path)
         cancelled = {*spec.cancelled, *(batch.name for batch in pending)}
         return spec.summarised(
             replace(recorded_batch, is_cancelled=recorded_batch.lock.name in cancelled)
@@ -407,7 +391,6 @@ class _Recording:
     def _late_records(
         self, stored: Iterable[StoredBatch], files: Mapping[str, bytes]
     ) -> dict[str, BatchRecords]:
-        """Return the recorded batches that late records change, by name."""
         late: dict[str, BatchRecords] = {}
         for batch in stored:
             if batch.name in self.attempts and batch_records.records_file(batch) in files:

@@ -10,22 +10,11 @@ from typing import Any, Self
 
 from sweepledger import search, storage
 from sweepledger.commands.generation import spec_change
-from sweepledger.commands.repository import base_files, batch_builder, code_changes, programs
+from sweepledger.commands.repository import base_files, batch_builder, programs
 from sweepledger.commands.repository.base_files import read_bases, write_bases
-from sweepledger.commands.repository.batch_builder import (
-    BatchRequest,
-    batch_files,
-    build_overlay,
-    parent_trials,
-)
-from sweepledger.commands.repository.running_batches import running_files, running_problems
 from sweepledger.commands.repository.stored_batches import StoredBatches, stored_batches
 from sweepledger.commands.repository.workspace import Workspace, staging_folder
-from sweepledger.commands.rounds.evidence import (
-    EvidenceSource,
-    RoundEvidence,
-    evidence_file,
-)
+from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence, evidence_file
 from sweepledger.commands.rounds.next_round import (
     RenderInputs,
     ResultsPending,
@@ -33,15 +22,14 @@ from sweepledger.commands.rounds.next_round import (
     SearchEnded,
     Step,
     next_step,
+    repeated_batch,
 )
-from sweepledger.commands.rounds.repeated_trials import repeated_batch
 from sweepledger.errors import GeneratorError, RepositoryError, SpecError, UsageError
 from sweepledger.problems import Problem, Severity
 from sweepledger.render.overlay import Overlay
 from sweepledger.repo import batches, files
 from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.git import uncommitted_paths
-from sweepledger.search import Expansion
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.file_tree import Drift, FileTree
 from sweepledger.structs.program import Code, Program
@@ -124,12 +112,14 @@ class SearchProposal:
         propose = propose or not self.merged or any(batch.lock.round is not None for batch in self.proposed)
         due = self._due(retried) if retried and not propose else ()
         if due:
-            parents = parent_trials(due, self.merged)
+            parents = batch_builder.parent_trials(due, self.merged)
             results = self.stored.results_of(self.sweep.name)
             source = EvidenceSource(self.workspace.repository, results, batches=tuple(self.merged))
             stop = source.stop(self.sweep, self.program.digest)
-            request = BatchRequest(self.sweep, self.program, due, parents=parents, stop=stop)
-            overlay = build_overlay(request, self.merged, self._ground.bases, self.workspace.settings)
+            request = batch_builder.BatchRequest(self.sweep, self.program, due, parents=parents, stop=stop)
+            overlay = batch_builder.build_overlay(
+                request, self.merged, self._ground.bases, self.workspace.settings
+            )
             return NextBatch(listed, due, overlay)
         if not propose:
             return NextBatch(listed, (), None)
@@ -259,13 +249,17 @@ def write_batches(workspace: Workspace, planned: Sequence[Generated]) -> None:
                 storage.write_file(workspace.root / path, content)
         for stored in generated.stale:
             # References to a folder are removed before it and written after it: a crash leaves none dangling.
-            batch_builder.remove_flux_files(workspace, stored.name)
+            for path in batch_builder.possible_flux_files(workspace.settings, stored.name):
+                files.refuse_links(workspace.root, path)
+                storage.remove_file(workspace.root / path)
             files.remove_folder(workspace.root / stored.folder, staging=staging)
         if generated.batch and not generated.is_written:
             target = workspace.root / ACTIVE / generated.batch.name
             if not target.is_dir():
                 files.write_folder(target, generated.batch.tree, staging=staging)
-            batch_builder.write_flux_files(workspace, generated.batch.lock)
+            for path, content in batch_builder.flux_files(workspace.settings, generated.batch.lock).items():
+                files.refuse_links(workspace.root, path)
+                storage.write_file(workspace.root / path, content)
 
 
 def plan_batches(
@@ -291,8 +285,10 @@ def plan_batches(
         known.present if stored else [batch for name in names for batch in known.present_of.get(name, ())]
     )
     refuse_edits(known.merged, planning)
-    options = _PlanOptions(update, next_round)
-    planned = [_plan_sweep(workspace, parsed, expansion, known, options) for parsed, expansion in expansions]
+    planned = [
+        _plan_sweep(workspace, parsed, expansion, known, update=update, onward=next_round)
+        for parsed, expansion in expansions
+    ]
     return tuple(_without_errors(planned))
 
 
@@ -307,16 +303,15 @@ def plan_each(
     specs = tuple(specs)
     names = [parsed.sweep.name for parsed in specs]
     batches.prefetch(batch for name in names for batch in stored.merged_of.get(name, ()))
-    options = _PlanOptions(update=False, onward=False)
-    return tuple(_planned_or_error(workspace, parsed, stored, options) for parsed in specs)
+    return tuple(_planned_or_error(workspace, parsed, stored) for parsed in specs)
 
 
 def _planned_or_error(
-    workspace: Workspace, parsed: ParsedSpec, stored: StoredBatches, options: "_PlanOptions"
+    workspace: Workspace, parsed: ParsedSpec, stored: StoredBatches
 ) -> Generated | GeneratorError:
     try:
         ((_, expansion),) = expand_specs([parsed])
-        planned = _plan_sweep(workspace, parsed, expansion, stored, options)
+        planned = _plan_sweep(workspace, parsed, expansion, stored)
         return _without_errors([planned])[0]
     except EditedError:
         raise
@@ -348,7 +343,7 @@ def with_code_warnings(
             generated,
             warnings=(
                 *generated.warnings,
-                *code_changes.newer_code(
+                *spec_change.newer_code(
                     workspace.repository,
                     parsed,
                     generated.code,
@@ -362,27 +357,23 @@ def with_code_warnings(
     )
 
 
-def expand_specs(specs: Iterable[ParsedSpec]) -> tuple[tuple[ParsedSpec, Expansion], ...]:
+def expand_specs(specs: Iterable[ParsedSpec]) -> tuple[tuple[ParsedSpec, search.Expansion], ...]:
     """Return the assignments of every sweep. Raises SpecError with the problems of all."""
     expansions = [(parsed, search.explore(parsed.sweep, parsed.source)) for parsed in specs]
-    problems = [problem for _, one in expansions if not isinstance(one, Expansion) for problem in one]
+    problems = [problem for _, one in expansions if not isinstance(one, search.Expansion) for problem in one]
     if problems:
         raise SpecError(problems)
-    return tuple((parsed, one) for parsed, one in expansions if isinstance(one, Expansion))
-
-
-@dataclass(frozen=True, slots=True)
-class _PlanOptions:
-    update: bool
-    onward: bool
+    return tuple((parsed, one) for parsed, one in expansions if isinstance(one, search.Expansion))
 
 
 def _plan_sweep(
     workspace: Workspace,
     parsed: ParsedSpec,
-    expansion: Expansion,
+    expansion: search.Expansion,
     stored: StoredBatches,
-    options: _PlanOptions,
+    *,
+    update: bool = False,
+    onward: bool = False,
 ) -> Generated:
     merged = stored.merged_of.get(parsed.sweep.name, ())
     new = tuple(
@@ -395,26 +386,29 @@ def _plan_sweep(
     newest = batches.newest_of_all((*merged, *new))
     program = (
         programs.current_program(workspace, sweep)
-        if options.update
+        if update
         else programs.locked_program(workspace, sweep, newest.lock.program if newest else None)
     )
-    problems = tuple(running_problems(sweep, merged, workspace.settings)) if sweep.running else ()
+    problems = tuple(spec_change.running_problems(sweep, merged, workspace.settings)) if sweep.running else ()
     if problems:
         raise SpecError(problems)
     retried = spec_change.retried_trials(workspace.repository, sweep, merged, stored.results_of(sweep.name))
     respelled: tuple[Problem, ...] = ()
     if sweep.rounds is None:
-        listed = BatchRequest(sweep, program, search.trials(sweep, expansion, program))
+        listed = batch_builder.BatchRequest(sweep, program, search.trials(sweep, expansion, program))
         needed = _next_listed(workspace, listed, stored, retried)
         respelled = tuple(spec_change.respelled_values(sweep, listed.trials, merged, retried))
     else:
         proposal = SearchProposal(workspace, sweep, program, stored, merged, new)
         # The first round of another program is added by whoever asks for that program.
-        is_begun_anew = options.update and newest is not None and program.digest != newest.lock.program.digest
-        needed = proposal.wanted(retried, propose=options.onward or is_begun_anew)
+        is_begun_anew = update and newest is not None and program.digest != newest.lock.program.digest
+        needed = proposal.wanted(retried, propose=onward or is_begun_anew)
     if needed.batch is None and any(batch.lock.after_infrastructure for batch in own):
         source = EvidenceSource(workspace.repository, stored.results_of(sweep.name), batches=tuple(merged))
-        needed = _proposed_repeat(workspace, source.evidence(sweep, program.digest), program) or needed
+        evidence = source.evidence(sweep, program.digest)
+        inputs = RenderInputs(program, read_bases(workspace.root), workspace.settings)
+        if repeat := repeated_batch(evidence, inputs):  # of trials that infrastructure ended
+            needed = NextBatch(evidence.trials, evidence.repeated, repeat)
     overlay = needed.batch
     wanted = {overlay.name if overlay else None, *(batch.name for batch in needed.kept)}
     wanted |= {batch.name for batch in own if batch.lock.repairs}
@@ -423,7 +417,13 @@ def _plan_sweep(
     existing = [batch for batch in new if overlay is not None and batch.name == overlay.name]
     if overlay is not None and existing and existing[0].tree != overlay.tree:
         raise EditedError.of(existing[0], files.difference(overlay.tree, existing[0].tree), overlay.tree)
-    written = overlay is None or (bool(existing) and batch_builder.has_flux_files(workspace, overlay.lock))
+    written = overlay is None or (
+        bool(existing)
+        and all(
+            (workspace.root / path).is_file() and (workspace.root / path).read_bytes() == content
+            for path, content in batch_builder.flux_files(workspace.settings, overlay.lock).items()
+        )
+    )
     missing = programs.missing_scripts(workspace.repository, parsed, program) if overlay else ()
     refusals = (
         spec_change.spec_change_problems(workspace.repository, workspace.settings, parsed, merged, program)
@@ -456,12 +456,11 @@ def _plan_sweep(
         ),
         step=needed.step,
         running=_running_files(sweep, merged, stored.present_of.get(sweep.name, ())),
-        why_nothing=_why_nothing(needed, merged, program) if options.update and overlay is None else "",
+        why_nothing=_why_nothing(needed, merged, program) if update and overlay is None else "",
     )
 
 
 def _why_nothing(needed: NextBatch, merged: Sequence[StoredBatch], program: Program) -> str:
-    """Return why an update to the current program requests nothing."""
     if isinstance(needed.step, ResultsPending):
         return f"{needed.step.evidence.awaited} must be recorded first"
     same = [batch.name for batch in merged if batch.lock.program.digest == program.digest]
@@ -469,23 +468,15 @@ def _why_nothing(needed: NextBatch, merged: Sequence[StoredBatch], program: Prog
     return f"{current}, and {needed.step.text}" if isinstance(needed.step, SearchEnded) else current
 
 
-def _proposed_repeat(workspace: Workspace, evidence: RoundEvidence, program: Program) -> NextBatch | None:
-    """Return the batch of trials that infrastructure ended, which the work tree proposes; None if none is due."""
-    inputs = RenderInputs(program, read_bases(workspace.root), workspace.settings)
-    overlay = repeated_batch(evidence, inputs)
-    return None if overlay is None else NextBatch(evidence.trials, evidence.repeated, overlay)
-
-
 def _running_files(
     sweep: Sweep, merged: Sequence[StoredBatch], present: Iterable[StoredBatch]
 ) -> dict[str, bytes | None]:
-    """Return what the spec changes of the merged batches that are active in the work tree."""
     known = {batch.name for batch in merged}
     return {
         path: content
         for batch in batches.readable(present)
         if batch.is_active and batch.name in known
-        for path, content in running_files(sweep, batch).items()
+        for path, content in spec_change.running_files(sweep, batch).items()
     }
 
 
@@ -499,7 +490,7 @@ def _uncommitted_evidence(workspace: Workspace, sweep: Sweep) -> Iterator[Proble
 
 
 def _next_listed(
-    workspace: Workspace, request: BatchRequest, stored: StoredBatches, retried: Collection[str]
+    workspace: Workspace, request: batch_builder.BatchRequest, stored: StoredBatches, retried: Collection[str]
 ) -> NextBatch:
     """Return the trials of a spec that no batch lists, and those that it requests again, as a batch."""
     merged = stored.merged_of.get(request.sweep.name, ())
@@ -514,7 +505,7 @@ def _next_listed(
     return NextBatch(
         len(request.trials),
         trials,
-        build_overlay(request_new, merged, read_bases(workspace.root), workspace.settings),
+        batch_builder.build_overlay(request_new, merged, read_bases(workspace.root), workspace.settings),
     )
 
 
@@ -538,7 +529,7 @@ def added_files(workspace: Workspace, generated: Generated) -> dict[str, bytes]:
     return {
         **base_files.missing_bases(workspace.root, overlay.lock.bases),
         **{path: b"" for path in base_files.KEEP_FILES if not (workspace.root / path).exists()},
-        **batch_files(overlay, workspace.settings),
+        **batch_builder.batch_files(overlay, workspace.settings),
     }
 
 

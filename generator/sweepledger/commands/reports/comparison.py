@@ -263,7 +263,6 @@ def _recorded_batch(results: RecordedResults, reference: str, batch: str) -> Bat
 
 
 def _spent(workspace: Workspace, results: RecordedResults, rows: Iterable[SummaryRow]) -> Spent:
-    """Return what some trials took, by the resources of their batches and today's prices."""
     seconds: dict[str, float] = defaultdict(float)
     for row in rows:
         seconds[row.batch] += row.seconds or 0.0

@@ -2,16 +2,15 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from sweepledger.formats import batch_json
-from sweepledger.formats.excerpts import read_summary_excerpt
-from sweepledger.formats.summary_csv import SUMMARY_FILE
+from sweepledger.formats.summary_csv import SUMMARY_FILE, read_summary_excerpt
 from sweepledger.repo.batches import ACTIVE, ARCHIVE
 from sweepledger.repo.git import Commit, Repository, commits
 from sweepledger.results.display import format_duration
 from sweepledger.results.paths import RESULTS, batch_of_records, laptop_path, results_folder
+from sweepledger.site.history import Event, EventKind
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.names import LOCK_FILE, SPECS, is_sweep_name, split_batch_name
 
@@ -19,38 +18,7 @@ LONGEST_REASON = 200
 """Limit of characters of an error message, which quotes untrusted input."""
 
 
-@dataclass(frozen=True)
-class LogEntry:
-    """A change of a sweep by one commit."""
-
-    sweep: str
-    kind: str
-    """`spec`, `batch` or `results`."""
-    commit: Commit
-    text: str
-    best: float | None = None
-    change: float | None = None
-    """Difference between the best metric and that of the previous results."""
-    seconds: float | None = None
-    """Computing time of all trials of the sweep, for results."""
-
-    def as_data(self) -> dict[str, Any]:
-        """Return the JSON data."""
-        return {
-            "sweep": self.sweep,
-            "kind": self.kind,
-            "commit": self.commit.id,
-            "author": self.commit.author,
-            "date": self.commit.date,
-            "text": self.text,
-            "best": self.best,
-            "change": self.change,
-        }
-
-
-def history(
-    repository: Repository, revision: str = "HEAD", *, last: int | None = None
-) -> tuple[LogEntry, ...]:
+def history(repository: Repository, revision: str = "HEAD", *, last: int | None = None) -> tuple[Event, ...]:
     """Return the changes of all sweeps up to a commit, oldest first; with `last` those of its last commits."""
     changes = commits(repository, SPECS, ACTIVE, RESULTS, revision=revision, last=last)
     changes = changes if last is None else _with_last_entries(changes, last)
@@ -71,12 +39,16 @@ def _with_last_entries(changes: tuple[Commit, ...], last: int) -> tuple[Commit, 
 
 
 class _LogReader:
-    """Reads files of commits, oldest first, and remembers earlier values."""
-
     def __init__(self, repository: Repository, history: tuple[Commit, ...]) -> None:
         self._locks: dict[str, BatchLock] = {}
         self._best: dict[str, float] = {}
-        self._contents = _contents(repository, history)
+        self._spent: dict[str, float] = {}
+        self._contents = repository.blobs(  # with one git process
+            blob
+            for commit in history
+            for path, blob in commit.files.items()
+            if _batch_at(path) or _summary_at(path)
+        )
 
     def read_earlier(self, repository: Repository, history: tuple[Commit, ...]) -> None:
         """Read what a part of the history refers to: of each sweep the lock and the summary before its results."""
@@ -93,87 +65,80 @@ class _LogReader:
             with suppress(KeyError, ValueError):
                 self._locks[sweep] = batch_json.read(contents[ids[lock]])
                 before = read_summary_excerpt(contents[ids[summary]].decode(), self._locks[sweep])
+                self._spent[sweep] = before.seconds
                 if before.value is not None:
                     self._best[sweep] = before.value
 
-    def entries(self, commit: Commit) -> Iterator[LogEntry]:
+    def entries(self, commit: Commit) -> Iterator[Event]:
         """Yield the entries of one commit: specs first, then batches, then results."""
         for path in commit.files:
             if sweep := _spec_at(path):
-                yield LogEntry(sweep, "spec", commit, commit.subject)
+                yield _event(sweep, EventKind.SPEC, commit, commit.subject)
         for path, blob in commit.files.items():
             if batch := _batch_at(path):
-                yield self._entry(commit, "batch", batch, blob)
+                yield self._entry(commit, EventKind.BATCH, batch, blob)
         for path, blob in commit.files.items():
             if sweep := _summary_at(path):
-                entry = self._entry(commit, "results", sweep, blob)
+                entry = self._entry(commit, EventKind.RESULTS, sweep, blob)
                 is_laptop = laptop_path(sweep) in commit.files
                 yield replace(entry, text=f"{entry.text}, on a laptop") if is_laptop else entry
 
-    def _entry(self, commit: Commit, kind: str, name: str, blob: str) -> LogEntry:
+    def _entry(self, commit: Commit, kind: EventKind, name: str, blob: str) -> Event:
         """Return the entry for one file; a file that cannot be read has an entry, too, as history cannot be fixed."""
         sweep = (split_batch_name(name) or (name,))[0]
         try:
             content = self._contents[blob]
             return (
                 self._batch(commit, sweep, name, content)
-                if kind == "batch"
+                if kind is EventKind.BATCH
                 else self._results(commit, sweep, content)
             )
         except ValueError as error:
-            file = f"{name}: {LOCK_FILE}" if kind == "batch" else SUMMARY_FILE
+            file = f"{name}: {LOCK_FILE}" if kind is EventKind.BATCH else SUMMARY_FILE
             reason = " ".join(str(error).split())[:LONGEST_REASON]
-            return LogEntry(sweep, kind, commit, f"{file} cannot be read: {reason}")
+            return _event(sweep, kind, commit, f"{file} cannot be read: {reason}")
 
-    def _batch(self, commit: Commit, sweep: str, name: str, content: bytes) -> LogEntry:
+    def _batch(self, commit: Commit, sweep: str, name: str, content: bytes) -> Event:
         lock = self._locks[sweep] = batch_json.read(content)
         suffix = "" if lock.round is None else f", round {lock.round}, {lock.method}"
-        return LogEntry(sweep, "batch", commit, f"{name}: {lock.trials} trials{suffix}")
+        return _event(sweep, EventKind.BATCH, commit, f"{name}: {lock.trials} trials{suffix}")
 
-    def _results(self, commit: Commit, sweep: str, content: bytes) -> LogEntry:
+    def _results(self, commit: Commit, sweep: str, content: bytes) -> Event:
         lock = self._locks.get(sweep)
         summary = read_summary_excerpt(content.decode(), lock)
-        if lock is None or summary.value is None:
-            text = f"{summary.ok}/{summary.trials} trials ok, no winner"
-            return LogEntry(sweep, "results", commit, text, seconds=summary.seconds)
         done, spent = f"{summary.ok}/{summary.trials} trials ok", ""
+        seconds = max(0.0, summary.seconds - self._spent.get(sweep, 0.0))
+        self._spent[sweep] = summary.seconds
+        event = replace(_event(sweep, EventKind.RESULTS, commit, f"{done}, no winner"), seconds=seconds)
+        if lock is None or summary.value is None:
+            return event
         if lock.round is not None:
             spent = f", {format_duration(summary.seconds)} spent"
         if lock.other_metrics:
             names = ", ".join(metric.name for metric in lock.metrics)
-            text = f"{done}, front of {summary.front} by {names}{spent}"
-            return LogEntry(sweep, "results", commit, text, seconds=summary.seconds)
+            return replace(event, text=f"{done}, front of {summary.front} by {names}{spent}")
         before, value = self._best.get(sweep), summary.value
         self._best[sweep] = value
         text = f"{done}, best {lock.metric.name} {value:.6g} ({summary.trial}){spent}"
         change = None if before is None else value - before
-        return LogEntry(sweep, "results", commit, text, value, change, summary.seconds)
+        return replace(event, text=text, best=value, change=change)
+
+
+def _event(sweep: str, kind: EventKind, commit: Commit, text: str) -> Event:
+    return Event(sweep, kind, commit.id, commit.author, commit.date, text, files=commit.files)
 
 
 def _spec_at(path: str) -> str | None:
-    """Return the sweep whose spec is at this path."""
     folder, _, file = path.rpartition("/")
     name = file.removesuffix(".yaml")
     return name if folder == SPECS and name != file and is_sweep_name(name) else None
 
 
 def _batch_at(path: str) -> str | None:
-    """Return the batch whose lock is at this path."""
     folder, _, name = path.removesuffix(f"/{LOCK_FILE}").rpartition("/")
     return name if folder == ACTIVE and path.endswith(f"/{LOCK_FILE}") and split_batch_name(name) else None
 
 
 def _summary_at(path: str) -> str | None:
-    """Return the sweep whose summary is at this path."""
     name = path.removeprefix(f"{RESULTS}/").removesuffix(f"/{SUMMARY_FILE}")
     return name if is_sweep_name(name) and path == f"{results_folder(name)}/{SUMMARY_FILE}" else None
-
-
-def _contents(repository: Repository, history: tuple[Commit, ...]) -> dict[str, bytes]:
-    """Read every lock and summary of the history with one git process."""
-    return repository.blobs(
-        blob
-        for commit in history
-        for path, blob in commit.files.items()
-        if _batch_at(path) or _summary_at(path)
-    )

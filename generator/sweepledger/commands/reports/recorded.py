@@ -15,7 +15,6 @@ from sweepledger.formats.json import load as load_json
 from sweepledger.formats.record_json import split_curves
 from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow, SummaryTable
 from sweepledger.repo import batches
-from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
 from sweepledger.results.figures.catalog import FIGURES
 from sweepledger.results.paths import results_folder
@@ -45,7 +44,7 @@ class RecordedResults:
     commit: str
     sweep: str
     table: SummaryTable
-    stored: tuple[StoredBatch, ...]
+    stored: tuple[batches.StoredBatch, ...]
     """Batches with a trial in the table, by number; at least one."""
     laptop: tuple[str, ...] = ()
     """Batches that are marked as made on a laptop."""
@@ -79,16 +78,20 @@ class RecordedResults:
     def _eligible(self) -> tuple[SummaryRow, ...]:
         return catalog.eligible_rows(self.table.rows, self.stored, self._ranked_program)
 
-    @garbage_collection.paused()
-    def curves(self) -> CurveColumns:
-        """Return all curves, in the order of the summary and by metric. Raises RepositoryError."""
+    def records(self) -> Iterator[tuple[str, str, bytes]]:
+        """Yield each file of records: path, batch and content."""
         present = self.repository.files(self.commit, f"{results_folder(self.sweep)}/records")
         paths = {path: batch.name for batch in self.stored for path in records_files(batch, present)}
         contents = self.repository.read(self.commit, *paths) if paths else {}
+        return ((path, paths[path], content) for path, content in contents.items())
+
+    @garbage_collection.paused()
+    def curves(self) -> CurveColumns:
+        """Return all curves, in the order of the summary and by metric. Raises RepositoryError."""
         points = {
-            (paths[path], index): curves
-            for path, content in contents.items()
-            for index, curves in self._counted_curves(path, paths[path], content.decode(errors="replace"))
+            (batch, index): curves
+            for path, batch, content in self.records()
+            for index, curves in self._counted_curves(path, batch, content.decode(errors="replace"))
         }
         trials, metrics, texts = list[str](), list[str](), list[str]()
         for row in self.table.rows:

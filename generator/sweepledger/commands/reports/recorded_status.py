@@ -3,16 +3,14 @@
 It is disposable: an entry counts only while no file that it was computed from has changed, and deleting it costs time.
 """
 
-import json
 import os
-import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from itertools import starmap
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+from msgspec import Meta, MsgspecError, json
 
 from sweepledger import __version__, storage
 from sweepledger.commands.repository import batch_records
@@ -33,11 +31,14 @@ INDEX = "index/status.json"
 LARGEST_INDEX = 64 * 2**20
 
 
+TrialId = Annotated[str, Meta(pattern=rf"^{TRIAL_ID}\Z")]
+
+
 @dataclass(frozen=True, slots=True)
 class BestValue:
     """A trial, and its value of the first metric."""
 
-    trial: str
+    trial: TrialId
     value: float | None
     recorded: bool = True
     """Whether a commit has it, not only this machine."""
@@ -45,12 +46,23 @@ class BestValue:
 
 @dataclass(frozen=True, slots=True)
 class RecordedStatus:
-    """What is shown of a sweep."""
+    """What is shown of a sweep, as the index has it."""
 
-    counts: Counter[str]
-    metric: str
+    counts: dict[str, Annotated[int, Meta(gt=0, le=MAX_ROWS)]]
+    """Number of trials by state. Only the caller knows the states."""
+    metric: Annotated[str, Meta(pattern=rf"^(?:{METRIC_NAME.pattern})\Z")]
     best: BestValue | None
-    front: tuple[str, ...]
+    front: tuple[TrialId, ...]
+    files: str = ""
+    """A text that changes if any file changes that it was computed from."""
+    read: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The files of batches that are not stored as most are, by folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    version: str
+    sweeps: dict[str, RecordedStatus]
 
 
 @dataclass
@@ -59,57 +71,37 @@ class StatusIndex:
 
     root: Path
     state: Path
-    entries: dict[str, Any] = field(default_factory=dict)
+    entries: dict[str, RecordedStatus] = field(default_factory=dict)
     is_changed: bool = False
 
     @classmethod
     def read(cls, root: Path, state: Path) -> "StatusIndex":
         """Return the index; empty if there is none that this version wrote."""
-        with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
+        with suppress(OSError, MsgspecError, RecursionError):
             content = read_regular(state / INDEX, LARGEST_INDEX)
-            data = json.loads(content or b"{}")
-            if data["version"] == __version__:
-                return cls(root, state, dict(data["sweeps"]))
+            index = json.decode(content or b"", type=_Index)
+            if index.version == __version__:
+                return cls(root, state, index.sweeps)
         return cls(root, state)
 
     def get(self, sweep: str, stored: Iterable[StoredBatch], views: Iterable[str]) -> RecordedStatus | None:
         """Return the status of a sweep whose files are those that it was computed from; else None.
 
-        Its states are not checked: only the caller knows them.
-
         `views` has for each batch what else its status follows from.
         """
         entry = self.entries.get(sweep)
-        try:
-            if entry is None or entry["files"] != self._signature(sweep, stored, views, entry["read"]):
-                return None
-            best = None if entry["best"] is None else _best(*entry["best"])
-            return RecordedStatus(
-                Counter(dict(starmap(_count, entry["counts"].items()))),
-                _metric_name(entry["metric"]),
-                best,
-                tuple(map(_trial, entry["front"])),
-            )
-        except (AttributeError, KeyError, TypeError, ValueError):
-            return None
+        return entry if entry and entry.files == self._signature(sweep, stored, views, entry.read) else None
 
     def put(
         self, sweep: str, stored: Iterable[StoredBatch], views: Iterable[str], status: RecordedStatus
     ) -> None:
         """Remember the status of a sweep."""
         unusual = {
-            batch.folder: list(read)
-            for batch in stored
-            if (read := _read_files(batch)) != _usual_files(batch)
+            batch.folder: read for batch in stored if (read := _read_files(batch)) != _usual_files(batch)
         }
-        self.entries[sweep] = {
-            "files": self._signature(sweep, stored, views, unusual),
-            "read": unusual,
-            "counts": {state: trials for state, trials in status.counts.items() if trials},
-            "metric": status.metric,
-            "best": None if status.best is None else [status.best.trial, status.best.value],
-            "front": list(status.front),
-        }
+        counts = {state: trials for state, trials in status.counts.items() if trials}
+        signature = self._signature(sweep, stored, views, unusual)
+        self.entries[sweep] = replace(status, counts=counts, files=signature, read=unusual)
         self.is_changed = True
 
     def write(self, repository: Repository, sweeps: Iterable[str]) -> None:
@@ -117,10 +109,10 @@ class StatusIndex:
         kept = self.entries.keys() & set(sweeps)
         if not self.is_changed and len(kept) == len(self.entries):
             return
-        data = {"version": __version__, "sweeps": {name: self.entries[name] for name in sorted(kept)}}
+        index = _Index(__version__, {name: self.entries[name] for name in sorted(kept)})
         with suppress(StorageError):
             create_state(repository, self.state)
-            storage.write_file(self.state / INDEX, json.dumps(data, separators=(",", ":")).encode())
+            storage.write_file(self.state / INDEX, json.encode(index))
 
     def _signature(
         self,
@@ -149,36 +141,8 @@ class StatusIndex:
         return " ".join(stamps)
 
 
-def _count(state: str, trials: Any) -> tuple[str, int]:
-    """Return a state and the number of its trials. Raises ValueError for anything but such a number."""
-    if type(trials) is not int or not 0 < trials <= MAX_ROWS:
-        raise ValueError(f"must be a number of trials, but got {trials!r}")
-    return state, trials
-
-
-def _metric_name(text: str) -> str:
-    """Return the name of a metric. Raises ValueError, TypeError for any other text."""
-    if METRIC_NAME.fullmatch(text) is None:
-        raise ValueError(f"must be the name of a metric, but got {text!r}")
-    return text
-
-
-def _trial(text: str) -> str:
-    """Return the id of a trial. Raises ValueError, TypeError for any other text."""
-    if re.fullmatch(TRIAL_ID, text, re.ASCII) is None:
-        raise ValueError(f"must be the id of a trial, but got {text!r}")
-    return text
-
-
-def _best(trial: str, value: Any) -> BestValue:
-    """Return the best value of a sweep. Raises ValueError, TypeError for what is none."""
-    if value is not None and type(value) not in {int, float}:
-        raise ValueError(f"must be a number, but got {value!r}")
-    return BestValue(_trial(trial), value)
-
-
 def _usual_files(batch: StoredBatch) -> tuple[str, ...]:
-    """Return the files of most batches that the status is computed from."""
+    """Return what `_read_files` does of most batches, without reading a folder."""
     return (LOCK_FILE, TABLE_FILE, LAUNCH_FILE)[: 3 if batch.is_active else 2]
 
 

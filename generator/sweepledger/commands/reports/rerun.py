@@ -9,14 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sweepledger.commands.repository import at_commit, batch_records
+from sweepledger.commands.repository import at_commit, batch_records, outside_imports
 from sweepledger.commands.repository.base_files import packaged_launcher
 from sweepledger.commands.repository.catalog import CountedTrial, counted_trial
-from sweepledger.commands.repository.outside_imports import (
-    environment_differences,
-    locked_python_path,
-    started_program,
-)
 from sweepledger.commands.repository.rendered_manifests import local_batch_at, locked_data
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.local import machine
@@ -24,7 +19,6 @@ from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.pods import DesiredBatch
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.formats import json, launch_json, record_json
-from sweepledger.formats.launch_json import LAUNCH_FILE
 from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.render.command import expand_command
 from sweepledger.repo import volume
@@ -41,18 +35,12 @@ from sweepledger.structs.values import Value, as_data
 TICK_SECONDS = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Rerun:
-    """A row of a batch that ran here."""
-
-    record: Record | None
-    output: Mapping[str, str]
-    environment: tuple[str, ...]
-    """How the installed packages differ from those that the batch has locked."""
-
-
-def rerun(workspace: Workspace, batch: StoredBatch, index: int) -> Rerun:
+def rerun(
+    workspace: Workspace, batch: StoredBatch, index: int
+) -> tuple[Record | None, Mapping[str, str], tuple[str, ...]]:
     """Run one row of a batch under its own launcher, with its locked code.
+
+    Return its record, its output, and how the installed packages differ from those that the batch has locked.
 
     Everything is kept in a temporary folder: neither git nor `sweep cluster local` see it. Raises SpecError if this
     machine cannot run it, RepositoryError, StorageError for wrong data, ToolError.
@@ -82,7 +70,7 @@ def rerun(workspace: Workspace, batch: StoredBatch, index: int) -> Rerun:
         }
         records = map(record_json.read, volume.attempt_records(state / "results", batch.name, place))
         record = next((record for record in records if isinstance(record, Record)), None)
-        return Rerun(record, output, differences)
+        return record, output, differences
 
 
 def _desired_state(
@@ -101,8 +89,8 @@ def _desired_state(
     code = mirror.code(program.code)
     cache = state_folder(workspace.repository) / DATA
     data = locked_data(batch, (settings, workspace.settings), cache, code=code.folder)
-    started = started_program(batch.lock, code.folder)
-    python_path = locked_python_path(batch, started, repository)
+    started = outside_imports.started_program(program, batch.lock.run, code.folder)
+    python_path = outside_imports.locked_python_path(batch, started, repository)
     desired = DesiredBatch(
         replace(made, indexes=(index,), parallelism=1, retries=0, max_failed=None),
         code.folder,
@@ -111,7 +99,7 @@ def _desired_state(
         code_state=code.state,
         data_state="" if data is None else data.state,
     )
-    return desired, environment_differences(batch, started)
+    return desired, outside_imports.environment_differences(batch, started)
 
 
 def _batch_commit(workspace: Workspace, batch: StoredBatch) -> str:
@@ -282,24 +270,18 @@ def run_again(workspace: Workspace, trial: str) -> Reproduction:
             f"no attempt at {counted.trial.id} is recorded, so there is nothing to compare with",
             hint=f"`sweep show {counted.trial.id}` shows its state; `sweep try` runs a trial of the current spec",
         )
-    done = rerun(workspace, batch, counted.trial.index)
-    metrics = tuple(_metric_comparisons(batch, record, row, done.record))
+    again, output, differences = rerun(workspace, batch, counted.trial.index)
+    metrics = tuple(_metric_comparisons(batch, record, row, again))
     status = str(row.status) if row else str(record.status)
     return Reproduction(
-        _recipe(workspace, counted),
-        done.record,
-        done.output,
-        status,
-        metrics,
-        record.environment,
-        done.environment,
+        *(_recipe(workspace, counted), again, output, status, metrics, record.environment, differences)
     )
 
 
 def _recipe(workspace: Workspace, counted: CountedTrial) -> Recipe:
     batch, index = counted.trial.batch, counted.trial.index
     lock, values = batch.lock, batch.rows[index]
-    instructions = batch.tree[LAUNCH_FILE]
+    instructions = batch.tree[launch_json.LAUNCH_FILE]
     order = [column.name for column in launch_json.read_table_layout(instructions).columns]
     seed = lock.run.seed_base + values.replicate
     context_values = (str(json.load(instructions)["interpreter"]), seed)

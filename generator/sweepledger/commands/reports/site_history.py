@@ -2,29 +2,25 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
 from itertools import pairwise
 
-from sweepledger.commands.reports.history import LogEntry, history
+from sweepledger.commands.reports.history import history
 from sweepledger.commands.repository import at_commit
-from sweepledger.commands.repository.code_changes import file_changes
-from sweepledger.commands.repository.programs import ranked_program
+from sweepledger.commands.repository.programs import file_changes, ranked_program
 from sweepledger.commands.rounds.evidence import foreign_labels
-from sweepledger.commands.verification.rebuild import recorded_summary
+from sweepledger.commands.verification.batch_audit import recorded_summary
 from sweepledger.errors import GeneratorError, RepositoryError
 from sweepledger.formats.evidence_jsonl import EVIDENCE_SUFFIX
 from sweepledger.plan import hourly_price
 from sweepledger.repo import batches
-from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, tree_patch
 from sweepledger.results.paths import batch_of_records, results_folder
 from sweepledger.results.summary import Summary
-from sweepledger.site import CodeRevision, Event, SpecVersion, SweepHistory
-from sweepledger.site.history import EventKind
+from sweepledger.site.history import CodeRevision, Event, EventKind, SpecVersion, SweepHistory
 from sweepledger.structs.names import SPECS, SUFFIX, split_batch_name
-from sweepledger.structs.program import Code
 from sweepledger.structs.settings import Settings
-from sweepledger.structs.sweep import Sweep
 
 MOST_LINES = 400
 """Changed lines of the code, beyond which a page only counts them."""
@@ -40,10 +36,10 @@ class HistoryReader:
         self.listing = repository.files(commit)
         self.settings: Settings = at_commit.settings_or_defaults(repository, commit)
         self.log = history(repository, commit)
-        self.entries: dict[str, list[LogEntry]] = defaultdict(list)
+        self.entries: dict[str, list[Event]] = defaultdict(list)
         for entry in self.log:
             self.entries[entry.sweep].append(entry)
-        self.batches: dict[str, list[StoredBatch]] = defaultdict(list)
+        self.batches: dict[str, list[batches.StoredBatch]] = defaultdict(list)
         for batch in batches.in_commit(repository, commit):
             self.batches[batch.sweep].append(batch)
 
@@ -58,13 +54,15 @@ class HistoryReader:
             except GeneratorError as error:
                 problem = str(error)
         content = self._repository.read(self._commit, spec).get(spec)
-        read = self._sweep(spec) if summary is None or self.evidence else None
+        read = None
+        if summary is None or self.evidence:
+            read = at_commit.read_sweep(self._repository, self._commit, spec, self.settings)
         return SweepHistory(
             name=sweep,
             summary=summary,
             spec=None if content is None else content.decode(errors="replace"),
             versions=tuple(self._spec_versions(sweep, spec)),
-            events=tuple(events_of(self.entries[sweep])),
+            events=tuple(self.entries[sweep]),
             active={one.name: one.lock.trials for one in batches.readable(stored) if one.is_active},
             description=read.description if read and summary is None else "",
             recorded=self._recorded(sweep),
@@ -93,47 +91,35 @@ class HistoryReader:
 
     def _spec_versions(self, sweep: str, spec: str) -> Iterator[SpecVersion]:
         changes = [entry for entry in self.entries[sweep] if entry.kind == EventKind.SPEC]
-        texts = self._repository.blobs(entry.commit.files[spec] for entry in changes)
+        texts = self._repository.blobs(entry.files[spec] for entry in changes)
         for entry in changes:
-            commit = entry.commit
-            text = texts[commit.files[spec]].decode(errors="replace")
-            yield SpecVersion(commit.id, commit.author, commit.date, commit.subject, text)
-
-    def _sweep(self, spec: str) -> Sweep | None:
-        """Return the sweep of a spec at the commit; None if it cannot be read."""
-        sweep = at_commit.read_sweep(self._repository, self._commit, spec, self.settings)
-        return sweep if isinstance(sweep, Sweep) else None
+            text = texts[entry.files[spec]].decode(errors="replace")
+            yield SpecVersion(entry.commit, entry.author, entry.date, entry.text, text)
 
     def _recorded(self, sweep: str) -> dict[str, str]:
         recorded: dict[str, str] = {}
         for entry in self.entries[sweep]:
             if entry.kind == EventKind.RESULTS:
-                for path in sorted(entry.commit.files):
+                for path in sorted(entry.files):
                     batch = batch_of_records(path)
                     if split_batch_name(batch) and path.startswith(f"{results_folder(sweep)}/"):
-                        recorded.setdefault(batch, entry.commit.id)
+                        recorded.setdefault(batch, entry.commit)
         return recorded
 
     def _code_changes(self, summary: Summary) -> Iterator[tuple[tuple[str, str], CodeRevision]]:
         codes = [batch.lock.program.code for batch in summary.batches]
         for before, after in pairwise(codes):
-            if before.tree != after.tree and before.path == after.path:
-                yield (before.tree, after.tree), self._code_change(before, after)
+            if before.tree == after.tree or before.path != after.path:
+                continue
+            changes, patch = file_changes(self._repository, before, after), ""
+            listed = tuple((one.path, one.added, one.removed) for one in changes or ())
+            if changes is not None and sum((up or 0) + (down or 0) for _, up, down in listed) <= MOST_LINES:
+                with suppress(RepositoryError):
+                    patch = tree_patch(self._repository, before.tree, after.tree)
+            revision = CodeRevision(listed, patch if len(patch) <= LONGEST_PATCH else "")
+            yield (before.tree, after.tree), revision
 
-    def _code_change(self, before: Code, after: Code) -> CodeRevision:
-        changes = file_changes(self._repository, before, after)
-        if changes is None:
-            return CodeRevision((), "")
-        patch = ""
-        if sum((one.added or 0) + (one.removed or 0) for one in changes) <= MOST_LINES:
-            try:
-                patch = tree_patch(self._repository, before.tree, after.tree)
-            except RepositoryError:
-                patch = ""
-        listed = tuple((one.path, one.added, one.removed) for one in changes)
-        return CodeRevision(listed, patch if len(patch) <= LONGEST_PATCH else "")
-
-    def _prices(self, stored: Iterable[StoredBatch]) -> Iterator[tuple[str, float]]:
+    def _prices(self, stored: Iterable[batches.StoredBatch]) -> Iterator[tuple[str, float]]:
         if not any(pool.price for pool in self.settings.pools.values()):
             return
         for batch in batches.readable(stored):
@@ -141,17 +127,3 @@ class HistoryReader:
             price = None if pool is None or pool.price is None else hourly_price(batch.lock.run, pool)
             if price is not None:
                 yield batch.name, price
-
-
-def events_of(entries: Iterable[LogEntry]) -> Iterator[Event]:
-    """Yield entries as events, each with the computing time that it added to its sweep."""
-    spent: dict[str, float] = {}
-    for entry in entries:
-        commit, seconds = entry.commit, None
-        if entry.seconds is not None:
-            seconds = max(0.0, entry.seconds - spent.get(entry.sweep, 0.0))
-            spent[entry.sweep] = entry.seconds
-        yield Event(
-            *(entry.sweep, EventKind(entry.kind), commit.id, commit.author, commit.date, entry.text),
-            *(entry.best, entry.change, seconds),
-        )

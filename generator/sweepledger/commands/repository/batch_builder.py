@@ -4,13 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from sweepledger import storage
-from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError, UnreadableError, UsageError
 from sweepledger.render.base_files import Bases
 from sweepledger.render.overlay import Overlay, overlay
 from sweepledger.render.platform import flux
-from sweepledger.repo import batches, files
+from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.structs.batch import Batch, BatchLock
 from sweepledger.structs.early_stopping import StopRule
@@ -72,31 +70,9 @@ def flux_files(settings: Settings, lock: BatchLock) -> dict[str, bytes]:
     return {flux.batch_file(lock.name, lock.cluster): flux.batch_kustomization(lock.name, settings)}
 
 
-def has_flux_files(workspace: Workspace, lock: BatchLock) -> bool:
-    """Return whether the Flux files of a batch in the work tree are up to date."""
-    return all(
-        (workspace.root / path).is_file() and (workspace.root / path).read_bytes() == content
-        for path, content in flux_files(workspace.settings, lock).items()
-    )
-
-
-def write_flux_files(workspace: Workspace, lock: BatchLock) -> None:
-    """Write a batch's Flux files. Raises StorageError."""
-    for path, content in flux_files(workspace.settings, lock).items():
-        files.refuse_links(workspace.root, path)
-        storage.write_file(workspace.root / path, content)
-
-
 def possible_flux_files(settings: Settings, batch: str) -> tuple[str, ...]:
     """Return the paths that a batch's Flux file may have: its lock, which names the cluster, may be unreadable."""
     return tuple(flux.batch_file(batch, cluster) for cluster in (None, *sorted(settings.clusters)))
-
-
-def remove_flux_files(workspace: Workspace, batch: str) -> None:
-    """Remove a batch's Flux files, under any controller. Raises StorageError."""
-    for path in possible_flux_files(workspace.settings, batch):
-        files.refuse_links(workspace.root, path)
-        storage.remove_file(workspace.root / path)
 
 
 READABLE_JOBS = 20

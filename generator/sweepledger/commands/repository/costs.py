@@ -7,25 +7,14 @@ from datetime import UTC, datetime
 from json import loads
 from typing import Any
 
+from sweepledger import plan
 from sweepledger.commands.repository import at_commit, batch_records
 from sweepledger.errors import RepositoryError, UnreadableError, UsageError
 from sweepledger.formats import records_jsonl
-from sweepledger.plan import (
-    Balance,
-    BudgetUnit,
-    Charge,
-    PlannedTrials,
-    TimingHistory,
-    balances,
-    charge,
-    counts_towards,
-    reservation,
-    timing_history,
-)
 from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.repo.git import Repository, addition_times, commit_time, is_shallow
+from sweepledger.repo.git import Repository, addition_times, commit_time
 from sweepledger.results.outcomes import BatchRecords, evaluate
 from sweepledger.results.paths import RESULTS, batch_of_records
 from sweepledger.structs.names import LOCK_FILE, SPECS, SUFFIX, split_batch_name
@@ -51,10 +40,10 @@ class Timing:
     commit: str | None
     merged: tuple[StoredBatch, ...]
     settings: Settings
-    _pasts: dict[str, TimingHistory] = field(default_factory=dict)
+    _pasts: dict[str, plan.TimingHistory] = field(default_factory=dict)
     """By program digest; each is computed once."""
 
-    def past(self, program: Program, sweep: str) -> TimingHistory:
+    def past(self, program: Program, sweep: str) -> plan.TimingHistory:
         """Return the recorded durations of a program, the newest batches of the sweep first."""
         digest = program.digest
         if digest not in self._pasts:
@@ -69,7 +58,7 @@ class Timing:
         former = newest.lock.cluster if newest else None
         return choose_cluster(self.settings, sweep.name, sweep.run, last=former)
 
-    def ahead(self, sweep: Sweep) -> tuple[PlannedTrials, ...]:
+    def ahead(self, sweep: Sweep) -> tuple[plan.PlannedTrials, ...]:
         """Return the active workloads of the pool in which a sweep's next batch would run, in the same cluster."""
         pool, cluster = sweep.pool, self.next_cluster(sweep)
         if pool is None:
@@ -80,7 +69,7 @@ class Timing:
         ]
         batches.prefetch(same)
         return tuple(
-            PlannedTrials(
+            plan.PlannedTrials(
                 batch.lock.run,
                 [row.values for row in batch.rows],
                 pool,
@@ -89,9 +78,11 @@ class Timing:
             for batch in same
         )
 
-    def _past(self, program: Program, sweep: str) -> TimingHistory:
+    def _past(self, program: Program, sweep: str) -> plan.TimingHistory:
         archived = batches.readable(batch for batch in self.merged if not batch.is_active)
-        same = [batch for batch in archived if _runs(batch, program)]
+        # Most are of another program by their code alone.
+        of_code = (batch for batch in archived if batch.lock.program.code.tree == program.code.tree)
+        same = [batch for batch in of_code if batch.lock.program.digest == program.digest]
         same.sort(key=lambda one: (one.sweep == sweep, *(split_batch_name(one.name) or ())[1:]), reverse=True)
         newest: list[StoredBatch] = []
         for candidate in same[:MOST_BATCHES]:
@@ -99,13 +90,7 @@ class Timing:
                 newest.append(candidate)
         files = self.repository.read(self.commit, *map(batch_records.records_file, newest)) if newest else {}
         batches.prefetch(newest)
-        return timing_history([(batch.name, tuple(_timed_records(batch, files))) for batch in newest])
-
-
-def _runs(batch: StoredBatch, program: Program) -> bool:
-    """Return whether a batch's program is this one, which most are not by their code alone."""
-    locked = batch.lock.program
-    return locked.code.tree == program.code.tree and locked.digest == program.digest
+        return plan.timing_history([(batch.name, tuple(_timed_records(batch, files))) for batch in newest])
 
 
 def _timed_records(
@@ -148,9 +133,9 @@ class MonthLedger:
     """The charges of one month."""
 
     month: str
-    used: tuple[Charge, ...] = ()
+    used: tuple[plan.Charge, ...] = ()
     """A charge for each batch that was recorded in the month."""
-    reserved: tuple[Charge, ...] = ()
+    reserved: tuple[plan.Charge, ...] = ()
     """A charge for each batch that is active, or cancelled and not recorded yet."""
     unread: tuple[str, ...] = ()
     """Batches that cannot be read: they are not charged."""
@@ -192,7 +177,7 @@ def month_ledger(
     counted = [
         batch
         for batch in merged
-        if any(counts_towards(team, batch.sweep) for team in settings.budgets.values())
+        if any(plan.counts_towards(team, batch.sweep) for team in settings.budgets.values())
     ]
     cancelled = {batch.name for batch in batch_records.unrecorded_batches(repository, commit, counted)}
     unfinished = {
@@ -222,7 +207,7 @@ def month_ledger(
             own = [one for index, one in trials_usage.items() if index in range(trials)]
             seconds = sum(min(one.seconds, run.max_trial_seconds) for one in own)
             seconds += len(own) * resumed * run.timeout_seconds
-            used.append(charge(batch.sweep, run, pool, seconds))
+            used.append(plan.charge(batch.sweep, run, pool, seconds))
             allowed = run.max_trial_seconds + run.max_starts * ENDING_SECONDS
             allowed += resumed * (run.timeout_seconds + ENDING_SECONDS)
             if any(one.is_free or one.seconds > allowed for one in own):
@@ -230,7 +215,7 @@ def month_ledger(
             if any(one.is_reported for one in own):
                 reported.append(batch.name)
         if batch.name in unfinished:
-            reserved.append(reservation(batch.sweep, run, pool, trials, resumed))
+            reserved.append(plan.reservation(batch.sweep, run, pool, trials, resumed))
     return MonthLedger(month, tuple(used), tuple(reserved), tuple(unread), tuple(doubtful), tuple(reported))
 
 
@@ -238,11 +223,11 @@ def requested_balances(
     ledger: MonthLedger,
     budgets: Mapping[str, TeamBudget],
     requests: Iterable[tuple[Sweep, int]],
-    repeated: Iterable[Charge] = (),
-) -> tuple[Balance, ...]:
+    repeated: Iterable[plan.Charge] = (),
+) -> tuple[plan.Balance, ...]:
     """Return what each budget has left after requests for a number of trials each, and what resumes repeat."""
-    charges = [reservation(sweep.name, sweep.run, sweep.pool, trials) for sweep, trials in requests]
-    return balances(budgets, used=ledger.used, reserved=ledger.reserved, requested=[*charges, *repeated])
+    charges = [plan.reservation(sweep.name, sweep.run, sweep.pool, trials) for sweep, trials in requests]
+    return plan.balances(budgets, used=ledger.used, reserved=ledger.reserved, requested=[*charges, *repeated])
 
 
 def resume_charges(
@@ -251,12 +236,12 @@ def resume_charges(
     sweep: Sweep,
     merged: Iterable[StoredBatch],
     settings: Settings,
-) -> Iterator[Charge]:
+) -> Iterator[plan.Charge]:
     """Yield the upper bound of what the active batches of a sweep repeat after resumes that a commit lacks."""
     if not any(state.resumes for state in sweep.running.values()):
         return
     former = at_commit.read_sweep(repository, commit, sweep.path, settings)
-    states = former.running if isinstance(former, Sweep) else {}
+    states = former.running if former else {}
     for batch in merged:
         if not batch.is_active or batch.name not in sweep.running:
             continue
@@ -264,12 +249,12 @@ def resume_charges(
         requested = _requested_run(batch, settings) if more > 0 else None
         if requested is not None:
             run, pool, trials = requested
-            yield charge(sweep.name, run, pool, trials * more * run.timeout_seconds)
+            yield plan.charge(sweep.name, run, pool, trials * more * run.timeout_seconds)
 
 
-def overdrawn(path: str, key: str, balance: Balance, month: str, currency: str) -> Problem:
+def overdrawn(path: str, key: str, balance: plan.Balance, month: str, currency: str) -> Problem:
     """Return that a key of a spec requests more than a budget has left."""
-    unit = "GPU hours" if balance.unit is BudgetUnit.GPU_HOURS else currency or "of money"
+    unit = "GPU hours" if balance.unit is plan.BudgetUnit.GPU_HOURS else currency or "of money"
     message = (
         f"budget {balance.team} has {balance.limit:g} {unit} a month: {month} has used {balance.used:.4g}, "
         f"{balance.reserved:.4g} are reserved by batches that are not recorded yet, "
@@ -294,7 +279,7 @@ def _resumes(
     for path, text in texts.items():
         if b"resumes" in text or b"\\" in text:  # with an escape, YAML spells the key otherwise
             sweep = at_commit.read_sweep(repository, commit, path, settings)
-            if isinstance(sweep, Sweep):
+            if sweep is not None:
                 found |= {name: state.resumes for name, state in sweep.running.items()}
     return found
 
@@ -318,9 +303,13 @@ def _recorded_usage(
     names = {batch_records.records_file(batch) for batch in stored}
     if commit is None or not names:
         return
-    dates_by_records = is_shallow(repository)
+    dates_by_records = repository.is_shallow
     files = repository.files(commit, RESULTS)
-    blobs = {path: entry.id for path, entry in files.items() if _first_part(path) in names}
+    blobs = {
+        path: entry.id
+        for path, entry in files.items()
+        if f"{path.rpartition('/')[0]}/{batch_of_records(path)}.jsonl" in names  # the first file of its batch
+    }
     if not dates_by_records:
         times = addition_times(repository, commit, RESULTS, since=_begin(month)) if blobs else {}
         blobs = {path: blob for path, blob in blobs.items() if path in times and _month(times[path]) == month}
@@ -330,11 +319,6 @@ def _recorded_usage(
         contents = repository.blobs(blobs[path] for path in paths)
         for path in paths:
             yield batch_of_records(path), usage_in(contents[blobs[path]], month if dates_by_records else None)
-
-
-def _first_part(path: str) -> str:
-    """Return the path of the first file of records of the same batch."""
-    return f"{path.rpartition('/')[0]}/{batch_of_records(path)}.jsonl"
 
 
 def _month(seconds: int) -> str:

@@ -1,20 +1,24 @@
-"""A committed spec that `sweep cancel`, `retry` or `cluster pause` changes, with its batches."""
+"""Edits that keep comments: of a committed spec, by `sweep cancel`, `retry` or `cluster pause`, and of the settings."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
 
 from sweepledger import spec
 from sweepledger.commands.repository.stored_batches import StoredBatches, with_recorded
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.errors import RepositoryError, SpecError, UsageError
-from sweepledger.reader.yaml_edit import append_item, set_value
+from sweepledger.reader.yaml_edit import append_item, remove_key, set_value
 from sweepledger.render.platform import flux
-from sweepledger.repo import batches
+from sweepledger.repo import batches, files
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Change, uncommitted_paths
-from sweepledger.spec import ParsedSpec
+from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.record import Status
+from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
 
 
@@ -105,7 +109,7 @@ class SpecEdit:
                 hint=f"update it: `git pull {self.workspace.remote} {settings.branch}`",
             )
 
-    def append(self, *items: tuple[str, object]) -> tuple[ParsedSpec, bytes]:
+    def append(self, *items: tuple[str, object]) -> tuple[spec.ParsedSpec, bytes]:
         """Append items to lists of the spec; return the resulting spec and its text.
 
         Raises SpecError, and RepositoryError if the text cannot be changed safely.
@@ -113,7 +117,7 @@ class SpecEdit:
         hint = f"add it by hand: {', '.join(f'{key}: {item}' for key, item in items)}"
         return self._edited([partial(append_item, path=(key,), item=item) for key, item in items], hint)
 
-    def set_values(self, key: str, values: Mapping[str, object]) -> tuple[ParsedSpec, bytes]:
+    def set_values(self, key: str, values: Mapping[str, object]) -> tuple[spec.ParsedSpec, bytes]:
         """Set keys of a mapping of the spec; return the resulting spec and its text. Raises as `append` does."""
         hint = (
             f"write it by hand below {key}: {', '.join(f'{name}: {value}' for name, value in values.items())}"
@@ -121,21 +125,27 @@ class SpecEdit:
         edits = [partial(set_value, path=(key, name), value=value) for name, value in values.items()]
         return self._edited(edits, hint)
 
-    def _edited(self, edits: Iterable[Callable[[str], str]], hint: str) -> tuple[ParsedSpec, bytes]:
+    def _edited(self, edits: Iterable[Callable[[str], str]], hint: str) -> tuple[spec.ParsedSpec, bytes]:
         path = self.workspace.root / self.sweep.path
         text = self.workspace.repository.read(self.head, self.sweep.path)[self.sweep.path].decode()
-        try:
+        with automatic_edit(self.sweep.path, hint):
             for edit in edits:
                 text = edit(text)
-        except ValueError as error:
-            message = f"{self.sweep.path} cannot be changed automatically: {error}"
-            raise RepositoryError(message, hint=hint) from error
         parsed = spec.parse(
             text.encode(), self.sweep.path, self.workspace.settings, beside=self.workspace.beside(path)
         )
         if isinstance(parsed, tuple):
             raise SpecError(parsed)
         return parsed, text.encode()
+
+
+@contextmanager
+def automatic_edit(path: str, hint: str) -> Iterator[None]:
+    """Raise RepositoryError with a way out for a block that cannot change the text of a file safely."""
+    try:
+        yield
+    except ValueError as error:
+        raise RepositoryError(f"{path} cannot be changed automatically: {error}", hint=hint) from error
 
 
 @dataclass(frozen=True)
@@ -188,3 +198,45 @@ def batches_message(verb: str, sweep: str, chosen: tuple[StoredBatch, ...]) -> s
     trials = sum(batch.lock.trials for batch in chosen)
     trailers = "".join(f"Batch: {batch.name}\n" for batch in chosen)
     return f"{verb}({sweep}): {names} ({trials} trials)\n\nSweep: {sweep}\n{trailers}"
+
+
+EMPTY_SETTINGS = "version: 1\n"
+
+
+@dataclass(frozen=True)
+class SettingsEdit:
+    """The text of the settings after a change, and the settings read from it."""
+
+    text: str
+    settings: Settings
+    changes: tuple[str, ...]
+    """The keys that changed, each as `key.key: value`."""
+
+
+def read_settings_text(root: Path) -> str:
+    """Return the text of a repository's settings; that of empty settings if there is no file."""
+    path = root / SETTINGS_FILE
+    return files.read_input(path).decode() if path.exists() else EMPTY_SETTINGS
+
+
+def edit_settings(
+    text: str, values: Mapping[tuple[str, ...], Any], *, unpinned: bool = False
+) -> SettingsEdit:
+    """Set values by the path of their keys; None removes a key of the document.
+
+    With `unpinned` an image may lack a digest.
+
+    Raises RepositoryError if the text cannot be changed safely, SpecError if the result is wrong.
+    """
+    changes = []
+    for keys, value in values.items():
+        before = text
+        with automatic_edit(SETTINGS_FILE, f"set {'.'.join(keys)}: {value} by hand"):
+            text = remove_key(text, keys[0]) if value is None else set_value(text, keys, value)
+        if text != before:
+            shown = str(value).lower() if isinstance(value, bool) else value
+            changes.append(f"{'.'.join(keys)}: {shown}")
+    settings = spec.parse_settings(text.encode(), SETTINGS_FILE, unpinned=unpinned)
+    if isinstance(settings, tuple):
+        raise SpecError(settings)
+    return SettingsEdit(text, settings, tuple(changes))

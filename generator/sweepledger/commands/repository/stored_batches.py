@@ -1,18 +1,26 @@
 """The batches that exist before a command plans or changes any: merged, recorded and proposed ones.
 
-What HEAD has recorded counts as merged, pushed or not: it is never removed and never requested again.
+What HEAD has recorded counts as merged, pushed or not: it is never removed and never requested again. Specs that have
+their batches already are told by digests instead of by reading and expanding them.
 """
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.errors import UnreadableError
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
-from sweepledger.repo.git import Repository, WorkTreeChanges, rebased_commit
+from sweepledger.repo.files import read_input
+from sweepledger.repo.git import Entry, Repository, WorkTreeChanges, rebased_commit
 from sweepledger.results.paths import RESULTS
+from sweepledger.structs.batch import SpecFile
+from sweepledger.structs.names import LOCK_FILE, SETTINGS_FILE, SUFFIX
+from sweepledger.structs.values import blob_id, bytes_digest
 
 
 @dataclass(frozen=True)
@@ -85,12 +93,12 @@ def stored_batches(workspace: Workspace, base: str | None, *, known_to_git: bool
 def with_recorded(repository: Repository, stored: StoredBatches) -> StoredBatches:
     """Return batches of which those count as merged that HEAD or the work tree has archived."""
     head, base = repository.commit("HEAD"), stored.commit
-    at_head = () if head == base else batches.archived_in_commit(repository, head)
+    at_head = () if head == base else batches.in_commit(repository, head, batches.ARCHIVE)
     recorded = _recorded(repository, head, at_head)
     known = {batch.name: batch for batch in (*at_head, *stored.merged)}
     known |= {name: batch for name, batch in recorded.items() if known[name].is_active}
     # Before a merge or rebase is finished, no commit of this branch has what the one brings and the other repeats.
-    repeated = batches.archived_in_commit(repository, rebased_commit(repository))
+    repeated = batches.in_commit(repository, rebased_commit(repository), batches.ARCHIVE)
     present = (batch for batch in stored.present if not batch.is_active)
     arriving = (batch for batch in (*repeated, *present) if batch.name not in known)
     known |= {batch.name: batch for batch in batches.readable(arriving)}
@@ -120,3 +128,51 @@ def _unchanged_active(
     active = [batch for batch in merged if batch.is_active]
     unsure = {*changes.uncommitted, *changes.ignored, *changes.unwatched}
     return batches.unchanged_folders(active, {}, staged, unsure)
+
+
+def settled_specs(
+    workspace: Workspace,
+    base_entries: Mapping[str, Entry],
+    merged: Iterable[StoredBatch],
+    added: Iterable[StoredBatch],
+    paths: Iterable[Path],
+) -> frozenset[Path]:
+    """Return the specs that equal those of the base commit and that the newest merged batch was made from.
+
+    `base_entries` has at least the specs and the settings of the base commit, `merged` its batches, by number, and
+    `added` those that only the work tree has. If the settings differ from those of the base commit, no spec is settled.
+    """
+    settings, merged_settings = workspace.root / SETTINGS_FILE, base_entries.get(SETTINGS_FILE)
+    if settings.exists() and not settings.is_file():
+        return frozenset()
+    if settings.exists() != (merged_settings is not None):
+        return frozenset()
+    if merged_settings is not None and not is_content_of(merged_settings, read_input(settings)):
+        return frozenset()
+    growing = {batch.sweep for batch in added}
+    newest = {batch.sweep: batch for batch in merged if batch.sweep not in growing}
+    batches.prefetch(newest.values(), LOCK_FILE)
+    return frozenset(path for path in paths if _is_settled(workspace, base_entries, newest, path))
+
+
+def _is_settled(
+    workspace: Workspace, base_entries: Mapping[str, Entry], newest: Mapping[str, StoredBatch], path: Path
+) -> bool:
+    batch = newest.get(path.name.removesuffix(SUFFIX))
+    if batch is None:
+        return False
+    location = os.fspath(path).removeprefix(f"{workspace.root}{os.sep}").replace(os.sep, "/")
+    content = read_input(path)
+    # Earlier bytes that a batch was made from are a change as any other: they may lack a cancellation.
+    if not is_content_of(base_entries.get(location), content):
+        return False
+    try:
+        # The digest of a spec that names a table covers the table, too, so that such a spec is always read.
+        return batch.lock.spec == SpecFile(location, bytes_digest(content))
+    except UnreadableError:
+        return False
+
+
+def is_content_of(entry: Entry | None, content: bytes) -> bool:
+    """Return whether an entry of a commit has this content."""
+    return entry is not None and entry.id == blob_id(content, like=entry.id)

@@ -1,15 +1,16 @@
 """The next step of a search: another round with its batch, the end, or results that are pending.
 
-A function of the spec, the evidence and the round's number: every caller gets the same bytes.
+And the batch that requests trials again which infrastructure ended. Functions of the spec, the records in git and the
+round's number: every caller gets the same bytes.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sweepledger.commands.repository import at_commit, costs, programs
 from sweepledger.commands.repository.base_files import read_bases_at
-from sweepledger.commands.repository.batch_builder import BatchRequest, build_overlay
+from sweepledger.commands.repository.batch_builder import BatchRequest, build_overlay, parent_trials
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence
 from sweepledger.errors import GeneratorError, RepositoryError, SpecError
@@ -22,14 +23,13 @@ from sweepledger.repo.files import read_input
 from sweepledger.repo.git import Repository
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.search.adaptive import Round, SearchEnd
-from sweepledger.search.adaptive.rounds import find_end, next_round
-from sweepledger.search.adaptive.static_rounds import static_round
+from sweepledger.search.adaptive.rounds import find_end, next_round, static_round
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.names import SPECS, SUFFIX
 from sweepledger.structs.program import LOCAL_IMAGE, Program
 from sweepledger.structs.settings import Controller, Settings
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.trial import Trial
+from sweepledger.structs.trial import Trial, trial_id
 
 
 @dataclass(frozen=True)
@@ -160,10 +160,7 @@ def search_end(evidence: RoundEvidence) -> SearchEnded | None:
         end = computed if isinstance(computed, SearchEnd) else None
     else:
         end = find_end(
-            evidence.sweep,
-            evidence.observations,
-            number=evidence.rounds + 1,
-            pending=evidence.pending_trials,
+            evidence.sweep, evidence.observations, number=evidence.rounds + 1, pending=evidence.pending_trials
         )
     ended = None if end is None else SearchEnded(evidence, end.reason, end.text)
     return _ended_by_cancel(evidence) or ended
@@ -228,7 +225,7 @@ def searches_at(repository: Repository, commit: str, settings: Settings) -> tupl
         for path, content in sorted(repository.read(commit, SPECS).items())
         if path.endswith(SUFFIX) and ROUNDS_KEY in content
     )
-    return tuple(sweep for sweep in sweeps if isinstance(sweep, Sweep) and sweep.rounds is not None)
+    return tuple(sweep for sweep in sweeps if sweep and sweep.rounds is not None)
 
 
 def searches_in_work_tree(workspace: Workspace) -> tuple[Sweep, ...]:
@@ -248,7 +245,7 @@ def next_step_at(
     """
     settings = at_commit.settings_or_defaults(repository, commit)
     sweep = at_commit.read_sweep(repository, commit, spec_path(name), settings)
-    if not isinstance(sweep, Sweep):
+    if sweep is None:
         stored = batches.readable(batches.of_sweep_in_commit(repository, commit, name))
         if all(batch.lock.round is None for batch in stored):
             return None
@@ -269,11 +266,7 @@ def blocked_by(sweep: str, error: GeneratorError) -> RoundBlocked:
 
 
 def _next_step(
-    repository: Repository,
-    commit: str,
-    sweep: Sweep,
-    settings: Settings,
-    fresh: Mapping[str, BatchRecords],
+    repository: Repository, commit: str, sweep: Sweep, settings: Settings, fresh: Mapping[str, BatchRecords]
 ) -> Step | RoundBlocked | None:
     stored = batches.of_sweep_in_commit(repository, commit, sweep.name)
     newest = batches.newest(stored)
@@ -349,3 +342,115 @@ def unrunnable(
 def manual_hint(name: str) -> str:
     """Return how the user requests the next round."""
     return f"`sweep cluster next {name}`, and merge what it writes"
+
+
+KEY = b"infrastructure"
+"""A spec whose trials are requested again has this key."""
+
+
+def sweeps_that_repeat(repository: Repository, commit: str) -> Iterator[str]:
+    """Yield the names of the sweeps of a commit whose specs may say so. Nothing is parsed: there may be many."""
+    for path, content in sorted(repository.read(commit, SPECS).items()):
+        if path.endswith(SUFFIX) and KEY in content:
+            yield path.removeprefix(f"{SPECS}/").removesuffix(SUFFIX)
+
+
+def repeated_batch(evidence: RoundEvidence, inputs: RenderInputs) -> Overlay | None:
+    """Return the batch that is due, made as the newest one was where the spec leaves a choice; None if none is.
+
+    Raises UsageError after a sweep's last possible batch, RepositoryError.
+    """
+    if not evidence.repeated:
+        return None
+    sweep, newest = evidence.sweep, batches.newest(evidence.batches)
+    assert newest is not None, "a trial was lost in a batch"
+    run = replace(
+        sweep.run, shape=sweep.run.shape or newest.lock.shape, infrastructure=newest.lock.run.infrastructure
+    )
+    request = BatchRequest(
+        replace(sweep, run=run),
+        inputs.program,
+        evidence.repeated,
+        parents=parent_trials(evidence.repeated, evidence.batches),
+        stop=evidence.stop,
+        after_infrastructure=True,
+    )
+    return build_overlay(request, evidence.batches, inputs.bases, inputs.settings)
+
+
+def next_repeat_at(repository: Repository, commit: str, name: str) -> Overlay | RoundBlocked | None:
+    """Return the batch that requests trials of a sweep again at a commit, or why none can; None if none is due.
+
+    Nothing is after a change of the program: its trials are other trials, and its author requests them.
+    """
+    settings = at_commit.settings_or_defaults(repository, commit)
+    sweep = at_commit.read_sweep(repository, commit, spec_path(name), settings)
+    if sweep is None or sweep.run.infrastructure is None:
+        return None
+    try:
+        stored = batches.of_sweep_in_commit(repository, commit, name)
+        return _next_repeat(repository, commit, sweep, settings, stored)
+    except GeneratorError as error:
+        return blocked_by(name, error)
+
+
+def _next_repeat(
+    repository: Repository, commit: str, sweep: Sweep, settings: Settings, stored: Sequence[StoredBatch]
+) -> Overlay | RoundBlocked | None:
+    newest = batches.newest(stored)
+    if newest is None:
+        return None
+    program = programs.locked_program_at(repository, commit, settings, sweep, newest.lock.program)
+    if program != newest.lock.program:
+        return None
+    evidence = EvidenceSource(repository, commit, batches=tuple(stored)).evidence(sweep, program.digest)
+    batch = repeated_batch(evidence, RenderInputs(program, read_bases_at(repository, commit), settings))
+    if batch is None:
+        return None
+    blocked = paused_batch(sweep, stored)
+    blocked = blocked or over_budget(repository, commit, (sweep, batch), settings, {})
+    hint = f"`sweep retry {sweep.name}`, and merge what it writes"
+    blocked = blocked or unrunnable(repository, commit, batch, settings, hint)
+    return blocked or batch
+
+
+@dataclass(frozen=True, slots=True)
+class LostTrial:
+    """An unfinished trial that infrastructure ended, and that no later batch lists."""
+
+    batch: str
+    """The batch in which it ended last."""
+    reason: str
+    batches: int
+    """In how many batches infrastructure ended it."""
+    retries: int
+    """How often it may be requested again for that."""
+    is_due: bool
+    """Whether it will be requested again by itself."""
+
+
+def lost_trials_at(repository: Repository, commit: str | None, name: str) -> dict[str, LostTrial]:
+    """Return the trials of a sweep that infrastructure ended, by id; none if its spec does not let them be repeated.
+
+    Raises UnreadableError.
+    """
+    sweep = at_commit.read_sweep(repository, commit, spec_path(name))
+    stored = batches.of_sweep_in_commit(repository, commit, name)
+    newest = batches.newest(stored)
+    if sweep is None or newest is None or newest.lock.run.infrastructure is None:
+        return {}
+    source = EvidenceSource(repository, commit, batches=stored)
+    evidence = source.evidence(sweep, newest.lock.program.digest)
+    last = {trial.digest: batch.name for batch in stored for trial in batch.trials}
+    due = {trial.digest for trial in evidence.repeated}
+    return {
+        trial_id(digest): LostTrial(
+            batch,
+            record.reason or "",
+            evidence.losses.counts[digest],
+            newest.lock.run.infrastructure.retries,
+            digest in due,
+        )
+        for digest, (batch, record) in evidence.losses.last.items()
+        if last[digest] == batch
+    }

@@ -1,19 +1,26 @@
-"""The progress of a search, without drawing its next round."""
+"""The progress of a search without drawing its next round, and bounds on the rounds and trials it may still request."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from sweepledger.commands.repository import programs
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.rounds.bounds import remaining_bounds, total_bounds
 from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence
 from sweepledger.commands.rounds.next_round import search_end
 from sweepledger.errors import GeneratorError
+from sweepledger.plan.upper_bounds import RoundBounds, round_bounds
 from sweepledger.repo import batches
-from sweepledger.repo.batches import StoredBatch
+from sweepledger.search import limits
+from sweepledger.search.adaptive import Observation, SearchEnd
+from sweepledger.search.adaptive.rounds import next_round
+from sweepledger.search.expansion import Expansion, explore
+from sweepledger.structs.combinations import MAX_TRIALS
+from sweepledger.structs.program import Program
+from sweepledger.structs.record import Status
 from sweepledger.structs.settings import NextRoundMode
 from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import digest
 
 
 class SearchState(StrEnum):
@@ -52,8 +59,8 @@ def search_progress(
     workspace: Workspace,
     sweep: Sweep,
     tip: str | None,
-    merged: Sequence[StoredBatch],
-    proposed: Sequence[StoredBatch],
+    merged: Sequence[batches.StoredBatch],
+    proposed: Sequence[batches.StoredBatch],
 ) -> SearchProgress:
     """Return the progress of a search from its merged batches, and from those of the work tree."""
     new = [batch.name for batch in proposed if batch.lock.round is not None]
@@ -116,3 +123,62 @@ def _next_state(
     # Only a person requests the first round of a new program.
     requester = requesters[mode if evidence.rounds else NextRoundMode.REVIEW]
     return SearchState.DUE, f"round {number} is due: {requester}", None
+
+
+MOST_ROUNDS = 999
+"""A sweep has no more batches."""
+
+
+def remaining_bounds(
+    sweep: Sweep, merged: Sequence[batches.StoredBatch], program: Program, expansion: Expansion | None = None
+) -> RoundBounds:
+    """Return the bounds of what a sweep with rounds may add to its merged batches with a program.
+
+    A static sweep is expanded unless its expansion is known.
+    """
+    current = [batch for batch in merged if batch.lock.program == program]
+    trials = len({row.trial for batch in current for row in batch.rows})
+    rounds = max((batch.lock.round or 0 for batch in current), default=0)
+    return _bounds_after(sweep, trials, rounds, expansion)
+
+
+def total_bounds(sweep: Sweep, expansion: Expansion | None = None) -> RoundBounds:
+    """Return the bounds of a whole sweep with rounds; a static one is expanded unless its expansion is known."""
+    return _bounds_after(sweep, 0, 0, expansion)
+
+
+def _bounds_after(sweep: Sweep, trials: int, rounds: int, expansion: Expansion | None) -> RoundBounds:
+    search = sweep.search
+    if search is None:
+        expanded = expansion or explore(sweep)
+        count = len(expanded.configurations) * sweep.replicates if isinstance(expanded, Expansion) else 0
+        return round_bounds(sweep, trials=trials, rounds=rounds, max_trials=count)
+    if search.method.is_sampler:
+        affordable = limits.affordable_trials(sweep, MAX_TRIALS)
+        most = affordable if affordable < MAX_TRIALS else None
+        return round_bounds(sweep, trials=trials, rounds=rounds, max_trials=most)
+    unlimited = replace(search, rounds=replace(search.rounds, patience=None))
+    without_target = replace(sweep, design=unlimited, metric=replace(sweep.metric, target=None))
+    observations: list[Observation] = []
+    sizes: list[int] = []
+    for number in range(1, MOST_ROUNDS + 1):
+        proposal = next_round(without_target, observations, number=number)
+        if isinstance(proposal, SearchEnd):
+            break
+        new = [
+            Observation(
+                suggestion.configuration,
+                replicate,
+                Status.OK,
+                tuple(0.0 for _ in sweep.metrics),
+                proposal.number,
+                digest([suggestion.configuration, replicate]),
+                suggestion.parent,
+            )
+            for suggestion in proposal.suggestions
+            for replicate in range(sweep.replicates)
+        ]
+        sizes.append(len(new))
+        observations += new
+    left = max(0, sum(sizes) - trials)
+    return RoundBounds(max(sizes, default=0), left, max(0, len(sizes) - rounds), search.rounds.ahead)

@@ -1,8 +1,9 @@
-"""Compares recorded batches with their locks, tables, records and summaries."""
+"""Compares recorded batches with their locks, tables, records and summaries, which it computes again from git alone."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 from sweepledger.commands.repository import at_commit, batch_records
@@ -11,18 +12,20 @@ from sweepledger.errors import RepositoryError
 from sweepledger.formats import batch_json, record_json, records_jsonl
 from sweepledger.formats.hyperparams_csv import REPLICATE_COLUMN, TABLE_FILE
 from sweepledger.formats.json import RejectedInput, parse_untrusted_object
-from sweepledger.formats.record_json import CorruptRecord
 from sweepledger.formats.summary_csv import PARAMETER_PREFIX, SUMMARY_FILE
 from sweepledger.render.overlay import batch_digest
+from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import FILE_MODE, Entry, Repository
 from sweepledger.results.infrastructure import Losses
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.results.paths import RECORDS, RESULTS, batch_of_records, laptop_path, results_folder
-from sweepledger.results.provenance import PROVENANCE_FILE
+from sweepledger.results.provenance import PROVENANCE_FILE, parse_provenance
+from sweepledger.results.summary import Summary
+from sweepledger.results.tree import result_files
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.metric import Goal
-from sweepledger.structs.names import LOCK_FILE
+from sweepledger.structs.names import LOCK_FILE, SPECS, SUFFIX
 from sweepledger.structs.record import ExpectedTrial, Record
 from sweepledger.structs.trial import Trial
 from sweepledger.structs.values import bytes_digest
@@ -150,7 +153,7 @@ def record_differences(batch: StoredBatch, contents: Mapping[str, bytes]) -> Ite
     for path in batch_records.records_files(batch, contents):
         for line in records_jsonl.read(contents[path]):
             record = line.record
-            if isinstance(record, CorruptRecord):
+            if isinstance(record, record_json.CorruptRecord):
                 message = f"must be a record, got one that is {record.reason}"
                 yield FileDifference(path, f"line {line.number}", "", message)
             else:
@@ -349,7 +352,7 @@ def _provenance_differences(
 def _record_lines(content: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield each record in the form that its digest covers, with the number of its line."""
     for line in records_jsonl.read(content):
-        if isinstance(line.record, CorruptRecord):
+        if isinstance(line.record, record_json.CorruptRecord):
             yield line.number, content.split(b"\n")[line.number - 1]
         else:
             yield line.number, record_json.to_line(line.record).encode()
@@ -383,3 +386,105 @@ def _provenance_batches(content: bytes) -> Mapping[str, Any]:
     except (ValueError, RecursionError, KeyError, TypeError):
         return {}
     return batches if isinstance(batches, dict) else {}
+
+
+def rebuild_results(repository: Repository, commit: str, sweep: str) -> FileTree:
+    """Rebuild every file below `results/<sweep>/` from the locks, tables and records of a commit.
+
+    The spec is the one that provenance.json names by its digest, looked up at the commit, then in the history
+    of its path. Raises RepositoryError if nothing is recorded, or a file cannot be read or is missing.
+    """
+    summary = recorded_summary(repository, commit, sweep)
+    try:
+        return result_files(summary)
+    except ValueError as error:
+        raise RepositoryError(f"{results_folder(sweep)}: {error}", hint="restore it from git") from error
+
+
+def rebuilt_differences(
+    repository: Repository, commit: str, sweep: str, contents: Mapping[str, bytes]
+) -> Iterator[FileDifference]:
+    """Compare the files below `results/<sweep>/` with those that follow from the records."""
+    folder = results_folder(sweep)
+    try:
+        rebuilt = rebuild_results(repository, commit, sweep)
+    except (RepositoryError, KeyError, ValueError) as error:
+        yield FileDifference(folder, "", "", f"cannot be computed again: {error}")
+        return
+    for path in sorted({*contents, *(f"{folder}/{path}" for path, _ in rebuilt)}):
+        expected = rebuilt.files.get(path.removeprefix(f"{folder}/"))
+        yield from file_differences(path, expected, contents.get(path), because="by the records")
+
+
+def recorded_summary(repository: Repository, commit: str, sweep: str, program: str | None = None) -> Summary:
+    """Return the summary of a sweep's recorded batches at a commit, ranking a program as `summarise` does.
+
+    Raises as `rebuild_results` does.
+    """
+    contents = repository.read(commit, results_folder(sweep))
+    stored = recorded_batches(repository, commit, sweep, contents)
+    if not stored:
+        raise RepositoryError(
+            f"{results_folder(sweep)}: no archived batch of {sweep} has records at {commit[:12]}",
+            hint="name a commit that holds them: `git log -- overlays/archive`",
+        )
+    provenance = parse_provenance(contents.get(f"{results_folder(sweep)}/{PROVENANCE_FILE}", b""))
+    spec = _summarised_spec(repository, commit, sweep, provenance)
+    batches.prefetch(stored)
+    results = [
+        batch_records.batch_results(batch, contents, is_cancelled=batch.name in spec.cancelled)
+        for batch in stored
+    ]
+    try:
+        return spec.summarised(results, program)
+    except ValueError as error:
+        raise RepositoryError(f"{results_folder(sweep)}: {error}", hint="restore it from git") from error
+
+
+def recorded_batches(
+    repository: Repository, commit: str, sweep: str, paths: Container[str]
+) -> tuple[StoredBatch, ...]:
+    """Return the archived batches of a sweep that have records among some files, by number."""
+    stored = batches.of_sweep_in_commit(repository, commit, sweep)
+    return tuple(
+        batch for batch in stored if not batch.is_active and batch_records.records_file(batch) in paths
+    )
+
+
+def _summarised_spec(
+    repository: Repository, commit: str, name: str, provenance: Mapping[str, Any]
+) -> at_commit.SpecAtCommit:
+    """Return the spec that was summarised; if the provenance names none, the spec at the commit."""
+    path, digest = _spec_in_provenance(provenance) or (f"{SPECS}/{name}{SUFFIX}", "")
+    if digest is None:
+        return at_commit.SpecAtCommit(None, None)
+    spec_commit, content = commit, repository.read(commit, path).get(path)
+    if digest and (content is None or bytes_digest(content) != digest):
+        version = at_commit.earlier_version(
+            repository, commit, [path], lambda content: bytes_digest(content) == digest
+        )
+        if version is None:
+            raise RepositoryError(
+                f"{path}: no commit in the history of {commit[:12]} holds the content {digest[:19]}, "
+                "from which the results were summarised",
+                hint="fetch the branch that held it, or all of a shallow clone: `git fetch --unshallow`",
+            )
+        spec_commit, content = version
+    if content is None:
+        return at_commit.SpecAtCommit(None, None)
+    # Whether a spec can be read depends on settings, and these may have become stricter since.
+    for settings_commit in (spec_commit, commit):
+        settings = at_commit.settings_or_defaults(repository, settings_commit)
+        if sweep := at_commit.read_sweep(repository, spec_commit, path, settings):
+            return at_commit.SpecAtCommit(sweep, content)
+    return at_commit.SpecAtCommit(None, content)
+
+
+def _spec_in_provenance(provenance: Mapping[str, Any]) -> tuple[str, str | None] | None:
+    """Return the path and digest of the spec in a provenance; None if it does not name a spec."""
+    try:
+        spec = provenance["spec"]
+        digest = spec["digest"]
+        return str(PurePosixPath(spec["path"])), None if digest is None else str(digest)
+    except (KeyError, TypeError):
+        return None

@@ -311,8 +311,8 @@ class LocalEngine:
                     store.ObservedPod(pod.batch.name, pod.index, pod.uid, pod.started, max(pod.started, now)),
                 )
             del self._pods[pod.uid], self._ended[0]
-            # With another reason, a process of it may go on.
-            is_left = pod_exit.reason is None and pods.can_share_copies(pod)
+            # With another end, a process of it may go on, or a note on its copy is not the launcher's.
+            is_left = pod_exit.reason is None and pod_exit.code == 0 and pods.can_share_copies(pod)
             if is_left and volumes.leave_pod(self._folders, pod.uid):
                 self._left.setdefault(pod.desired.code_state, []).append(pod.uid)
             else:

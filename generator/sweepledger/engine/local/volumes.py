@@ -19,6 +19,8 @@ from sweepledger.safe_open import read_regular
 from sweepledger.storage import remove_folder, storage_errors
 from sweepledger.structs.run_config import OTHER_DISK
 
+CLONE_ID, CLONE_ID_BYTES = "clone-id", 64
+"""The file in the state folder by which a clone knows it as its own."""
 VOLUMES = "volumes"
 TERMINATION_FILE = "termination-log"
 """Created before the pod starts, as by a kubelet: launchers write to it only if it exists."""
@@ -41,7 +43,7 @@ class StateFolders:
     @property
     def pods(self) -> Path:
         """One folder per pod that has not ended."""
-        return _pods_folder(self.state)
+        return pods_folder(self.state)
 
     def pod(self, uid: str) -> Path:
         """Return the folder for the files of a pod, which are deleted with it."""
@@ -53,13 +55,17 @@ class StateFolders:
 
 
 @functools.cache
-def _pods_folder(state: Path) -> Path:
+def pods_folder(state: Path) -> Path:
     """Return where pods have their folders: outside of a clone, which programs would take for their project."""
     state = state.resolve()
     if not any((folder / ".git").exists() for folder in (state, *state.parents)):
         return state / "pods"
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache.absolute() / "sweepledger" / hashlib.sha256(os.fsencode(state)).hexdigest()[:12] / "pods"
+    # In another container or on another machine, another clone can have this path, and share the cache.
+    with storage_errors(state):
+        clone = read_regular(state / CLONE_ID, CLONE_ID_BYTES) or b""
+    identity = hashlib.sha256(clone + os.fsencode(state)).hexdigest()[:12]
+    return cache.absolute() / "sweepledger" / identity / "pods"
 
 
 def trial_folder(folders: StateFolders, batch: LocalBatch, row: int) -> Path:
@@ -130,8 +136,8 @@ MOST_REPORTED = 4 << 20
 _REPORT = "result.json"
 _COPIED = "copied"
 """A file of the launcher that says what its copy of the code was, where a later change would be noticed."""
-_WRITTEN_AGAIN = (_COPIED, "trial.json", TERMINATION_FILE, STDERR_FILE)
-"""Small files, over which the next launcher writes: to delete and create them takes some file systems longer."""
+_KEPT = (_COPIED, TERMINATION_FILE, STDERR_FILE)
+"""Small files that the next pod reads, or writes over: to delete and create them takes some file systems longer."""
 SHORT_FOLDER, SHORT_PREFIX = "/tmp", "sweep-tmp-"  # noqa: S108 - where launchers make them
 
 
@@ -183,7 +189,7 @@ def leave_pod(folders: StateFolders, uid: str) -> bool:
         for entry in (*os.scandir(trials[0]), *(entry for entry in around if entry.name != VOLUMES)):
             if not entry.is_dir(follow_symlinks=False):
                 state = entry.stat(follow_symlinks=False)
-                if entry.name not in _WRITTEN_AGAIN or not stat.S_ISREG(state.st_mode) or state.st_nlink > 1:
+                if entry.name not in _KEPT or not stat.S_ISREG(state.st_mode) or state.st_nlink > 1:
                     os.unlink(entry)
                 elif entry.name == STDERR_FILE and state.st_size > len(FIRST_LINE):
                     os.truncate(entry, len(FIRST_LINE))

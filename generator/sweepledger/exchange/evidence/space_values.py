@@ -47,7 +47,6 @@ def configuration_of(parameters: tuple[Parameter, ...], cell: Cell) -> dict[str,
 
 
 def _exists(parameter: Parameter, configuration: Mapping[str, Value]) -> bool:
-    """Return whether all conditions of a parameter hold."""
     return all(
         condition.parameter in configuration
         and identity(configuration[condition.parameter]) in set(map(identity, condition.values))

@@ -12,7 +12,7 @@ from typing import Any
 from sweepledger.exchange.evidence.space_values import Quoted, configuration_of
 from sweepledger.formats import csv_cells
 from sweepledger.formats.evidence_jsonl import MAX_EVIDENCE_BYTES, ForeignTrial
-from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.formats.foreign_yaml import ForeignError, decoded
 from sweepledger.structs.record import Status
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value, is_number
@@ -35,7 +35,7 @@ STATUSES: Mapping[str, Status | None] = {
 
 def read_csv(content: bytes, sweep: Sweep) -> Iterator[ForeignTrial]:
     """Yield the finished trials of a CSV file with a header. Raises ForeignError."""
-    lines = _logical_lines(_text(content))
+    lines = _logical_lines(decoded(content, MAX_EVIDENCE_BYTES))
     number, header = next(lines, (1, ""))
     names = [str(cell) for cell in _cells(header, number)]
     for number, line in lines:
@@ -68,7 +68,7 @@ def _cells(line: str, number: int) -> list[str]:
 
 def read_jsonl(content: bytes, sweep: Sweep) -> Iterator[ForeignTrial]:
     """Yield the finished trials of JSON Lines, also with objects such as `config`. Raises ForeignError."""
-    for number, line in enumerate(_text(content).split("\n"), start=1):
+    for number, line in enumerate(decoded(content, MAX_EVIDENCE_BYTES).split("\n"), start=1):
         if not line.strip():
             continue
         try:
@@ -87,17 +87,7 @@ def read_jsonl(content: bytes, sweep: Sweep) -> Iterator[ForeignTrial]:
         yield from _trials(cells, sweep, line=number)
 
 
-def _text(content: bytes) -> str:
-    if len(content) > MAX_EVIDENCE_BYTES:
-        raise ForeignError(f"must have at most {MAX_EVIDENCE_BYTES} bytes, got {len(content)}")
-    try:
-        return content.removeprefix(b"\xef\xbb\xbf").decode()
-    except UnicodeDecodeError as error:
-        raise ForeignError("must be UTF-8", line=content[: error.start].count(b"\n") + 1) from error
-
-
 def _trials(cells: Mapping[str, Any], sweep: Sweep, *, line: int) -> Iterator[ForeignTrial]:
-    """Yield the trial of one row, unless it has not finished."""
     by_name = {name.casefold(): value for name, value in cells.items()}
     word = next((str(by_name[name]) for name in STATUS_COLUMNS if name in by_name), "ok").casefold()
     word = word.rpartition(".")[2]  # Optuna writes TrialState.COMPLETE
@@ -109,15 +99,14 @@ def _trials(cells: Mapping[str, Any], sweep: Sweep, *, line: int) -> Iterator[Fo
     numbers = {metric.name: _metric(cells, metric.name, place) for place, metric in enumerate(sweep.metrics)}
     metrics = {name: number for name, number in numbers.items() if number is not None}
     if status is Status.OK and len(metrics) < len(numbers):
-        missing = [(place, name) for place, name in enumerate(numbers) if name not in metrics]
-        has_other = any(_has_metric(cells, name, place) for place, name in missing)
-        status = Status.DIVERGED if has_other else None
+        missing = [(name, place) for place, name in enumerate(numbers) if name not in metrics]
+        others = [cells.get(column) for one in missing for column in _metric_columns(*one)]
+        status = Status.DIVERGED if any(cell not in (None, "") for cell in others) else None
     if status is not None:
         yield ForeignTrial(_configuration(cells, sweep), metrics, status)
 
 
 def _configuration(cells: Mapping[str, Any], sweep: Sweep) -> dict[str, Value]:
-    """Return the values of the sweep's parameters that a row has."""
     assert sweep.search is not None
 
     def cell(name: str) -> Any:
@@ -135,12 +124,7 @@ def _metric_columns(name: str, place: int) -> list[str]:
     return [*(prefix + name for prefix in METRIC_PREFIXES), f"values_{place}", *["value"] * (place == 0)]
 
 
-def _has_metric(cells: Mapping[str, Any], name: str, place: int) -> bool:
-    return any(cells.get(column) not in (None, "") for column in _metric_columns(name, place))
-
-
 def _metric(cells: Mapping[str, Any], name: str, place: int) -> float | None:
-    """Return a finite metric of a row; None without one."""
     for column in _metric_columns(name, place):
         value = cells.get(column)
         try:

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sweepledger.exchange.conversion import Loss
+from sweepledger.exchange.conversion import LossList
 from sweepledger.exchange.fields import no_values
 from sweepledger.exchange.hydra.grammar import Choices, Glob, IntervalSweep, Range, parse_value
+from sweepledger.exchange.spec_parts import range_keys
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.names import PARAMETER_NAME
 from sweepledger.structs.values import Value, canonical_json
@@ -30,14 +31,6 @@ class Override:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class SweptParameter:
-    """The keys of a parameter, or None if it cannot be converted, and its losses."""
-
-    keys: dict[str, Any] | None
-    losses: tuple[Loss, ...] = ()
-
-
 def split_override(written: str) -> Override:
     """Return the parts of an override. Raises ForeignError if it is malformed."""
     key, equals, text = written.partition("=")
@@ -50,8 +43,10 @@ def split_override(written: str) -> Override:
     return Override(key, name if PARAMETER_NAME.fullmatch(name) else match[2], text)
 
 
-def override_parameter(override: Override, *, has_ends: bool = False) -> SweptParameter:
-    """Return the parameter of an override: its sweep, or its single value."""
+def override_parameter(
+    override: Override, losses: LossList, *, has_ends: bool = False
+) -> dict[str, Any] | None:
+    """Return the keys of an override's parameter: its sweep, or its single value; None if it cannot be converted."""
     try:
         swept = parse_value(override.text.lstrip(" \t"))
     except ForeignError as error:
@@ -59,75 +54,60 @@ def override_parameter(override: Override, *, has_ends: bool = False) -> SweptPa
     match swept:
         case Glob():
             why = "the options of a config group are only in the app's files; write them as values: [a, b]"
-            return SweptParameter(None, (Loss(f"{override.key}={override.text}", f"{why}; left out"),))
-        case IntervalSweep():
-            return _interval(override, swept)
+            losses.add(f"{override.key}={override.text}", f"{why}; left out")
+            return None
+        case IntervalSweep(start, end, tags):
+            if other := sorted(tags - {"log"}):
+                losses.add(f"{override.key}: tag({', '.join(other)})", "a tag of the sweeper; left out")
+            is_whole = isinstance(start, int) and isinstance(end, int)
+            return range_keys(start, end, is_log="log" in tags, is_whole=is_whole)
         case Range():
             numbers = swept.values_to_end() if has_ends else swept.values()
-            parameter = _choice(override, list(numbers), is_shuffled=swept.is_shuffled)
-            return SweptParameter(_abridged(numbers, parameter.keys), parameter.losses)
+            keys = _choice(override, list(numbers), losses, is_shuffled=swept.is_shuffled)
+            return _abridged(numbers, keys)
         case Choices(values):
-            return _choice(override, list(values), is_shuffled=swept.is_shuffled)
+            return _choice(override, list(values), losses, is_shuffled=swept.is_shuffled)
         case _:
-            losses: list[Loss] = []
-            return SweptParameter({"value": _argument(swept, override.key, losses)}, tuple(losses))
+            return {"value": _argument(swept, override.key, losses)}
 
 
-def _interval(override: Override, interval: IntervalSweep) -> SweptParameter:
-    whole = isinstance(interval.start, int) and isinstance(interval.end, int)
-    kind = "log_uniform_values" if "log" in interval.tags else "int_uniform" if whole else "uniform"
-    keys: dict[str, Any] = {"distribution": kind, "min": interval.start, "max": interval.end}
-    if whole and kind == "log_uniform_values":
-        keys |= {"distribution": "q_log_uniform_values", "q": 1}
-    losses = []
-    if other := sorted(interval.tags - {"log"}):
-        losses.append(Loss(f"{override.key}: tag({', '.join(other)})", "a tag of the sweeper; left out"))
-    return SweptParameter(keys, tuple(losses))
-
-
-def _choice(override: Override, values: list[Any], *, is_shuffled: bool) -> SweptParameter:
+def _choice(override: Override, values: list[Any], losses: LossList, *, is_shuffled: bool) -> dict[str, Any]:
     if not values:
         raise no_values(f"hydra.sweeper.params.{override.key}")
-    losses: list[Loss] = []
     arguments = [_argument(each, override.key, losses) for each in values]
     distinct = {canonical_json(each): each for each in reversed(arguments)}
     kept = [distinct[name] for name in dict.fromkeys(map(canonical_json, arguments))]
     if len(kept) < len(arguments):
-        losses.append(Loss(override.key, "repeats a value; equal configurations are one trial here"))
+        losses.add(override.key, "repeats a value; equal configurations are one trial here")
     if is_shuffled:
-        losses.append(
-            Loss(f"{override.key}: shuffle", "the order of trials does not matter here; kept as written")
-        )
-    return SweptParameter({"values": kept}, tuple(losses))
+        losses.add(f"{override.key}: shuffle", "the order of trials does not matter here; kept as written")
+    return {"values": kept}
 
 
-def _abridged(numbers: tuple[int | float, ...], keys: dict[str, Any] | None) -> dict[str, Any] | None:
+def _abridged(numbers: tuple[int | float, ...], keys: dict[str, Any]) -> dict[str, Any]:
     if len(numbers) <= MANY or not all(isinstance(number, int) for number in numbers):
         return keys
     first, last = sorted((numbers[0], numbers[-1]))
     return {"min": first, "max": last, "step": abs(numbers[1] - numbers[0])}
 
 
-def _argument(given: Any, key: str, losses: list[Loss]) -> Value:
+def _argument(given: Any, key: str, losses: LossList) -> Value:
     """Return a value for a spec that Hydra reads from the command line as the given value. Raises ForeignError."""
     if any(isinstance(each, float) and not math.isfinite(each) for each in _scalars(given)):
         raise ForeignError(f"hydra.sweeper.params.{key} must be finite, got {hydra_text(given)[:60]}")
     if given is None:
-        losses.append(Loss(f"{key}: null", "written as the text null, which Hydra reads as null"))
+        losses.add(f"{key}: null", "written as the text null, which Hydra reads as null")
         return "null"
     if isinstance(given, str):
         written = as_argument(given)
         if written != given:
-            losses.append(Loss(f"{key}: {given}", f"written as {written}, so that Hydra reads text"))
+            losses.add(f"{key}: {given}", f"written as {written}, so that Hydra reads text")
         return written
     items = given if isinstance(given, list) else [given]
     if isinstance(given, dict) or any(isinstance(item, dict | list) or item is None for item in items):
         written = hydra_text(given)
-        losses.append(
-            Loss(
-                f"{key}: {written}",
-                "a value here cannot contain these parts; written as text that Hydra reads",
-            )
+        losses.add(
+            f"{key}: {written}", "a value here cannot contain these parts; written as text that Hydra reads"
         )
         return written
     if not all(isinstance(item, bool | int | float | str) for item in items):
@@ -136,7 +116,6 @@ def _argument(given: Any, key: str, losses: list[Loss]) -> Value:
 
 
 def _scalars(given: Any) -> Iterator[Any]:
-    """Yield every scalar in a value."""
     match given:
         case dict():
             for key, value in given.items():

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sweepledger.exchange.conversion import Imported, Loss
+from sweepledger.exchange.conversion import Imported, Loss, LossList
 from sweepledger.exchange.fields import exact_number, show_value, spec_number
 from sweepledger.exchange.hydra import command as hydra_command
 from sweepledger.exchange.hydra.overrides import (
@@ -28,6 +28,7 @@ from sweepledger.exchange.spec_parts import (
     PLACEHOLDER_METRIC,
     last_step,
     metric_name,
+    range_keys,
     separate_names,
 )
 from sweepledger.formats.foreign_yaml import ForeignError, load
@@ -36,29 +37,20 @@ AX_KEYS = frozenset({"max_trials", "params", "client", "experiment"})
 NEVERGRAD_KEYS = frozenset({"optimizer", "budget", "num_workers", "maximize", "seed"})
 
 
-@dataclass(frozen=True, slots=True)
-class MappedSpace:
-    """Parameters that are written as mappings."""
-
-    parameters: Mapping[str, dict[str, Any]]
-    """Ranges by Hydra's keys."""
-    overrides: tuple[str, ...]
-    """Choices and constants as overrides of Hydra."""
-    losses: tuple[Loss, ...]
-
-
-def read_search_space(config: Mapping[str, Any]) -> MappedSpace:
-    """Return the parameters of a sweeper's config. Raises ForeignError for malformed ones."""
+def read_search_space(
+    config: Mapping[str, Any], losses: LossList
+) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """Return the mappings of a sweeper's config: ranges by Hydra's keys, and overrides. Raises ForeignError."""
     parameters: dict[str, dict[str, Any]] = {}
     overrides: list[str] = []
-    losses = [*_options(config)]
+    losses += _options(config)
     for place, key, written in _entries(config):
         domain = _domain(place, written, losses)
         if isinstance(domain, str):
             overrides.append(f"{key}={domain}")
         else:
             parameters[key] = domain
-    return MappedSpace(parameters, tuple(overrides), tuple(losses))
+    return parameters, overrides
 
 
 def _options(config: Mapping[str, Any]) -> Iterator[Loss]:
@@ -100,7 +92,7 @@ def _entries(config: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str,
                 raise ForeignError(f"{place} must be a mapping, got {show_value(written)}", hint=hint)
 
 
-def _domain(place: str, written: Mapping[str, Any], losses: list[Loss]) -> dict[str, Any] | str:
+def _domain(place: str, written: Mapping[str, Any], losses: LossList) -> dict[str, Any] | str:
     """Return the keys of a range, or the override of choices and constants."""
     kind = written.get("type")
     match kind:
@@ -149,13 +141,11 @@ def _range(place: str, written: Mapping[str, Any], ends: tuple[str, str], *, who
         raise ForeignError(f"{place} must have {ends[0]} and {ends[1]}")
     if low == high:
         return {"value": low}
-    if written.get("log") is True or written.get("log_scale") is True:
-        keys = {"distribution": "log_uniform_values", "min": low, "max": high}
-        return keys | ({"distribution": "q_log_uniform_values", "q": 1} if whole else {})
-    if step is not None and step != (1 if whole else 0):
+    is_log = written.get("log") is True or written.get("log_scale") is True
+    if not is_log and step is not None and step != (1 if whole else 0):
         # Optuna, too, ends at the last step that does not exceed the range.
         return {"min": low, "max": last_step(low, high, step), "step": step}
-    return {"distribution": "int_uniform" if whole else "uniform", "min": low, "max": high}
+    return range_keys(low, high, is_log=is_log, is_whole=whole)
 
 
 def _ax_range(place: str, written: Mapping[str, Any]) -> dict[str, Any]:
@@ -169,7 +159,7 @@ def _ax_range(place: str, written: Mapping[str, Any]) -> dict[str, Any]:
     return _range(place, ends, ("low", "high"), whole=whole)
 
 
-def _scalar(place: str, written: Mapping[str, Any], losses: list[Loss]) -> dict[str, Any]:
+def _scalar(place: str, written: Mapping[str, Any], losses: LossList) -> dict[str, Any]:
     """Return a scalar of Nevergrad: a range, or without bounds the normal distribution of its first steps."""
     if written.get("lower") is not None and written.get("upper") is not None:
         losses += [
@@ -187,8 +177,7 @@ def _scalar(place: str, written: Mapping[str, Any], losses: list[Loss]) -> dict[
     width = step if step is not None else (2 if is_log else 1)
     if width <= is_log or (is_log and start <= 0):
         raise ForeignError(f"{place} must have a positive init and a step above {int(is_log)}")
-    why = "has no bounds in Nevergrad; written as the distribution of its first steps from init"
-    losses.append(Loss(place, why))
+    losses.add(place, "has no bounds in Nevergrad; written as the distribution of its first steps from init")
     if is_log:
         mu, sigma = (float(f"{math.log(number):.12g}") for number in (start, width))
         return {"distribution": "log_normal", "mu": mu, "sigma": sigma}
@@ -215,14 +204,12 @@ METRIC_KEYS = ("optimized_metric",)
 
 @dataclass(slots=True)
 class _SweptOverrides:
-    """The parameters and losses of the overrides."""
-
     parameters: dict[str, Any] = field(default_factory=dict)
     keys: dict[str, str] = field(default_factory=dict)
     """Hydra's key of each parameter, with its `+` and `@`."""
     literal: list[str] = field(default_factory=list)
     """Overrides that are the same in every trial and cannot be parameters: part of the command."""
-    losses: list[Loss] = field(default_factory=list)
+    losses: LossList = field(default_factory=LossList)
 
 
 def read(content: bytes, *, name: str) -> Imported:
@@ -238,11 +225,10 @@ def read(content: bytes, *, name: str) -> Imported:
     sweeper = find_sweeper(data, config)
     refuse_hypersweeper(sweeper, config)
     swept = _SweptOverrides()
-    space = read_search_space(config)
-    swept.losses += space.losses
-    for written in (*space.overrides, *_overrides(hydra, config)):
+    ranges, overrides = read_search_space(config, swept.losses)
+    for written in (*overrides, *_overrides(hydra, config)):
         _add_override(written, swept, has_ends=sweeper.has_ends)
-    for key, keys in space.parameters.items():
+    for key, keys in ranges.items():
         _add_parameter(split_override(f"{key}="), keys, swept)
     if not swept.parameters:
         raise ForeignError(
@@ -283,20 +269,18 @@ def _add_override(written: str, swept: _SweptOverrides, *, has_ends: bool) -> No
     if override.name is None:
         swept.literal.append(written)
         return
-    parameter = override_parameter(override, has_ends=has_ends)
-    swept.losses += parameter.losses
-    if parameter.keys is None:
+    keys = override_parameter(override, swept.losses, has_ends=has_ends)
+    if keys is None:
         return
-    if override.key != override.name and "value" in parameter.keys:
+    if override.key != override.name and "value" in keys:
         swept.literal.append(written)
         swept.parameters.pop(override.name, None)
         swept.keys.pop(override.name, None)
         return
-    _add_parameter(override, parameter.keys, swept)
+    _add_parameter(override, keys, swept)
 
 
 def _add_parameter(override: Override, keys: dict[str, Any], swept: _SweptOverrides) -> None:
-    """Add a parameter under Hydra's key."""
     if override.name is not None:
         swept.parameters[override.name] = keys
         swept.keys[override.name] = override.key
@@ -317,27 +301,25 @@ def _separate(swept: _SweptOverrides) -> None:
 
 
 def _metrics(
-    data: Mapping[str, Any], sweeper: Mapping[str, Any], method: str, losses: list[Loss]
+    data: Mapping[str, Any], sweeper: Mapping[str, Any], method: str, losses: LossList
 ) -> dict[str, Any]:
     """Return `metric`, and `other_metrics` for several directions if the method can search for several."""
     direction, named = _objective(data, sweeper)
     name = metric_name(named) if named else PLACEHOLDER_METRIC
     why = f"Hydra uses the function's return value: print a line `{name}=NUMBER`"
-    losses.append(Loss("metric", why if named else f"{why}, or use another name and set metric.name"))
+    losses.add("metric", why if named else f"{why}, or use another name and set metric.name")
     if named and name != named:
-        losses.append(Loss(f"metric: {named}", f"is named {name} here"))
+        losses.add(f"metric: {named}", f"is named {name} here")
     goals = [each for each in direction if each in {"minimize", "maximize"}]
     if len(goals) > 1 and method in MULTI_OBJECTIVE_METHODS:
         first, *others = [
             {"name": f"{name}_{place}", "goal": goal} for place, goal in enumerate(goals, start=1)
         ]
-        losses.append(
-            Loss("hydra.sweeper.direction", f"print a line for each of {name}_1 to {name}_{len(goals)}")
-        )
+        losses.add("hydra.sweeper.direction", f"print a line for each of {name}_1 to {name}_{len(goals)}")
         return {"metric": {**first, "source": "stdout"}, "other_metrics": others}
     if len(goals) > 1:
         why = f"method: {method} has one objective; the first direction is written"
-        losses.append(Loss("hydra.sweeper.direction", why))
+        losses.add("hydra.sweeper.direction", why)
     return {"metric": {"name": name, **({"goal": goals[0]} if goals else {}), "source": "stdout"}}
 
 
@@ -364,11 +346,11 @@ def _program(hydra: Mapping[str, Any], sweeper: Sweeper, swept: _SweptOverrides)
         f"the file does not name the path of the app; written as {CODE_DIR}/{program}: this folder is locked, "
         "so set run.code.path to yours, or move the app"
     )
-    swept.losses.append(Loss(f"program: {program}" if is_named else "program", why))
+    swept.losses.add(f"program: {program}" if is_named else "program", why)
     is_multirun = str(hydra.get("mode", "")).upper() == "MULTIRUN"
     command = hydra_command.app_command(swept.keys, swept.literal, is_multirun=is_multirun)
     why = "Hydra names folders by the second, so two trials could share one; written as the trial's artifacts folder"
-    swept.losses.append(Loss("hydra.run.dir", why))
+    swept.losses.add("hydra.run.dir", why)
     at_once = {"parallelism": sweeper.jobs} if sweeper.jobs else {}
     return {"program": program, "command": command, "run": {"code": {"path": CODE_DIR}, **at_once}}
 

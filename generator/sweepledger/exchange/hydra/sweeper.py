@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sweepledger.exchange.conversion import Loss
+from sweepledger.exchange.conversion import Loss, LossList
 from sweepledger.exchange.spec_parts import DEFAULT_RUN_CAP, space_size
 from sweepledger.formats.foreign_yaml import ForeignError
 
@@ -123,7 +123,7 @@ USUAL_ROUND = 4
 """Trials per round if the sweeper proposes one at a time."""
 
 
-def method_keys(sweeper: Sweeper, parameters: Mapping[str, Any], losses: list[Loss]) -> dict[str, Any]:
+def method_keys(sweeper: Sweeper, parameters: Mapping[str, Any], losses: LossList) -> dict[str, Any]:
     """Return a grid if every combination runs, else the method of the sampler."""
     trials, size = _trials(sweeper, losses), space_size(parameters)
     if size is not None and (trials is None or size <= trials):
@@ -131,7 +131,7 @@ def method_keys(sweeper: Sweeper, parameters: Mapping[str, Any], losses: list[Lo
         return {"method": "grid"}
     if trials is None:
         why = f"an interval has infinitely many values and no number of trials is given; written as {DEFAULT_RUN_CAP}"
-        losses.append(Loss("hydra.sweeper.n_trials", why))
+        losses.add("hydra.sweeper.n_trials", why)
     drawn = {"seed": _seed(sweeper, losses), "run_cap": DEFAULT_RUN_CAP if trials is None else trials}
     if sweeper.is_grid and size is not None:
         return {"method": "random", **drawn}
@@ -140,11 +140,11 @@ def method_keys(sweeper: Sweeper, parameters: Mapping[str, Any], losses: list[Lo
         return {"method": method, **drawn}
     size = sweeper.jobs or USUAL_ROUND
     why = f"the sweeper uses results as they arrive; here a round proposes {size} from earlier results"
-    losses.append(Loss("rounds", why))
+    losses.add("rounds", why)
     return {"method": method, "rounds": {"size": size}, **drawn}
 
 
-def _method(sweeper: Sweeper, parameters: Mapping[str, Any], losses: list[Loss]) -> str:
+def _method(sweeper: Sweeper, parameters: Mapping[str, Any], losses: LossList) -> str:
     """Return the method of the sampler: of the same name, or else the nearest."""
     sampler = sweeper.sampler or sweeper.name
     name = sampler.lower().removesuffix("sampler").removesuffix("sweeper").replace("-", "")
@@ -154,10 +154,10 @@ def _method(sweeper: Sweeper, parameters: Mapping[str, Any], losses: list[Loss])
     numbers = sum("min" in keys or "mu" in keys for keys in parameters.values())
     if method is None or (method == "cma-es" and numbers < FEWEST_NUMBERS):
         what = "needs two numeric parameters" if method else "is not a method here"
-        losses.append(Loss(f"hydra.sweeper: {sampler}", f"{what}; written as tpe"))
+        losses.add(f"hydra.sweeper: {sampler}", f"{what}; written as tpe")
         return "tpe"
     if name not in {"tpe", "cmaes", "random"}:
-        losses.append(Loss(f"hydra.sweeper: {sampler}", f"written as {method}, the nearest method"))
+        losses.add(f"hydra.sweeper: {sampler}", f"written as {method}, the nearest method")
     return method
 
 
@@ -165,38 +165,34 @@ FEWEST_NUMBERS = 2
 """Numeric parameters that CMA-ES needs."""
 
 
-def _trials(sweeper: Sweeper, losses: list[Loss]) -> int | None:
+def _trials(sweeper: Sweeper, losses: LossList) -> int | None:
     if sweeper.trials is not None or not sweeper.is_optuna:
         return sweeper.trials
     what = f"hydra.sweeper.n_trials: {sweeper.unclear}" if sweeper.unclear else "hydra.sweeper.n_trials"
-    losses.append(Loss(what, f"no number is given; used {OPTUNAS_TRIALS}, the default of Optuna's sweeper"))
+    losses.add(what, f"no number is given; used {OPTUNAS_TRIALS}, the default of Optuna's sweeper")
     return OPTUNAS_TRIALS
 
 
-def _seed(sweeper: Sweeper, losses: list[Loss]) -> int:
+def _seed(sweeper: Sweeper, losses: LossList) -> int:
     if sweeper.unclear_seed:
-        why = "depends on the app's config; written as seed: 0"
-        losses.append(Loss(f"seed: {sweeper.unclear_seed}", why))
+        losses.add(f"seed: {sweeper.unclear_seed}", "depends on the app's config; written as seed: 0")
         return 0
     if sweeper.seed is None:
-        losses.append(
-            Loss("seed", "no seed is given, so Hydra draws new values each time; written as seed: 0")
-        )
+        losses.add("seed", "no seed is given, so Hydra draws new values each time; written as seed: 0")
         return 0
     return sweeper.seed
 
 
 def _grid_losses(sweeper: Sweeper, size: int) -> list[Loss]:
-    """Return the losses of a grid: sampler, number of trials and seed."""
-    losses: list[Loss] = []
+    losses = LossList()
     if not sweeper.is_grid:
         why = "written as a grid, which runs each combination once"
-        losses.append(Loss(f"hydra.sweeper: {sweeper.sampler or sweeper.name}", why))
+        losses.add(f"hydra.sweeper: {sweeper.sampler or sweeper.name}", why)
         if sweeper.trials is not None:
             why = f"there are only {size} combinations; written as a grid, without run_cap"
-            losses.append(Loss(f"hydra.sweeper.n_trials: {sweeper.trials}", why))
+            losses.add(f"hydra.sweeper.n_trials: {sweeper.trials}", why)
     if sweeper.seed is not None:
-        losses.append(Loss(f"hydra.sweeper.sampler.seed: {sweeper.seed}", "a grid uses no seed; left out"))
+        losses.add(f"hydra.sweeper.sampler.seed: {sweeper.seed}", "a grid uses no seed; left out")
     return losses
 
 

@@ -4,7 +4,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sweepledger.exchange.conversion import Exported, Loss, design_losses, export_banner, run_losses
+from sweepledger.exchange import conversion
+from sweepledger.exchange.conversion import Exported, Loss, LossList
 from sweepledger.exchange.hydra import command as hydra_command
 from sweepledger.exchange.hydra.command import CommandOverrides
 from sweepledger.exchange.hydra.grammar import Choices, Glob, IntervalSweep, Range, parse_value
@@ -15,14 +16,14 @@ from sweepledger.structs.domain import Choice, Constant, IntUniform, LogUniform,
 from sweepledger.structs.search_block import Design, GridSearch, RandomSearch, Sampler
 from sweepledger.structs.space import Parameter
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.values import Value, canonical_json
+from sweepledger.structs.values import Value, canonical_json, written
 
 Assignments = Sequence[Mapping[str, Value]]
 
 
 def write(sweep: Sweep, assignments: Assignments) -> Exported:
     """Return a config with Hydra's ranges where they exist, and otherwise with the values of the trials."""
-    losses: list[Loss] = []
+    losses = LossList()
     overrides = hydra_command.command_overrides(sweep.command)
     design = sweep.design
     is_drawn = isinstance(design, RandomSearch)
@@ -30,7 +31,7 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
         texts = dict(_listed(sweep, assignments, overrides, losses))
     else:
         texts = dict(_parameters(design, assignments, overrides, losses))
-        losses += design_losses(design, "Hydra")
+        losses += conversion.design_losses(design, "Hydra")
     if not is_drawn:
         losses += _combination_losses(texts.values(), len(assignments))
     params = {**overrides.fixed, **{overrides.key(name): text for name, text in texts.items()}}
@@ -38,7 +39,7 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
     if isinstance(design, RandomSearch):
         document = _optuna_document(sweep, design, document, losses)
     losses += _sweep_losses(sweep, overrides)
-    banner = export_banner(sweep, "Hydra", losses)
+    banner = conversion.export_banner(sweep, "Hydra", losses)
     return Exported(dump(document, banner=banner), tuple(losses))
 
 
@@ -47,21 +48,16 @@ def _sweep_losses(sweep: Sweep, overrides: CommandOverrides) -> Iterator[Loss]:
     yield Loss("command", "Hydra starts the app itself: python APP.py --multirun")
     for key in overrides.deleted:
         yield Loss(f"command: {key}", f"params cannot delete a key: python APP.py --multirun '{key}'")
-    yield from run_losses(sweep, "Hydra")
+    yield from conversion.run_losses(sweep, "Hydra")
 
 
 def _optuna_document(
-    sweep: Sweep, design: RandomSearch, document: Mapping[str, Any], losses: list[Loss]
+    sweep: Sweep, design: RandomSearch, document: Mapping[str, Any], losses: LossList
 ) -> dict[str, Any]:
-    """Return the document for Optuna's sweeper, which supports intervals."""
-    losses.append(Loss("seed", "Optuna draws other values for the same seed"))
-    losses.append(
-        Loss(f"method: {design.method}", "needs the Optuna sweeper: pip install hydra-optuna-sweeper")
-    )
+    losses.add("seed", "Optuna draws other values for the same seed")
+    losses.add(f"method: {design.method}", "needs the Optuna sweeper: pip install hydra-optuna-sweeper")
     if design.sampler is not Sampler.RANDOM:
-        losses.append(
-            Loss(f"method: {design.method}", "written as random: the sweeper does not have this sampler")
-        )
+        losses.add(f"method: {design.method}", "written as random: the sweeper does not have this sampler")
     hydra = document["hydra"]
     sweeper = {
         "direction": str(sweep.metric.goal),
@@ -74,12 +70,9 @@ def _optuna_document(
 
 
 def _parameters(
-    design: GridSearch | RandomSearch,
-    assignments: Assignments,
-    overrides: CommandOverrides,
-    losses: list[Loss],
+    design: GridSearch | RandomSearch, assignments: Assignments, overrides: CommandOverrides, losses: LossList
 ) -> Iterator[tuple[str, str]]:
-    columns = _columns(assignments)
+    columns = conversion.distinct_columns(assignments)
     for parameter in design.space.parameters:
         name = parameter.name
         text = _distribution(parameter, design)
@@ -89,27 +82,25 @@ def _parameters(
                 values = columns.get(name, [])
                 if isinstance(design, RandomSearch):
                     why = "the sweeper does not have this distribution; written as the values that were drawn here"
-                    losses.append(Loss(f"parameters.{name}", why))
+                    losses.add(f"parameters.{name}", why)
             text = choice_text(name, values, losses, is_hydra=overrides.is_hydra)
         if text is not None:
             yield name, text
 
 
 def _listed(
-    sweep: Sweep, assignments: Assignments, overrides: CommandOverrides, losses: list[Loss]
+    sweep: Sweep, assignments: Assignments, overrides: CommandOverrides, losses: LossList
 ) -> Iterator[tuple[str, str]]:
     """Yield each parameter with its values in the trials, except derived values."""
     derived = {each.name: each for each in sweep.design.space.derived}
     chosen = _chosen(sweep.design)
-    for name, values in _columns(assignments).items():
+    for name, values in conversion.distinct_columns(assignments).items():
         if name in derived and name not in chosen:
             why = f"Hydra cannot compute it; compute it in the program: {derived[name].text}"
-            losses.append(Loss(f"derived: {name}", why))
+            losses.add(f"derived: {name}", why)
             continue
         if not all(name in assignment for assignment in assignments):
-            losses.append(
-                Loss(f"parameters.{name}", "absent from some trials; Hydra sets it for every trial")
-            )
+            losses.add(f"parameters.{name}", "absent from some trials; Hydra sets it for every trial")
         text = choice_text(name, values, losses, is_hydra=overrides.is_hydra)
         if text is not None:
             yield name, text
@@ -136,26 +127,17 @@ def _distribution(parameter: Parameter, design: Design) -> str | None:
             return None
 
 
-def _values(parameter: Parameter, losses: list[Loss]) -> Sequence[Value] | None:
+def _values(parameter: Parameter, losses: LossList) -> Sequence[Value] | None:
     """Return the values of a parameter; None if they are infinitely many."""
     match parameter.domain:
         case Constant(only):
             return [only]
         case Choice(values, probabilities):
             if probabilities is not None:
-                losses.append(Loss(f"parameters.{parameter.name}", "in Hydra, all values are equally likely"))
+                losses.add(f"parameters.{parameter.name}", "in Hydra, all values are equally likely")
             return values
         case _:
             return None
-
-
-def _columns(assignments: Assignments) -> dict[str, list[Value]]:
-    """Return each parameter's distinct values, in order of first appearance."""
-    columns: dict[str, dict[str, Value]] = {}
-    for assignment in assignments:
-        for name, each in assignment.items():
-            columns.setdefault(name, {}).setdefault(canonical_json(each), each)
-    return {name: list(values.values()) for name, values in columns.items()}
 
 
 def _combination_losses(texts: Iterable[str], trials: int) -> Iterator[Loss]:
@@ -183,16 +165,16 @@ class NoSingleValue:
     """Marks a text that Hydra does not read as a single value."""
 
 
-def choice_text(name: str, values: Sequence[Value], losses: list[Loss], *, is_hydra: bool) -> str | None:
+def choice_text(name: str, values: Sequence[Value], losses: LossList, *, is_hydra: bool) -> str | None:
     """Return distinct values separated by commas; `choice(…)` would remove their quotes and refuse null."""
     if not values:
-        losses.append(Loss(f"parameters.{name}", "no trial has this parameter; left out"))
+        losses.add(f"parameters.{name}", "no trial has this parameter; left out")
         return None
     are_overrides = is_hydra and any(isinstance(each, str) and _is_override(each) for each in values)
-    texts = [_bare(each) if are_overrides else hydra_text(_plain(each)) for each in values]
+    texts = [_bare(each) if are_overrides else hydra_text(written(each)) for each in values]
     kept = list(dict.fromkeys(texts))
     if len({canonical_json(each) for each in values}) > len(kept):
-        losses.append(Loss(f"parameters.{name}", "Hydra reads several of its values as one"))
+        losses.add(f"parameters.{name}", "Hydra reads several of its values as one")
     return ",".join(kept)
 
 
@@ -210,7 +192,7 @@ def _bare(given: Value) -> str:
         and not isinstance(_read(given), NoSingleValue)
     ):
         return given
-    return hydra_text(_plain(given))
+    return hydra_text(written(given))
 
 
 def _read(text: str) -> Any:
@@ -220,7 +202,3 @@ def _read(text: str) -> Any:
     except ForeignError:
         return NoSingleValue()
     return NoSingleValue() if isinstance(value, Choices | Range | IntervalSweep | Glob) else value
-
-
-def _plain(given: Value) -> Any:
-    return list(given) if isinstance(given, tuple) else given

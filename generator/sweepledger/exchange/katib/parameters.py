@@ -1,28 +1,16 @@
 """Katib's parameters and feasible spaces, in both directions; every bound in them is text."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, assert_never
 
-from sweepledger.exchange.conversion import Loss
+from sweepledger.exchange.conversion import Loss, LossList
 from sweepledger.exchange.fields import Fields, exact_number, is_whole, no_values, spec_number
 from sweepledger.exchange.spec_parts import valid_name
 from sweepledger.formats.foreign_yaml import ForeignError
-from sweepledger.structs.domain import (
-    Beta,
-    Choice,
-    Constant,
-    Continuous,
-    Domain,
-    IntUniform,
-    LogNormal,
-    LogUniform,
-    Normal,
-    Quantized,
-    Uniform,
-)
+from sweepledger.structs import domain as domains
 from sweepledger.structs.values import Value, canonical
 
 SIGMAS = 6
@@ -46,6 +34,10 @@ LOGARITHMIC = "bayesianoptimization"
 """The algorithm that searches floating-point numbers on a logarithmic scale, whatever their distribution."""
 
 
+Bounds = tuple[Decimal, Decimal, Decimal | None]
+"""Low, high and step."""
+
+
 @dataclass(frozen=True, slots=True)
 class ImportedParameter:
     """A parameter of an Experiment, as keys of a spec."""
@@ -54,21 +46,6 @@ class ImportedParameter:
     name: str
     domain: dict[str, Any]
     losses: tuple[Loss, ...]
-
-    @property
-    def count(self) -> int | None:
-        """Number of values in a grid; None if it is infinite."""
-        match self.domain:
-            case {"value": _}:
-                return 1
-            case {"values": values}:
-                return len(values)
-            case {"min": low, "max": high, "step": step} if step > 0:
-                return int((exact_number(high) - exact_number(low)) / exact_number(step)) + 1
-            case {"min": int(low), "max": int(high), **rest} if not rest:
-                return high - low + 1
-            case _:
-                return None
 
     @property
     def is_numeric(self) -> bool:
@@ -88,36 +65,37 @@ def read_parameters(entries: Sequence[Fields], *, algorithm: str) -> tuple[Impor
         foreign = fields.text("name")
         if foreign is None:
             raise ForeignError(f"{fields.path} must have a name")
-        name = valid_name(foreign, taken)
-        domain, losses = _domain(fields, foreign, algorithm)
-        renamed = [] if name == foreign else [Loss(f"{fields.path}.name: {foreign}", f"is named {name} here")]
-        parameters.append(ImportedParameter(foreign, name, domain, (*renamed, *losses, *fields.rest())))
+        name, losses = valid_name(foreign, taken), LossList()
+        if name != foreign:
+            losses.add(f"{fields.path}.name: {foreign}", f"is named {name} here")
+        domain = _domain(fields, foreign, algorithm, losses)
+        parameters.append(ImportedParameter(foreign, name, domain, (*losses, *fields.rest())))
     return tuple(parameters)
 
 
-def _domain(fields: Fields, foreign: str, algorithm: str) -> tuple[dict[str, Any], list[Loss]]:
+def _domain(fields: Fields, foreign: str, algorithm: str, losses: LossList) -> dict[str, Any]:
     kind, space = fields.text("parameterType"), fields.inner("feasibleSpace")
     match kind:
         case "categorical" | "discrete":
-            domain, losses = _values(space, foreign, numbers=kind == "discrete")
+            domain = _values(space, foreign, losses, numbers=kind == "discrete")
         case "int" | "double":
-            domain, losses = _range(space, foreign, algorithm, whole=kind == "int")
+            domain = _range(space, foreign, algorithm, losses, whole=kind == "int")
         case _:
             raise ForeignError(
                 f"{fields.at('parameterType')} must be categorical, discrete, double or int, got {kind!r}"
             )
-    return domain, [*losses, *space.rest()]
+    losses += space.rest()
+    return domain
 
 
-def _values(space: Fields, foreign: str, *, numbers: bool) -> tuple[dict[str, Any], list[Loss]]:
+def _values(space: Fields, foreign: str, losses: LossList, *, numbers: bool) -> dict[str, Any]:
     texts = [str(item).lower() if isinstance(item, bool) else str(item) for item in space.items("list")]
     if not texts:
         raise no_values(space.at("list"))
     values: list[Any] = list(dict.fromkeys(_discrete(text) if numbers else text for text in texts))
-    losses = []
     if len(values) < len(texts):
-        losses.append(Loss(f"{space.at('list')}", f"values of {foreign} that are repeated are one value"))
-    return ({"values": values} if len(values) > 1 else {"value": values[0]}), losses
+        losses.add(f"{space.at('list')}", f"values of {foreign} that are repeated are one value")
+    return {"values": values} if len(values) > 1 else {"value": values[0]}
 
 
 def _discrete(text: str) -> int | float | str:
@@ -127,25 +105,24 @@ def _discrete(text: str) -> int | float | str:
         return text
 
 
-def _range(space: Fields, foreign: str, algorithm: str, *, whole: bool) -> tuple[dict[str, Any], list[Loss]]:
+def _range(space: Fields, foreign: str, algorithm: str, losses: LossList, *, whole: bool) -> dict[str, Any]:
     low, high, step = (_bound(space, key) for key in ("min", "max", "step"))
     if low is None or high is None:
         raise ForeignError(f"{space.path} must have min and max, for {foreign}")
     if whole and any(bound is not None and not is_whole(bound) for bound in (low, high, step)):
         raise ForeignError(f"{space.path} must have whole numbers, since {foreign} is an int")
-    distribution, draws = space.text("distribution"), algorithm != "grid"
-    if distribution in {None, "uniform", "unknown"} or not draws:
-        losses = (
-            []
-            if draws or distribution in {None, "uniform", "unknown"}
-            else [Loss(f"{space.at('distribution')}: {distribution}", "has no effect in a grid")]
+    distribution = space.text("distribution")
+    is_shaped = distribution not in {None, "uniform", "unknown"}
+    if is_shaped and algorithm != "grid":
+        return _shaped(space, str(distribution), (low, high, step or (Decimal(1) if whole else None)), losses)
+    if is_shaped:
+        losses.add(f"{space.at('distribution')}: {distribution}", "has no effect in a grid")
+    domain = _uniform(space, (low, high, step), algorithm, losses, whole=whole)
+    if algorithm == LOGARITHMIC and not whole and low < high:
+        losses.add(
+            space.path, "Katib searches it on a logarithmic scale with this algorithm; written as uniform"
         )
-        domain, more = _uniform(space, (low, high, step), algorithm, whole=whole)
-        if algorithm == LOGARITHMIC and not whole and low < high:
-            why = "Katib searches it on a logarithmic scale with this algorithm; written as uniform"
-            more.append(Loss(space.path, why))
-        return domain, losses + more
-    return _shaped(space, str(distribution), (low, high, step or (Decimal(1) if whole else None)))
+    return domain
 
 
 def _bound(space: Fields, key: str) -> Decimal | None:
@@ -154,38 +131,36 @@ def _bound(space: Fields, key: str) -> Decimal | None:
 
 
 def _uniform(
-    space: Fields, bounds: tuple[Decimal, Decimal, Decimal | None], algorithm: str, *, whole: bool
-) -> tuple[dict[str, Any], list[Loss]]:
+    space: Fields, bounds: Bounds, algorithm: str, losses: LossList, *, whole: bool
+) -> dict[str, Any]:
     low, high, step = bounds
     if low == high:
-        return {"value": spec_number(low)}, []
+        return {"value": spec_number(low)}
     ends: dict[str, Any] = {"min": spec_number(low), "max": spec_number(high)}
     if step is None or (whole and step == 1):
         # Two whole bounds alone would mean whole numbers.
         plain = not whole and is_whole(low) and is_whole(high)
-        return ends | ({"distribution": "uniform"} if plain else {}), []
-    note = STEP_NOTES.get(algorithm)
-    losses = [Loss(f"{space.at('step')}: {step}", note.format(algorithm=algorithm))] if note else []
+        return ends | ({"distribution": "uniform"} if plain else {})
+    if note := STEP_NOTES.get(algorithm):
+        losses.add(f"{space.at('step')}: {step}", note.format(algorithm=algorithm))
     # More steps than a spec may have values are left to the rules of specs; Decimal could not divide them.
     if step > 0 and 0 < (high - low) / step < MOST_STEPS and (high - low) % step:
         last = low + (high - low) // step * step
         why = f"the steps from min end at {spec_number(last)}, which is written as max"
-        losses.append(Loss(f"{space.at('max')}: {high}", why))
+        losses.add(f"{space.at('max')}: {high}", why)
         ends["max"] = spec_number(last)
         if last == low:
-            return {"value": spec_number(low)}, losses
-    return {**ends, "step": spec_number(step)}, losses
+            return {"value": spec_number(low)}
+    return {**ends, "step": spec_number(step)}
 
 
-def _shaped(
-    space: Fields, distribution: str, bounds: tuple[Decimal, Decimal, Decimal | None]
-) -> tuple[dict[str, Any], list[Loss]]:
+def _shaped(space: Fields, distribution: str, bounds: Bounds, losses: LossList) -> dict[str, Any]:
     low, high, step = bounds
     q = "" if step is None else "q_"
     rounding = {} if step is None else {"q": spec_number(step)}
     if distribution == "logUniform":
         ends = {"min": spec_number(low), "max": spec_number(high)}
-        return {"distribution": f"{q}log_uniform_values", **ends, **rounding}, []
+        return {"distribution": f"{q}log_uniform_values", **ends, **rounding}
     if distribution not in {"normal", "logNormal"}:
         raise ForeignError(
             f"{space.at('distribution')} must be one of logNormal, logUniform, normal, uniform, "
@@ -194,8 +169,8 @@ def _shaped(
     mu, sigma = _middle(space, low, high, logarithms=distribution == "logNormal")
     why = "in Katib, min and max are not bounds but three standard deviations from the mean; written as mu and sigma"
     kind = "log_normal" if distribution == "logNormal" else "normal"
-    loss = Loss(f"{space.at('distribution')}: {distribution}", why)
-    return {"distribution": f"{q}{kind}", "mu": mu, "sigma": sigma, **rounding}, [loss]
+    losses.add(f"{space.at('distribution')}: {distribution}", why)
+    return {"distribution": f"{q}{kind}", "mu": mu, "sigma": sigma, **rounding}
 
 
 def _middle(
@@ -213,12 +188,6 @@ def _middle(
 def _short(number: float) -> float:
     """Return a number with 12 digits: further digits of logarithms differ between machines."""
     return float(f"{number:.12g}")
-
-
-def parameter_losses(parameters: Sequence[ImportedParameter]) -> Iterator[Loss]:
-    """Yield the losses of all parameters."""
-    for parameter in parameters:
-        yield from parameter.losses
 
 
 HALF_WIDTH = 3
@@ -241,20 +210,20 @@ def argument_text(value: Value) -> str:
     return str(canonical(value))
 
 
-def feasible_space(name: str, domain: Domain, *, grid: bool) -> FeasibleSpace | Value:
+def feasible_space(name: str, domain: domains.Domain, *, grid: bool) -> FeasibleSpace | Value:
     """Return a parameter's space; for a single value, that value."""
     match domain:
-        case Constant(value):
+        case domains.Constant(value):
             return value
-        case Choice(values, probabilities):
+        case domains.Choice(values, probabilities):
             even = len(set(probabilities or ())) < 2  # noqa: PLR2004 - none, or all alike
             why = "Katib draws all of its values equally often"
             return listed_space(name, values, () if even else (Loss(f"{name}.probabilities", why),))
-        case IntUniform(low, high):
+        case domains.IntUniform(low, high):
             return FeasibleSpace("int", {"min": str(low), "max": str(high)}, high - low + 1)
-        case Quantized(Uniform(low, high), q) if grid:
+        case domains.Quantized(domains.Uniform(low, high), q) if grid:
             return listed_space(name, _multiples(low, high, q))
-        case Quantized(of, q):
+        case domains.Quantized(of, q):
             inner = _continuous(name, of)
             return FeasibleSpace("double", inner.feasible | {"step": bound_text(q)}, None, inner.losses)
         case _:
@@ -279,21 +248,21 @@ def _multiples(low: float, high: float, q: float) -> tuple[Value, ...]:
     return tuple(float(first + step * place) for place in range(count))
 
 
-def _continuous(name: str, domain: Continuous) -> FeasibleSpace:
+def _continuous(name: str, domain: domains.Continuous) -> FeasibleSpace:
     match domain:
-        case Uniform(low, high):
+        case domains.Uniform(low, high):
             return FeasibleSpace("double", _ends(low, high), None)
-        case LogUniform(low, high):
+        case domains.LogUniform(low, high):
             return FeasibleSpace("double", _ends(low, high) | {"distribution": "logUniform"}, None)
-        case Normal(mu, sigma, low, high):
+        case domains.Normal(mu, sigma, low, high):
             ends = _ends(mu - HALF_WIDTH * sigma, mu + HALF_WIDTH * sigma)
             cut = low is not None or high is not None
             losses = (Loss(f"{name}: bounds of the normal distribution", "Katib's has none"),) if cut else ()
             return FeasibleSpace("double", ends | {"distribution": "normal"}, None, losses)
-        case LogNormal(mu, sigma):
+        case domains.LogNormal(mu, sigma):
             ends = _ends(_power(mu - HALF_WIDTH * sigma), _power(mu + HALF_WIDTH * sigma))
             return FeasibleSpace("double", ends | {"distribution": "logNormal"}, None)
-        case Beta():
+        case domains.Beta():
             loss = Loss(
                 f"{name}: beta", "Katib does not have this distribution; written as uniform from 0 to 1"
             )

@@ -7,14 +7,13 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
-from sweepledger.exchange.conversion import Imported, Loss
+from sweepledger.exchange.conversion import Imported, Loss, LossList
 from sweepledger.exchange.fields import Fields, show_value
-from sweepledger.exchange.katib import parameters, trial_template
-from sweepledger.exchange.katib.parameters import ImportedParameter
-from sweepledger.exchange.spec_parts import metric_name
+from sweepledger.exchange.katib.parameters import ImportedParameter, read_parameters
+from sweepledger.exchange.katib.trial_template import read_trial_template
+from sweepledger.exchange.spec_parts import metric_name, space_size
 from sweepledger.formats import foreign_yaml
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.reader.metric_patterns import pattern_error
@@ -38,17 +37,6 @@ OTHER_COLLECTORS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ReportedMetrics:
-    """How a program reports its metrics."""
-
-    keys: dict[str, Any]
-    """The keys `source`, `format` and `patterns`."""
-    file: str | None
-    """The file that the program writes; None for standard output."""
-    losses: tuple[Loss, ...]
-
-
 GROUP_NAMES = ("(?P<name>", "(?P<value>")
 """Katib reads the name and the value in the first two groups of a filter."""
 ONLY_GO = re.compile(r"\[\[|\[:|&&|--|\|\||~~|\{,|[*+?}]\+|\(\?(?!:)")
@@ -68,8 +56,10 @@ def pattern_of_filter(text: str) -> str | None:
     return pattern if has_both and not pattern_error(pattern) else None
 
 
-def read_collector(collector: Fields, *, is_renamed: bool = False) -> ReportedMetrics:
-    """Return how the program reports its metrics; standard output if nothing else can be read.
+def read_collector(
+    collector: Fields, losses: LossList, *, is_renamed: bool
+) -> tuple[dict[str, Any], str | None]:
+    """Return the keys of how the program reports its metrics, and the file that it writes; None: standard output.
 
     `is_renamed`: the metric has another name here, which a filter would not find.
     """
@@ -80,45 +70,40 @@ def read_collector(collector: Fields, *, is_renamed: bool = False) -> ReportedMe
         filters = []
     patterns = [] if is_renamed or kind not in {"StdOut", "File"} else _patterns(filters)
     can_read = len(patterns) == len(filters)
-    reported = _from_file(source) if kind == "File" and can_read else None
-    losses: list[Loss] = []
-    if reported is None:
-        reported = ReportedMetrics({"source": "stdout"}, None, ())
+    keys, file = _from_file(source, losses) if kind == "File" and can_read else ({}, None)
+    if file is None:
+        keys = {"source": "stdout"}
         if kind == "File":
-            losses.append(Loss(f"{source.at('fileSystemPath')}", f"{PRINT} instead of writing this file"))
+            losses.add(f"{source.at('fileSystemPath')}", f"{PRINT} instead of writing this file")
             source.inner("fileSystemPath").taken |= {"path", "kind"}
     if not can_read:
         why = f"has no equal pattern here; {PRINT}, or write `format: regex` and `patterns`"
-        losses.append(Loss(f"{source.at('filter.metricsFormat')}: {show_value(filters)}", why))
-    elif patterns and reported.keys.get("format") != "jsonl":
-        reported.keys.update(format="regex", patterns=patterns)
+        losses.add(f"{source.at('filter.metricsFormat')}: {show_value(filters)}", why)
+    elif patterns and keys.get("format") != "jsonl":
+        keys |= {"format": "regex", "patterns": patterns}
     if kind in OTHER_COLLECTORS:
-        losses.append(Loss(f"{chosen.at('kind')}: {kind}", OTHER_COLLECTORS[kind]))
+        losses.add(f"{chosen.at('kind')}: {kind}", OTHER_COLLECTORS[kind])
     elif kind not in {"StdOut", "File"}:
-        losses.append(Loss(f"{chosen.at('kind')}: {kind}", f"is not a collector of Katib; {PRINT}"))
-    rest = [*chosen.rest(), *source.rest(), *collector.rest()]
-    return ReportedMetrics(reported.keys, reported.file, (*reported.losses, *losses, *rest))
+        losses.add(f"{chosen.at('kind')}: {kind}", f"is not a collector of Katib; {PRINT}")
+    losses += [*chosen.rest(), *source.rest(), *collector.rest()]
+    return keys, file
 
 
 def _patterns(filters: Sequence[str]) -> list[str]:
-    """Return the patterns of the filters that have one."""
     return [pattern for text in filters if (pattern := pattern_of_filter(text)) is not None]
 
 
-def _from_file(source: Fields) -> ReportedMetrics | None:
-    """Return a file with lines of text or JSON; None if the path is not a file."""
+def _from_file(source: Fields, losses: LossList) -> tuple[dict[str, Any], str | None]:
+    """Return the keys and the path of a file with lines of text or JSON; None if the path is not a file."""
     place = source.inner("fileSystemPath")
     path, kind, form = place.text("path"), place.text("kind"), place.text("format") or "TEXT"
     if path is None or kind not in {None, "File"} or form not in {"TEXT", "JSON"}:
-        return None
-    losses = list(place.rest())
+        return {}, None
+    losses += place.rest()
     if form == "JSON":
-        why = (
-            "numbers must be JSON numbers here; Katib also reads numbers in quotes, as hypertune writes them"
-        )
-        losses.append(Loss(f"{place.at('format')}: JSON", why))
-    keys = {"source": "result", "format": "jsonl" if form == "JSON" else "text"}
-    return ReportedMetrics(keys, path, tuple(losses))
+        why = "numbers must be JSON numbers here; Katib also reads them in quotes, as hypertune writes them"
+        losses.add(f"{place.at('format')}: JSON", why)
+    return {"source": "result", "format": "jsonl" if form == "JSON" else "text"}, path
 
 
 METHOD_OF_ALGORITHM = {
@@ -153,7 +138,6 @@ class ImportedAlgorithm:
     settings: dict[str, Fields]
     """Unused settings by name."""
     place: str
-    losses: tuple[Loss, ...]
 
 
 def read_algorithm(algorithm: Fields) -> ImportedAlgorithm:
@@ -165,76 +149,58 @@ def read_algorithm(algorithm: Fields) -> ImportedAlgorithm:
             f"{place} searches neural architectures, not hyperparameters",
             hint="a sweep varies values; let the program build the network from them",
         )
-    losses = (
-        []
-        if name in METHOD_OF_ALGORITHM
-        else [Loss(place, "is not an algorithm of Katib; written as random")]
-    )
-    settings: dict[str, Fields] = {}
-    for setting in algorithm.each("algorithmSettings"):
-        settings[setting.text("name") or ""] = setting
+    settings = {setting.text("name") or "": setting for setting in algorithm.each("algorithmSettings")}
     method, seed = METHOD_OF_ALGORITHM.get(name, "random"), None
     state = settings.get("random_state")
     value = state.text("value") if state and method != "grid" else None
     if value is not None and value.isdecimal():
         seed = int(value)
         del settings["random_state"]
-    return ImportedAlgorithm(name, method, seed, settings, place, tuple(losses))
-
-
-def unused_settings(algorithm: ImportedAlgorithm) -> list[Loss]:
-    """Return the losses of unused settings."""
-    return [
-        Loss(f"{setting.path}: {name}: {setting.text('value')}", "has no counterpart here")
-        for name, setting in algorithm.settings.items()
-    ]
+    return ImportedAlgorithm(name, method, seed, settings, place)
 
 
 def adaptive_keys(
-    algorithm: ImportedAlgorithm, imported: Sequence[ImportedParameter], size: int | None
-) -> tuple[dict[str, Any], list[Loss]]:
+    algorithm: ImportedAlgorithm, imported: Sequence[ImportedParameter], size: int, losses: LossList
+) -> dict[str, Any]:
     """Return the keys of an adaptive search; `size` is the number of trials that Katib runs at once."""
-    size = size or USUAL_ROUND
-    losses = [Loss("rounds", f"Katib requests one trial whenever one ends; here a round requests {size}")]
-    match algorithm.method:
-        case "hyperband":
-            return _hyperband(algorithm, imported)
-        case "pbt":
-            return _population(algorithm)
-        case "cma-es" if sum(one.is_numeric for one in imported) < FEWEST_NUMBERS:
-            losses.append(Loss(algorithm.place, "needs two numeric parameters; written as tpe"))
-            return {"method": "tpe", "rounds": {"size": size}}, losses
-        case method:
-            return {"method": method, "rounds": {"size": size}}, losses
+    method = algorithm.method
+    if method == "hyperband":
+        return _hyperband(algorithm, imported, losses)
+    if method == "pbt":
+        return _population(algorithm, losses)
+    losses.add("rounds", f"Katib requests one trial whenever one ends; here a round requests {size}")
+    if method == "cma-es" and sum(parameter.is_numeric for parameter in imported) < FEWEST_NUMBERS:
+        losses.add(algorithm.place, "needs two numeric parameters; written as tpe")
+        method = "tpe"
+    return {"method": method, "rounds": {"size": size}}
 
 
 def _hyperband(
-    algorithm: ImportedAlgorithm, imported: Sequence[ImportedParameter]
-) -> tuple[dict[str, Any], list[Loss]]:
+    algorithm: ImportedAlgorithm, imported: Sequence[ImportedParameter], losses: LossList
+) -> dict[str, Any]:
     most, eta = _whole(algorithm, "r_l"), _whole(algorithm, "eta") or USUAL_ETA
     setting = algorithm.settings.pop("resource_name", None)
     foreign = setting.text("value") if setting else None
     name = next((parameter.name for parameter in imported if parameter.foreign == foreign), None)
     if most is None or name is None or most < eta or eta < 2:  # noqa: PLR2004 - eta is at least 2
         why = "needs r_l, at least eta, and the resource_name of a parameter; written as tpe"
-        return {"method": "tpe", "rounds": {"size": USUAL_ROUND}}, [Loss(algorithm.place, why)]
+        losses.add(algorithm.place, why)
+        return {"method": "tpe", "rounds": {"size": USUAL_ROUND}}
     steps = int(math.log(most, eta) + 1e-9)
     resource = {"parameter": name, "min": max(1, most // eta**steps), "max": most, "eta": eta}
     why = f"is set by the method here, from {resource['min']} to {most}; its feasible space is left out"
-    losses = [Loss(f"parameters: {name}", why)]
-    return {"method": "hyperband", "rounds": {"size": eta**steps}, "resource": resource}, losses
+    losses.add(f"parameters: {name}", why)
+    return {"method": "hyperband", "rounds": {"size": eta**steps}, "resource": resource}
 
 
-def _population(algorithm: ImportedAlgorithm) -> tuple[dict[str, Any], list[Loss]]:
+def _population(algorithm: ImportedAlgorithm, losses: LossList) -> dict[str, Any]:
     size = _whole(algorithm, "n_population") or USUAL_POPULATION
-    losses: list[Loss] = []
-    setting = algorithm.settings.get("suggestion_trial_dir")
+    setting = algorithm.settings.pop("suggestion_trial_dir", None)
     if setting is not None:
-        del algorithm.settings["suggestion_trial_dir"]
         why = "the folder of checkpoints; here the program reads $SWEEP_PARENT and writes $SWEEP_CHECKPOINTS"
-        losses.append(Loss(f"{setting.path}: suggestion_trial_dir: {setting.text('value')}", why))
+        losses.add(f"{setting.path}: suggestion_trial_dir: {setting.text('value')}", why)
     why = "Katib trains a fixed amount a generation; here `epochs` is how far each goes in all: adapt it"
-    losses.append(Loss("resource", why))
+    losses.add("resource", why)
     kept = ("truncation_threshold", "resample_probability")
     losses += [
         Loss(f"{setting.path}: {name}", "a fifth is replaced, and a quarter drawn anew, here")
@@ -242,7 +208,7 @@ def _population(algorithm: ImportedAlgorithm) -> tuple[dict[str, Any], list[Loss
         if (setting := algorithm.settings.pop(name, None)) is not None
     ]
     resource = {"parameter": "epochs", "min": 1, "max": 10}
-    return {"method": "pbt", "rounds": {"size": max(2, size)}, "resource": resource}, losses
+    return {"method": "pbt", "rounds": {"size": max(2, size)}, "resource": resource}
 
 
 def _whole(algorithm: ImportedAlgorithm, name: str) -> int | None:
@@ -257,24 +223,25 @@ def _whole(algorithm: ImportedAlgorithm, name: str) -> int | None:
     return number
 
 
-def read_early_stopping(stopping: Fields) -> tuple[dict[str, Any] | None, list[Loss]]:
+def read_early_stopping(stopping: Fields, losses: LossList) -> dict[str, Any] | None:
     """Return the rule of early stopping; None if there is none, or if it is unknown."""
     if not stopping.data:
-        return None, []
+        return None
     name = stopping.text("algorithmName") or ""
     if name != "medianstop":
         why = "is not a rule of Katib; trials run to their end"
-        return None, [Loss(f"{stopping.at('algorithmName')}: {name}", why)]
+        losses.add(f"{stopping.at('algorithmName')}: {name}", why)
+        return None
     rule: dict[str, Any] = {"type": "median", "min_trials": 3, "min_iter": 4}
-    losses = [Loss(f"{stopping.path}: medianstop", STOPPED_WHEN)]
+    losses.add(f"{stopping.path}: medianstop", STOPPED_WHEN)
     for setting in stopping.each("algorithmSettings"):
         key, value = setting.text("name") or "", setting.text("value") or ""
         named = {"min_trials_required": "min_trials", "start_step": "min_iter"}.get(key)
         if named is None or not value.isdecimal() or int(value) < 1:
-            losses.append(Loss(f"{setting.path}: {key}: {value}", "has no counterpart here"))
+            losses.add(f"{setting.path}: {key}: {value}", "has no counterpart here")
         else:
             rule[named] = int(value)
-    return rule, losses
+    return rule
 
 
 VERSIONS = ("kubeflow.org/v1alpha3", "kubeflow.org/v1beta1")
@@ -299,85 +266,77 @@ def read(content: bytes, *, name: str) -> Imported:
             hint="`kubectl get experiment NAME -o yaml` shows one",
         )
     fields = root.inner("spec")
-    name, losses = _identity(root, name)
-    losses += root.rest()
+    losses = LossList()
+    name = _identity(root, name, losses)
     algorithm = fields.inner("algorithm")
     method = read_algorithm(algorithm)
-    metric, reported = _metric(fields, losses)
-    search, more = _search(method)
+    metric, result_file = _metric(fields, losses)
     stopping = _stopping(algorithm, fields, losses)
-    imported = parameters.read_parameters(fields.each("parameters"), algorithm=method.name)
+    imported = read_parameters(fields.each("parameters"), algorithm=method.name)
     if not imported:
         why = "neural architecture search is not supported" if fields.data.get("nasConfig") else "it has none"
         raise ForeignError(f"spec.parameters must contain at least one parameter: {why}")
-    spec: dict[str, Any] = {"name": name, "method": search.pop("method"), "metric": metric}
+    spec: dict[str, Any] = {"name": name, "method": method.method, "metric": metric}
+    search: dict[str, Any] = {} if method.method == "grid" else {"seed": method.seed or 0}
     at_once = fields.whole("parallelTrialCount")
+    round_size = at_once or USUAL_ROUND
     if method.method not in ADAPTIVE_METHODS and (stopping or "target" in metric):
-        search["rounds"] = {"size": at_once or USUAL_ROUND}
-        why = f"Katib stops at once; here the results of a round of {at_once or USUAL_ROUND} decide about the next"
-        losses.append(Loss("rounds", why))
+        search["rounds"] = {"size": round_size}
+        why = f"Katib stops at once; here the results of a round of {round_size} decide about the next"
+        losses.add("rounds", why)
     if method.method in ADAPTIVE_METHODS:
-        rounds, round_losses = adaptive_keys(method, imported, at_once)
-        search |= rounds
+        search |= adaptive_keys(method, imported, round_size, losses)
         spec["method"] = search.pop("method")
-        losses += round_losses
     resource = search.get("resource", {}).get("parameter")
     chosen = [parameter for parameter in imported if parameter.name != resource]
     spec["parameters"] = {parameter.name: parameter.domain for parameter in chosen}
+    if method.name not in METHOD_OF_ALGORITHM:
+        losses.add(method.place, "is not an algorithm of Katib; written as random")
     losses += [
-        *method.losses,
-        *unused_settings(method),
-        *algorithm.rest(),
-        *more,
-        *parameters.parameter_losses(chosen),
+        Loss(f"{setting.path}: {key}: {setting.text('value')}", "has no counterpart here")
+        for key, setting in method.settings.items()
     ]
-    spec |= search | _limit(fields, chosen, spec["method"], losses) | stopping
-    trial = trial_template.read_trial_template(
-        fields.inner("trialTemplate"), imported, result_file=reported.file
-    )
+    losses += algorithm.rest()
+    if method.seed is not None:
+        losses.add("random_state", "is used as the seed, but Katib draws other values for it")
+    elif method.method != "grid":
+        losses.add("seed", "the file has none; written as 0, so that the same trials are drawn every time")
+    losses += [loss for parameter in chosen for loss in parameter.losses]
+    spec |= search | _limit(fields, space_size(spec["parameters"]), spec["method"], losses) | stopping
+    trial = read_trial_template(fields.inner("trialTemplate"), imported, result_file=result_file)
     spec |= trial.as_spec()
     losses += trial.losses
-    if reported.file is not None and not trial.passes_result_file:
+    if result_file is not None and not trial.passes_result_file:
         why = "is the file that Katib reads; write the metrics to the file $SWEEP_RESULT instead"
-        losses.append(Loss(f"spec.metricsCollectorSpec: {reported.file}", why))
+        losses.add(f"spec.metricsCollectorSpec: {result_file}", why)
     _parallelism(fields, spec, losses)
     return Imported(spec, (*losses, *fields.rest()))
 
 
-def _identity(root: Fields, name: str) -> tuple[str, list[Loss]]:
-    """Return the Experiment's name if a sweep can have it, else the given name, and the losses."""
+def _identity(root: Fields, name: str, losses: LossList) -> str:
+    """Return the Experiment's name if a sweep can have it, else the given name."""
     metadata = root.inner("metadata")
     foreign = metadata.text("name")
     name = suggest_sweep_name(foreign or "") or name
-    losses = [] if foreign in {None, name} else [Loss(f"metadata.name: {foreign}", f"is named {name} here")]
+    if foreign not in {None, name}:
+        losses.add(f"metadata.name: {foreign}", f"is named {name} here")
     losses += metadata.rest("belongs to the cluster")
     losses += root.lost("status", "is the state in a cluster, not part of the experiment")
-    return name, losses
+    losses += root.rest()
+    return name
 
 
-def _search(algorithm: ImportedAlgorithm) -> tuple[dict[str, Any], list[Loss]]:
-    """Return the keys of method and seed, and their losses."""
-    if algorithm.method == "grid":
-        return {"method": "grid"}, []
-    why = "the file has none; written as 0, so that the same trials are drawn every time"
-    losses = [Loss("seed", why)]
-    if algorithm.seed is not None:
-        losses = [Loss("random_state", "is used as the seed, but Katib draws other values for it")]
-    return {"method": algorithm.method, "seed": algorithm.seed or 0}, losses
-
-
-def _stopping(algorithm: Fields, fields: Fields, losses: list[Loss]) -> dict[str, Any]:
+def _stopping(algorithm: Fields, fields: Fields, losses: LossList) -> dict[str, Any]:
     """Return the rule of early stopping, which versions have in different places."""
     for place in (fields, algorithm):
-        rule, more = read_early_stopping(place.inner("earlyStopping"))
-        losses += more
+        rule = read_early_stopping(place.inner("earlyStopping"), losses)
         if rule is not None:
             return {"early_terminate": rule}
     return {}
 
 
-def _metric(fields: Fields, losses: list[Loss]) -> tuple[dict[str, Any], ReportedMetrics]:
-    """Return the key `metric`, and how the program reports it."""
+def _metric(fields: Fields, losses: LossList) -> tuple[dict[str, Any], str | None]:
+    """Return the key `metric`, and the file that the program writes."""
     objective = fields.inner("objective")
     foreign, goal = objective.text("objectiveMetricName"), objective.text("type")
     if foreign is None or goal not in {"maximize", "minimize"}:
@@ -386,7 +345,7 @@ def _metric(fields: Fields, losses: list[Loss]) -> tuple[dict[str, Any], Reporte
         )
     name = metric_name(foreign)
     if name != foreign:
-        losses.append(Loss(f"spec.objective.objectiveMetricName: {foreign}", f"is named {name} here"))
+        losses.add(f"spec.objective.objectiveMetricName: {foreign}", f"is named {name} here")
     target = objective.data.get("goal")
     if isinstance(target, int | float) and not isinstance(target, bool):
         objective.take("goal")
@@ -396,14 +355,13 @@ def _metric(fields: Fields, losses: list[Loss]) -> tuple[dict[str, Any], Reporte
     losses += objective.lost("additionalMetricNames", EVERY_METRIC)
     reduce = _reduced(objective, foreign, DEFAULT_STRATEGIES[goal], losses)
     losses += objective.rest()
-    reported = read_collector(fields.inner("metricsCollectorSpec"), is_renamed=name != foreign)
-    losses += reported.losses
+    keys, file = read_collector(fields.inner("metricsCollectorSpec"), losses, is_renamed=name != foreign)
     reduction = {} if reduce is Reduce.LAST else {"reduce": str(reduce)}
     target_key = {} if target is None else {"target": target}
-    return {"name": name, "goal": goal, **reported.keys, **reduction, **target_key}, reported
+    return {"name": name, "goal": goal, **keys, **reduction, **target_key}, file
 
 
-def _reduced(objective: Fields, foreign: str, usual: str, losses: list[Loss]) -> Reduce:
+def _reduced(objective: Fields, foreign: str, usual: str, losses: LossList) -> Reduce:
     """Return which of the objective's values counts; strategies of other metrics are losses."""
     strategy = usual
     for entry in objective.each("metricStrategies"):
@@ -413,46 +371,42 @@ def _reduced(objective: Fields, foreign: str, usual: str, losses: list[Loss]) ->
         if name == foreign:
             strategy = value
         elif value != "latest":
-            losses.append(Loss(f"{entry.path}: {name}: {value}", OTHER_METRIC))
+            losses.add(f"{entry.path}: {name}: {value}", OTHER_METRIC)
         losses += entry.rest()
     return REDUCE_OF_STRATEGY[strategy]
 
 
-def _limit(
-    fields: Fields, chosen: Sequence[parameters.ImportedParameter], method: str, losses: list[Loss]
-) -> dict[str, Any]:
+def _limit(fields: Fields, size: int | None, method: str, losses: LossList) -> dict[str, Any]:
     """Return the limit of trials; a grid has a limit only if Katib would stop before its end."""
     limit = fields.whole("maxTrialCount")
-    counts = [parameter.count for parameter in chosen]
-    size = None if None in counts else prod(count for count in counts if count is not None)
     if method not in {"grid", "hyperband", "pbt"} and limit is None:
-        losses.append(Loss("spec.maxTrialCount", f"the file sets no limit; written as {DEFAULT_TRIALS}"))
+        losses.add("spec.maxTrialCount", f"the file sets no limit; written as {DEFAULT_TRIALS}")
         limit = DEFAULT_TRIALS
     if method in {"hyperband", "pbt"}:
         return {} if limit is None else {"run_cap": limit}
     if limit is not None and size is not None and limit > size:
         why = f"the space has only {size} combinations, each of which is one trial here"
-        losses.append(Loss(f"spec.maxTrialCount: {limit}", why))
+        losses.add(f"spec.maxTrialCount: {limit}", why)
         limit = size
     if method != "grid":
         return {"run_cap": limit}
     if limit is None or size is None or limit == size:
         return {}
     why = f"Katib runs {limit} of {size} combinations in a random order; here as many are drawn with seed 0"
-    losses.append(Loss(f"spec.maxTrialCount: {limit}", why))
+    losses.add(f"spec.maxTrialCount: {limit}", why)
     return {"method": "random", "run_cap": limit, "seed": 0}
 
 
-def _parallelism(fields: Fields, spec: dict[str, Any], losses: list[Loss]) -> None:
+def _parallelism(fields: Fields, spec: dict[str, Any], losses: LossList) -> None:
     parallel = fields.whole("parallelTrialCount")
     if parallel is None:
-        losses.append(Loss("spec.parallelTrialCount", "the file has none; written as 3, Katib's default"))
+        losses.add("spec.parallelTrialCount", "the file has none; written as 3, Katib's default")
     spec["run"] = {"parallelism": 3 if parallel is None else parallel, **spec["run"]}
     _max_failed(fields, spec, losses)
     losses += fields.lost("resumePolicy", "Katib's service is not used here")
 
 
-def _max_failed(fields: Fields, spec: dict[str, Any], losses: list[Loss]) -> None:
+def _max_failed(fields: Fields, spec: dict[str, Any], losses: LossList) -> None:
     """Set how many failed trials a batch tolerates, which only an Indexed Job counts."""
     run, method = spec["run"], spec["method"]
     if "shape" in run or method in {"hyperband", "pbt"}:

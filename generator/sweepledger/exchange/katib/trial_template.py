@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from sweepledger.exchange.conversion import Loss
+from sweepledger.exchange.conversion import Loss, LossList
 from sweepledger.exchange.fields import Fields
 from sweepledger.exchange.katib.parameters import ImportedParameter
 from sweepledger.exchange.kubernetes.command import ARGS, NO_HYPHENS, Placeholders
@@ -44,7 +44,7 @@ def read_trial_template(
     trial.losses += template.rest()
     if trial.command is None:
         why = f"the command of the trial is not in the file; used {CODE_DIR}/{PROGRAM}: write your command"
-        trial.losses.append(Loss(template.path, why))
+        trial.losses.add(template.path, why)
     else:
         trial.losses += _unused(trial.command, parameters)
     trial.losses.append(CODE_LOSS)
@@ -52,7 +52,6 @@ def read_trial_template(
 
 
 def _unused(command: Sequence[str], parameters: Sequence[ImportedParameter]) -> Iterator[Loss]:
-    """Yield a loss for every parameter that the command does not pass."""
     text = " ".join(command)
     if ARGS in command or NO_HYPHENS in command:
         return
@@ -64,10 +63,7 @@ def _unused(command: Sequence[str], parameters: Sequence[ImportedParameter]) -> 
 
 
 def _structured(
-    template: Fields,
-    parameters: Sequence[ImportedParameter],
-    trial: ImportedTrial,
-    result_file: str | None,
+    template: Fields, parameters: Sequence[ImportedParameter], trial: ImportedTrial, result_file: str | None
 ) -> None:
     names_by_foreign = {parameter.foreign: parameter.name for parameter in parameters}
     names: dict[str, str] = {}
@@ -76,9 +72,7 @@ def _structured(
         if name is not None and reference in names_by_foreign:
             names[name] = names_by_foreign[reference]
         elif name is not None:
-            trial.losses.append(
-                Loss(f"{entry.path}: {name}", f"refers to {reference}, which is not a parameter")
-            )
+            trial.losses.add(f"{entry.path}: {name}", f"refers to {reference}, which is not a parameter")
         entry.taken.add("description")
     _config_map(template, "configMap", trial)
     manifest = template.take("trialSpec")
@@ -89,10 +83,7 @@ def _structured(
 
 
 def _go_template(
-    template: Fields,
-    parameters: Sequence[ImportedParameter],
-    trial: ImportedTrial,
-    result_file: str | None,
+    template: Fields, parameters: Sequence[ImportedParameter], trial: ImportedTrial, result_file: str | None
 ) -> None:
     _config_map(template, "templateSpec", trial)
     raw = template.text("rawTemplate")
@@ -103,9 +94,7 @@ def _go_template(
         try:
             manifest = foreign_yaml.load(text.encode(), version="go")
         except ForeignError as error:
-            trial.losses.append(
-                Loss(path, f"cannot be parsed after its loop is replaced by a macro: {error}")
-            )
+            trial.losses.add(path, f"cannot be parsed after its loop is replaced by a macro: {error}")
         else:
             placeholders = Placeholders({}, result_file=result_file)
             read_manifest(Fields.of(manifest, path), None, placeholders, trial)
@@ -120,7 +109,7 @@ def _config_map(template: Fields, key: str, trial: ImportedTrial) -> None:
             for part in ("configMapNamespace", "configMapName", "templatePath")
             if reference.data.get(part) is not None
         )
-        trial.losses.append(Loss(f"{reference.path}: {where}", "the manifest is only in the cluster"))
+        trial.losses.add(f"{reference.path}: {where}", "the manifest is only in the cluster")
         trial.losses += reference.rest()
 
 
@@ -131,23 +120,21 @@ PAIR = re.compile(r"(?P<dashes>-*)\{\{-?\s*\.Name\s*-?\}\}=\{\{-?\s*\.Value\s*-?
 
 def plain_manifest(text: str, foreign_names: Sequence[str], *, path: str) -> tuple[str, list[Loss]]:
     """Return a v1alpha3 Go template as plain YAML: its loop over the parameters becomes a macro."""
-    losses: list[Loss] = []
+    losses = LossList()
     dashed = all(name.startswith("--") for name in foreign_names)
 
     def pair(match: re.Match[str]) -> str:
         if dashed or match["dashes"]:
             return ARGS
         if any(name.startswith("-") for name in foreign_names):
-            losses.append(Loss(f"{path}: {match[0]}", f"written {ARGS}, which puts -- before every name"))
+            losses.add(f"{path}: {match[0]}", f"written {ARGS}, which puts -- before every name")
             return ARGS
         return NO_HYPHENS
 
     def action(match: re.Match[str]) -> str:
         if match["action"] in {".Trial", ".NameSpace"}:
             return "trial"
-        losses.append(
-            Loss(f"{path}: {match[0]}", "an action of the template that has no counterpart; left out")
-        )
+        losses.add(f"{path}: {match[0]}", "an action of the template that has no counterpart; left out")
         return ""
 
     lines = [PAIR.sub(pair, line) for line in text.splitlines() if not BLOCK.match(line)]

@@ -4,22 +4,28 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from sweepledger.exchange import conversion
-from sweepledger.exchange.conversion import Exported, Loss
+from sweepledger.exchange.conversion import Exported, Loss, LossList
 from sweepledger.exchange.katib import parameters
 from sweepledger.exchange.katib.parameters import FeasibleSpace, argument_text
 from sweepledger.exchange.katib.trial_template import CONDITIONS
 from sweepledger.formats import yaml
-from sweepledger.structs import search_block
 from sweepledger.structs.metric import MetricSource, Reduce
 from sweepledger.structs.names import environment_name
 from sweepledger.structs.node_pool import GPU_RESOURCE
 from sweepledger.structs.program import LIST_MACROS, LOCAL_IMAGE, Macro, parse_element
 from sweepledger.structs.run_config import RunConfig
-from sweepledger.structs.search_block import GridSearch, RandomSearch, Sampler
+from sweepledger.structs.search_block import (
+    AdaptiveSearch,
+    ConfigurationList,
+    GridSearch,
+    Method,
+    RandomSearch,
+    Sampler,
+)
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value, canonical
 
@@ -37,16 +43,12 @@ class MacroFiller:
     constants: Mapping[str, Value]
     order: Sequence[str]
     """Names of the parameters in the order of the arguments."""
-    losses: list[Loss] = field(default_factory=list)
+    losses: LossList
 
     @property
     def single(self) -> dict[str, str]:
         """Return the replacements of the macros that yield a single text."""
-        return {
-            "env": "/usr/bin/env",
-            "interpreter": self.run.interpreter,
-            "seed": str(self.run.seed_base),
-        }
+        return {"env": "/usr/bin/env", "interpreter": self.run.interpreter, "seed": str(self.run.seed_base)}
 
     def texts(self) -> dict[str, str]:
         """Return every parameter's text, including constants."""
@@ -78,8 +80,8 @@ class MacroFiller:
             if isinstance(value, bool) and macro == "args_no_boolean_flags"
         }
         if macro == "args_no_boolean_flags":
-            self.losses.append(
-                Loss("${args_no_boolean_flags}", "booleans with several values are passed as --name=True")
+            self.losses.add(
+                "${args_no_boolean_flags}", "booleans with several values are passed as --name=True"
             )
         given = [f"--{name}={value}" for name, value in texts.items() if name not in flags]
         return given + [f"--{name}" for name, value in flags.items() if value]
@@ -96,24 +98,26 @@ class MacroFiller:
             case Macro("args_json"):
                 return self._json()
             case _:
-                self.losses.append(Loss(str(part), "Katib gives trials no file of values; left out"))
+                self.losses.add(str(part), "Katib gives trials no file of values; left out")
                 return ""
 
     def _json(self) -> str:
-        self.losses.append(
-            Loss("${args_json}", "values that vary are written as text, because Katib's values are text")
+        self.losses.add(
+            "${args_json}", "values that vary are written as text, because Katib's values are text"
         )
         values = {**{name: canonical(value) for name, value in self.constants.items()}, **self.placeholders}
         return json.dumps(values)
 
 
 def write_trial_template(
-    sweep: Sweep, references: Mapping[str, str], constants: Mapping[str, Value]
-) -> tuple[dict[str, Any], list[Loss]]:
-    """Return `trialTemplate` and its losses; `references` are the names of the parameters in `trialParameters`."""
+    sweep: Sweep, references: Mapping[str, str], constants: Mapping[str, Value], losses: LossList
+) -> dict[str, Any]:
+    """Return `trialTemplate`; `references` are the names of the parameters in `trialParameters`."""
     placeholders = {name: f"${{trialParameters.{alias}}}" for name, alias in references.items()}
-    filling = MacroFiller(sweep.run, placeholders, constants, sweep.columns)
+    filling = MacroFiller(sweep.run, placeholders, constants, sweep.columns, losses)
     arguments = filling.arguments(sweep.command)
+    job = _write_job(sweep.run, arguments, filling)
+    losses += _run_losses(sweep.run)
     return {
         "primaryContainerName": CONTAINER,
         **CONDITIONS,
@@ -121,8 +125,8 @@ def write_trial_template(
             {"name": alias, "description": f"{name} of the sweep", "reference": name}
             for name, alias in references.items()
         ],
-        "trialSpec": _write_job(sweep.run, arguments, filling),
-    }, [*filling.losses, *_run_losses(sweep.run)]
+        "trialSpec": job,
+    }
 
 
 def _write_job(run: RunConfig, arguments: list[str], filling: MacroFiller) -> dict[str, Any]:
@@ -152,32 +156,26 @@ def _has_image(run: RunConfig) -> bool:
     return run.image is not None and run.image != LOCAL_IMAGE
 
 
-def _run_losses(run: RunConfig) -> list[Loss]:
-    losses = [
-        Loss(
-            f"run.code.path: {run.code_path}",
-            "Katib does not mount code: the image must contain it",
-        ),
-        Loss("$SWEEP_TRIAL, $SWEEP_RESULT and the other files of a trial", "Katib does not have them"),
-    ]
+def _run_losses(run: RunConfig) -> Iterator[Loss]:
+    yield Loss(f"run.code.path: {run.code_path}", "Katib does not mount code: the image must contain it")
+    yield Loss("$SWEEP_TRIAL, $SWEEP_RESULT and the other files of a trial", "Katib does not have them")
     if not _has_image(run):
-        losses.append(Loss("run.image", f"the sweep has none; written as {NO_IMAGE}: set yours"))
+        yield Loss("run.image", f"the sweep has none; written as {NO_IMAGE}: set yours")
     if run.data is not None:
-        losses.append(Loss(f"run.data: {run.data}", "add the volume to the trialSpec"))
+        yield Loss(f"run.data: {run.data}", "add the volume to the trialSpec")
     if run.workdir is not None:
-        losses.append(Loss(f"run.workdir: {run.workdir}", "set workingDir of the container"))
+        yield Loss(f"run.workdir: {run.workdir}", "set workingDir of the container")
     if run.keep:
-        losses.append(Loss(f"run.keep: {', '.join(run.keep)}", "Katib keeps no files of a trial"))
+        yield Loss(f"run.keep: {', '.join(run.keep)}", "Katib keeps no files of a trial")
     if run.shape is not None:
-        losses.append(Loss(f"run.shape: {run.shape}", "every trial is a separate Job in Katib"))
-    return losses
+        yield Loss(f"run.shape: {run.shape}", "every trial is a separate Job in Katib")
 
 
 KATIB = "Katib"
 ALGORITHMS = {
-    search_block.Method.TPE: "multivariate-tpe",
-    search_block.Method.BAYES: "bayesianoptimization",
-    search_block.Method.CMA_ES: "cmaes",
+    Method.TPE: "multivariate-tpe",
+    Method.BAYES: "bayesianoptimization",
+    Method.CMA_ES: "cmaes",
 }
 USUAL_ROUNDS = 10
 """Rounds to export for a search without a limit of rounds."""
@@ -188,29 +186,23 @@ LARGEST_STATE = 2**32 - 1
 """Largest seed of NumPy's generator, which Katib's random search uses."""
 
 
-@dataclass(frozen=True, slots=True)
-class KatibSearch:
-    """The search of an Experiment, and its losses."""
-
-    algorithm: dict[str, Any]
-    dimensions: Mapping[str, FeasibleSpace]
-    constants: Mapping[str, Value]
-    trials: int
-    losses: tuple[Loss, ...]
-
-
 def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
     """Return the sweep as an Experiment."""
-    search = _search(sweep, assignments)
-    template, losses = write_trial_template(sweep, _references(search.dimensions), search.constants)
-    count = min(search.trials, LARGEST_COUNT)
+    losses = LossList()
+    algorithm, dimensions, constants, trials = _search(sweep, assignments, losses)
+    losses += [
+        Loss(f"parameters.{name}", "has one value, so the command has it instead") for name in constants
+    ]
+    losses += _sweep_losses(sweep)
+    template = write_trial_template(sweep, _references(dimensions), constants, losses)
+    count = min(trials, LARGEST_COUNT)
     experiment = {
         "apiVersion": "kubeflow.org/v1beta1",
         "kind": "Experiment",
         "metadata": {"name": sweep.name},
         "spec": {
             "objective": _objective(sweep),
-            "algorithm": search.algorithm,
+            "algorithm": algorithm,
             "maxTrialCount": count,
             "parallelTrialCount": min(sweep.run.parallelism, count),
             # Without a limit, a failed trial does not stop others.
@@ -220,16 +212,12 @@ def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
             "metricsCollectorSpec": {"collector": {"kind": "StdOut"}},
             "parameters": [
                 {"name": name, "parameterType": space.kind, "feasibleSpace": space.feasible}
-                for name, space in search.dimensions.items()
+                for name, space in dimensions.items()
             ],
             "trialTemplate": template,
         },
     }
-    moved = [
-        Loss(f"parameters.{name}", "has one value, so the command has it instead")
-        for name in search.constants
-    ]
-    return Exported(yaml.dump(experiment), (*search.losses, *moved, *_sweep_losses(sweep), *losses))
+    return Exported(yaml.dump(experiment), tuple(losses))
 
 
 def _objective(sweep: Sweep) -> dict[str, Any]:
@@ -243,86 +231,73 @@ def _objective(sweep: Sweep) -> dict[str, Any]:
     }
 
 
-def _search(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> KatibSearch:
-    if sweep.search is not None:
-        return _adaptive(sweep.search)
-    if isinstance(sweep.design, GridSearch | RandomSearch):
-        return _static(sweep.design, assignments)
-    return _product(sweep, assignments)
-
-
-def _static(design: GridSearch | RandomSearch, assignments: Sequence[Mapping[str, Value]]) -> KatibSearch:
-    dimensions, constants = _split(
-        {
+def _search(
+    sweep: Sweep, assignments: Sequence[Mapping[str, Value]], losses: LossList
+) -> tuple[dict[str, Any], Mapping[str, FeasibleSpace], Mapping[str, Value], int]:
+    """Return algorithm, dimensions, constants and number of trials."""
+    design = sweep.design
+    size = len(assignments)
+    if isinstance(design, ConfigurationList):
+        spaces = {name: parameters.observed_space(name, assignments) for name in _columns(sweep, assignments)}
+    else:
+        spaces = {
             parameter.name: parameters.feasible_space(
                 parameter.name, parameter.domain, grid=isinstance(design, GridSearch)
             )
             for parameter in design.space.parameters
         }
-    )
-    losses = [*_spaces(dimensions), *conversion.design_losses(design, KATIB)]
-    if isinstance(design, RandomSearch):
-        algorithm, more = _algorithm(design)
-        return KatibSearch(algorithm, dimensions, constants, len(assignments), (*losses, *more))
-    size = math.prod(space.count or 1 for space in dimensions.values())
-    if size != len(assignments):
-        losses.append(Loss(f"{len(assignments)} assignments", f"Katib runs all {size} combinations"))
-    return KatibSearch({"algorithmName": "grid"}, dimensions, constants, size, tuple(losses))
+    dimensions, constants = _split(spaces)
+    combinations = math.prod(space.count or 1 for space in dimensions.values())
+    if isinstance(design, ConfigurationList):
+        why = f"it runs all {combinations} combinations of the values, not {size} configurations"
+        losses.add("method: list", f"Katib has none: {why}")
+    losses += [loss for space in dimensions.values() for loss in space.losses]
+    losses += conversion.design_losses(design, KATIB)
+    match design:
+        case AdaptiveSearch():
+            algorithm, size = _adaptive(design, losses)
+        case RandomSearch():
+            algorithm = _drawn(design, losses)
+        case _:
+            algorithm = {"algorithmName": "grid"}
+            if isinstance(design, GridSearch) and size != combinations:
+                losses.add(f"{size} assignments", f"Katib runs all {combinations} combinations")
+            size = combinations
+    return algorithm, dimensions, constants, size
 
 
-def _adaptive(search: search_block.AdaptiveSearch) -> KatibSearch:
-    """Return an adaptive search with the nearest algorithm of Katib."""
-    dimensions, constants = _split(
-        {
-            parameter.name: parameters.feasible_space(parameter.name, parameter.domain, grid=False)
-            for parameter in search.space.parameters
-        }
-    )
-    losses = [*_spaces(dimensions), *conversion.design_losses(search, KATIB)]
-    losses.append(
-        Loss("rounds", "Katib requests one trial whenever one ends, from the trials that have ended")
-    )
+def _adaptive(search: AdaptiveSearch, losses: LossList) -> tuple[dict[str, Any], int]:
+    """Return the nearest algorithm of Katib, and the number of trials."""
+    losses.add("rounds", "Katib requests one trial whenever one ends, from the trials that have ended")
     name = ALGORITHMS.get(search.method)
     if name is None:
-        losses.append(Loss(f"method: {search.method}", "written as multivariate-tpe, the nearest algorithm"))
+        losses.add(f"method: {search.method}", "written as multivariate-tpe, the nearest algorithm")
     if search.resource is not None:
-        losses.append(Loss("resource", "every trial runs with the program's default"))
+        losses.add("resource", "every trial runs with the program's default")
     losses += [Loss(f"start: {other}", "an Experiment uses only its own trials") for other in search.start]
     count = conversion.most_trials(search)
     if count is None:
         count = search.rounds.size * USUAL_ROUNDS
-        losses.append(
-            Loss(f"maxTrialCount: {count}", f"the search has no limit; written for {USUAL_ROUNDS} rounds")
-        )
+        losses.add(f"maxTrialCount: {count}", f"the search has no limit; written for {USUAL_ROUNDS} rounds")
     algorithm: dict[str, Any] = {"algorithmName": name or "multivariate-tpe"}
     if search.seed <= LARGEST_STATE:
         algorithm["algorithmSettings"] = [{"name": "random_state", "value": str(search.seed)}]
-    losses.append(Loss("seed", "Katib proposes other values for the same seed"))
-    return KatibSearch(algorithm, dimensions, constants, count, tuple(losses))
+    losses.add("seed", "Katib proposes other values for the same seed")
+    return algorithm, count
 
 
-def _algorithm(design: RandomSearch) -> tuple[dict[str, Any], list[Loss]]:
+def _drawn(design: RandomSearch, losses: LossList) -> dict[str, Any]:
     if design.sampler is Sampler.SOBOL:
-        return {"algorithmName": "sobol"}, [
-            Loss("seed", "Katib's sobol takes none, so it draws other values")
-        ]
-    losses = [Loss("seed", "Katib draws other values for the same seed")]
+        losses.add("seed", "Katib's sobol takes none, so it draws other values")
+        return {"algorithmName": "sobol"}
+    losses.add("seed", "Katib draws other values for the same seed")
     if design.sampler is not Sampler.RANDOM:
-        losses.append(Loss(f"method: {design.method}", "Katib does not have this method; written as random"))
+        losses.add(f"method: {design.method}", "Katib does not have this method; written as random")
     if design.seed > LARGEST_STATE:
-        return {"algorithmName": "random"}, [*losses, Loss(f"seed: {design.seed}", "Katib's are below 2^32")]
+        losses.add(f"seed: {design.seed}", "Katib's are below 2^32")
+        return {"algorithmName": "random"}
     settings = [{"name": "random_state", "value": str(design.seed)}]
-    return {"algorithmName": "random", "algorithmSettings": settings}, losses
-
-
-def _product(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> KatibSearch:
-    """Return a grid of all values in a list, which Katib does not have."""
-    spaces = {name: parameters.observed_space(name, assignments) for name in _columns(sweep, assignments)}
-    dimensions, constants = _split(spaces)
-    size = math.prod(space.count or 1 for space in dimensions.values())
-    why = f"Katib has none: it runs all {size} combinations of the values, not {len(assignments)} configurations"
-    losses = [Loss("method: list", why), *_spaces(dimensions), *conversion.design_losses(sweep.design, KATIB)]
-    return KatibSearch({"algorithmName": "grid"}, dimensions, constants, size, tuple(losses))
+    return {"algorithmName": "random", "algorithmSettings": settings}
 
 
 def _columns(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Iterator[str]:
@@ -331,9 +306,7 @@ def _columns(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Iterat
     return (name for name in sweep.columns if name in used)
 
 
-def _split(
-    spaces: Mapping[str, FeasibleSpace | Value],
-) -> tuple[dict[str, FeasibleSpace], dict[str, Value]]:
+def _split(spaces: Mapping[str, FeasibleSpace | Value]) -> tuple[dict[str, FeasibleSpace], dict[str, Value]]:
     """Return the varying parameters, and the constants, which become part of the command.
 
     Katib has no parameters with one value, but an Experiment needs at least one parameter: if nothing varies, all
@@ -344,11 +317,6 @@ def _split(
     if varying:
         return varying, constant
     return {name: parameters.listed_space(name, [value]) for name, value in constant.items()}, {}
-
-
-def _spaces(dimensions: Mapping[str, FeasibleSpace]) -> Iterator[Loss]:
-    for space in dimensions.values():
-        yield from space.losses
 
 
 def _references(dimensions: Mapping[str, FeasibleSpace]) -> dict[str, str]:

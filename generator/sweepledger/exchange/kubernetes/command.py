@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sweepledger.exchange.conversion import Loss
+from sweepledger.exchange.conversion import LossList
 from sweepledger.structs.names import environment_name
 
 ARGS = "${args}"
@@ -36,7 +36,7 @@ class CommandTranslator:
     variables: Mapping[str, str]
     """Variables of the container, whose values may contain Katib's placeholders."""
     path: str
-    losses: list[Loss] = field(default_factory=list)
+    losses: LossList
     passes_result_file: bool = False
     """Whether the program was given the file of its metrics, which is now `$SWEEP_RESULT`."""
     settings: dict[str, str] = field(default_factory=dict)
@@ -65,8 +65,7 @@ class CommandTranslator:
         text = SHELL.sub(lambda match: self._shell(match, where), text)
         text = META.sub(lambda match: self._meta(match, where), text)
         text = PLACEHOLDER.sub(lambda match: self._parameter(match, where), text)
-        text = KUBERNETES.sub(lambda match: self._kubernetes(match, where), text)
-        return self._result_file(text)
+        return self._result_file(KUBERNETES.sub(lambda match: self._kubernetes(match, where), text))
 
     def _result_file(self, text: str) -> str:
         """Return an argument that is, or ends in, the file of metrics with `$SWEEP_RESULT` instead."""
@@ -80,26 +79,24 @@ class CommandTranslator:
         foreign = match["parameter"]
         if foreign in self.placeholders.names:
             return f"${{envvar:{environment_name(self.placeholders.names[foreign])}}}"
-        self.losses.append(Loss(f"{where}: {match[0]}", "is not a parameter of the search; left out"))
+        self.losses.add(f"{where}: {match[0]}", "is not a parameter of the search; left out")
         return ""
 
     def _meta(self, match: re.Match[str], where: str) -> str:
         if match["meta"] == "Name":
-            self.losses.append(Loss(f"{where}: {match[0]}", f"replaced by the trial's id: {TRIAL}"))
+            self.losses.add(f"{where}: {match[0]}", f"replaced by the trial's id: {TRIAL}")
             return TRIAL
-        self.losses.append(Loss(f"{where}: {match[0]}", "has no counterpart here; left out"))
+        self.losses.add(f"{where}: {match[0]}", "has no counterpart here; left out")
         return ""
 
     def _shell(self, match: re.Match[str], where: str) -> str:
         why = "replaced before the command starts, because `${` begins a macro here"
-        self.losses.append(Loss(f"{where}: {match[0]}", why))
+        self.losses.add(f"{where}: {match[0]}", why)
         return f"${{envvar:{match['variable']}}}"
 
     def _kubernetes(self, match: re.Match[str], where: str) -> str:
         if match["escaped"]:
-            self.losses.append(
-                Loss(f"{where}: $(", "is not allowed in a command: move shell code to a script")
-            )
+            self.losses.add(f"{where}: $(", "is not allowed in a command: move shell code to a script")
             return "$("
         name = match["variable"]
         return self.settings.get(name, f"${{envvar:{name}}}")

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from sweepledger.exchange.conversion import Loss
+from sweepledger.exchange.conversion import Loss, LossList
 from sweepledger.exchange.fields import Fields, exact_number, scalar_text, show_value, spec_number
 from sweepledger.exchange.kubernetes.command import CommandTranslator, Placeholders
 from sweepledger.exchange.spec_parts import CODE_DIR, PROGRAM
@@ -20,7 +20,7 @@ class ImportedTrial:
     def __init__(self) -> None:
         self.command: list[str] | None = None
         self.run: dict[str, Any] = {"code": {"path": CODE_DIR}}
-        self.losses: list[Loss] = []
+        self.losses = LossList()
         self.passes_result_file = False
 
     def as_spec(self) -> dict[str, Any]:
@@ -59,28 +59,25 @@ def read_container(
         if value is not None and not name.startswith("SWEEP_"):
             variables[name] = scalar_text(value)
         elif not name.startswith("SWEEP_"):
-            trial.losses.append(Loss(f"{entry.path}: {name}", "its value is only in the cluster"))
+            trial.losses.add(f"{entry.path}: {name}", "its value is only in the cluster")
     command = [scalar_text(part) for part in container.items("command")]
     arguments = [scalar_text(part) for part in container.items("args")]
     if command or arguments:
         place = container.at("command" if command else "args")
-        translator = CommandTranslator(placeholders, variables, place)
+        translator = CommandTranslator(placeholders, variables, place, trial.losses)
         trial.command = translator.command([*command, *arguments], program=() if command else ASSUMED_PROGRAM)
         trial.passes_result_file |= translator.passes_result_file
-        trial.losses += translator.losses
     if arguments and not command:
-        trial.losses.append(
-            Loss(
-                container.at("command"),
-                f"the program is in the image, not in the file; written as {PROGRAM}: write your command",
-            )
+        trial.losses.add(
+            container.at("command"),
+            f"the program is in the image, not in the file; written as {PROGRAM}: write your command",
         )
     image = container.text("image")
     if image is not None and "@sha256:" in image:
         trial.run["image"] = image
     elif image is not None:
         why = "a tag can be moved; set run.image, or an image in the settings, with a digest"
-        trial.losses.append(Loss(f"{container.at('image')}: {image}", why))
+        trial.losses.add(f"{container.at('image')}: {image}", why)
     _resources(container.inner(resources), trial)
     trial.losses += container.rest()
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sweepledger.exchange.conversion import Loss
 from sweepledger.exchange.fields import Fields, show_value
 from sweepledger.exchange.kubernetes.command import Placeholders
 from sweepledger.exchange.kubernetes.container import ImportedTrial, read_container, read_pod
@@ -68,22 +67,17 @@ def read_manifest(
             reader.replicas(manifest.inner("spec"), kind)
         case _:
             why = f"{NO_SHAPE}; a trial is one process of its first container"
-            trial.losses.append(Loss(f"{manifest.path}.kind: {kind}", why))
+            trial.losses.add(f"{manifest.path}.kind: {kind}", why)
             reader.unknown(manifest)
     trial.losses += manifest.rest()
 
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads the spec of a kind into a trial."""
-
     primary: str | None
     """Name of the container whose command is that of the trial."""
     placeholders: Placeholders
     trial: ImportedTrial
-
-    def lose(self, what: str, why: str) -> None:
-        self.trial.losses.append(Loss(what, why))
 
     def pod(self, pod: Fields) -> None:
         read_pod(pod, self.primary, self.placeholders, self.trial)
@@ -93,7 +87,9 @@ class _Reader:
         if retries is not None:
             self.trial.run["retries"] = min(retries, MOST_RETRIES)
             if retries > MOST_RETRIES:
-                self.lose(f"{job.at('backoffLimit')}: {retries}", f"{MOST_RETRIES} is the most here")
+                self.trial.losses.add(
+                    f"{job.at('backoffLimit')}: {retries}", f"{MOST_RETRIES} is the most here"
+                )
         if deadline is not None:
             self.trial.run["timeout"] = f"{deadline}s"
         template = job.inner("template")
@@ -116,7 +112,7 @@ class _Reader:
         self.shape(Shape.TRAIN_JOB, nodes or 1, processes or 1)
         if runtime.data:
             why = "a batch has its own TrainingRuntime here; what this one adds is not in the file"
-            self.lose(f"{runtime.path}: {show_value(runtime.data.get('name'))}", why)
+            self.trial.losses.add(f"{runtime.path}: {show_value(runtime.data.get('name'))}", why)
         self.trial.losses += job.rest()
 
     def job_set(self, jobs: Fields) -> None:
@@ -127,7 +123,9 @@ class _Reader:
             job.taken |= {"completions", "completionMode"}
             if place:
                 why = "all pods of a trial run one command here"
-                self.lose(f"{entry.path}: {show_value(entry.data.get('name'))}, {count} pods", why)
+                self.trial.losses.add(
+                    f"{entry.path}: {show_value(entry.data.get('name'))}, {count} pods", why
+                )
                 continue
             self.job(job)
             self.shape(Shape.JOB_SET, count)
@@ -148,16 +146,20 @@ class _Reader:
         if kind.shape is None:
             others = sum(counts.values()) - 1
             why = f"{NO_SHAPE}; a trial is one process of {order[0] if order else 'none'}, without {others} other pods"
-            self.lose(f"{kind_name}", why)
+            self.trial.losses.add(f"{kind_name}", why)
         else:
             if kind.shape is Shape.MPI_JOB:
                 nodes += spec.take("runLauncherAsWorker") is True
-                self.lose(f"{types.at('Launcher')}", "the pod of the launcher is one of the nodes here")
+                self.trial.losses.add(
+                    f"{types.at('Launcher')}", "the pod of the launcher is one of the nodes here"
+                )
             self.shape(kind.shape, nodes, processes)
         for name, fields in replicas.items():
             self._replica(fields, replicas[order[0]] if order else None)
             if kind.shape is not None and name not in {*kind.workers, *kind.first[:1]}:
-                self.lose(f"{fields.path}: {counts[name]} pods", "this shape has no such role; left out")
+                self.trial.losses.add(
+                    f"{fields.path}: {counts[name]} pods", "this shape has no such role; left out"
+                )
         self.trial.losses += [*types.rest(), *spec.rest()]
 
     def _replica(self, replica: Fields, first: Fields | None) -> None:
@@ -165,10 +167,10 @@ class _Reader:
         policy = replica.text("restartPolicy")
         if policy not in {None, "Never"}:
             why = "a failed trial is started again only by run.retries or `sweep retry`"
-            self.lose(f"{replica.at('restartPolicy')}: {policy}", why)
+            self.trial.losses.add(f"{replica.at('restartPolicy')}: {policy}", why)
         template = replica.take("template")
         if first is not None and template is not None and template != first.data.get("template"):
-            self.lose(replica.at("template"), f"differs from {first.at('template')}; {ALL_ALIKE}")
+            self.trial.losses.add(replica.at("template"), f"differs from {first.at('template')}; {ALL_ALIKE}")
         self.trial.losses += replica.rest()
 
     def unknown(self, manifest: Fields) -> None:
@@ -187,7 +189,6 @@ def _count(fields: Fields, key: str) -> int | None:
 
 
 def _pods(data: Any, path: str) -> Iterator[tuple[Any, str]]:
-    """Yield every pod template in a manifest of any kind."""
     if isinstance(data, dict):
         if isinstance(data.get("spec"), dict) and "containers" in data["spec"]:
             yield data, path

@@ -7,10 +7,10 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
-from sweepledger.exchange.conversion import Imported, Loss
+from sweepledger.exchange.conversion import Imported, Loss, LossList
 from sweepledger.exchange.fields import Fields, exact_number, json_text, no_values, show_value, spec_number
 from sweepledger.exchange.search_frame import ForeignSearch, parameter_names, run_keys, search_spec
-from sweepledger.exchange.spec_parts import CODE_DIR, PROGRAM
+from sweepledger.exchange.spec_parts import CODE_DIR, PROGRAM, range_keys
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.names import suggest_sweep_name
 from sweepledger.structs.values import canonical_json
@@ -58,7 +58,7 @@ def read(content: bytes, *, name: str) -> Imported:
     """Return a spec for the only study of a storage, or the one of that name. Raises ForeignError."""
     if len(content) > MAX_BYTES:
         raise ForeignError(f"must be at most {MAX_BYTES} bytes, got {len(content)}")
-    losses: list[Loss] = []
+    losses = LossList()
     stored = _sqlite_studies if content.startswith(SQLITE) else _journal_studies
     studies = stored(content, losses)
     study = _chosen(studies, name)
@@ -69,7 +69,7 @@ def read(content: bytes, *, name: str) -> Imported:
             f"the study {study.name!r} has no trials with parameters, and Optuna stores spaces only there",
             hint="run one trial first",
         )
-    losses.append(Loss("sampler", "is not in a storage; written as tpe, Optuna's default"))
+    losses.add("sampler", "is not in a storage; written as tpe, Optuna's default")
     losses += [
         Loss(f"direction {place}: {goal}", "one objective is written; add `other_metrics` for several")
         for place, goal in enumerate(study.directions[1:], start=2)
@@ -101,8 +101,7 @@ def _chosen(studies: list[StoredStudy], name: str) -> StoredStudy:
     return chosen[0]
 
 
-def _journal_studies(content: bytes, losses: list[Loss]) -> list[StoredStudy]:
-    """Return the studies of a journal, in which each line is an operation."""
+def _journal_studies(content: bytes, losses: LossList) -> list[StoredStudy]:
     studies: list[StoredStudy | None] = []
     owners: list[int] = []
     for number, operation in _operations(content, losses):
@@ -133,8 +132,7 @@ def _journal_studies(content: bytes, losses: list[Loss]) -> list[StoredStudy]:
     return [study for study in studies if study is not None]
 
 
-def _operations(content: bytes, losses: list[Loss]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the operations of a journal with their lines."""
+def _operations(content: bytes, losses: LossList) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, line in enumerate(content.splitlines(keepends=True), start=1):
         if not line.strip():
             continue
@@ -144,7 +142,7 @@ def _operations(content: bytes, losses: list[Loss]) -> Iterator[tuple[int, dict[
             if number == 1 or line.endswith(b"\n"):
                 raise
             # Optuna ignores it, too: its writer was interrupted, or has not ended.
-            losses.append(Loss(f"line {number}", "is written in part; left out"))
+            losses.add(f"line {number}", "is written in part; left out")
 
 
 def _at(studies: list[StoredStudy | None], number: int) -> StoredStudy | None:
@@ -177,31 +175,25 @@ def _object(line: bytes, number: int) -> dict[str, Any]:
     return value
 
 
-def _sqlite_studies(content: bytes, losses: list[Loss]) -> list[StoredStudy]:
+def _sqlite_studies(content: bytes, losses: LossList) -> list[StoredStudy]:
     """Return the studies of an SQLite file, which is read in memory and never executed as a program."""
     if content[VERSIONS] == b"\2\2":
         # A database in memory has no other file, and SQLite does not open one that says it has.
         content = content[: VERSIONS.start] + ALONE + content[VERSIONS.stop :]
-        losses.append(
-            Loss("write-ahead log", "trials that are still in the file beside it, NAME-wal, are not read")
-        )
+        losses.add("write-ahead log", "trials that are still in the file beside it, NAME-wal, are not read")
     try:
         with closing(sqlite3.connect(":memory:")) as database:
             database.execute("PRAGMA trusted_schema = OFF")
             database.deserialize(content)
             database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_TEXT)
-            _limit_steps(database)
+            checks = iter(range(MAX_STEPS // STEPS_PER_CHECK))
+            database.set_progress_handler(lambda: int(next(checks, None) is None), STEPS_PER_CHECK)
             return list(_rows(database))
     except (sqlite3.Error, OverflowError, MemoryError, UnicodeDecodeError) as error:
         raise ForeignError(
             f"must be Optuna's SQLite storage: {error}",
             hint="other programs have SQLite files, too: name the one in your study's storage URL",
         ) from error
-
-
-def _limit_steps(database: sqlite3.Connection) -> None:
-    checks = iter(range(MAX_STEPS // STEPS_PER_CHECK))
-    database.set_progress_handler(lambda: int(next(checks, None) is None), STEPS_PER_CHECK)
 
 
 def _rows(database: sqlite3.Connection) -> Iterator[StoredStudy]:
@@ -224,14 +216,14 @@ def _rows(database: sqlite3.Connection) -> Iterator[StoredStudy]:
         yield study
 
 
-def _domain(parameter: str, study: StoredStudy, losses: list[Loss]) -> dict[str, Any]:
+def _domain(parameter: str, study: StoredStudy, losses: LossList) -> dict[str, Any]:
     texts = study.distributions[parameter]
     if len(texts) > 1:
         why = f"has {len(texts)} distributions in the trials; the last is written"
-        losses.append(Loss(f"parameter {parameter}", why))
+        losses.add(f"parameter {parameter}", why)
     if study.uses[parameter] < study.trials:
         why = f"only {study.uses[parameter]} of {study.trials} trials have it; write `when` if it is conditional"
-        losses.append(Loss(f"parameter {parameter}", why))
+        losses.add(f"parameter {parameter}", why)
     try:
         data = json.loads(texts[-1])
     except (ValueError, RecursionError) as error:
@@ -240,7 +232,7 @@ def _domain(parameter: str, study: StoredStudy, losses: list[Loss]) -> dict[str,
     return distribution_domain(str(distribution.take("name")), distribution.inner("attributes"), losses)
 
 
-def distribution_domain(kind: str, keys: Fields, losses: list[Loss]) -> dict[str, Any]:
+def distribution_domain(kind: str, keys: Fields, losses: LossList) -> dict[str, Any]:
     """Return the keys of a parameter for a distribution of any version of Optuna. Raises ForeignError."""
     if kind == "CategoricalDistribution":
         return _choice(keys, losses)
@@ -251,28 +243,23 @@ def distribution_domain(kind: str, keys: Fields, losses: list[Loss]) -> dict[str
         raise ForeignError(f"{keys.path} must be a distribution of Optuna, got {show_value(kind)}")
     low, high = (exact_number(keys.take(key), keys.at(key)) for key in ("low", "high"))
     step = keys.take("step") if keys.data.get("step") is not None else keys.take("q")
-    ends = {"min": spec_number(low), "max": spec_number(high)}
+    ends = spec_number(low), spec_number(high)
     if low == high:
-        return {"value": ends["min"]}
-    if keys.take("log") is True or "LogUniform" in kind:
-        return (
-            {"distribution": "q_log_uniform_values", **ends, "q": 1}
-            if whole
-            else {"distribution": "log_uniform_values", **ends}
-        )
-    if step is not None and not (whole and step == 1):
-        return {**ends, "step": spec_number(exact_number(step, keys.at("step")))}
-    return {"distribution": "int_uniform" if whole else "uniform", **ends}
+        return {"value": ends[0]}
+    is_log = keys.take("log") is True or "LogUniform" in kind
+    if not is_log and step is not None and not (whole and step == 1):
+        return {"min": ends[0], "max": ends[1], "step": spec_number(exact_number(step, keys.at("step")))}
+    return range_keys(*ends, is_log=is_log, is_whole=whole)
 
 
-def _choice(keys: Fields, losses: list[Loss]) -> dict[str, Any]:
+def _choice(keys: Fields, losses: LossList) -> dict[str, Any]:
     values: list[Any] = []
     for item in keys.items("choices"):
         if isinstance(item, dict) or (
             isinstance(item, list) and any(isinstance(part, dict | list) for part in item)
         ):
             text = json_text(item)
-            losses.append(Loss(f"{keys.at('choices')}: {show_value(text)}", "written as JSON text"))
+            losses.add(f"{keys.at('choices')}: {show_value(text)}", "written as JSON text")
             item = text  # noqa: PLW2901 - the value to be written
         values.append(item)
     try:

@@ -5,18 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from sweepledger.errors import UsageError
-from sweepledger.exchange.conversion import Exported, Loss, design_losses, export_banner, run_losses
+from sweepledger.exchange import conversion
+from sweepledger.exchange.conversion import Exported, Loss, LossList
 from sweepledger.exchange.spec_parts import DEFAULT_RUN_CAP
-from sweepledger.structs.domain import (
-    Choice,
-    Constant,
-    Continuous,
-    Domain,
-    IntUniform,
-    LogUniform,
-    Quantized,
-    Uniform,
-)
+from sweepledger.structs import domain as domains
 from sweepledger.structs.metric import MetricFormat, Reduce
 from sweepledger.structs.names import environment_name
 from sweepledger.structs.program import Macro, parse_element
@@ -115,8 +107,6 @@ if __name__ == "__main__":
 
 @dataclass(frozen=True, slots=True)
 class _Distribution:
-    """A distribution of Optuna."""
-
     code: str
     """The call that makes it."""
     is_json: bool = False
@@ -127,7 +117,7 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
     """Return a script that runs the sweep by Optuna. Raises UsageError for what only a search with rounds has."""
     design = sweep.design
     is_search = isinstance(design, AdaptiveSearch)
-    losses: list[Loss] = []
+    losses = LossList()
     constants, space = _search_space(sweep, losses) if is_search else _known_space(sweep, assignments, losses)
     names = _names(sweep, assignments)
     as_json = {name for name, distribution in space.items() if distribution.is_json}
@@ -140,12 +130,12 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
         for assignment in assignments
     ]
     metrics = (sweep.metric, *sweep.other_metrics) if is_search else (sweep.metric,)
-    losses += [*_losses(sweep), *run_losses(sweep, TOOL)]
+    losses += [*_losses(sweep), *conversion.run_losses(sweep, TOOL)]
     lists = {name for name, value in constants.items() if _is_json([value])}
     kinds = {distribution.code.partition("(")[0] for distribution in space.values()}
     imported = sorted(kinds | {"CategoricalDistribution", "IntDistribution"})
     lines = [
-        *(f"# {line}" for line in export_banner(sweep, TOOL, losses).splitlines()),
+        *(f"# {line}" for line in conversion.export_banner(sweep, TOOL, losses).splitlines()),
         "# Start it in the root of the repository: python THIS_FILE [STORAGE]. It continues where it ended.",
         "",
         *(f"import {name}" for name in ("json", "os", "re", "subprocess", "sys", "tempfile")),
@@ -181,15 +171,15 @@ def _names(sweep: Sweep, assignments: Assignments) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*declared, *(name for row in assignments for name in row)]))
 
 
-def _search_space(sweep: Sweep, losses: list[Loss]) -> tuple[Mapping[str, Any], Mapping[str, _Distribution]]:
+def _search_space(sweep: Sweep, losses: LossList) -> tuple[Mapping[str, Any], Mapping[str, _Distribution]]:
     """Return constants and distributions of a search. Raises UsageError for others than Optuna's."""
     design = sweep.design
-    losses += design_losses(design, TOOL)
+    losses += conversion.design_losses(design, TOOL)
     constants: dict[str, Any] = {}
     space: dict[str, _Distribution] = {}
     for parameter in design.space.parameters:
         name, domain = parameter.name, parameter.domain
-        if isinstance(domain, Constant):
+        if isinstance(domain, domains.Constant):
             constants[name] = canonical(domain.value)
             continue
         distribution = _distribution(domain)
@@ -204,59 +194,57 @@ def _search_space(sweep: Sweep, losses: list[Loss]) -> tuple[Mapping[str, Any], 
 
 
 def _known_space(
-    sweep: Sweep, assignments: Assignments, losses: list[Loss]
+    sweep: Sweep, assignments: Assignments, losses: LossList
 ) -> tuple[Mapping[str, Any], Mapping[str, _Distribution]]:
     """Return what all configurations have alike, and for every other name a distribution that has its values."""
-    columns: dict[str, dict[str, Any]] = {}
-    for assignment in assignments:
-        for name, value in assignment.items():
-            columns.setdefault(name, {})[canonical_json(value)] = canonical(value)
     declared = {parameter.name: parameter.domain for parameter in sweep.design.space.parameters}
+    drawn = {name: domain for name, domain in declared.items() if not isinstance(domain, domains.Constant)}
     constants: dict[str, Any] = {}
     space: dict[str, _Distribution] = {}
-    for name, values in columns.items():
-        domain = declared.get(name)
+    for name, written_values in conversion.distinct_columns(assignments).items():
+        values: list[Any] = [canonical(value) for value in written_values]
+        domain = drawn.get(name)
         everywhere = all(name in assignment for assignment in assignments)
-        if len(values) == 1 and everywhere and not isinstance(domain, Choice):
-            constants[name] = next(iter(values.values()))
+        if len(values) == 1 and everywhere and not isinstance(domain, domains.Choice):
+            constants[name] = values[0]
             continue
-        distribution = None if domain is None or isinstance(domain, Constant) else _distribution(domain)
+        distribution = None if domain is None else _distribution(domain)
         if distribution is None:
-            distribution = _listed(list(values.values()))
-            if domain is not None and not isinstance(domain, Constant):
+            distribution = _listed(values)
+            if domain is not None:
                 why = "Optuna lacks this distribution; the values of the trials are in the script, between these bounds"
-                losses.append(Loss(f"parameters.{name}", why))
+                losses.add(f"parameters.{name}", why)
         elif domain is not None:
             losses += _domain_losses(name, domain)
         space[name] = distribution
     return constants, space
 
 
-def _distribution(domain: Domain) -> _Distribution | None:
+def _distribution(domain: domains.Domain) -> _Distribution | None:
     """Return Optuna's distribution with the same values; None if it has none."""
     match domain:
-        case Choice(values):
+        case domains.Choice(values):
             return _categories([canonical(value) for value in values])
-        case IntUniform(low, high):
+        case domains.IntUniform(low, high):
             return _Distribution(f"IntDistribution({low}, {high})")
-        case Uniform(low, high):
+        case domains.Uniform(low, high):
             return _Distribution(f"FloatDistribution({low!r}, {high!r})")
-        case LogUniform(low, high):
+        case domains.LogUniform(low, high):
             return _Distribution(f"FloatDistribution({low!r}, {high!r}, log=True)")
-        case Quantized(of, q):
+        case domains.Quantized(of, q):
             return _steps(of, q)
         case _:
             return None
 
 
-def _steps(of: Continuous, q: float) -> _Distribution | None:
+def _steps(of: domains.Continuous, q: float) -> _Distribution | None:
     """Return Optuna's distribution of rounded values; None if it has none."""
     match of:
-        case Uniform(low, high) if (low / q).is_integer() and (high / q).is_integer():
+        case domains.Uniform(low, high) if (low / q).is_integer() and (high / q).is_integer():
             if all(float(number).is_integer() for number in (low, high, q)):
                 return _Distribution(f"IntDistribution({int(low)}, {int(high)}, step={int(q)})")
             return _Distribution(f"FloatDistribution({low!r}, {high!r}, step={q!r})")
-        case LogUniform(low, high) if q == 1 and float(low).is_integer() and float(high).is_integer():
+        case domains.LogUniform(low, high) if q == 1 and float(low).is_integer() and float(high).is_integer():
             return _Distribution(f"IntDistribution({int(low)}, {int(high)}, log=True)")
         case _:
             return None
@@ -284,11 +272,11 @@ def _is_json(values: Iterable[Any]) -> bool:
     return len(kinds) > 1 or not kinds <= {"bool", "number", "str"}
 
 
-def _domain_losses(name: str, domain: Domain) -> Iterator[Loss]:
+def _domain_losses(name: str, domain: domains.Domain) -> Iterator[Loss]:
     match domain:
-        case Choice(_, probabilities) if probabilities is not None:
+        case domains.Choice(_, probabilities) if probabilities is not None:
             yield Loss(f"parameters.{name}.probabilities", "Optuna's categories are equally likely at first")
-        case Quantized():
+        case domains.Quantized():
             yield Loss(f"parameters.{name}", "the ends are as likely as the other steps in Optuna")
         case _:
             pass
@@ -307,7 +295,6 @@ def _sampler(sweep: Sweep) -> str:
 
 
 def _trials(design: AdaptiveSearch) -> int:
-    """Return the number of configurations in all rounds."""
     most = None if design.rounds.max is None else design.rounds.size * design.rounds.max
     return min((number for number in (design.cap, most) if number is not None), default=DEFAULT_RUN_CAP)
 

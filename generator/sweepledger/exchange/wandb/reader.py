@@ -6,20 +6,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
-from sweepledger.exchange.conversion import Imported, Loss
+from sweepledger.exchange import spec_parts
+from sweepledger.exchange.conversion import Imported, Loss, LossList
 from sweepledger.exchange.fields import json_text
-from sweepledger.exchange.spec_parts import (
-    CODE_DIR,
-    DEFAULT_RUN_CAP,
-    PLACEHOLDER_METRIC,
-    PROGRAM,
-    find_script,
-    locate_module,
-    locate_script,
-    metric_name,
-    separate_names,
-    space_size,
-)
 from sweepledger.formats.foreign_yaml import ForeignError, coerce_number, load
 from sweepledger.reader.scalars import describe_split, rejoin_split
 from sweepledger.structs.names import environment_name, suggest_sweep_name
@@ -56,7 +45,7 @@ def read(content: bytes, *, name: str) -> Imported:
             "must be a W&B sweep, but has no parameters",
             hint="is it a file of another tool? See `sweep import --help`",
         )
-    losses: list[Loss] = []
+    losses = LossList()
     own = str(data["name"]) if data.get("name") is not None else ""
     called = suggest_sweep_name(own) or name
     spec: dict[str, Any] = {"name": called}
@@ -65,7 +54,7 @@ def read(content: bytes, *, name: str) -> Imported:
         spec["description"] = description
     method = _method(data.get("method"), losses)
     translated = ParameterTranslator(is_grid=method == "grid", losses=losses).translate(data["parameters"])
-    names = separate_names(translated)
+    names = spec_parts.separate_names(translated)
     parameters = {names[key]: keys for key, keys in translated.items()}
     losses += [
         Loss(f"parameters.{key}", f"a value beside {key}.…; is named {name} here, and passed as {key}")
@@ -79,7 +68,7 @@ def read(content: bytes, *, name: str) -> Imported:
     if method != "bayes" and (stop is not None or "target" in spec["metric"]):
         spec["rounds"] = {"size": ROUND}
         why = f"written as rounds of {ROUND} trials, because results of earlier ones are used; W&B uses those of all"
-        losses.append(Loss("rounds", why))
+        losses.add("rounds", why)
     spec |= _program(data, names, losses)
     spec["run"] |= _parallelism(data, losses)
     known = TRANSLATED | ({"early_terminate"} if stop is not None else set())
@@ -88,7 +77,7 @@ def read(content: bytes, *, name: str) -> Imported:
     return Imported(spec, tuple(losses))
 
 
-def _parallelism(data: Mapping[str, Any], losses: list[Loss]) -> dict[str, int]:
+def _parallelism(data: Mapping[str, Any], losses: LossList) -> dict[str, int]:
     """Return `parallelism` for the number of runs that Launch starts at once, and list its other keys."""
     scheduler = data.get("scheduler")
     if not isinstance(scheduler, dict):
@@ -97,7 +86,7 @@ def _parallelism(data: Mapping[str, Any], losses: list[Loss]) -> dict[str, int]:
     is_number = isinstance(workers, int) and not isinstance(workers, bool) and workers > 0
     rest = [str(key) for key in scheduler if key != "num_workers" or not is_number]
     if rest:
-        losses.append(Loss("scheduler", f"{', '.join(rest)}: starts runs at W&B; left out"))
+        losses.add("scheduler", f"{', '.join(rest)}: starts runs at W&B; left out")
     return {"parallelism": workers} if is_number and isinstance(workers, int) else {}
 
 
@@ -107,66 +96,62 @@ def _description(data: Mapping[str, Any], own: str) -> str:
     return ": ".join(part for part in (own, description) if part)
 
 
-def _method(method: object, losses: list[Loss]) -> str:
+def _method(method: object, losses: LossList) -> str:
     if isinstance(method, str) and method in METHODS:
         return method
-    losses.append(Loss(f"method: {method}", "is not grid, random or bayes; written as random"))
+    losses.add(f"method: {method}", "is not grid, random or bayes; written as random")
     return "random"
 
 
 def _size(
-    data: Mapping[str, Any], method: str, parameters: Mapping[str, Any], losses: list[Loss]
+    data: Mapping[str, Any], method: str, parameters: Mapping[str, Any], losses: LossList
 ) -> dict[str, Any]:
-    """Return the keys for the number of trials and the seed."""
-    cap, size = data.get("run_cap"), space_size(parameters)
+    cap, size = data.get("run_cap"), spec_parts.space_size(parameters)
     if method == "bayes":
-        losses.append(Loss("seed", "W&B has none and proposes new values each time; written as seed: 0"))
+        losses.add("seed", "W&B has none and proposes new values each time; written as seed: 0")
         why = f"W&B proposes a trial whenever one ends; here a round proposes {ROUND} from earlier results"
-        losses.append(Loss("rounds", why))
+        losses.add("rounds", why)
         why = "its rounds are proposed with egobox: `pip install 'sweepledger[bayes]'`, or write method: tpe"
-        losses.append(Loss("method: bayes", why))
+        losses.add("method: bayes", why)
         return {"seed": 0, "rounds": {"size": ROUND}, "run_cap": _cap(cap, size, losses)}
     if method == "random":
-        losses.append(Loss("seed", "W&B has none and draws new values each time; written as seed: 0"))
+        losses.add("seed", "W&B has none and draws new values each time; written as seed: 0")
         return {"seed": 0, "run_cap": _cap(cap, size, losses)}
     if not isinstance(cap, int) or size is None or size <= cap:
         return {} if cap is None else {"run_cap": cap}
     why = "the grid is larger: W&B would run its first combinations; here a seeded sample of it runs"
-    losses.append(Loss(f"run_cap: {cap}", why))
+    losses.add(f"run_cap: {cap}", why)
     return {"method": "random", "seed": 0, "run_cap": cap}
 
 
-def _cap(cap: Any, size: int | None, losses: list[Loss]) -> Any:
+def _cap(cap: Any, size: int | None, losses: LossList) -> Any:
     """Return the number of trials, at most the size of the space."""
-    trials = DEFAULT_RUN_CAP if cap is None else cap
+    trials = spec_parts.DEFAULT_RUN_CAP if cap is None else cap
     if size is not None and isinstance(trials, int) and 0 < size < trials:
         why = f"W&B would repeat configurations; written as run_cap: {size}, which is all of them"
-        losses.append(Loss("run_cap", why))
+        losses.add("run_cap", why)
         return size
     if cap is None:
-        losses.append(
-            Loss("run_cap", f"W&B draws until the user stops it; written as run_cap: {DEFAULT_RUN_CAP}")
+        losses.add(
+            "run_cap", f"W&B draws until the user stops it; written as run_cap: {spec_parts.DEFAULT_RUN_CAP}"
         )
     return trials
 
 
-def _metric(data: Mapping[str, Any], losses: list[Loss], method: str) -> dict[str, Any]:
+def _metric(data: Mapping[str, Any], losses: LossList, method: str) -> dict[str, Any]:
     metric = data.get("metric")
     if metric is None and isinstance(data.get("metrics"), list) and data["metrics"]:
         metric = data["metrics"][0]
-        losses.append(
-            Loss(
-                "metrics",
-                "a sweep has one objective; the first metric is written, the others are recorded too",
-            )
+        losses.add(
+            "metrics", "a sweep has one objective; the first metric is written, the others are recorded too"
         )
     if not isinstance(metric, dict) or not isinstance(metric.get("name"), str):
-        why = f"no metric is named; write the name that the program reports instead of {PLACEHOLDER_METRIC}"
-        losses.append(Loss("metric", why))
-        metric = {"name": PLACEHOLDER_METRIC}
-    own, name = metric["name"], metric_name(metric["name"])
+        why = f"no metric is named; write the name that the program reports instead of {spec_parts.PLACEHOLDER_METRIC}"
+        losses.add("metric", why)
+        metric = {"name": spec_parts.PLACEHOLDER_METRIC}
+    own, name = metric["name"], spec_parts.metric_name(metric["name"])
     if own != name:
-        losses.append(Loss(f"metric.name: {own}", f"written as {name}: no spaces and signs, a letter first"))
+        losses.add(f"metric.name: {own}", f"written as {name}: no spaces and signs, a letter first")
     kept = {key: metric[key] for key in KEPT & metric.keys() if method == "bayes" or key == "target"}
     losses += [
         Loss(f"metric.{key}", "not used: all trials run, and the value of each is recorded")
@@ -176,12 +161,12 @@ def _metric(data: Mapping[str, Any], losses: list[Loss], method: str) -> dict[st
         f"wandb.log calls are ignored: print a line `{name}=NUMBER`; or, for a Python program, write "
         "`format: jsonl, capture: true` instead of `source: stdout`, and they are recorded"
     )
-    losses.append(Loss("metric.source", why))
+    losses.add("metric.source", why)
     goal = metric.get("goal", "minimize")  # W&B's default
     return {"name": name, "goal": goal, "source": "stdout", **dict(sorted(kept.items()))}
 
 
-def _program(data: Mapping[str, Any], renamed: Mapping[str, str], losses: list[Loss]) -> dict[str, Any]:
+def _program(data: Mapping[str, Any], renamed: Mapping[str, str], losses: LossList) -> dict[str, Any]:
     """Return `program`, `command` and `run`, for parameters whose names differ from W&B's."""
     command = _command(data.get("command"))
     program = None if data.get("program") is None else str(data["program"])
@@ -192,43 +177,33 @@ def _program(data: Mapping[str, Any], renamed: Mapping[str, str], losses: list[L
     return {key: keys[key] for key in ("program", "command", "run") if keys.get(key) is not None}
 
 
-def _located(program: str | None, command: list[str], losses: list[Loss]) -> dict[str, Any]:
+def _located(program: str | None, command: list[str], losses: LossList) -> dict[str, Any]:
     """Return `program` and `run` for what the command runs; edits the command."""
     if command and PROGRAM_MACRO not in command and program is not None:
-        losses.append(Loss(f"program: {program}", "the command does not use it; left out"))
+        losses.add(f"program: {program}", "the command does not use it; left out")
         program = None
-    module = _module_place(command)
+    module = command.index("-m") + 1 if "-m" in command[:-1] else None
     name = None if module is None else program if command[module] == PROGRAM_MACRO else command[module]
     if module is not None and name is not None:
-        location = locate_module(name)
-        command[module] = location.program
-        losses += location.losses
-        return {"run": {"code": {"path": location.folder}}}
-    place = find_script(command)
+        folder, command[module] = spec_parts.locate_module(name, losses)
+        return {"run": {"code": {"path": folder}}}
+    place = spec_parts.find_script(command)
     if program is None and place is not None:
         program, command[place] = command[place], PROGRAM_MACRO
     if program is None and command and PROGRAM_MACRO not in command:
-        why = "no program is named; set run.code.path to the folder that the command needs"
-        losses.append(Loss("program", why))
-        return {"run": {"code": {"path": CODE_DIR}}}
+        losses.add("program", "no program is named; set run.code.path to the folder that the command needs")
+        return {"run": {"code": {"path": spec_parts.CODE_DIR}}}
     if program is None:
-        losses.append(Loss("program", f"no program is named; written as {PROGRAM}"))
-        program = f"{CODE_DIR}/{PROGRAM}"
-    script = locate_script(program)
-    losses += script.losses
-    return script.as_spec()
-
-
-def _module_place(command: Sequence[str]) -> int | None:
-    """Return the index of the module that `-m` starts; None if the command starts none."""
-    place = command.index("-m") + 1 if "-m" in command else len(command)
-    return place if place < len(command) else None
+        losses.add("program", f"no program is named; written as {spec_parts.PROGRAM}")
+        program = f"{spec_parts.CODE_DIR}/{spec_parts.PROGRAM}"
+    folder, program = spec_parts.locate_script(program, losses)
+    return {"program": program, "run": {"code": {"path": folder}}}
 
 
 SPREAD_OPTIONS = {"${args}": "--{key}=", "${args_no_hyphens}": "{key}="}
 
 
-def _spread_renamed(command: list[str], renamed: Mapping[str, str], losses: list[Loss]) -> list[str]:
+def _spread_renamed(command: list[str], renamed: Mapping[str, str], losses: LossList) -> list[str]:
     """Return the command with an argument per parameter, under W&B's name, if some are renamed."""
     changed = {key: name for key, name in renamed.items() if key != name}
     if not changed:
@@ -240,7 +215,7 @@ def _spread_renamed(command: list[str], renamed: Mapping[str, str], losses: list
             spread.append(part)
             if part.startswith("${args"):
                 names = ", ".join(changed)
-                losses.append(Loss(f"command: {part}", f"passes {names} under the name in the spec"))
+                losses.add(f"command: {part}", f"passes {names} under the name in the spec")
         else:
             spread += [
                 option.format(key=key) + f"${{envvar:{environment_name(name)}}}"
@@ -277,7 +252,7 @@ class ParameterTranslator:
     """Translates parameters and collects their losses."""
 
     is_grid: bool
-    losses: list[Loss] = field(default_factory=list)
+    losses: LossList = field(default_factory=LossList)
 
     def translate(self, data: object, place: str = "parameters") -> dict[str, Any]:
         """Return the value of the key `parameters`. Raises ForeignError for malformed parameters."""
@@ -290,15 +265,14 @@ class ParameterTranslator:
             hint = "W&B expects {value: …}, {values: […]} or {min: …, max: …}"
             raise ForeignError(f"{place} must be a mapping, got {data!r}", hint=hint)
         for key in sorted(data.keys() - set(PARAMETER_KEYS)):
-            self._lose(f"{place}.{key}", "is not a key of W&B's parameters; left out")
+            self.losses.add(f"{place}.{key}", "is not a key of W&B's parameters; left out")
         keys = dict(self._keys(data, place))
         if "parameters" in keys:
             why = "W&B passes a mapping; a trial receives each value under its full name, as in --a.b=1"
-            self._lose(place, why)
+            self.losses.add(place, why)
         _set_uniform(keys)
         if not self.is_grid and keys.get("distribution") in QUANTIZED:
-            why = "rounding to q can leave [min, max] in W&B; here the value stays inside"
-            self._lose(place, why)
+            self.losses.add(place, "rounding to q can leave [min, max] in W&B; here the value stays inside")
         return keys
 
     def _keys(self, data: Mapping[str, Any], place: str) -> Iterator[tuple[str, Any]]:
@@ -324,7 +298,7 @@ class ParameterTranslator:
         plain = [self._value(self._numeric(value, here) if numeric else value, here) for value in values]
         divided = rejoin_split(plain)
         if divided is not None:
-            self._lose(here, f"texts that commas divided, as W&B reads them: {describe_split(divided)}")
+            self.losses.add(here, f"texts that commas divided, as W&B reads them: {describe_split(divided)}")
         names = [canonical_json(value) for value in plain]
         kept = dict(zip(reversed(names), reversed(plain), strict=True))
         distinct = {name: kept[name] for name in names}
@@ -336,7 +310,7 @@ class ParameterTranslator:
             return
         if len(distinct) < len(names):
             why = "repeats a value, which makes it more likely; written once"
-            self._lose(here, why if self.is_grid else f"{why}, with its share as probability")
+            self.losses.add(here, why if self.is_grid else f"{why}, with its share as probability")
         if weights is not None or (len(distinct) < len(names) and not self.is_grid):
             yield "probabilities", [_tidy(math.fsum(shares[name])) for name in distinct]
 
@@ -346,7 +320,7 @@ class ParameterTranslator:
         if not any(isinstance(item, dict | list) for item in items):
             return value
         text = json_text(value)
-        self._lose(place, f"a value is a scalar or a list of scalars; written as the JSON text {text}")
+        self.losses.add(place, f"a value is a scalar or a list of scalars; written as the JSON text {text}")
         return text
 
     def _numeric(self, value: Any, place: str) -> Any:
@@ -354,13 +328,10 @@ class ParameterTranslator:
         number = coerce_number(value) if isinstance(value, str) else None
         if number is None:
             return value
-        self._lose(
+        self.losses.add(
             f"{place}: {value}", f"is text to W&B, whose YAML needs a decimal point; written as {number!r}"
         )
         return number
-
-    def _lose(self, what: str, why: str) -> None:
-        self.losses.append(Loss(what, why))
 
 
 def _set_uniform(keys: dict[str, Any]) -> None:
@@ -395,14 +366,14 @@ def _tidy(share: float) -> float | int:
 HYPERBAND_KEYS = frozenset({"type", "min_iter", "max_iter", "s", "eta", "strict"})
 
 
-def read_early_terminate(written: object, losses: list[Loss]) -> dict[str, Any] | None:
+def read_early_terminate(written: object, losses: LossList) -> dict[str, Any] | None:
     """Return the same rule for a spec; None if W&B would ignore it."""
     if not isinstance(written, dict) or written.get("type") != "hyperband":
         return None
     rule: dict[str, Any] = {key: written[key] for key in written if key in HYPERBAND_KEYS}
     if {"max_iter", "s"} <= rule.keys():
         if rule.pop("min_iter", None) is not None:
-            losses.append(Loss("early_terminate.min_iter", "W&B uses max_iter and s if both are given"))
+            losses.add("early_terminate.min_iter", "W&B uses max_iter and s if both are given")
     elif "min_iter" in rule:
         rule = {key: rule[key] for key in rule if key not in {"max_iter", "s"}}
     if not _is_sound(rule):
@@ -412,7 +383,7 @@ def read_early_terminate(written: object, losses: list[Loss]) -> dict[str, Any] 
         for key in sorted(written.keys() - HYPERBAND_KEYS)
     ]
     why = "W&B compares with running trials; here trials are compared with learning curves recorded before the batch"
-    losses.append(Loss("early_terminate", why))
+    losses.add("early_terminate", why)
     return rule
 
 

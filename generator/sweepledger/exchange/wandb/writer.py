@@ -1,31 +1,14 @@
 """A sweep as the YAML that `wandb sweep` reads, as close as W&B allows."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, assert_never
 
-from sweepledger.exchange.conversion import (
-    Exported,
-    Loss,
-    design_losses,
-    export_banner,
-    most_trials,
-    run_losses,
-)
+from sweepledger.exchange import conversion
+from sweepledger.exchange.conversion import Exported, Loss, LossList
 from sweepledger.exchange.spec_parts import find_script
 from sweepledger.formats.yaml import dump
-from sweepledger.structs.domain import (
-    Beta,
-    Choice,
-    Constant,
-    Continuous,
-    Domain,
-    IntUniform,
-    LogNormal,
-    LogUniform,
-    Normal,
-    Quantized,
-    Uniform,
-)
+from sweepledger.structs import domain as domains
 from sweepledger.structs.early_stopping import HyperbandStop
 from sweepledger.structs.program import DEFAULT_COMMAND, PROGRAM_MACRO
 from sweepledger.structs.search_block import (
@@ -38,13 +21,13 @@ from sweepledger.structs.search_block import (
     Sampler,
 )
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.values import Value, canonical_json
+from sweepledger.structs.values import Value, written
 
 
 def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
     """Return a W&B sweep; a list becomes the grid of its values."""
     design = sweep.design
-    losses = list(design_losses(design, "W&B"))
+    losses = LossList(conversion.design_losses(design, "W&B"))
     document: dict[str, Any] = {"name": sweep.name}
     if sweep.description:
         document["description"] = sweep.description
@@ -58,19 +41,17 @@ def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
         if isinstance(design, ConfigurationList)
         else dict(_parameters(design, losses))
     )
-    losses.append(
-        Loss("metric.source", f"W&B reads what the program logs: call wandb.log with {sweep.metric.name}")
-    )
-    losses += run_losses(sweep, "W&B")
-    banner = export_banner(sweep, "W&B", losses)
+    losses.add("metric.source", f"W&B reads what the program logs: call wandb.log with {sweep.metric.name}")
+    losses += conversion.run_losses(sweep, "W&B")
+    banner = conversion.export_banner(sweep, "W&B", losses)
     return Exported(dump(document, banner=banner), tuple(losses))
 
 
-def _program(sweep: Sweep, losses: list[Loss]) -> dict[str, Any]:
+def _program(sweep: Sweep, losses: LossList) -> dict[str, Any]:
     """Return `program` and, unless it is W&B's default, `command`."""
     command = list(sweep.command)
     if any("${seed}" in part for part in command):
-        losses.append(Loss("command: ${seed}", "W&B has no such macro; return the seed another way"))
+        losses.add("command: ${seed}", "W&B has no such macro; return the seed another way")
     place = find_script(command)
     if place is None:
         return {"command": command}
@@ -78,30 +59,30 @@ def _program(sweep: Sweep, losses: list[Loss]) -> dict[str, Any]:
     return {"program": program} | ({} if tuple(command) == DEFAULT_COMMAND else {"command": command})
 
 
-def _method(design: Design, losses: list[Loss]) -> dict[str, Any]:
+def _method(design: Design, losses: LossList) -> dict[str, Any]:
     match design:
         case GridSearch(cap=cap):
             return {"method": "grid"} | ({} if cap is None else {"run_cap": cap})
         case RandomSearch(sampler=sampler, cap=cap):
-            losses.append(Loss("seed", "W&B has none: it draws other values each time"))
+            losses.add("seed", "W&B has none: it draws other values each time")
             if sampler is not Sampler.RANDOM:
-                losses.append(Loss(f"method: {sampler}", "written as random: W&B has no other sampler"))
+                losses.add(f"method: {sampler}", "written as random: W&B has no other sampler")
             return {"method": "random", "run_cap": cap}
         case ConfigurationList():
             return {"method": "grid"}
         case AdaptiveSearch(method=adaptive):
-            return _bayes(adaptive, most_trials(design), losses)
+            return _bayes(adaptive, conversion.most_trials(design), losses)
         case _:
             assert_never(design)
 
 
-def _metric(sweep: Sweep, losses: list[Loss]) -> dict[str, Any]:
+def _metric(sweep: Sweep, losses: LossList) -> dict[str, Any]:
     losses += [Loss(f"metrics: {other.name}", "W&B has one objective") for other in sweep.other_metrics]
     target = {} if sweep.metric.target is None else {"target": sweep.metric.target}
     return {"name": sweep.metric.name, "goal": str(sweep.metric.goal), **target}
 
 
-def _early_terminate(sweep: Sweep, losses: list[Loss]) -> dict[str, Any] | None:
+def _early_terminate(sweep: Sweep, losses: LossList) -> dict[str, Any] | None:
     match sweep.early_stop:
         case None:
             return None
@@ -109,76 +90,64 @@ def _early_terminate(sweep: Sweep, losses: list[Loss]) -> dict[str, Any] | None:
             keys = {"min_iter": first} if count is None else {"max_iter": last, "s": count}
             return {"type": "hyperband", **keys, "eta": eta, "strict": strict}
         case _:
-            losses.append(Loss("early_terminate", "W&B has only hyperband; all trials run to their end"))
+            losses.add("early_terminate", "W&B has only hyperband; all trials run to their end")
             return None
 
 
-def _bayes(method: Method, cap: int | None, losses: list[Loss]) -> dict[str, Any]:
-    losses.append(Loss("seed", "W&B has none: it proposes other values each time"))
-    losses.append(Loss("rounds", "W&B proposes one trial at a time, from the trials that have ended"))
+def _bayes(method: Method, cap: int | None, losses: LossList) -> dict[str, Any]:
+    losses.add("seed", "W&B has none: it proposes other values each time")
+    losses.add("rounds", "W&B proposes one trial at a time, from the trials that have ended")
     if method is not Method.BAYES:
-        losses.append(Loss(f"method: {method}", "written as bayes: W&B has no other adaptive method"))
+        losses.add(f"method: {method}", "written as bayes: W&B has no other adaptive method")
     return {"method": "bayes"} | ({} if cap is None else {"run_cap": cap})
 
 
-def _listed(assignments: Sequence[Mapping[str, Value]], losses: list[Loss]) -> dict[str, Any]:
-    """Return each parameter with its values in the list."""
-    columns: dict[str, dict[str, Value]] = {}
-    for assignment in assignments:
-        for name, value in assignment.items():
-            columns.setdefault(name, {})[canonical_json(value)] = value
-    size = 1
-    for values in columns.values():
-        size *= len(values)
+def _listed(assignments: Sequence[Mapping[str, Value]], losses: LossList) -> dict[str, Any]:
+    columns = conversion.distinct_columns(assignments)
+    size = math.prod(map(len, columns.values()))
     if size > len(assignments) or any(len(columns) > len(assignment) for assignment in assignments):
         why = f"W&B cannot list configurations: it runs all {size} combinations, not these {len(assignments)}"
-        losses.append(Loss("method: list", why))
-    return {
-        name: {"values": [_plain(value) for value in values.values()]} for name, values in columns.items()
-    }
+        losses.add("method: list", why)
+    return {name: {"values": written(values)} for name, values in columns.items()}
 
 
-def _parameters(design: Design, losses: list[Loss]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _parameters(design: Design, losses: LossList) -> Iterator[tuple[str, dict[str, Any]]]:
     for parameter in design.space.parameters:
-        if isinstance(parameter.domain, Normal) and (parameter.domain.low, parameter.domain.high) != (
+        if isinstance(parameter.domain, domains.Normal) and (parameter.domain.low, parameter.domain.high) != (
             None,
             None,
         ):
-            losses.append(Loss(f"parameters.{parameter.name}", "written as normal: W&B does not truncate it"))
+            losses.add(f"parameters.{parameter.name}", "written as normal: W&B does not truncate it")
         yield parameter.name, _domain(parameter.domain)
 
 
-def _domain(domain: Domain) -> dict[str, Any]:
+def _domain(domain: domains.Domain) -> dict[str, Any]:
     match domain:
-        case Constant(value):
-            return {"value": _plain(value)}
-        case Choice(values, probabilities):
-            listed = {"values": [_plain(value) for value in values]}
+        case domains.Constant(value):
+            return {"value": written(value)}
+        case domains.Choice(values, probabilities):
+            listed = {"values": written(values)}
             return listed if probabilities is None else {**listed, "probabilities": list(probabilities)}
-        case IntUniform(low, high):
+        case domains.IntUniform(low, high):
             return {"distribution": "int_uniform", "min": low, "max": high}
-        case Quantized(of, q):
+        case domains.Quantized(of, q):
             keys = _continuous(of)
             return {**keys, "distribution": f"q_{keys['distribution']}", "q": q}
         case _:
             return _continuous(domain)
 
 
-def _continuous(domain: Continuous) -> dict[str, Any]:
+def _continuous(domain: domains.Continuous) -> dict[str, Any]:
     match domain:
-        case Uniform(low, high):
+        case domains.Uniform(low, high):
             return {"distribution": "uniform", "min": low, "max": high}
-        case LogUniform(low, high):
+        case domains.LogUniform(low, high):
             return {"distribution": "log_uniform_values", "min": low, "max": high}
-        case Normal(mu, sigma):
+        case domains.Normal(mu, sigma):
             return {"distribution": "normal", "mu": mu, "sigma": sigma}
-        case LogNormal(mu, sigma):
+        case domains.LogNormal(mu, sigma):
             return {"distribution": "log_normal", "mu": mu, "sigma": sigma}
-        case Beta(a, b):
+        case domains.Beta(a, b):
             return {"distribution": "beta", "a": a, "b": b}
         case _:
             assert_never(domain)
-
-
-def _plain(value: Value) -> Any:
-    return list(value) if isinstance(value, list | tuple) else value

@@ -6,7 +6,7 @@ Allowed keys are listed, because a list of forbidden keys would miss what Kubern
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
-from sweepledger.policy.objects import BATCH_MANIFEST, Finding
+from sweepledger.policy.objects import BATCH_MANIFEST, Finding, Object
 from sweepledger.policy.schema import MALFORMED
 from sweepledger.reader.document import DocumentPath
 from sweepledger.reader.messages import safe_json
@@ -255,8 +255,13 @@ def compare(data: Any, form: Form, path: DocumentPath = ()) -> Iterator[Finding]
         yield Finding(path, f"must be a plain value, got {safe_json(data)}", MALFORMED)
 
 
+def compare_pods(obj: Object, form: Form) -> Iterator[Finding]:
+    """Yield keys that are not allowed in the pods of an object."""
+    for pod in obj.pods:
+        yield from compare({"metadata": pod.metadata, "spec": pod.spec}, form, pod.path)
+
+
 def _code(path: DocumentPath) -> str:
-    """Return the code for a key that is not allowed."""
     if "template" not in path:
         return BATCH_MANIFEST
     return "volume-not-allowed" if "volumes" in path else "pod-not-restricted"

@@ -64,23 +64,16 @@ def _variables(container: Container) -> Iterator[Finding]:
     for index, variable in enumerate(variables):
         at, name = (*container.path, "env", index), str(variable.get("name"))
         if counts[variable.get("name")] > 1:
-            yield Finding(
-                at, f"must stand once: the last one wins, got {safe_repr(name)} again", ENVIRONMENT_CODE
-            )
+            message = f"must stand once: the last one wins, got {safe_repr(name)} again"
+            yield Finding(at, message, ENVIRONMENT_CODE)
         if NAME.fullmatch(name) is None:
-            yield Finding(
-                (*at, "name"), f"must be a variable's name, got {safe_repr(name)}", ENVIRONMENT_CODE
-            )
+            message = f"must be a variable's name, got {safe_repr(name)}"
+            yield Finding((*at, "name"), message, ENVIRONMENT_CODE)
         if "value" in variable and "valueFrom" in variable:
             yield Finding((*at, "valueFrom"), "must be absent beside value", ENVIRONMENT_CODE)
         if "secretKeyRef" in (variable.get("valueFrom") or ()):
             message = "must not take its value from a Secret: environments end in logs and crash reports"
             yield Finding((*at, "valueFrom"), message, SECRET_CODE, AS_FILE)
         if looks_secret(name, str(variable.get("value") or "")):
-            yield Finding(
-                (*at, "value"), f"must not be a secret in plain text, as {name} seems", SECRET_CODE, AS_FILE
-            )
-    for index, source in enumerate(container.data.get("envFrom") or ()):
-        if "secretRef" in source:
-            message = "must not take variables from a Secret: environments end in logs and crash reports"
-            yield Finding((*container.path, "envFrom", index), message, SECRET_CODE, AS_FILE)
+            message = f"must not be a secret in plain text, as {name} seems"
+            yield Finding((*at, "value"), message, SECRET_CODE, AS_FILE)

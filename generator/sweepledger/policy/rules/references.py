@@ -50,19 +50,8 @@ def _pod_references(pod: Pod) -> Iterator[tuple[DocumentPath, str, str]]:
         yield (*pod.at, "serviceAccountName"), "ServiceAccount", str(account)
     for index, volume in enumerate(pod.volumes):
         at = (*pod.at, "volumes", index)
-        sources = [(at, volume)]
         listed = (volume.get("projected") or {}).get("sources") or ()
-        sources += [((*at, "projected", "sources", number), each) for number, each in enumerate(listed)]
-        for path, source in sources:
-            reference = source.get("configMap")
-            if reference and not reference.get("optional"):
+        projected = [((*at, "projected", "sources", number), each) for number, each in enumerate(listed)]
+        for path, source in [(at, volume), *projected]:
+            if reference := source.get("configMap"):
                 yield (*path, "configMap"), "ConfigMap", str(reference.get("name"))
-    for container in pod.containers:
-        for index, variable in enumerate(container.data.get("env") or ()):
-            reference = (variable.get("valueFrom") or {}).get("configMapKeyRef")
-            if reference and not reference.get("optional"):
-                yield (*container.path, "env", index, "valueFrom"), "ConfigMap", str(reference.get("name"))
-        for index, source in enumerate(container.data.get("envFrom") or ()):
-            reference = source.get("configMapRef")
-            if reference and not reference.get("optional"):
-                yield (*container.path, "envFrom", index), "ConfigMap", str(reference.get("name"))

@@ -37,8 +37,6 @@ def _container(container: Container) -> Iterator[Finding]:
     yield from _parsed(limits, (*at, "limits"))
     yield from _parsed(requests, (*at, "requests"))
     yield from _compared(limits, requests, at)
-    if container.sort == "ephemeralContainers":
-        return  # Kubernetes allows them none
     for key, amounts in (("limits", limits), ("requests", requests)):
         lacking = [name for name in NEEDED if name not in amounts]
         if lacking:
@@ -75,7 +73,8 @@ def _scratch(pod: Pod) -> Iterator[Finding]:
         at = (*pod.at, "volumes", index, "emptyDir")
         if "sizeLimit" not in scratch:
             yield Finding(at, "must have a sizeLimit: without one it fills the node's disk", MISSING)
-        yield from _parsed({key: scratch[key] for key in ("sizeLimit",) if key in scratch}, at)
+        else:
+            yield from _parsed({"sizeLimit": scratch["sizeLimit"]}, at)
 
 
 @lru_cache(maxsize=1024, typed=True)

@@ -24,11 +24,10 @@ def check_volumes(obj: Object) -> Iterator[Finding]:
 
 
 def _volumes(pod: Pod, names: list[str]) -> Iterator[Finding]:
-    containers = [container.data for container in pod.containers]
     used = {
-        str(use.get("name"))
-        for container in containers
-        for use in (*(container.get("volumeMounts") or ()), *(container.get("volumeDevices") or ()))
+        str(mount.get("name"))
+        for container in pod.containers
+        for mount in container.data.get("volumeMounts") or ()
     }
     for index, name in enumerate(names):
         at = (*pod.at, "volumes", index)
@@ -38,12 +37,8 @@ def _volumes(pod: Pod, names: list[str]) -> Iterator[Finding]:
         if len(sources) != 1:
             yield Finding(at, f"must have one source, got {sources or 'none'}", MOUNT_CODE)
         if name not in used:
-            yield Finding(
-                at,
-                f"must be mounted somewhere, but nothing mounts {safe_repr(name)}",
-                MOUNT_CODE,
-                "delete it",
-            )
+            message = f"must be mounted somewhere, but nothing mounts {safe_repr(name)}"
+            yield Finding(at, message, MOUNT_CODE, "delete it")
 
 
 def _mounts(obj: Object, container: Container, volumes: frozenset[str]) -> Iterator[Finding]:
@@ -52,16 +47,12 @@ def _mounts(obj: Object, container: Container, volumes: frozenset[str]) -> Itera
         at = (*container.path, "volumeMounts", index)
         if str(mount.get("name")) not in volumes:
             known = ", ".join(sorted(volumes)) or "none"
-            yield Finding(
-                at, f"must name a volume of the pod ({known}), got {safe_repr(mount.get('name'))}", MOUNT_CODE
-            )
+            message = f"must name a volume of the pod ({known}), got {safe_repr(mount.get('name'))}"
+            yield Finding(at, message, MOUNT_CODE)
         target = str(mount.get("mountPath", ""))
         if target.rstrip("/") in seen:
-            yield Finding(
-                (*at, "mountPath"),
-                f"must be another mount's path no more, got {safe_repr(target)}",
-                MOUNT_CODE,
-            )
+            message = f"must be another mount's path no more, got {safe_repr(target)}"
+            yield Finding((*at, "mountPath"), message, MOUNT_CODE)
         seen.add(target.rstrip("/"))
         if not target.startswith("/") or ":" in target or ".." in target.split("/"):
             message = f"must be an absolute path without : and .., got {safe_repr(target)}"
@@ -76,17 +67,13 @@ def _below(obj: Object, container: Container, mount: Mapping[str, Any], index: i
     for key in ("subPath", "subPathExpr"):
         path = str(mount.get(key) or "")
         if path.startswith("/") or ".." in path.split("/"):
-            yield Finding(
-                (*at, key), f"must be a path below the volume's root, got {safe_repr(path)}", MOUNT_CODE
-            )
+            message = f"must be a path below the volume's root, got {safe_repr(path)}"
+            yield Finding((*at, key), message, MOUNT_CODE)
     if obj.kind in FILLED_IN or "$(" not in str(mount.get("subPathExpr", "")):
         return
     known = {variable.get("name") for variable in container.data.get("env") or ()}
-    known |= (
-        {COMPLETION_INDEX_VARIABLE}
-        if any(job.spec.get("completionMode") == "Indexed" for job in obj.jobs)
-        else set()
-    )
+    if any(job.spec.get("completionMode") == "Indexed" for job in obj.jobs):
+        known.add(COMPLETION_INDEX_VARIABLE)
     for name in REFERENCE.findall(str(mount["subPathExpr"])):
         if name not in known:
             message = f"must use variables of this container, got $({name})"

@@ -13,12 +13,7 @@ from sweepledger.formats import yaml
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import Names, labels
 from sweepledger.render.platform.source import GitSource
-from sweepledger.render.pod import (
-    authorities_mount,
-    authorities_volume,
-    bucket_client,
-    bucket_secrets,
-)
+from sweepledger.render.pod import authorities_mount, authorities_volume, bucket_client, bucket_secrets
 from sweepledger.structs.kubernetes import (
     COLLECTOR_ACCOUNT,
     COMPONENT_LABEL,
@@ -31,12 +26,7 @@ from sweepledger.structs.kubernetes import (
 )
 from sweepledger.structs.names import IDENTITY_EMAIL
 from sweepledger.structs.node_pool import scheduling_fields
-from sweepledger.structs.settings import (
-    COLLECTOR_IMAGE,
-    GIT_EGRESS,
-    ResultsStore,
-    Settings,
-)
+from sweepledger.structs.settings import COLLECTOR_IMAGE, GIT_EGRESS, ResultsStore, Settings
 
 COLLECTOR_BASE = "collector/v1/cronjob.yaml"
 SYNC_BASE = "sync/v1/cronjob.yaml"
@@ -99,10 +89,8 @@ def _cron_job(base: bytes, settings: Settings, account: str, *, image: str) -> M
     made: Manifest = yaml.load(base)
     names, job = Names.of(settings), made["spec"]["jobTemplate"]
     ours = labels(settings, **{COMPONENT_LABEL: account})
-    made["metadata"] |= {
-        "namespace": names.trials if account == EXPIRY_ACCOUNT else names.collector,
-        "labels": ours,
-    }
+    place = names.trials if account == EXPIRY_ACCOUNT else names.collector
+    made["metadata"] |= {"namespace": place, "labels": ours}
     made["spec"]["suspend"] = image not in settings.images
     job["metadata"] = {"labels": dict(ours)}
     job["spec"]["template"]["metadata"] = {"labels": dict(ours)}
@@ -127,14 +115,9 @@ def _place_pod(pod: Manifest, settings: Settings) -> None:
 
 
 def fill_clone(
-    pod: Manifest,
-    settings: Settings,
-    source: GitSource,
-    configuration: Iterable[str],
-    *,
-    image: str = COLLECTOR_IMAGE,
+    pod: Manifest, settings: Settings, source: GitSource, kept: Iterable[str], *, image: str = COLLECTOR_IMAGE
 ) -> None:
-    """Set the image of a pod that works on a clone, and what its first container clones."""
+    """Set the image of a pod that works on a clone, what its first container clones, and what git keeps of that."""
     clone, work = pod["initContainers"][0], pod["containers"][0]
     for container in (clone, work):
         if image in settings.images:
@@ -151,8 +134,8 @@ def fill_clone(
         container["env"] = [{"name": name, "value": value} for name, value in sorted(variables.items())]
         container["volumeMounts"] += authorities_mount(settings)
     pod["volumes"] += authorities_volume(settings)
-    kept = [f"--config={line}" for line in configuration]
-    clone["command"] += [f"--branch={source.branch}", *kept, "--", source.url, REPOSITORY]
+    configuration = [f"--config={line}" for line in kept]
+    clone["command"] += [f"--branch={source.branch}", *configuration, "--", source.url, REPOSITORY]
     if settings.image_pull_secret is not None:
         pod["imagePullSecrets"] = [{"name": settings.image_pull_secret}]
 
@@ -205,13 +188,8 @@ def _configuration(source: GitSource) -> list[str]:
 
     Beware of GIT_CONFIG_COUNT in the environment: the command forgets it, as it forgets all redirections.
     """
-    key = f"{CREDENTIAL}/{SIGNING_KEY}"
-    return [
-        *credential_configuration(source),
-        "gpg.format=ssh",
-        f"user.signingKey={key}",
-        "commit.gpgSign=true",
-    ]
+    signing = ("gpg.format=ssh", f"user.signingKey={CREDENTIAL}/{SIGNING_KEY}", "commit.gpgSign=true")
+    return [*credential_configuration(source), *signing]
 
 
 def credential_configuration(source: GitSource) -> list[str]:
@@ -246,7 +224,6 @@ def sync_cron_job(settings: Settings, source: GitSource, bases: Mapping[str, byt
 
 
 def _drop_volume(pod: Manifest, name: str) -> None:
-    """Remove a volume of a pod, and its mounts."""
     pod["volumes"] = [volume for volume in pod["volumes"] if volume["name"] != name]
     for container in (*pod["initContainers"], *pod["containers"]):
         container["volumeMounts"] = [mount for mount in container["volumeMounts"] if mount["name"] != name]

@@ -62,7 +62,8 @@ def objects(settings: Settings) -> list[Manifest]:
         if pool is same[0] and pool.flavor is None:
             spec, levels = _flavor(same), () if pool.topology is None else pool.topology.levels
             if levels:
-                objects.append(_topology(flavor, levels, settings))
+                nodes = [{"nodeLabel": level} for level in levels]
+                objects.append(manifest(f"{GROUP}/Topology", flavor, settings, spec={"levels": nodes}))
                 spec = {**spec, "topologyName": flavor}
             objects.append(manifest(f"{GROUP}/ResourceFlavor", flavor, settings, spec=spec))
         if pool.provisioning is not None:
@@ -95,8 +96,9 @@ def _queues(pool: Pool, flavor: str, settings: Settings) -> list[Manifest]:
     chosen: Manifest = {"matchLabels": {NAMESPACE_LABEL: names.trials}}
     if len(places) > 1:
         chosen = {"matchExpressions": [{"key": NAMESPACE_LABEL, "operator": "In", "values": places}]}
-    quota = _quota(pool)
+    quota, kind = _quota(pool), f"{GROUP}/LocalQueue"
     checks = {"admissionChecks": [{"name": shared}]}
+    covered, flavored = [amount["name"] for amount in quota], {"name": flavor, "resources": quota}
     return [
         manifest(
             f"{GROUP}/ClusterQueue",
@@ -107,22 +109,11 @@ def _queues(pool: Pool, flavor: str, settings: Settings) -> list[Manifest]:
                 "queueingStrategy": "BestEffortFIFO",
                 **_sharing(pool, names),
                 **({"admissionChecksStrategy": checks} if pool.provisioning else {}),
-                "resourceGroups": [
-                    {
-                        "coveredResources": [amount["name"] for amount in quota],
-                        "flavors": [{"name": flavor, "resources": quota}],
-                    }
-                ],
+                "resourceGroups": [{"coveredResources": covered, "flavors": [flavored]}],
             },
         ),
         *(
-            manifest(
-                f"{GROUP}/LocalQueue",
-                str(pool.queue),
-                settings,
-                namespace=place,
-                spec={"clusterQueue": shared},
-            )
+            manifest(kind, str(pool.queue), settings, namespace=place, spec={"clusterQueue": shared})
             for place in places
         ),
     ]
@@ -137,11 +128,6 @@ def _sharing(pool: Pool, names: Names) -> Manifest:
         "cohort": f"{names.trials}-{pool.cohort}" if pool.flavor is None else pool.cohort,
         "preemption": {**preemption, "reclaimWithinCohort": "Any"},
     }
-
-
-def _topology(name: str, levels: tuple[str, ...], settings: Settings) -> Manifest:
-    nodes = [{"nodeLabel": level} for level in levels]
-    return manifest(f"{GROUP}/Topology", name, settings, spec={"levels": nodes})
 
 
 def _check(name: str, provisioning: Provisioning, settings: Settings) -> list[Manifest]:
@@ -161,12 +147,7 @@ def _check(name: str, provisioning: Provisioning, settings: Settings) -> list[Ma
     reference = {"apiGroup": GROUP.partition("/")[0], "kind": kind, "name": name}
     return [
         manifest(f"{GROUP}/{kind}", name, settings, spec=config),
-        manifest(
-            CHECK,
-            name,
-            settings,
-            spec={"controllerName": PROVISIONING, "parameters": reference},
-        ),
+        manifest(CHECK, name, settings, spec={"controllerName": PROVISIONING, "parameters": reference}),
     ]
 
 

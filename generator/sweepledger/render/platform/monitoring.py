@@ -9,7 +9,15 @@ from typing import Any
 
 from sweepledger.formats import yaml
 from sweepledger.render.platform.notifications import MONITORING, notification_objects
-from sweepledger.render.platform.objects import BANNER, Names, dump_objects, filled, manifest, platform_folder
+from sweepledger.render.platform.objects import (
+    BANNER,
+    FILES,
+    Names,
+    dump_objects,
+    filled,
+    manifest,
+    platform_folder,
+)
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.names import shortened
 from sweepledger.structs.settings import Controller, Settings
@@ -46,26 +54,15 @@ def monitoring_files(
         spec={"groups": groups},
     )
     rule["metadata"]["labels"] |= dict(settings.monitoring.labels)
-    objects = {"alerts.yaml": ("Alerts for a Prometheus of the Prometheus Operator.", [rule])}
-    notifications = notification_objects(settings, source, bases)
-    if notifications:
-        objects["notifications.yaml"] = ("Who is told what of batches and results.", notifications)
-    for name, (purpose, manifests) in objects.items():
-        yield f"{folder}/{name}", dump_objects(*manifests, purpose=purpose)
-    purpose = "The same alerts as a file of rules, for a Prometheus without operator."
-    yield (
-        f"{folder}/prometheus-rules.yaml",
-        yaml.dump({"groups": groups}, banner=f"{purpose}\n{BANNER}").encode(),
-    )
-    yield f"{folder}/dashboard.json", _filled(bases, "dashboard.json", settings).encode()
+    objects = {"alerts.yaml": [rule]}
+    if notifications := notification_objects(settings, source, bases):
+        objects["notifications.yaml"] = notifications
+    files = {**objects, "prometheus-rules.yaml": [{"groups": groups}]}
     if settings.controller is Controller.FLUX:
-        purpose = "For kube-state-metrics, --custom-resource-state-config-file: whether Flux has applied each batch."
-        yield (
-            f"{folder}/kube-state-metrics.yaml",
-            yaml.dump(
-                yaml.load(bases[f"{MONITORING}/kube-state-metrics.yaml"]), banner=f"{purpose}\n{BANNER}"
-            ).encode(),
-        )
+        files["kube-state-metrics.yaml"] = [yaml.load(bases[f"{MONITORING}/kube-state-metrics.yaml"])]
+    for name, manifests in files.items():
+        yield f"{folder}/{name}", dump_objects(*manifests, purpose=f"{FILES[f'monitoring/{name}']}.")
+    yield f"{folder}/dashboard.json", _filled(bases, "dashboard.json", settings).encode()
     kustomization = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",

@@ -1,5 +1,6 @@
 """Namespaces for trials, collector and Flux, with what bounds them: quota, limits and a closed network."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -36,7 +37,6 @@ def namespace(name: str, settings: Settings, bases: Mapping[str, bytes]) -> list
 
 
 def _dns(dns: DnsSettings) -> Manifest:
-    """Return the egress that opens the cluster's servers of DNS."""
     servers: list[Manifest] = [{"ipBlock": {"cidr": cidr}} for cidr in dns.cidrs]
     if dns.namespace is not None:
         space = {"matchLabels": {NAMESPACE_LABEL: dns.namespace}}
@@ -47,13 +47,10 @@ def _dns(dns: DnsSettings) -> Manifest:
 def trials_bounds(settings: Settings) -> list[Manifest]:
     """Bound what all trials may have together, and what a container gets that asks for nothing."""
     place = Names.of(settings).trials
+    quota, limits = {"hard": _quota(settings)}, {"limits": _limits(settings)}
     return [
-        manifest(
-            "v1/ResourceQuota", TRIALS_QUOTA, settings, namespace=place, spec={"hard": _quota(settings)}
-        ),
-        manifest(
-            "v1/LimitRange", "sweep-trials", settings, namespace=place, spec={"limits": _limits(settings)}
-        ),
+        manifest("v1/ResourceQuota", TRIALS_QUOTA, settings, namespace=place, spec=quota),
+        manifest("v1/LimitRange", "sweep-trials", settings, namespace=place, spec=limits),
     ]
 
 
@@ -69,9 +66,7 @@ def collector_bounds(settings: Settings) -> list[Manifest]:
     room = SYNC_MEMORY if settings.results.sync else 0
     memory = str(QUOTA_RUNS * quantities.whole_quantity(settings.collector.memory) + room)
     hard = {"pods": "4", "requests.cpu": "2", "requests.memory": memory, "limits.memory": memory}
-    return [
-        manifest("v1/ResourceQuota", "sweep-collector", settings, namespace=place, spec={"hard": hard}),
-    ]
+    return [manifest("v1/ResourceQuota", "sweep-collector", settings, namespace=place, spec={"hard": hard})]
 
 
 def _quota(settings: Settings) -> dict[str, str]:
@@ -88,17 +83,17 @@ def _quota(settings: Settings) -> dict[str, str]:
 
 def _capacity(pools: Iterable[Pool]) -> dict[str, str]:
     """Return the capacity of all pools; empty if a pool has no maximum number of nodes."""
-    known = list(pools)
-    if not known or any(pool.max_nodes is None for pool in known):
+    known = [(pool, pool.max_nodes) for pool in pools]
+    if not known or any(nodes is None for _, nodes in known):
         return {}
-    cpu = sum(quantities.whole_quantity(pool.node.cpu, unit=1000) * (pool.max_nodes or 0) for pool in known)
-    memory = sum(quantities.whole_quantity(pool.node.memory) * (pool.max_nodes or 0) for pool in known)
-    gpus: dict[str, int] = {}
-    for pool in known:
-        if pool.node.gpu:
-            gpus[pool.gpu_resource] = gpus.get(pool.gpu_resource, 0) + pool.node.gpu * (pool.max_nodes or 0)
+    cpu = memory = 0
+    gpus = Counter[str]()
+    for pool, nodes in known:
+        cpu += quantities.whole_quantity(pool.node.cpu, unit=1000) * (nodes or 0)
+        memory += quantities.whole_quantity(pool.node.memory) * (nodes or 0)
+        gpus[pool.gpu_resource] += pool.node.gpu * (nodes or 0)
     requests = {"cpu": quantities.format_cpus(cpu), "memory": quantities.format_bytes(memory)}
-    requests |= {name: str(count) for name, count in sorted(gpus.items())}
+    requests |= {name: str(count) for name, count in sorted(gpus.items()) if count}
     return {f"requests.{name}": amount for name, amount in requests.items()}
 
 

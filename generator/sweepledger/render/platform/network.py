@@ -1,6 +1,6 @@
 """What may be reached: nothing but names, and what the settings open by name."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import Names, manifest
@@ -27,11 +27,13 @@ ANY_HOST = "allow-any-host-by-port"
 
 def trials_egress(settings: Settings, source: GitSource) -> list[Manifest]:
     """Open each egress of the settings to the pods that bear its label, but never the API server."""
+    place = Names.of(settings).trials
     opened = [
         policy
         for name, egress in sorted(settings.egress.items())
         if name != API_SERVER_EGRESS
-        for policy in _egress(egress, settings)
+        for label in [{f"{EGRESS_LABEL}{name}": "true"}]
+        for policy in _policies(f"allow-egress-{name}", settings, place, label, egress)
     ]
     opened += _expiry(settings, source)
     return [*opened, _peers(settings)] if source.shapes else opened
@@ -44,16 +46,8 @@ def collector_egress(settings: Settings, source: GitSource) -> list[Manifest]:
     """
     bucket = settings.results.bucket
     names = (API_SERVER_EGRESS, GIT_EGRESS, *((bucket.egress,) if bucket else ()), *_proxied(settings))
-    known = [settings.egress[name] for name in dict.fromkeys(names) if name in settings.egress]
-    made = [
-        policy
-        for one in known
-        for policy in _of_component(COLLECTOR_ACCOUNT, f"allow-egress-{one.name}", one, settings)
-    ]
-    anywhere = ports_to_anywhere(settings, source)
-    if not anywhere:
-        return made
-    return [*made, _to_any_host(COLLECTOR_ACCOUNT, ANY_HOST, anywhere, settings)]
+    known = [name for name in dict.fromkeys(names) if name in settings.egress]
+    return _of_component(COLLECTOR_ACCOUNT, "allow-", known, ports_to_anywhere(settings, source), settings)
 
 
 def sync_egress(settings: Settings, source: GitSource) -> list[Manifest]:
@@ -61,18 +55,9 @@ def sync_egress(settings: Settings, source: GitSource) -> list[Manifest]:
     stores = settings.results.sync.values()
     if not stores:
         return []
-    known = sorted(
-        {GIT_EGRESS, *_proxied(settings), *(store.egress for store in stores)} & settings.egress.keys()
-    )
-    opened = [settings.egress[name] for name in known]
-    made = [
-        policy
-        for egress in opened
-        for policy in _of_component(SYNC_ACCOUNT, f"sync-egress-{egress.name}", egress, settings)
-    ]
-    if GIT_EGRESS in settings.egress or source.port is None:
-        return made
-    return [*made, _to_any_host(SYNC_ACCOUNT, f"sync-{ANY_HOST}", (source.port,), settings)]
+    names = {GIT_EGRESS, *_proxied(settings), *(store.egress for store in stores)}
+    ports = () if GIT_EGRESS in settings.egress or source.port is None else (source.port,)
+    return _of_component(SYNC_ACCOUNT, "sync-", sorted(names & settings.egress.keys()), ports, settings)
 
 
 def _proxied(settings: Settings) -> tuple[str, ...]:
@@ -87,24 +72,25 @@ def ports_to_anywhere(settings: Settings, source: GitSource) -> tuple[int, ...]:
     return tuple(sorted(ports))
 
 
-def _of_component(component: str, name: str, egress: Egress, settings: Settings) -> list[Manifest]:
-    return _policies(name, settings, Names.of(settings).collector, {COMPONENT_LABEL: component}, egress)
-
-
-def _to_any_host(component: str, name: str, ports: tuple[int, ...], settings: Settings) -> Manifest:
-    opened = {"ports": _ports(ports)}
-    return _policy(name, settings, Names.of(settings).collector, {COMPONENT_LABEL: component}, opened)
-
-
-def _egress(egress: Egress, settings: Settings) -> list[Manifest]:
-    label = {f"{EGRESS_LABEL}{egress.name}": "true"}
-    return _policies(f"allow-egress-{egress.name}", settings, Names.of(settings).trials, label, egress)
+def _of_component(
+    component: str, prefix: str, names: Iterable[str], anywhere: tuple[int, ...], settings: Settings
+) -> list[Manifest]:
+    """Open egress names of the settings to a component of the collector's namespace, and ports of every host."""
+    place, label = Names.of(settings).collector, {COMPONENT_LABEL: component}
+    made = [
+        policy
+        for name in names
+        for policy in _policies(f"{prefix}egress-{name}", settings, place, label, settings.egress[name])
+    ]
+    if anywhere:
+        name = f"{prefix.replace('allow-', '')}{ANY_HOST}"
+        made.append(_policy(name, settings, place, label, {"ports": _ports(anywhere)}))
+    return made
 
 
 def _policies(
     name: str, settings: Settings, namespace: str, label: Mapping[str, str], egress: Egress
 ) -> list[Manifest]:
-    """Let pods with a label reach the networks of an egress, and its hosts."""
     made = []
     if egress.cidrs:
         opened = {"to": [{"ipBlock": {"cidr": cidr}} for cidr in egress.cidrs], "ports": _ports(egress.ports)}
@@ -122,10 +108,9 @@ def _names(dns: DnsSettings) -> Manifest:
     """Let Cilium read the answers of the servers of DNS: from these it knows the addresses of hosts."""
     servers: Manifest = {}
     if dns.namespace is not None:
-        labels = {f"k8s:{key}": value for key, value in dns.labels.items()}
-        servers["toEndpoints"] = [
-            {"matchLabels": {"k8s:io.kubernetes.pod.namespace": dns.namespace, **labels}}
-        ]
+        labels = {"k8s:io.kubernetes.pod.namespace": dns.namespace}
+        labels |= {f"k8s:{key}": value for key, value in dns.labels.items()}
+        servers["toEndpoints"] = [{"matchLabels": labels}]
     else:
         servers["toCIDR"] = list(dns.cidrs)
     ports = [{"port": str(dns.port), "protocol": "ANY"}]
@@ -141,12 +126,7 @@ def _hosts(egress: Egress) -> Manifest:
 def _policy(
     name: str, settings: Settings, namespace: str, label: Mapping[str, str], opened: Manifest
 ) -> Manifest:
-    """Let pods with a label reach what is opened."""
-    spec = {
-        "podSelector": {"matchLabels": dict(label)},
-        "policyTypes": ["Egress"],
-        "egress": [opened],
-    }
+    spec = {"podSelector": {"matchLabels": dict(label)}, "policyTypes": ["Egress"], "egress": [opened]}
     return manifest(POLICY, name, settings, namespace=namespace, spec=spec)
 
 

@@ -3,45 +3,10 @@
 from sweepledger.render.platform import manual_setup
 from sweepledger.render.platform.cron_jobs import SIGNING_KEY
 from sweepledger.render.platform.manual_setup import SIGNERS_FILE, key_pair_commands
-from sweepledger.render.platform.objects import BANNER, CLUSTERS, Names, platform_folder
+from sweepledger.render.platform.objects import BANNER, CLUSTERS, FILES, Names, platform_folder
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.kubernetes import GIT_WRITE_SECRET
 from sweepledger.structs.settings import Controller, ResultsMode, ResultsStore, Settings
-
-FILES = {
-    "platform/namespaces.yaml": "namespaces of trials and collector: Pod Security restricted, no network",
-    "platform/bounds.yaml": "quota and limits",
-    "platform/network.yaml": "what trials and collector may reach",
-    "platform/access.yaml": "service accounts and their rights",
-    "platform/volumes.yaml": "results and datasets over NFS",
-    "platform/admission.yaml": "what the API server refuses to run as a trial",
-    "platform/owner.yaml": "no object of this platform is given to another repository",
-    "platform/collector.yaml": "the CronJob that commits results",
-    "platform/sync.yaml": "the CronJob that writes recorded results to stores",
-    "platform/expiry.yaml": "the CronJob that deletes old results from the volumes",
-    "argocd/projects.yaml": "what batches and platform may consist of",
-    "argocd/batches.yaml": "one Application a folder of `overlays/active`",
-    "argocd/lease.yaml": "who collects, and what was seen last on the branch",
-    "remote/lease.yaml": "the same, in the cluster of the trials",
-    "argocd/root.yaml": "keeps `platform/` applied; prunes nothing",
-    "flux/namespace.yaml": "where Flux's objects lie; nothing runs there",
-    "flux/access.yaml": "with whose rights batches are applied",
-    "flux/admission.yaml": "what Flux may be asked for there",
-    "flux/source.yaml": "the branch that is followed",
-    "flux/root.yaml": "one Kustomization a batch, from `flux/active/`",
-    "flux/lease.yaml": "who collects, and what was seen last on the branch",
-    "flux/receiver.yaml": "a push is seen at once",
-    "allowed_signers": "who may sign results, for git: the `signers` of the settings",
-    "pre-receive.sh": "a hook for the git server: confines what the collector may push",
-    "bootstrap.yaml": "what `sweep cluster bootstrap` was asked for, and the digests of what it wrote",
-    "monitoring/alerts.yaml": "alerts for the Prometheus Operator; applied by hand, like all of this folder",
-    "monitoring/prometheus-rules.yaml": "the same alerts for a Prometheus without operator",
-    "monitoring/dashboard.json": "a dashboard for Grafana",
-    "monitoring/kube-state-metrics.yaml": "by which kube-state-metrics shows the state of Flux's objects",
-    "monitoring/notifications.yaml": "messages about batches and results, and commit statuses",
-    "optional/kueue.yaml": "samples for Kueue: applied by hand, once the quotas are yours",
-    "optional/priority-class.yaml": "the PriorityClass of the settings, for a cluster that has none",
-}
 
 
 def text(settings: Settings, source: GitSource, paths: list[str]) -> str:
@@ -64,7 +29,6 @@ def text(settings: Settings, source: GitSource, paths: list[str]) -> str:
 
 
 def _below(path: str, cluster: str | None) -> str:
-    """Return a path as seen from the folder of a cluster."""
     own = f"{platform_folder(cluster)}/"
     if path.startswith(own):
         return path.removeprefix(own)

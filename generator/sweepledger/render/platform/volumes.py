@@ -1,7 +1,5 @@
 """Static volumes over the exports that settings name: results twice, once to read; datasets to read."""
 
-from dataclasses import dataclass
-
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import Names, manifest
 from sweepledger.structs.settings import Nfs, ResultsStore, Settings
@@ -10,73 +8,69 @@ NOMINAL = "1Ti"
 """Volumes must say a size, and claims one that fits; nobody measures it on NFS."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimedVolume:
-    """A claim, and the volume that is for it alone."""
-
-    volume: str
-    namespace: str
-    claim: str
-    is_readable_only: bool
-
-
 def results(settings: Settings) -> list[Manifest]:
     """Stand for one export by two volumes: trials write through the first, the collector reads the second."""
     export = settings.results.nfs
     if export is None or settings.results.store is not ResultsStore.VOLUME:
         return []
     names, claim = Names.of(settings), settings.results.claim
-    written = ClaimedVolume(f"{names.trials}-{claim}", names.trials, claim, is_readable_only=False)
-    read = ClaimedVolume(f"{names.trials}-{claim}-read", names.collector, claim, is_readable_only=True)
-    return [*_pair(written, export, settings), *_pair(read, export, settings)]
+    volume = f"{names.trials}-{claim}"
+    return [
+        *_pair(volume, (names.trials, claim), export, settings, is_written=True),
+        *_pair(f"{volume}-read", (names.collector, claim), export, settings),
+    ]
 
 
 def datasets(settings: Settings) -> list[Manifest]:
     """Stand for the exports of datasets; two that share a claim share a volume."""
-    names = Names.of(settings)
+    place = Names.of(settings).trials
     exports = {
         one.claim: one.nfs
         for _, one in sorted(settings.datasets.items())
         if one.claim is not None and one.nfs is not None
     }
-    made = []
-    for claim, export in exports.items():
-        place = ClaimedVolume(f"{names.trials}-data-{claim}", names.trials, claim, is_readable_only=True)
-        made += _pair(place, export, settings)
-    return made
+    return [
+        made
+        for claim, export in exports.items()
+        for made in _pair(f"{place}-data-{claim}", (place, claim), export, settings)
+    ]
 
 
-def _pair(place: ClaimedVolume, export: Nfs, settings: Settings) -> list[Manifest]:
-    modes = ["ReadOnlyMany"] if place.is_readable_only else ["ReadWriteMany"]
+def _pair(
+    volume: str, claim: tuple[str, str], export: Nfs, settings: Settings, *, is_written: bool = False
+) -> list[Manifest]:
+    """Return a volume, and the claim that it is for alone, named by its namespace and its name."""
+    modes = ["ReadWriteMany"] if is_written else ["ReadOnlyMany"]
+    namespace, name = claim
     reference = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
     return [
         manifest(
             "v1/PersistentVolume",
-            place.volume,
+            volume,
             settings,
             spec={
                 "accessModes": modes,
                 "capacity": {"storage": NOMINAL},
-                "claimRef": {**reference, "namespace": place.namespace, "name": place.claim},
+                "claimRef": {**reference, "namespace": namespace, "name": name},
                 # What trials left outlives every object of the cluster.
                 "persistentVolumeReclaimPolicy": "Retain",
                 "storageClassName": "",
                 "volumeMode": "Filesystem",
-                "mountOptions": ["hard", "nfsvers=4.1", *(["ro"] if place.is_readable_only else [])],
-                "nfs": {"server": export.server, "path": export.path, "readOnly": place.is_readable_only},
+                "mountOptions": ["hard", "nfsvers=4.1", *([] if is_written else ["ro"])],
+                "nfs": {"server": export.server, "path": export.path, "readOnly": not is_written},
             },
         ),
         manifest(
             "v1/PersistentVolumeClaim",
-            place.claim,
+            name,
             settings,
-            namespace=place.namespace,
+            namespace=namespace,
             spec={
                 "accessModes": modes,
                 "resources": {"requests": {"storage": NOMINAL}},
                 "storageClassName": "",
                 "volumeMode": "Filesystem",
-                "volumeName": place.volume,
+                "volumeName": volume,
             },
         ),
     ]

@@ -10,21 +10,13 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from sweepledger import storage
 from sweepledger.errors import RepositoryError
 from sweepledger.repo.git.commit import Change, create_commit
 from sweepledger.repo.git.repository import Entry, Repository
-from sweepledger.repo.git.work_tree import (
-    TreeStep,
-    apply_step,
-    keep_left_out,
-    left_out_paths,
-    list_steps,
-    without_repository_filters,
-)
+from sweepledger.repo.git.work_tree import TreeStep, apply_step, left_out_paths, list_steps, stage
 from sweepledger.safe_open import read_regular
 from sweepledger.storage import storage_errors
 
@@ -97,9 +89,8 @@ def finish_update(repository: Repository, branch: str) -> None:
     tip = repository.commit(f"refs/heads/{branch}")
     if tip is not None and repository.commit(made) and repository.contains(tip, made):
         with _locked_index(repository, own) as index:
-            _follow(
-                repository, f"refs/heads/{branch}", index, list_steps(repository, base, made), frozenset()
-            )
+            steps = list_steps(repository, base, made)
+            _follow(repository, f"refs/heads/{branch}", index, steps, frozenset())
     storage.remove_file(own / "update")
 
 
@@ -121,17 +112,12 @@ def _move_branch(repository: Repository, ref: str, base: str, made: str, index_o
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class _LockedIndex:
-    """Git's index while its lock is held: a copy to change, and the place where it goes."""
-
-    path: Path
-    copy: Path
-
-
 @contextmanager
-def _locked_index(repository: Repository, own: Path) -> Iterator[_LockedIndex]:
-    """Hold git's lock of the index for the block. Raises RepositoryError if another git holds it."""
+def _locked_index(repository: Repository, own: Path) -> Iterator[Path]:
+    """Hold git's lock of the index for the block, and yield the path of a copy to change.
+
+    Raises RepositoryError if another git holds it.
+    """
     index = repository.git_path("index")
     lock, mark = index.with_name("index.lock"), own / "lock"
     _remove_own_lock(repository, own)
@@ -150,7 +136,7 @@ def _locked_index(repository: Repository, own: Path) -> Iterator[_LockedIndex]:
                     ) from error
                 time.sleep(LOCK_PAUSE)
     try:
-        yield _LockedIndex(index, own / "index")
+        yield own / "index"
     finally:
         with suppress(OSError):
             lock.unlink()
@@ -167,14 +153,14 @@ def _remove_own_lock(repository: Repository, own: Path) -> None:
 def _follow(
     repository: Repository,
     ref: str,
-    index: _LockedIndex,
+    copy: Path,
     steps: tuple[TreeStep, ...],
     index_only: frozenset[str],
 ) -> None:
     """Bring files and index to the new commit, if the branch is checked out, except where a person changed them."""
     if repository.head_ref() != ref or not steps:
         return
-    entries = _index_entries(repository, steps)
+    entries = repository.index()
     staged = {step.path: None if step.is_removal else Entry(step.mode, step.id) for step in steps}
     unstaged = [step for step in steps if entries.get(step.path) in (step.old, staged[step.path])]
     wanted = {step.id for step in unstaged if not step.is_removal}
@@ -183,27 +169,14 @@ def _follow(
     for step in unstaged:
         if step.path not in index_only and _is_unedited(repository.folder, step, contents):
             apply_step(repository.folder, step, contents)
-    with storage_errors(index.copy):
+    index = repository.git_path("index")
+    with storage_errors(copy):
         # Left by a git that was killed: nobody else uses the copy while the lock of the index is held.
-        index.copy.with_name(f"{index.copy.name}.lock").unlink(missing_ok=True)
-        shutil.copyfile(index.path, index.copy)
-    lines = (f"{step.mode} {step.id}\t{step.path}\0" for step in unstaged)
-    repository.run(
-        # Git compares files whose times are as new as the index, and runs filters to do so.
-        *without_repository_filters(repository),
-        *("update-index", "-z", "--add", "--index-info"),
-        env={"GIT_INDEX_FILE": str(index.copy)},
-        content="".join(lines).encode("utf-8", "surrogateescape"),
-    )
-    keep_left_out(repository, left_out, {"GIT_INDEX_FILE": str(index.copy)})
-    with storage_errors(index.path):
-        index.copy.replace(index.path)
-
-
-def _index_entries(repository: Repository, steps: tuple[TreeStep, ...]) -> dict[str, Entry]:
-    """Return the entries of the index for some paths."""
-    places = {step.path for step in steps}
-    return {path: entry for path, entry in repository.index().items() if path in places}
+        copy.with_name(f"{copy.name}.lock").unlink(missing_ok=True)
+        shutil.copyfile(index, copy)
+    stage(repository, unstaged, left_out, {"GIT_INDEX_FILE": str(copy)})
+    with storage_errors(index):
+        copy.replace(index)
 
 
 def _is_unedited(root: Path, step: TreeStep, contents: Mapping[str, bytes]) -> bool:

@@ -5,15 +5,12 @@ cache, since git removes what no commit contains.
 """
 
 import hashlib
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from sweepledger.errors import RepositoryError
 from sweepledger.repo.git.repository import LITERAL_PATHS, SUBMODULE_MODE, Repository
-from sweepledger.storage import storage_errors
 from sweepledger.structs.program import SWEEP_NAMES, Code, CodeSelection, Walk
 
 TREE = "40000"
@@ -147,19 +144,7 @@ class _Trees:
             if content is not None:
                 needed.append(content)
                 waiting += [entry.id for entry in _parse(content) if entry.is_folder]
-        with (
-            storage_errors(Path(tempfile.gettempdir())),
-            tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch,
-        ):
-            names = []
-            for number, content in enumerate(needed):
-                (file := Path(scratch) / str(number)).write_bytes(content)
-                names.append(f"{file}\n")
-            if names:
-                self.repository.run(
-                    *("hash-object", "-t", "tree", "-w", "--no-filters", "--stdin-paths"),
-                    content="".join(names).encode(),
-                )
+        self.repository.write_objects(needed, "tree")
 
     def _load(self, roots: Iterable[str]) -> None:
         """Read the folders that may contain selected files, with one process for each level of folders."""
@@ -225,7 +210,6 @@ def _chunks(versions: Sequence[tuple[str, str]]) -> Iterator[Sequence[tuple[str,
 
 
 def _parse(content: bytes) -> tuple[_Entry, ...]:
-    """Parse the content of a tree object."""
     entries, at = [], 0
     while at < len(content):
         space, end = content.index(b" ", at), content.index(b"\0", at)

@@ -5,14 +5,13 @@ They are built with a private index, so that neither the work tree nor its chang
 
 import os
 import re
-import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sweepledger.errors import RepositoryError
 from sweepledger.repo.git.repository import FILE_MODE, TRUSTED_CLONE, Entry, Repository
-from sweepledger.storage import storage_errors
+from sweepledger.storage import scratch_folder
 from sweepledger.structs.names import IDENTITY_EMAIL, IDENTITY_NAME
 
 NO_OBJECT = "0" * 40
@@ -46,12 +45,9 @@ def create_commit(repository: Repository, base: str, change: Change) -> str | No
     It is signed if git is configured to sign, with an SSH key. Raises RepositoryError.
     """
     entries = repository.files(base, *change.moves) if change.moves else {}
-    with (
-        storage_errors(Path(tempfile.gettempdir())),
-        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch,
-    ):
+    with scratch_folder() as scratch:
         settings = _settings(repository)
-        environment = {"GIT_INDEX_FILE": str(Path(scratch) / "index"), **_identity(settings)}
+        environment = {"GIT_INDEX_FILE": str(scratch / "index"), **_identity(settings)}
         repository.run("read-tree", base, env=environment)
         lines = []
         for source, target in sorted(change.moves.items()):
@@ -59,16 +55,10 @@ def create_commit(repository: Repository, base: str, change: Change) -> str | No
             lines.append(f"{entries[source].mode} {entries[source].id}\t{target}")
         lines += [f"0 {NO_OBJECT}\t{path}" for path in sorted(change.removes)]
         lines += [f"{entry.mode} {entry.id}\t{path}" for path, entry in sorted(change.entries.items())]
-        blobs = _write_blobs(repository, change.writes.values(), Path(scratch))
+        blobs = repository.write_objects(change.writes.values())
         lines += [f"{FILE_MODE} {blob}\t{path}" for path, blob in zip(change.writes, blobs, strict=True)]
-        repository.run(
-            "update-index",
-            "-z",
-            "--add",
-            "--index-info",
-            env=environment,
-            content="".join(f"{line}\0" for line in lines).encode(),
-        )
+        content = "".join(f"{line}\0" for line in lines).encode()
+        repository.run("update-index", "-z", "--add", "--index-info", env=environment, content=content)
         # A partial clone lacks blobs that the base commit has: git would fetch each to see that it exists.
         missing = ("--missing-ok",) if repository.promisor else ()
         tree = repository.run("write-tree", *missing, env=environment).strip()
@@ -93,18 +83,6 @@ def create_repository(folder: Path, branch: str, message: str) -> str:
     ).strip()
     repository.run("update-ref", f"refs/heads/{branch}", commit)
     return commit
-
-
-def _write_blobs(repository: Repository, contents: Iterable[bytes], scratch: Path) -> list[str]:
-    """Write contents as blobs with one process, and return their ids."""
-    listed = b""
-    for number, content in enumerate(contents):
-        file = scratch / f"blob-{number}"
-        file.write_bytes(content)
-        listed += os.fsencode(file) + b"\n"
-    if not listed:
-        return []
-    return repository.run("hash-object", "-w", "--no-filters", "--stdin-paths", content=listed).split()
 
 
 def committer(repository: Repository) -> str | None:

@@ -7,12 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from sweepledger.errors import RepositoryError
-from sweepledger.repo.git.repository import (
-    FILE_MODES,
-    LITERAL_PATHS,
-    UNSHALLOW,
-    Repository,
-)
+from sweepledger.repo.git.repository import FILE_MODES, LITERAL_PATHS, UNSHALLOW, Repository
 
 FIELDS = "%H%x00%an%x00%aI%x00%s"
 """Separated by the only character that names, subjects and paths cannot contain."""
@@ -76,7 +71,7 @@ def last_change_time(repository: Repository, tip: str, path: str) -> int | None:
     The merge counts, not the merged commit. Raises RepositoryError for a shallow clone, whose oldest commit
     seems to have added everything.
     """
-    if is_shallow(repository):
+    if repository.is_shallow:
         raise RepositoryError("this clone is shallow, so the time of a change is unknown", hint=UNSHALLOW)
     return present_since(repository, tip, path)
 
@@ -122,11 +117,6 @@ def addition_times(repository: Repository, tip: str, folder: str, *, since: floa
     return MappingProxyType(times)
 
 
-def is_shallow(repository: Repository) -> bool:
-    """Return whether a clone lacks the beginning of its history."""
-    return repository.is_shallow
-
-
 def addition_subjects(repository: Repository, tip: str, *below: str) -> Mapping[str, str]:
     """Return for each file that a branch ever added below some paths the subject of the commit that added it.
 
@@ -165,16 +155,13 @@ def commits(
     if repository.commit(revision) is None:
         return ()
     output = repository.run(
-        "log",
-        *("--reverse", "--topo-order", "--encoding=UTF-8"),
+        *("log", "--reverse", "--topo-order", "--encoding=UTF-8"),
         # The user's configuration must not change the output.
         *("--no-show-signature", "--no-follow", "--no-color"),
         *("--no-renames", "--diff-filter=AM", "--raw", "--no-abbrev", "-z"),
         f"--format={FIELDS}",
         *(() if last is None else (f"--max-count={last}",)),
-        revision,
-        "--",
-        *below,
+        *(revision, "--", *below),
         env=LITERAL_PATHS,
     )
     return tuple(_parse_commits(iter(output.split("\0"))))
@@ -248,22 +235,10 @@ def commit_signatures(
         chosen = (*LISTED_KEYS_ONLY, f"gpg.ssh.allowedSignersFile={allowed}")
         output = repository.run(
             *(word for setting in chosen for word in ("-c", setting)),
-            "log",
-            *(
-                "--full-history",
-                "--topo-order",
-                "-c",
-                "--raw",
-                "--no-abbrev",
-                "-z",
-                "--no-renames",
-                "--no-follow",
-                "--no-color",
-            ),
+            *("log", "--full-history", "--topo-order", "-c", "--raw", "--no-abbrev", "-z"),
+            *("--no-renames", "--no-follow", "--no-color"),
             f"--format=%x00{COMMIT_MARK}%H %G?",
-            until if since is None else f"{since}..{until}",
-            "--",
-            *below,
+            *(until if since is None else f"{since}..{until}", "--", *below),
             env=LITERAL_PATHS,
         )
     return tuple(_parse_log(output))

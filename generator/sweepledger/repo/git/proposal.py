@@ -84,14 +84,8 @@ def delete_branches(repository: Repository, remote: str, branches: Mapping[str, 
         return
     leases = [f"--force-with-lease={HEADS}{name}:{tip}" for name, tip in branches.items()]
     try:
-        repository.run(
-            "push",
-            "--porcelain",
-            "--no-follow-tags",
-            *leases,
-            remote,
-            *(f":{HEADS}{name}" for name in branches),
-        )
+        gone = (f":{HEADS}{name}" for name in branches)
+        repository.run("push", "--porcelain", "--no-follow-tags", *leases, remote, *gone)
     except RepositoryError:
         below = {name.rpartition("/")[0] for name in branches}
         left = {pair for folder in below for pair in remote_branches(repository, remote, folder).items()}

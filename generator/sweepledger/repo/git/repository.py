@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urlsplit
 
 from sweepledger.errors import RepositoryError, ToolError
 from sweepledger.process import redact
-from sweepledger.storage import storage_errors
+from sweepledger.storage import scratch_folder, storage_errors
 
 SILENCE_SECONDS = 300
 SAFE_SETTINGS = (
@@ -50,23 +50,10 @@ LITERAL_PATHS = {"GIT_LITERAL_PATHSPECS": "1"}
 
 REDIRECTIONS = frozenset(
     {
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-        "GIT_COMMON_DIR",
-        "GIT_CONFIG",
-        "GIT_CONFIG_COUNT",
-        "GIT_CONFIG_PARAMETERS",
-        "GIT_DIR",
-        "GIT_GRAFT_FILE",
-        "GIT_IMPLICIT_WORK_TREE",
-        "GIT_INDEX_FILE",
-        "GIT_INTERNAL_SUPER_PREFIX",
-        "GIT_NAMESPACE",
-        "GIT_NO_REPLACE_OBJECTS",
-        "GIT_OBJECT_DIRECTORY",
-        "GIT_PREFIX",
-        "GIT_REPLACE_REF_BASE",
-        "GIT_SHALLOW_FILE",
-        "GIT_WORK_TREE",
+        *("GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_CONFIG", "GIT_CONFIG_COUNT"),
+        *("GIT_CONFIG_PARAMETERS", "GIT_DIR", "GIT_GRAFT_FILE", "GIT_IMPLICIT_WORK_TREE", "GIT_INDEX_FILE"),
+        *("GIT_INTERNAL_SUPER_PREFIX", "GIT_NAMESPACE", "GIT_NO_REPLACE_OBJECTS", "GIT_OBJECT_DIRECTORY"),
+        *("GIT_PREFIX", "GIT_REPLACE_REF_BASE", "GIT_SHALLOW_FILE", "GIT_WORK_TREE"),
     }
 )
 """The output of `git rev-parse --local-env-vars`. Git sets these variables in hooks, where they would redirect
@@ -107,6 +94,21 @@ def _find_plain_work_tree(start: Path) -> Path | None:
         if os.path.lexists(git_folder):
             return folder if _is_plain(git_folder) else None
     return None
+
+
+def _find_work_tree(start: Path) -> Path:
+    git = import_gitpython()
+    try:
+        repository = git.Repo(start, search_parent_directories=True)
+    except (git.InvalidGitRepositoryError, git.NoSuchPathError) as error:
+        raise RepositoryError(
+            f"{start} is not inside a git repository", hint="run `git init`, or change into a repository"
+        ) from error
+    except git.GitCommandNotFound as error:
+        raise ToolError("git not found", hint="install git 2.30 or newer") from error
+    if repository.working_tree_dir is None:
+        raise RepositoryError(f"{start} is a bare repository without a work tree")
+    return Path(repository.working_tree_dir)
 
 
 def _is_plain(git_folder: Path) -> bool:
@@ -195,8 +197,6 @@ def staged_entries(listed: str) -> dict[str, Entry]:
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """Files and folders of a commit."""
-
     files: dict[str, Entry]
     folders: dict[str, str]
     submodules: dict[str, Entry]
@@ -235,24 +235,7 @@ class Repository:
     def find(cls, start: Path) -> "Repository":
         """Return the repository that contains a folder. Raises RepositoryError if there is none."""
         forget_redirections()
-        folder = _find_plain_work_tree(start)
-        if folder is not None:
-            found = cls(folder)
-            found._refuse_fetching_commands()
-            found._refuse_other_hash()
-            return found
-        git = import_gitpython()
-        try:
-            repository = git.Repo(start, search_parent_directories=True)
-        except (git.InvalidGitRepositoryError, git.NoSuchPathError) as error:
-            raise RepositoryError(
-                f"{start} is not inside a git repository", hint="run `git init`, or change into a repository"
-            ) from error
-        except git.GitCommandNotFound as error:
-            raise ToolError("git not found", hint="install git 2.30 or newer") from error
-        if repository.working_tree_dir is None:
-            raise RepositoryError(f"{start} is a bare repository without a work tree")
-        found = cls(Path(repository.working_tree_dir))
+        found = cls(_find_plain_work_tree(start) or _find_work_tree(start))
         found._refuse_fetching_commands()
         found._refuse_other_hash()
         return found
@@ -335,7 +318,7 @@ class Repository:
         settings = [word for setting in SAFE_SETTINGS for word in ("-c", setting)]
         try:
             with storage_errors(Path(tempfile.gettempdir())):
-                return self._execute(["git", *settings, *arguments], env, content)
+                return self._execute(["git", *settings, *arguments], env or {}, content)
         except git.GitCommandNotFound as error:
             raise ToolError("git not found", hint="install git 2.30 or newer") from error
         except git.GitCommandError as error:
@@ -352,18 +335,13 @@ class Repository:
     def _git(self) -> Any:
         return import_gitpython().Git(self.folder)
 
-    def _execute(self, argv: list[str], env: Mapping[str, str] | None, content: bytes) -> bytes:
+    def _execute(self, argv: list[str], env: Mapping[str, str], content: bytes) -> bytes:
+        options = {"stdout_as_string": False, "strip_newline_in_stdout": False}
         with tempfile.TemporaryFile() if content else nullcontext() as stdin:
             if stdin is not None:
                 stdin.write(content)
                 stdin.seek(0)
-            output = self._git.execute(
-                argv,
-                istream=cast("Any", stdin),
-                env={**ENVIRONMENT, **(env or {})},
-                stdout_as_string=False,
-                strip_newline_in_stdout=False,
-            )
+            output = self._git.execute(argv, istream=stdin, env={**ENVIRONMENT, **env}, **options)
         assert isinstance(output, bytes)
         return output
 
@@ -500,12 +478,10 @@ class Repository:
         for line in filter(None, listed.split("\0")):
             meta, _, name = line.partition("\t")
             mode, kind, identity = meta.split(" ")
-            if kind == "blob":
-                listing.files[name] = Entry(mode, identity)
-            elif kind == "tree":
+            if kind == "tree":
                 listing.folders[name] = identity
             else:
-                listing.submodules[name] = Entry(mode, identity)
+                (listing.files if kind == "blob" else listing.submodules)[name] = Entry(mode, identity)
         return listing
 
     def index(self, commit: str | None = None) -> dict[str, Entry]:
@@ -592,8 +568,23 @@ class Repository:
             size = int(length)
             contents[identity] = output[end + 1 : end + 1 + size]
             at = end + 1 + size + 1
-        self._keep({name: contents[name] for name in missing if len(contents[name]) <= MAX_KEPT_BLOB})
+        small = {name: contents[name] for name in missing if len(contents[name]) <= MAX_KEPT_BLOB}
+        if len(small) <= MAX_KEPT_BLOBS:
+            self._blobs.update(small)
+        while len(self._blobs) > MAX_KEPT_BLOBS:
+            del self._blobs[next(iter(self._blobs))]
         return contents
+
+    def write_objects(self, contents: Iterable[bytes], kind: str = "blob") -> list[str]:
+        """Write objects as they are, with one process, and return their ids. Raises RepositoryError, StorageError."""
+        with scratch_folder() as scratch:
+            listed = b""
+            for number, content in enumerate(contents):
+                file = scratch / str(number)
+                file.write_bytes(content)
+                listed += os.fsencode(file) + b"\n"
+            options = ("-t", kind, "-w", "--no-filters", "--stdin-paths")
+            return self.run("hash-object", *options, content=listed).split() if listed else []
 
     @property
     def is_shallow(self) -> bool:
@@ -629,12 +620,6 @@ class Repository:
                 content="".join(f"{identity}\n" for identity in missing).encode(),
             )
             self._local.update(missing)
-
-    def _keep(self, blobs: Mapping[str, bytes]) -> None:
-        if len(blobs) <= MAX_KEPT_BLOBS:
-            self._blobs.update(blobs)
-        while len(self._blobs) > MAX_KEPT_BLOBS:
-            del self._blobs[next(iter(self._blobs))]
 
     def read(self, commit: str | None, *below: str) -> dict[str, bytes]:
         """Read the files of a commit below some paths."""

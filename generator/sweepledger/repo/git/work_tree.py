@@ -6,7 +6,6 @@ index changes after all files, and the branch last, so that the same command com
 
 import os
 import re
-import tempfile
 from bisect import bisect_left
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -98,11 +97,8 @@ def work_tree_entries(repository: Repository, paths: Iterable[str]) -> dict[str,
     Removed paths have no entry.
     """
     names = "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape")
-    with (
-        storage.storage_errors(Path(tempfile.gettempdir())),
-        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch,
-    ):
-        environment = {"GIT_INDEX_FILE": str(Path(scratch) / "index"), **LITERAL_PATHS}
+    with storage.scratch_folder() as scratch:
+        environment = {"GIT_INDEX_FILE": str(scratch / "index"), **LITERAL_PATHS}
         repository.run("read-tree", "HEAD", env=environment)
         repository.run(
             *(*without_repository_filters(repository), "add", "--all"),
@@ -155,6 +151,18 @@ class Checkout:
         left_out = {path: entry for path, (mark, entry) in self._marked.items() if mark == LEFT_OUT}
         return {path: entry for path, entry in left_out.items() if not os.path.lexists(root / path)}
 
+    @cached_property
+    def unwatched(self) -> frozenset[str]:
+        """The files with other lines than in the index, which tells git not to compare them."""
+        edited = set()
+        for path, (mark, entry) in self._marked.items():
+            file = self._repository.folder / path
+            if mark in UNWATCHED_MARKS and file.is_file() and not file.is_symlink():
+                content = files.read_file(file)
+                texts = (content, content.replace(CARRIAGE_RETURN, b"\n"))
+                edited |= set() if entry.id in {blob_id(text, like=entry.id) for text in texts} else {path}
+        return frozenset(edited)
+
     def content(self, path: str, content: bytes) -> bytes:
         """Return what git has in place of a file's content, unless the file was edited. Raises RepositoryError."""
         mark, entry = self._marked.get(path, ("", None))
@@ -187,18 +195,16 @@ class Checkout:
         for path in paths:
             file = self._repository.folder / path
             if path in self.hidden:
-                made[path] = (
-                    self.hidden[path],
-                    self._repository.blobs([self.hidden[path].id])[self.hidden[path].id],
-                )
+                entry = self.hidden[path]
+                made[path] = entry, self._repository.blobs([entry.id])[entry.id]
             elif file.is_file() and not file.is_symlink():
                 with storage.storage_errors(file):
                     content = file.read_bytes()
-                _, entry = self._marked.get(path, ("", None))
+                _, marked = self._marked.get(path, ("", None))
                 committed = self.content(path, content)
-                if committed is not content and entry is not None:
-                    made[path] = entry, committed
-                elif CARRIAGE_RETURN in content and (entry is None or path in self._edited):
+                if committed is not content and marked is not None:
+                    made[path] = marked, committed
+                elif CARRIAGE_RETURN in content and (marked is None or path in self._edited):
                     added.append(path)
         entries = work_tree_entries(self._repository, added) if added else {}
         contents = self._repository.blobs(entry.id for entry in entries.values())
@@ -206,6 +212,8 @@ class Checkout:
 
 
 LEFT_OUT = "S"
+UNWATCHED_MARKS = frozenset("hsS")
+"""Those of `assume-unchanged` and `skip-worktree`."""
 CARRIAGE_RETURN = b"\r\n"
 """What git may change in a file that no filter concerns."""
 
@@ -313,16 +321,7 @@ def commit_on_head(repository: Repository, make: Callable[[str], Change | None])
     for step in steps:
         if step.path not in left_out:
             apply_step(repository.folder, step, contents)
-    lines = (f"{step.mode} {step.id}\t{step.path}\0" for step in steps)
-    repository.run(
-        *without_repository_filters(repository),  # git compares files whose times are as new as the index
-        "update-index",
-        "-z",
-        "--add",
-        "--index-info",
-        content="".join(lines).encode("utf-8", "surrogateescape"),
-    )
-    keep_left_out(repository, left_out)
+    stage(repository, steps, left_out)
     repository.run("update-ref", "-m", "sweep", "HEAD", made, base)
     return made
 
@@ -333,18 +332,22 @@ def left_out_paths(repository: Repository, steps: Iterable[TreeStep]) -> frozens
     return changed & Checkout(repository).hidden.keys()
 
 
-def keep_left_out(repository: Repository, paths: Iterable[str], env: Mapping[str, str] | None = None) -> None:
-    """Mark paths of the index, whose entries are new, as left out of the work tree."""
-    content = "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape")
-    if content:
-        options = (
-            *without_repository_filters(repository),
-            "update-index",
-            "--skip-worktree",
-            "-z",
-            "--stdin",
-        )
-        repository.run(*options, env=env, content=content)
+def stage(
+    repository: Repository,
+    steps: Iterable[TreeStep],
+    left_out: Iterable[str],
+    env: Mapping[str, str] | None = None,
+) -> None:
+    """Bring the index to a commit at some paths, and mark those that the work tree leaves out."""
+    # Git compares files whose times are as new as the index, and runs filters to do so.
+    update = (*without_repository_filters(repository), "update-index", "-z")
+    entries = "".join(f"{step.mode} {step.id}\t{step.path}\0" for step in steps)
+    for options, text in (
+        (("--add", "--index-info"), entries),
+        (("--skip-worktree", "--stdin"), "".join(f"{path}\0" for path in left_out)),
+    ):
+        if text:
+            repository.run(*update, *options, env=env, content=text.encode("utf-8", "surrogateescape"))
 
 
 def list_steps(repository: Repository, base: str, made: str) -> tuple[TreeStep, ...]:

@@ -9,19 +9,11 @@ from importlib.metadata import version
 from typing import Any, assert_never
 
 from sweepledger.errors import ToolError
-from sweepledger.search.adaptive.proposer import EncodedEvidence, EvidenceState, ModelError
-from sweepledger.search.encoding import (
-    DECIMALS,
-    Categorical,
-    Coordinate,
-    Coordinates,
-    EncodedDimension,
-    EncodedSpace,
-    Ordinal,
-    UnitInterval,
-)
+from sweepledger.search import encoding
+from sweepledger.search.adaptive.proposer import EncodedEvidence, ModelError
 from sweepledger.search.rng import RandomSequence
 from sweepledger.structs.metric import Goal, Metric
+from sweepledger.structs.record import Status
 from sweepledger.structs.search_block import DEFAULT_STARTUP
 
 try:
@@ -66,7 +58,7 @@ class GaussianProcessProposer:
     def __init__(
         self,
         metrics: Sequence[Metric],
-        space: EncodedSpace,
+        space: encoding.EncodedSpace,
         evidence: Sequence[EncodedEvidence],
         seed: int,
         startup: int = DEFAULT_STARTUP,
@@ -87,7 +79,7 @@ class GaussianProcessProposer:
         self.results = len(self.rows)
         self.proposals = 0
         self.point: Row | None = None
-        self.proposed: dict[str, Coordinate] = {}
+        self.proposed: dict[str, encoding.Coordinate] = {}
 
     def begin(self) -> None:
         """Begin a new proposal."""
@@ -95,7 +87,7 @@ class GaussianProcessProposer:
         self.proposed = {}
         self.point = self._suggest() if self.results and len(self.rows) >= self.startup else None
 
-    def propose(self, dimension: EncodedDimension) -> Coordinate:
+    def propose(self, dimension: encoding.EncodedDimension) -> encoding.Coordinate:
         """Propose the candidate's coordinate in a dimension."""
         if self.point is None:
             coordinate = self._random_coordinate(dimension)
@@ -111,7 +103,7 @@ class GaussianProcessProposer:
         self.losses.append(self._guess(row) if accepted else self.worst)
         self.rows.append(row)
 
-    def add_pending(self, coordinates: Coordinates) -> None:
+    def add_pending(self, coordinates: encoding.Coordinates) -> None:
         """Add a configuration without results."""
         row = self._row(coordinates)
         self.losses.append(self._guess(row))
@@ -126,7 +118,9 @@ class GaussianProcessProposer:
 
     def _distance(self, left: Row, right: Row) -> float:
         return sum(
-            float(a != b) if isinstance(dimension.kind, Categorical) else ((a - b) / _span(dimension)) ** 2
+            float(a != b)
+            if isinstance(dimension.kind, encoding.Categorical)
+            else ((a - b) / _span(dimension)) ** 2
             for dimension, a, b in zip(self.dimensions, left, right, strict=True)
         )
 
@@ -146,13 +140,13 @@ class GaussianProcessProposer:
             for entry in evidence
             if (values := entry.evidence.values) is not None
         ]
-        ok = [losses for entry, losses in known if entry.evidence.state is EvidenceState.OK]
+        ok = [losses for entry, losses in known if entry.evidence.state is Status.OK]
         worst = [max(column) for column in zip(*ok, strict=True)]
         for entry, losses in known if ok else ():
-            is_stopped = entry.evidence.state is EvidenceState.PRUNED
+            is_stopped = entry.evidence.state is Status.PRUNED
             yield self._row(entry.coordinates), list(map(max, losses, worst)) if is_stopped else losses
 
-    def _row(self, coordinates: Coordinates) -> Row:
+    def _row(self, coordinates: encoding.Coordinates) -> Row:
         return [float(coordinates.get(dimension.name, _middle(dimension))) for dimension in self.dimensions]
 
     def _suggest(self) -> Row:
@@ -190,35 +184,35 @@ class GaussianProcessProposer:
             return egobox.Egor(self.specs, gp_config=config, seed=self.seed)
         return egobox.Belfegor(self.specs, gp_config=config, n_obj=metrics, seed=self.seed)
 
-    def _random_coordinate(self, dimension: EncodedDimension) -> Coordinate:
-        if isinstance(dimension.kind, UnitInterval):
-            return round(self.random.fraction(), DECIMALS)
+    def _random_coordinate(self, dimension: encoding.EncodedDimension) -> encoding.Coordinate:
+        if isinstance(dimension.kind, encoding.UnitInterval):
+            return round(self.random.fraction(), encoding.DECIMALS)
         return self.random.below(dimension.kind.count)
 
 
-def _spec(dimension: EncodedDimension) -> Any:
+def _spec(dimension: encoding.EncodedDimension) -> Any:
     match dimension.kind:
-        case UnitInterval():
+        case encoding.UnitInterval():
             return egobox.XSpec(egobox.XType.FLOAT, [0.0, 1.0])
-        case Ordinal(count):
+        case encoding.Ordinal(count):
             return egobox.XSpec(egobox.XType.INT, [0, count - 1])
-        case Categorical(count):
+        case encoding.Categorical(count):
             return egobox.XSpec(egobox.XType.ENUM, [count])
         case _:
             assert_never(dimension.kind)
 
 
-def _span(dimension: EncodedDimension) -> float:
+def _span(dimension: encoding.EncodedDimension) -> float:
     """Return the distance between the ends of a dimension."""
-    return 1.0 if isinstance(dimension.kind, UnitInterval) else max(1.0, dimension.kind.count - 1.0)
+    return 1.0 if isinstance(dimension.kind, encoding.UnitInterval) else max(1.0, dimension.kind.count - 1.0)
 
 
-def _middle(dimension: EncodedDimension) -> Coordinate:
+def _middle(dimension: encoding.EncodedDimension) -> encoding.Coordinate:
     """Return where a configuration without this dimension is."""
-    return 0.5 if isinstance(dimension.kind, UnitInterval) else (dimension.kind.count - 1) // 2
+    return 0.5 if isinstance(dimension.kind, encoding.UnitInterval) else (dimension.kind.count - 1) // 2
 
 
-def _to_coordinate(dimension: EncodedDimension, number: float) -> Coordinate:
-    if isinstance(dimension.kind, UnitInterval):
-        return round(min(max(number, 0.0), 1.0), DECIMALS)
+def _to_coordinate(dimension: encoding.EncodedDimension, number: float) -> encoding.Coordinate:
+    if isinstance(dimension.kind, encoding.UnitInterval):
+        return round(min(max(number, 0.0), 1.0), encoding.DECIMALS)
     return min(max(round(number), 0), dimension.kind.count - 1)

@@ -6,16 +6,8 @@ from typing import Any
 
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr, truncate
+from sweepledger.spec import ranges
 from sweepledger.spec.draft import Draft
-from sweepledger.spec.ranges import (
-    MAX_VALUES,
-    Number,
-    Spacing,
-    exponential,
-    is_distinct,
-    is_steppable,
-    step_count,
-)
 from sweepledger.spec.rules.domains import SPACINGS, distribution_of
 from sweepledger.spec.sections import Leaf, all_leaves, sound_keys
 from sweepledger.spec.space_builder import build_domain, distribution_name
@@ -56,14 +48,14 @@ def range_steps(draft: Draft) -> Iterator[Problem]:
         low, high, step = (keys.get(key) for key in ("min", "max", "step"))
         if "distribution" in keys or low is None or high is None or step is None or low >= high:
             continue
-        count = step_count(low, high, step)
+        count = ranges.step_count(low, high, step)
         if count is None:
             message = (
                 f"must divide the range from {safe_repr(low)} to {safe_repr(high)}, got {safe_repr(step)}"
             )
             hint = "change max or step; count: N makes N values, both bounds among them"
             yield draft.problem((*leaf.path, "step"), message, code="range-step", hint=hint)
-        elif count > MAX_VALUES:
+        elif count > ranges.MAX_VALUES:
             yield _too_many(draft, (*leaf.path, "step"), count)
 
 
@@ -71,7 +63,7 @@ def spacing_counts(draft: Draft) -> Iterator[Problem]:
     """The third number of a spacing is a valid number of points."""
     for leaf, key in _spacings(draft):
         place, count = (*leaf.path, key, 2), sound_keys(draft, leaf)[key][2]
-        if count > MAX_VALUES:
+        if count > ranges.MAX_VALUES:
             yield _too_many(draft, place, count)
         elif count < FEWEST_POINTS or count != int(count):
             message = f"must be a whole number of at least {FEWEST_POINTS}, got {safe_repr(count)}"
@@ -126,8 +118,8 @@ def _distributions(draft: Draft) -> Iterator[tuple[Leaf, str, dict[str, Any]]]:
         yield leaf, *(distribution_of(draft, leaf) or ("", {}))
 
 
-def _too_many(draft: Draft, place: DocumentPath, count: Number) -> Problem:
-    message = f"must make at most {MAX_VALUES} values, got {truncate(str(count))}"
+def _too_many(draft: Draft, place: DocumentPath, count: ranges.Number) -> Problem:
+    message = f"must make at most {ranges.MAX_VALUES} values, got {truncate(str(count))}"
     hint = "a sampling method needs only min and max"
     return draft.problem(place, message, code="too-many-values", hint=hint)
 
@@ -151,32 +143,33 @@ def distribution_bounds(draft: Draft) -> Iterator[Problem]:
                 rule, code = "must be an integer with distribution: int_uniform", "wrong-type"
                 hint = "fractions come from distribution: uniform"
             elif kind in LOG_DISTRIBUTIONS and bound <= 0:
-                rule, code, hint = (
-                    "must be more than 0 on a logarithmic scale",
-                    "log-range",
-                    _log_hint(kind, bound),
+                rule = "must be more than 0 on a logarithmic scale"
+                code = "log-range"
+                plain = kind.removesuffix("_values")
+                hint = (
+                    f"exponents of e are the bounds of distribution: {plain}" if bound else "for example 1e-6"
                 )
             elif kind in EXPONENT_DISTRIBUTIONS and abs(bound) > FARTHEST_EXPONENT:
-                rule, code = (
-                    f"must be an exponent of e from -{FARTHEST_EXPONENT} to {FARTHEST_EXPONENT}",
-                    "exponent-range",
-                )
+                rule = f"must be an exponent of e from -{FARTHEST_EXPONENT} to {FARTHEST_EXPONENT}"
+                code = "exponent-range"
                 hint = f"distribution: {kind}_values takes the values themselves"
             else:
                 continue
             yield draft.problem((*leaf.path, key), f"{rule}, got {safe_repr(bound)}", code=code, hint=hint)
 
 
+def _exponents(draft: Draft) -> Iterator[tuple[Leaf, str, float, float]]:
+    """Yield each distribution between two exponents that a float can have, the first of them smaller."""
+    for leaf, kind, keys in _distributions(draft):
+        low, high = keys.get("min", math.inf), keys.get("max", -math.inf)
+        if kind in EXPONENT_DISTRIBUTIONS and -FARTHEST_EXPONENT <= low < high <= FARTHEST_EXPONENT:
+            yield leaf, kind, low, high
+
+
 def distinct_exponents(draft: Draft) -> Iterator[Problem]:
     """Two exponents give different numbers after rounding."""
-    for leaf, kind, keys in _distributions(draft):
-        low, high = keys.get("min"), keys.get("max")
-        if kind not in EXPONENT_DISTRIBUTIONS or low is None or high is None or not low < high:
-            continue
-        if max(abs(low), abs(high)) > FARTHEST_EXPONENT:
-            continue
-        signed = (-high, -low) if kind.startswith("inv") else (low, high)
-        first, last = map(exponential, signed)
+    for leaf, kind, low, high in _exponents(draft):
+        first, last = map(ranges.exponential, (-high, -low) if kind.startswith("inv") else (low, high))
         if first >= last:
             message = (
                 f"must be so far above min ({safe_repr(low)}) that e to both powers differs, "
@@ -201,36 +194,17 @@ def log_normal_exponents(draft: Draft) -> Iterator[Problem]:
 
 def exponents_like_values(draft: Draft) -> Iterator[Problem]:
     """Warn of exponents that look like values."""
-    for leaf, kind, keys in _distributions(draft):
-        low, high = keys.get("min"), keys.get("max")
-        if (
-            kind in EXPONENT_DISTRIBUTIONS
-            and low is not None
-            and high is not None
-            and _look_like_values(low, high)
-        ):
+    for leaf, kind, low, high in _exponents(draft):
+        if low >= 0 and ((low > 0 and high <= 1) or high > UNLIKELY_EXPONENT):
             ends = (-high, -low) if kind.startswith("inv") else (low, high)
             first, last = (f"{math.exp(end):.6g}" for end in ends)
             message = f"{safe_repr(low)} and {safe_repr(high)} are natural-log exponents: values from {first} to {last}"
-            hint = f"did you mean {kind}_values?"
             place = (*leaf.path, "distribution")
-            yield draft.warning(place, message, code="exponent-range", hint=hint)
-
-
-def _look_like_values(low: float, high: float) -> bool:
-    return (
-        low < high <= FARTHEST_EXPONENT and low >= 0 and ((low > 0 and high <= 1) or high > UNLIKELY_EXPONENT)
-    )
-
-
-def _log_hint(kind: str, bound: float) -> str:
-    if bound == 0:
-        return "for example 1e-6"
-    return f"exponents of e are the bounds of distribution: {kind.removesuffix('_values')}"
+            yield draft.warning(place, message, code="exponent-range", hint=f"did you mean {kind}_values?")
 
 
 def _fractions_between_integers(
-    draft: Draft, leaf: Leaf, form: str, made: tuple[dict[str, Any], Sequence[Number]]
+    draft: Draft, leaf: Leaf, form: str, made: tuple[dict[str, Any], Sequence[ranges.Number]]
 ) -> Iterator[Problem]:
     """Refuse a count between two integers that makes other numbers, which a program may refuse."""
     keys, points = made
@@ -254,11 +228,11 @@ def _fractions_between_integers(
 def _whole_counts(width: int, count: int) -> str:
     """Return the counts next to a count whose points are integers."""
     below = next(less for less in range(count - 1, 1, -1) if width % (less - 1) == 0)
-    above = next((more for more in range(count + 1, MAX_VALUES + 1) if width % (more - 1) == 0), None)
+    above = next((more for more in range(count + 1, ranges.MAX_VALUES + 1) if width % (more - 1) == 0), None)
     return f"count: {below}" if above is None else f"count: {below} or {above}"
 
 
-COUNTED_FORMS = frozenset({"count", *Spacing})
+COUNTED_FORMS = frozenset({"count", *ranges.Spacing})
 
 
 def distinct_points(draft: Draft) -> Iterator[Problem]:
@@ -268,7 +242,7 @@ def distinct_points(draft: Draft) -> Iterator[Problem]:
         form = next((key for key in keys if key in COUNTED_FORMS), None)
         if form is not None:
             yield from _indistinct_points(draft, leaf, form, keys)
-        elif "step" in keys and not is_steppable(keys["min"], keys["max"], keys["step"]):
+        elif "step" in keys and not ranges.is_steppable(keys["min"], keys["max"], keys["step"]):
             found = f"{safe_repr(keys['step'])} from {safe_repr(keys['min'])}"
             message = f"must make numbers that a float can hold, got {found}"
             hint = "up to 15 digits are safe: take a larger step, or fewer digits"
@@ -278,7 +252,7 @@ def distinct_points(draft: Draft) -> Iterator[Problem]:
 def _indistinct_points(draft: Draft, leaf: Leaf, form: str, keys: dict[str, Any]) -> Iterator[Problem]:
     made = build_domain(keys)
     points: Any = made.values if isinstance(made, Choice) else ()
-    if is_distinct(points):
+    if ranges.is_distinct(points):
         yield from _fractions_between_integers(draft, leaf, form, (keys, points))
         return
     different = len(set(points))

@@ -143,7 +143,6 @@ def _range(draft: Draft, section: Section, name: str) -> tuple[str, dict[str, An
 
 
 def _is_drawn(kind: str, keys: dict[str, Any]) -> bool:
-    """Return whether a parameter is drawn from a continuous distribution."""
     return kind != "int_uniform" and not kind.startswith("q_") and not {"step", "count"} & keys.keys()
 
 

@@ -11,12 +11,7 @@ from sweepledger.spec.rules.metrics import metric_format
 from sweepledger.spec.sections import Leaf, search_section
 from sweepledger.structs.metric import STREAM_FORMATS
 from sweepledger.structs.names import RESERVED_SWEEP_NAMES, SWEEP_NAME
-from sweepledger.structs.search_block import (
-    ADAPTIVE_METHODS,
-    OVERLAPPING_METHODS,
-    Method,
-    Sampler,
-)
+from sweepledger.structs.search_block import ADAPTIVE_METHODS, OVERLAPPING_METHODS, Method, Sampler
 from sweepledger.structs.values import is_number
 
 SAMPLING_METHODS = frozenset(map(str, Sampler))
@@ -101,10 +96,7 @@ def grid_domains(draft: Draft) -> Iterator[Problem]:
     section = search_section(draft)
     for leaf in section.leaves.values() if section.method == "grid" else ():
         if "probabilities" in draft.names(*leaf.path):
-            message, place = (
-                "must not be given in a grid, got probabilities",
-                (*leaf.path, "probabilities"),
-            )
+            message, place = ("must not be given in a grid, got probabilities", (*leaf.path, "probabilities"))
             hint = "a grid tries every value; method: random draws by probability"
             yield draft.problem(place, message, code="grid-domain", hint=hint, at_key=True)
         elif (kind := _uncountable(draft, leaf)) is not None:
@@ -176,21 +168,15 @@ def cma_es_space(draft: Draft) -> Iterator[Problem]:
     section = search_section(draft)
     if section.method != "cma-es" or not section.is_whole:
         return
-    kinds = [distribution_of(draft, leaf) for leaf in section.leaves.values() if not leaf.conditions]
-    lists = [
-        draft.get(*leaf.path, "values", kind=list) for leaf in section.leaves.values() if not leaf.conditions
-    ]
-    numbers = sum(found is not None and found[0] not in CATEGORICAL for found in kinds) + sum(
-        map(_are_numbers, lists)
-    )
+    leaves = [leaf for leaf in section.leaves.values() if not leaf.conditions]
+    lists = [draft.get(*leaf.path, "values", kind=list) for leaf in leaves]
+    numbers = sum(values is not None and all(map(is_number, values)) for values in lists)
+    kinds = [distribution_of(draft, leaf) for leaf in leaves]
+    numbers += sum(found is not None and found[0] not in CATEGORICAL for found in kinds)
     if numbers < SMALLEST_POPULATION:
         message = f"must have two numeric parameters without conditions with method: cma-es, got {numbers}"
         hint = "method: tpe takes all types of parameters, and conditions"
         yield draft.problem(("parameters",), message, code="search-space", hint=hint, at_key=True)
-
-
-def _are_numbers(values: list[object] | None) -> bool:
-    return values is not None and all(map(is_number, values))
 
 
 def _resource_method(draft: Draft) -> str | None:
@@ -226,10 +212,8 @@ def kept_checkpoints(draft: Draft) -> Iterator[Problem]:
 def population_continues(draft: Draft) -> Iterator[Problem]:
     """The members of a population train on: without their checkpoints nothing of it would be left."""
     if draft.get("method", kind=str) == Method.PBT and draft.get("resource", "continues", kind=bool) is False:
-        message, hint = (
-            "must be true with method: pbt, got false",
-            "asha, halving and hyperband may begin anew",
-        )
+        message = "must be true with method: pbt, got false"
+        hint = "asha, halving and hyperband may begin anew"
         yield draft.problem(("resource", "continues"), message, code="out-of-range", hint=hint)
 
 

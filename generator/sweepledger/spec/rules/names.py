@@ -9,15 +9,7 @@ from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
 from sweepledger.spec.sections import Section, all_leaves, search_section
 from sweepledger.spec.suggestions import did_you_mean
-from sweepledger.structs.names import (
-    MAX_SWEEP_NAME_LENGTH,
-    PARAMETER_NAME,
-    RESERVED_SWEEP_NAMES,
-    SWEEP_NAME,
-    environment_name,
-    split_batch_name,
-    suggest_sweep_name,
-)
+from sweepledger.structs import names as naming
 from sweepledger.structs.settings import API_SERVER_EGRESS
 
 ENTRIES = {
@@ -70,16 +62,16 @@ def sweep_name(draft: Draft) -> Iterator[Problem]:
     name = draft.get("name", kind=str)
     if name is None:
         return
-    if name in RESERVED_SWEEP_NAMES:
+    if name in naming.RESERVED_SWEEP_NAMES:
         message = f"must not be a reserved name, got {safe_repr(name)}"
-        hint: str | None = f"reserved: {', '.join(sorted(RESERVED_SWEEP_NAMES))}"
+        hint: str | None = f"reserved: {', '.join(sorted(naming.RESERVED_SWEEP_NAMES))}"
         yield draft.problem(("name",), message, code="sweep-name", hint=hint)
-    elif not SWEEP_NAME.fullmatch(name):
+    elif not naming.SWEEP_NAME.fullmatch(name):
         message = (
             "must be lower-case letters, digits and inner hyphens, begin with a letter "
-            f"and have at most {MAX_SWEEP_NAME_LENGTH} characters, got {safe_repr(name)}"
+            f"and have at most {naming.MAX_SWEEP_NAME_LENGTH} characters, got {safe_repr(name)}"
         )
-        suggestion = suggest_sweep_name(name)
+        suggestion = naming.suggest_sweep_name(name)
         hint = f"for example {suggestion}" if suggestion else None
         yield draft.problem(("name",), message, code="sweep-name", hint=hint)
 
@@ -89,8 +81,7 @@ def file_name(draft: Draft) -> Iterator[Problem]:
     name, stem = draft.get("name", kind=str), PurePosixPath(draft.document.file).stem
     if name is not None and name != stem:
         message = f"must be the file's name {stem!r}, got {safe_repr(name)}"
-        hint = "rename the file or the sweep"
-        yield draft.problem(("name",), message, code="name-mismatch", hint=hint)
+        yield draft.problem(("name",), message, code="name-mismatch", hint="rename the file or the sweep")
 
 
 def parameter_names(draft: Draft) -> Iterator[Problem]:
@@ -106,7 +97,7 @@ def parameter_collisions(draft: Draft) -> Iterator[Problem]:
     section = search_section(draft)
     first: dict[str, tuple[str, DocumentPath]] = {}
     for name, place in _name_paths(section):
-        other, written_at = first.setdefault(environment_name(name), (name, place))
+        other, written_at = first.setdefault(naming.environment_name(name), (name, place))
         if other == name and (place == written_at or "assignments" in place):
             continue
         line = draft.document.key_mark(written_at).line
@@ -117,7 +108,7 @@ def parameter_collisions(draft: Draft) -> Iterator[Problem]:
             message = (
                 f"must differ from {other!r} (line {line}) in more than case and punctuation, got {name!r}"
             )
-            hint = f"both would be the variable {environment_name(name)}"
+            hint = f"both would be the variable {naming.environment_name(name)}"
         yield draft.problem(place, message, code="parameter-collision", hint=hint, at_key=True)
 
 
@@ -153,18 +144,13 @@ def _name_paths(section: Section) -> list[tuple[str, DocumentPath]]:
     parameters = [(leaf.name, leaf.path) for leaf in section.leaves.values()]
     listed = [(name, places[0]) for name, places in section.listed.items()]
     resource = [] if section.resource is None else [(section.resource, ("resource", "parameter"))]
-    return [
-        *parameters,
-        *listed,
-        *resource,
-        *((name, ("derived", name)) for name in section.derived),
-    ]
+    return [*parameters, *listed, *resource, *((name, ("derived", name)) for name in section.derived)]
 
 
 def parameter_name_error(name: str) -> str | None:
     """Return the error of a single name, or None."""
     parts = name.split(".")
-    if not PARAMETER_NAME.fullmatch(name):
+    if not naming.PARAMETER_NAME.fullmatch(name):
         return (
             "must begin with a letter and have at most 63 letters, digits and any of _ . -, "
             f"got {safe_repr(name)}"
@@ -182,7 +168,7 @@ def batch_names(draft: Draft) -> Iterator[Problem]:
     for key in ("cancel", "retry", "running"):
         seen = set[str]()
         for place, name in _batch_paths(draft, key):
-            parts = split_batch_name(name)
+            parts = naming.split_batch_name(name)
             if sweep is not None and (parts is None or parts[0] != sweep):
                 message = f"must be a batch of this sweep, got {safe_repr(name)}"
                 hint = f"such as {sweep}-b1-3f9a1c2e; `sweep status` lists them"

@@ -6,20 +6,9 @@ from contextlib import suppress
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
-from sweepledger.spec.rules.cluster import (
-    RESERVED_DOMAINS,
-    is_reserved_label,
-)
+from sweepledger.spec.rules.cluster import RESERVED_DOMAINS, is_reserved_label
 from sweepledger.spec.suggestions import did_you_mean
-from sweepledger.structs.kubernetes import (
-    CLAIMS_VERSION,
-    HOSTNAME_LABEL,
-    OLDEST_VERSION,
-    POD_SET_ANNOTATIONS,
-    TRIAL_ACCOUNT,
-    format_version,
-    parse_version,
-)
+from sweepledger.structs import kubernetes
 from sweepledger.structs.node_pool import GPU_RESOURCE
 from sweepledger.structs.settings import Controller
 
@@ -99,7 +88,7 @@ def _topology(draft: Draft, pool: str) -> Iterator[Problem]:
         at = (*place, "levels", index)
         if level in levels[:index]:
             yield draft.problem(at, f"must be given once, got {safe_repr(level)} again", code="pool-queue")
-        elif level == HOSTNAME_LABEL and index + 1 < len(levels):
+        elif level == kubernetes.HOSTNAME_LABEL and index + 1 < len(levels):
             message = f"must be the last level, got {safe_repr(level)} before {safe_repr(levels[index + 1])}"
             hint = "order the levels from the largest domains to the smallest"
             yield draft.problem(at, message, code="pool-queue", hint=hint)
@@ -113,7 +102,7 @@ def _topology(draft: Draft, pool: str) -> Iterator[Problem]:
         message = "must not be given with require: Kueue takes one of them"
         yield draft.problem((*place, "prefer"), message, code="pool-queue", at_key=True)
     for key in draft.names("pools", pool, "pod", "annotations") if draft.names(*place) else ():
-        if key.startswith(POD_SET_ANNOTATIONS):
+        if key.startswith(kubernetes.POD_SET_ANNOTATIONS):
             message = f"must not be given with topology, which writes it, got {safe_repr(key)}"
             hint = f"pools.{pool}.topology.require or prefer"
             at = ("pools", pool, "pod", "annotations", key)
@@ -172,12 +161,12 @@ def _claims(draft: Draft, pool: str) -> Iterator[Problem]:
     """Claims of devices need a Kubernetes that has them, and no queue, which would not count them."""
     place: DocumentPath = ("pools", pool, "pod", "claims")
     names = draft.names(*place)
-    version = OLDEST_VERSION
+    version = kubernetes.OLDEST_VERSION
     with suppress(ValueError):  # a text that is none has a problem of its own
-        version = parse_version(draft.get("kubernetes", kind=str) or "")
-    if names and version < CLAIMS_VERSION:
-        needed = format_version(CLAIMS_VERSION)
-        message = f"needs Kubernetes {needed} or newer, got {format_version(version)}"
+        version = kubernetes.parse_version(draft.get("kubernetes", kind=str) or "")
+    if names and version < kubernetes.CLAIMS_VERSION:
+        needed = kubernetes.format_version(kubernetes.CLAIMS_VERSION)
+        message = f"needs Kubernetes {needed} or newer, got {kubernetes.format_version(version)}"
         hint = f'kubernetes: "{needed}", if every cluster has it'
         yield draft.problem(place, message, code="pool-pod", hint=hint, at_key=True)
     if names and "queue" in draft.names("pools", pool):
@@ -190,8 +179,8 @@ def _tokens(draft: Draft, pool: str) -> Iterator[Problem]:
     place: DocumentPath = ("pools", pool, "pod", "tokens")
     names = draft.names(*place)
     account = draft.get("pools", pool, "pod", "service_account", kind=str)
-    if names and account in {None, TRIAL_ACCOUNT}:
-        message = f"needs a service account of the pool, got {safe_repr(account or TRIAL_ACCOUNT)}"
+    if names and account in {None, kubernetes.TRIAL_ACCOUNT}:
+        message = f"needs a service account of the pool, got {safe_repr(account or kubernetes.TRIAL_ACCOUNT)}"
         hint = "a service that checks tokens then knows the pool's trials by their account: service_account"
         yield draft.problem(place, message, code="pool-pod", hint=hint, at_key=True)
 

@@ -4,6 +4,7 @@ It lists the remaining steps: Secrets, folders, server rules.
 """
 
 from enum import StrEnum
+from itertools import groupby
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +14,7 @@ from sweepledger.cli.response import Response, current_folder
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapRequest
 from sweepledger.commands.scaffold.bootstrap import bootstrap as write_platform
+from sweepledger.render import platform
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller, ResultsMode
 
@@ -101,10 +103,10 @@ def _data(result: Bootstrapped) -> dict[str, Any]:
             for cluster, objects in result.required_objects
             for one in objects
         ],
-        "key_pair": result.key_pair,
-        "results_folder": result.results_folder,
-        "ruleset": result.ruleset,
-        "owners": result.owners,
+        "key_pair": platform.key_pair_commands(),
+        "results_folder": platform.results_folder_commands(result.settings),
+        "ruleset": platform.ruleset(result.settings, result.source, result.workflows),
+        "owners": platform.codeowners(result.workflows),
         "gaps": result.gaps,
         "previous_url": result.former_url,
         "undeclared": [
@@ -129,7 +131,8 @@ def _lines(result: Bootstrapped) -> list[str]:
     lines = [*(changes or ["nothing to write: all files are up to date"]), *kept]
     if result.former_url:
         lines += _former_owner(result, result.former_url)
-    secrets = ", ".join(dict.fromkeys(f"{secret.namespace}/{secret.name}" for secret in result.secrets))
+    needed = (secret for _, secrets in result.secrets_by_cluster for secret in secrets)
+    secrets = ", ".join(dict.fromkeys(f"{secret.namespace}/{secret.name}" for secret in needed))
     how = "--format json prints the commands; `sweep cluster doctor` checks them"
     lines += _manual_steps(result) if changes else [f"required Secrets: {secrets} ({how})"]
     if result.undeclared:
@@ -148,7 +151,7 @@ def _former_owner(result: Bootstrapped, former: str) -> list[str]:
         f"The files belonged to {former}. The cluster does not give its objects to another repository:",
         "  if that repository still runs sweeps, set another `namespace` in sweepledger.yaml and run this again;",
         "  if it has moved, an administrator removes this before the files are applied, and applying them restores it:",
-        f"    kubectl delete validatingadmissionpolicybinding {result.owner_binding}",
+        f"    kubectl delete validatingadmissionpolicybinding {platform.owner_policy_name(result.settings)}",
     ]
 
 
@@ -160,7 +163,7 @@ def _undeclared(result: Bootstrapped) -> list[str]:
         "Application stays out of sync. Delete them once no batch of the former settings is active. The data of a",
         "volume stays, but back it up first:",
     ]
-    for cluster, objects in result.undeclared_by_cluster:
+    for cluster, objects in groupby(result.undeclared, key=lambda one: one.cluster):
         if cluster:
             lost = cluster in result.settings.lost_clusters
             lines.append(f"  in cluster {cluster}{', if it comes back' if lost else ''}, and in no other:")
@@ -174,7 +177,7 @@ def _manual_steps(result: Bootstrapped) -> list[str]:
         "Keep files of keys and passwords in a folder outside this clone, and run these commands there.",
     ]
     lines += ["", "Create the key pair that signs results, and the line for `signers` in sweepledger.yaml:"]
-    lines += [f"  {command}" for command in result.key_pair]
+    lines += [f"  {command}" for command in platform.key_pair_commands()]
     lines += [
         "",
         "Create these Secrets, which are never committed. Each key is read from a file of its name; the",
@@ -194,14 +197,14 @@ def _manual_steps(result: Bootstrapped) -> list[str]:
         for cluster, objects in result.required_objects:
             lines += [] if cluster is None else [f"  in cluster {cluster}:"]
             lines += [f"  {one.title} ({one.purpose})" for one in objects]
-    if result.results_folder:
+    if folder := platform.results_folder_commands(result.settings):
         lines += ["", "Prepare the root of the results export, on a machine where it is a plain folder:"]
-        lines += [f"  {command}" for command in result.results_folder]
+        lines += [f"  {command}" for command in folder]
     lines += ["", "Restrict the collector's credential to results, on the git server:"]
     lines += ["  install clusters/pre-receive.sh as a pre-receive hook; where the collector adds batches"]
     lines += [
         "  (`next: collector`, `run.infrastructure`), it needs `sweep` on the server",
-        f"  {result.ruleset}",
+        f"  {platform.ruleset(result.settings, result.source, result.workflows)}",
     ]
     lines += ["", "Add reviewers of files that decide where and how code runs, as lines of CODEOWNERS:"]
-    return [*lines, *(f"  {line}" for line in result.owners)]
+    return [*lines, *(f"  {line}" for line in platform.codeowners(result.workflows))]

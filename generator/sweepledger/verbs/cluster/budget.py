@@ -1,7 +1,6 @@
 """Show each team's used, reserved and remaining budget."""
 
-from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,17 +47,11 @@ class MonthBudget:
     """A month at a commit."""
 
     base: str | None
-    month: str
+    ledger: costs.MonthLedger
     currency: str
     balances: tuple[Balance, ...]
     shares: tuple[SweepShare, ...]
     """Sweeps that used or reserved anything, by name."""
-    unreadable: tuple[str, ...] = ()
-    """Batches that cannot be read, and are not charged."""
-    doubtful: tuple[str, ...] = ()
-    """Batches whose trials took more time than they had, or reported a result in no time."""
-    reported: tuple[str, ...] = ()
-    """Batches with trials that were charged by what they reported, because nobody observed them."""
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -67,7 +60,7 @@ class MonthBudget:
         hint = "`sweep show` shows the trial; it is charged at most what it was allowed: its timeout for each attempt"
         files = [
             f"{results_folder(named[0])}/{records_path(batch)}"
-            for batch in self.doubtful
+            for batch in self.ledger.doubtful
             if (named := split_batch_name(batch))  # only batches with records are charged
         ]
         return tuple(
@@ -78,13 +71,13 @@ class MonthBudget:
         """Return the JSON data."""
         return {
             "base": self.base,
-            "month": self.month,
+            "month": self.ledger.month,
             "currency": self.currency or None,
             "budgets": list(map(balance_as_data, self.balances)),
             "sweeps": [share.as_data() for share in self.shares],
-            "unreadable": self.unreadable,
-            "doubtful": self.doubtful,
-            "reported": self.reported,
+            "unreadable": self.ledger.unread,
+            "doubtful": self.ledger.doubtful,
+            "reported": self.ledger.reported,
         }
 
 
@@ -102,35 +95,27 @@ def month_budget(workspace: Workspace, *, base: str | None = None, month: str | 
     )
     return MonthBudget(
         commit,
-        ledger.month,
+        ledger,
         settings.currency,
         balances(settings.budgets, used=ledger.used, reserved=ledger.reserved),
         _shares(ledger, settings),
-        ledger.unread,
-        ledger.doubtful,
-        ledger.reported,
     )
 
 
 def _shares(ledger: costs.MonthLedger, settings: Settings) -> tuple[SweepShare, ...]:
-    used: dict[str, list[Charge]] = defaultdict(list)
-    reserved: dict[str, list[Charge]] = defaultdict(list)
-    for charges, by_sweep in ((ledger.used, used), (ledger.reserved, reserved)):
-        for entry in charges:
-            by_sweep[entry.sweep].append(entry)
+    def total(charges: Iterable[Charge], sweep: str) -> Charge:
+        own = [charge for charge in charges if charge.sweep == sweep]
+        return Charge(sweep, sum(charge.gpu_hours for charge in own), sum(charge.money for charge in own))
+
     return tuple(
         SweepShare(
             sweep,
-            _total(sweep, used[sweep]),
-            _total(sweep, reserved[sweep]),
+            total(ledger.used, sweep),
+            total(ledger.reserved, sweep),
             tuple(team for team, budget in sorted(settings.budgets.items()) if counts_towards(budget, sweep)),
         )
-        for sweep in sorted({*used, *reserved})
+        for sweep in sorted({charge.sweep for charge in (*ledger.used, *ledger.reserved)})
     )
-
-
-def _total(sweep: str, charges: list[Charge]) -> Charge:
-    return Charge(sweep, sum(entry.gpu_hours for entry in charges), sum(entry.money for entry in charges))
 
 
 def _tables(budget: MonthBudget) -> Iterator[RenderableType]:
@@ -138,7 +123,7 @@ def _tables(budget: MonthBudget) -> Iterator[RenderableType]:
         yield Text("sweepledger.yaml has no budgets")
         return
     money = budget.currency or "money"
-    teams = new_table(budget.month, "unit", "used", "reserved", "remaining", "limit")
+    teams = new_table(budget.ledger.month, "unit", "used", "reserved", "remaining", "limit")
     for balance in budget.balances:
         unit = "GPU hours" if balance.unit is BudgetUnit.GPU_HOURS else money
         amounts = (balance.used, balance.reserved, balance.remaining, balance.limit)
@@ -153,9 +138,9 @@ def _tables(budget: MonthBudget) -> Iterator[RenderableType]:
             shares.add_row(share.sweep, *map(_amount_cell, amounts))
         yield Text("")
         yield shares
-    for batch in budget.unreadable:
+    for batch in budget.ledger.unread:
         yield Text(f"{batch} does not contain its resources: no cost is counted", "yellow")
-    for batch in budget.reported:
+    for batch in budget.ledger.reported:
         yield Text(f"{batch}: some trials were not observed, and are charged by what they reported", "dim")
 
 

@@ -5,7 +5,7 @@ It prints hints, and exits with 5 if a part is not in place.
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
@@ -30,18 +30,9 @@ from sweepledger.formats.record_json import format_time
 from sweepledger.problems import TextError
 from sweepledger.render import base_files, platform, pod
 from sweepledger.render.base_files import Bases
-from sweepledger.render.platform import GitSource, RequiredObject, RequiredSecret, manual_setup
 from sweepledger.repo import batches, kustomize
 from sweepledger.repo.git import Repository
-from sweepledger.structs.kubernetes import (
-    BATCH_LABEL,
-    DOCTOR_POD,
-    NEWEST_VERSION,
-    RESULTS_VOLUME,
-    TRIAL_ACCOUNT,
-    format_version,
-    parse_server_version,
-)
+from sweepledger.structs import kubernetes
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.settings import BucketSettings, Controller, ResultsStore, Settings
@@ -88,9 +79,7 @@ INSTALL_HINTS = {
 """Groups of custom resources, and what installs them."""
 
 
-def examine_cluster(
-    workspace: Workspace, kubectl: Kubectl, clock: Callable[[], float] = time.time
-) -> Iterator[HealthFinding]:
+def examine_cluster(workspace: Workspace, kubectl: Kubectl) -> Iterator[HealthFinding]:
     """Yield a finding for each object that the cluster must have. Raises nothing: a check that fails is a finding."""
     settings = workspace.cluster_settings
     nodes = max((pool.max_nodes or 2 for pool in settings.pools.values()), default=2)
@@ -110,8 +99,8 @@ def examine_cluster(
     for needed in platform.required_objects(settings):
         yield _required_finding(needed, kubectl)
     if settings.controller in {Controller.ARGOCD, Controller.FLUX}:
-        yield from _collector_findings(settings, kubectl, clock())
-    yield from _held_findings(workspace, kubectl, clock())
+        yield from _collector_findings(settings, kubectl, time.time())
+    yield from _held_findings(workspace, kubectl, time.time())
     if settings.results.bucket is not None:
         yield _bucket_finding(settings.results.bucket, workspace.repository)
         yield _kubelet_finding(kubectl)
@@ -143,7 +132,7 @@ def unreleased_pods(workspace: Workspace, kubectl: Kubectl, now: float) -> tuple
     held: dict[str, list[str]] = {}
     for manifest in pods.held_pods(kubectl, workspace.settings.namespace, apart_from=waiting):
         if pods.has_ended(manifest) and pods.ended_at(manifest) < now - HELD_SECONDS:
-            batch = api_objects.text_at(manifest, "metadata", "labels", BATCH_LABEL)
+            batch = api_objects.text_at(manifest, "metadata", "labels", kubernetes.BATCH_LABEL)
             held.setdefault(batch, []).append(api_objects.text_at(manifest, "metadata", "name"))
     return tuple(
         HeldPods(
@@ -207,10 +196,10 @@ def _kubelet_finding(kubectl: Kubectl) -> HealthFinding:
         f"{api_objects.text_at(node, 'metadata', 'name')} ({version})"
         for node in nodes
         if (version := api_objects.text_at(node, "status", "nodeInfo", "kubeletVersion"))
-        and (parse_server_version(version) or NEWEST_VERSION) < OLDEST_KUBELET
+        and (kubernetes.parse_server_version(version) or kubernetes.NEWEST_VERSION) < OLDEST_KUBELET
     ]
     if old:
-        wanted = format_version(OLDEST_KUBELET)
+        wanted = kubernetes.format_version(OLDEST_KUBELET)
         text = f"older than {wanted}: {', '.join(old[:5])}"
         hint = "upgrade these nodes, or keep trials from them by the selector of a pool"
         return HealthFinding("cluster", what, HealthStatus.WRONG, text, hint)
@@ -227,11 +216,11 @@ def prove_storage(settings: Settings, kubectl: Kubectl, bases: Bases, *, patienc
     bucket, store = settings.results.bucket, None
     if bucket is not None:
         component = base_files.component_patch(bases, base_files.BUCKET_STORE)
-        store = pod.store_proof(DOCTOR_POD.component, settings, bucket, component)
-    claim = settings.results.claims.get(RESULTS_VOLUME)
+        store = pod.store_proof(kubernetes.DOCTOR_POD.component, settings, bucket, component)
+    claim = settings.results.claims.get(kubernetes.RESULTS_VOLUME)
     is_held = settings.results.store.holds_pods
     job = helper_pods.write_test_job(
-        settings.namespace, claim, image, TRIAL_ACCOUNT, is_held=is_held, store=store
+        settings.namespace, claim, image, kubernetes.TRIAL_ACCOUNT, is_held=is_held, store=store
     )
     return helper_pods.run_write_test(kubectl, job, patience=patience)
 
@@ -282,17 +271,14 @@ def _object_finding(
     return health.check_object(manifest, observed, nodes=nodes, apply=apply)
 
 
-def _apply_hint(settings: Settings, source: GitSource | None) -> str:
+def _apply_hint(settings: Settings, source: platform.GitSource | None) -> str:
     if source is None or settings.controller not in {Controller.ARGOCD, Controller.FLUX}:
         return "ask the platform team"
-    platform, controller = (
-        manual_setup.apply_platform_command(settings, source),
-        manual_setup.apply_controller_command(settings, source),
-    )
-    return f"`{platform}`, then `{controller}`"
+    controller = platform.manual_setup.apply_controller_command(settings, source)
+    return f"`{platform.manual_setup.apply_platform_command(settings, source)}`, then `{controller}`"
 
 
-def _followed_source(workspace: Workspace) -> GitSource | None:
+def _followed_source(workspace: Workspace) -> platform.GitSource | None:
     """Return what the bootstrap that the cluster follows was made for; None without one that can be read."""
     held = workspace.repository.read(workspace.base_commit(None), bootstrap_yaml.BOOTSTRAP_FILE)
     content = held.get(bootstrap_yaml.BOOTSTRAP_FILE)
@@ -319,20 +305,20 @@ def _claim_finding(name: str, settings: Settings, kubectl: Kubectl, *, nodes: in
     return health.check_claim(claim, nodes=nodes)
 
 
-def _needed_secrets(workspace: Workspace) -> tuple[RequiredSecret, ...]:
+def _needed_secrets(workspace: Workspace) -> tuple[platform.RequiredSecret, ...]:
     """Return the Secrets that the cluster needs, as `sweep cluster bootstrap` lists them."""
     settings, source = workspace.cluster_settings, _followed_source(workspace)
     if source is not None:
         needed = platform.required_secrets(settings, source)
         return tuple(secret for secret in needed if not secret.is_elsewhere)
-    nowhere = GitSource("https://unknown.invalid/repository", settings.branch, is_public=True)
+    nowhere = platform.GitSource("https://unknown.invalid/repository", settings.branch, is_public=True)
     trials = platform.Names.of(settings).trials
     return tuple(
         secret for secret in platform.required_secrets(settings, nowhere) if secret.namespace == trials
     )
 
 
-def _required_finding(needed: RequiredObject, kubectl: Kubectl) -> HealthFinding:
+def _required_finding(needed: platform.RequiredObject, kubectl: Kubectl) -> HealthFinding:
     try:
         is_there = kubectl.get(needed.resource, needed.name, needed.namespace) is not None
     except ClusterError as error:
@@ -345,7 +331,7 @@ def _required_finding(needed: RequiredObject, kubectl: Kubectl) -> HealthFinding
     return HealthFinding("cluster", needed.title, HealthStatus.MISSING, f"{needed.purpose} needs it", hint)
 
 
-def _secret_finding(needed: RequiredSecret, kubectl: Kubectl) -> HealthFinding:
+def _secret_finding(needed: platform.RequiredSecret, kubectl: Kubectl) -> HealthFinding:
     name = f"Secret {needed.namespace}/{needed.name}"
     try:
         keys = kubectl.secret_keys(needed.name, needed.namespace)
@@ -388,15 +374,10 @@ def _queue_finding(name: str, settings: Settings, kubectl: Kubectl) -> HealthFin
     try:
         queue = kubectl.get("localqueues.kueue.x-k8s.io", name, settings.namespace)
     except ClusterError as error:
-        if error.reason == "UnknownKind":
-            return HealthFinding(
-                "controller",
-                what,
-                HealthStatus.MISSING,
-                "the cluster has no Kueue",
-                INSTALL_HINTS["kueue.x-k8s.io"],
-            )
-        return _unchecked_finding(what, error)
+        if error.reason != "UnknownKind":
+            return _unchecked_finding(what, error)
+        text, hint = "the cluster has no Kueue", INSTALL_HINTS["kueue.x-k8s.io"]
+        return HealthFinding("controller", what, HealthStatus.MISSING, text, hint)
     if queue is None:
         sample = f"{platform.platform_folder(settings.cluster)}/optional/kueue.yaml"
         hint = f"make it, or name another at the pool: {sample} is a sample"
@@ -406,15 +387,10 @@ def _queue_finding(name: str, settings: Settings, kubectl: Kubectl) -> HealthFin
 
 def _unchecked_finding(name: str, error: ClusterError, *, part: str = "cluster") -> HealthFinding:
     """Return the finding for a check that could not run."""
+    text, hint = str(error), error.hint
     if error.reason == "Forbidden":
-        return HealthFinding(
-            part,
-            name,
-            HealthStatus.NOT_CHECKED,
-            "you may not read it",
-            "ask an administrator for the permission",
-        )
-    return HealthFinding(part, name, HealthStatus.NOT_CHECKED, str(error), error.hint)
+        text, hint = "you may not read it", "ask an administrator for the permission"
+    return HealthFinding(part, name, HealthStatus.NOT_CHECKED, text, hint)
 
 
 def diagnose(
@@ -424,26 +400,22 @@ def diagnose(
 
     Changes nothing else. Findings have the order in which a user fixes them; a check that cannot run is a finding.
     """
+    repository, server = workspace.repository, _server(kubectl, workspace.settings.kubernetes)
     findings = [
-        _tool_finding(
-            "tools", "kustomize", lambda: f"{kustomize.version()} ({' '.join(kustomize.command())})"
-        ),
-        _tool_finding("tools", "kubectl", lambda: f"{client.version()} ({' '.join(client.command())})"),
+        _tool_finding("kustomize", lambda: f"{kustomize.version()} ({' '.join(kustomize.command())})"),
+        _tool_finding("kubectl", lambda: f"{client.version()} ({' '.join(client.command())})"),
+        _tool_finding("git", lambda: repository.run("--version").strip().removeprefix("git version ")),
         *_repository(workspace),
+        server,
     ]
-    server = _server(kubectl, workspace.settings.kubernetes)
-    findings.append(server)
     if server.state is HealthStatus.MISSING:
-        findings.append(
-            HealthFinding("cluster", "everything in it", HealthStatus.NOT_CHECKED, "no cluster answers")
-        )
-    else:
-        findings += examine_cluster(workspace, kubectl)
-        findings.append(_proof(workspace, kubectl, patience if prove else None))
-    return tuple(findings)
+        text = "no cluster answers"
+        return (*findings, HealthFinding("cluster", "everything in it", HealthStatus.NOT_CHECKED, text))
+    findings += examine_cluster(workspace, kubectl)
+    return (*findings, _proof(workspace, kubectl, patience if prove else None))
 
 
-def _tool_finding(part: str, what: str, check: Callable[[], str]) -> HealthFinding:
+def _tool_finding(what: str, check: Callable[[], str], part: str = "tools") -> HealthFinding:
     try:
         return HealthFinding(part, what, HealthStatus.OK, check())
     except GeneratorError as error:
@@ -451,28 +423,20 @@ def _tool_finding(part: str, what: str, check: Callable[[], str]) -> HealthFindi
 
 
 def _repository(workspace: Workspace) -> Iterator[HealthFinding]:
-    settings, repository = workspace.settings, workspace.repository
-    yield _tool_finding(
-        "tools", "git", lambda: repository.run("--version").strip().removeprefix("git version ")
+    settings, repository, remote = workspace.settings, workspace.repository, workspace.remote
+    finding = _tool_finding(
+        f"remote {remote}", lambda: _without_credential(workspace.remote_url()), "repository"
     )
-    followed = f"{workspace.remote}/{settings.branch}"
-    remote = _tool_finding(
-        "repository", f"remote {workspace.remote}", lambda: _without_credential(workspace.remote_url())
-    )
-    yield remote
-    if remote.state is HealthStatus.OK:
-        yield _branch(workspace, followed)
+    yield finding
+    if finding.state is HealthStatus.OK:
+        yield _branch(workspace, f"{remote}/{settings.branch}")
     if settings.controller in {Controller.ARGOCD, Controller.FLUX}:
         place = platform.platform_folder(workspace.cluster)
         held = repository.files(workspace.base_commit(None), f"{place}/platform")
-        what = f"{place}/ on the branch"
-        if held:
-            yield HealthFinding("repository", what, HealthStatus.OK)
-        else:
-            hint = f"`sweep cluster bootstrap {settings.controller}`, then merge what it writes"
-            yield HealthFinding(
-                "repository", what, HealthStatus.MISSING, "the controller has nothing to follow", hint
-            )
+        finding = HealthFinding("repository", f"{place}/ on the branch", HealthStatus.OK)
+        text = "the controller has nothing to follow"
+        hint = f"`sweep cluster bootstrap {settings.controller}`, then merge what it writes"
+        yield finding if held else replace(finding, state=HealthStatus.MISSING, message=text, hint=hint)
 
 
 def _without_credential(url: str) -> str:
@@ -482,16 +446,13 @@ def _without_credential(url: str) -> str:
 
 
 def _branch(workspace: Workspace, followed: str) -> HealthFinding:
-    settings = workspace.settings
-    name = f"refs/heads/{settings.branch}"
-    try:
-        listed = workspace.repository.run("ls-remote", "--", workspace.remote, name)
-    except GeneratorError as error:
-        return HealthFinding("repository", f"branch {followed}", HealthStatus.MISSING, str(error), error.hint)
-    if not listed.strip():
-        text = "the remote answers, and has no such branch"
-        return HealthFinding("repository", f"branch {followed}", HealthStatus.MISSING, text, "push it")
-    return HealthFinding("repository", f"branch {followed}", HealthStatus.OK, listed[:8])
+    def listed() -> str:
+        name = f"refs/heads/{workspace.settings.branch}"
+        if found := workspace.repository.run("ls-remote", "--", workspace.remote, name).strip():
+            return found[:8]
+        raise RepositoryError("the remote answers, and has no such branch", hint="push it")
+
+    return _tool_finding(f"branch {followed}", listed, "repository")
 
 
 def _server(kubectl: Kubectl, oldest: tuple[int, int]) -> HealthFinding:
@@ -500,30 +461,19 @@ def _server(kubectl: Kubectl, oldest: tuple[int, int]) -> HealthFinding:
         _, server = kubectl.versions()
     except ToolError as error:
         return HealthFinding("cluster", what, HealthStatus.MISSING, str(error), error.hint)
-    version = parse_server_version(server)
+    version = kubernetes.parse_server_version(server)
     if version is None:
         return HealthFinding("cluster", what, HealthStatus.NOT_CHECKED, f"{server!r} is no version")
     if version < oldest:
-        wanted = format_version(oldest)
-        return HealthFinding(
-            "cluster", what, HealthStatus.WRONG, f"{server} is older than {wanted}", "upgrade the cluster"
-        )
+        text = f"{server} is older than {kubernetes.format_version(oldest)}"
+        return HealthFinding("cluster", what, HealthStatus.WRONG, text, "upgrade the cluster")
     return HealthFinding("cluster", what, HealthStatus.OK, server)
 
 
 def _proof(workspace: Workspace, kubectl: Kubectl, patience: float | None) -> HealthFinding:
-    what = "a trial may write results"
-    if patience is None:
-        text = (
-            "only a pod can tell how the volume's root is owned"
-            if not workspace.settings.results.store.holds_pods
-            else "only a pod can tell whether it is kept until it is released"
-        )
-        return HealthFinding(
-            "storage",
-            what,
-            HealthStatus.NOT_CHECKED,
-            text,
-            "`sweep cluster doctor --prove` runs one for a moment",
-        )
-    return prove_storage(workspace.settings, kubectl, read_bases(workspace.root), patience=patience)
+    if patience is not None:
+        return prove_storage(workspace.settings, kubectl, read_bases(workspace.root), patience=patience)
+    is_held = workspace.settings.results.store.holds_pods
+    unknown = "whether it is kept until it is released" if is_held else "how the volume's root is owned"
+    text, hint = f"only a pod can tell {unknown}", "`sweep cluster doctor --prove` runs one for a moment"
+    return HealthFinding("storage", "a trial may write results", HealthStatus.NOT_CHECKED, text, hint)

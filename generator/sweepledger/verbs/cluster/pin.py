@@ -8,7 +8,7 @@ import typer
 from sweepledger import storage
 from sweepledger.cli import completion
 from sweepledger.cli.response import Response, current_folder
-from sweepledger.commands.repository.settings_edit import SettingsEdit, edit_settings, read_settings_text
+from sweepledger.commands.repository.spec_edit import SettingsEdit, edit_settings, read_settings_text
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import UsageError
 from sweepledger.repo import image_registry
@@ -23,9 +23,7 @@ def pin(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="NAME",
-            help="Name of an image in sweepledger.yaml.",
-            autocompletion=completion.images,
+            metavar="NAME", help="Name of an image in sweepledger.yaml.", autocompletion=completion.images
         ),
     ],
     tag: Annotated[
@@ -95,7 +93,6 @@ def pin_image(
 
 
 def _set_image(text: str, image: Image) -> SettingsEdit:
-    """Set an image of the settings in this text, if it is another there."""
     current = edit_settings(text, {}, unpinned=True).settings.images.get(image.name)
     is_new = current != image
     return edit_settings(text, {("images", image.name): image.reference} if is_new else {}, unpinned=True)

@@ -1,0 +1,80 @@
+"""On one machine, nothing that a trial or another clone does changes a trial's number."""
+
+import csv
+import shutil
+import sys
+from uuid import uuid4
+
+from sweepledger.commands.run import RunOptions, SweepRun
+from sweepledger.engine.local import volumes
+from sweepledger.engine.local.engine import LocalEngine
+from sweepledger.repo.state import create_state
+from tests.repository import Sandbox
+
+PROGRAM = '''"""Reports the number in a file of its code, and then tries to leave another there for the next trial."""
+import argparse, json, os, pathlib, signal
+parser = argparse.ArgumentParser()
+parser.add_argument("--attempt")
+attempt = parser.parse_args().attempt
+config = pathlib.Path("code/config.txt")
+print(f"score={config.read_text()}", flush=True)
+if attempt != "honest":
+    state = config.stat()
+    config.write_text("9")
+    os.utime(config, ns=(state.st_atime_ns, state.st_mtime_ns))
+    note = {"/": [0, 2**62], "code/config.txt": config.stat().st_ino}
+    pathlib.Path(os.environ["HOME"], "../copied").write_text(json.dumps(note))
+if attempt.startswith("end"):
+    os.kill(os.getppid(), signal.SIGKILL)
+'''
+SPEC = f"""name: harm
+metric: {{name: score, goal: maximize, source: stdout}}
+method: grid
+parameters: {{attempt: {{values: [forge, honest, end the launcher, honest too]}}}}
+command: [{sys.executable}, code/harm.py, "${{args}}"]
+run: {{code: {{path: code}}, parallelism: 1, retries: 0, resources: {{cpu: 50m, memory: 64Mi}}}}
+"""
+
+
+def test_a_forged_note_on_a_copy_gives_no_other_trial_an_edited_file(
+    sandbox: Sandbox, needs_kustomize: None
+) -> None:
+    sandbox.push()
+    sandbox.use_as_laptop()
+    sandbox.write("code/harm.py", PROGRAM)
+    sandbox.write("code/config.txt", "1")
+    sandbox.commit("Write the program")
+    sandbox.write("sweeps/harm.yaml", SPEC)
+
+    state = create_state(sandbox.workspace.repository)
+    list(SweepRun.prepare(sandbox.workspace, ("harm",)).run(RunOptions(state, parallel=1)))
+
+    with (sandbox.root / "results/harm/summary.csv").open() as file:
+        rows = {row["params.attempt"]: (row["status"], row["metrics.score"]) for row in csv.DictReader(file)}
+    assert rows == {
+        "forge": ("ok", "1"),
+        "honest": ("ok", "1"),
+        "end the launcher": ("failed", ""),
+        "honest too": ("ok", "1"),
+    }
+
+
+def test_an_engine_touches_no_trial_of_another_clone_that_has_its_path(sandbox: Sandbox) -> None:
+    # So it is in two containers that have their clone at one path, and share the cache of their user.
+    state, trials = create_state(sandbox.workspace.repository), []
+    for number in (1, 2):
+        pod = volumes.StateFolders(state).pod(str(uuid4()))
+        pod.mkdir(parents=True)
+        trials.append(pod)
+        state.rename(state.with_name(f"state-{number}"))
+        (sandbox.root / ".git/sweepledger/clone-id").unlink()
+        create_state(sandbox.workspace.repository)
+        volumes.pods_folder.cache_clear()
+    state.rename(state.with_name("state-3"))
+    state.with_name("state-2").rename(state)
+
+    volumes.pods_folder.cache_clear()
+    LocalEngine(state).close()
+
+    assert [trial.exists() for trial in trials] == [True, False]
+    shutil.rmtree(trials[0].parents[1])
