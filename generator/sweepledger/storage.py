@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
@@ -246,6 +247,14 @@ def make_read_only(folder: Path) -> None:
         for path in (Path(place), *(Path(place, name) for name in names)):
             if not path.is_symlink():
                 path.chmod(path.stat().st_mode & 0o555)
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedFolder:
+    """A folder, and its state: what a write to it changes. Launchers compare it before each trial."""
+
+    folder: Path
+    state: str
 
 
 BY_CONTENT = "content-"

@@ -69,4 +69,4 @@ def test_a_time_that_no_calendar_has_ends_no_check(seconds: str, sandbox: Sandbo
     sandbox.push()
 
     assert charged(sandbox).shares[0].used.gpu_hours == HOURS
-    assert report(sandbox.workspace).month  # that of the last commit
+    assert report(sandbox.workspace).ledger.month  # that of the last commit

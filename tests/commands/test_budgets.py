@@ -155,7 +155,7 @@ def test_no_charge_exceeds_the_reservation(sandbox: Sandbox, needs_kustomize: No
     (share,) = ledger(sandbox).shares
 
     assert share.used.gpu_hours == pytest.approx(1.75)  # an hour, and three quarters
-    assert ledger(sandbox).doubtful == (name,)
+    assert ledger(sandbox).ledger.doubtful == (name,)
     shown = sandbox.sweep("cluster", "budget", "--month", "2026-11").stderr
     assert f"results/vision-a/records/{name}.jsonl: warning: a trial took more time than" in shown
     assert "[times-absurd]" in shown
@@ -165,7 +165,7 @@ def test_a_result_in_no_time_is_named(sandbox: Sandbox, needs_kustomize: None) -
     name = asked(sandbox, 8, 2)
     record_batch(sandbox, name, lambda values: 0.0 if values["x"] == 1 else 900.0)
 
-    assert ledger(sandbox).doubtful == (name,)
+    assert ledger(sandbox).ledger.doubtful == (name,)
 
 
 def test_a_shallow_clone_counts_by_records(sandbox: Sandbox, needs_kustomize: None, tmp_path: Path) -> None:
@@ -270,8 +270,7 @@ def test_without_budgets_there_is_no_ledger(sandbox: Sandbox) -> None:
 def test_a_resume_is_another_attempt_of_each_trial(sandbox: Sandbox, needs_kustomize: None) -> None:
     name = asked(sandbox, 6, 2)
     for hours in (4, 6):
-        sandbox.pause("vision-a")
-        sandbox.push()
+        sandbox.pause("vision-a", push=True)
         sandbox.resume("vision-a")
         assert overdrawn(sandbox, month="2026-11") == []
         sandbox.push()
@@ -305,8 +304,7 @@ def test_fewer_trials_at_once_are_charged_like_a_resume(sandbox: Sandbox, needs_
 
 def test_a_resume_above_the_budget_is_refused(sandbox: Sandbox, needs_kustomize: None) -> None:
     asked(sandbox, 5, 3)
-    sandbox.pause("vision-a")
-    sandbox.push()
+    sandbox.pause("vision-a", push=True)
     spec = sandbox.root / "sweeps/vision-a.yaml"
 
     with pytest.raises(SpecError, match=r"3 are reserved .* this requests 3 at most"):

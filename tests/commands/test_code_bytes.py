@@ -7,17 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from sweepledger.formats import yaml
 from tests.command_line import run_sweep
 from tests.repository import Sandbox
 
 POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 8\n"
-SPEC = """name: score
-method: grid
-metric: {name: score, goal: maximize}
-parameters: {x: {values: [1.0, 1.5]}}
-command: [python, code/train.py, "${args}"]
-run: {code: CODE}
-"""
 WHOLE, SELECTED = "{path: code}", "{path: ., exclude: [notes]}"
 REFUSING = ("plan score", "generate score", "run score", "try score", "run score --commit-code")
 
@@ -26,7 +20,8 @@ def started(sandbox: Sandbox, code: str = WHOLE, attributes: str = "# none\n", *
     """Return a repository with a spec and some committed files; `__` in a name is a slash."""
     (sandbox.root / "sweepledger.yaml").unlink()
     sandbox.name_person()
-    sandbox.write("sweeps/score.yaml", SPEC.replace("CODE", code))
+    parameters = {"x": {"values": [1.0, 1.5]}}
+    sandbox.write_spec("score", parameters=parameters, run={"code": yaml.load(code)})
     for name, text in files.items():
         sandbox.write(name.replace("__", "/"), text)
     sandbox.git("add", "--all")
@@ -62,11 +57,42 @@ def test_code_that_an_attribute_changes_is_refused(sandbox: Sandbox, attributes:
     assert (sandbox.git("rev-parse", "HEAD"), sandbox.git("status", "--porcelain")) == before
 
 
-def test_a_pointer_without_its_attribute_is_refused(sandbox: Sandbox) -> None:
-    answer = run_sweep("run", "score", cwd=started(sandbox, code__weights=POINTER).root)
+@pytest.mark.parametrize("pointer", [POINTER, POINTER.rstrip(), "/annex/objects/SHA256E-s3--ab.bin\n"])
+def test_a_pointer_without_its_attribute_is_refused(sandbox: Sandbox, pointer: str) -> None:
+    answer = run_sweep("run", "score", cwd=started(sandbox, code__weights=pointer).root)
 
     assert answer.returncode == 1
-    assert "is a pointer of git-lfs" in answer.stderr
+    assert "is a pointer of git-lfs or git-annex" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("marks", "text", "code"),
+    [
+        (["--assume-unchanged"], "here\n", 1),
+        (["--skip-worktree"], "here\n", 1),
+        (["--assume-unchanged", "--skip-worktree"], "here\n", 1),
+        (["--assume-unchanged"], "W\n", 0),
+        (["--skip-worktree"], "W\r\n", 0),
+    ],
+)
+def test_an_edit_that_git_is_told_to_overlook(
+    sandbox: Sandbox, marks: list[str], text: str, code: int
+) -> None:
+    started(sandbox, code__weights="W\n", data__big="D\n")
+    for mark in marks:
+        sandbox.git("update-index", mark, "code/weights", "data/big")
+    for path in ("code/weights", "data/big"):
+        (sandbox.root / path).write_bytes(text.encode())
+
+    for command in ("plan score", "try score", "run score"):
+        answer = run_sweep(*command.split(), cwd=sandbox.root)
+        assert answer.returncode == code, f"{command}: {answer.stderr}"
+        assert ("code/weights has others here" in answer.stderr) is bool(code), answer.stderr
+    if code:
+        for undo in re.findall(r"`git (update-index [^`]+)`", answer.stderr):
+            sandbox.git(*undo.split())
+        sandbox.git("commit", "-qm", "as here", "code/weights")
+        assert run_sweep("run", "score", cwd=sandbox.root).returncode == 0
 
 
 @pytest.mark.parametrize("code", [WHOLE, "{path: [code]}", "{path: ., include: ['*.py']}"])
@@ -202,7 +228,13 @@ def touched() -> Callable[[Path], None]:
 @pytest.mark.parametrize("code", [WHOLE, SELECTED])
 @pytest.mark.parametrize(
     ("target", "leaves"),
-    [("/srv/shared", True), ("../../elsewhere", True), ("deep/data", False), ("../code/deep/data", False)],
+    [
+        ("/srv/shared", True),
+        ("../../elsewhere", True),
+        ("../.git/annex/objects/x", True),
+        ("deep/data", False),
+        ("../code/deep/data", False),
+    ],
 )
 def test_links_out_of_the_code_are_named(sandbox: Sandbox, code: str, target: str, *, leaves: bool) -> None:
     (sandbox.root / "code").mkdir(exist_ok=True)

@@ -14,7 +14,6 @@ from sweepledger.commands.repository.workspace import results_target
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.repo import batches
 from sweepledger.verbs.export import export_batch
-from tests.builders import present
 from tests.repository import Sandbox, append_to
 
 PROGRAM = """import os, signal, sys
@@ -56,7 +55,8 @@ def test_a_shell_script_runs_and_retries_trials_for_the_collection(sandbox: Sand
     sandbox.commit("Write the program", {"code/train.py": PROGRAM})
     append_to(sandbox.spec(xs="0, 1, 2", parallelism=4), "  retries: 1\n")
     sandbox.name_person()
-    sandbox_batch = _generated(sandbox)
+    name = sandbox.new_batch().name
+    sandbox.commit("Ask for a sweep")
 
     export_batch(sandbox.workspace, "shell", "peak", output=sandbox.root / "peak.sh")
     run_script(sandbox, "peak.sh")
@@ -65,7 +65,7 @@ def test_a_shell_script_runs_and_retries_trials_for_the_collection(sandbox: Sand
     (stored,) = batches.in_commit(sandbox.workspace.repository, "HEAD")
     assert [row["trial"] for row in rows] == [trial.id for trial in stored.trials]
     assert [row["status"] for row in rows] == ["ok", "ok", "failed"]
-    folders = sandbox.root / ".sweepledger/results" / sandbox_batch
+    folders = sandbox.root / ".sweepledger/results" / name
     attempts = [len((folders / str(row) / "attempts").read_text()) for row in range(3)]
     assert attempts == [1, 2, 2], "a killed launcher is a disruption, a failure is retried as the spec says"
     again = run_script(sandbox, "peak.sh")
@@ -96,20 +96,12 @@ def test_what_a_trial_of_a_script_writes_for_others_is_in_no_result(
     sandbox.commit("Write the program", {"code/train.py": WRITES.format(root=str(sandbox.root), place=place)})
     append_to(sandbox.spec(xs="0, 1", parallelism=1), "  retries: 0\n  data: digits\n")
     sandbox.name_person()
-    _generated(sandbox)
+    sandbox.commit_batches("Ask for a sweep")
     export_batch(sandbox.workspace, "shell", "peak", output=sandbox.root / "peak.sh")
 
     run_script(sandbox, "peak.sh", jobs=1)
 
     assert [row["reason"] for row in collect(sandbox)] == reasons
-
-
-def _generated(sandbox: Sandbox) -> str:
-    from sweepledger.verbs.generate import generate_batches as generate  # noqa: PLC0415
-
-    (generated,) = generate(sandbox.workspace)
-    sandbox.commit("Ask for a sweep")
-    return present(generated.batch).name
 
 
 def test_a_batch_given_up_by_its_scheduler_is_recorded_on_request(sandbox: Sandbox) -> None:

@@ -6,29 +6,20 @@ import pytest
 
 from sweepledger.commands.run import SweepRun
 from sweepledger.errors import RepositoryError
+from sweepledger.formats import yaml
 from sweepledger.repo import batches
 from sweepledger.verbs.try_ import try_trial
 from tests.builders import present
 from tests.repository import TRAIN, Sandbox
-
-SPEC = """name: fit
-method: grid
-metric: {{name: score, goal: maximize}}
-parameters: {{x: {{values: [{xs}]}}}}
-command: {command}
-run:
-  code: {code}
-  resources: {{cpu: 1, memory: 256Mi}}
-  parallelism: 2
-  timeout: 1m
-"""
 
 PROGRAM = "import helper\n" + TRAIN
 SCRIPT = '[python, train.py, "${args}"]'
 
 
 def ask(sandbox: Sandbox, *, code: str, command: str = SCRIPT, xs: str = "1, 2") -> None:
-    sandbox.write("sweeps/fit.yaml", SPEC.format(code=code, command=command, xs=xs))
+    run = f"{{code: {code}, resources: {{cpu: 1, memory: 256Mi}}, parallelism: 2, timeout: 1m}}"
+    parameters = yaml.load(f"{{x: {{values: [{xs}]}}}}")
+    sandbox.write_spec("fit", parameters=parameters, command=yaml.load(command), run=yaml.load(run))
 
 
 @pytest.fixture
@@ -109,7 +100,7 @@ def test_code_of_a_merged_batch_is_found_again_after_the_store_was_pruned(script
     assert (warning.code, warning.path) == ("code-changed", "run.code.path")
     assert warning.message.endswith(": helper.py")
     script.name_person()
-    assert SweepRun.prepare(script.workspace, ("fit",)).dry_run().generated[0].warnings == (warning,)
+    assert SweepRun.prepare(script.workspace, ("fit",)).dry_run()[0].warnings == (warning,)
     script.commit("Extend")
     assert script.check().problems == ()
 

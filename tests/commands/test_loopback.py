@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from sweepledger.commands.reports.loopback import HOST, LoopbackServer, ServedFile
 from sweepledger.errors import StorageError, UsageError
+from sweepledger.verbs.site import HOST, LoopbackServer, ServedFile
 
 
 def answer(path: str) -> ServedFile | None:

@@ -92,7 +92,7 @@ def test_trials_on_a_silent_node_are_lost(sandbox: Sandbox, cluster: Cluster) ->
 
     result = tally(sandbox)
 
-    assert (result.counts["node lost"], result.pending) == (1, 2)
+    assert (result.counts["node lost"], result.counts["pending"]) == (1, 2)
     (remark,) = result.remarks
     assert (remark.kind, "node-9" in remark.message) == ("node lost", True)
     assert "kubectl delete node" in remark.hint

@@ -8,6 +8,8 @@ import pytest
 from sweepledger.exchange.evidence import table
 from sweepledger.formats.evidence_jsonl import ForeignTrial
 from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.formats.summary_csv import value_cell
+from sweepledger.structs.domain import Choice
 from sweepledger.structs.record import Status
 from sweepledger.structs.sweep import Sweep
 from tests.written_specs import good
@@ -78,6 +80,30 @@ def test_numbers_with_binary_noise_are_of_the_space(cell: str, domain: dict[str,
 )  # fmt: skip
 def test_a_cell_stands_for_a_listed_value(cell: str, listed: list[Any], found: list[Any]) -> None:
     assert list(map(repr, values(cell, {"values": listed}))) == list(map(repr, found))
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        [[1, 2], [3]],
+        [[1, 2], "[1,2]", "[1, 2]"],
+        [["a", None], [2.5, True], []],
+        [None, "null", "", "None"],
+        [True, 1, "1", "true"],
+        [0.1, 1e-5, 1e22, 3],
+        ['a"b', "a,b", " a ", "'a'", "a\nb"],
+    ],
+    ids=str,
+)
+def test_a_cell_of_the_summary_is_the_value_that_ran(listed: list[Any]) -> None:
+    sweep = a_search(a={"values": listed})
+    (domain,) = [each.domain for each in sweep.design.space.parameters if each.name == "a"]
+    assert isinstance(domain, Choice)
+    rows = "".join(f"0.5,{value_cell(value)},1\n" for value in domain.values)
+
+    found = [trial.configuration["a"] for trial in read(f"params.x,params.a,metrics.score\n{rows}", sweep)]
+
+    assert list(map(repr, found)) == list(map(repr, domain.values))
 
 
 @pytest.mark.parametrize(("parent", "found"), [("b", [None]), ("c", [])])

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.reports.loopback import LoopbackServer, ServedFile
 from sweepledger.results.inference import interval
 from sweepledger.results.summary import summarise
 from sweepledger.site.fragment import sweep_pages
 from sweepledger.site.history import MonthlyCost, monthly_times
 from sweepledger.site.pages import compare_page, home_page, running_page
+from sweepledger.verbs.site import LoopbackServer, ServedFile
 from tests.browser import NoBrowserError, axe_source, browser
 from tests.results.searched import a_promotion
 from tests.site.pages import HOSTILE, a_history, a_repeated_summary

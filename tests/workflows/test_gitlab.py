@@ -11,14 +11,14 @@ import pytest
 import yaml
 
 from sweepledger import __version__
-from sweepledger.commands.scaffold import templates
+from sweepledger.commands.scaffold import init as scaffold
 from sweepledger.commands.scaffold.init import init
 from sweepledger.verbs.cluster.upgrade import upgrade_files
 from tests.command_line import captured, install_sweep
 from tests.repository import Sandbox, replace_in
 from tests.workflows.runner import LEFT_BEHIND, leave_behind
 
-PACKAGED = Path(templates.__file__).parents[2] / "workflows"
+PACKAGED = Path(scaffold.__file__).parents[2] / "workflows"
 FAKE_PYTHON = """#!/bin/sh
 # `-I -m venv FOLDER` makes an environment whose pip installs nothing, and whose sweep is the one under test.
 mkdir -p "$4/bin" && cp {here}/sweep "$4/bin/sweep" && printf '#!/bin/sh\\nexit 0\\n' > "$4/bin/python"

@@ -131,20 +131,11 @@ def _table(kind: type[Row_co], rows: Iterable[Row_co]) -> ResultTable[Row_co]:
 
 def _compared_sweep(side: Side) -> ComparedSweep:
     statistics, spent = side.statistics, side.spent
-    best, top = _limits(statistics.best), _limits(statistics.top)
     return ComparedSweep(
-        sweep=side.reference,
-        trials=len(side.rows),
-        configurations=len(statistics.values),
-        best=best[0],
-        best_low=best[1],
-        best_high=best[2],
-        top=top[0],
-        top_low=top[1],
-        top_high=top[2],
-        hours=spent.trial_hours,
-        gpu_hours=spent.gpu_hours,
-        money=spent.money,
+        *(side.reference, len(side.rows), len(statistics.values)),
+        *_limits(statistics.best),
+        *_limits(statistics.top),
+        *(spent.trial_hours, spent.gpu_hours, spent.money),
     )
 
 

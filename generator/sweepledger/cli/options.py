@@ -18,8 +18,7 @@ SweepArgument = Annotated[
     str, typer.Argument(metavar="NAME", help="Name of the sweep.", autocompletion=completion.sweeps)
 ]
 SweepOrSpecArgument = Annotated[
-    str,
-    typer.Argument(metavar="NAME", help="Name or spec of the sweep.", autocompletion=completion.sweeps),
+    str, typer.Argument(metavar="NAME", help="Name or spec of the sweep.", autocompletion=completion.sweeps)
 ]
 OptionalSweepArgument = Annotated[
     str | None,
@@ -122,8 +121,7 @@ PatienceOption = Annotated[
 
 
 OutputOption = Annotated[
-    Path | None,
-    typer.Option("--output", metavar="PATH", help="Write to this file, which must not exist."),
+    Path | None, typer.Option("--output", metavar="PATH", help="Write to this file, which must not exist.")
 ]
 
 WithoutGpuOption = Annotated[

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -119,7 +120,7 @@ def _report_error(command: str, form: Format, error: GeneratorError) -> int:
     """Print an expected failure, and return its exit code."""
     with ignore_broken_pipe():
         if form is Format.JSON:
-            _print_envelope(command, "error", None, error_problems(error))
+            print(format_envelope(command, "error", None, error_problems(error)))
         else:
             _print_error(command, error)
     return error.exit_code
@@ -129,21 +130,18 @@ def error_problems(error: GeneratorError) -> tuple[Problem, ...]:
     """Return a failure as problems of the envelope."""
     if isinstance(error, SpecError | UnreadableError):
         return error.problems
-    return (Problem("", 0, 0, "", str(error), _kebab_case(type(error).__name__), error.hint),)
+    code = re.sub("(?<!^)(?=[A-Z])", "-", type(error).__name__).lower()
+    return (Problem("", 0, 0, "", str(error), code, error.hint),)
 
 
 def _print_error(command: str, error: GeneratorError) -> None:
     if isinstance(error, UnreadableError):
-        _print_problems(error.problems)
+        for problem in error.problems:
+            _print_message(str(problem))
         return
     _print_message(f"sweep {command}: {error}")
     if error.hint:
         _print_message(f"  hint: {error.hint}")
-
-
-def _print_problems(problems: Iterable[Problem]) -> None:
-    for problem in problems:
-        _print_message(str(problem))
 
 
 @contextmanager
@@ -178,7 +176,7 @@ def report_usage_error(arguments: list[str], path: str, message: str) -> int:
     with ignore_broken_pipe():
         if "--format=json" in arguments or ("--format", "json") in pairwise(arguments):
             problem = Problem("", 0, 0, "", message, "usage-error")
-            _print_envelope(path.removeprefix("sweep").lstrip(), "error", None, (problem,))
+            print(format_envelope(path.removeprefix("sweep").lstrip(), "error", None, (problem,)))
         else:
             _print_message(f"{path}: {message}\n  hint: {path} --help")
     return EXIT_USAGE
@@ -189,12 +187,13 @@ def _print_response(command: str, form: Format, response: Response) -> None:
         failed = tuple(problem for failure in response.failures for problem in error_problems(failure))
         status = "error" if failed else "problems" if has_errors(response.problems) else "ok"
         with ignore_broken_pipe():
-            _print_envelope(command, status, response.data, (*response.problems, *failed))
+            print(format_envelope(command, status, response.data, (*response.problems, *failed)))
         return
     with ignore_broken_pipe():
         _print_renderables(response.renderables)
     with ignore_broken_pipe():
-        _print_problems(response.problems)
+        for problem in response.problems:
+            _print_message(str(problem))
         for failure in response.failures:
             _print_error(command, failure)
 
@@ -208,12 +207,6 @@ def _print_renderables(renderables: "Sequence[RenderableType]") -> None:
     console = open_console()
     for renderable in renderables:
         console.print(renderable)
-
-
-def _print_envelope(
-    command: str, status: str, data: Mapping[str, Any] | None, problems: tuple[Problem, ...]
-) -> None:
-    print(format_envelope(command, status, data, problems))
 
 
 def format_envelope(
@@ -262,10 +255,6 @@ def _print_message(text: str) -> None:
 def escape_control_characters(text: str) -> str:
     """Return untrusted text with its control characters escaped, so that a terminal does not interpret them."""
     return "\n".join(map(escape_line, text.expandtabs(4).split("\n")))
-
-
-def _kebab_case(name: str) -> str:
-    return "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("-")
 
 
 def current_folder() -> Path:

@@ -17,18 +17,12 @@ from sweepledger import storage
 from sweepledger.commands.collection import results_commit
 from sweepledger.commands.collection.attempts import BatchAttempts, finished_here
 from sweepledger.commands.collection.results_commit import UnrecordedError
-from sweepledger.commands.repository import at_commit, batch_records, catalog, workspace
+from sweepledger.commands.repository import at_commit, batch_records, catalog, rendered_manifests, workspace
 from sweepledger.commands.repository.base_files import packaged_launcher
 from sweepledger.commands.repository.outside_imports import (
     locked_python_path,
     refuse_other_environment,
     started_program,
-)
-from sweepledger.commands.repository.rendered_manifests import (
-    local_batch_at,
-    locked_data,
-    refuse_forged,
-    render_at,
 )
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import EvidenceSource
@@ -39,7 +33,6 @@ from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.events import BatchProgress
 from sweepledger.engine.local.job_controller import JobCondition
 from sweepledger.engine.local.pods import DesiredBatch
-from sweepledger.engine.local.store import batch_conditions
 from sweepledger.errors import GeneratorError, PausedError, RepositoryError, SpecError, UnreadableError
 from sweepledger.formats import launch_json
 from sweepledger.formats.summary_csv import SummaryRow
@@ -51,8 +44,7 @@ from sweepledger.repo.state import DATA, state_folder
 from sweepledger.results.outcomes import evaluate
 from sweepledger.structs.early_stopping import COMPARING_RULES, ThresholdRule
 from sweepledger.structs.metric import Metric
-from sweepledger.structs.names import split_batch_name
-from sweepledger.structs.settings import Settings
+from sweepledger.structs.names import LOCK_FILE, split_batch_name
 from sweepledger.structs.sweep import Sweep
 
 
@@ -131,24 +123,6 @@ class DesiredState:
     _made: dict[str, DesiredBatch] = field(default_factory=dict)
     _outputs: dict[str, batch_records.StoredOutputs] = field(default_factory=dict)
 
-    def settings(self, commit: str) -> Settings:
-        """Read the settings of a commit. Raises SpecError."""
-        settings = at_commit.read_settings(self.repository, commit)
-        if isinstance(settings, tuple):
-            raise SpecError(settings)
-        return settings
-
-    def active(self, commit: str) -> tuple[StoredBatch, ...]:
-        """Return the active batches of a commit."""
-        return tuple(batch for batch in batches.in_commit(self.repository, commit) if batch.is_active)
-
-    def pending(self, commit: str) -> tuple[str, ...]:
-        """Return the names of the cancelled batches that are not recorded yet."""
-        stored = batches.in_commit(self.repository, commit)
-        return tuple(
-            batch.name for batch in batch_records.unrecorded_batches(self.repository, commit, stored)
-        )
-
     def desired(self, commit: str, batch: StoredBatch) -> DesiredBatch | RefusedBatch:
         """Return one batch, or why it cannot run. A failure is tried again at the next fetch."""
         try:
@@ -177,15 +151,17 @@ class DesiredState:
         return self._outputs[batch.name]
 
     def _make(self, commit: str, batch: StoredBatch) -> DesiredBatch:
-        settings = self.settings(commit)
+        settings = at_commit.read_settings(self.repository, commit)
+        if isinstance(settings, tuple):
+            raise SpecError(settings)
         if batch.name not in self.judged:
-            refuse_forged(batch)
-            render_at(self.repository, commit, batch, settings)
-        made = local_batch_at(self.repository, commit, batch, settings)
+            rendered_manifests.refuse_forged(batch)
+            rendered_manifests.render_at(self.repository, commit, batch, settings)
+        made = rendered_manifests.local_batch_at(self.repository, commit, batch, settings)
         program = batch.lock.program
         store_code(self.repository, program.code, [commit])
         code = self.mirror.code(program.code)
-        data = locked_data(batch, (settings,), self.state / DATA, code=code.folder)
+        data = rendered_manifests.locked_data(batch, (settings,), self.state / DATA, code=code.folder)
         started = started_program(program, batch.lock.run, code.folder)
         refuse_other_environment(batch, started, batch.folder)
         python_path = () if self.work_tree is None else locked_python_path(batch, started, self.work_tree)
@@ -419,17 +395,18 @@ class _Loop:
             for pushed in push_due(self.target):
                 yield RoundPushed(pushed)
                 commit = commit if isinstance(pushed, RoundBlocked) else pushed.commit
+        repository, sweeps = self.target.repository, self.options.sweeps
+        stored = batches.in_commit(repository, commit)
         active = tuple(
-            batch
-            for batch in self.cluster.active(commit)
-            if self.options.sweeps is None or batch.sweep in self.options.sweeps
+            batch for batch in stored if batch.is_active and (sweeps is None or batch.sweep in sweeps)
         )
         if commit != self.last_commit:
             yield Fetched(commit, tuple(batch.name for batch in active))
             yield from self._unpushed(commit)
         self.last_commit, self.active = commit, active
         self.desired, self.refused = self._desired(commit, active)
-        self.pending = self.cluster.pending(commit)
+        unrecorded = batch_records.unrecorded_batches(repository, commit, stored)
+        self.pending = tuple(batch.name for batch in unrecorded)
         yield from self._announce(active)
 
     def _unpushed(self, commit: str) -> Iterator[Event]:
@@ -438,14 +415,15 @@ class _Loop:
             return
         head = workspace.repository.commit("HEAD")
         committed = catalog.batch_names(workspace.repository, head, ACTIVE)
-        present = committed | catalog.active_batches_here(workspace.root)
+        locks = (workspace.root / ACTIVE).glob(f"*/{LOCK_FILE}")  # of uncommitted batches, too
+        present = committed.union(lock.parent.name for lock in locks if split_batch_name(lock.parent.name))
         unfollowed = present - catalog.batch_names(self.target.repository, commit)
         if unfollowed - self.unfollowed:
             yield Unpushed(tuple(sorted(unfollowed)), self.options.followed, unfollowed <= committed)
         self.unfollowed = unfollowed
 
     def _is_idle(self) -> bool:
-        conditions, progress = batch_conditions(self.options.state), self.engine.progress()
+        conditions, progress = self.engine.conditions, self.engine.progress()
         held = self.engine.held(self.desired)
         return not self.pending and all(
             conditions.get(item.batch.name)
@@ -512,7 +490,7 @@ class _Loop:
             yield Running(self.engine.progress())
             if not self.desired and not self.pending and self.options.once:
                 return
-            if self._has_ended(batch_conditions(self.options.state)) or time.monotonic() >= look_again:
+            if self._has_ended(self.engine.conditions) or time.monotonic() >= look_again:
                 return
             if self.options.once and self._is_idle():
                 return
@@ -536,7 +514,7 @@ class _Loop:
 
     def _collect(self) -> tuple[results_commit.ResultsCommit, ...]:
         """Record what has ended. Until a Job ends, neither the volume nor the remote is read."""
-        conditions = batch_conditions(self.options.state)
+        conditions = self.engine.conditions
         if not self._has_ended(conditions):
             return ()
         ended = {name for name, condition in conditions.items() if condition}

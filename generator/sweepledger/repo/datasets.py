@@ -16,6 +16,7 @@ from sweepledger.errors import StorageError, ToolError
 from sweepledger.process import LimitExceededError, Limits
 from sweepledger.storage import (
     BY_CONTENT,
+    WatchedFolder,
     folder_state,
     notes_writes,
     storage_error,
@@ -117,20 +118,11 @@ def prepared_folder(dataset: Dataset, folder: Path, *, code: Path) -> None:
         raise storage_error(f"dataset {dataset.name}: {error.filename or folder}", error) from error
 
 
-@dataclass(frozen=True, slots=True)
-class VerifiedData:
-    """A folder whose content has the digest of the settings, and its state before that was computed."""
-
-    folder: Path
-    state: str
-    """What a write to the data changes, as the launcher computes it."""
-
-
-def verified_data(data: Dataset | SeveralDatasets, cache: Path, *, code: Path) -> VerifiedData:
+def verified_data(data: Dataset | SeveralDatasets, cache: Path, *, code: Path) -> WatchedFolder:
     """Return the verified data of a sweep; several datasets are links in a folder. Raises as verified_folder does.
 
-    `cache` has the folder of each dataset by its name. Also raises StorageError if something writes to the data
-    meanwhile.
+    The state is that before the data was verified. `cache` has the folder of each dataset by its name. Also raises
+    StorageError if something writes to the data meanwhile.
     """
     parts = (data,) if isinstance(data, Dataset) else data.parts
     for part in parts:
@@ -144,7 +136,7 @@ def verified_data(data: Dataset | SeveralDatasets, cache: Path, *, code: Path) -
             f"dataset {data.name}: {folder} changed while it was verified",
             hint="stop what writes to the folder, and try again",
         )
-    return VerifiedData(folder, state)
+    return WatchedFolder(folder, state)
 
 
 def _folder_of_links(data: SeveralDatasets, cache: Path) -> Path:

@@ -60,14 +60,8 @@ class SweepChart:
 
 def sweep_charts(
     summary: Summary, columns: Sequence[TrialColumn], importance: Importance, curves: int
-) -> tuple[SweepChart, ...]:
-    """Return the charts that a sweep has, in the order of its page."""
-    return tuple(_charts(summary, columns, importance, curves))
-
-
-def _charts(
-    summary: Summary, columns: Sequence[TrialColumn], importance: Importance, curves: int
 ) -> Iterator[SweepChart]:
+    """Yield the charts that a sweep has, in the order of its page."""
     metric = summary.metric
     ranked = sum(one.metric(metric.name) is not None for one in summary.outcomes)
     keys = {column.key for column in columns}

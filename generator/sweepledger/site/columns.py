@@ -1,8 +1,8 @@
 """The trials of a sweep as columns, which charts, tables and other programs read: numbers, or names of categories."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 from sweepledger.formats.summary_csv import parameter_names
@@ -38,31 +38,13 @@ class TrialColumn:
 
     def as_data(self) -> dict[str, Any]:
         """Return the JSON data, without defaults."""
-        data: dict[str, Any] = {"key": self.key, "title": self.title, "values": self.values}
-        if self.categories is not None:
-            data["categories"] = self.categories
-        if self.log:
-            data["log"] = True
-        if self.domain is not None:
-            data["domain"] = self.domain
-        if self.ticks:
-            data["ticks"] = self.ticks
-        return data
+        shown = ((field, getattr(self, field.name)) for field in fields(self))
+        return {field.name: value for field, value in shown if value != field.default}
 
 
-OBJECTIVE, SECONDS, NUMBER, HOURS, COST, STATUS, BATCH, REPLICATE = (
-    "objective",
-    "seconds",
-    "number",
-    "hours",
-    "cost",
-    "status",
-    "batch",
-    "replicate",
-)
+OBJECTIVE, SECONDS, NUMBER, HOURS = "objective", "seconds", "number", "hours"
+COST, STATUS, BATCH, REPLICATE = "cost", "status", "batch", "replicate"
 PARAMETER, METRIC = "params.", "metrics."
-RUNNING_SUMS = frozenset({HOURS, COST})
-"""What was spent until a trial ended: axes, and no property of the trial."""
 
 
 def trial_columns(
@@ -74,7 +56,7 @@ def trial_columns(
         _nominal(STATUS, "status", [str(one.status) for one in trials]),
         _objective(summary),
         *(_parameter(name, trials) for name in parameter_names(trials)),
-        *(_metric(name, trials) for name in _other_metrics(summary)),
+        *_other_metrics(summary),
         _numbers(SECONDS, "seconds", (one.record.seconds if one.record else None for one in trials)),
         _nominal(BATCH, "batch", [one.batch for one in trials]),
         TrialColumn(NUMBER, "trial number", tuple(range(1, len(trials) + 1))),
@@ -126,15 +108,12 @@ def _parameter(name: str, trials: Sequence[TrialResult]) -> TrialColumn:
     )
 
 
-def _other_metrics(summary: Summary) -> tuple[str, ...]:
-    names = {name for one in summary.outcomes if one.record for name in one.record.metrics}
-    return tuple(sorted(names - {summary.metric.name})[:MOST_METRICS])
-
-
-def _metric(name: str, trials: Iterable[TrialResult]) -> TrialColumn:
-    return _numbers(
-        METRIC + name, name, (one.record.metrics.get(name) if one.record else None for one in trials)
-    )
+def _other_metrics(summary: Summary) -> Iterator[TrialColumn]:
+    records = [one.record for one in summary.outcomes]
+    names = {name for record in records if record for name in record.metrics} - {summary.metric.name}
+    for name in sorted(names)[:MOST_METRICS]:
+        values = (record.metrics.get(name) if record else None for record in records)
+        yield _numbers(METRIC + name, name, values)
 
 
 def _software(one: TrialResult) -> str | None:

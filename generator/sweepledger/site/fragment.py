@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sweepledger.results import display
-from sweepledger.results.configurations import ConfigurationResults
 from sweepledger.results.early_stopping_savings import early_stopping
 from sweepledger.results.figures.intermediate_values import trial_curves
 from sweepledger.results.importance import Importance, importance
@@ -20,7 +19,7 @@ from sweepledger.site.columns import TrialColumn, trial_columns
 from sweepledger.site.history import EventKind, SweepHistory, spec_changes
 from sweepledger.site.pages import render, to_json
 from sweepledger.site.programs import explained_moves, program_texts, program_versions
-from sweepledger.structs.record import ERROR_DETAILS, Artifact, Record, Status, TrialResult
+from sweepledger.structs.record import ERROR_DETAILS, Record, Status, TrialResult
 
 SPARK_POINTS = 60
 MOST_WITH_CURVES = 500
@@ -40,19 +39,19 @@ class SweepCard:
     name: str
     state: str
     description: str
-    metric: str
-    goal: str
-    best: str
-    """The best objective with its interval, for people; empty if there is none."""
     trials: int
     counts: Mapping[str, int]
-    seconds: float
-    months: Mapping[str, float]
-    """Computing time in seconds by the month that recorded it."""
-    spark: tuple[float, ...]
-    """The best objective so far, 0 (worst) to 1, over the trials."""
     updated: str
     """Day of the last change."""
+    metric: str = ""
+    goal: str = ""
+    best: str = ""
+    """The best objective with its interval, for people; empty if there is none."""
+    seconds: float = 0.0
+    months: Mapping[str, float] = field(default_factory=dict)
+    """Computing time in seconds by the month that recorded it."""
+    spark: tuple[float, ...] = ()
+    """The best objective so far, 0 (worst) to 1, over the trials."""
     laptop: str = ""
     """That some of its results were made on a laptop; empty if none were."""
     costs: Mapping[str, float] = field(default_factory=dict)
@@ -90,7 +89,7 @@ def sweep_pages(history: SweepHistory, commit: str) -> SweepPages:
     versions = program_versions(history, summary)
     moves = explained_moves(history, summary)
     curves = {line.outcome.trial: line.points for line in trial_curves(summary)}
-    charts = sweep_charts(summary, columns, shares, len(curves))
+    charts = tuple(sweep_charts(summary, columns, shares, len(curves)))
     card = _card(history, summary)
     base = _shared_data(summary, columns, commit)
     overview = {
@@ -108,10 +107,16 @@ def sweep_pages(history: SweepHistory, commit: str) -> SweepPages:
         "recorded": history.recorded,
         "versions": [version.as_data(with_patch=True) for version in versions],
     }
+    best = _best(summary)
     compared = {
         "version": 1,
         **base,
-        "program": _program(summary),
+        "program": {
+            "metric": f"{summary.metric.name}, {summary.metric.goal}",
+            "best": best["value"] + (f" ({best['interval']})" if best["interval"] else ""),
+            "trials": str(len(summary.outcomes)),
+            **program_texts(summary.lock.program),
+        },
         "versions": [version.as_data(with_patch=False) for version in versions],
         "results": _results_commits(history),
         "moves": [move.as_data() for move in moves.values()],
@@ -145,16 +150,6 @@ def _shared_data(summary: Summary, columns: Sequence[TrialColumn], commit: str) 
 
 def _laptop_batches(summary: Summary) -> list[str]:
     return [batch.lock.name for batch in summary.batches if batch.is_marked]
-
-
-def _program(summary: Summary) -> dict[str, Any]:
-    best = _best(summary)
-    return {
-        "metric": f"{summary.metric.name}, {summary.metric.goal}",
-        "best": best["value"] + (f" ({best['interval']})" if best["interval"] else ""),
-        "trials": str(len(summary.outcomes)),
-        **program_texts(summary.lock.program),
-    }
 
 
 def _results_commits(history: SweepHistory) -> list[tuple[str, str, list[str]]]:
@@ -235,7 +230,10 @@ def _details(one: TrialResult) -> dict[str, Any]:
         if record.error:
             data["message"] = record.error[-LONGEST_TEXT:]
         if record.artifacts:
-            data["artifacts"] = [_artifact(artifact) for artifact in record.artifacts]
+            data["artifacts"] = [
+                {"path": display.one_line(each.path), "bytes": each.bytes, "sha256": each.sha256}
+                for each in record.artifacts
+            ]
     return data
 
 
@@ -250,10 +248,6 @@ def _environment(record: Record) -> Iterator[tuple[str, str]]:
             yield display.one_line(label), display.format_value(item)[:LONGEST_TEXT]
 
 
-def _artifact(artifact: Artifact) -> dict[str, Any]:
-    return {"path": display.one_line(artifact.path), "bytes": artifact.bytes, "sha256": artifact.sha256}
-
-
 def _commits(history: SweepHistory) -> dict[str, list[tuple[str, str, str, str]]]:
     """Return the commits of each kind: what it did, id, author, day. Batches are named by the text."""
     done = {EventKind.SPEC: "requested", EventKind.BATCH: "generated", EventKind.RESULTS: "recorded"}
@@ -264,40 +258,24 @@ def _commits(history: SweepHistory) -> dict[str, list[tuple[str, str, str, str]]
 
 
 def _card(history: SweepHistory, summary: Summary | None) -> SweepCard:
-    events = history.events
-    updated = max((event.day for event in events), default="")
+    updated = max((event.day for event in history.events), default="")
+    active = sum(history.active.values())
+    pending = {"pending": active} if history.active else {}
     if summary is None:
-        counts = {"pending": sum(history.active.values())} if history.active else {}
-        return SweepCard(
-            name=history.name,
-            state=history.state,
-            description=history.description,
-            metric="",
-            goal="",
-            best="",
-            trials=sum(history.active.values()),
-            counts=counts,
-            seconds=0.0,
-            months={},
-            spark=(),
-            updated=updated,
-        )
-    best = _best(summary)
-    seconds = sum(one.record.seconds for one in summary.outcomes if one.record)
+        return SweepCard(history.name, history.state, history.description, active, pending, updated)
     return SweepCard(
         name=history.name,
         state=history.state,
         description=summary.description,
+        trials=len(summary.outcomes) + active,
+        counts={str(status): count for status, count in summary.counts.items() if count} | pending,
+        updated=updated,
         metric=summary.metric.name,
         goal=str(summary.metric.goal),
-        best=best["value"],
-        trials=len(summary.outcomes) + sum(history.active.values()),
-        counts={str(status): count for status, count in summary.counts.items() if count}
-        | ({"pending": sum(history.active.values())} if history.active else {}),
-        seconds=round(seconds, 3),
+        best=_best(summary)["value"],
+        seconds=round(sum(one.record.seconds for one in summary.outcomes if one.record), 3),
         months=_months(history),
         spark=_spark(summary),
-        updated=updated,
         laptop=LAPTOP_WARNING if _laptop_batches(summary) else "",
         costs=_costs(history, summary),
     )
@@ -374,7 +352,9 @@ def _view(
         "configurations": [
             {
                 "trial": each.trial.trial,
-                "values": _assignment(each),
+                "values": ", ".join(
+                    f"{name} {display.format_value(value)}" for name, value in each.assignment.items()
+                ),
                 "mean": display.format_number(each.mean or 0.0),
                 "interval": _interval(each.interval),
                 "count": each.count,
@@ -383,10 +363,6 @@ def _view(
             if each.is_ranked
         ],
     }
-
-
-def _assignment(each: ConfigurationResults) -> str:
-    return ", ".join(f"{name} {display.format_value(value)}" for name, value in each.assignment.items())
 
 
 def _best(summary: Summary) -> dict[str, Any]:

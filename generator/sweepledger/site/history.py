@@ -61,29 +61,22 @@ class SpecVersion:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class SpecChange:
-    """A version of a spec with its difference to the version before."""
-
-    version: SpecVersion
-    lines: tuple[tuple[str, str], ...]
-    """Kind (`added`, `removed`, `same` or `place`) and text of each line."""
-
-
 _LINE_KINDS = {"+": "added", "-": "removed", "@": "place"}
 CONTEXT_LINES = 2
 
 
-def spec_changes(versions: Sequence[SpecVersion]) -> Iterator[SpecChange]:
-    """Yield the versions after the first, newest first, each with what it changed."""
+def spec_changes(
+    versions: Sequence[SpecVersion],
+) -> Iterator[tuple[SpecVersion, tuple[tuple[str, str], ...]]]:
+    """Yield the versions after the first, newest first, each with what it changed.
+
+    A line has a kind (`added`, `removed`, `same` or `place`) and its text.
+    """
     for before, after in reversed(list(pairwise(versions))):
         lines = difflib.unified_diff(
             before.text.splitlines(), after.text.splitlines(), lineterm="", n=CONTEXT_LINES
         )
-        yield SpecChange(
-            after,
-            tuple((_LINE_KINDS.get(line[:1], "same"), line) for line in list(lines)[2:]),
-        )
+        yield after, tuple((_LINE_KINDS.get(line[:1], "same"), line) for line in list(lines)[2:])
 
 
 @dataclass(frozen=True, slots=True)

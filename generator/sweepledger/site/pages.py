@@ -103,19 +103,11 @@ def _environment() -> Environment:
         "number": display.format_number,
         "duration": display.format_duration,
         "trials": display.count_trials,
-        "change": _change,
-        "money": _money,
+        "change": lambda number: f"{number:+.3g}",
+        # With two digits, or so many that a small amount is not zero.
+        "money": lambda amount: f"{amount:,.2f}" if amount >= 0.01 else f"{amount:.2g}",  # noqa: PLR2004
     }
     return environment
-
-
-def _money(amount: float) -> str:
-    """Return an amount with two digits, or so many that a small one is not zero."""
-    return f"{amount:,.2f}" if amount >= 0.01 else f"{amount:.2g}"  # noqa: PLR2004 - a hundredth
-
-
-def _change(number: float) -> str:
-    return f"{number:+.3g}"
 
 
 def render(template: str, kind: str, data: object, view: Mapping[str, Any]) -> bytes:

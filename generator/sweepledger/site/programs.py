@@ -1,6 +1,6 @@
 """The programs that a sweep ran, and why its best value moved from one results commit to the next."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -97,10 +97,7 @@ class ExplainedMove:
 
 def explained_moves(history: SweepHistory, summary: Summary) -> Mapping[str, ExplainedMove]:
     """Return why the best value moved, by the results commit that moved it."""
-    return {move.after: move for move in _moves(history, summary)}
-
-
-def _moves(history: SweepHistory, summary: Summary) -> Iterator[ExplainedMove]:
+    moves: dict[str, ExplainedMove] = {}
     commits = list(dict.fromkeys(history.recorded.values()))
     runs = {id(one): run for one in summary.outcomes if (run := _run(summary, one)) is not None}
     for before, after in list(pairwise(commits))[-MOST_MOVES:]:
@@ -109,7 +106,8 @@ def _moves(history: SweepHistory, summary: Summary) -> Iterator[ExplainedMove]:
         ]
         if all(sides):
             explanation = explain(sides[0], sides[1], summary.metric.goal, others=runs.values())
-            yield ExplainedMove(before, after, explanation)
+            moves[after] = ExplainedMove(before, after, explanation)
+    return moves
 
 
 def _run(summary: Summary, one: TrialResult) -> Run | None:

@@ -24,10 +24,8 @@ from sweepledger.cli import response
 from sweepledger.cli.options import BaseOption, MonthOption
 from sweepledger.cli.response import EXIT_DRIFT, EXIT_PROBLEMS, Format, Response, has_errors
 from sweepledger.cli.text import plan
-from sweepledger.cli.text.plan import fit_comment
 from sweepledger.cli.text.values import count_text
 from sweepledger.commands.checks import (
-    attributes,
     builds,
     cluster_files,
     layout,
@@ -91,8 +89,7 @@ def check(
         ),
     ] = False,
     form: Annotated[
-        CheckFormat,
-        typer.Option("--format", help="Print text, one JSON object, or annotations for GitHub."),
+        CheckFormat, typer.Option("--format", help="Print text, one JSON object, or annotations for GitHub.")
     ] = CheckFormat.TEXT,
     report: Annotated[
         Path | None,
@@ -172,7 +169,7 @@ def check_change(
     sweeps = [parsed.sweep for parsed in specs]
     changed = context.changed | context.uncommitted(f"{SPECS}/")
     problems += (unread for unread in workspace.unread_specs() if everything or unread.file in changed)
-    problems += attributes.check_attributes(context, specs)
+    problems += layout.check_attributes(context, specs)
     problems += new_batches.check_settings_unchanged(context)
     problems += new_batches.check_bases_apart(context)
     merged_problems = [
@@ -279,7 +276,7 @@ def check_markdown(problems: Sequence[Problem], *, patch: str | None) -> str:
     if patch and errors:
         way = f"To fix the change, download `{patch}` from the artifact of this workflow run, run "
         lines.append(f"{way}`git apply {patch}`, and commit.")
-    return fit_comment([*lines, ""])
+    return plan.fit_comment([*lines, ""])
 
 
 def _problem_row(problem: Problem) -> str:

@@ -27,10 +27,8 @@ from sweepledger.exchange.conversion import Loss
 from sweepledger.exchange.registry import WRITERS
 from sweepledger.problems import Problem
 from sweepledger.repo import batches
-from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Mirror
 from sweepledger.repo.state import create_state
-from sweepledger.search import Expansion
 from sweepledger.storage import refuse_existing, write_file
 from sweepledger.structs.program import LOCAL_IMAGE
 
@@ -205,7 +203,7 @@ def export_sweep(
             hint=f"export {' or '.join(sorted(SEARCH_FORMATS))}; `sweep results --output csv` has what ran",
         )
     expansion = search.explore(sweep, parsed.source)
-    if not isinstance(expansion, Expansion):
+    if not isinstance(expansion, search.Expansion):
         raise SpecError(expansion)
     exported = WRITERS[format_name](sweep, expansion.configurations)
     if output is not None:
@@ -237,7 +235,7 @@ def export_batch(
     return ExportedSweep(text, tuple(_losses(stored, prepared)), (), path)
 
 
-def _active_batch(workspace: Workspace, name: str, batch: str | None) -> StoredBatch:
+def _active_batch(workspace: Workspace, name: str, batch: str | None) -> batches.StoredBatch:
     repository = workspace.repository
     committed = batches.of_sweep_in_commit(repository, repository.commit("HEAD"), name)
     active = [stored for stored in committed if stored.is_active]
@@ -256,7 +254,7 @@ def _active_batch(workspace: Workspace, name: str, batch: str | None) -> StoredB
     )
 
 
-def _prepare(workspace: Workspace, stored: StoredBatch) -> PreparedBatch:
+def _prepare(workspace: Workspace, stored: batches.StoredBatch) -> PreparedBatch:
     """Check a batch, and put its code, dataset and tables into the state folder. Raises SpecError."""
     repository = workspace.repository
     commit = repository.commit("HEAD")
@@ -280,7 +278,7 @@ def _prepare(workspace: Workspace, stored: StoredBatch) -> PreparedBatch:
     )
 
 
-def _losses(stored: StoredBatch, prepared: PreparedBatch) -> Iterator[Loss]:
+def _losses(stored: batches.StoredBatch, prepared: PreparedBatch) -> Iterator[Loss]:
     """Yield what a cluster does for a batch and a script does not."""
     lock, most = stored.lock, prepared.batch.max_failed
     if lock.program.image != LOCAL_IMAGE:

@@ -15,16 +15,7 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from sweepledger.cli import completion
-from sweepledger.cli.options import (
-    ByPodOption,
-    ContextOption,
-    FormatOption,
-    ImageOption,
-    PatienceOption,
-    StateOption,
-    reader_pod,
-)
+from sweepledger.cli import completion, options
 from sweepledger.cli.response import Format, Response, current_folder, open_console
 from sweepledger.cli.text.style import untrusted_text
 from sweepledger.commands.reports.outputs import Logs, failed_logs, logs_by_pod, trial_logs
@@ -69,12 +60,12 @@ def logs(
             help="Print what a trial, or each running trial of a sweep, prints on this machine, until it ends.",
         ),
     ] = False,
-    state: StateOption = None,
-    by_pod: ByPodOption = False,
-    context: ContextOption = None,
-    image: ImageOption = None,
-    patience: PatienceOption = 300,
-    form: FormatOption = Format.TEXT,
+    state: options.StateOption = None,
+    by_pod: options.ByPodOption = False,
+    context: options.ContextOption = None,
+    image: options.ImageOption = None,
+    patience: options.PatienceOption = 300,
+    form: options.FormatOption = Format.TEXT,
 ) -> Response:
     workspace = Workspace.find(current_folder())
     folder = state_folder(workspace.repository, state)
@@ -101,7 +92,7 @@ def logs(
         kept = failed_logs(workspace, trial, state=folder)
         return Response({"trials": kept}, _failed_logs_text(kept))
     if by_pod:
-        printed = logs_by_pod(workspace, trial, reader_pod(workspace, context, image, patience))
+        printed = logs_by_pod(workspace, trial, options.reader_pod(workspace, context, image, patience))
     else:
         printed = trial_logs(workspace, trial, state=folder)
     return Response(printed, logs_text(printed))
@@ -177,7 +168,8 @@ def _followed(workspace: Workspace, reference: str, state: Path) -> "_Followed":
                 hint=f"`sweep run {name}` runs them; `sweep logs TRIAL` shows what a trial has printed",
             )
         followed = _Followed(state, name, running, stored)
-        followed.skip_recorded()
+        for _, stream, is_recorded in followed.streamed():  # what earlier attempts have printed is left out
+            stream.is_complete = is_recorded
         return followed
     listed = catalog.find_trial(workspace.root, reference)
     batch = listed.batch
@@ -224,36 +216,26 @@ class _Followed:
         ]
         return any(record.status.is_final for record in records) or len(records) > self.retries
 
-    def skip_recorded(self) -> None:
-        """Leave out what earlier attempts have printed."""
-        for batch, index in self._places():
-            for name, is_recorded in self._outputs(batch, index):
-                self._stream(batch, index, name).is_complete = is_recorded
-
     def new_lines(self, *, is_last: bool) -> Iterator[OutputLine]:
         """Yield the lines since the last call; if an attempt has ended, or with `is_last`, also one without end."""
+        for trial, stream, is_recorded in self.streamed():
+            if not stream.is_complete:
+                for line in stream.lines(is_last=is_last or is_recorded):
+                    yield OutputLine(trial, line)
+                stream.is_complete = is_recorded
+
+    def streamed(self) -> Iterator[tuple[str, "OutputStream", bool]]:
+        """Yield each file of output with its trial, and whether its attempt has a record, which it writes last."""
         for batch, index in self._places():
-            for name, is_recorded in self._outputs(batch, index):
-                stream = self._stream(batch, index, name)
-                if not stream.is_complete:
-                    for line in stream.lines(is_last=is_last or is_recorded):
-                        yield OutputLine(self._trial(batch, index), line)
-                    stream.is_complete = is_recorded
-
-    def _stream(self, batch: str, index: int, name: str) -> "OutputStream":
-        key = batch, index, name
-        if key not in self.streams:
-            self.streams[key] = OutputStream(
-                partial(volume.read_output, self.results, *self._folder(batch, index), name)
-            )
-        return self.streams[key]
-
-    def _outputs(self, batch: str, index: int) -> Iterator[tuple[str, bool]]:
-        """Yield the files of a trial's output, and whether the attempt of each has a record, which it writes last."""
-        names = volume.trial_files(self.results, *self._folder(batch, index))
-        recorded = {name.removesuffix(".json") for name in names if name.endswith(".json")}
-        for name in sorted(filter(_is_output, names), key=lambda name: (name[:-4], name.endswith(".err"))):
-            yield name, name[:-4] in recorded
+            folder = self._folder(batch, index)
+            names = volume.trial_files(self.results, *folder)
+            recorded = {name.removesuffix(".json") for name in names if name.endswith(".json")}
+            for name in sorted(
+                filter(_is_output, names), key=lambda name: (name[:-4], name.endswith(".err"))
+            ):
+                stream = OutputStream(partial(volume.read_output, self.results, *folder, name))
+                stream = self.streams.setdefault((batch, index, name), stream)
+                yield self._trial(batch, index), stream, name[:-4] in recorded
 
     def _places(self) -> Iterator[tuple[str, int]]:
         if self.index is not None:

@@ -16,7 +16,6 @@ from rich.text import Text
 
 from sweepledger.cli import completion, response
 from sweepledger.cli.options import FormatOption, StateOption, WithoutGpuOption
-from sweepledger.cli.response import EXIT_DRIFT, Format, Response
 from sweepledger.cli.text.progress import show_events
 from sweepledger.cli.text.results import results_text
 from sweepledger.cli.text.rounds import results_commit_text
@@ -24,7 +23,7 @@ from sweepledger.cli.text.values import count_text
 from sweepledger.commands.reports.results import RankedTrials, rank_trials
 from sweepledger.commands.repository.programs import left_out_files
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.run import DryRun, RunEvent, RunOptions, SweepRun
+from sweepledger.commands.run import RunEvent, RunOptions, SweepRun
 from sweepledger.errors import GeneratorError, IdleError, PausedError, UsageError
 from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.repo.state import create_state
@@ -75,12 +74,16 @@ def run(
     ] = False,
     without_gpu: WithoutGpuOption = False,
     state: StateOption = None,
-    form: FormatOption = Format.TEXT,
-) -> Response:
+    form: FormatOption = response.Format.TEXT,
+) -> response.Response:
     workspace = Workspace.find(response.current_folder())
     prepared = SweepRun.prepare(workspace, tuple(names))
     if dry_run:
-        return _dry_run_response(prepared.dry_run(update=update))
+        planned, uncommitted = prepared.dry_run(update=update), prepared.uncommitted_code()
+        data = {"branch": prepared.branch, "sweeps": planned, "uncommitted": uncommitted}
+        left_out = (f"not committed: {', '.join(uncommitted)}",) if uncommitted else ()
+        text = (part for generated in planned for part in generated_text(generated, check=True))
+        return response.Response(data, (f"on branch {prepared.branch}", *text, *left_out))
     folder = create_state(workspace.repository, state)
     if hand_over:
         return _hand_over_response(prepared, folder)
@@ -93,7 +96,7 @@ def run(
         raise
 
 
-def _hand_over_response(run: SweepRun, state: Path) -> Response:
+def _hand_over_response(run: SweepRun, state: Path) -> response.Response:
     handed = run.hand_over(state)
     new = [item.batch for item in handed.batches.generated if item.batch]
     data = {
@@ -109,12 +112,12 @@ def _hand_over_response(run: SweepRun, state: Path) -> Response:
         else "nothing to hand over: no trial of an unfinished batch has finished here",
     ]
     problems = tuple(problem for commit in handed.recorded for problem in commit.problems)
-    return Response(data, tuple(lines), problems)
+    return response.Response(data, tuple(lines), problems)
 
 
-def _show_interruption(run: SweepRun, state: Path, form: Format) -> None:
+def _show_interruption(run: SweepRun, state: Path, form: response.Format) -> None:
     """Hand over what a controller would run again after a push, unless trials would lose checkpoints; say how to."""
-    console = response.open_console(stderr=form is Format.JSON)
+    console = response.open_console(stderr=form is response.Format.JSON)
     names = " ".join(sorted(run.names))
     if run.workspace.settings.controller is Controller.NONE:
         hint = f"before `git push`: `sweep run {names} --hand-over` records what has finished"
@@ -134,16 +137,9 @@ def _show_interruption(run: SweepRun, state: Path, form: Format) -> None:
     console.print(*lines, sep="\n", markup=False, highlight=False)
 
 
-def _dry_run_response(plan: DryRun) -> Response:
-    data = {"branch": plan.branch, "sweeps": plan.generated, "uncommitted": plan.uncommitted}
-    left_out = (f"not committed: {', '.join(plan.uncommitted)}",) if plan.uncommitted else ()
-    text = (part for generated in plan.generated for part in generated_text(generated, check=True))
-    return Response(data, (f"on branch {plan.branch}", *text, *left_out))
-
-
 def _run_response(
-    run: SweepRun, events: Iterable[RunEvent], form: Format, *, state: Path, fail_on_failed: bool
-) -> Response:
+    run: SweepRun, events: Iterable[RunEvent], form: response.Format, *, state: Path, fail_on_failed: bool
+) -> response.Response:
     shown = show_events(events, form, is_remote=False)
     if shown.exit_code:
         return shown
@@ -167,8 +163,8 @@ def _run_response(
         is_paused = any(isinstance(failure, PausedError) for failure in shown.failures)
         lines += [Text(line, "red") for line in (told[:1] if is_paused else told)]
     ends = [{row.status.is_success for row in trials.ranked_rows} for trials in ranked]
-    code = EXIT_DRIFT if {False} in ends or (failed and fail_on_failed) else 0
-    return Response(data, tuple(lines), exit_code=code, failures=shown.failures)
+    code = response.EXIT_DRIFT if {False} in ends or (failed and fail_on_failed) else 0
+    return response.Response(data, tuple(lines), exit_code=code, failures=shown.failures)
 
 
 def _failure_lines(run: SweepRun, rows: Sequence[SummaryRow], failed: int) -> Iterator[str]:

@@ -8,20 +8,25 @@ branch moves, and shows the curves of running trials, which are never committed.
 # The pages of a sweep are kept if everything that they are computed from has the same blobs as before. What was
 # built before is believed only if this clone's state folder has the digest of its manifest.
 #
-# Running trials are read from the results folder of `sweep run` and `sweep cluster local`, or with kubectl from the
-# pods' logs. Everything read was written by trials, and is text and numbers only.
+# The server listens on loopback only, and only answers GET. Running trials are read from the results folder of
+# `sweep run` and `sweep cluster local`, or with kubectl from the pods' logs. Everything read was written by trials,
+# and is text and numbers only.
 
 import hashlib
 import re
 import sys
+import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import unquote, urlsplit
 
 import typer
 from rich.text import Text
@@ -30,7 +35,6 @@ from sweepledger import __version__, storage
 from sweepledger.cli.options import ContextOption, StateOption
 from sweepledger.cli.response import Response, current_folder
 from sweepledger.commands.collection.attempts import evaluate_here
-from sweepledger.commands.reports.loopback import LoopbackServer, ServedFile
 from sweepledger.commands.reports.site_history import HistoryReader
 from sweepledger.commands.reports.status import TrialState, live_batches, local_states
 from sweepledger.commands.repository import costs
@@ -40,7 +44,7 @@ from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.engine.cluster.pods import PodPhase
 from sweepledger.engine.local import store
 from sweepledger.engine.local.volumes import reported_lines
-from sweepledger.errors import StorageError
+from sweepledger.errors import GeneratorError, StorageError, UsageError
 from sweepledger.formats import json
 from sweepledger.formats.metric_lines import objective_points
 from sweepledger.plan import counts_towards
@@ -49,18 +53,9 @@ from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import Entry, commit_time
 from sweepledger.repo.state import create_state, state_folder
 from sweepledger.results.paths import RESULTS
+from sweepledger.site import pages as site_pages
 from sweepledger.site.fragment import sweep_pages
 from sweepledger.site.history import MonthlyCost, monthly_times
-from sweepledger.site.pages import (
-    RUNNING_DATA,
-    RUNNING_PAGE,
-    assets_digest,
-    compare_page,
-    home_page,
-    running_page,
-    to_json,
-    with_running_link,
-)
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.metric import MetricSource
 from sweepledger.structs.names import SETTINGS_FILE, SPECS, SUFFIX, is_sweep_name
@@ -188,7 +183,7 @@ def _read_previous(target: Path, state: Path) -> _Previous:
     if not state.is_file() or files.read_file(state) != bytes_digest(content).encode():
         return _Previous()
     data = json.load(content)
-    if data["generator"] != __version__ or data["assets"] != assets_digest():
+    if data["generator"] != __version__ or data["assets"] != site_pages.assets_digest():
         return _Previous()
     return _Previous(data["sweeps"], data["files"])
 
@@ -280,7 +275,7 @@ class _SiteBuilder:
         made_at = datetime.fromtimestamp(commit_time(self._repository, self._commit), UTC)
         commit = {"id": self._commit, "day": made_at.strftime("%Y-%m-%d")}
         times = monthly_times(card["months"] for card in cards)
-        home = home_page(
+        home = site_pages.home_page(
             cards,
             [event for event in self._reader.log if event.sweep in self.made],
             times=times,
@@ -291,11 +286,11 @@ class _SiteBuilder:
         fragments = [
             self._files[path] for sweep in self.made if (path := _folder(sweep) + DATA) in self._files
         ]
-        contents = {**self._files, HOME: home, COMPARE: compare_page(fragments, commit)}
+        contents = {**self._files, HOME: home, COMPARE: site_pages.compare_page(fragments, commit)}
         manifest = {
             "version": 1,
             "generator": __version__,
-            "assets": assets_digest(),
+            "assets": site_pages.assets_digest(),
             "commit": self._commit,
             "sweeps": self.made,
             "files": {path: bytes_digest(contents[path]) for path in sorted(contents)},
@@ -328,6 +323,99 @@ def _sweep_of(path: str) -> str:
     return parts[1].removesuffix(SUFFIX) if path == f"{SPECS}/{parts[-1]}" and path.endswith(SUFFIX) else ""
 
 
+HOST = "127.0.0.1"
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ServedFile:
+    """The content of a path, and its media type."""
+
+    content: bytes
+    media_type: str = "text/html; charset=utf-8"
+
+
+class LoopbackServer:
+    """Serves what a function returns for each path; None is a page that does not exist."""
+
+    def __init__(self, answer: Callable[[str], ServedFile | None], port: int) -> None:
+        """Listen on a port; 0 chooses a free one. Raises UsageError if another program listens there."""
+        self._answer = answer
+        self._one_at_a_time = threading.Lock()
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                server.respond(self)
+
+            def log_message(self, *_arguments: object) -> None:
+                """Log nothing."""
+
+        try:
+            self._server = ThreadingHTTPServer((HOST, port), Handler)
+        except OSError as error:
+            raise UsageError(
+                f"port {port} of {HOST}: {error.strerror}", hint="another --port, or 0 for a free one"
+            ) from error
+        self._server.daemon_threads = True
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        return int(self._server.server_address[1])
+
+    @property
+    def url(self) -> str:
+        """The address of its first page."""
+        return f"http://{HOST}:{self.port}/"
+
+    def serve(self) -> None:
+        """Answer requests until `stop` is called or the process is interrupted."""
+        try:
+            self._server.serve_forever(poll_interval=0.1)
+        finally:
+            self._server.server_close()
+
+    def stop(self) -> None:
+        """End `serve`, from another thread."""
+        self._server.shutdown()
+
+    def respond(self, request: BaseHTTPRequestHandler) -> None:
+        """Answer one request."""
+        # A page of the internet could reach this server by a name that it lets point to 127.0.0.1.
+        if request.headers.get("Host") not in {f"{HOST}:{self.port}", f"localhost:{self.port}"}:
+            return self._send(
+                request, HTTPStatus.MISDIRECTED_REQUEST, _plain("Open this server by its address.")
+            )
+        try:
+            with self._one_at_a_time:
+                found = self._answer(unquote(urlsplit(request.path).path))
+        except GeneratorError as error:
+            lines = f"{error}\n{error.hint or ''}\n"
+            return self._send(request, HTTPStatus.INTERNAL_SERVER_ERROR, _plain(lines))
+        if found is None:
+            return self._send(request, HTTPStatus.NOT_FOUND, _plain("There is no such page.\n"))
+        return self._send(request, HTTPStatus.OK, found)
+
+    def _send(self, request: BaseHTTPRequestHandler, status: HTTPStatus, served: ServedFile) -> None:
+        request.send_response(status)
+        headers = {"Content-Type": served.media_type, "Content-Length": str(len(served.content)), **HEADERS}
+        for name, value in headers.items():
+            request.send_header(name, value)
+        request.end_headers()
+        request.wfile.write(served.content)
+
+
+def _plain(message: str) -> ServedFile:
+    return ServedFile(message.encode("utf-8", "replace"), "text/plain; charset=utf-8")
+
+
 @dataclass
 class SiteServer:
     """Answers with the pages of a branch's newest commit, which it builds when the branch has moved."""
@@ -348,12 +436,12 @@ class SiteServer:
     def answer(self, path: str) -> ServedFile | None:
         """Return a page, or what runs now as JSON. Raises GeneratorError."""
         name = path.removeprefix("/") or HOME
-        if name == RUNNING_PAGE:
-            return ServedFile(running_page())
-        if name == RUNNING_DATA:
+        if name == site_pages.RUNNING_PAGE:
+            return ServedFile(site_pages.running_page())
+        if name == site_pages.RUNNING_DATA:
             commit = self.workspace.commit(self.revision)
             active = running_batches(self.workspace, commit, state=self.state, kubectl=self.kubectl)
-            running = to_json({"commit": commit, "batches": [batch.as_data() for batch in active]})
+            running = site_pages.to_json({"commit": commit, "batches": [batch.as_data() for batch in active]})
             return ServedFile(running, "application/json")
         if name not in {HOME, COMPARE} and not PAGE.fullmatch(name):
             return None
@@ -362,7 +450,7 @@ class SiteServer:
             return None
         content = files.read_file(self.out / name)
         if name.endswith(".html"):
-            return ServedFile(with_running_link(content))
+            return ServedFile(site_pages.with_running_link(content))
         return ServedFile(content, "application/json")
 
     def _follow(self) -> None:

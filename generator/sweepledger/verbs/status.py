@@ -16,7 +16,6 @@ from rich.text import Text
 
 from sweepledger.cli import response
 from sweepledger.cli.options import ContextOption, InOption, OptionalSweepArgument, StateOption
-from sweepledger.cli.response import EXIT_PROBLEMS, Response
 from sweepledger.cli.text.results import NOT_RECORDED
 from sweepledger.cli.text.style import FirstFittingTable, batch_line, new_table, untrusted_text
 from sweepledger.cli.text.values import count_text, number_text
@@ -59,7 +58,7 @@ def status(
     watch: Annotated[
         bool, typer.Option("--watch", help="Show it again every two seconds until no batch is active.")
     ] = False,
-) -> Response:
+) -> response.Response:
     workspace = Workspace.find(response.current_folder())
     if cluster_name is not None:
         workspace = workspace.in_cluster(cluster_name)
@@ -79,10 +78,7 @@ def status(
     branch_lines = [*_branch_lines(workspace, statuses, recorded_at), *_next_lines(workspace, statuses)]
     if kubectl is None:
         used, is_whole = disk_used(folder, StateFolders(folder).pods)
-        data |= {
-            "last_results_commit": recorded_at,
-            "disk": {"bytes": used, "is_complete": is_whole},
-        }
+        data |= {"last_results_commit": recorded_at, "disk": {"bytes": used, "is_complete": is_whole}}
         lines = [*_origin_lines(statuses), *branch_lines]
         if used >= MEBIBYTE:
             size = f"{'' if is_whole else 'at least '}{used // MEBIBYTE:,} MiB"
@@ -99,8 +95,8 @@ def status(
     problems = tuple(problem for status in statuses for problem in status.problems)
     mistakes = tuple(problem for status in statuses for problem in status.mistakes)
     edits = tuple(edit for status in statuses for edit in status.edits)
-    code = UnreadableError.exit_code if problems else EXIT_PROBLEMS if mistakes else 0
-    return Response(data, (*status_table(statuses), *lines), (*problems, *mistakes, *edits), code)
+    code = UnreadableError.exit_code if problems else response.EXIT_PROBLEMS if mistakes else 0
+    return response.Response(data, (*status_table(statuses), *lines), (*problems, *mistakes, *edits), code)
 
 
 def _data(status: SweepStatus, *, in_cluster: bool) -> dict[str, Any]:

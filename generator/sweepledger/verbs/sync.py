@@ -21,7 +21,6 @@ import typer
 from rich.text import Text
 
 from sweepledger.cli import completion, response
-from sweepledger.cli.response import Response
 from sweepledger.cli.text.values import count_text
 from sweepledger.commands.reports.recorded import CurveColumns, RecordedResults, recorded_results
 from sweepledger.commands.repository.at_commit import SpecAtCommit, commit_of_version
@@ -69,11 +68,11 @@ def sync(
             help="Without arguments: the files of DIR/STORE are environment variables for the store's client.",
         ),
     ] = None,
-) -> Response:
+) -> response.Response:
     workspace = Workspace.find(response.current_folder())
     if store is not None and name is not None:
         synced = sync_sweep(workspace, store, name, place=to)
-        return Response(synced, synced.lines)
+        return response.Response(synced, synced.lines)
     if store is not None or to is not None:
         raise UsageError("name a store and a sweep, or neither", hint="for example `sweep sync parquet NAME`")
     stores = sync_stores(workspace, credentials=credentials)
@@ -83,7 +82,7 @@ def sync(
     lines += [Text(f"{kind}: {sweep}: nothing new") for kind, sweep in stores.unchanged]
     unchanged = [{"store": kind, "sweep": sweep} for kind, sweep in stores.unchanged]
     data = {"synced": stores.synced, "unchanged": unchanged}
-    return Response(data, tuple(lines), failures=stores.failures)
+    return response.Response(data, tuple(lines), failures=stores.failures)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +210,10 @@ def contents_of(recorded: RecordedResults) -> SweepContents:
     lock = recorded.lock
     sweep = SpecAtCommit.at(recorded.repository, recorded.commit, lock.spec.path).sweep
     curves = _curves(recorded.curves())
-    finished = _finished_rows(recorded)
+    final = (row for row in recorded.table.rows if row.status.is_final and row.started and row.finished)
+    finished: dict[str, SummaryRow] = {}
+    for row in final:
+        finished.setdefault(row.trial, row)  # of a trial that two batches ran, the first
     parameters = sweep.design.space.parameters if sweep else ()
     domains = {parameter.name: parameter.domain for parameter in parameters}
     summary = f"{results_folder(recorded.sweep)}/{SUMMARY_FILE}"
@@ -228,15 +230,6 @@ def contents_of(recorded: RecordedResults) -> SweepContents:
         data=lock.program.data.name if lock.program.data else None,
         unfinished=len({row.trial for row in recorded.table.rows} - finished.keys()),
     )
-
-
-def _finished_rows(recorded: RecordedResults) -> Mapping[str, SummaryRow]:
-    """Return the row of each trial with a final result; of a trial that two batches ran, the first."""
-    rows: dict[str, SummaryRow] = {}
-    for row in recorded.table.rows:
-        if row.status.is_final and row.started and row.finished:
-            rows.setdefault(row.trial, row)
-    return rows
 
 
 def _curves(columns: CurveColumns) -> Mapping[str, Mapping[str, tuple[CurvePoint, ...]]]:

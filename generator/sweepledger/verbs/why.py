@@ -5,7 +5,7 @@ controller, or if --context is given.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -84,17 +84,13 @@ class WaitExplanation:
 
 
 def explain_waiting(
-    workspace: Workspace,
-    reference: str,
-    *,
-    kubectl: Kubectl | None = None,
-    clock: Callable[[], float] = time.time,
+    workspace: Workspace, reference: str, *, kubectl: Kubectl | None = None
 ) -> WaitExplanation:
     """Explain a sweep, by name or spec, or a trial by its id; `kubectl` None: by git alone.
 
     A cluster that cannot be read is a cause, too. Raises UsageError, UnreadableError.
     """
-    observer = BatchObserver.of(workspace, kubectl, clock())
+    observer = BatchObserver.of(workspace, kubectl, time.time())
     name = catalog.sweep_name(workspace.root, reference)
     if name in catalog.sweep_names(workspace, observer.here) | observer.committed_sweeps:
         return _explanation(observer, name, None, *_sweep_explanations(observer, name))
@@ -109,11 +105,13 @@ def explain_waiting(
         raise
     row = catalog.summary_row(workspace.root, listed)
     is_requested_again = row is not None and listed.batch.is_active and row.batch != listed.batch.name
-    explained = (
-        _only(observer.explain(listed.batch), listed.index)
-        if row is None or is_requested_again
-        else _recorded_trial(listed, row, observer.lost(listed.sweep).get(listed.id))
-    )
+    if row is None or is_requested_again:
+        explained = observer.explain(listed.batch)
+        groups = (group for group in explained.causes if listed.index in group.indexes)
+        causes = tuple(replace(group, indexes=(listed.index,)) for group in groups)
+        explained = replace(explained, causes=causes)
+    else:
+        explained = _recorded_trial(listed, row, observer.lost(listed.sweep).get(listed.id))
     link = log_link(workspace, listed)
     return _explanation(observer, listed.sweep, listed.id, replace(explained, logs=link))
 
@@ -210,11 +208,6 @@ def _recorded_trial(listed: catalog.ListedTrial, row: SummaryRow, lost: LostTria
             f"`sweep logs {listed.id}` shows its output, `sweep retry {listed.sweep}` requests it again",
         )
     return BatchExplanation(row.batch, (TrialCauses(cause, (listed.index,)),), ids)
-
-
-def _only(explanation: BatchExplanation, index: int) -> BatchExplanation:
-    groups: Iterable[TrialCauses] = (group for group in explanation.causes if index in group.indexes)
-    return replace(explanation, causes=tuple(replace(group, indexes=(index,)) for group in groups))
 
 
 def _lines(explanation: WaitExplanation) -> Iterator[Text]:

@@ -47,8 +47,7 @@ def results_text(ranked: RankedTrials) -> tuple[RenderableType, ...]:
     front = ["front"] * bool(ranked.others)
     headings = _unique_headings(metrics, names)
     table = new_table(
-        *("", "trial", *front, *not_ranked, *new, *status, *reason, *headings, *seed, "seconds"),
-        *batch,
+        *("", "trial", *front, *not_ranked, *new, *status, *reason, *headings, *seed, "seconds"), *batch
     )
     ranks = itertools.count(1)
     for row, why in zip(ranked.rows, ranked.barred, strict=True):
@@ -67,7 +66,7 @@ def results_text(ranked: RankedTrials) -> tuple[RenderableType, ...]:
             *(Text(_short_batch_name(row.batch)) for _ in batch),
         )
     # What older programs said concerns nobody who runs the ranked one.
-    current = filter(ranked.is_of_ranked_program, ranked.rows)
+    current = (row for row in ranked.rows if ranked.ranked_program in {None, row.program})
     return (table, *_error_lines(current), *_program_lines(ranked), *laptop_lines(ranked))
 
 

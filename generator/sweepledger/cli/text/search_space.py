@@ -20,12 +20,7 @@ from sweepledger.structs.domain import (
     Quantized,
     Uniform,
 )
-from sweepledger.structs.search_block import (
-    AdaptiveSearch,
-    ConfigurationList,
-    Design,
-    Rounds,
-)
+from sweepledger.structs.search_block import AdaptiveSearch, ConfigurationList, Design, Rounds
 from sweepledger.structs.space import Parameter
 from sweepledger.structs.values import Value
 

@@ -46,8 +46,8 @@ def check_builds(context: CheckContext, *, everything: bool = False) -> Builds:
     if to_build:
         kustomize.command()
     built = {batch.name: _build(context, batch) for batch in to_build}
-    problems = [problem for result in built.values() for problem in result.problems]
-    rendered = {name: result.manifests for name, result in built.items()}
+    problems = [problem for found, _ in built.values() for problem in found]
+    rendered = {name: manifests for name, (_, manifests) in built.items()}
     return Builds(
         built=tuple(rendered),
         unchanged=tuple(batch.name for batch in active if batch.name not in rendered),
@@ -76,30 +76,24 @@ def _is_as_merged(context: CheckContext, batch: StoredBatch, merged: Mapping[str
     )
 
 
-@dataclass(frozen=True)
-class _Built:
-    problems: tuple[Problem, ...] = ()
-    manifests: tuple[Manifest, ...] = ()
-
-
-def _build(context: CheckContext, batch: StoredBatch) -> _Built:
+def _build(context: CheckContext, batch: StoredBatch) -> tuple[tuple[Problem, ...], tuple[Manifest, ...]]:
     unsafe = policy.check_kustomization(batch.tree.files, context.bases.files, place=batch.folder)
     if unsafe:
-        return _Built(unsafe)
+        return tuple(unsafe), ()
     try:
         _ = batch.running  # kustomize reads it, too, so it must be as the generator writes it
     except UnreadableError as error:
-        return _Built(error.problems)
+        return error.problems, ()
     try:
         manifests = kustomize.build(context.workspace.root / batch.folder)
     except ToolError as error:
-        return _Built((Problem(batch.folder, 0, 0, "", str(error), "build-failed", error.hint),))
+        return (Problem(batch.folder, 0, 0, "", str(error), "build-failed", error.hint),), ()
     image, settings = _image(batch), context.settings_of(batch)
     folders = batch_builder.parent_folders_of(batch, context.present)
     problems = policy.check_batch(
         batch.name, settings, manifests, file=batch.folder, image=image, parent_folders=folders
     )
-    return _Built(problems, manifests)
+    return problems, manifests
 
 
 def check_unwritten(context: CheckContext, spec: str, overlay: Overlay) -> Iterator[Problem]:

@@ -15,7 +15,6 @@ from sweepledger.policy.rules.containers import SECRET_CODE
 from sweepledger.problems import Problem, Severity, TextError
 from sweepledger.render.platform import CLUSTERS, flux
 from sweepledger.repo import batches, files
-from sweepledger.repo.batches import StoredBatch
 from sweepledger.safe_open import read_regular
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.names import SETTINGS_FILE
@@ -106,7 +105,7 @@ def is_sealed(secret: Mapping[str, Any]) -> bool:
     return not values or all(isinstance(value, str) and _SEALED.fullmatch(value) for value in [seal, *values])
 
 
-def _settings_for(context: CheckContext, batch: StoredBatch) -> Settings:
+def _settings_for(context: CheckContext, batch: batches.StoredBatch) -> Settings:
     """Return the settings for a batch's Flux file: those of the base commit unless the controller changed."""
     current, merged = context.workspace.settings, context.settings_of(batch)
     return merged if current.controller is merged.controller is Controller.FLUX else current
@@ -149,10 +148,16 @@ def check_platform(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iterat
         yield Problem("base", 0, 0, "", str(error), "base-changed", error.hint)
         return
     # A change of the platform must leave it as it is generated; a change that only adds a sweep need not repair it.
-    severity = Severity.ERROR if _touches_platform(context) else Severity.WARNING
+    places = (SETTINGS_FILE, f"{CLUSTERS}/")
+    changed = context.changed_paths(*places) | context.uncommitted(*places)
+    own = {path for path in changed if not bootstrap.is_batch_file(path) and not path.startswith(EXTRA)}
+    severity = Severity.ERROR if own or context.edited_bases else Severity.WARNING
     yield from _file_problems(compared, way_out, severity)
     yield from _shape_problems(context, specs, recorded, way_out)
-    yield from _cluster_problems(context)
+    # No controller applies these: their Jobs would be deleted, or never made.
+    for batch, cluster in bootstrap.unapplied_batches(context.present, settings):
+        message, hint = bootstrap.unapplied_text(batch, cluster, settings)
+        yield Problem(batch.folder, 0, 0, "", message, "batch-cluster", hint)
 
 
 def _source_problems(context: CheckContext, recorded: Bootstrap) -> Iterator[Problem]:
@@ -174,14 +179,6 @@ def _source_problems(context: CheckContext, recorded: Bootstrap) -> Iterator[Pro
         message = f"follows {recorded.url} instead of {merged.url}, which no setting explains"
         hint = f"set `repository: {recorded.url}` in {SETTINGS_FILE} if it is meant"
         yield Problem(BOOTSTRAP_FILE, 0, 0, "url", message, "repository-changed", hint)
-
-
-def _touches_platform(context: CheckContext) -> bool:
-    """Return whether the change touches what sets the cluster up; files of batches do not."""
-    places = (SETTINGS_FILE, f"{CLUSTERS}/")
-    changed = context.changed_paths(*places) | context.uncommitted(*places)
-    own = {path for path in changed if not bootstrap.is_batch_file(path) and not path.startswith(EXTRA)}
-    return bool(own or context.edited_bases)
 
 
 def _file_problems(compared: bootstrap.PlatformComparison, fix: str, severity: Severity) -> Iterator[Problem]:
@@ -222,10 +219,3 @@ def _shape_problems(
         if batch.is_active and batch.lock.shape.is_distributed and batch.lock.shape not in allowed:
             message = f"is of shape {str(batch.lock.shape)!r}, which the files in clusters/ do not allow"
             yield Problem(batch.folder, 0, 0, "", message, "shape-not-allowed", fix)
-
-
-def _cluster_problems(context: CheckContext) -> Iterator[Problem]:
-    """Yield a problem for each active batch that no controller applies: its Jobs would be deleted, or never made."""
-    for batch, cluster in bootstrap.unapplied_batches(context.present, context.workspace.settings):
-        message, hint = bootstrap.unapplied_text(batch, cluster, context.workspace.settings)
-        yield Problem(batch.folder, 0, 0, "", message, "batch-cluster", hint)

@@ -1,4 +1,7 @@
-"""What may be in git: plain files with plain names, and no file that a controller would interpret."""
+"""What may be in git: plain files with plain names, and no file that a controller would interpret.
+
+Nor may `.gitattributes` hide the diff of what runs, or let a change merge itself.
+"""
 
 import os
 import re
@@ -7,15 +10,19 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from sweepledger.commands.checks.context import FOLDERS, CheckContext
 from sweepledger.commands.repository.base_files import ATTRIBUTE_LINES
+from sweepledger.commands.repository.programs import REWRITES
 from sweepledger.commands.repository.workspace import SPEC_LIKE
 from sweepledger.problems import Problem
 from sweepledger.reader import safe_repr
+from sweepledger.repo import batches
 from sweepledger.repo.files import PYTHON_CACHE
 from sweepledger.repo.git import EXECUTABLE_MODE, FILE_MODE, FILE_MODES, LINK_MODE, SUBMODULE_MODE, Entry
 from sweepledger.repo.package_data import base_folder
 from sweepledger.repo.state import STATE, leads_into_state, may_lead_into_state
 from sweepledger.results.paths import RESULTS
-from sweepledger.structs.names import SPECS, SUFFIX, file_system_name
+from sweepledger.spec import ParsedSpec
+from sweepledger.structs.names import LOCK_FILE, SPECS, SUFFIX, file_system_name
+from sweepledger.structs.program import SWEEP_NAMES, CodeSelection
 
 GENERATED_FOLDERS = tuple(f"{folder}/" for folder in FOLDERS)
 PLACES = frozenset({"sweepledger.yaml", *FOLDERS})
@@ -37,7 +44,7 @@ AT_THE_ROOT = frozenset({".gitattributes", ".gitmodules"})
 
 SIDE = "side-file"
 ATTRIBUTES = ".gitattributes"
-REWRITES = frozenset({b"filter", b"ident", b"export-subst", b"export-ignore", b"working-tree-encoding"})
+REWRITING = frozenset({b"filter", b"ident", b"export-subst", b"export-ignore", b"working-tree-encoding"})
 """Attributes that make a checkout or an archive differ from the reviewed content."""
 MACRO = b"[attr]"
 BLANKS = b" \t\r"
@@ -207,7 +214,7 @@ def _obeyed_attributes(context: CheckContext) -> Iterator[Problem]:
     """Ask git which attributes its checkout would obey on generated files and settings."""
     guarded = sorted(path for path in context.index if _is_guarded(path))
     for path, found in context.attributes(guarded).items():
-        obeyed = [name for name, value in found if name.encode() in REWRITES and value != "unset"]
+        obeyed = [name for name, value in found if name.encode() in REWRITING and value != "unset"]
         obeyed += [f"{name}={value}" for name, value in found if (name, value) in LINE_ENDS]
         if obeyed:
             message = f"must be checked out as it was reviewed, but {ATTRIBUTES} sets {', '.join(obeyed)}"
@@ -240,7 +247,7 @@ def _rewriting_line(content: bytes) -> tuple[int, str] | None:
         is_macro = MACRO in words[0]
         if not is_macro and b"\0" not in content and (number < protected or _is_of_another_folder(line)):
             continue
-        if is_macro or any(word.partition(b"=")[0] in REWRITES for word in attributes):
+        if is_macro or any(word.partition(b"=")[0] in REWRITING for word in attributes):
             return number + 1, line.decode(errors="replace")
     return None
 
@@ -267,3 +274,109 @@ def _entry_problems(path: str, entry: Entry) -> Iterator[Problem]:
     if not path.isprintable() or any(part.startswith("-") for part in path.split("/")):
         message = f"must have a printable name without a leading dash, got {path!r}"
         yield Problem(path, 0, 0, "", message, "file-name", "rename it")
+
+
+REVIEWED = (
+    ".gitattributes",
+    ".github/",
+    ".gitlab-ci.yml",
+    ".gitlab/",
+    "base/",
+    "clusters/",
+    "sweepledger.yaml",
+    "sweeps/",
+)
+"""Places, beside the code, whose diff decides what runs. A check compares overlays and results byte by byte."""
+MERGED = (*REVIEWED, "overlays/", "results/")
+
+FOLDED = frozenset({"gitlab-generated", "linguist-generated", "linguist-vendored"})
+"""Attributes by which hosts fold the diff of a file; any value but `false` turns them on."""
+PLAIN_MERGES = frozenset({"binary", "set", "text", "unset"})
+"""Values of `merge` with which a conflict is left to a person."""
+
+CODE_IN_LOCK = re.compile(
+    rb'^  code:\n    path: "([A-Za-z0-9_./-]+)"\n    tree: "[0-9a-f]+"\n  data:', re.MULTILINE
+)
+"""Code that is a folder, in a lock as the generator writes it."""
+
+Obeyed = Mapping[str, tuple[tuple[str, str], ...]]
+
+
+def check_attributes(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iterator[Problem]:
+    """Refuse attributes that hide the diff of code or reviewed files, rewrite code, or merge either without a person.
+
+    Git itself reads the attributes. Where none have changed, only changed files are looked at.
+    """
+    changed = context.changed_paths("")
+    has_new_rules = any(path.rpartition("/")[2].lower() == ATTRIBUTES for path in changed)
+    if not any(path.rpartition("/")[2].lower() == ATTRIBUTES for path in context.index):
+        return
+    code = {run.code_selection or CodeSelection((run.code_path,)) for run in (one.sweep.run for one in specs)}
+    if has_new_rules:  # otherwise the code of other sweeps is as visible as it was
+        code |= _locked_code(context)
+    selectors = [selection.selector() for selection in code]
+
+    def is_code(path: str) -> bool:
+        return path.partition("/")[0] not in SWEEP_NAMES and any(select(path) for select in selectors)
+
+    paths = [
+        path
+        for path in (context.index if has_new_rules else changed & context.index.keys())
+        if path.startswith(MERGED) or is_code(path)
+    ]
+    obeyed = context.attributes(paths)
+    shown = {path: found for path, found in obeyed.items() if path.startswith(REVIEWED) or is_code(path)}
+    run = {path: found for path, found in obeyed.items() if is_code(path)}
+    yield from _named(_hidden(shown), "must be shown to reviewers", "diff-hidden")
+    yield from _named(_merged(obeyed), "must be merged by git or by a person", "merge-driver")
+    yield from _named(_rewritten(run), "must be checked out as it was reviewed", SIDE)
+
+
+def _locked_code(context: CheckContext) -> set[CodeSelection]:
+    newest: dict[str, batches.StoredBatch] = {batch.sweep: batch for batch in context.present}
+    read, folders = [], set()
+    for batch in newest.values():
+        # What is merged was checked; hundreds of its locks have the code in the same place.
+        merged = batch.folder in context.unchanged and LOCK_FILE in batch.contents.paths()
+        named = CODE_IN_LOCK.findall(batch.contents.read(LOCK_FILE)) if merged else []
+        folders.update(named) if len(named) == 1 else read.append(batch)
+    codes = [batch.lock.program.code for batch in batches.readable(read)]
+    return {
+        *(CodeSelection((folder.decode(),)) for folder in folders),
+        *(code.selection or CodeSelection((code.path,)) for code in codes),
+    }
+
+
+def _hidden(obeyed: Obeyed) -> Iterator[tuple[str, str]]:
+    for path, attributes in obeyed.items():
+        for name, value in attributes:
+            if name in FOLDED and value not in {"false", "unset"}:
+                yield path, name
+            if (name, value) == ("diff", "unset"):
+                yield path, "-diff"
+
+
+def _merged(obeyed: Obeyed) -> Iterator[tuple[str, str]]:
+    for path, attributes in obeyed.items():
+        values = (value for name, value in attributes if name == "merge")
+        yield from ((path, f"merge={value}") for value in values if value not in PLAIN_MERGES)
+
+
+def _rewritten(obeyed: Obeyed) -> Iterator[tuple[str, str]]:
+    for path, attributes in obeyed.items():
+        yield from (
+            (path, f"{name}={value}")
+            for name, value in attributes
+            if (name, value) in LINE_ENDS or (name in REWRITES and value != "unset")
+        )
+
+
+def _named(places: Iterable[tuple[str, str]], must: str, code: str) -> Iterator[Problem]:
+    """Yield one problem for each attribute: one path is enough to find its line."""
+    first: dict[str, str] = {}
+    for path, attribute in places:
+        first.setdefault(attribute, path)
+    for attribute, path in first.items():
+        message = f"{must}, but {ATTRIBUTES} sets {attribute}"
+        hint = "remove the attribute, or limit it to files that nothing runs, such as overlays/**"
+        yield Problem(path, 0, 0, "", message, code, hint)

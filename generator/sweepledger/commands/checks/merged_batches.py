@@ -12,9 +12,9 @@ from sweepledger.commands.checks.context import (
     load_references,
     referenced_bases,
 )
+from sweepledger.commands.generation.spec_change import repeats_trials, running_file, running_problems
 from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.base_files import KEEP_FILE
-from sweepledger.commands.repository.running_batches import repeats_trials, running_file, running_problems
 from sweepledger.commands.scaffold.bootstrap import PLATFORM_BASES
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE
 from sweepledger.formats.running_yaml import RUNNING_FILE
@@ -212,7 +212,11 @@ def _problem(context: CheckContext, file: str, message: str, code: str) -> Probl
 
 def check_frozen_bases(context: CheckContext) -> Iterator[Problem]:
     """Compare the bases that the base commit's overlays, active or archived, and platform refer to."""
-    changed = [path for path in sorted(context.changed_bases) if _is_merged_version(context, path)]
+    changed = [
+        path
+        for path in sorted(context.changed_bases)
+        if (version := BASE_VERSION.match(path)) is None or version[0] in context.versions
+    ]
     if not changed:
         return  # only new versions: no lock needs to be read
     load_references(context.merged)
@@ -228,8 +232,3 @@ def check_frozen_bases(context: CheckContext) -> Iterator[Problem]:
             if path.startswith(f"{folder}/"):
                 message = f"{folder} is frozen: {frozen[folder]}"
                 yield Problem(path, 0, 0, "", message, "base-changed", "add a new version folder beside it")
-
-
-def _is_merged_version(context: CheckContext, path: str) -> bool:
-    match = BASE_VERSION.match(path)
-    return match is None or match[0] in context.versions

@@ -6,7 +6,6 @@ from dataclasses import replace
 from sweepledger.commands.checks import builds
 from sweepledger.commands.checks.context import CheckContext, load_references, referenced_bases
 from sweepledger.commands.generation import next_batch
-from sweepledger.commands.generation.next_batch import EditedError, Generated
 from sweepledger.commands.repository import batch_records, costs, programs
 from sweepledger.commands.repository.stored_batches import StoredBatches
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue, SearchEnded, Step
@@ -17,10 +16,10 @@ from sweepledger.reader import safe_repr
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.files import read_input
-from sweepledger.repo.git import Repository, code_tree, commit_with_code, reachable_trees
+from sweepledger.repo.git import code_tree, commit_with_code, reachable_trees
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.names import LOCK_FILE, SETTINGS_FILE, SPECS, SUFFIX
-from sweepledger.structs.program import Code, Data, EnvironmentLock
+from sweepledger.structs.program import Data, EnvironmentLock
 from sweepledger.structs.settings import GenerateMode, Settings
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import as_data
@@ -54,7 +53,7 @@ def check_bases_apart(context: CheckContext) -> Iterator[Problem]:
                     yield Problem(path, 0, 0, "", message, "base-with-batch", hint)
 
 
-def check_budgets(context: CheckContext, planned: Sequence[Generated]) -> Iterator[Problem]:
+def check_budgets(context: CheckContext, planned: Sequence[next_batch.Generated]) -> Iterator[Problem]:
     """Refuse new batches and resumes that exceed a budget, by the settings of the base commit.
 
     What was recorded in the month counts, and the upper bound of all batches that are not recorded yet: the second of
@@ -91,7 +90,7 @@ def check_budgets(context: CheckContext, planned: Sequence[Generated]) -> Iterat
 def _balances(
     context: CheckContext,
     settings: Settings,
-    new: Sequence[Generated],
+    new: Sequence[next_batch.Generated],
     repeated: Sequence[Charge],
     month: str,
 ) -> tuple[Balance, ...]:
@@ -143,7 +142,7 @@ def check_new_batches(context: CheckContext, specs: Sequence[ParsedSpec]) -> Ite
     readable = [parsed for parsed in specs if parsed.sweep.name not in unreadable]
     try:
         planned = next_batch.plan_batches(context.workspace, readable, base=commit, stored=stored)
-    except EditedError as error:
+    except next_batch.EditedError as error:
         for path in error.paths:
             yield Problem(path, 0, 0, "", "is not what the generator writes", "batch-forged", error.hint)
         return
@@ -168,7 +167,7 @@ def _unreadable_merged(context: CheckContext, sweep: Sweep) -> Iterator[Problem]
             yield from (replace(problem, severity=Severity.WARNING) for problem in error.problems)
 
 
-def _plan_problems(context: CheckContext, generated: Generated) -> Iterator[Problem]:
+def _plan_problems(context: CheckContext, generated: next_batch.Generated) -> Iterator[Problem]:
     yield from generated.warnings if generated.batch else ()
     path, name = generated.sweep.path, generated.sweep.name
     hint = f"run `sweep generate {name}` and commit what it writes"
@@ -181,7 +180,9 @@ def _plan_problems(context: CheckContext, generated: Generated) -> Iterator[Prob
             message = f"{count} trial(s) that no batch lists; their batch is written after the merge"
             yield Problem(path, 0, 0, "", message, "pending", None, Severity.WARNING)
             yield from builds.check_unwritten(context, path, generated.batch)
-        elif _was_never_generated(context, generated.sweep):
+        elif not batches.of_sweep((*context.merged, *context.added), name) and context.is_merged_content(
+            path, read_input(context.workspace.root / path)
+        ):
             # The spec was merged without a batch, like that of a new repository: do not block other merges.
             message = f"{count} trial(s) that no batch lists yet; {generated.batch.name} is missing"
             yield Problem(path, 0, 0, "", message, "pending", hint, Severity.WARNING)
@@ -196,14 +197,7 @@ def _plan_problems(context: CheckContext, generated: Generated) -> Iterator[Prob
         yield Problem(stale.folder, 0, 0, "", "the spec does not give this batch", "drift", hint)
 
 
-def _was_never_generated(context: CheckContext, sweep: Sweep) -> bool:
-    """Return whether this spec is merged unchanged, and its sweep has neither merged nor new batches."""
-    if batches.of_sweep((*context.merged, *context.added), sweep.name):
-        return False
-    return context.is_merged_content(sweep.path, read_input(context.workspace.root / sweep.path))
-
-
-def _round_problems(generated: Generated, step: Step) -> Iterator[Problem]:
+def _round_problems(generated: next_batch.Generated, step: Step) -> Iterator[Problem]:
     """Yield a problem if a proposed round is not the one that the records give. A round need not be proposed."""
     regenerate = f"remove it and run `sweep cluster next {generated.sweep.name}`"
     for stale in generated.stale:
@@ -229,7 +223,7 @@ def _why_not(step: Step) -> str:
             return f"the search is over ({reason}): {text}"
 
 
-def _orphans(context: CheckContext, planned: Iterable[Generated]) -> Iterator[Problem]:
+def _orphans(context: CheckContext, planned: Iterable[next_batch.Generated]) -> Iterator[Problem]:
     """Yield a problem for each new batch that is not planned by a spec, regardless of its lock."""
     names = {generated.batch.name for generated in planned if generated.batch}
     names |= {batch.name for generated in planned for batch in (*generated.stale, *generated.kept)}
@@ -242,16 +236,9 @@ def _orphans(context: CheckContext, planned: Iterable[Generated]) -> Iterator[Pr
 def _duplicate_trials(context: CheckContext, planned: Collection[str]) -> Iterator[Problem]:
     """Yield a problem for each new batch with a known trial that its spec does not request again."""
     for batch in context.added:
-        if batch.name in planned:
-            continue
-        merged = batches.of_sweep(context.merged, batch.sweep)
-        batches.prefetch(merged)
-        listed = {trial.digest: other.name for other in merged for trial in other.trials}
-        for trial in batch.trials:
-            if trial.digest in listed:
-                message = f"{trial.id} is in {listed[trial.digest]} already"
-                yield Problem(batch.folder, 0, 0, "", message, "trial-repeated", "run `sweep generate`")
-                break
+        if batch.name not in planned and (known := context.known_trial(batch)):
+            message = f"{known[0]} is in {known[1]} already"
+            yield Problem(batch.folder, 0, 0, "", message, "trial-repeated", "run `sweep generate`")
 
 
 def _program_problems(context: CheckContext, sweeps: Mapping[str, Sweep]) -> Iterator[Problem]:
@@ -275,7 +262,12 @@ def _code_problem(context: CheckContext, batch: StoredBatch, merged: StoredBatch
     repository, code = context.workspace.repository, batch.lock.program.code
     if code.tree == code_tree(repository, "HEAD", code.path, code.selection):
         return None
-    if not _is_reachable(repository, code, ("HEAD", context.base)):
+    revisions = ("HEAD", context.base)
+    if (
+        commit_with_code(repository, code, revisions) is None
+        if code.selection
+        else code.tree not in reachable_trees(repository, revisions, code.path)
+    ):
         message = f"{code} at {code.tree[:12]} is in no commit that will be merged"
         return _program_problem(batch, "code.tree", message, "code-unreachable")
     if merged is not None and code == merged.lock.program.code:
@@ -327,9 +319,3 @@ def _program_problem(batch: StoredBatch, part: str, message: str, code: str) -> 
         code,
         f"run `sweep generate {batch.sweep} --update`",
     )
-
-
-def _is_reachable(repository: Repository, code: Code, revisions: Sequence[str | None]) -> bool:
-    if code.selection is None:
-        return code.tree in reachable_trees(repository, revisions, code.path)
-    return commit_with_code(repository, code, revisions) is not None

@@ -67,22 +67,13 @@ class LaptopResults:
                 listed = ", ".join(sorted(names))
                 message = f"must name exactly the batches made on a laptop: {listed}; got {', '.join(marks) or 'none'}"
                 yield _problem(laptop_path(sweep), message)
-            yield from self._known_trials(sweep, own)
+            for batch in own:
+                if known := self.context.known_trial(batch):  # its result is not a laptop's to give
+                    yield _problem(batch.folder, f"{known[0]} is in {known[1]}, which is merged")
             for batch in own:
                 yield from _forged_records(batch, contents)
             for difference in self._differences(sweep, own, contents):
                 yield _problem(difference.path, str(difference))
-
-    def _known_trials(self, sweep: str, own: list[StoredBatch]) -> Iterator[Problem]:
-        """Yield a problem for each batch with a trial that a merged batch has: its result is not a laptop's to give."""
-        merged = batches.of_sweep(self.context.merged, sweep)
-        batches.prefetch(merged)
-        known = {trial.digest: batch.name for batch in merged for trial in batch.trials}
-        for batch in own:
-            for trial in batch.trials:
-                if trial.digest in known:
-                    yield _problem(batch.folder, f"{trial.id} is in {known[trial.digest]}, which is merged")
-                    break
 
     def _differences(
         self, sweep: str, own: list[StoredBatch], contents: Mapping[str, bytes]

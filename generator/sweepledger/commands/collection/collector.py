@@ -45,18 +45,10 @@ from sweepledger.engine.cluster.collector_state import LAST_COMMIT, LEASE_NAME, 
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.local.store import batch_conditions, observed_pods
 from sweepledger.errors import RepositoryError, StorageError, UsageError
+from sweepledger.formats.record_json import format_time
 from sweepledger.problems import Problem
 from sweepledger.render.platform import Names
-from sweepledger.repo import batches
-from sweepledger.repo.batches import StoredBatch
-from sweepledger.repo.git import (
-    Change,
-    delete_branches,
-    present_since,
-    push_proposal,
-    remote_branches,
-    remote_contains,
-)
+from sweepledger.repo import batches, git
 from sweepledger.results.paths import results_folder
 from sweepledger.results.tree import changed_files
 from sweepledger.structs.record import Status
@@ -77,25 +69,22 @@ def collector_lease(kubectl: Kubectl, namespace: str, target: Target) -> Iterato
     last = lease.last_commit
     try:
         tip = target.tip()
-        _refuse_rewritten(target, tip, lease)
+        if (
+            last
+            and tip
+            and not git.remote_contains(target.repository, target.remote, target.branch, tip, last)
+        ):
+            raise RepositoryError(
+                f"{target.branch} is at {tip[:12]}, which does not follow {last[:12]}, seen there before: its "
+                "history was cut or rewritten, and nothing is recorded on top",
+                hint=f"restore it; or, if it is meant so: `kubectl --namespace {lease.namespace} annotate lease "
+                f"{LEASE_NAME} {LAST_COMMIT}-`",
+            )
         last = tip
         yield () if refusal is None else (f"without its Lease, as {refusal}",)
         last = target.tip()
     finally:
         lease.release(last)
-
-
-def _refuse_rewritten(target: Target, tip: str | None, lease: Lease) -> None:
-    last = lease.last_commit
-    if last is None or tip is None or target.remote is None:
-        return
-    if not remote_contains(target.repository, target.remote, target.branch, tip, last):
-        raise RepositoryError(
-            f"{target.branch} is at {tip[:12]}, which does not follow {last[:12]}, seen there before: its "
-            "history was cut or rewritten, and nothing is recorded on top",
-            hint=f"restore it; or, if it is meant so: `kubectl --namespace {lease.namespace} annotate lease "
-            f"{LEASE_NAME} {LAST_COMMIT}-`",
-        )
 
 
 @dataclass(frozen=True)
@@ -202,8 +191,12 @@ def collect_from_state(
         name = attempts.batch.name
         if name not in ended and not attempts.is_settled():
             return None
-        pods = observed_pods(state, name)
-        return attempts.with_times({key: (pod.started, pod.finished) for key, pod in pods.items()})
+        times = {
+            key: (format_time(pod.started), format_time(pod.finished))
+            for key, pod in observed_pods(state, name).items()
+        }
+        observed = (replace(one, observed=times.get((one.index, one.uid))) for one in attempts.records)
+        return replace(attempts, records=tuple(observed))
 
     try:
         commits = commit_results(
@@ -332,13 +325,7 @@ def record_ended(
 
 
 def collect_by_pod(
-    workspace: Workspace,
-    target: Target,
-    kubectl: Kubectl,
-    *,
-    image: str | None,
-    patience: float,
-    clock: Callable[[], float] = time.time,
+    workspace: Workspace, target: Target, kubectl: Kubectl, *, image: str | None, patience: float
 ) -> Collection:
     """Read the records of the active batches by a helper pod, and record what has ended.
 
@@ -362,7 +349,7 @@ def collect_by_pod(
                 for name in on_volume:
                     reader.copy(name, Path(scratch))
         stored = None if bucket is None else bucket_results(bucket, workspace.repository)
-        store = PodStore(kubectl, settings.namespace, clock(), stored)
+        store = PodStore(kubectl, settings.namespace, time.time(), stored)
         collection = record_ended(target, stored or Path(scratch), ClusterObserver(cluster, store), tip=tip)
         store.release(target)
         repeated = tuple(push_repeats(target))
@@ -391,7 +378,7 @@ def update_progress_branches(
     stored, store = batches.in_commit(repository, tip), record_store(results)
     active = [batch for batch in stored if batch.is_active and store.has_begun(batch.name)]
     running = batches.readable(active)
-    existing = remote_branches(repository, target.remote, PROGRESS_PREFIX)
+    existing = git.remote_branches(repository, target.remote, PROGRESS_PREFIX)
     sweeps = {batch.sweep for batch in stored if batch.is_active}
     kept = {branch_name(sweep) for sweep in sweeps}
     for sweep in sorted({batch.sweep for batch in running}):
@@ -400,7 +387,7 @@ def update_progress_branches(
             _update_branch(target, results, sweep, own, existing, tip or "", now)
         except RepositoryError as error:
             yield error
-    delete_branches(
+    git.delete_branches(
         repository, target.remote, {name: at for name, at in existing.items() if name not in kept}
     )
 
@@ -409,7 +396,7 @@ def _update_branch(
     target: Target,
     results: Path | RecordStore,
     sweep: str,
-    running: Iterable[StoredBatch],
+    running: Iterable[batches.StoredBatch],
     existing: Mapping[str, str],
     tip: str,
     now: float,
@@ -421,17 +408,9 @@ def _update_branch(
     if branch in existing:
         repository.run("fetch", "--quiet", "--no-tags", target.remote, f"refs/heads/{branch}")
         base = existing[branch]
-        last = present_since(repository, base, results_folder(sweep))
+        last = git.present_since(repository, base, results_folder(sweep))
         if last is not None and last > now - target.progress_minutes * MINUTE:
             return
-    change = _change(target, results, sweep, running, tip)
-    push_proposal(repository, target.remote, branch, base, change)
-
-
-def _change(
-    target: Target, results: Path | RecordStore, sweep: str, running: Iterable[StoredBatch], tip: str
-) -> Change:
-    repository = target.repository
     files = repository.read(tip, results_folder(sweep))
     listed = [one for one in running if one.is_active or batch_records.records_file(one) in files]
     newest = batches.newest(listed)
@@ -444,8 +423,5 @@ def _change(
     )
     writes, removes = changed_files(summary)
     missing = summary.counts.get(Status.MISSING, 0)
-    return Change(
-        message=f"Progress of {sweep}: {missing} trials have left nothing yet\n",
-        writes=writes,
-        removes=removes,
-    )
+    message = f"Progress of {sweep}: {missing} trials have left nothing yet\n"
+    git.push_proposal(repository, target.remote, branch, base, git.Change(message, writes, removes=removes))

@@ -1,27 +1,32 @@
 """What a changed spec means for a sweep that has batches: trials to retry, and changes that are refused."""
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from sweepledger import search
-from sweepledger.commands.repository import at_commit, batch_records
-from sweepledger.problems import Problem, Severity
+from sweepledger.commands.repository import at_commit, batch_records, programs
+from sweepledger.formats import running_yaml
+from sweepledger.formats.running_yaml import REFERENCE, RUNNING_FILE
+from sweepledger.problems import Problem, Severity, list_names
 from sweepledger.repo import batches
+from sweepledger.repo.batch_files import KUSTOMIZATION
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, commits
 from sweepledger.results.outcomes import evaluate
 from sweepledger.results.paths import results_folder
-from sweepledger.search import Expansion
 from sweepledger.spec import ParsedSpec
-from sweepledger.structs.program import LOCAL_IMAGE, Program
+from sweepledger.structs.batch import BatchLock
+from sweepledger.structs.program import LOCAL_IMAGE, Code, Program
 from sweepledger.structs.record import Status
+from sweepledger.structs.run_config import RunningState, Shape
 from sweepledger.structs.search_block import RandomSearch, Sampler
 from sweepledger.structs.settings import Controller, Settings
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
 from sweepledger.structs.values import is_spelled_alike, written
 
+CHANGED_CODE = "code-changed"
 RENAMED = "sweep-renamed"
 """Code of the warning that a sweep may be another one under a new name; `sweep run` does not run it."""
 
@@ -106,7 +111,7 @@ def respelled_values(
 
 
 def renamed_by_hand(
-    root: Path, sweep: Sweep, expansion: Expansion, merged: Sequence[StoredBatch]
+    root: Path, sweep: Sweep, expansion: search.Expansion, merged: Sequence[StoredBatch]
 ) -> Iterator[Problem]:
     """Warn of a sweep without batches that has the trials of one whose spec is gone: they would run again."""
     by_sweep = batches.by_sweep(merged)
@@ -148,8 +153,9 @@ def _changed_hypercube(
     if not isinstance(design, RandomSearch) or design.sampler is not Sampler.LATIN_HYPERCUBE or not merged:
         return
     digests = {batch.lock.spec.digest for batch in merged}
-    for former in _former_specs(repository, settings, parsed.sweep, digests):
-        before = former.design
+    for commit in commits(repository, parsed.sweep.path):
+        former = at_commit.read_sweep(repository, commit.id, parsed.sweep.path, settings)
+        before = former.design if former is not None and former.digest in digests else None
         if not isinstance(before, RandomSearch) or before.sampler is not design.sampler:
             continue
         if _draw_identity(design) == _draw_identity(before) and design.cap != before.cap:
@@ -164,10 +170,108 @@ def _draw_identity(design: RandomSearch) -> object:
     return design.seed, parameters, design.space.zips
 
 
-def _former_specs(
-    repository: Repository, settings: Settings, sweep: Sweep, digests: set[str]
-) -> Iterator[Sweep]:
-    for commit in commits(repository, sweep.path):
-        former = at_commit.read_sweep(repository, commit.id, sweep.path, settings)
-        if former is not None and former.digest in digests:
-            yield former
+def newer_code(
+    repository: Repository, parsed: ParsedSpec, locked: Code, *, trials: str = "new trials"
+) -> Iterator[Problem]:
+    """Yield a warning if trials run the locked code although the last commit, or the work tree, has newer code."""
+    sweep, head = parsed.sweep, repository.commit("HEAD")
+    requested = programs.requested_code(sweep)
+    if head is None or (requested.path, requested.selection) != (locked.path, locked.selection):
+        return
+    tree = programs.code_tree_at(repository, head, sweep)
+    edited = programs.uncommitted_code(repository, sweep)
+    if tree is not None and tree != locked.tree:
+        changes = programs.file_changes(repository, locked, programs.requested_code(sweep, tree=tree))
+        names = ["files that this clone lacks"] if changes is None else [change.path for change in changes]
+        state = "changed since it was locked"
+    else:
+        names, state = [], "has uncommitted changes"
+    names = list(dict.fromkeys([*names, *edited]))
+    if not names:
+        return
+    yield parsed.source.problem(
+        f"{state}, and {trials} run the locked version at {locked.tree[:12]}: "
+        + list_names(names, programs.LISTED_FILES),
+        "run",
+        "code_path",
+        code=CHANGED_CODE,
+        hint=f"{'commit, then ' if edited else ''}`sweep generate {sweep.name} --update` requests all trials with "
+        f"the new code; `sweep run {sweep.name} --update` also runs them here",
+        severity=Severity.WARNING,
+    )
+
+
+RUNNING_STATE = "running-state"
+
+
+def running_file(sweep: Sweep, batch: StoredBatch) -> bytes | None:
+    """Return the file that a spec requests in the folder of an active batch; None: none. Raises UnreadableError."""
+    state = sweep.running.get(batch.name)
+    return None if state is None else running_yaml.write(state, batch.lock)
+
+
+def running_files(sweep: Sweep, batch: StoredBatch) -> dict[str, bytes | None]:
+    """Return the files of an active batch that a spec requests otherwise than they are; None: no such file.
+
+    Raises UnreadableError, StorageError.
+    """
+    wanted = running_file(sweep, batch)
+    if wanted == batch.running_file:
+        return {}
+    kustomization = batch.contents.read(KUSTOMIZATION)
+    return {
+        f"{batch.folder}/{RUNNING_FILE}": wanted,
+        f"{batch.folder}/{KUSTOMIZATION}": kustomization + (b"" if wanted is None else REFERENCE),
+    }
+
+
+def repeats_trials(batch: StoredBatch, before: RunningState, after: RunningState) -> bool:
+    """Return whether trials begin anew that a pause has ended, or fewer at once: no attempt counts them."""
+    if before.paused or after.paused:
+        return before.paused and not after.paused
+    lock = batch.lock
+    former, later = (min(state.parallelism or lock.run.parallelism, lock.trials) for state in (before, after))
+    return later < former
+
+
+def as_changes(files: Mapping[str, bytes | None]) -> tuple[dict[str, bytes], frozenset[str]]:
+    """Divide what `running_files` returns into the files to write and those to remove."""
+    written = {path: content for path, content in files.items() if content is not None}
+    return written, frozenset(files.keys() - written.keys())
+
+
+def running_problems(sweep: Sweep, merged: Iterable[StoredBatch], settings: Settings) -> Iterator[Problem]:
+    """Yield a problem for each batch that a spec names under `running` and that cannot run so.
+
+    `merged` are the batches of the sweep. What is recorded may stay in the spec.
+    """
+    known = {batch.name: batch for batch in merged}
+    for name, state in sweep.running.items():
+        batch = known.get(name)
+        if batch is None:
+            message, hint = "is no merged batch of this sweep", f"`sweep status {sweep.name}` lists them"
+        elif not batch.is_active:
+            continue
+        elif settings.controller is Controller.SUBMIT:
+            message = "was created by `sweep submit`, which changes nothing that exists"
+            hint = "suspend its Jobs with kubectl"
+        elif _is_queued(batch.lock, settings):
+            message = "is in a queue of Kueue, which alone suspends and resumes what it admits"
+            hint = (
+                f"hold the queue (`stopPolicy` of its LocalQueue), or `sweep cancel {sweep.name} --replace`"
+            )
+        elif state.parallelism is not None and batch.lock.shape is not Shape.INDEXED:
+            message = f"has no parallelism that could change: its shape is {str(batch.lock.shape)!r}"
+            hint = "delete the key; in this shape each trial has an object of its own"
+        elif state.parallelism is not None and state.parallelism % batch.lock.run.trials_per_pod:
+            at_once = batch.lock.run.trials_per_pod
+            message = f"must run a multiple of pack.at_once ({at_once}) trials, got {state.parallelism}"
+            hint = "write a multiple of it"
+        else:
+            continue
+        yield Problem(sweep.path, 0, 0, f"running.{name}", f"{name} {message}", RUNNING_STATE, hint)
+
+
+def _is_queued(lock: BatchLock, settings: Settings) -> bool:
+    pool = settings.pool(lock.run.pool)
+    return pool is not None and pool.queue is not None

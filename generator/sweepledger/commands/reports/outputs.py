@@ -10,18 +10,16 @@ from typing import TYPE_CHECKING, Any
 from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.record_store import ReaderPodOptions, bucket_results
 from sweepledger.commands.repository import catalog
-from sweepledger.commands.repository.catalog import ListedTrial, counted_trial
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.cluster.helper_pods import ReaderPod
 from sweepledger.errors import IdleError, UsageError
 from sweepledger.process import ByteSource
 from sweepledger.repo import artifacts, batches, volume
-from sweepledger.repo.batches import StoredBatch
 from sweepledger.results.bounds import artifacts_left_out
 from sweepledger.results.outcomes import evaluate
 from sweepledger.storage import output_path
 from sweepledger.structs.names import SETTINGS_FILE
-from sweepledger.structs.record import Artifact, Record, Status
+from sweepledger.structs.record import Artifact, Status
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import ResultsStore
 
@@ -53,7 +51,7 @@ class Logs:
         return {"trial": self.trial, "batch": self.batch, "attempts": self.attempts}
 
 
-def log_link(workspace: Workspace, listed: ListedTrial) -> str | None:
+def log_link(workspace: Workspace, listed: catalog.ListedTrial) -> str | None:
     """Return where the log system shows a trial; None if the settings name none.
 
     Each attempt has a pod of its own, or one with the trials beside it: it is the beginning of their names.
@@ -69,7 +67,7 @@ def log_link(workspace: Workspace, listed: ListedTrial) -> str | None:
     )
 
 
-def _bucket(workspace: Workspace, batch: StoredBatch) -> "BucketResults | None":
+def _bucket(workspace: Workspace, batch: batches.StoredBatch) -> "BucketResults | None":
     if batch.lock.store is not ResultsStore.BUCKET:
         return None
     bucket = workspace.settings.results.bucket
@@ -81,7 +79,7 @@ def _bucket(workspace: Workspace, batch: StoredBatch) -> "BucketResults | None":
     return bucket_results(bucket, workspace.repository)
 
 
-def _require_files(listed: ListedTrial, what: str) -> None:
+def _require_files(listed: catalog.ListedTrial, what: str) -> None:
     store = listed.batch.lock.store
     if not store.keeps_files:
         raise IdleError(
@@ -90,7 +88,7 @@ def _require_files(listed: ListedTrial, what: str) -> None:
         )
 
 
-def _require_volume(listed: ListedTrial) -> None:
+def _require_volume(listed: catalog.ListedTrial) -> None:
     """Raise UsageError if no pod can read the files of a batch."""
     if listed.batch.lock.store is ResultsStore.BUCKET:
         raise UsageError(
@@ -118,18 +116,17 @@ def trial_logs(workspace: Workspace, trial: str, *, state: Path) -> Logs:
             hint="it is on the results volume of the trial; name its state folder with --state, "
             "or read a cluster's volume with --by-pod",
         )
-    return Logs(
-        listed.id, listed.batch.name, tuple(AttemptOutput(uid, out, err) for uid, (out, err) in kept.items())
-    )
+    return Logs(listed.id, listed.batch.name, kept)
 
 
 def _kept_output(
-    workspace: Workspace, batch: StoredBatch, index: int, state: Path
-) -> dict[str, tuple[str, str]]:
+    workspace: Workspace, batch: batches.StoredBatch, index: int, state: Path
+) -> tuple[AttemptOutput, ...]:
     """Return the output of the attempts at a trial on this machine, else in the bucket. Raises StorageError."""
     kept = volume.attempt_output(state / "results", batch.name, batch.lock.place(index))
     bucket = None if kept else _bucket(workspace, batch)
-    return kept if bucket is None else bucket.output(batch.name, index)
+    output = kept if bucket is None else bucket.output(batch.name, index)
+    return tuple(AttemptOutput(uid, out, err) for uid, (out, err) in output.items())
 
 
 def failed_logs(workspace: Workspace, reference: str, *, state: Path) -> tuple[Logs, ...]:
@@ -154,15 +151,7 @@ def failed_logs(workspace: Workspace, reference: str, *, state: Path) -> tuple[L
                 if outcome.status.kind is Status.FAILED
             ]
     return tuple(
-        Logs(
-            trial,
-            batch,
-            tuple(
-                AttemptOutput(uid, out, err)
-                for uid, (out, err) in _kept_output(workspace, stored[batch], index, state).items()
-            ),
-            error or "",
-        )
+        Logs(trial, batch, _kept_output(workspace, stored[batch], index, state), error or "")
         for batch, index, trial, error in failed
         if batch in stored
     )
@@ -204,7 +193,7 @@ def fetch_artifacts(
     Files that exist with the recorded checksum stay. Raises IdleError if there is nothing to copy,
     UsageError, StorageError for a file that is missing or differs from its record, ClusterError.
     """
-    counted = counted_trial(workspace.root, trial)
+    counted = catalog.counted_trial(workspace.root, trial)
     record = counted.record
     if record is None or not (record.artifacts or record.artifact_list):
         why = "no attempt at it is recorded" if record is None else "its record names none"
@@ -219,7 +208,11 @@ def fetch_artifacts(
         is_here = (state / "results" / counted.trial.batch.name).is_dir()
         bucket = None if is_here else _bucket(workspace, counted.trial.batch)
         files = _TrialFiles(counted.trial, state, pod, stack, bucket)
-        listed = _listed_artifacts(record, files)
+        listed = record.artifacts
+        if record.artifact_list is not None:  # in a file next to the record
+            size = record.artifact_list.bytes
+            with files.opened(f"{record.uid}.artifacts", size, uid=record.uid) as source:
+                listed = artifacts.read_list(source, record.artifact_list)
         paths = tuple(map(output_path, artifacts.artifact_paths(listed, into)))
         places = list(zip(listed, paths, strict=True))
         wanted = [(artifact, place) for artifact, place in places if not artifacts.is_copied(artifact, place)]
@@ -232,19 +225,11 @@ def fetch_artifacts(
     return FetchedArtifacts(counted.trial.id, record.uid, into, listed, artifacts_left_out(record))
 
 
-def _listed_artifacts(record: Record, files: "_TrialFiles") -> tuple[Artifact, ...]:
-    """Return the artifacts that a record lists, itself or in a file next to it. Raises StorageError."""
-    if record.artifact_list is None:
-        return record.artifacts
-    with files.opened(f"{record.uid}.artifacts", record.artifact_list.bytes, uid=record.uid) as source:
-        return artifacts.read_list(source, record.artifact_list)
-
-
 @dataclass(frozen=True)
 class _TrialFiles:
     """A trial's folder on this machine, in a bucket, or with `pod` on a cluster's volume, reached on first use."""
 
-    trial: ListedTrial
+    trial: catalog.ListedTrial
     state: Path
     pod: ReaderPodOptions | None
     stack: ExitStack

@@ -15,8 +15,6 @@ from sweepledger.expressions.evaluation import ComputeError, compile_expression
 from sweepledger.formats import json, parquet, summary_csv
 from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow, SummaryTable
 from sweepledger.repo import batches, files
-from sweepledger.repo.batches import StoredBatch
-from sweepledger.repo.git import REMOTE, Mirror, Repository, tracking_ref
 from sweepledger.repo.state import state_folder
 from sweepledger.results.paths import results_folder
 from sweepledger.structs.expression import names_in
@@ -64,10 +62,6 @@ class RankedTrials:
     """The digest of the one whose trials are ranked; None: all are."""
     head: str | None = None
     """The digest of the one that the spec and the code of the commit are which is checked out; None if it is none."""
-
-    def is_of_ranked_program(self, row: SummaryRow) -> bool:
-        """Return whether a row ran the program whose trials are ranked."""
-        return self.ranked_program in {None, row.program}
 
     @property
     def ranked_rows(self) -> tuple[SummaryRow, ...]:
@@ -263,7 +257,7 @@ def rank_trials(
 
 
 def _table(
-    workspace: Workspace, name: str, stored: Sequence[StoredBatch], results: Path
+    workspace: Workspace, name: str, stored: Sequence[batches.StoredBatch], results: Path
 ) -> tuple[SummaryTable | None, frozenset[tuple[str, int]]]:
     """Return the recorded rows of a sweep with those not recorded yet, and which these are; None if there are none."""
     recorded = catalog.read_summary(workspace.root, name)
@@ -296,11 +290,8 @@ def _is_elsewhere(workspace: Workspace, sweep: str) -> bool:
     path = f"{results_folder(sweep)}/{SUMMARY_FILE}"
     if workspace.repository.files(workspace.base_commit(None), path):
         return True
-    mirror = state_folder(workspace.repository) / Mirror.FOLDER
-    if not mirror.is_dir():
-        return False
-    kept = Repository(mirror)
-    return bool(kept.files(kept.commit(tracking_ref(REMOTE, workspace.settings.branch)), path))
+    mirrored = catalog.mirrored(state_folder(workspace.repository), workspace.settings.branch)
+    return mirrored is not None and bool(mirrored[0].files(mirrored[1], path))
 
 
 class ResultsFormat(StrEnum):

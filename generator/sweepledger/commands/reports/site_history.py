@@ -2,26 +2,24 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
 from itertools import pairwise
 
 from sweepledger.commands.reports.history import history
 from sweepledger.commands.repository import at_commit
-from sweepledger.commands.repository.code_changes import file_changes
-from sweepledger.commands.repository.programs import ranked_program
+from sweepledger.commands.repository.programs import file_changes, ranked_program
 from sweepledger.commands.rounds.evidence import foreign_labels
 from sweepledger.commands.verification.batch_audit import recorded_summary
 from sweepledger.errors import GeneratorError, RepositoryError
 from sweepledger.formats.evidence_jsonl import EVIDENCE_SUFFIX
 from sweepledger.plan import hourly_price
 from sweepledger.repo import batches
-from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, tree_patch
 from sweepledger.results.paths import batch_of_records, results_folder
 from sweepledger.results.summary import Summary
 from sweepledger.site.history import CodeRevision, Event, EventKind, SpecVersion, SweepHistory
 from sweepledger.structs.names import SPECS, SUFFIX, split_batch_name
-from sweepledger.structs.program import Code
 from sweepledger.structs.settings import Settings
 
 MOST_LINES = 400
@@ -41,7 +39,7 @@ class HistoryReader:
         self.entries: dict[str, list[Event]] = defaultdict(list)
         for entry in self.log:
             self.entries[entry.sweep].append(entry)
-        self.batches: dict[str, list[StoredBatch]] = defaultdict(list)
+        self.batches: dict[str, list[batches.StoredBatch]] = defaultdict(list)
         for batch in batches.in_commit(repository, commit):
             self.batches[batch.sweep].append(batch)
 
@@ -111,23 +109,17 @@ class HistoryReader:
     def _code_changes(self, summary: Summary) -> Iterator[tuple[tuple[str, str], CodeRevision]]:
         codes = [batch.lock.program.code for batch in summary.batches]
         for before, after in pairwise(codes):
-            if before.tree != after.tree and before.path == after.path:
-                yield (before.tree, after.tree), self._code_change(before, after)
+            if before.tree == after.tree or before.path != after.path:
+                continue
+            changes, patch = file_changes(self._repository, before, after), ""
+            listed = tuple((one.path, one.added, one.removed) for one in changes or ())
+            if changes is not None and sum((up or 0) + (down or 0) for _, up, down in listed) <= MOST_LINES:
+                with suppress(RepositoryError):
+                    patch = tree_patch(self._repository, before.tree, after.tree)
+            revision = CodeRevision(listed, patch if len(patch) <= LONGEST_PATCH else "")
+            yield (before.tree, after.tree), revision
 
-    def _code_change(self, before: Code, after: Code) -> CodeRevision:
-        changes = file_changes(self._repository, before, after)
-        if changes is None:
-            return CodeRevision((), "")
-        patch = ""
-        if sum((one.added or 0) + (one.removed or 0) for one in changes) <= MOST_LINES:
-            try:
-                patch = tree_patch(self._repository, before.tree, after.tree)
-            except RepositoryError:
-                patch = ""
-        listed = tuple((one.path, one.added, one.removed) for one in changes)
-        return CodeRevision(listed, patch if len(patch) <= LONGEST_PATCH else "")
-
-    def _prices(self, stored: Iterable[StoredBatch]) -> Iterator[tuple[str, float]]:
+    def _prices(self, stored: Iterable[batches.StoredBatch]) -> Iterator[tuple[str, float]]:
         if not any(pool.price for pool in self.settings.pools.values()):
             return
         for batch in batches.readable(stored):

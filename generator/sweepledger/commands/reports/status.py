@@ -10,12 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
-from sweepledger.commands.collection.attempts import (
-    evaluate_here,
-    finished,
-    finished_here,
-    with_unrecorded,
-)
+from sweepledger.commands.collection.attempts import evaluate_here, finished, finished_here, with_unrecorded
 from sweepledger.commands.collection.cluster_evidence import find_cluster_batches, stalled_batches
 from sweepledger.commands.generation.next_batch import EditedError
 from sweepledger.commands.reports import wait_causes as why
@@ -23,11 +18,9 @@ from sweepledger.commands.reports.recorded_status import BestValue, RecordedStat
 from sweepledger.commands.repository import batch_records, catalog, programs
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds import next_round
-from sweepledger.commands.rounds.next_round import lost_trials_at
 from sweepledger.commands.rounds.progress import SearchProgress, search_progress
 from sweepledger.engine.cluster import pods
 from sweepledger.engine.cluster.kubectl import Kubectl
-from sweepledger.engine.cluster.pods import PodPhase, TrialPod
 from sweepledger.engine.cluster.workloads import BatchWorkloads
 from sweepledger.engine.local import store
 from sweepledger.errors import RepositoryError, UnreadableError
@@ -35,15 +28,7 @@ from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
-from sweepledger.repo.git import (
-    REMOTE,
-    Checkout,
-    Mirror,
-    Repository,
-    addition_subjects,
-    present_since,
-    tracking_ref,
-)
+from sweepledger.repo.git import Checkout, Repository, addition_subjects, present_since
 from sweepledger.results.doubts import identical_metrics, may_be_identical
 from sweepledger.results.outcomes import EvaluatedBatch, evaluate, one_per_trial
 from sweepledger.results.paths import RESULTS, results_folder
@@ -95,9 +80,9 @@ MOST_NODES = 5
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 
 PHASE_STATES = {
-    PodPhase.RUNNING: TrialState.RUNNING,
-    PodPhase.LOST: TrialState.NODE_LOST,
-    PodPhase.WAITING: TrialState.PENDING,
+    pods.PodPhase.RUNNING: TrialState.RUNNING,
+    pods.PodPhase.LOST: TrialState.NODE_LOST,
+    pods.PodPhase.WAITING: TrialState.PENDING,
 }
 PHASE_RANKS = {phase: rank for rank, phase in enumerate(PHASE_STATES)}
 """The pod with the lowest rank counts if a trial has several."""
@@ -200,25 +185,25 @@ class _LiveTrials:
     workloads: BatchWorkloads
     lock: BatchLock
     is_stalled: bool
-    _phases: dict[int, PodPhase] = field(default_factory=dict)
+    _phases: dict[int, pods.PodPhase] = field(default_factory=dict)
     """States of the trials that have a pod which has not ended."""
     _failed: set[int] = field(default_factory=set)
     """Trials with a failed attempt."""
     _lost: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     """Pods by lost node."""
 
-    def add_pods(self, trial_pods: Iterable[TrialPod], now: float) -> None:
+    def add_pods(self, trial_pods: Iterable[pods.TrialPod], now: float) -> None:
         """Take account of some pods."""
         for pod in trial_pods:
             phase = pod.phase(now)
-            if pod.failures or phase is PodPhase.FAILED:
+            if pod.failures or phase is pods.PodPhase.FAILED:
                 self._failed.add(pod.index)
             if phase.is_over:
                 continue
             self._phases[pod.index] = min(
                 phase, self._phases.get(pod.index, phase), key=PHASE_RANKS.__getitem__
             )
-            if phase is PodPhase.LOST:
+            if phase is pods.PodPhase.LOST:
                 self._lost[pod.node].add(pod.pod_uid)
 
     def states(self, suspended: TrialState = TrialState.QUEUED) -> Sequence[TrialState]:
@@ -335,26 +320,6 @@ class SweepStatus:
         """Number of trials, each counted once."""
         return self.counts.total()
 
-    @property
-    def planned(self) -> int:
-        """Number of trials that no merged batch lists."""
-        return self.counts[TrialState.PLANNED]
-
-    @property
-    def running(self) -> int:
-        """Number of running trials."""
-        return self.counts[TrialState.RUNNING]
-
-    @property
-    def pending(self) -> int:
-        """Number of merged trials that have not started."""
-        return self.counts[TrialState.PENDING]
-
-    @property
-    def missing(self) -> int:
-        """Number of trials that ended without a record."""
-        return self.counts[TrialState.MISSING]
-
 
 def sweep_statuses(
     workspace: Workspace,
@@ -374,12 +339,14 @@ def sweep_statuses(
     wanted = known if reference is None else {catalog.choose_sweep(workspace.root, reference, known)}
     tip = workspace.base_commit(None)
     followed = catalog.batch_names(workspace.repository, tip)
+    recorded = catalog.batch_names(workspace.repository, tip, ARCHIVE)
+    mirrored = catalog.mirrored(state, workspace.settings.branch)
     counter = _TrialCounter(
         workspace.repository,
         workspace.repository.commit("HEAD"),
         followed,
         state / "results",
-        recorded=_recorded_elsewhere(workspace, tip, state),
+        recorded=recorded if mirrored is None else recorded | catalog.batch_names(*mirrored, ARCHIVE),
         is_engine_running=store.is_engine_running(state),
     )
     if kubectl is not None:
@@ -417,7 +384,7 @@ def sweep_statuses(
 
 def _with_lost_trials(workspace: Workspace, tip: str, status: SweepStatus) -> SweepStatus:
     """Return a status with a remark on the recorded trials that infrastructure ended, as `sweep why` explains them."""
-    lost = lost_trials_at(workspace.repository, tip, status.sweep).values()
+    lost = next_round.lost_trials_at(workspace.repository, tip, status.sweep).values()
     groups = Counter((trial.batch, why.lost_cause(status.sweep, trial)) for trial in lost)
     remarks = (
         Remark(batch, "infrastructure", f"{count} trial(s): {cause.text}", cause.remedy)
@@ -454,17 +421,6 @@ def last_results_commit(workspace: Workspace) -> int | None:
     """Return when the last results commit came to the base commit, in seconds since 1970; None if there is none."""
     tip = workspace.base_commit(None)
     return None if tip is None else present_since(workspace.repository, tip, RESULTS)
-
-
-def _recorded_elsewhere(workspace: Workspace, tip: str | None, state: Path) -> frozenset[str]:
-    """Return the archived batches of the remote's branch, as fetched here or by `sweep cluster local`."""
-    recorded = catalog.batch_names(workspace.repository, tip, ARCHIVE)
-    mirror = state / Mirror.FOLDER
-    if not mirror.is_dir():
-        return recorded
-    repository = Repository(mirror)
-    fetched = repository.commit(tracking_ref(REMOTE, workspace.settings.branch))
-    return recorded | catalog.batch_names(repository, fetched, ARCHIVE)
 
 
 def _batch_edits(active: Iterable[StoredBatch], committed: Mapping[str, StoredBatch]) -> Iterator[Problem]:

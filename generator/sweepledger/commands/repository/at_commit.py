@@ -9,10 +9,9 @@ from pathlib import Path, PurePosixPath
 from sweepledger import spec
 from sweepledger.problems import Problem
 from sweepledger.repo.git import ALL_SCOPES, Repository, commits, without_repository_filters
-from sweepledger.results.outcomes import BatchRecords, InSpec
+from sweepledger.results.outcomes import BatchRecords
 from sweepledger.results.summary import Summary, summarise
 from sweepledger.search.membership import membership
-from sweepledger.spec import ParsedSpec
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
@@ -40,12 +39,12 @@ def read_sweep(
     """Return the sweep of a spec at a commit, by default with its settings there; None if it cannot be read."""
     settings = settings or settings_or_defaults(repository, commit)
     parsed = read_spec(repository, commit, path, settings)
-    return parsed.sweep if isinstance(parsed, ParsedSpec) else None
+    return parsed.sweep if isinstance(parsed, spec.ParsedSpec) else None
 
 
 def read_spec(
     repository: Repository, commit: str | None, path: str, settings: Settings
-) -> ParsedSpec | tuple[Problem, ...]:
+) -> spec.ParsedSpec | tuple[Problem, ...]:
     """Return a spec at a commit; the files that it names are read from the same commit."""
 
     def beside(name: str) -> bytes | None:
@@ -75,23 +74,15 @@ class SpecAtCommit:
         """Return the names of the cancelled batches."""
         return self.sweep.cancel if self.sweep else ()
 
-    def in_spec(self) -> InSpec | None:
-        """Return a function that tells which trials the spec contains; None if it cannot be expanded.
-
-        The spec itself is asked, because a lock can claim to be made from it.
-        """
-        if self.sweep is None:
-            return None
-        members = membership(self.sweep)
-        return None if isinstance(members, tuple) else members
-
     def summarised(self, batches: Iterable[BatchRecords], program: str | None = None) -> Summary:
         """Summarise a sweep's batches by this spec; `program` as for `summarise`. Raises ValueError."""
         records, search = tuple(batches), self.sweep.search if self.sweep else None
+        # The spec itself is asked, because a lock can claim to be made from it; not if it cannot be expanded.
+        members = membership(self.sweep) if self.sweep else ()
         summary = summarise(
             records,
             description=self.sweep.description if self.sweep else "",
-            in_spec=self.in_spec(),
+            in_spec=None if isinstance(members, tuple) else members,
             spec_digest=None if self.content is None else bytes_digest(self.content),
             program=program,
         )

@@ -12,12 +12,12 @@ from sweepledger.formats import summary_csv as summaries
 from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow, SummaryTable
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
-from sweepledger.repo.git import Checkout, Repository
+from sweepledger.repo.git import REMOTE, Checkout, Mirror, Repository, tracking_ref
 from sweepledger.results.outcomes import evaluate
 from sweepledger.results.paths import laptop_batches, laptop_path, results_folder
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.metric import Goal, pareto_indices
-from sweepledger.structs.names import LOCK_FILE, SPECS, SUFFIX, is_sweep_name, split_batch_name
+from sweepledger.structs.names import SPECS, SUFFIX, is_sweep_name, split_batch_name
 from sweepledger.structs.record import Record
 
 if TYPE_CHECKING:
@@ -61,10 +61,13 @@ def batch_names(repository: Repository, commit: str | None, *below: str) -> froz
     return frozenset(name for name in names if split_batch_name(name))
 
 
-def active_batches_here(root: Path) -> frozenset[str]:
-    """Return the active batches of the work tree, including uncommitted ones."""
-    locks = (root / ACTIVE).glob(f"*/{LOCK_FILE}")
-    return frozenset(lock.parent.name for lock in locks if split_batch_name(lock.parent.name))
+def mirrored(state: Path, branch: str) -> tuple[Repository, str | None] | None:
+    """Return the clone of `sweep cluster local` with its commit of the branch; None if there is none."""
+    mirror = state / Mirror.FOLDER
+    if not mirror.is_dir():
+        return None
+    repository = Repository(mirror)
+    return repository, repository.commit(tracking_ref(REMOTE, branch))
 
 
 def read_summary(root: Path, sweep: str, checkout: Checkout | None = None) -> SummaryTable | None:
@@ -77,8 +80,7 @@ def read_summary(root: Path, sweep: str, checkout: Checkout | None = None) -> Su
         return summaries.read(content.decode())
     except ValueError as error:
         raise RepositoryError(
-            f"{place}: {error}",
-            hint="restore it from git: only the collector writes it",
+            f"{place}: {error}", hint="restore it from git: only the collector writes it"
         ) from error
 
 

@@ -52,12 +52,6 @@ class CodeFiles:
             sorted(path for path in self.paths if path.startswith(f"{place}/") and path.endswith(".py"))
         )
 
-    @property
-    def source_folders(self) -> tuple[str, ...]:
-        """The folders in which packages of a `src` layout are."""
-        folders = {str(parent) for path in self.paths for parent in PurePosixPath(path).parents}
-        return tuple(sorted(folder for folder in folders if PurePosixPath(folder).name == SOURCE))
-
 
 def missing_imports(code: CodeFiles, command: Sequence[str], workdir: str = ".") -> tuple[Import, ...]:
     """Return the imports that Python does not find in the code: from where the program starts, through its modules.
@@ -68,6 +62,8 @@ def missing_imports(code: CodeFiles, command: Sequence[str], workdir: str = ".")
     scripts = [path for path in named if path in code.paths]
     modules = [name for flag, name in pairwise(command) if flag == "-m"]
     roots = [str(PurePosixPath(script).parent) for script in scripts[:1]] or [workdir]
+    parents = {parent for path in code.paths for parent in PurePosixPath(path).parents}
+    sources = sorted(str(parent) for parent in parents if parent.name == SOURCE)
     waiting = list(scripts)
     missing: dict[str, Import] = {}
     known: set[str] = set()
@@ -80,7 +76,7 @@ def missing_imports(code: CodeFiles, command: Sequence[str], workdir: str = ".")
         if not files:
             missing[name] = Import(name, file, line)
             # What is installed from these folders imports in turn.
-            files = next(filter(None, (code.module(root, name) for root in code.source_folders)), ())
+            files = next(filter(None, (code.module(root, name) for root in sources)), ())
         waiting.extend(files)
 
     for module in modules:

@@ -1,6 +1,7 @@
 """Edits that keep comments: of a committed spec, by `sweep cancel`, `retry` or `cluster pause`, and of the settings."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -15,7 +16,6 @@ from sweepledger.render.platform import flux
 from sweepledger.repo import batches, files
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Change, uncommitted_paths
-from sweepledger.spec import ParsedSpec
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.record import Status
 from sweepledger.structs.settings import Settings
@@ -109,7 +109,7 @@ class SpecEdit:
                 hint=f"update it: `git pull {self.workspace.remote} {settings.branch}`",
             )
 
-    def append(self, *items: tuple[str, object]) -> tuple[ParsedSpec, bytes]:
+    def append(self, *items: tuple[str, object]) -> tuple[spec.ParsedSpec, bytes]:
         """Append items to lists of the spec; return the resulting spec and its text.
 
         Raises SpecError, and RepositoryError if the text cannot be changed safely.
@@ -117,7 +117,7 @@ class SpecEdit:
         hint = f"add it by hand: {', '.join(f'{key}: {item}' for key, item in items)}"
         return self._edited([partial(append_item, path=(key,), item=item) for key, item in items], hint)
 
-    def set_values(self, key: str, values: Mapping[str, object]) -> tuple[ParsedSpec, bytes]:
+    def set_values(self, key: str, values: Mapping[str, object]) -> tuple[spec.ParsedSpec, bytes]:
         """Set keys of a mapping of the spec; return the resulting spec and its text. Raises as `append` does."""
         hint = (
             f"write it by hand below {key}: {', '.join(f'{name}: {value}' for name, value in values.items())}"
@@ -125,21 +125,27 @@ class SpecEdit:
         edits = [partial(set_value, path=(key, name), value=value) for name, value in values.items()]
         return self._edited(edits, hint)
 
-    def _edited(self, edits: Iterable[Callable[[str], str]], hint: str) -> tuple[ParsedSpec, bytes]:
+    def _edited(self, edits: Iterable[Callable[[str], str]], hint: str) -> tuple[spec.ParsedSpec, bytes]:
         path = self.workspace.root / self.sweep.path
         text = self.workspace.repository.read(self.head, self.sweep.path)[self.sweep.path].decode()
-        try:
+        with automatic_edit(self.sweep.path, hint):
             for edit in edits:
                 text = edit(text)
-        except ValueError as error:
-            message = f"{self.sweep.path} cannot be changed automatically: {error}"
-            raise RepositoryError(message, hint=hint) from error
         parsed = spec.parse(
             text.encode(), self.sweep.path, self.workspace.settings, beside=self.workspace.beside(path)
         )
         if isinstance(parsed, tuple):
             raise SpecError(parsed)
         return parsed, text.encode()
+
+
+@contextmanager
+def automatic_edit(path: str, hint: str) -> Iterator[None]:
+    """Raise RepositoryError with a way out for a block that cannot change the text of a file safely."""
+    try:
+        yield
+    except ValueError as error:
+        raise RepositoryError(f"{path} cannot be changed automatically: {error}", hint=hint) from error
 
 
 @dataclass(frozen=True)
@@ -225,13 +231,8 @@ def edit_settings(
     changes = []
     for keys, value in values.items():
         before = text
-        try:
+        with automatic_edit(SETTINGS_FILE, f"set {'.'.join(keys)}: {value} by hand"):
             text = remove_key(text, keys[0]) if value is None else set_value(text, keys, value)
-        except ValueError as error:
-            raise RepositoryError(
-                f"{SETTINGS_FILE} cannot be changed automatically: {error}",
-                hint=f"set {'.'.join(keys)}: {value} by hand",
-            ) from error
         if text != before:
             shown = str(value).lower() if isinstance(value, bool) else value
             changes.append(f"{'.'.join(keys)}: {shown}")

@@ -158,15 +158,17 @@ class EvidenceSource:
         results = [self._results(sweep, batch, files) for batch in counted if batch not in waiting]
         warm_start = {name: list(one) for name, one in self._started(sweep)}
         infrastructure = _infrastructure(sweep, counted)
-        losses = _losses(infrastructure, counted, results)
+        trials = {batch.name: batch.trials for batch in counted} if infrastructure else {}
+        recorded = ((trials[one.lock.name], one) for one in results)
+        losses = Losses.of(recorded, infrastructure) if infrastructure else Losses()
         observations = [*_observations(sweep, results, program, frozenset(losses.last))]
         foreign = dict(foreign_evidence(self.repository, self.commit, sweep))
         started = [
             (name, _observations(sweep, records, program=None)) for name, records in warm_start.items()
         ]
         started += [(name, _foreign_observations(sweep, name, one)) for name, one in foreign.items()]
-        for name, trials in started:
-            observations += _mapped(sweep, name, trials)
+        for name, seen in started:
+            observations += _mapped(sweep, name, seen)
         stop = stop_rules(sweep, program, results, chain.from_iterable(warm_start.values()))
         pending = tuple(trial for batch in waiting for trial in _pending_trials(batch, program))
         names = tuple(batch.name for batch in waiting)
@@ -211,16 +213,6 @@ def _infrastructure(sweep: Sweep, stored: Iterable[StoredBatch]) -> Infrastructu
     if written is None or locked is None:
         return None
     return replace(locked, retries=min(written.retries, locked.retries))
-
-
-def _losses(
-    infrastructure: Infrastructure | None, stored: Iterable[StoredBatch], results: Iterable[BatchRecords]
-) -> Losses:
-    """Return what infrastructure ended, by the recorded ones of a sweep's batches."""
-    if infrastructure is None:
-        return Losses()
-    trials = {batch.name: batch.trials for batch in stored}
-    return Losses.of(((trials[one.lock.name], one) for one in results), infrastructure)
 
 
 def _repeated_trials(
@@ -330,10 +322,12 @@ def _observations(
         key = (result.program, result.trial)
         values = _metric_values(result, metrics)
         identity = Trial(result.assignment, result.program, result.replicate).digest
+        lacks_metrics = result.status is Status.OK and values is None
+        shows_nothing = identity in lost or lacks_metrics or result.status is Status.CANCELLED
         yield Observation(
             configuration=result.assignment,
             replicate=result.replicate,
-            status=Status.MISSING if identity in lost else _observed_status(result, values),
+            status=Status.MISSING if shows_nothing else result.status.kind,
             values=values,
             round=rounds.get(key, before_rounds) if result.program == program else None,
             trial=identity,
@@ -356,12 +350,6 @@ def _pending_trials(batch: StoredBatch, program: str) -> Iterator[Observation]:
             trial=trial.digest,
             parent=batch.lock.parents.get(row),
         )
-
-
-def _observed_status(outcome: TrialResult, values: tuple[float, ...] | None) -> Status:
-    """Return a trial's status; without the current metrics its result is missing."""
-    shows_nothing = outcome.status is Status.CANCELLED or (outcome.status is Status.OK and values is None)
-    return Status.MISSING if shows_nothing else outcome.status.kind
 
 
 def _metric_values(outcome: TrialResult, metrics: Sequence[str]) -> tuple[float, ...] | None:

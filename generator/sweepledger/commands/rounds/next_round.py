@@ -10,11 +10,7 @@ from typing import Any
 
 from sweepledger.commands.repository import at_commit, costs, programs
 from sweepledger.commands.repository.base_files import read_bases_at
-from sweepledger.commands.repository.batch_builder import (
-    BatchRequest,
-    build_overlay,
-    parent_trials,
-)
+from sweepledger.commands.repository.batch_builder import BatchRequest, build_overlay, parent_trials
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence
 from sweepledger.errors import GeneratorError, RepositoryError, SpecError
@@ -27,8 +23,7 @@ from sweepledger.repo.files import read_input
 from sweepledger.repo.git import Repository
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.search.adaptive import Round, SearchEnd
-from sweepledger.search.adaptive.rounds import find_end, next_round
-from sweepledger.search.adaptive.static_rounds import static_round
+from sweepledger.search.adaptive.rounds import find_end, next_round, static_round
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.names import SPECS, SUFFIX
 from sweepledger.structs.program import LOCAL_IMAGE, Program
@@ -165,10 +160,7 @@ def search_end(evidence: RoundEvidence) -> SearchEnded | None:
         end = computed if isinstance(computed, SearchEnd) else None
     else:
         end = find_end(
-            evidence.sweep,
-            evidence.observations,
-            number=evidence.rounds + 1,
-            pending=evidence.pending_trials,
+            evidence.sweep, evidence.observations, number=evidence.rounds + 1, pending=evidence.pending_trials
         )
     ended = None if end is None else SearchEnded(evidence, end.reason, end.text)
     return _ended_by_cancel(evidence) or ended
@@ -274,11 +266,7 @@ def blocked_by(sweep: str, error: GeneratorError) -> RoundBlocked:
 
 
 def _next_step(
-    repository: Repository,
-    commit: str,
-    sweep: Sweep,
-    settings: Settings,
-    fresh: Mapping[str, BatchRecords],
+    repository: Repository, commit: str, sweep: Sweep, settings: Settings, fresh: Mapping[str, BatchRecords]
 ) -> Step | RoundBlocked | None:
     stored = batches.of_sweep_in_commit(repository, commit, sweep.name)
     newest = batches.newest(stored)

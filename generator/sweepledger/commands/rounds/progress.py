@@ -11,9 +11,8 @@ from sweepledger.commands.rounds.next_round import search_end
 from sweepledger.errors import GeneratorError
 from sweepledger.plan.upper_bounds import RoundBounds, round_bounds
 from sweepledger.repo import batches
-from sweepledger.repo.batches import StoredBatch
 from sweepledger.search import limits
-from sweepledger.search.adaptive import Observation, Round, SearchEnd
+from sweepledger.search.adaptive import Observation, SearchEnd
 from sweepledger.search.adaptive.rounds import next_round
 from sweepledger.search.expansion import Expansion, explore
 from sweepledger.structs.combinations import MAX_TRIALS
@@ -60,8 +59,8 @@ def search_progress(
     workspace: Workspace,
     sweep: Sweep,
     tip: str | None,
-    merged: Sequence[StoredBatch],
-    proposed: Sequence[StoredBatch],
+    merged: Sequence[batches.StoredBatch],
+    proposed: Sequence[batches.StoredBatch],
 ) -> SearchProgress:
     """Return the progress of a search from its merged batches, and from those of the work tree."""
     new = [batch.name for batch in proposed if batch.lock.round is not None]
@@ -131,7 +130,7 @@ MOST_ROUNDS = 999
 
 
 def remaining_bounds(
-    sweep: Sweep, merged: Sequence[StoredBatch], program: Program, expansion: Expansion | None = None
+    sweep: Sweep, merged: Sequence[batches.StoredBatch], program: Program, expansion: Expansion | None = None
 ) -> RoundBounds:
     """Return the bounds of what a sweep with rounds may add to its merged batches with a program.
 
@@ -166,25 +165,20 @@ def _bounds_after(sweep: Sweep, trials: int, rounds: int, expansion: Expansion |
         proposal = next_round(without_target, observations, number=number)
         if isinstance(proposal, SearchEnd):
             break
-        new = list(_successful_observations(without_target, proposal))
+        new = [
+            Observation(
+                suggestion.configuration,
+                replicate,
+                Status.OK,
+                tuple(0.0 for _ in sweep.metrics),
+                proposal.number,
+                digest([suggestion.configuration, replicate]),
+                suggestion.parent,
+            )
+            for suggestion in proposal.suggestions
+            for replicate in range(sweep.replicates)
+        ]
         sizes.append(len(new))
         observations += new
     left = max(0, sum(sizes) - trials)
     return RoundBounds(max(sizes, default=0), left, max(0, len(sizes) - rounds), search.rounds.ahead)
-
-
-def _successful_observations(sweep: Sweep, proposal: Round) -> list[Observation]:
-    values = tuple(0.0 for _ in sweep.metrics)
-    return [
-        Observation(
-            suggestion.configuration,
-            replicate,
-            Status.OK,
-            values,
-            proposal.number,
-            digest([suggestion.configuration, replicate]),
-            suggestion.parent,
-        )
-        for suggestion in proposal.suggestions
-        for replicate in range(sweep.replicates)
-    ]

@@ -145,8 +145,8 @@ def step_trailers(step: Step | RoundBlocked | None) -> str:
             return ""
 
 
-def push_round(target: Target, sweep: str) -> PushedRound | Step | RoundBlocked | None:
-    """Commit the next round of a search, if one is due; else return the next step.
+def push_due_rounds(target: Target, sweep: str) -> Iterator[PushedRound | Step | RoundBlocked | None]:
+    """Commit every round of a search that is due; yield each, and then the next step.
 
     None if the sweep has no batch yet, or the round is proposed already. Raises ContentionError,
     RepositoryError.
@@ -156,45 +156,26 @@ def push_round(target: Target, sweep: str) -> PushedRound | Step | RoundBlocked 
         step = next_step_at(target.repository, base, sweep)
         if not isinstance(step, RoundDue):
             return None, step
-        return Change(_round_message(step), round_files(target.repository, base, step)), step
+        proposal, lock = step.round, step.batch.lock
+        lines = [
+            ("Sweep", sweep),
+            ("Batch", step.batch.name),
+            ("Round", str(proposal.number)),
+            ("Engine", proposal.engine),
+            *(() if proposal.unfitted is None else [("Unfitted", proposal.unfitted)]),
+            ("Spec", f"{step.sweep.path} {step.sweep.digest}"),
+            ("Trials", str(lock.trials)),
+        ]
+        head = f"next({sweep}): round {proposal.number}, {lock.trials} trials of {step.sweep.method}\n\n"
+        message = head + "".join(f"{name}: {one_line(value)}\n" for name, value in lines)
+        return Change(message, round_files(target.repository, base, step)), step
 
-    commit, step = target.commit(make, proposals=f"{PROPOSAL_PREFIX}/{sweep}")
-    return PushedRound(step, commit) if isinstance(step, RoundDue) and commit is not None else step
-
-
-def idle_searches(repository: Repository, tip: str, continued: frozenset[str] = frozenset()) -> Iterator[str]:
-    """Yield the searches that wait only for their next round, if the collector requests it, or it is continued."""
-    settings = at_commit.settings_or_defaults(repository, tip)
-    if settings.next is not NextRoundMode.COLLECTOR and not continued:
-        return
-    for sweep in searches_at(repository, tip, settings):
-        step = step_after(repository, tip, sweep.name, continued=continued)
-        if isinstance(step, RoundDue | RoundBlocked):
-            yield sweep.name
-
-
-def _round_message(due: RoundDue) -> str:
-    sweep, proposal, batch = due.sweep, due.round, due.batch
-    lines = [
-        ("Sweep", sweep.name),
-        ("Batch", batch.name),
-        ("Round", str(proposal.number)),
-        ("Engine", proposal.engine),
-        *(() if proposal.unfitted is None else [("Unfitted", proposal.unfitted)]),
-        ("Spec", f"{sweep.path} {sweep.digest}"),
-        ("Trials", str(batch.lock.trials)),
-    ]
-    body = "".join(f"{name}: {one_line(value)}\n" for name, value in lines)
-    return (
-        f"next({sweep.name}): round {proposal.number}, {batch.lock.trials} trials of {sweep.method}\n\n{body}"
-    )
-
-
-def push_due_rounds(target: Target, sweep: str) -> Iterator[PushedRound | Step | RoundBlocked | None]:
-    """Commit every round of a search that is due; yield each, and then the next step as `push_round` returns it."""
-    while isinstance(result := push_round(target, sweep), PushedRound):
-        yield result
-    yield result
+    while True:
+        commit, step = target.commit(make, proposals=f"{PROPOSAL_PREFIX}/{sweep}")
+        if not isinstance(step, RoundDue) or commit is None:
+            yield step
+            return
+        yield PushedRound(step, commit)
 
 
 def push_repeat(target: Target, sweep: str) -> PushedRepeat | RoundBlocked | None:
@@ -253,8 +234,15 @@ def push_idle_rounds(target: Target) -> Iterator[PushedRound | RoundBlocked]:
     Such a round is due after a change of the spec, if an earlier collector could not draw it, or because rounds
     overlap. A failure affects only its search, and is yielded. Raises RepositoryError.
     """
-    tip = target.tip()
-    for sweep in () if tip is None else idle_searches(target.repository, tip, target.continued):
+    repository, tip = target.repository, target.tip()
+    settings = at_commit.settings_or_defaults(repository, tip)
+    if tip is None or (settings.next is not NextRoundMode.COLLECTOR and not target.continued):
+        return
+    for sweep in (search.name for search in searches_at(repository, tip, settings)):
+        if not isinstance(
+            step_after(repository, tip, sweep, continued=target.continued), RoundDue | RoundBlocked
+        ):
+            continue
         try:
             for result in push_due_rounds(target, sweep):
                 if isinstance(result, PushedRound | RoundBlocked):

@@ -15,11 +15,9 @@ from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats import bootstrap_yaml as file
 from sweepledger.formats import yaml
-from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE, Bootstrap
 from sweepledger.render import platform
 from sweepledger.render.platform import CLUSTERS, GitSource, RequiredObject, RequiredSecret, flux
 from sweepledger.repo import batches, files
-from sweepledger.repo.batches import StoredBatch
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.names import SETTINGS_FILE
@@ -81,7 +79,7 @@ class PlatformComparison:
             path
             for path, content in self.expected
             if self.existing.get(path, content) != content
-            and (path in self.owned or path == BOOTSTRAP_FILE)
+            and (path in self.owned or path == file.BOOTSTRAP_FILE)
             and not is_batch_file(path)
         )
 
@@ -102,7 +100,7 @@ class PlatformComparison:
     @property
     def edited(self) -> tuple[str, ...]:
         """Return the files that were edited."""
-        ours = {*self.expected.files, *self.recorded} - self.owned - {BOOTSTRAP_FILE}
+        ours = {*self.expected.files, *self.recorded} - self.owned - {file.BOOTSTRAP_FILE}
         return tuple(
             path
             for path in sorted(ours & self.existing.keys())
@@ -140,21 +138,21 @@ def _objects(path: str, content: bytes) -> Iterator[ClusterObject]:
                 yield ClusterObject(cluster, kind, namespace, name)
 
 
-def read_bootstrap(root: Path) -> Bootstrap | None:
+def read_bootstrap(root: Path) -> file.Bootstrap | None:
     """Return the record of the last bootstrap. Raises RepositoryError."""
-    path = root / BOOTSTRAP_FILE
+    path = root / file.BOOTSTRAP_FILE
     if not path.exists():
         return None
     try:
         return file.read(files.read_input(path))
     except ValueError as error:
         raise RepositoryError(
-            f"{BOOTSTRAP_FILE}: {error}", hint="remove it and run `sweep cluster bootstrap` with --force"
+            f"{file.BOOTSTRAP_FILE}: {error}", hint="remove it and run `sweep cluster bootstrap` with --force"
         ) from error
 
 
 def compare_platform(
-    root: Path, settings: Settings, source: GitSource, before: Bootstrap | None
+    root: Path, settings: Settings, source: GitSource, before: file.Bootstrap | None
 ) -> PlatformComparison:
     """Compare `clusters/` with what these settings give.
 
@@ -171,7 +169,7 @@ def compare_platform(
             f"the platform cannot be made from the files in base/: {type(error).__name__}: {error}",
             hint="restore them: `git checkout COMMIT -- base`",
         ) from error
-    expected = FileTree({**rendered.files, BOOTSTRAP_FILE: _bootstrap_file(settings, source, rendered)})
+    expected = FileTree({**rendered.files, file.BOOTSTRAP_FILE: _bootstrap_file(settings, source, rendered)})
     tree = files.read_folder(root / CLUSTERS)
     existing = {f"{CLUSTERS}/{path}": content for path, content in tree}
     # A record is a file of the repository as others: no entry makes a team's own file one of the platform's.
@@ -185,23 +183,15 @@ def compare_platform(
     )
 
 
-def recorded_source(recorded: Bootstrap) -> GitSource:
+def recorded_source(recorded: file.Bootstrap) -> GitSource:
     """Return what the last bootstrap was made for. Raises RepositoryError for what no cluster can read."""
     try:
         return GitSource(recorded.url, recorded.branch, recorded.shapes, is_public=recorded.is_public)
     except ValueError as error:
         raise RepositoryError(
-            f"{BOOTSTRAP_FILE}: {error}",
+            f"{file.BOOTSTRAP_FILE}: {error}",
             hint="`sweep cluster bootstrap --repo URL --branch NAME` writes it again",
         ) from error
-
-
-def shapes_in_use(workspace: Workspace) -> frozenset[Shape]:
-    """Return the distributed shapes of active batches and of specs; wrong specs are ignored."""
-    active = (batch.lock.shape for batch in batches.in_work_tree(workspace.root) if batch.is_active)
-    read = (workspace.parse(path) for path in workspace.spec_paths())
-    requested = (parsed.sweep.run.shape for parsed in read if isinstance(parsed, ParsedSpec))
-    return frozenset(shape for shape in (*active, *requested) if shape is not None and shape.is_distributed)
 
 
 def is_batch_file(path: str) -> bool:
@@ -211,7 +201,7 @@ def is_batch_file(path: str) -> bool:
 
 def _bootstrap_file(settings: Settings, source: GitSource, rendered: FileTree) -> bytes:
     digests = {path: digest for path, digest in rendered.digests.items() if not is_batch_file(path)}
-    content = Bootstrap(
+    content = file.Bootstrap(
         settings.controller, source.url, source.branch, source.shapes, source.is_public, digests
     )
     return file.write(content, banner=platform.BANNER).encode()
@@ -336,10 +326,11 @@ def bootstrap(workspace: Workspace, request: BootstrapRequest) -> Bootstrapped:
     if edit.changes:
         storage.write_file(workspace.root / SETTINGS_FILE, edit.text.encode())
     former = _followed_url(workspace.settings, recorded)
+    is_gitlab = (workspace.root / ".gitlab-ci.yml").is_file()
     return Bootstrapped(
         settings,
         source,
-        _workflows(workspace.root),
+        ("/.gitlab/", "/.gitlab-ci.yml") if is_gitlab else ("/.github/",),
         written,
         compared.stale,
         kept,
@@ -350,15 +341,15 @@ def bootstrap(workspace: Workspace, request: BootstrapRequest) -> Bootstrapped:
 
 
 def unapplied_batches(
-    stored: Iterable[StoredBatch], settings: Settings
-) -> tuple[tuple[StoredBatch, str | None], ...]:
+    stored: Iterable[batches.StoredBatch], settings: Settings
+) -> tuple[tuple[batches.StoredBatch, str | None], ...]:
     """Return the active batches that no cluster of the settings would run, each with the cluster of its lock."""
     own = {one.cluster for one in settings.in_clusters}
     active = batches.readable(batch for batch in stored if batch.is_active)
     return tuple((batch, batch.lock.cluster) for batch in active if batch.lock.cluster not in own)
 
 
-def unapplied_text(batch: StoredBatch, cluster: str | None, settings: Settings) -> tuple[str, str]:
+def unapplied_text(batch: batches.StoredBatch, cluster: str | None, settings: Settings) -> tuple[str, str]:
     """Return where a batch is active that no cluster would run, and what to do about it."""
     cancel = f"`sweep cancel {batch.sweep} --replace`"
     if cluster in settings.lost_clusters:
@@ -369,12 +360,6 @@ def unapplied_text(batch: StoredBatch, cluster: str | None, settings: Settings) 
         f"is active in {where}, which the settings do not have",
         f"wait until it is recorded, or run {cancel}",
     )
-
-
-def _workflows(root: Path) -> tuple[str, ...]:
-    """Return folders and files of the git host's workflows: those of GitLab if it has its own."""
-    is_gitlab = (root / ".gitlab-ci.yml").is_file()
-    return ("/.gitlab/", "/.gitlab-ci.yml") if is_gitlab else ("/.github/",)
 
 
 def unset_settings(settings: Settings, source: GitSource) -> tuple[str, ...]:
@@ -443,7 +428,7 @@ def _egress_gaps(settings: Settings, source: GitSource) -> Iterator[str]:
         )
 
 
-def _source(workspace: Workspace, request: BootstrapRequest, recorded: Bootstrap | None) -> GitSource:
+def _source(workspace: Workspace, request: BootstrapRequest, recorded: file.Bootstrap | None) -> GitSource:
     """Return the source as requested, else as requested before, else as the repository has it.
 
     Shapes in use are always allowed.
@@ -451,10 +436,14 @@ def _source(workspace: Workspace, request: BootstrapRequest, recorded: Bootstrap
     url = request.url or _followed_url(workspace.settings, recorded) or workspace.remote_url()
     branch = request.branch or (recorded.branch if recorded else workspace.settings.branch)
     shapes = {*(request.shapes if request.shapes is not None else (recorded.shapes if recorded else ()))}
-    in_use = shapes_in_use(workspace)
+    stored = (batch for batch in batches.in_work_tree(workspace.root) if batch.is_active)
+    specs = (workspace.parse(path) for path in workspace.spec_paths())  # wrong ones are ignored
+    requested = (parsed.sweep.run.shape for parsed in specs if isinstance(parsed, ParsedSpec))
+    in_use = {*(batch.lock.shape for batch in stored), *filter(None, requested)}
+    shapes |= {shape for shape in in_use if shape.is_distributed}
     public = request.is_public if request.is_public is not None else bool(recorded and recorded.is_public)
     try:
-        source = GitSource(url, branch, tuple(sorted(shapes | in_use)), is_public=public)
+        source = GitSource(url, branch, tuple(sorted(shapes)), is_public=public)
     except ValueError as error:
         raise UsageError(
             str(error), hint="--repo https://git.example/team/sweeps.git --branch main"
@@ -466,13 +455,13 @@ def _source(workspace: Workspace, request: BootstrapRequest, recorded: Bootstrap
     return source
 
 
-def _followed_url(settings: Settings, recorded: Bootstrap | None) -> str | None:
+def _followed_url(settings: Settings, recorded: file.Bootstrap | None) -> str | None:
     """Return the address that the cluster follows so far; None before the first bootstrap."""
     return settings.repository or (recorded.url if recorded else None)
 
 
 def _edits(
-    settings: Settings, request: BootstrapRequest, source: GitSource, recorded: Bootstrap | None
+    settings: Settings, request: BootstrapRequest, source: GitSource, recorded: file.Bootstrap | None
 ) -> Mapping[tuple[str, ...], object]:
     """Return the values to set, by key. Another address than before is set, so that a reviewer sees it."""
     mode = request.mode or settings.results.mode

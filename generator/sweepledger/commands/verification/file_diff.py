@@ -5,8 +5,9 @@ A row is a trial if the file lists trials, otherwise a line; a column is a headi
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import zip_longest
 from typing import Any
 
@@ -66,7 +67,12 @@ ABSENT = object()
 
 
 def _places(path: str, expected: bytes, actual: bytes) -> Iterator[_Place]:
-    readers = {"csv": _csv_places, "json": _json_places, "jsonl": _jsonl_places, "yaml": _yaml_places}
+    readers: dict[str, Callable[[str, str], Iterator[_Place]]] = {
+        "csv": _csv_places,
+        "json": partial(_value_places, load_json),
+        "jsonl": _jsonl_places,
+        "yaml": partial(_value_places, yaml.load),
+    }
     reader = readers.get(path.rpartition(".")[2])
     has_places = False
     try:
@@ -174,12 +180,8 @@ def _records(text: str) -> list[tuple[str, Any]]:
     return records
 
 
-def _json_places(expected: str, actual: str) -> Iterator[_Place]:
-    yield from _members("", load_json(expected), load_json(actual))
-
-
-def _yaml_places(expected: str, actual: str) -> Iterator[_Place]:
-    yield from _members("", yaml.load(expected), yaml.load(actual))
+def _value_places(load: Callable[[str], Any], expected: str, actual: str) -> Iterator[_Place]:
+    yield from _members("", load(expected), load(actual))
 
 
 def _members(row: str, must: Any, got: Any, column: str = "") -> Iterator[_Place]:

@@ -1,7 +1,7 @@
 """The folders of a pod below the engine's state."""
 
 # pathlib would add to what every trial costs:
-# ruff: noqa: PTH108, PTH115
+# ruff: noqa: PTH103, PTH108, PTH110, PTH113, PTH114, PTH115, PTH120, PTH208
 
 import contextlib
 import functools
@@ -51,7 +51,7 @@ class StateFolders:
 
     def job(self, name: str) -> Path:
         """Return the folder of a Job's launcher, launch file and table."""
-        return self.state / "jobs" / name
+        return Path(self.state, "jobs", name)
 
 
 @functools.cache
@@ -76,7 +76,7 @@ def trial_folder(folders: StateFolders, batch: LocalBatch, row: int) -> Path:
 
 def pod_results(folders: StateFolders, batch: LocalBatch, number: int) -> Path:
     """Return the folder of the results volume that a pod has."""
-    return folders.results / batch.name / str(number)
+    return Path(folders.results, batch.name, str(number))
 
 
 def write_files(folders: StateFolders, batch: LocalBatch) -> None:
@@ -111,25 +111,24 @@ def prepare_folders(
     kept = batch.kept_folders(number, batch.parents.get(number), folders.state)
     temporary = batch.temporary_folders(own / VOLUMES)
     with storage_errors(own):
-        own.mkdir(parents=True, exist_ok=True)
-        (own / TERMINATION_FILE).touch()
-        if not (own / STDERR_FILE).exists():
-            (own / STDERR_FILE).write_bytes(FIRST_LINE)
+        os.makedirs(own, exist_ok=True)
+        for path, content in ((own / TERMINATION_FILE, b""), (own / STDERR_FILE, FIRST_LINE)):
+            if not os.path.exists(path):
+                path.write_bytes(content)
         for folder in kept.values():
-            volume = folder.relative_to(folders.state).parts[0]
-            _unlink_links(folders.state / volume, folder)
+            _unlink_links(folders.state, folder)
         for folder in (*kept.values(), *temporary.values()):
-            folder.mkdir(parents=True, exist_ok=True)
+            os.makedirs(folder, exist_ok=True)
     return {**read_only, **kept, **temporary}
 
 
-def _unlink_links(base: Path, folder: Path) -> None:
-    """Remove links on the path to a pod's folder, which another trial may have created."""
-    for place in (folder, *folder.parents):
-        if place == base:
-            return
-        if place.is_symlink():
-            place.unlink()
+def _unlink_links(state: Path, folder: Path) -> None:
+    """Remove links on the path from a volume to a pod's folder, which another trial may have created."""
+    path = f"{folder}"
+    for _ in range(len(folder.parts) - len(state.parts) - 1):
+        if os.path.islink(path):
+            os.unlink(path)
+        path = os.path.dirname(path)
 
 
 MOST_REPORTED = 4 << 20
@@ -159,7 +158,7 @@ def reported_lines(state: Path, uid: str) -> bytes:
 def scratch_limits(folders: StateFolders, batch: LocalBatch, uid: str) -> tuple[tuple[Path, int], ...]:
     """Return the folders of a pod with a limit, and the bytes that each may contain."""
     own = folders.pod(uid)
-    limits = [(own / VOLUMES / SCRATCH, batch.scratch), (own, batch.scratch + OTHER_DISK)]
+    limits = [(Path(own, VOLUMES, SCRATCH), batch.scratch), (own, batch.scratch + OTHER_DISK)]
     if batch.shared_memory is not None:
         limits.append((own / VOLUMES / SHARED_MEMORY, batch.shared_memory))
     return tuple(limits)
@@ -177,24 +176,25 @@ def leave_pod(folders: StateFolders, uid: str) -> bool:
     """
     pod = folders.pod(uid)
     with contextlib.suppress(OSError, StorageError):
-        volumes = list((pod / VOLUMES).iterdir())
-        trials = [path for volume in volumes for path in volume.iterdir()]
+        around = list(os.scandir(pod))
+        volumes = list(os.scandir(pod / VOLUMES))
+        trials = [entry for volume in volumes for entry in os.scandir(volume)]
         if (
-            {path.name for path in pod.iterdir()} != {VOLUMES, *LEFT_FILES}
+            {entry.name for entry in around} != {VOLUMES, *LEFT_FILES}
             or len(trials) != 1
-            or any(path.is_symlink() for path in (pod / VOLUMES, *volumes, *trials))
-            or not (trials[0].name.startswith("trial-") and (trials[0] / _COPIED).is_file())
+            or any(entry.is_symlink() for entry in (*around, *volumes, *trials))
+            or not (trials[0].name.startswith("trial-") and os.path.isfile(f"{trials[0].path}/{_COPIED}"))
         ):
             return False
-        for path in (*trials[0].iterdir(), *(pod / name for name in LEFT_FILES)):
-            if path.is_symlink() or not path.is_dir():
-                state = path.lstat()
-                if path.name not in _KEPT or not stat.S_ISREG(state.st_mode) or state.st_nlink > 1:
-                    path.unlink()  # to truncate it would let ext4 write to the disk whenever it is closed
-                elif path.name == STDERR_FILE and state.st_size > len(FIRST_LINE):
-                    os.truncate(path, len(FIRST_LINE))
-            elif path.name != "run" and any(path.iterdir()):
-                remove_folder(path)
+        for entry in (*os.scandir(trials[0]), *(entry for entry in around if entry.name != VOLUMES)):
+            if not entry.is_dir(follow_symlinks=False):
+                state = entry.stat(follow_symlinks=False)
+                if entry.name not in _KEPT or not stat.S_ISREG(state.st_mode) or state.st_nlink > 1:
+                    os.unlink(entry)
+                elif entry.name == STDERR_FILE and state.st_size > len(FIRST_LINE):
+                    os.truncate(entry, len(FIRST_LINE))
+            elif entry.name != "run" and os.listdir(entry):
+                remove_folder(Path(entry.path))
         return True
     return False
 

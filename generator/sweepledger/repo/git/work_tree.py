@@ -151,6 +151,18 @@ class Checkout:
         left_out = {path: entry for path, (mark, entry) in self._marked.items() if mark == LEFT_OUT}
         return {path: entry for path, entry in left_out.items() if not os.path.lexists(root / path)}
 
+    @cached_property
+    def unwatched(self) -> frozenset[str]:
+        """The files with other lines than in the index, which tells git not to compare them."""
+        edited = set()
+        for path, (mark, entry) in self._marked.items():
+            file = self._repository.folder / path
+            if mark in UNWATCHED_MARKS and file.is_file() and not file.is_symlink():
+                content = files.read_file(file)
+                texts = (content, content.replace(CARRIAGE_RETURN, b"\n"))
+                edited |= set() if entry.id in {blob_id(text, like=entry.id) for text in texts} else {path}
+        return frozenset(edited)
+
     def content(self, path: str, content: bytes) -> bytes:
         """Return what git has in place of a file's content, unless the file was edited. Raises RepositoryError."""
         mark, entry = self._marked.get(path, ("", None))
@@ -200,6 +212,8 @@ class Checkout:
 
 
 LEFT_OUT = "S"
+UNWATCHED_MARKS = frozenset("hsS")
+"""Those of `assume-unchanged` and `skip-worktree`."""
 CARRIAGE_RETURN = b"\r\n"
 """What git may change in a file that no filter concerns."""
 

@@ -47,17 +47,11 @@ class MonthBudget:
     """A month at a commit."""
 
     base: str | None
-    month: str
+    ledger: costs.MonthLedger
     currency: str
     balances: tuple[Balance, ...]
     shares: tuple[SweepShare, ...]
     """Sweeps that used or reserved anything, by name."""
-    unreadable: tuple[str, ...] = ()
-    """Batches that cannot be read, and are not charged."""
-    doubtful: tuple[str, ...] = ()
-    """Batches whose trials took more time than they had, or reported a result in no time."""
-    reported: tuple[str, ...] = ()
-    """Batches with trials that were charged by what they reported, because nobody observed them."""
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -66,7 +60,7 @@ class MonthBudget:
         hint = "`sweep show` shows the trial; it is charged at most what it was allowed: its timeout for each attempt"
         files = [
             f"{results_folder(named[0])}/{records_path(batch)}"
-            for batch in self.doubtful
+            for batch in self.ledger.doubtful
             if (named := split_batch_name(batch))  # only batches with records are charged
         ]
         return tuple(
@@ -77,13 +71,13 @@ class MonthBudget:
         """Return the JSON data."""
         return {
             "base": self.base,
-            "month": self.month,
+            "month": self.ledger.month,
             "currency": self.currency or None,
             "budgets": list(map(balance_as_data, self.balances)),
             "sweeps": [share.as_data() for share in self.shares],
-            "unreadable": self.unreadable,
-            "doubtful": self.doubtful,
-            "reported": self.reported,
+            "unreadable": self.ledger.unread,
+            "doubtful": self.ledger.doubtful,
+            "reported": self.ledger.reported,
         }
 
 
@@ -101,13 +95,10 @@ def month_budget(workspace: Workspace, *, base: str | None = None, month: str | 
     )
     return MonthBudget(
         commit,
-        ledger.month,
+        ledger,
         settings.currency,
         balances(settings.budgets, used=ledger.used, reserved=ledger.reserved),
         _shares(ledger, settings),
-        ledger.unread,
-        ledger.doubtful,
-        ledger.reported,
     )
 
 
@@ -132,7 +123,7 @@ def _tables(budget: MonthBudget) -> Iterator[RenderableType]:
         yield Text("sweepledger.yaml has no budgets")
         return
     money = budget.currency or "money"
-    teams = new_table(budget.month, "unit", "used", "reserved", "remaining", "limit")
+    teams = new_table(budget.ledger.month, "unit", "used", "reserved", "remaining", "limit")
     for balance in budget.balances:
         unit = "GPU hours" if balance.unit is BudgetUnit.GPU_HOURS else money
         amounts = (balance.used, balance.reserved, balance.remaining, balance.limit)
@@ -147,9 +138,9 @@ def _tables(budget: MonthBudget) -> Iterator[RenderableType]:
             shares.add_row(share.sweep, *map(_amount_cell, amounts))
         yield Text("")
         yield shares
-    for batch in budget.unreadable:
+    for batch in budget.ledger.unread:
         yield Text(f"{batch} does not contain its resources: no cost is counted", "yellow")
-    for batch in budget.reported:
+    for batch in budget.ledger.reported:
         yield Text(f"{batch}: some trials were not observed, and are charged by what they reported", "dim")
 
 

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
@@ -24,31 +23,26 @@ from rich.text import Text
 from sweepledger.cli.options import RemoteOption
 from sweepledger.cli.response import EXIT_DRIFT, EXIT_STORAGE, Response, current_folder
 from sweepledger.cli.text.style import untrusted_text
-from sweepledger.commands.collection.attempts import TrialFiles, TrialReader
+from sweepledger.commands.collection.attempts import TrialReader
 from sweepledger.commands.collection.record_store import bucket_results
 from sweepledger.commands.repository import at_commit, batch_records
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine import termination
-from sweepledger.errors import (
-    GeneratorError,
-    IdleError,
-    RepositoryError,
-    SpecError,
-    UnreadableError,
-    UsageError,
-)
+from sweepledger.errors import GeneratorError, IdleError, RepositoryError, SpecError, UsageError
 from sweepledger.formats import record_json, records_jsonl
-from sweepledger.formats.record_json import CorruptRecord
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, fetch, last_change_time
 from sweepledger.repo.volume import VolumeRoot
-from sweepledger.results import kept_records
+from sweepledger.results import bounds
 from sweepledger.results.outcomes import BatchRecords, evaluate
 from sweepledger.results.paths import RESULTS
 from sweepledger.structs.names import DELETING_PREFIX, split_batch_name
 from sweepledger.structs.record import Record
 from sweepledger.structs.settings import Settings
+
+if TYPE_CHECKING:
+    from sweepledger.commands.collection.record_store import Shelf
 
 RESULTS_VOLUME = "results"
 
@@ -104,36 +98,6 @@ def _lines(expired: "Expired") -> Iterator[Text]:
     )
 
 
-class Shelf(Protocol):
-    """A volume or a bucket with the results of batches; every method raises StorageError."""
-
-    @property
-    def place(self) -> Path | str:
-        """Where it is, for messages."""
-
-    @property
-    def identity(self) -> object:
-        """Equal for one that is named twice."""
-
-    def names(self) -> tuple[str, ...]:
-        """Return the names of its folders."""
-
-    def has_folder(self, name: str) -> bool:
-        """Return whether it has a folder of this name."""
-
-    def newest(self, name: str) -> float:
-        """Return the time of the last change in a folder, by the clock that wrote it."""
-
-    def records(self, name: str, index: int, place: str, /) -> Iterator[bytes | None]:
-        """Yield the records of a trial of a batch."""
-
-    def move(self, name: str, to: str) -> None:
-        """Rename a folder, or mark it as renamed."""
-
-    def remove(self, name: str) -> None:
-        """Remove a folder with its content."""
-
-
 class FolderState(StrEnum):
     """The outcome for the folders of a batch."""
 
@@ -161,13 +125,6 @@ class BatchExpiry:
     reason: str | None = None
 
 
-def _uses_checkpoints(batch: StoredBatch) -> bool:
-    try:
-        return bool(batch.lock.parents) and not batch.lock.restarts
-    except UnreadableError:
-        return True
-
-
 @dataclass(frozen=True)
 class BranchRecords:
     """What the branch contains, as fetched."""
@@ -186,7 +143,13 @@ class BranchRecords:
     def continued_sweeps(self) -> frozenset[str]:
         """Sweeps with an active batch whose trials may continue from checkpoints of other trials."""
         stored = batches.in_commit(self.repository, self.tip)
-        return frozenset(batch.sweep for batch in stored if batch.is_active and _uses_checkpoints(batch))
+        active = [batch for batch in stored if batch.is_active]
+        unread = {batch.sweep for batch in active if not batches.readable([batch])}
+        return frozenset(unread).union(
+            batch.sweep
+            for batch in batches.readable(active)
+            if batch.lock.parents and not batch.lock.restarts
+        )
 
     @cached_property
     def is_shallow(self) -> bool:
@@ -205,7 +168,7 @@ class ExpiryCase:
 
     batch: str
     branch: BranchRecords
-    volumes: Mapping[str, Shelf]
+    volumes: Mapping[str, "Shelf"]
     """Volumes with a folder of the batch; `results` is last, in case the run is interrupted."""
     limit: float
     """Folders that are younger than this time stay."""
@@ -220,7 +183,7 @@ class ExpiryCase:
         """The path of an archived batch's records in the repository."""
         return batch_records.records_file(self.branch.archived[self.batch])
 
-    def holding(self, name: str) -> tuple[Shelf, ...]:
+    def holding(self, name: str) -> "tuple[Shelf, ...]":
         """Return the volumes that have a folder with this name."""
         return tuple(shelf for shelf in self.volumes.values() if shelf.has_folder(name))
 
@@ -274,45 +237,37 @@ class ExpiryCase:
         distinct = dict.fromkeys((*names, self.deleting_name))
         names_held = [name for name in distinct if volume.has_folder(name)]
         stored = self.branch.archived[self.batch]
-        collectable = _collectable_lines(
-            stored,
-            lambda index: chain.from_iterable(
-                volume.records(name, index, stored.lock.place(index)) for name in names_held
-            ),
-        )
+
+        def files(index: int) -> Iterator[bytes | None]:
+            for name in names_held:
+                yield from volume.records(name, index, stored.lock.place(index))
+
+        # What the collector would record; git keeps the numbers of the others.
+        records, _ = TrialReader(stored, files, by_engine=False).read(range(len(stored.rows)))
+        batch = BatchRecords(stored.lock, batch_records.expected_trials(stored), tuple(records))
+        judged = evaluate(bounds.kept(batch)).attempts
+        collectable = {attempt.line for attempts in judged for attempt in attempts}
         paths = batch_records.records_files(stored, self.branch.files)
-        recorded = _recorded_lines(self.branch.repository.read(self.branch.tip, *paths).values())
-        late = len(collectable - recorded)
+        contents = self.branch.repository.read(self.branch.tip, *paths).values()
+        kept = [record for content in contents for record in records_jsonl.records(content)]
+        read = [record for record in kept if isinstance(record, Record)]
+        # Git may have them as they were before the cluster's cause was added.
+        lines = map(record_json.to_line, (*read, *map(termination.without_cause, read)))
+        late = len(collectable.difference(lines))
         return (
             (FolderState.LATE, f"{late} record(s) of its trials are not in {self.records}") if late else None
         )
 
 
-def _ended(record: Record | CorruptRecord) -> float | None:
+def _ended(record: Record | record_json.CorruptRecord) -> float | None:
     """Return when an attempt ended: the later of what was observed and what was reported; None if it is unclear."""
-    if isinstance(record, CorruptRecord):
+    if isinstance(record, record_json.CorruptRecord):
         return None
     texts = (record.finished, *(record.observed or ()))
     try:
         return max(datetime.fromisoformat(text).timestamp() for text in texts)
     except (ValueError, OverflowError, TypeError):
         return None
-
-
-def _collectable_lines(stored: StoredBatch, files: TrialFiles) -> set[str]:
-    """Return the lines that the collector would record, each in its canonical form."""
-    records, _ = TrialReader(stored, files, by_engine=False).read(range(len(stored.rows)))
-    batch = BatchRecords(stored.lock, batch_records.expected_trials(stored), tuple(records))
-    judged = evaluate(kept_records.kept(batch))  # git keeps the numbers of the others
-    return {attempt.line for attempts in judged.attempts for attempt in attempts}
-
-
-def _recorded_lines(contents: Iterable[bytes]) -> set[str]:
-    """Return the records in git in their canonical form, and as they were before the cluster's cause was added."""
-    records = [record for content in contents for record in records_jsonl.records(content)]
-    read = [record for record in records if isinstance(record, Record)]
-    causeless = map(termination.without_cause, read)
-    return {*map(record_json.to_line, read), *map(record_json.to_line, causeless)}
 
 
 def expire_batch(case: ExpiryCase, *, dry_run: bool) -> BatchExpiry:
@@ -352,7 +307,7 @@ def _remove(case: ExpiryCase) -> Reason | None:
     return None
 
 
-def _put_back(case: ExpiryCase, moved: Iterable[Shelf]) -> None:
+def _put_back(case: ExpiryCase, moved: "Iterable[Shelf]") -> None:
     for shelf in moved:
         shelf.move(case.deleting_name, case.batch)
 
@@ -410,10 +365,10 @@ def expire_batches(
             for known in same:
                 del opened[known]
             opened[name] = volume
-        folders = _VolumeFolders.on(opened)
-        cases = [ExpiryCase(name, branch, held, now - days * DAY) for name, held in folders.batches.items()]
+        by_batch, unknown = _folders(opened)
+        cases = [ExpiryCase(name, branch, held, now - days * DAY) for name, held in by_batch.items()]
         expired = tuple(expire_batch(case, dry_run=dry_run) for case in cases)
-        return Expired(dry_run, days, expired, folders.unknown)
+        return Expired(dry_run, days, expired, unknown)
 
 
 def _followed_settings(branch: BranchRecords, followed: str, name: str) -> Settings:
@@ -444,23 +399,15 @@ def _keep_days(settings: Settings, followed: str) -> int:
     return settings.results.keep_days
 
 
-@dataclass(frozen=True)
-class _VolumeFolders:
-    """The folders on the volumes."""
-
-    batches: Mapping[str, Mapping[str, Shelf]]
-    """The volumes that have a folder of a batch, by the batch's name."""
-    unknown: tuple[str, ...]
-
-    @classmethod
-    def on(cls, volumes: Mapping[str, Shelf]) -> "_VolumeFolders":
-        by_batch: dict[str, dict[str, Shelf]] = {}
-        unknown = []
-        for label, opened in volumes.items():
-            for name in opened.names():
-                batch = name.removeprefix(DELETING_PREFIX)
-                if split_batch_name(batch) is not None and opened.has_folder(name):
-                    by_batch.setdefault(batch, {})[label] = opened
-                else:
-                    unknown.append(f"{opened.place}/{name}")
-        return cls(dict(sorted(by_batch.items())), tuple(unknown))
+def _folders(volumes: "Mapping[str, Shelf]") -> "tuple[dict[str, dict[str, Shelf]], tuple[str, ...]]":
+    """Return the volumes that have a folder of a batch, by the batch's name; and the paths of other folders."""
+    by_batch: dict[str, dict[str, Shelf]] = {}
+    unknown = []
+    for label, opened in volumes.items():
+        for name in opened.names():
+            batch = name.removeprefix(DELETING_PREFIX)
+            if split_batch_name(batch) is not None and opened.has_folder(name):
+                by_batch.setdefault(batch, {})[label] = opened
+            else:
+                unknown.append(f"{opened.place}/{name}")
+    return dict(sorted(by_batch.items())), tuple(unknown)

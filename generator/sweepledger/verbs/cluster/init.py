@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 
 from sweepledger.cli.response import SHORT_COMMIT, Response, current_folder
+from sweepledger.commands.scaffold.init import EXAMPLE, Host
 from sweepledger.commands.scaffold.init import init as init_repository
-from sweepledger.commands.scaffold.templates import EXAMPLE, Host
 from sweepledger.structs.settings import Controller, GenerateMode, NextRoundMode
 
 

@@ -104,11 +104,10 @@ def _budget_metrics(workspace: Workspace) -> Iterator[GitMetric]:
         ({**place, "team": balance.team, "unit": str(balance.unit)}, balance)
         for balance in month_budget(workspace).balances
     ]
-    limits = tuple((labels, balance.limit) for labels, balance in named)
-    used = tuple((labels, balance.used) for labels, balance in named)
-    reserved = tuple((labels, balance.reserved) for labels, balance in named)
-    yield GitMetric("budget_limit", "Budget of a team in the month of the commit.", limits)
-    yield GitMetric("budget_used", "Used of a budget: the cost of what ran.", used)
-    yield GitMetric(
-        "budget_reserved", "Reserved of a budget: the upper bound of what may still run.", reserved
-    )
+    for name, text in (
+        ("limit", "Budget of a team in the month of the commit."),
+        ("used", "Used of a budget: the cost of what ran."),
+        ("reserved", "Reserved of a budget: the upper bound of what may still run."),
+    ):
+        samples = tuple((labels, getattr(balance, name)) for labels, balance in named)
+        yield GitMetric(f"budget_{name}", text, samples)

@@ -23,9 +23,7 @@ def pin(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="NAME",
-            help="Name of an image in sweepledger.yaml.",
-            autocompletion=completion.images,
+            metavar="NAME", help="Name of an image in sweepledger.yaml.", autocompletion=completion.images
         ),
     ],
     tag: Annotated[
