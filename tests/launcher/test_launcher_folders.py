@@ -501,11 +501,12 @@ def test_a_command_gets_no_variable_that_leads_to_what_other_trials_have(local_f
     (local_folder.root / "earlier.json").write_text("{}")
     variables["SWEEP_EARLIER"] = str(local_folder.root / "earlier.json")
     variables["SWEEP_ENVIRONMENTS"] = str(local_folder.root / "environments")
+    variables["SWEEP_THRESHOLDS"] = str(local_folder.root / "thresholds.json")
     hidden = {*variables, "SWEEP_SCRATCH", "SWEEP_TERMINATION_LOG"} - {"SWEEP_DATA"}
 
     names = {line.partition("=")[0] for line in said(local_folder, "env | grep ^SWEEP_", **variables)}
 
-    assert len(hidden) == 7
+    assert len(hidden) == 8
     assert names.isdisjoint(hidden)
     assert names >= {"SWEEP_DATA", "SWEEP_TRIAL", "SWEEP_RESULT", "SWEEP_ARTIFACTS", "SWEEP_CHECKPOINTS"}
     documents = (Path(__file__).parents[2] / "docs").rglob("*.md")

@@ -317,14 +317,10 @@ def test_a_trial_that_goes_on_changes_no_other(writes: str, trial_folder: TrialF
     artifacts = trial_folder.root / "artifacts"
     artifacts.mkdir()
     (artifacts / "best").write_text("7\n")
-    links: dict[str, str | Path] = {
-        "latest": "state",
-        "best": artifacts / "best",
-        "beside": "../artifacts/best",
-        "kept": artifacts,
-    }
+    links = {"latest": parent / "state", "best": artifacts / "best", "kept": artifacts}
     for name, target in links.items():
-        (parent / name).symlink_to(parent / target if name == "latest" else target)
+        (parent / name).symlink_to(target)
+    (parent / "beside").symlink_to("../artifacts/best")
     trial_folder.command = shell(f"cat $SWEEP_PARENT/latest $SWEEP_PARENT/deep/state; {writes}; {REPORT}")
 
     run = trial_folder.run(SWEEP_PARENT=str(parent))

@@ -114,7 +114,7 @@ FOR_LAUNCHER = {
     b"SWEEP_" + name
     for name in (
         *(b"CODE", b"CODE_STATE", b"COPIES", b"DATA_STATE"),
-        *(b"EARLIER", b"ENVIRONMENTS", b"SCRATCH", b"TERMINATION_LOG"),
+        *(b"EARLIER", b"ENVIRONMENTS", b"SCRATCH", b"TERMINATION_LOG", b"THRESHOLDS"),
     )
 }
 """Variables that no command gets: they lead to what other trials have."""
