@@ -175,7 +175,7 @@ METRIC_TEXT = (  # whatever Katib's default filter matches, but no parts of `1,5
 TERMINAL_CODES = r"\x1b(?:\[[0-9:;<=>?]*[ -/]*[@-~]|[]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])"
 # After a number it makes another of both: `1.2.3`, `1'234`, `1_000`, `0x10`, `1d-3`, `2^3`, `5k`, `2MB`.
 MORE_OF_NUMBER = rf"\d|[._^\u00d7{GROUPS}]\d|[xXoObB][0-9a-fA-F]|[eEdD][+-]?[0-9]|[kKMGT]i?B?(?!\w)"
-# The same before one, and its sign, unless it ends a word or a bracket as in `epoch-5`.
+# The same before one, and a sign, but not that of `epoch-5`.
 LESS_OF_NUMBER = (
     rf"\d(?:[.,_/^\u00d7{GROUPS}]|\.?[eEdD][+-]?)?$|(?<![0-9])0[xXoObB]$|(?<![\w.)\]])[-\u2212\u2013]$"
 )
@@ -1964,6 +1964,7 @@ class Gathered:
         self.curve = Curve()
         self.curves = {self.followed: self.curve}
         self.curves.setdefault(self.objective, Curve())
+        self.unread: set[str] = set()  # metrics with numbers that count and are not read
 
     def add(self, members: Mapping[str, Any], step: Any, keeps: Callable[[str], bool]) -> None:
         """Add what one line or event says; `keeps` decides which of what is not a number is a detail."""
@@ -1977,8 +1978,13 @@ class Gathered:
                 point = self.curves[name].add(self.metrics[name], step)
                 if name == self.followed and not self.curve.restarts:  # else steps do not say how far it is
                     self.on_value(*point)
-            elif keeps(name) and (name in self.details or len(self.details) < MOST_METRICS):
-                self.details[name] = value
+                if name != self.objective or self.reduce == "last":
+                    self.unread.discard(name)
+            else:
+                if isinstance(value, OtherNumber) and name in self.wanted:
+                    self.unread.add(name)
+                if keeps(name) and (name in self.details or len(self.details) < MOST_METRICS):
+                    self.details[name] = value
 
     def begin_file(self) -> None:
         """Take the steps of another file beside those of the first."""
@@ -2015,6 +2021,8 @@ class Gathered:
     def report(self, missing: str, *, has_curves: bool = True) -> Report:
         """Return the report; `missing` is the message if there is no objective."""
         curves = self.recorded() if has_curves else {}
+        for name in self.unread:
+            self.metrics.pop(name, None)
         if self.objective not in self.metrics:
             return Report(self.metrics, self.details, "metric-missing", missing, curves)
         if self.curve.restarts:
@@ -2029,9 +2037,18 @@ class Gathered:
 # ------------------------------------------------------------------------------------------- formats of lines
 
 
+class OtherNumber(str):
+    """A number in another notation, which is not read."""
+
+    __slots__ = ()
+
+
 def number_or_text(text: str) -> Any:
     """Return the number that a text is, else the text."""
-    return float(text) if re.fullmatch(DECIMAL, text) else text
+    if re.fullmatch(DECIMAL, text):
+        return float(text)
+    match = re.match(f"(?P<value>{DECIMAL})", text)
+    return OtherNumber(text) if match and is_part_of(match) else text
 
 
 def plain_text(line: bytes) -> str:
@@ -2059,7 +2076,12 @@ def is_part_of(match: re.Match[str]) -> bool:
 
 def text_members(line: str) -> dict[str, Any]:
     """Find every `name=value` of a line."""
-    return {match[1]: float(match[2]) for match in re.finditer(METRIC_TEXT, line)}
+    found: dict[str, Any] = {match[1]: float(match[2]) for match in re.finditer(METRIC_TEXT, line)}
+    if line.count("=") > len(found):
+        for name, text in re.findall(rf"(?<![\w./@|-])({NAME})\s*=\s*([0-9.+-][^ ]*)", line):
+            if isinstance(number_or_text(text), OtherNumber):
+                found.setdefault(name, OtherNumber(text))
+    return found
 
 
 def log_members(line: str) -> dict[str, Any]:
@@ -2108,10 +2130,13 @@ def pattern_reader(metric: Mapping[str, Any]) -> Callable[[str], dict[str, Any]]
                 for match in pattern.finditer(piece[:LONGEST_MATCH]):
                     groups = match.groupdict()
                     is_cut = match.end() == LONGEST_MATCH < len(piece)
-                    if re.fullmatch(DECIMAL, groups["value"] or "") and not (is_cut or is_part_of(match)):
-                        found[groups.get("name") or metric["name"]] = float(groups["value"])
+                    name, value = groups.get("name") or metric["name"], number_or_text(groups["value"] or "")
+                    if type(value) is float and not (is_cut or is_part_of(match)):
+                        found[name] = value
                         if groups.get("step"):
                             found["step"] = number_or_text(groups["step"])
+                    elif type(value) is not str:
+                        found.setdefault(name, OtherNumber(groups["value"]))
         return found
 
     return members
@@ -2231,10 +2256,10 @@ class Stream:
     def report(self, place: str, other: str) -> Report:
         """Return what the lines say."""
         missing = f"there is no {SHOWN[self.form].format(self.objective)} {place}"
-        if self.objective in self.gathered.details:
-            missing += f", and {self.gathered.details[self.objective]!r:.100} is no number"
-        elif self.near and (self.form == "text" or self.near.endswith(NO_DECIMAL)):
+        if self.near and (self.near.endswith(NO_DECIMAL) or self.form == "text"):
             missing += f": it printed {self.near}"
+        elif self.objective in self.gathered.details:
+            missing += f", and {self.gathered.details[self.objective]!r:.100} is no number"
         elif self.gathered.metrics:
             missing += f"; its numbers: {', '.join(sorted(self.gathered.metrics)[:10])}"
         return self.gathered.report(missing + would_find(other), has_curves=self.form != "log")
