@@ -13,6 +13,7 @@ import pytest
 
 from sweepledger.errors import StorageError, ToolError
 from sweepledger.repo import datasets
+from sweepledger.storage import WatchedFolder
 from sweepledger.structs.settings import Dataset, SeveralDatasets
 
 PROGRAM = """
@@ -145,7 +146,7 @@ def test_changed_data_is_caught(*, is_written: bool, tmp_path: Path, monkeypatch
             datasets.verified_data(data, tmp_path, code=tmp_path)
     else:
         verified = datasets.verified_data(data, tmp_path, code=tmp_path)
-        assert verified == datasets.VerifiedData(folder, datasets.data_state(folder))
+        assert verified == WatchedFolder(folder, datasets.data_state(folder))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ program starts only if the digest of the whole copy is the one that the settings
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from sweepledger.bucket import file_list
@@ -95,12 +95,9 @@ def _copy_file(
             use(file.read(CHUNK_BYTES))
         file.truncate(kept)
         file.seek(kept)
-        for part in bucket.get_parts(found.key, _ranges(kept, found.bytes)):
+        ends = ((at, min(at + CHUNK_BYTES, found.bytes)) for at in range(kept, found.bytes, CHUNK_BYTES))
+        for part in bucket.get_parts(found.key, ends):
             file.write(part)
             use(part)
             if not has_time():
                 raise StorageError(f"{bucket.url}/{found.key}: the next start of this container goes on")
-
-
-def _ranges(start: int, end: int) -> Iterator[tuple[int, int]]:
-    return ((at, min(at + CHUNK_BYTES, end)) for at in range(start, end, CHUNK_BYTES))

@@ -5,7 +5,6 @@ Applies in this order: allowed keys, schema, the general rules in `rules/`, thos
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 from types import MappingProxyType
 
 from sweepledger.policy import schema
@@ -78,7 +77,10 @@ def _inspect(
     compared = (*compare(obj.data, form), *check_metadata(obj, trials))
     if any(finding.code == MALFORMED for finding in compared):
         return compared, None
-    check = partial(_malformed, since=trials.settings.kubernetes)
+
+    def check(obj: Object) -> Iterator[Finding]:
+        return schema.findings(obj.api, obj.kind, obj.data, since=trials.settings.kubernetes)
+
     malformed = tuple(check(obj))
     findings = (*compared, *_at_other_paths(malformed, compared))
     usable = schema.usable_part(obj, malformed, check) if malformed else obj
@@ -93,10 +95,6 @@ def _inspect(
     # One finding per path; those of the general rules explain more.
     others = _at_other_paths((*findings, *batch_findings(usable, trials)), general)
     return (*general, *others), usable
-
-
-def _malformed(obj: Object, since: tuple[int, int]) -> Iterator[Finding]:
-    yield from schema.findings(obj.api, obj.kind, obj.data, since=since)
 
 
 def _at_other_paths(findings: Iterable[Finding], known: Iterable[Finding]) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from sweepledger.errors import StorageError, ToolError
 from sweepledger.process import LimitExceededError, Limits
 from sweepledger.storage import (
     BY_CONTENT,
+    WatchedFolder,
     folder_state,
     notes_writes,
     storage_error,
@@ -78,7 +79,7 @@ def _refuse_other_data(dataset: Dataset, folder: Path) -> None:
     with storage_errors(folder):
         # Numbers of files, which a file system may give anew with each mount, say nothing from one run to the next.
         files = [path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()]
-        states = ((path.relative_to(folder), path.lstat()) for path in files)
+        states = ((path.relative_to(folder), path.stat(follow_symlinks=path.exists())) for path in files)
         lines = sorted(f"{name}\0{state.st_size} {state.st_mtime_ns}" for name, state in states)
     state = hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
     with storage_errors(note):
@@ -117,20 +118,11 @@ def prepared_folder(dataset: Dataset, folder: Path, *, code: Path) -> None:
         raise storage_error(f"dataset {dataset.name}: {error.filename or folder}", error) from error
 
 
-@dataclass(frozen=True, slots=True)
-class VerifiedData:
-    """A folder whose content has the digest of the settings, and its state before that was computed."""
-
-    folder: Path
-    state: str
-    """What a write to the data changes, as the launcher computes it."""
-
-
-def verified_data(data: Dataset | SeveralDatasets, cache: Path, *, code: Path) -> VerifiedData:
+def verified_data(data: Dataset | SeveralDatasets, cache: Path, *, code: Path) -> WatchedFolder:
     """Return the verified data of a sweep; several datasets are links in a folder. Raises as verified_folder does.
 
-    `cache` has the folder of each dataset by its name. Also raises StorageError if something writes to the data
-    meanwhile.
+    The state is that before the data was verified. `cache` has the folder of each dataset by its name. Also raises
+    StorageError if something writes to the data meanwhile.
     """
     parts = (data,) if isinstance(data, Dataset) else data.parts
     for part in parts:
@@ -144,7 +136,7 @@ def verified_data(data: Dataset | SeveralDatasets, cache: Path, *, code: Path) -
             f"dataset {data.name}: {folder} changed while it was verified",
             hint="stop what writes to the folder, and try again",
         )
-    return VerifiedData(folder, state)
+    return WatchedFolder(folder, state)
 
 
 def _folder_of_links(data: SeveralDatasets, cache: Path) -> Path:
@@ -163,7 +155,7 @@ def data_state(folder: Path) -> str:
     with storage_errors(folder):
         parts = sorted(path for path in folder.iterdir() if path.is_symlink() and path.is_dir())
         by_content = not all(map(notes_writes, (folder, *parts)))
-        states = "".join(folder_state(part, by_content=by_content) for part in (folder, *parts))
+        states = "".join(folder_state(part, by_content=by_content, follows=True) for part in (folder, *parts))
     state = hashlib.sha256(states.encode("ascii")).hexdigest()
     return f"{BY_CONTENT}{state}" if by_content else state
 

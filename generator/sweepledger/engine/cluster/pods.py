@@ -296,14 +296,10 @@ def waiting_reason(pod: Manifest, mount_failure: str = "") -> WaitingReason | No
         for status in objects_at(pod, "status", name):
             reason, message = (text_at(status, "state", "waiting", key) for key in ("reason", "message"))
             if reason not in STARTUP_REASONS:
-                return WaitingReason(_obstacle(reason), reason, message)
+                is_volume = reason in CONFIGURATION_REASONS
+                obstacle = Obstacle.VOLUME if is_volume else Obstacle.OTHER
+                return WaitingReason(Obstacle.IMAGE if reason in IMAGE_REASONS else obstacle, reason, message)
     sidecar = named_object(pod, STORE_CONTAINER, "status", "initContainerStatuses")
     if value_at(sidecar, "state", "running") is not None:
         return WaitingReason(Obstacle.OTHER, "PodInitializing", RESTORES)
     return WaitingReason(Obstacle.VOLUME, "FailedMount", mount_failure) if mount_failure else None
-
-
-def _obstacle(reason: str) -> Obstacle:
-    if reason in IMAGE_REASONS:
-        return Obstacle.IMAGE
-    return Obstacle.VOLUME if reason in CONFIGURATION_REASONS else Obstacle.OTHER

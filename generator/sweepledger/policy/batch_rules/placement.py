@@ -75,14 +75,9 @@ def _devices(pod: Pod) -> dict[str, Any]:
     return {
         name: amount
         for container in pod.containers
-        for name, amount in _limits(container.data).items()
+        for name, amount in ((container.data.get("resources") or {}).get("limits") or {}).items()
         if "/" in name
     }
-
-
-def _limits(container: Mapping[str, Any]) -> Mapping[str, Any]:
-    limits: Mapping[str, Any] = (container.get("resources") or {}).get("limits") or {}
-    return limits
 
 
 def _fits(pool: Pool, fields: Mapping[str, Any], devices: Mapping[str, Any]) -> bool:

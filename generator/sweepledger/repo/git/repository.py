@@ -568,7 +568,11 @@ class Repository:
             size = int(length)
             contents[identity] = output[end + 1 : end + 1 + size]
             at = end + 1 + size + 1
-        self._keep({name: contents[name] for name in missing if len(contents[name]) <= MAX_KEPT_BLOB})
+        small = {name: contents[name] for name in missing if len(contents[name]) <= MAX_KEPT_BLOB}
+        if len(small) <= MAX_KEPT_BLOBS:
+            self._blobs.update(small)
+        while len(self._blobs) > MAX_KEPT_BLOBS:
+            del self._blobs[next(iter(self._blobs))]
         return contents
 
     def write_objects(self, contents: Iterable[bytes], kind: str = "blob") -> list[str]:
@@ -616,12 +620,6 @@ class Repository:
                 content="".join(f"{identity}\n" for identity in missing).encode(),
             )
             self._local.update(missing)
-
-    def _keep(self, blobs: Mapping[str, bytes]) -> None:
-        if len(blobs) <= MAX_KEPT_BLOBS:
-            self._blobs.update(blobs)
-        while len(self._blobs) > MAX_KEPT_BLOBS:
-            del self._blobs[next(iter(self._blobs))]
 
     def read(self, commit: str | None, *below: str) -> dict[str, bytes]:
         """Read the files of a commit below some paths."""

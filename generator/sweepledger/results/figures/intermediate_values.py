@@ -97,18 +97,13 @@ def _draw(plot: Plot, across: Axis, drawn: Sequence[TrialCurve], curves: Sequenc
     best = winners(plot.summary)
     ranks = {line.outcome.trial: rank for rank, line in enumerate(curves)}
     for line in reversed(drawn):
-        places = [(across.at(step), _height(plot, value)) for step, value in line.path]
+        places = [(across.at(step), plot.height(value)) for step, value in line.path]
         kind = "chosen" if line.outcome.trial in best else line_class(ranks[line.outcome.trial], len(curves))
         # A line ends where the steps begin again, as with folds.
         starts = [True, *(step >= later for (step, _), (later, _) in pairwise(line.path))]
         svg.path(part, kind, [("M" if start else "L", *at) for start, at in zip(starts, places, strict=True)])
         if line.is_pruned:
             mark(part, "cross", places[-1])
-
-
-def _height(plot: Plot, value: float) -> float:
-    """Return the position of a value; values outside the scale are at its end."""
-    return plot.axis.at(min(max(value, plot.spread.low), plot.spread.high))
 
 
 def _remarks(

@@ -5,11 +5,19 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from sweepledger.results.commit_message import best_result
-from sweepledger.results.display import HOUR, MINUTE, count_trials
+from sweepledger.results.display import HOUR, MINUTE
 from sweepledger.results.figures import svg
 from sweepledger.results.figures.axis import Axis
 from sweepledger.results.figures.page import labels, mark, open_figure
-from sweepledger.results.figures.plot import MOST_DOTS, Plot, PlottedTrial, darkening, legend, remarks
+from sweepledger.results.figures.plot import (
+    MOST_DOTS,
+    Plot,
+    PlottedTrial,
+    beyond_axis,
+    darkening,
+    legend,
+    remarks,
+)
 from sweepledger.results.objective_scale import ObjectiveScale
 from sweepledger.results.summary import Summary
 from sweepledger.structs.record import Status, TrialResult
@@ -116,7 +124,7 @@ def draw_over_time(summary: Summary) -> str:
     plot.grid(labelled=True)
     across = plot.numbers([0.0, (costs[-1] if costs else 0.0) / unit])
     _fill_time(plot, across, [(cost / unit, one) for cost, one in zip(costs, ran, strict=True)])
-    return plot.close(root, f"{name} of computing time, all trials together", _remarks(spread))
+    return plot.close(root, f"{name} of computing time, all trials together", beyond_axis(spread))
 
 
 def _fill_time(plot: Plot, across: Axis, placed: Sequence[tuple[float, TrialResult]]) -> None:
@@ -135,8 +143,3 @@ def _fill_time(plot: Plot, across: Axis, placed: Sequence[tuple[float, TrialResu
     if steps:
         steps.append(("L", across.at(placed[-1][0]), steps[-1][2]))
     svg.path(plot.part, "record", steps)
-
-
-def _remarks(spread: ObjectiveScale) -> Iterator[str]:
-    if spread.beyond:
-        yield f"{count_trials(spread.beyond)} beyond the axis: not drawn."

@@ -129,6 +129,10 @@ class Plot:
         svg.text(root, caption, (self.frame.left + self.frame.width / 2, below), anchor="middle")
         return svg.close(root, notes(root, sentences, below))
 
+    def height(self, value: float) -> float:
+        """Return the position of a value of the objective; values outside the scale are at its end."""
+        return self.axis.at(min(max(value, self.spread.low), self.spread.high))
+
     def marks(self, placed: Iterable[Placed], *, tiled: bool) -> Marks:
         """Return the marks of these trials. With tiles, most trials only count."""
         best = winners(self.summary)
@@ -188,6 +192,12 @@ class Plot:
         )
         metric = self.summary.metric.name
         return f"{trial.outcome.trial}: {metric} {display.format_number(trial.objective)} with {values}"
+
+
+def beyond_axis(spread: ObjectiveScale) -> Iterator[str]:
+    """Yield how many trials a figure leaves out, if any."""
+    if spread.beyond:
+        yield f"{display.count_trials(spread.beyond)} beyond the axis: not drawn."
 
 
 def beyond(goal: Goal) -> str:
