@@ -219,7 +219,7 @@ class Stopped(Exception):
     """A signal arrived before the command was started."""
 
 
-# ----------------------------------------------------------------------------------------- messages and files
+# ----------------------------------------------------------- messages and files
 
 
 def say(message: str) -> None:
@@ -333,7 +333,7 @@ def sha256(content: bytes) -> str:
     return str(new_sha256(content).hexdigest())
 
 
-# ------------------------------------------------------------------------------------------------ strict JSON
+# ------------------------------------------------------------------ strict JSON
 
 
 def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -407,7 +407,7 @@ def dump(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False) + "\n"
 
 
-# ---------------------------------------------------------------------------------- launch.json and the table
+# ---------------------------------------------------- launch.json and the table
 
 TEXT, AMOUNT = (str,), (int, float)
 LAUNCH: Mapping[str, tuple[type, ...]] = {
@@ -796,7 +796,7 @@ def parse_cell(cell: str, quoted: str | None, kind: str, name: str) -> Any:
     raise ValueError(f"{name} must be a cell of type {kind}, got {cell}")
 
 
-# ------------------------------------------------------------------------------------------------ the command
+# ------------------------------------------------------------------ the command
 
 SPREAD: Mapping[str, Callable[[str, Any], list[str]]] = {
     "args": lambda name, value: [f"--{name}={value}"],
@@ -897,7 +897,7 @@ def read_secrets(paths: Mapping[str, str]) -> dict[bytes, bytes]:
     return secrets
 
 
-# -------------------------------------------------------------------------------------------- hyperparams.yml
+# -------------------------------------------------------------- hyperparams.yml
 
 PLAIN = re.compile(r"[A-Za-z0-9_/][A-Za-z0-9_./+-]*", re.ASCII)
 MISREAD = (  # PLAIN texts that YAML 1.1 does not read as text
@@ -951,7 +951,7 @@ def hyperparams(launch: Mapping[str, Any], row: Row) -> str:
     )
 
 
-# ------------------------------------------------------------------------------------- the working directory
+# ------------------------------------------------------- the working directory
 
 
 class Folders(NamedTuple):
@@ -1351,7 +1351,7 @@ def keep_written(patterns: Iterable[str], work: str, source: str, target: str) -
             shutil.move(path, kept)
 
 
-# ----------------------------------------------------------------------------------- the environment's digest
+# ----------------------------------------------------- the environment's digest
 
 
 class Environment(NamedTuple):
@@ -1523,7 +1523,7 @@ def linked(folder: str) -> Iterator[str]:
                         yield path
 
 
-# ------------------------------------------------------------------------------- signals, processes and pipes
+# ------------------------------------------------- signals, processes and pipes
 
 
 class Signals:
@@ -1877,7 +1877,7 @@ def supervise(
         signals.wait(min(pause, LOOK) if follower and follower.looks and not cause else pause, outputs)
 
 
-# ------------------------------------------------------------------------------------ what the trial reported
+# ------------------------------------------------------ what the trial reported
 
 
 class Report(NamedTuple):
@@ -2041,7 +2041,7 @@ class Gathered:
         return Report(self.metrics, self.details, None, "", curves)
 
 
-# ------------------------------------------------------------------------------------------- formats of lines
+# ------------------------------------------------------------- formats of lines
 
 
 class OtherNumber(str):
@@ -2277,7 +2277,7 @@ def would_find(form: str) -> str:
     return f"; with metric.format: {form} it would be found" if form else ""
 
 
-# --------------------------------------------------------------------------------- event files of TensorBoard
+# --------------------------------------------------- event files of TensorBoard
 
 
 class Events:
@@ -2463,7 +2463,7 @@ def tensor_number(tensor: bytes) -> float | None:
     return float(value - 2**64 if value >= 2**63 else value)
 
 
-# ------------------------------------------------------------------------------ the files of what is reported
+# ------------------------------------------------ the files of what is reported
 
 
 class Before(NamedTuple):
@@ -2764,7 +2764,7 @@ def report_of_file(path: str, wanted: Sequence[str], shown: str = "$SWEEP_RESULT
     return Report(metrics, details, "metric-missing", message)
 
 
-# -------------------------------------------------------------------------------------------------- artifacts
+# -------------------------------------------------------------------- artifacts
 
 
 def describe(path: str, shown: str) -> dict[str, Any]:
@@ -2801,7 +2801,7 @@ def list_artifacts(folder: str) -> tuple[list[dict[str, Any]], int]:
     return listed, left_out
 
 
-# --------------------------------------------------------------------------------------------- early stopping
+# --------------------------------------------------------------- early stopping
 
 
 class Rule:
@@ -3048,7 +3048,7 @@ def judge(ending: Ending, report: Report, wanted: Sequence[str]) -> Verdict:
     return Verdict("failed", f"exit-{ending.code}", 1 if ending.code == DISRUPTED else ending.code)
 
 
-# ------------------------------------------------------------------------------------------------ one attempt
+# ------------------------------------------------------------------ one attempt
 
 
 class Attempt(NamedTuple):
@@ -3297,7 +3297,7 @@ def run_command_in(scratch: str, attempt: Attempt, signals: Signals) -> Outcome:
     )
 
 
-# ------------------------------------------------------------------------------------------------- the record
+# ------------------------------------------------------------------- the record
 
 
 def small(details: Mapping[str, Any], own: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -3524,7 +3524,7 @@ def delete_folder(path: str) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-# ------------------------------------------------------------------------------------ several rows in one pod
+# ------------------------------------------------------ several rows in one pod
 
 
 class Slot:
@@ -3688,7 +3688,7 @@ def worst(codes: Sequence[int]) -> int:
     return others[0] if others else max(codes)
 
 
-# ----------------------------------------------------------------------------------- capturing logged metrics
+# ----------------------------------------------------- capturing logged metrics
 
 CAPTURE_BEGINS, CAPTURE_ENDS = "\n# capture begins\n", "\n# capture ends\n"
 CAPTURE_HEAD = '''"""Captures what a program logs to W&B or MLflow as lines of JSON in $SWEEP_RESULT."""
@@ -4049,7 +4049,7 @@ def install_capture() -> None:
 # capture ends
 
 
-# ------------------------------------------------------------------------------------------------------- main
+# ------------------------------------------------------------------------- main
 
 
 def own_index() -> int:
