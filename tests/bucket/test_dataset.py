@@ -49,10 +49,7 @@ def digest(tmp_path: Path) -> str:
 @pytest.fixture
 def digest_of_all(digest: str, tmp_path: Path) -> str:
     """What a lock calls both datasets."""
-    parts = [
-        Dataset("labels", None, digest_of(tmp_path / "labels", LABELS)),
-        Dataset("pixels", None, digest),
-    ]
+    parts = [Dataset("labels", None, digest_of(tmp_path / "labels", LABELS)), Dataset("pixels", None, digest)]
     return SeveralDatasets(tuple(parts)).identity
 
 

@@ -235,7 +235,9 @@ def hook(sandbox: Sandbox, text: str) -> None:
     path.chmod(0o755)
 
 
-def test_a_collector_that_loses_the_branch_adds_the_round_once(sandbox: Sandbox, results: Path) -> None:
+def test_a_collector_that_loses_the_branch_or_runs_twice_adds_the_round_once(
+    sandbox: Sandbox, results: Path
+) -> None:
     begun(sandbox)
     hook(sandbox, RIVAL)
 
@@ -245,6 +247,8 @@ def test_a_collector_that_loses_the_branch_adds_the_round_once(sandbox: Sandbox,
     subjects = sandbox.git("log", "-2", "--format=%s").splitlines()
     assert subjects[1] == "rival"
     assert subjects[0].startswith("results(hill)")
+    assert sandbox.collect(results) == ()
+    assert sandbox.git("log", "-2", "--format=%s").splitlines() == subjects
 
 
 def test_results_are_recorded_where_a_server_rejects_a_round(sandbox: Sandbox, results: Path) -> None:

@@ -183,7 +183,10 @@ def test_counts_that_make_integers_are_proposed(domain: dict[str, Any], advice: 
         ({"min": 0, "max": 1, "step": 0.5}, "(0.0, 0.5, 1.0)"),
         ({"linspace": [-1, 1, 5]}, "(-1.0, -0.5, 0.0, 0.5, 1.0)"),
         ({"min": -3, "max": 3, "count": 7}, "(-3, -2, -1, 0, 1, 2, 3)"),
-        ({"distribution": "log_uniform", "min": -1, "max": 0, "count": 2}, "(0.3678794412, 1.0)"),
+        (
+            {"distribution": "log_uniform", "min": -1, "max": 1, "count": 3},
+            "(0.3678794412, 1.0, 2.718281828)",
+        ),
     ],
     ids=str,
 )

@@ -175,7 +175,10 @@ METRIC_TEXT = (  # whatever Katib's default filter matches, but no parts of `1,5
 TERMINAL_CODES = r"\x1b(?:\[[0-9:;<=>?]*[ -/]*[@-~]|[]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])"
 # After a number it makes another of both: `1.2.3`, `1'234`, `1_000`, `0x10`, `1d-3`, `2^3`, `5k`, `2MB`.
 MORE_OF_NUMBER = rf"\d|[._^\u00d7{GROUPS}]\d|[xXoObB][0-9a-fA-F]|[eEdD][+-]?[0-9]|[kKMGT]i?B?(?!\w)"
-LESS_OF_NUMBER = rf"\d(?:[.,_/^\u00d7{GROUPS}]|\.?[eEdD][+-]?)?$|(?<![0-9])0[xXoObB]$"  # the same before one
+# The same before one, and its sign, unless it ends a word or a bracket as in `epoch-5`.
+LESS_OF_NUMBER = (
+    rf"\d(?:[.,_/^\u00d7{GROUPS}]|\.?[eEdD][+-]?)?$|(?<![0-9])0[xXoObB]$|(?<![\w.)\]])[-\u2212\u2013]$"
+)
 THOUSANDS = r"[+-]?[1-9][0-9]{0,2}(?:\.[0-9]{3})+"  # of `1.234,5`, if a comma and the rest follow
 NO_DECIMAL = "which is no plain decimal number"
 METADATA = re.compile(r"\.(?:dist|egg)-info\Z")
@@ -1257,8 +1260,11 @@ BY_CONTENT = "content-"
 """Begins a state for which all files were read: their file system does not note each write to a file."""
 
 
-def state_of(folder: str, expected: str = "") -> str:
-    """Return the state of all files below a folder, by which a change is noticed, of the expected kind."""
+def state_of(folder: str, expected: str = "", *, follows: bool = False) -> str:
+    """Return the state of all files below a folder, by which a change is noticed, of the expected kind.
+
+    If it follows links, also that of files elsewhere to which they lead.
+    """
     kind = BY_CONTENT if expected.startswith(BY_CONTENT) else ""
     states, waiting = [], [""]
     while waiting:
@@ -1271,7 +1277,10 @@ def state_of(folder: str, expected: str = "") -> str:
                     waiting.append(name)
                     continue
                 states.append(state_line(name, entry.stat(follow_symlinks=False)))
-                if kind and entry.is_file(follow_symlinks=False):
+                if follows and entry.is_symlink():
+                    with contextlib.suppress(OSError):  # it leads nowhere
+                        states.append(state_line(name, entry.stat()))
+                if kind and entry.is_file(follow_symlinks=follows):
                     states.append(f"{name}\0{describe(entry.path, name)['sha256']}")
     return kind + digest_of_states(states)
 
@@ -1281,7 +1290,8 @@ def state_of_data(folder: str, expected: str = "") -> str:
     paths = (os.path.join(folder, name) for name in sorted(os.listdir(folder)))
     parts = [path for path in paths if os.path.islink(path) and os.path.isdir(path)]
     kind = BY_CONTENT if expected.startswith(BY_CONTENT) else ""
-    return kind + sha256("".join(state_of(part, expected) for part in [folder, *parts]).encode("ascii"))
+    states = (state_of(part, expected, follows=True) for part in [folder, *parts])
+    return kind + sha256("".join(states).encode("ascii"))
 
 
 def has_data_changed() -> bool:

@@ -8,12 +8,11 @@ from functools import cached_property
 from sweepledger.api.table import SHOWN_ROWS, Chart, ResultTable, facts_html
 from sweepledger.commands.reports.recorded import RecordedResults, recorded_results
 from sweepledger.formats import summary_csv
-from sweepledger.formats.summary_csv import SummaryRow, SummaryTable
 from sweepledger.repo.git import Repository
 from sweepledger.results.paths import LAPTOP_WARNING
 from sweepledger.structs.values import Value
 
-NOTHING_RECORDED = SummaryTable((), (), ())
+NOTHING_RECORDED = summary_csv.SummaryTable((), (), ())
 FIRST_CHART = "trials"
 
 
@@ -180,7 +179,7 @@ class RecordedSweep:
             )
         )
 
-    def _table(self, rows: Iterable[SummaryRow]) -> ResultTable[RecordedTrial]:
+    def _table(self, rows: Iterable[summary_csv.SummaryRow]) -> ResultTable[RecordedTrial]:
         selected = tuple(rows)
         table = self._results.table if self._results else NOTHING_RECORDED
         columns = summary_csv.as_columns(table, selected)
@@ -188,10 +187,10 @@ class RecordedSweep:
             columns["made_on"] = [self._made_on(row) for row in selected]
         return ResultTable(columns, lambda: tuple(self._trial(row) for row in selected))
 
-    def _made_on(self, row: SummaryRow) -> str | None:
+    def _made_on(self, row: summary_csv.SummaryRow) -> str | None:
         return "laptop" if row.batch in self.laptop else None
 
-    def _trial(self, row: SummaryRow) -> RecordedTrial:
+    def _trial(self, row: summary_csv.SummaryRow) -> RecordedTrial:
         return RecordedTrial(
             id=row.trial,
             sweep=self.name,

@@ -11,19 +11,12 @@ from typing import Annotated, Any
 
 import typer
 import typer.main
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.models import CommandInfo
 
 from sweepledger import __version__
+from sweepledger.cli import response
 from sweepledger.cli.options import FormatOption
-from sweepledger.cli.response import (
-    EXIT_INTERRUPTED,
-    Format,
-    Response,
-    ignore_broken_pipe,
-    report_usage_error,
-    respond,
-)
 
 VERBS = (
     *("new", "import", "validate", "plan", "try", "run", "generate", "check", "submit", "status", "why"),
@@ -45,6 +38,35 @@ MODULE_NAMES = {"import": "import_", "next": "next_", "try": "try_"}
 """Modules of verbs that Python has another use for."""
 PACKAGES = {"sweep": "verbs", "cluster": "verbs.cluster"}
 """The package with the verbs of each group."""
+
+
+class PlainValues:
+    """Takes what needs no conversion: defaults and texts. For others, Typer loads Pydantic: a sixth of `validate`."""
+
+    convert = TyperOption.get_runtime_param
+
+    def __init__(self, parameter: Any) -> None:
+        self.parameter = parameter
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the value that a verb gets. Raises Typer's BadParameter."""
+        kind, is_list = param.type_descriptor.annotation, param.multiple or param.nargs == -1
+        if value is None:
+            return () if is_list else None
+        if not is_list and isinstance(kind, type) and isinstance(value, kind):
+            return value
+        if kind == list[str] and type(value) is tuple and {*map(type, value)} <= {str}:
+            return [*value]
+        return PlainValues.convert(self.parameter).coerce(value, param=param, ctx=ctx)
+
+
+def _plain_values(parameter: Any) -> Any:
+    """Return what takes the values of a parameter."""
+    return PlainValues(parameter)
+
+
+for _parameter in (TyperOption, TyperArgument):
+    _parameter.get_runtime_param = _plain_values  # type: ignore[assignment, method-assign]
 
 
 class VerbGroup(TyperGroup):
@@ -93,15 +115,15 @@ class VerbGroup(TyperGroup):
 def _answering(command: str, verb: Callable[..., Any]) -> Callable[..., None]:
     """Return the callback of a verb: it takes the format, too, and prints the verb's response."""
     signature = inspect.signature(verb)
-    if signature.return_annotation is not Response:
+    if signature.return_annotation is not response.Response:
         return verb
 
-    def callback(form: Format, **options: Any) -> None:
+    def callback(form: response.Format, **options: Any) -> None:
         asked = {"form": form} if "form" in signature.parameters else {}
-        respond(command, form, lambda: verb(**options, **asked))
+        response.respond(command, form, lambda: verb(**options, **asked))
 
     form = inspect.Parameter(
-        "form", inspect.Parameter.KEYWORD_ONLY, default=Format.TEXT, annotation=FormatOption
+        "form", inspect.Parameter.KEYWORD_ONLY, default=response.Format.TEXT, annotation=FormatOption
     )
     parameters = {**signature.parameters, form.name: form}
     callback.__signature__ = inspect.Signature([*parameters.values()])  # type: ignore[attr-defined]
@@ -160,7 +182,7 @@ def main() -> None:
     # With a hundred thousand trials in memory, the default thresholds spend a fifth of the time on collection.
     gc.set_threshold(200_000, 20, 20)
     code = 0
-    with ignore_broken_pipe():
+    with response.ignore_broken_pipe():
         code = _run_command_line(sys.argv[1:])
     # At its end, Python would search hundreds of modules for cycles: a fifth of the time of their imports.
     gc.freeze()
@@ -173,12 +195,12 @@ def _run_command_line(arguments: list[str]) -> int:
     except typer.Exit as exit_:
         code = exit_.exit_code
     except typer.Abort:
-        code = EXIT_INTERRUPTED
+        code = response.EXIT_INTERRUPTED
     except SystemExit:  # Typer and Rich exit like this if the reader of the help closed the pipe
         code = 0
     except typer.TyperException as error:
         # Typer's own parser of choices adds "Value error, ", which means nothing to the user.
         message = error.format_message().replace(": Value error, ", ": ", 1)
         path = context.command_path if (context := getattr(error, "ctx", None)) else "sweep"
-        code = report_usage_error(arguments, path, message)
+        code = response.report_usage_error(arguments, path, message)
     return code if isinstance(code, int) else 0

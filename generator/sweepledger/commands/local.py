@@ -17,18 +17,12 @@ from sweepledger import storage
 from sweepledger.commands.collection import results_commit
 from sweepledger.commands.collection.attempts import BatchAttempts, finished_here
 from sweepledger.commands.collection.results_commit import UnrecordedError
-from sweepledger.commands.repository import at_commit, batch_records, catalog, workspace
+from sweepledger.commands.repository import at_commit, batch_records, catalog, rendered_manifests, workspace
 from sweepledger.commands.repository.base_files import packaged_launcher
 from sweepledger.commands.repository.outside_imports import (
     locked_python_path,
     refuse_other_environment,
     started_program,
-)
-from sweepledger.commands.repository.rendered_manifests import (
-    local_batch_at,
-    locked_data,
-    refuse_forged,
-    render_at,
 )
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import EvidenceSource
@@ -161,13 +155,13 @@ class DesiredState:
         if isinstance(settings, tuple):
             raise SpecError(settings)
         if batch.name not in self.judged:
-            refuse_forged(batch)
-            render_at(self.repository, commit, batch, settings)
-        made = local_batch_at(self.repository, commit, batch, settings)
+            rendered_manifests.refuse_forged(batch)
+            rendered_manifests.render_at(self.repository, commit, batch, settings)
+        made = rendered_manifests.local_batch_at(self.repository, commit, batch, settings)
         program = batch.lock.program
         store_code(self.repository, program.code, [commit])
         code = self.mirror.code(program.code)
-        data = locked_data(batch, (settings,), self.state / DATA, code=code.folder)
+        data = rendered_manifests.locked_data(batch, (settings,), self.state / DATA, code=code.folder)
         started = started_program(program, batch.lock.run, code.folder)
         refuse_other_environment(batch, started, batch.folder)
         python_path = () if self.work_tree is None else locked_python_path(batch, started, self.work_tree)

@@ -12,22 +12,10 @@ from sweepledger import spec
 from sweepledger.commands import local
 from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results, results_change
-from sweepledger.commands.generation.next_batch import (
-    UNCOMMITTED_EVIDENCE,
-    Generated,
-    batch_message,
-    plan_batches,
-    with_code_warnings,
-    write_batches,
-)
+from sweepledger.commands.generation import next_batch
 from sweepledger.commands.generation.spec_change import RENAMED
-from sweepledger.commands.repository import base_files, programs, rendered_manifests
+from sweepledger.commands.repository import base_files, outside_imports, programs, rendered_manifests
 from sweepledger.commands.repository.batch_builder import batch_files
-from sweepledger.commands.repository.outside_imports import (
-    check_imports,
-    refuse_other_environment,
-    started_program,
-)
 from sweepledger.commands.repository.spec_edit import SpecEdit, cancellation
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.engine.local.engine import LocalEngine
@@ -36,10 +24,8 @@ from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.problems import Problem, Severity, list_names
 from sweepledger.repo import batches, files, git
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
-from sweepledger.repo.git import Change, Checkout, Mirror, Repository
 from sweepledger.repo.package_data import base_folder
 from sweepledger.results.outcomes import evaluate
-from sweepledger.spec import ParsedSpec
 from sweepledger.spec.starter import SCHEMA_FILE
 from sweepledger.spec.sweep_builder import PROGRAM_SUFFIXES
 from sweepledger.structs.names import SETTINGS_FILE, SPECS, split_batch_name
@@ -80,7 +66,7 @@ class BatchesCommitted:
     """What the sweeps need was committed; no commit if they need nothing new."""
 
     commit: str | None
-    generated: tuple[Generated, ...]
+    generated: tuple[next_batch.Generated, ...]
 
 
 RunEvent = CodeCommitted | CodeLeftOut | BatchesCommitted | local.Event
@@ -100,7 +86,7 @@ class SweepRun:
 
     workspace: Workspace
     branch: str
-    specs: tuple[ParsedSpec, ...]
+    specs: tuple[spec.ParsedSpec, ...]
     files: Mapping[str, bytes]
     """The specs, and the files beside them that they name, by path."""
 
@@ -123,7 +109,7 @@ class SweepRun:
         """The names of the sweeps."""
         return frozenset(parsed.sweep.name for parsed in self.specs)
 
-    def dry_run(self, *, update: bool = False) -> tuple[Generated, ...]:
+    def dry_run(self, *, update: bool = False) -> tuple[next_batch.Generated, ...]:
         """Return what a run would generate; nothing is written. Raises as `run` does before it commits."""
         self._refuse_cluster_batches()
         return self._plan(self._tip(), update=update)
@@ -141,7 +127,7 @@ class SweepRun:
         ) as engine:
             git.finish_update(repository, self.branch)
             yield from self._commit_code(options)
-            mirror = Mirror(options.state, str(repository.folder), self.branch)
+            mirror = git.Mirror(options.state, str(repository.folder), self.branch)
             mirror.borrow(repository)
             committed = self.commit_batches(update=options.updates, mirror=mirror)
             yield committed
@@ -212,7 +198,7 @@ class SweepRun:
         begun: dict[str, BatchAttempts] = {}
         recorded: list[ResultsCommit] = []
 
-        def cancel(head: str) -> Change | None:
+        def cancel(head: str) -> git.Change | None:
             edit = SpecEdit.at(self.workspace, name, head, base=head)
             read = (BatchAttempts.read(state / "results", batch) for batch in edit.merged if batch.is_active)
             begun.clear()
@@ -224,7 +210,7 @@ class SweepRun:
             chosen = tuple(attempts.batch for attempts in begun.values())
             return cancellation(edit, chosen, replace=True) if chosen else None
 
-        def record(base: str) -> Change | None:
+        def record(base: str) -> git.Change | None:
             change, made = results_change(target, base, name, begun)
             recorded[:] = [made] if made else []
             return change
@@ -286,28 +272,32 @@ class SweepRun:
         names = ", ".join(sorted(self.names))
         message = f"code({names}): {list_names(paths)}\n"
         commit = git.commit_on_branch(
-            repository, self.branch, lambda _: Change(message, removes=removed, entries=entries)
+            repository, self.branch, lambda _: git.Change(message, removes=removed, entries=entries)
         )
         if commit is not None:
             yield CodeCommitted(commit, paths)
 
-    def commit_batches(self, *, update: bool = False, mirror: Mirror | None = None) -> BatchesCommitted:
+    def commit_batches(self, *, update: bool = False, mirror: git.Mirror | None = None) -> BatchesCommitted:
         """Commit the missing batches, their specs, and what both need. Raises SpecError, RepositoryError.
 
         With a mirror, in which their code is checked out, batches that cannot run on this machine are refused.
         """
 
-        def make(base: str) -> tuple[Change | None, tuple[Generated, ...]]:
+        def make(base: str) -> tuple[git.Change | None, tuple[next_batch.Generated, ...]]:
             planned = self._plan(base, update=update)
             if mirror is not None:
                 self._refuse_what_cannot_run(mirror, base, planned)
-            write_batches(self.workspace, [replace(item, batch=None) for item in planned if item.stale])
+            next_batch.write_batches(
+                self.workspace, [replace(item, batch=None) for item in planned if item.stale]
+            )
             return self._change(base, planned), planned
 
         commit, planned = self._target.commit(make)
         return BatchesCommitted(commit, planned or ())
 
-    def _refuse_what_cannot_run(self, mirror: Mirror, base: str, planned: Iterable[Generated]) -> None:
+    def _refuse_what_cannot_run(
+        self, mirror: git.Mirror, base: str, planned: Iterable[next_batch.Generated]
+    ) -> None:
         """Refuse invalid manifests, imports from the work tree, and other packages than a batch locks.
 
         The engine refuses the latter as well, but then the branch already has a batch that can only be cancelled.
@@ -327,26 +317,26 @@ class SweepRun:
             rendered_manifests.render(batch, present, self.workspace.settings, merged)
             program = overlay.lock.program
             git.store_code(mirror.repository, program.code, [base])
-            started = started_program(program, sweep.run, mirror.code(program.code).folder)
-            refuse_other_environment(batch, started, sweep.path)
-            imports = check_imports(started, self.workspace.repository, sweep.path)
+            started = outside_imports.started_program(program, sweep.run, mirror.code(program.code).folder)
+            outside_imports.refuse_other_environment(batch, started, sweep.path)
+            imports = outside_imports.check_imports(started, self.workspace.repository, sweep.path)
             if imports.problems:
                 raise SpecError(imports.problems)
 
-    def _plan(self, base: str, *, update: bool) -> tuple[Generated, ...]:
-        planned = plan_batches(self.workspace, self.specs, base=base, update=update)
+    def _plan(self, base: str, *, update: bool) -> tuple[next_batch.Generated, ...]:
+        planned = next_batch.plan_batches(self.workspace, self.specs, base=base, update=update)
         _refuse_what_is_not_committed(planned)
-        return with_code_warnings(self.workspace, self.specs, planned, includes_listed=True)
+        return next_batch.with_code_warnings(self.workspace, self.specs, planned, includes_listed=True)
 
-    def _change(self, base: str, planned: tuple[Generated, ...]) -> Change | None:
+    def _change(self, base: str, planned: tuple[next_batch.Generated, ...]) -> git.Change | None:
         new = tuple(generated for generated in planned if generated.batch)
         committed = self.workspace.repository.read(base, *self.files)
         specs = {path: content for path, content in self.files.items() if committed.get(path) != content}
         if not new and not specs:
             return None
         names = ", ".join(sorted(self.names))
-        return Change(
-            batch_message(new) if new else f"spec({names}): change without new trials\n",
+        return git.Change(
+            next_batch.batch_message(new) if new else f"spec({names}): change without new trials\n",
             {**specs, **self._first_files(base), **self._batch_files(base, new)},
         )
 
@@ -363,7 +353,7 @@ class SweepRun:
     def _attributes(self, base: str) -> dict[str, bytes]:
         """Return `.gitattributes` with the lines that `sweep new` has added here, or that generated files need."""
         root, place = self.workspace.root, base_files.ATTRIBUTES_FILE
-        here = Checkout(self.workspace.repository, place).read(place)
+        here = git.Checkout(self.workspace.repository, place).read(place)
         committed = self.workspace.repository.read(base, place).get(place, b"")
         content = base_files.with_attribute_lines(committed)
         has_lines = here is not None and base_files.with_attribute_lines(here) is None
@@ -372,7 +362,7 @@ class SweepRun:
         files.refuse_links(root, place)
         return {place: content}
 
-    def _batch_files(self, base: str, new: tuple[Generated, ...]) -> dict[str, bytes]:
+    def _batch_files(self, base: str, new: tuple[next_batch.Generated, ...]) -> dict[str, bytes]:
         """Return the files of batches, and of the bases that the commit lacks."""
         committed = self.workspace.repository.files(base, "base", ACTIVE, ARCHIVE)
         folders = {"/".join(path.split("/")[1:-1]) for path in committed if path.startswith(base_files.BASE)}
@@ -387,7 +377,7 @@ class SweepRun:
         return added
 
 
-def _refuse_what_is_not_committed(planned: Iterable[Generated]) -> None:
+def _refuse_what_is_not_committed(planned: Iterable[next_batch.Generated]) -> None:
     """Refuse a batch whose script the code lacks, rounds without their first evidence, and a sweep renamed by hand.
 
     Elsewhere all are warnings: an image may have the script, and a person commits the batch. Raises SpecError.
@@ -396,14 +386,14 @@ def _refuse_what_is_not_committed(planned: Iterable[Generated]) -> None:
         replace(problem, severity=Severity.ERROR)
         for generated in planned
         for problem in generated.warnings
-        if problem.code in {UNCOMMITTED_EVIDENCE, RENAMED}
+        if problem.code in {next_batch.UNCOMMITTED_EVIDENCE, RENAMED}
         or (problem.code == programs.MISSING_SCRIPT_CODE and _starts_script(generated, problem))
     ]
     if missing:
         raise SpecError(missing)
 
 
-def _starts_script(generated: Generated, problem: Problem) -> bool:
+def _starts_script(generated: next_batch.Generated, problem: Problem) -> bool:
     """Return whether the missing script is what the command starts, so that every trial would fail."""
     is_start = problem.path in {"command[0]", "command[1]"}
     return is_start and generated.sweep.command[int(problem.path[8])].rpartition(".")[2] in PROGRAM_SUFFIXES
@@ -415,7 +405,7 @@ def _record(target: Target, state: Path) -> tuple[ResultsCommit, ...]:
     return commit_results(target, state / "results", ended, alive=conditions)
 
 
-def _require_branch(repository: Repository) -> str:
+def _require_branch(repository: git.Repository) -> str:
     """Return the branch that is checked out. Raises RepositoryError if commits cannot be made on one."""
     operation = git.operation_in_progress(repository)
     if operation is not None:

@@ -143,7 +143,9 @@ OPERATIONS: dict[tree.ArithmeticOperator, Callable[..., int | Fraction]] = {
 def call_function(function: tree.FunctionName, values: Sequence[Operand]) -> Number:
     """Apply a function. Raises ComputeError."""
     if function == "len":
-        return _length(values[0])
+        if isinstance(values[0], str | list | tuple):
+            return len(values[0])
+        raise KindError(f"the argument of len must be a text or a list, got {safe_repr(values[0])}")
     if function in {"max", "min"} and len(values) == 1:
         values = _non_empty_list(function, values[0])
     numbers = [exact(require_number(value, f"an argument of {function}")) for value in values]
@@ -156,12 +158,6 @@ def call_function(function: tree.FunctionName, values: Sequence[Operand]) -> Num
         raise ComputeError(f"must be defined, got {function}({arguments})") from error
     except OverflowError as error:
         raise ComputeError(f"numbers must be finite, got one too large from {function}") from error
-
-
-def _length(value: Operand) -> int:
-    if isinstance(value, str | list | tuple):
-        return len(value)
-    raise KindError(f"the argument of len must be a text or a list, got {safe_repr(value)}")
 
 
 def _non_empty_list(function: str, value: Operand) -> Sequence[Value]:
@@ -295,7 +291,8 @@ def _compile(expression: tree.Expression) -> Evaluator:  # noqa: C901, PLR0911 -
             parts = tuple(_compile(item) for item in items)
             return lambda values: tuple(cast(str, part(values)) for part in parts)
         case tree.UnaryOperation("-", operand):
-            return _minus(_compile_number(operand, "-"))
+            number = _compile_number(operand, "-")
+            return lambda values: negative(number(values))
         case tree.UnaryOperation(_, operand):
             return _not(_compile_predicate(operand, "not"))
         case tree.Arithmetic(sign, left, right):
@@ -307,7 +304,8 @@ def _compile(expression: tree.Expression) -> Evaluator:  # noqa: C901, PLR0911 -
         case tree.BooleanOperation(_, terms):
             return _or(tuple(_compile_predicate(term, "or") for term in terms))
         case tree.Conditional(test, yes, no):
-            return _conditional(_compile_predicate(test, "if"), _compile(yes), _compile(no))
+            condition, then, otherwise = _compile_predicate(test, "if"), _compile(yes), _compile(no)
+            return lambda values: then(values) if condition(values) else otherwise(values)
         case tree.Call(function, arguments):
             computed = tuple(_compile(argument) for argument in arguments)
             return lambda values: call_function(function, [argument(values) for argument in computed])
@@ -357,10 +355,6 @@ def _compile_predicate(expression: tree.Expression, word: str) -> Predicate:
     return test
 
 
-def _minus(operand: NumericEvaluator) -> NumericEvaluator:
-    return lambda values: negative(operand(values))
-
-
 def _not(operand: Predicate) -> Predicate:
     return lambda values: not operand(values)
 
@@ -392,10 +386,6 @@ def _or(terms: tuple[Predicate, ...]) -> Predicate:
         first, second = terms
         return lambda values: first(values) or second(values)
     return lambda values: any(term(values) for term in terms)
-
-
-def _conditional(test: Predicate, yes: Evaluator, no: Evaluator) -> Evaluator:
-    return lambda values: yes(values) if test(values) else no(values)
 
 
 def _comparison(

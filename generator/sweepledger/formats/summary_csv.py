@@ -297,14 +297,6 @@ def _count(cell: str) -> int:
     return int(_required(cell))
 
 
-def _seed(cell: str) -> int | None:
-    return _count(cell) if cell else None
-
-
-def _status(cell: str) -> Status:
-    return Status(_required(cell))
-
-
 def _truth(cell: str) -> bool | None:
     text = _text(cell)
     if text not in {None, "true", "false"}:
@@ -350,9 +342,9 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     **dict.fromkeys(("index", "replicate", "attempts"), _count),
     **dict.fromkeys(("reason", "node_class", "ran", "data", "started", "finished"), _text),
     "in_spec": _truth,
-    "status": _status,
+    "status": lambda cell: Status(_required(cell)),
     "seconds": _number,
-    "seed": _seed,
+    "seed": lambda cell: _count(cell) if cell else None,
 }
 
 
@@ -439,9 +431,7 @@ def read_summary_excerpt(text: str, lock: BatchLock | None) -> SummaryExcerpt:
             ranked.append((cells[trial], values))
     value, best = min(((sign * values[0], trial_id) for trial_id, values in ranked), default=(None, None))
     excerpt = SummaryExcerpt(len(rows), ok, best, None if value is None else sign * value, spent)
-    return replace(excerpt, front=_front_size(lock, ranked)) if lock and lock.other_metrics else excerpt
-
-
-def _front_size(lock: BatchLock, ranked: Iterable[tuple[str, tuple[float, ...]]]) -> int:
-    metrics = lock.metrics
-    return len(pareto_indices([values for _, values in ranked if len(values) == len(metrics)], metrics))
+    if not lock or not lock.other_metrics:
+        return excerpt
+    complete = [values for _, values in ranked if len(values) == len(metrics)]
+    return replace(excerpt, front=len(pareto_indices(complete, lock.metrics)))

@@ -34,7 +34,7 @@ def notes(
 ) -> tuple[Note, ...]:
     """Return the notes on a sweep, with its foreign evidence; `examples` is the number of training examples."""
     return (
-        *_start_mappings(sweep),
+        *(Note("start-mapping", mapping.text) for mapping in (sweep.search.mappings if sweep.search else ())),
         *(() if keeps_files else (Note("files-not-kept", FILES_NOT_KEPT),)),
         *(Note("foreign-evidence", f"starts from {label}") for label in foreign),
         *_tight_constraints(design),
@@ -42,11 +42,6 @@ def notes(
         *_no_replicates(sweep, trials),
         *_batch_size_above_data(trials, examples),
     )
-
-
-def _start_mappings(sweep: Sweep) -> Iterator[Note]:
-    for mapping in sweep.search.mappings if sweep.search is not None else ():
-        yield Note("start-mapping", mapping.text)
 
 
 def _tight_constraints(design: DesignReview) -> Iterator[Note]:

@@ -45,11 +45,6 @@ def comment_out_directives(text: str) -> tuple[str, tuple[Mark, ...]]:
     return "\n".join(lines), tuple(marks)
 
 
-def mark_at(text: str, offset: int) -> Mark:
-    """Return the line and column of an offset."""
-    return Mark(text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))
-
-
 def describe_character(character: str) -> str:
     """Return the code point and name of an invisible character."""
     import unicodedata  # noqa: PLC0415 - a table of a megabyte that most commands do not need

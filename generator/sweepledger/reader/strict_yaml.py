@@ -262,8 +262,8 @@ _remember_text = lru_cache(maxsize=REMEMBERED_FILES)(_read_text)
 def _not_utf8(file: str, content: bytes, offset: int) -> Problem:
     before = content[:offset].decode("utf-8")
     message = f"must be UTF-8, got byte 0x{content[offset]:02x} at offset {offset}"
-    mark = characters.mark_at(before, len(before))
-    return Problem(file, *mark, "", message, code="not-utf8", hint="save the file as UTF-8")
+    line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+    return Problem(file, line, column, "", message, code="not-utf8", hint="save the file as UTF-8")
 
 
 def limit_problems(problems: list[Problem]) -> tuple[Problem, ...]:

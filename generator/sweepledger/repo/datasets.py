@@ -79,7 +79,7 @@ def _refuse_other_data(dataset: Dataset, folder: Path) -> None:
     with storage_errors(folder):
         # Numbers of files, which a file system may give anew with each mount, say nothing from one run to the next.
         files = [path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()]
-        states = ((path.relative_to(folder), path.lstat()) for path in files)
+        states = ((path.relative_to(folder), path.stat(follow_symlinks=path.exists())) for path in files)
         lines = sorted(f"{name}\0{state.st_size} {state.st_mtime_ns}" for name, state in states)
     state = hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
     with storage_errors(note):
@@ -155,7 +155,7 @@ def data_state(folder: Path) -> str:
     with storage_errors(folder):
         parts = sorted(path for path in folder.iterdir() if path.is_symlink() and path.is_dir())
         by_content = not all(map(notes_writes, (folder, *parts)))
-        states = "".join(folder_state(part, by_content=by_content) for part in (folder, *parts))
+        states = "".join(folder_state(part, by_content=by_content, follows=True) for part in (folder, *parts))
     state = hashlib.sha256(states.encode("ascii")).hexdigest()
     return f"{BY_CONTENT}{state}" if by_content else state
 

@@ -10,7 +10,6 @@ import typer
 
 from sweepledger.cli import response
 from sweepledger.cli.options import BatchOption, SweepArgument
-from sweepledger.cli.response import SHORT_COMMIT, Response
 from sweepledger.cli.text.values import count_text
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.spec_edit import BatchesChange, SpecEdit, cancellation, commit_batches
@@ -27,10 +26,10 @@ def cancel(
     replace: Annotated[
         bool, typer.Option("--replace", help="Request the cancelled trials again after they are recorded.")
     ] = False,
-) -> Response:
+) -> response.Response:
     workspace = Workspace.find(response.current_folder())
     cancelled = cancel_batches(workspace, name, batch=batch, replace=replace)
-    trials, commit = count_text(cancelled.trials, "trial"), cancelled.commit[:SHORT_COMMIT]
+    trials, commit = count_text(cancelled.trials, "trial"), cancelled.commit[: response.SHORT_COMMIT]
     lines = [
         f"cancelled {', '.join(cancelled.batches)} ({trials}) in {commit}",
         "next: push or merge the commit; the controller then ends the pods, and the collector records the rest"
@@ -39,7 +38,7 @@ def cancel(
     ]
     if replace:
         lines.append(f"then: `sweep generate {cancelled.sweep}` requests the cancelled trials again")
-    return Response({**response.as_data(cancelled), "replaced": replace}, tuple(lines))
+    return response.Response({**response.as_data(cancelled), "replaced": replace}, tuple(lines))
 
 
 def cancel_batches(

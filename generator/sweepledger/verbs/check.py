@@ -24,7 +24,6 @@ from sweepledger.cli import response
 from sweepledger.cli.options import BaseOption, MonthOption
 from sweepledger.cli.response import EXIT_DRIFT, EXIT_PROBLEMS, Format, Response, has_errors
 from sweepledger.cli.text import plan
-from sweepledger.cli.text.plan import fit_comment
 from sweepledger.cli.text.values import count_text
 from sweepledger.commands.checks import (
     builds,
@@ -277,7 +276,7 @@ def check_markdown(problems: Sequence[Problem], *, patch: str | None) -> str:
     if patch and errors:
         way = f"To fix the change, download `{patch}` from the artifact of this workflow run, run "
         lines.append(f"{way}`git apply {patch}`, and commit.")
-    return fit_comment([*lines, ""])
+    return plan.fit_comment([*lines, ""])
 
 
 def _problem_row(problem: Problem) -> str:

@@ -27,10 +27,8 @@ from sweepledger.exchange.conversion import Loss
 from sweepledger.exchange.registry import WRITERS
 from sweepledger.problems import Problem
 from sweepledger.repo import batches
-from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Mirror
 from sweepledger.repo.state import create_state
-from sweepledger.search import Expansion
 from sweepledger.storage import refuse_existing, write_file
 from sweepledger.structs.program import LOCAL_IMAGE
 
@@ -65,6 +63,7 @@ if [ ! -d "$state/jobs" ] || [ ! -d "$state/$code" ]; then
   exit 2
 fi
 code=$state/$code data=$state/$data
+read -r code_state data_state <"$state/jobs/$batch/states" || exit 2
 stopped= launcher=
 trap 'stopped=1; [ -z "$launcher" ] || kill -TERM "$launcher" 2>/dev/null' TERM INT HUP
 
@@ -204,7 +203,7 @@ def export_sweep(
             hint=f"export {' or '.join(sorted(SEARCH_FORMATS))}; `sweep results --output csv` has what ran",
         )
     expansion = search.explore(sweep, parsed.source)
-    if not isinstance(expansion, Expansion):
+    if not isinstance(expansion, search.Expansion):
         raise SpecError(expansion)
     exported = WRITERS[format_name](sweep, expansion.configurations)
     if output is not None:
@@ -236,7 +235,7 @@ def export_batch(
     return ExportedSweep(text, tuple(_losses(stored, prepared)), (), path)
 
 
-def _active_batch(workspace: Workspace, name: str, batch: str | None) -> StoredBatch:
+def _active_batch(workspace: Workspace, name: str, batch: str | None) -> batches.StoredBatch:
     repository = workspace.repository
     committed = batches.of_sweep_in_commit(repository, repository.commit("HEAD"), name)
     active = [stored for stored in committed if stored.is_active]
@@ -255,7 +254,7 @@ def _active_batch(workspace: Workspace, name: str, batch: str | None) -> StoredB
     )
 
 
-def _prepare(workspace: Workspace, stored: StoredBatch) -> PreparedBatch:
+def _prepare(workspace: Workspace, stored: batches.StoredBatch) -> PreparedBatch:
     """Check a batch, and put its code, dataset and tables into the state folder. Raises SpecError."""
     repository = workspace.repository
     commit = repository.commit("HEAD")
@@ -267,6 +266,8 @@ def _prepare(workspace: Workspace, stored: StoredBatch) -> PreparedBatch:
     if isinstance(desired, RefusedBatch):
         raise SpecError(desired.problems)
     write_files(StateFolders(state), desired.batch)
+    states = f"{desired.code_state} {desired.data_state}\n"  # not in the script, as each clone has its own
+    write_file(StateFolders(state).job(stored.name) / "states", states.encode())
     code = desired.code.resolve()
     return PreparedBatch(
         desired.batch,
@@ -277,7 +278,7 @@ def _prepare(workspace: Workspace, stored: StoredBatch) -> PreparedBatch:
     )
 
 
-def _losses(stored: StoredBatch, prepared: PreparedBatch) -> Iterator[Loss]:
+def _losses(stored: batches.StoredBatch, prepared: PreparedBatch) -> Iterator[Loss]:
     """Yield what a cluster does for a batch and a script does not."""
     lock, most = stored.lock, prepared.batch.max_failed
     if lock.program.image != LOCAL_IMAGE:
@@ -377,6 +378,8 @@ def _described(prepared: PreparedBatch, parent: Parent | None) -> tuple[tuple[st
         "PYTHONDONTWRITEBYTECODE": "1",  # the code tree stays unchanged
         "TMPDIR": translate(TEMPORARY),
         **{name: translate(value) for name, value in variables.items()},
+        "SWEEP_CODE_STATE": _shell("code_state"),
+        "SWEEP_DATA_STATE": _shell("data_state"),
         "SWEEP_POD_UID": _shell("uid"),
         "SWEEP_FAILURES": _shell("failures"),
         "SWEEP_DISRUPTIONS": _shell("disruptions"),

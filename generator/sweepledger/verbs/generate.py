@@ -16,15 +16,7 @@ from sweepledger.cli.options import BaseOption, SweepsArgument
 from sweepledger.cli.response import EXIT_DRIFT, EXIT_PROBLEMS, Response, current_folder
 from sweepledger.cli.text.search_space import search_space_table
 from sweepledger.cli.text.values import count_text
-from sweepledger.commands.generation.next_batch import (
-    Generated,
-    added_files,
-    batch_message,
-    plan_batches,
-    plan_each,
-    with_code_warnings,
-    write_batches,
-)
+from sweepledger.commands.generation import next_batch
 from sweepledger.commands.generation.spec_change import as_changes
 from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.stored_batches import StoredBatches, settled_specs, stored_batches
@@ -93,7 +85,7 @@ def generate(
 class Generation:
     """The next batches of all sweeps that can have one, and why others have none."""
 
-    generated: tuple[Generated, ...]
+    generated: tuple[next_batch.Generated, ...]
     problems: tuple[Problem, ...] = ()
     """Of the specs that are wrong."""
     failures: tuple[GeneratorError, ...] = ()
@@ -109,7 +101,7 @@ def generate_batches(
     check: bool = False,
     base: str | None = None,
     update: bool = False,
-) -> tuple[Generated, ...]:
+) -> tuple[next_batch.Generated, ...]:
     """Write the next batch of each named sweep, or of none; with `check` only return it.
 
     With `update`, a batch requests every trial of the spec if the current program is not the locked one. Raises
@@ -117,11 +109,11 @@ def generate_batches(
     """
     chosen = tuple(names)
     specs = workspace.specs(chosen)
-    planned = plan_batches(workspace, specs, base=base, update=update)
+    planned = next_batch.plan_batches(workspace, specs, base=base, update=update)
     if not check:
-        write_batches(workspace, planned)
+        next_batch.write_batches(workspace, planned)
     # Of a sweep that nobody named, older code is no news.
-    return with_code_warnings(workspace, specs, planned, includes_listed=bool(chosen))
+    return next_batch.with_code_warnings(workspace, specs, planned, includes_listed=bool(chosen))
 
 
 def generate_changed(workspace: Workspace, *, check: bool = False, base: str | None = None) -> Generation:
@@ -143,7 +135,7 @@ def generate_changed(workspace: Workspace, *, check: bool = False, base: str | N
     to_plan = (path for path in paths if path not in settled)
     made = _plan_each(workspace, to_plan, replace(stored, present=compared))
     if not check:
-        write_batches(workspace, made.generated)
+        next_batch.write_batches(workspace, made.generated)
     return replace(made, unchanged=settled)
 
 
@@ -151,13 +143,13 @@ def _plan_each(workspace: Workspace, paths: Iterable[Path], stored: StoredBatche
     """Return the next batches of the specs that can have one, and why the others cannot. Raises EditedError."""
     read = [workspace.parse(path) for path in paths]
     specs = [item for item in read if isinstance(item, ParsedSpec)]
-    planned = [*zip(specs, plan_each(workspace, specs, stored), strict=True)]
-    valid = [spec for spec, item in planned if isinstance(item, Generated)]
-    made = [item for _, item in planned if isinstance(item, Generated)]
-    errors = [(spec, item) for spec, item in planned if not isinstance(item, Generated)]
+    planned = [*zip(specs, next_batch.plan_each(workspace, specs, stored), strict=True)]
+    valid = [spec for spec, item in planned if isinstance(item, next_batch.Generated)]
+    made = [item for _, item in planned if isinstance(item, next_batch.Generated)]
+    errors = [(spec, item) for spec, item in planned if not isinstance(item, next_batch.Generated)]
     wrong = [item.problems for _, item in errors if isinstance(item, SpecError)]
     return Generation(
-        with_code_warnings(workspace, valid, made),
+        next_batch.with_code_warnings(workspace, valid, made),
         tuple(sorted(problem for item in (*read, *wrong) if isinstance(item, tuple) for problem in item)),
         tuple(
             type(error)(f"{spec.sweep.path}: {error}", hint=error.hint)
@@ -191,21 +183,23 @@ def _batch_commit(
     """Return the change that adds the missing batches to a commit that is checked out, and these batches."""
     _require_on_merge(workspace)
     if names:
-        made = Generation(plan_batches(workspace, workspace.specs(names), base=commit))
+        made = Generation(next_batch.plan_batches(workspace, workspace.specs(names), base=commit))
     else:
         made = _plan_each(
             workspace, workspace.spec_paths(), stored_batches(workspace, commit, known_to_git=True)
         )
     new = tuple(generated for generated in made.generated if generated.batch)
     writes = {
-        path: content for generated in new for path, content in added_files(workspace, generated).items()
+        path: content
+        for generated in new
+        for path, content in next_batch.added_files(workspace, generated).items()
     }
     existing = sorted(writes.keys() & workspace.repository.files(commit).keys())
     assert not existing, f"a new batch adds only new files, but {existing[0]} exists"
     running = {path: content for generated in made.generated for path, content in generated.running.items()}
     written, removed = as_changes(running)
     changed = tuple(generated for generated in made.generated if generated.batch or generated.running)
-    change = Change(batch_message(changed), writes | written, removes=removed) if changed else None
+    change = Change(next_batch.batch_message(changed), writes | written, removes=removed) if changed else None
     return change, replace(made, generated=changed)
 
 
@@ -239,7 +233,7 @@ def _response(
     )
 
 
-def generated_text(generated: Generated, *, check: bool) -> Iterator[RenderableType]:
+def generated_text(generated: next_batch.Generated, *, check: bool) -> Iterator[RenderableType]:
     """Yield the trials that a sweep adds, and the files that were written."""
     name = generated.sweep.name
     new = generated.trials - generated.known - generated.retried

@@ -16,16 +16,8 @@ from typing import Annotated, Any
 import typer
 
 from sweepledger import search, spec
+from sweepledger.cli import response
 from sweepledger.cli.options import FormatOption, OutputOption
-from sweepledger.cli.response import (
-    EXIT_PROBLEMS,
-    Format,
-    Response,
-    current_folder,
-    escape_control_characters,
-    has_errors,
-    print_conversion,
-)
 from sweepledger.commands.repository.spec_edit import automatic_edit
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import evidence_file
@@ -40,9 +32,7 @@ from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.problems import Problem
 from sweepledger.reader.yaml_edit import append_item
 from sweepledger.safe_open import read_regular
-from sweepledger.search import Expansion
 from sweepledger.search.encoding import encode_space
-from sweepledger.spec import ParsedSpec
 from sweepledger.storage import refuse_existing, storage_errors, write_file
 from sweepledger.structs.names import SPECS, is_sweep_name, suggest_sweep_name
 from sweepledger.structs.record import Status
@@ -101,28 +91,28 @@ def import_(
             "--study", metavar="STUDY", help="Of trials: study in a storage of Optuna that has several."
         ),
     ] = None,
-    form: FormatOption = Format.TEXT,
-) -> Response:
+    form: FormatOption = response.Format.TEXT,
+) -> response.Response:
     if foreign is ImportFormat.TRIALS:
         if name is None or output is not None:
             raise UsageError("trials need --name, the search that starts from them, and no --output")
-        workspace = Workspace.find(current_folder())
+        workspace = Workspace.find(response.current_folder())
         written = warm_start(workspace, name, Path(file), evidence=evidence, study=study)
-        return Response(written, tuple(_lines(written)))
+        return response.Response(written, tuple(_lines(written)))
     if evidence is not None or study is not None:
         raise UsageError(f"--as and --study are for trials, got {foreign}")
     if file == "-":
         source = ForeignFile(sys.stdin.buffer.read(LARGEST_IMPORT + 1), "-")
     else:
         source = ForeignFile.read(Path(file))
-    imported = import_spec(foreign, source, folder=current_folder(), name=name, output=output)
-    if form is Format.TEXT:
+    imported = import_spec(foreign, source, folder=response.current_folder(), name=name, output=output)
+    if form is response.Format.TEXT:
         message = f"wrote {imported.path}\nnext: `sweep validate`" if imported.is_written else None
-        print_conversion(imported.losses, imported.text, message)
+        response.print_conversion(imported.losses, imported.text, message)
     path = imported.path if imported.is_written else None
     data = {"spec": imported.text, "path": path, "losses": imported.losses}
-    code = EXIT_PROBLEMS * has_errors(imported.problems)
-    return Response(data, problems=imported.problems, exit_code=code)
+    code = response.EXIT_PROBLEMS * response.has_errors(imported.problems)
+    return response.Response(data, problems=imported.problems, exit_code=code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,10 +200,10 @@ def _spec_problems(text: str, path: str, settings: Settings, source: ForeignFile
         return source.content if name.endswith(".csv") else None
 
     parsed = spec.parse(text.encode(), path, settings, beside=beside)
-    if not isinstance(parsed, ParsedSpec):
+    if not isinstance(parsed, spec.ParsedSpec):
         return parsed
     expansion = search.explore(parsed.sweep, parsed.source)
-    problems = expansion.warnings if isinstance(expansion, Expansion) else expansion
+    problems = expansion.warnings if isinstance(expansion, search.Expansion) else expansion
     return tuple(sorted([*parsed.warnings, *problems]))
 
 
@@ -331,7 +321,7 @@ def _convert(
 
 def _lines(written: WarmStart) -> Iterator[str]:
     outside = f"; {written.outside} outside of the search space left out" if written.outside else ""
-    source = escape_control_characters(written.evidence.source)
+    source = response.escape_control_characters(written.evidence.source)
     yield (
         f"wrote {written.path}: {len(written.evidence.trials)} foreign trials of {source}, "
         f"{written.ok} of them ok{outside}"

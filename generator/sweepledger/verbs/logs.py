@@ -15,16 +15,7 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from sweepledger.cli import completion
-from sweepledger.cli.options import (
-    ByPodOption,
-    ContextOption,
-    FormatOption,
-    ImageOption,
-    PatienceOption,
-    StateOption,
-    reader_pod,
-)
+from sweepledger.cli import completion, options
 from sweepledger.cli.response import Format, Response, current_folder, open_console
 from sweepledger.cli.text.style import untrusted_text
 from sweepledger.commands.reports.outputs import Logs, failed_logs, logs_by_pod, trial_logs
@@ -69,12 +60,12 @@ def logs(
             help="Print what a trial, or each running trial of a sweep, prints on this machine, until it ends.",
         ),
     ] = False,
-    state: StateOption = None,
-    by_pod: ByPodOption = False,
-    context: ContextOption = None,
-    image: ImageOption = None,
-    patience: PatienceOption = 300,
-    form: FormatOption = Format.TEXT,
+    state: options.StateOption = None,
+    by_pod: options.ByPodOption = False,
+    context: options.ContextOption = None,
+    image: options.ImageOption = None,
+    patience: options.PatienceOption = 300,
+    form: options.FormatOption = Format.TEXT,
 ) -> Response:
     workspace = Workspace.find(current_folder())
     folder = state_folder(workspace.repository, state)
@@ -101,7 +92,7 @@ def logs(
         kept = failed_logs(workspace, trial, state=folder)
         return Response({"trials": kept}, _failed_logs_text(kept))
     if by_pod:
-        printed = logs_by_pod(workspace, trial, reader_pod(workspace, context, image, patience))
+        printed = logs_by_pod(workspace, trial, options.reader_pod(workspace, context, image, patience))
     else:
         printed = trial_logs(workspace, trial, state=folder)
     return Response(printed, logs_text(printed))

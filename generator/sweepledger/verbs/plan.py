@@ -12,15 +12,14 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from sweepledger import plan as planning
 from sweepledger import search
 from sweepledger.cli import response
 from sweepledger.cli.options import BaseOption, MonthOption
-from sweepledger.cli.response import EXIT_PROBLEMS, Format, Response, has_errors
 from sweepledger.cli.text.plan import plan_comment, plan_text
 from sweepledger.commands.generation import spec_change
 from sweepledger.commands.generation.proposals import propose_pack, propose_rounds
 from sweepledger.commands.repository import at_commit, catalog, costs, programs
-from sweepledger.commands.repository.costs import Timing
 from sweepledger.commands.repository.stored_batches import StoredBatches, stored_batches
 from sweepledger.commands.repository.workspace import Workspace, read_specs
 from sweepledger.commands.rounds.evidence import foreign_labels
@@ -28,33 +27,6 @@ from sweepledger.commands.rounds.progress import remaining_bounds
 from sweepledger.errors import RepositoryError
 from sweepledger.formats import summary_csv
 from sweepledger.formats.summary_csv import SUMMARY_FILE
-from sweepledger.plan import (
-    Balance,
-    BestTrial,
-    CodeChange,
-    DesignReview,
-    Difference,
-    Discrepancy,
-    Forecast,
-    Note,
-    OutdatedPart,
-    Planned,
-    PlannedTrials,
-    PodDisk,
-    Rejection,
-    Review,
-    RoundBounds,
-    TrialCounts,
-    UnreadableSpec,
-    count_trials,
-    counts_towards,
-    coverage,
-    difference,
-    forecast,
-    notes,
-    outdated_parts,
-    review_as_data,
-)
 from sweepledger.render import pod
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
@@ -94,25 +66,25 @@ def plan(
         PlanFormat, typer.Option("--format", help="Print text, Markdown, or one JSON object.")
     ] = PlanFormat.TEXT,
 ) -> None:
-    def work() -> Response:
+    def work() -> response.Response:
         planned = plan_sweeps(Workspace.find(response.current_folder()), names or (), base=base, month=month)
         review_problems = (problem for review in planned.reviews for problem in review.problems)
         problems = tuple(sorted((*planned.problems, *review_problems)))
-        code = EXIT_PROBLEMS * has_errors(problems)
+        code = response.EXIT_PROBLEMS * response.has_errors(problems)
         if form is PlanFormat.MARKDOWN:
-            return Response({}, (Text(plan_comment(planned)),), problems, code)
+            return response.Response({}, (Text(plan_comment(planned)),), problems, code)
         if form is PlanFormat.TEXT:
-            return Response({}, plan_text(planned), problems, code)
+            return response.Response({}, plan_text(planned), problems, code)
         data = {
             "base": planned.base,
             "month": planned.month,
             "currency": planned.currency or None,
-            "sweeps": [review_as_data(review) for review in planned.reviews],
+            "sweeps": [planning.review_as_data(review) for review in planned.reviews],
             "unchanged": planned.unchanged,
         }
-        return Response(data, problems=problems, exit_code=code)
+        return response.Response(data, problems=problems, exit_code=code)
 
-    response.respond("plan", Format.JSON if form is PlanFormat.JSON else Format.TEXT, work)
+    response.respond("plan", response.Format.JSON if form is PlanFormat.JSON else response.Format.TEXT, work)
 
 
 MOST_POINTS = 2048
@@ -121,7 +93,7 @@ MOST_POINTS = 2048
 
 def plan_sweeps(
     workspace: Workspace, names: Iterable[str] = (), *, base: str | None = None, month: str | None = None
-) -> Planned:
+) -> planning.Planned:
     """Review sweeps before anything is spent; without names, those that a merge would change."""
     selected = tuple(dict.fromkeys(names))
     specs, problems = read_specs(workspace, selected)
@@ -131,7 +103,7 @@ def plan_sweeps(
     reviews = [context.review(parsed, expansion) for parsed, expansion in specs]
     settled = () if selected else tuple(review.sweep.name for review in reviews if not review.is_change)
     news = tuple(review for review in reviews if selected or review.is_change)
-    return Planned(
+    return planning.Planned(
         stored.commit, news, settled, tuple(sorted(problems)), workspace.settings.currency, context.month
     )
 
@@ -145,9 +117,9 @@ class _PlanContext:
     """Code tree of HEAD by the code without a tree; looked up once."""
 
     @cached_property
-    def timing(self) -> Timing:
+    def timing(self) -> costs.Timing:
         stored = self.stored
-        return Timing(self.workspace.repository, stored.results, stored.merged, self.workspace.settings)
+        return costs.Timing(self.workspace.repository, stored.results, stored.merged, self.workspace.settings)
 
     @cached_property
     def specs(self) -> Mapping[str, bytes]:
@@ -160,7 +132,7 @@ class _PlanContext:
         settings = at_commit.read_settings(self.workspace.repository, self.stored.commit)
         return settings if isinstance(settings, Settings) else self.workspace.settings
 
-    def review(self, parsed: ParsedSpec, expansion: Expansion) -> Review:
+    def review(self, parsed: ParsedSpec, expansion: Expansion) -> planning.Review:
         merged = self.stored.merged_of.get(parsed.sweep.name, ())
         program, unlocked = self.program(parsed.sweep)
         sweep = parsed.sweep
@@ -169,7 +141,7 @@ class _PlanContext:
         retried = spec_change.retried_trials(self.workspace.repository, sweep, merged, results)
         archived = {trial.digest for batch in merged if not batch.is_active for trial in batch.trials}
         listed = {trial.digest for batch in merged for trial in batch.trials}
-        counts = count_trials(
+        counts = planning.count_trials(
             trials,
             active={trial.digest for batch in merged if batch.is_active for trial in batch.trials},
             archived=archived - retried,
@@ -179,7 +151,7 @@ class _PlanContext:
         if bounds is not None:  # trials of further rounds are new
             active = {row.trial for batch in merged if batch.is_active for row in batch.rows}
             every = {row.trial for batch in merged for row in batch.rows}
-            counts = TrialCounts(bounds.trials or 0, len(active), len(every) - len(active))
+            counts = planning.TrialCounts(bounds.trials or 0, len(active), len(every) - len(active))
         problems = [
             *parsed.warnings,
             *expansion.warnings,
@@ -197,12 +169,12 @@ class _PlanContext:
             )
         design = _design_review(sweep, expansion)
         outdated = () if unlocked else self.outdated(sweep, program)
-        return Review(
+        return planning.Review(
             sweep,
             trials,
             counts,
             design,
-            coverage(sweep, expansion.configurations),
+            planning.coverage(sweep, expansion.configurations),
             self.difference(sweep, trials, program),
             tuple(sorted(problems)),
             outdated,
@@ -225,35 +197,39 @@ class _PlanContext:
             None if unlocked or not counts.new else self.disk(sweep, program),
         )
 
-    def disk(self, sweep: Sweep, program: Program) -> PodDisk:
+    def disk(self, sweep: Sweep, program: Program) -> planning.PodDisk:
         """Return what the pods of its next batch may write on their nodes."""
         batch = Batch(sweep, 1, None, program, (), Shape.INDEXED)
         code = program.code.disk
-        return PodDisk(pod.disk(batch, self.workspace.settings), sweep.run.scratch_bytes(code), code)
+        return planning.PodDisk(pod.disk(batch, self.workspace.settings), sweep.run.scratch_bytes(code), code)
 
     def proposals(
         self, sweep: Sweep, expansion: Expansion, new: Sequence[Trial], program: Program
-    ) -> Iterator[Note]:
+    ) -> Iterator[planning.Note]:
         """Yield what the spec could say to take less time or fewer pods, as a block to paste, with the figures."""
         settings = self.workspace.settings
         follows = settings.next is not NextRoundMode.REVIEW or settings.controller is Controller.NONE
         if follows and not self.stored.merged_of.get(sweep.name, ()):
             rounds = propose_rounds(sweep, expansion.configurations, program, self.timing)
-            yield from () if rounds is None else (Note("rounds", rounds),)
+            yield from () if rounds is None else (planning.Note("rounds", rounds),)
         if settings.results.store in {ResultsStore.VOLUME, ResultsStore.BUCKET}:
             planned = [trial.assignment for trial in new]
             size = None if sweep.rounds is None else sweep.rounds.size * sweep.replicates
             trials = planned if size is None else (None,) * size
             pack = propose_pack(sweep, trials, program, self.timing)
-            yield from () if pack is None else (Note("pack", pack),)
+            yield from () if pack is None else (planning.Note("pack", pack),)
 
     def notes(
-        self, sweep: Sweep, merged: Sequence[StoredBatch], trials: Sequence[Trial], design: DesignReview
-    ) -> tuple[Note, ...]:
+        self,
+        sweep: Sweep,
+        merged: Sequence[StoredBatch],
+        trials: Sequence[Trial],
+        design: planning.DesignReview,
+    ) -> tuple[planning.Note, ...]:
         """Return notes on the trials and the design that a sweep requests."""
         settings, repository = self.workspace.settings, self.workspace.repository
         dataset = settings.dataset_named(sweep.run.data)
-        return notes(
+        return planning.notes(
             sweep,
             trials,
             design,
@@ -264,7 +240,7 @@ class _PlanContext:
             keeps_files=settings.results.store.keeps_files,
         )
 
-    def best_recorded(self, sweep: Sweep, merged: Sequence[StoredBatch]) -> BestTrial | None:
+    def best_recorded(self, sweep: Sweep, merged: Sequence[StoredBatch]) -> planning.BestTrial | None:
         """Return the best recorded trial at the base commit; None if the summary cannot be read."""
         path = f"{results_folder(sweep.name)}/{SUMMARY_FILE}"
         content = self.workspace.repository.read(self.stored.results_of(sweep.name), path).get(path)
@@ -274,14 +250,14 @@ class _PlanContext:
             return None
         eligible = catalog.eligible_rows(rows, batches.readable(merged))
         best = catalog.rank_rows(eligible, sweep.metric.name, sweep.metric.goal)
-        return next((BestTrial(row.trial, row.assignment) for row in best), None)
+        return next((planning.BestTrial(row.trial, row.assignment) for row in best), None)
 
-    def balances(self, sweep: Sweep, new: int) -> tuple[Balance, ...]:
+    def balances(self, sweep: Sweep, new: int) -> tuple[planning.Balance, ...]:
         """Compare the upper bound of new trials with the budgets that the sweep counts towards."""
         budgets = {
             team: budget
             for team, budget in self.workspace.settings.budgets.items()
-            if counts_towards(budget, sweep.name)
+            if planning.counts_towards(budget, sweep.name)
         }
         ledger = self.ledger if budgets else costs.MonthLedger(self.month)
         return costs.requested_balances(ledger, budgets, [(sweep, new)])
@@ -293,8 +269,12 @@ class _PlanContext:
         return costs.month_ledger(repository, stored.results, settings, self.month, merged=stored.merged)
 
     def forecast(
-        self, sweep: Sweep, new: Sequence[Configuration | None], program: Program, bounds: RoundBounds | None
-    ) -> Forecast | None:
+        self,
+        sweep: Sweep,
+        new: Sequence[Configuration | None],
+        program: Program,
+        bounds: planning.RoundBounds | None,
+    ) -> planning.Forecast | None:
         """Return the forecast of new trials by the records at the base commit: completion time and cost.
 
         For a sweep with rounds these are the trials of its further rounds, in a search with unknown values: one
@@ -310,8 +290,8 @@ class _PlanContext:
         if not new:
             return None
         history = self.timing.past(program, sweep.name)
-        workload = PlannedTrials(run, new, sweep.pool, history, rounds)
-        return forecast(workload, self.timing.ahead(sweep), seed=len(new))
+        workload = planning.PlannedTrials(run, new, sweep.pool, history, rounds)
+        return planning.forecast(workload, self.timing.ahead(sweep), seed=len(new))
 
     def program(self, sweep: Sweep) -> tuple[Program, str | None]:
         """Return the program that `sweep generate` would lock, or a substitute and why it could not."""
@@ -326,41 +306,43 @@ class _PlanContext:
         except RepositoryError as error:
             return programs.requested_program(self.workspace.settings, sweep), str(error)
 
-    def outdated(self, sweep: Sweep, program: Program) -> tuple[OutdatedPart, ...]:
+    def outdated(self, sweep: Sweep, program: Program) -> tuple[planning.OutdatedPart, ...]:
         """Compare the program with the one that `sweep generate --update` would lock."""
         code, repository = programs.requested_code(sweep), self.workspace.repository
         if code not in self.trees:
             head = repository.commit("HEAD")
             self.trees[code] = programs.code_tree_at(repository, head, sweep) if head else None
-        return outdated_parts(
+        return planning.outdated_parts(
             program, programs.requested_program(self.workspace.settings, sweep, tree=self.trees[code] or "")
         )
 
     def code_changes(
-        self, program: Program, merged: Sequence[StoredBatch], outdated: Sequence[OutdatedPart]
-    ) -> Iterator[CodeChange]:
+        self, program: Program, merged: Sequence[StoredBatch], outdated: Sequence[planning.OutdatedPart]
+    ) -> Iterator[planning.CodeChange]:
         """Compare the code of new trials with that of the last merged batch, and with that of the last commit."""
         code, last = program.code, batches.newest_of_all(merged)
         former = last.lock.program.code if last else None
         repository = self.workspace.repository
         if last and former and former.path == code.path and former.tree != code.tree:
-            yield CodeChange(last.name, programs.file_changes(repository, former, code))
+            yield planning.CodeChange(last.name, programs.file_changes(repository, former, code))
         for part in outdated:
             if part.part == "code" and part.current:
                 current = replace(code, tree=part.current)
-                yield CodeChange(None, programs.file_changes(repository, code, current))
+                yield planning.CodeChange(None, programs.file_changes(repository, code, current))
 
     def difference(
         self, sweep: Sweep, trials: tuple[Trial, ...], program: Program
-    ) -> Difference | UnreadableSpec:
+    ) -> planning.Difference | planning.UnreadableSpec:
         """Compare with the spec at the base, under one program, so that only the space matters."""
         if sweep.path in self.specs:
             return self.compared(sweep.path, sweep, trials, program)
         candidates = [self.compared(path, sweep, trials, program) for path in self.vanished]
         renamed = [
-            candidate for candidate in candidates if isinstance(candidate, Difference) and candidate.unchanged
+            candidate
+            for candidate in candidates
+            if isinstance(candidate, planning.Difference) and candidate.unchanged
         ]
-        nothing = difference(None, (), trials)
+        nothing = planning.difference(None, (), trials)
         return max(renamed, key=lambda one: (one.unchanged, -len(one.removed)), default=nothing)
 
     @cached_property
@@ -371,34 +353,37 @@ class _PlanContext:
 
     def compared(
         self, path: str, sweep: Sweep, trials: tuple[Trial, ...], program: Program
-    ) -> Difference | UnreadableSpec:
+    ) -> planning.Difference | planning.UnreadableSpec:
         parsed = at_commit.read_spec(self.workspace.repository, self.stored.commit, path, self.settings)
         if not isinstance(parsed, ParsedSpec):
-            return UnreadableSpec(path, parsed)
+            return planning.UnreadableSpec(path, parsed)
         former = parsed.sweep
         if former.digest == sweep.digest:
-            return Difference(path, (), (), len(trials), is_same_text=True)
+            return planning.Difference(path, (), (), len(trials), is_same_text=True)
         expansion = search.explore(former, parsed.source)
         if not isinstance(expansion, Expansion):
-            return UnreadableSpec(path, expansion)
-        return difference(path, search.trials(former, expansion, program), trials)
+            return planning.UnreadableSpec(path, expansion)
+        return planning.difference(path, search.trials(former, expansion, program), trials)
 
 
-def _design_review(sweep: Sweep, expansion: Expansion) -> DesignReview:
+def _design_review(sweep: Sweep, expansion: Expansion) -> planning.DesignReview:
     design, count = sweep.design, expansion.count
     constraints = zip(design.space.constraints, count.rejections, count.unevaluated, strict=False)
-    return DesignReview(
+    return planning.DesignReview(
         design.method,
         count.candidates,
         count.rejected,
         count.duplicates,
         count.kept,
-        tuple(Rejection(constraint.text, rejected, unasked) for constraint, rejected, unasked in constraints),
+        tuple(
+            planning.Rejection(constraint.text, rejected, unasked)
+            for constraint, rejected, unasked in constraints
+        ),
         _discrepancy(design, count.rejected, expansion.configurations),
     )
 
 
-def _discrepancy(design: Design, rejected: int, kept: Sequence[Configuration]) -> Discrepancy | None:
+def _discrepancy(design: Design, rejected: int, kept: Sequence[Configuration]) -> planning.Discrepancy | None:
     """Return the discrepancy of quasi-random points. For constrained spaces there is no reference value."""
     if not isinstance(design, RandomSearch) or design.sampler is Sampler.RANDOM or rejected:
         return None
@@ -410,4 +395,4 @@ def _discrepancy(design: Design, rejected: int, kept: Sequence[Configuration]) -
     )
     points = unit_points(space, kept[:MOST_POINTS])
     value = discrepancy(points)
-    return None if value is None else Discrepancy(len(points), len(points[0]), value)
+    return None if value is None else planning.Discrepancy(len(points), len(points[0]), value)

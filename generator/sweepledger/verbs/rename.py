@@ -14,7 +14,6 @@ import typer
 from sweepledger import spec
 from sweepledger.cli import response
 from sweepledger.cli.options import SweepArgument
-from sweepledger.cli.response import SHORT_COMMIT, Response
 from sweepledger.cli.text.values import count_text
 from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.results_commit import results_change
@@ -62,14 +61,14 @@ class Renamed:
 
 def rename(
     name: SweepArgument, new: Annotated[str, typer.Argument(metavar="NEW", help="The new name.")]
-) -> Response:
+) -> response.Response:
     renamed = rename_sweep(Workspace.find(response.current_folder()), name, new)
-    trials, commit = count_text(renamed.trials, "recorded trial"), renamed.commit[:SHORT_COMMIT]
+    trials, commit = count_text(renamed.trials, "recorded trial"), renamed.commit[: response.SHORT_COMMIT]
     lines = [f"{name} is {new}, with {trials}, in {commit}"]
     if renamed.remaining:
         rest = count_text(renamed.remaining, "trial")
         lines.append(f"{rest} with other parameters stay under {name}")
-    return Response(renamed, (*lines, f"next: `sweep results {new}`"))
+    return response.Response(renamed, (*lines, f"next: `sweep results {new}`"))
 
 
 def rename_sweep(workspace: Workspace, old: str, new: str) -> Renamed:

@@ -26,15 +26,7 @@ from sweepledger.cli.response import (
 from sweepledger.cli.text.results import laptop_lines, results_text
 from sweepledger.cli.text.style import new_table
 from sweepledger.cli.text.values import count_text, value_text
-from sweepledger.commands.reports.results import (
-    RankedTrials,
-    ResultsFormat,
-    cell_value,
-    encode_results,
-    is_null,
-    rank_trials,
-    require_columns,
-)
+from sweepledger.commands.reports import results as ranking
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import IdleError, UsageError
 from sweepledger.repo.state import state_folder
@@ -89,7 +81,7 @@ def results(
 ) -> Response:
     workspace = Workspace.find(current_folder())
     try:
-        ranked = rank_trials(
+        ranked = ranking.rank_trials(
             workspace,
             name,
             state=state_folder(workspace.repository, state),
@@ -107,20 +99,20 @@ def results(
     if columns is None:
         return Response(ranked, results_text(ranked))
     chosen = [column.strip() for column in columns.split(",")]
-    require_columns(ranked.table, chosen)
+    ranking.require_columns(ranked.table, chosen)
     return Response(ranked, _columns_text(ranked, chosen, digits))
 
 
-def _write(workspace: Workspace, ranked: RankedTrials, output: str, to: Path | None) -> Response:
+def _write(workspace: Workspace, ranked: ranking.RankedTrials, output: str, to: Path | None) -> Response:
     """Write trials in a format for other programs; the response has no text if they went to standard output."""
-    if output not in set(ResultsFormat):
-        raise UsageError(f"--output must be one of {', '.join(ResultsFormat)}, got {output!r}")
-    form = ResultsFormat(output)
-    if to is None and form is ResultsFormat.PARQUET and sys.stdout.isatty():
+    if output not in set(ranking.ResultsFormat):
+        raise UsageError(f"--output must be one of {', '.join(ranking.ResultsFormat)}, got {output!r}")
+    form = ranking.ResultsFormat(output)
+    if to is None and form is ranking.ResultsFormat.PARQUET and sys.stdout.isatty():
         raise UsageError(
             "parquet cannot be printed to a terminal", hint="use --to FILE, or redirect the output"
         )
-    content = encode_results(workspace, ranked, form)
+    content = ranking.encode_results(workspace, ranked, form)
     if to is not None:
         storage.write_file(storage.output_path(to), content)
         data = {"sweep": ranked.sweep, "trials": len(ranked.rows), "file": str(to)}
@@ -131,11 +123,15 @@ def _write(workspace: Workspace, ranked: RankedTrials, output: str, to: Path | N
     return Response({"sweep": ranked.sweep, "trials": len(ranked.rows)})
 
 
-def _columns_text(ranked: RankedTrials, columns: Sequence[str], digits: int) -> tuple[RenderableType, ...]:
+def _columns_text(
+    ranked: ranking.RankedTrials, columns: Sequence[str], digits: int
+) -> tuple[RenderableType, ...]:
     table = new_table(*columns)
     for row in ranked.rows:
-        values = ((column, cell_value(row, column)) for column in columns)
-        texts = ("null" if is_null(row, column) else _rounded(value, digits) for column, value in values)
+        values = ((column, ranking.cell_value(row, column)) for column in columns)
+        texts = (
+            "null" if ranking.is_null(row, column) else _rounded(value, digits) for column, value in values
+        )
         table.add_row(*map(Text, texts))
     barred = Counter(filter(None, ranked.barred))
     at_end = ", ".join(f"{count_text(count, 'trial')} ({why})" for why, count in sorted(barred.items()))

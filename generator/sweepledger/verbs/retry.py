@@ -15,7 +15,6 @@ import typer
 from sweepledger import search
 from sweepledger.cli import response
 from sweepledger.cli.options import BatchOption, SweepArgument
-from sweepledger.cli.response import SHORT_COMMIT, Response
 from sweepledger.cli.text.values import count_text
 from sweepledger.commands.generation import next_batch, spec_change
 from sweepledger.commands.generation.next_batch import Generated
@@ -57,7 +56,7 @@ def retry(
     update: Annotated[
         bool, typer.Option("--update", help="Retry them with the current code, image and data.")
     ] = False,
-) -> Response:
+) -> response.Response:
     selected = [*(status or ()), *[UnfinishedStatus.FAILED] * failed, *[UnfinishedStatus.MISSING] * missing]
     statuses = frozenset(map(Status, selected)) or RETRYABLE_STATUSES
     workspace = Workspace.find(response.current_folder())
@@ -65,10 +64,10 @@ def retry(
     return _response(retried, is_cluster=workspace.settings.controller is not Controller.NONE)
 
 
-def _response(retried: "Retried", *, is_cluster: bool) -> Response:
+def _response(retried: "Retried", *, is_cluster: bool) -> response.Response:
     generated, outputs = retried.generated, retried.outputs
     trials = count_text(generated.retried, "trial")
-    suffix = f", in {retried.commit[:SHORT_COMMIT]}" if retried.commit else " already"
+    suffix = f", in {retried.commit[: response.SHORT_COMMIT]}" if retried.commit else " already"
     push = "push the commit, or open a pull request"
     data = {
         "sweep": generated.sweep.name,
@@ -83,7 +82,7 @@ def _response(retried: "Retried", *, is_cluster: bool) -> Response:
         *(outputs.lines if outputs and not is_cluster else ()),
         f"next: {push}" if is_cluster else f"next: `sweep run {generated.sweep.name}` here; or {push}",
     )
-    return Response(data, lines, generated.warnings)
+    return response.Response(data, lines, generated.warnings)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from rich.text import Text
 
 from sweepledger.cli import completion, response
 from sweepledger.cli.options import FormatOption, StateOption, WithoutGpuOption
-from sweepledger.cli.response import EXIT_DRIFT, Format, Response
 from sweepledger.cli.text.progress import show_events
 from sweepledger.cli.text.results import results_text
 from sweepledger.cli.text.rounds import results_commit_text
@@ -75,8 +74,8 @@ def run(
     ] = False,
     without_gpu: WithoutGpuOption = False,
     state: StateOption = None,
-    form: FormatOption = Format.TEXT,
-) -> Response:
+    form: FormatOption = response.Format.TEXT,
+) -> response.Response:
     workspace = Workspace.find(response.current_folder())
     prepared = SweepRun.prepare(workspace, tuple(names))
     if dry_run:
@@ -84,7 +83,7 @@ def run(
         data = {"branch": prepared.branch, "sweeps": planned, "uncommitted": uncommitted}
         left_out = (f"not committed: {', '.join(uncommitted)}",) if uncommitted else ()
         text = (part for generated in planned for part in generated_text(generated, check=True))
-        return Response(data, (f"on branch {prepared.branch}", *text, *left_out))
+        return response.Response(data, (f"on branch {prepared.branch}", *text, *left_out))
     folder = create_state(workspace.repository, state)
     if hand_over:
         return _hand_over_response(prepared, folder)
@@ -97,7 +96,7 @@ def run(
         raise
 
 
-def _hand_over_response(run: SweepRun, state: Path) -> Response:
+def _hand_over_response(run: SweepRun, state: Path) -> response.Response:
     handed = run.hand_over(state)
     new = [item.batch for item in handed.batches.generated if item.batch]
     data = {
@@ -113,12 +112,12 @@ def _hand_over_response(run: SweepRun, state: Path) -> Response:
         else "nothing to hand over: no trial of an unfinished batch has finished here",
     ]
     problems = tuple(problem for commit in handed.recorded for problem in commit.problems)
-    return Response(data, tuple(lines), problems)
+    return response.Response(data, tuple(lines), problems)
 
 
-def _show_interruption(run: SweepRun, state: Path, form: Format) -> None:
+def _show_interruption(run: SweepRun, state: Path, form: response.Format) -> None:
     """Hand over what a controller would run again after a push, unless trials would lose checkpoints; say how to."""
-    console = response.open_console(stderr=form is Format.JSON)
+    console = response.open_console(stderr=form is response.Format.JSON)
     names = " ".join(sorted(run.names))
     if run.workspace.settings.controller is Controller.NONE:
         hint = f"before `git push`: `sweep run {names} --hand-over` records what has finished"
@@ -139,17 +138,13 @@ def _show_interruption(run: SweepRun, state: Path, form: Format) -> None:
 
 
 def _run_response(
-    run: SweepRun, events: Iterable[RunEvent], form: Format, *, state: Path, fail_on_failed: bool
-) -> Response:
+    run: SweepRun, events: Iterable[RunEvent], form: response.Format, *, state: Path, fail_on_failed: bool
+) -> response.Response:
     shown = show_events(events, form, is_remote=False)
     if shown.exit_code:
         return shown
     ranked = tuple(_recorded(run.workspace, sorted(run.names), state))
-    by_sweep = [
-        [row for row, why_not in zip(trials.rows, trials.barred, strict=True) if why_not is None]
-        for trials in ranked
-    ]
-    rows = [row for of_sweep in by_sweep for row in of_sweep]
+    rows = [row for trials in ranked for row in trials.ranked_rows]
     failed = sum(row.status.kind in {Status.FAILED, Status.MISSING} for row in rows)
     data: dict[str, Any] = {
         **shown.data,
@@ -167,9 +162,9 @@ def _run_response(
         # The trials of a paused batch are not recorded yet, so that what repeats others refuses them.
         is_paused = any(isinstance(failure, PausedError) for failure in shown.failures)
         lines += [Text(line, "red") for line in (told[:1] if is_paused else told)]
-    ends = [{row.status.is_success for row in of_sweep} for of_sweep in by_sweep]
-    code = EXIT_DRIFT if {False} in ends or (failed and fail_on_failed) else 0
-    return Response(data, tuple(lines), exit_code=code, failures=shown.failures)
+    ends = [{row.status.is_success for row in trials.ranked_rows} for trials in ranked]
+    code = response.EXIT_DRIFT if {False} in ends or (failed and fail_on_failed) else 0
+    return response.Response(data, tuple(lines), exit_code=code, failures=shown.failures)
 
 
 def _failure_lines(run: SweepRun, rows: Sequence[SummaryRow], failed: int) -> Iterator[str]:

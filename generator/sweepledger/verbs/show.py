@@ -16,15 +16,7 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from sweepledger.cli.options import (
-    ByPodOption,
-    ContextOption,
-    ImageOption,
-    PatienceOption,
-    StateOption,
-    TrialArgument,
-    reader_pod,
-)
+from sweepledger.cli import options
 from sweepledger.cli.response import EXIT_PROBLEMS, SHORT_COMMIT, Response, current_folder
 from sweepledger.cli.text.style import (
     facts_table,
@@ -38,7 +30,6 @@ from sweepledger.commands.reports.outputs import FetchedArtifacts, fetch_artifac
 from sweepledger.commands.reports.rerun import MetricComparison, Recipe, Reproduction, recipe, run_again
 from sweepledger.commands.repository import at_commit, catalog
 from sweepledger.commands.repository.batch_records import read_records_files
-from sweepledger.commands.repository.catalog import summary_row
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import foreign_labels
 from sweepledger.errors import UsageError
@@ -55,7 +46,7 @@ from sweepledger.structs.values import Value, as_data, bytes_digest
 
 
 def show(
-    trial: TrialArgument,
+    trial: options.TrialArgument,
     reproduce: Annotated[
         bool,
         typer.Option(
@@ -77,11 +68,11 @@ def show(
             help="Copy its artifacts to this folder, and verify the checksums of the record.",
         ),
     ] = None,
-    state: StateOption = None,
-    by_pod: ByPodOption = False,
-    context: ContextOption = None,
-    image: ImageOption = None,
-    patience: PatienceOption = 300,
+    state: options.StateOption = None,
+    by_pod: options.ByPodOption = False,
+    context: options.ContextOption = None,
+    image: options.ImageOption = None,
+    patience: options.PatienceOption = 300,
 ) -> Response:
     if (run and not reproduce) or (by_pod and fetch is None):
         raise UsageError("--run needs --reproduce" if run and not reproduce else "--by-pod needs --fetch DIR")
@@ -99,7 +90,7 @@ def show(
         details = trial_details(workspace, trial)
         return Response(details, (facts_table(_trial_facts(details)),))
     claim = workspace.settings.results.artifacts
-    pod = reader_pod(workspace, context, image, patience, claim=claim) if by_pod else None
+    pod = options.reader_pod(workspace, context, image, patience, claim=claim) if by_pod else None
     folder = state_folder(workspace.repository, state)
     artifacts = fetch_artifacts(workspace, trial, into=fetch.absolute(), state=folder, pod=pod)
     return Response(artifacts, _fetched_text(artifacts))
@@ -181,7 +172,7 @@ class TrialDetails:
 def trial_details(workspace: Workspace, trial: str) -> TrialDetails:
     """Return a trial by its id or the beginning of it. Raises UsageError, RepositoryError."""
     listed = catalog.find_trial(workspace.root, trial)
-    values, result = listed.batch.rows[listed.index].values, summary_row(workspace.root, listed)
+    values, result = listed.batch.rows[listed.index].values, catalog.summary_row(workspace.root, listed)
     generated_by, last = tuple(_batch_commits(workspace, listed.batch.lock)), _last_attempt(workspace, listed)
     return TrialDetails(
         listed.id,

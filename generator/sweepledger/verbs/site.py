@@ -53,18 +53,9 @@ from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import Entry, commit_time
 from sweepledger.repo.state import create_state, state_folder
 from sweepledger.results.paths import RESULTS
+from sweepledger.site import pages as site_pages
 from sweepledger.site.fragment import sweep_pages
 from sweepledger.site.history import MonthlyCost, monthly_times
-from sweepledger.site.pages import (
-    RUNNING_DATA,
-    RUNNING_PAGE,
-    assets_digest,
-    compare_page,
-    home_page,
-    running_page,
-    to_json,
-    with_running_link,
-)
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.metric import MetricSource
 from sweepledger.structs.names import SETTINGS_FILE, SPECS, SUFFIX, is_sweep_name
@@ -192,7 +183,7 @@ def _read_previous(target: Path, state: Path) -> _Previous:
     if not state.is_file() or files.read_file(state) != bytes_digest(content).encode():
         return _Previous()
     data = json.load(content)
-    if data["generator"] != __version__ or data["assets"] != assets_digest():
+    if data["generator"] != __version__ or data["assets"] != site_pages.assets_digest():
         return _Previous()
     return _Previous(data["sweeps"], data["files"])
 
@@ -284,7 +275,7 @@ class _SiteBuilder:
         made_at = datetime.fromtimestamp(commit_time(self._repository, self._commit), UTC)
         commit = {"id": self._commit, "day": made_at.strftime("%Y-%m-%d")}
         times = monthly_times(card["months"] for card in cards)
-        home = home_page(
+        home = site_pages.home_page(
             cards,
             [event for event in self._reader.log if event.sweep in self.made],
             times=times,
@@ -295,11 +286,11 @@ class _SiteBuilder:
         fragments = [
             self._files[path] for sweep in self.made if (path := _folder(sweep) + DATA) in self._files
         ]
-        contents = {**self._files, HOME: home, COMPARE: compare_page(fragments, commit)}
+        contents = {**self._files, HOME: home, COMPARE: site_pages.compare_page(fragments, commit)}
         manifest = {
             "version": 1,
             "generator": __version__,
-            "assets": assets_digest(),
+            "assets": site_pages.assets_digest(),
             "commit": self._commit,
             "sweeps": self.made,
             "files": {path: bytes_digest(contents[path]) for path in sorted(contents)},
@@ -445,12 +436,12 @@ class SiteServer:
     def answer(self, path: str) -> ServedFile | None:
         """Return a page, or what runs now as JSON. Raises GeneratorError."""
         name = path.removeprefix("/") or HOME
-        if name == RUNNING_PAGE:
-            return ServedFile(running_page())
-        if name == RUNNING_DATA:
+        if name == site_pages.RUNNING_PAGE:
+            return ServedFile(site_pages.running_page())
+        if name == site_pages.RUNNING_DATA:
             commit = self.workspace.commit(self.revision)
             active = running_batches(self.workspace, commit, state=self.state, kubectl=self.kubectl)
-            running = to_json({"commit": commit, "batches": [batch.as_data() for batch in active]})
+            running = site_pages.to_json({"commit": commit, "batches": [batch.as_data() for batch in active]})
             return ServedFile(running, "application/json")
         if name not in {HOME, COMPARE} and not PAGE.fullmatch(name):
             return None
@@ -459,7 +450,7 @@ class SiteServer:
             return None
         content = files.read_file(self.out / name)
         if name.endswith(".html"):
-            return ServedFile(with_running_link(content))
+            return ServedFile(site_pages.with_running_link(content))
         return ServedFile(content, "application/json")
 
     def _follow(self) -> None:

@@ -16,7 +16,6 @@ from rich.text import Text
 
 from sweepledger.cli import response
 from sweepledger.cli.options import ContextOption, InOption, OptionalSweepArgument, StateOption
-from sweepledger.cli.response import EXIT_PROBLEMS, Response
 from sweepledger.cli.text.results import NOT_RECORDED
 from sweepledger.cli.text.style import FirstFittingTable, batch_line, new_table, untrusted_text
 from sweepledger.cli.text.values import count_text, number_text
@@ -59,7 +58,7 @@ def status(
     watch: Annotated[
         bool, typer.Option("--watch", help="Show it again every two seconds until no batch is active.")
     ] = False,
-) -> Response:
+) -> response.Response:
     workspace = Workspace.find(response.current_folder())
     if cluster_name is not None:
         workspace = workspace.in_cluster(cluster_name)
@@ -96,8 +95,8 @@ def status(
     problems = tuple(problem for status in statuses for problem in status.problems)
     mistakes = tuple(problem for status in statuses for problem in status.mistakes)
     edits = tuple(edit for status in statuses for edit in status.edits)
-    code = UnreadableError.exit_code if problems else EXIT_PROBLEMS if mistakes else 0
-    return Response(data, (*status_table(statuses), *lines), (*problems, *mistakes, *edits), code)
+    code = UnreadableError.exit_code if problems else response.EXIT_PROBLEMS if mistakes else 0
+    return response.Response(data, (*status_table(statuses), *lines), (*problems, *mistakes, *edits), code)
 
 
 def _data(status: SweepStatus, *, in_cluster: bool) -> dict[str, Any]:

@@ -8,9 +8,7 @@ import typer
 
 from sweepledger.cli import response
 from sweepledger.cli.options import ContextOption
-from sweepledger.cli.response import Response
 from sweepledger.commands.repository import batch_records
-from sweepledger.commands.repository.batch_records import records_file
 from sweepledger.commands.repository.rendered_manifests import render_at
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.cluster import submission
@@ -18,7 +16,6 @@ from sweepledger.engine.cluster.api_objects import object_names
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.errors import RepositoryError, ToolError, UsageError
 from sweepledger.repo import batches
-from sweepledger.repo.batches import StoredBatch
 from sweepledger.results.outcomes import evaluate
 from sweepledger.structs.kubernetes import BATCH_LABEL, Manifest
 from sweepledger.structs.names import SETTINGS_FILE
@@ -35,7 +32,7 @@ def submit(
     again: Annotated[
         bool, typer.Option("--again", help="Create deleted Jobs again if git has no result of them.")
     ] = False,
-) -> Response:
+) -> response.Response:
     workspace = Workspace.find(response.current_folder())
     submitted = submit_batches(workspace, name, Kubectl(context), dry_run=dry_run, again=again)
     verb = "would create" if dry_run else "created"
@@ -45,7 +42,7 @@ def submit(
         for batch in submitted
     ]
     lines += [] if dry_run else ["next: `sweep cluster collect --by-pod` when the Jobs have ended"]
-    return Response({"dry_run": dry_run, "batches": submitted}, tuple(lines))
+    return response.Response({"dry_run": dry_run, "batches": submitted}, tuple(lines))
 
 
 @dataclass(frozen=True)
@@ -89,7 +86,7 @@ def submit_batches(
 class _Plan:
     """A batch in git and in the cluster, before anything is created."""
 
-    batch: StoredBatch
+    batch: batches.StoredBatch
     shared: tuple[Manifest, ...]
     """Objects that Jobs refer to."""
     jobs: tuple[Manifest, ...]
@@ -110,7 +107,7 @@ class _Plan:
         return tuple(job for job in self.jobs if submission.trial_of(job) not in settled)
 
 
-def _find_batches(workspace: Workspace, commit: str | None, name: str) -> tuple[StoredBatch, ...]:
+def _find_batches(workspace: Workspace, commit: str | None, name: str) -> tuple[batches.StoredBatch, ...]:
     merged = batches.in_commit(workspace.repository, commit)
     named = tuple(batch for batch in merged if batch.name == name) or batches.of_sweep(merged, name)
     active = tuple(batch for batch in named if batch.is_active)
@@ -126,7 +123,7 @@ def _find_batches(workspace: Workspace, commit: str | None, name: str) -> tuple[
     raise RepositoryError(f"no batch {name!r} stands in git", hint=hint)
 
 
-def _plan(workspace: Workspace, commit: str, batch: StoredBatch, kubectl: Kubectl) -> _Plan:
+def _plan(workspace: Workspace, commit: str, batch: batches.StoredBatch, kubectl: Kubectl) -> _Plan:
     settings = workspace.settings
     manifests = render_at(workspace.repository, commit, batch, settings)
     shared = tuple(manifest for manifest in manifests if manifest["kind"] in submission.KEPT_NAME_KINDS)
@@ -138,7 +135,7 @@ def _plan(workspace: Workspace, commit: str, batch: StoredBatch, kubectl: Kubect
         for job in kubectl.list(kind, settings.namespace, selector)
     ]
     was_begun = any(kubectl.find(manifest) is not None for manifest in shared)
-    files = workspace.repository.read(commit, records_file(batch).rpartition("/")[0])
+    files = workspace.repository.read(commit, batch_records.records_file(batch).rpartition("/")[0])
     judged = evaluate(batch_records.batch_results(batch, files))  # as the collector does
     done = frozenset(outcome.trial for outcome in judged.outcomes if outcome.status.is_final)
     return _Plan(batch, shared, jobs, tuple(present), was_begun, done)

@@ -21,7 +21,6 @@ import typer
 from rich.text import Text
 
 from sweepledger.cli import completion, response
-from sweepledger.cli.response import Response
 from sweepledger.cli.text.values import count_text
 from sweepledger.commands.reports.recorded import CurveColumns, RecordedResults, recorded_results
 from sweepledger.commands.repository.at_commit import SpecAtCommit, commit_of_version
@@ -69,11 +68,11 @@ def sync(
             help="Without arguments: the files of DIR/STORE are environment variables for the store's client.",
         ),
     ] = None,
-) -> Response:
+) -> response.Response:
     workspace = Workspace.find(response.current_folder())
     if store is not None and name is not None:
         synced = sync_sweep(workspace, store, name, place=to)
-        return Response(synced, synced.lines)
+        return response.Response(synced, synced.lines)
     if store is not None or to is not None:
         raise UsageError("name a store and a sweep, or neither", hint="for example `sweep sync parquet NAME`")
     stores = sync_stores(workspace, credentials=credentials)
@@ -83,7 +82,7 @@ def sync(
     lines += [Text(f"{kind}: {sweep}: nothing new") for kind, sweep in stores.unchanged]
     unchanged = [{"store": kind, "sweep": sweep} for kind, sweep in stores.unchanged]
     data = {"synced": stores.synced, "unchanged": unchanged}
-    return Response(data, tuple(lines), failures=stores.failures)
+    return response.Response(data, tuple(lines), failures=stores.failures)
 
 
 @dataclass(frozen=True, slots=True)

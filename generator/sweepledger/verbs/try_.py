@@ -13,14 +13,8 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from sweepledger import process, storage
+from sweepledger.cli import response
 from sweepledger.cli.options import FormatOption, SweepArgument
-from sweepledger.cli.response import (
-    EXIT_PROBLEMS,
-    Format,
-    Response,
-    current_folder,
-    escape_control_characters,
-)
 from sweepledger.cli.text.style import new_table, status_with_reason, styled_status
 from sweepledger.cli.text.values import configuration_text, number_text
 from sweepledger.commands.repository import programs
@@ -61,10 +55,12 @@ def try_(
         bool,
         typer.Option("--keep", help="Leave the folder that the trial has written to, and show its path."),
     ] = False,
-    form: FormatOption = Format.TEXT,
-) -> Response:
-    tried = try_trial(Workspace.find(current_folder()), name, trial, quiet=form is Format.JSON, keep=keep)
-    return Response(tried, _parts(tried), tried.warnings, EXIT_PROBLEMS * (not tried.is_ok))
+    form: FormatOption = response.Format.TEXT,
+) -> response.Response:
+    tried = try_trial(
+        Workspace.find(response.current_folder()), name, trial, quiet=form is response.Format.JSON, keep=keep
+    )
+    return response.Response(tried, _parts(tried), tried.warnings, response.EXIT_PROBLEMS * (not tried.is_ok))
 
 
 WORK_TREE = "0" * 40
@@ -233,7 +229,7 @@ def _parts(tried: Tried) -> tuple[RenderableType, ...]:
     parts: list[RenderableType] = [head, Text(configuration_text(tried.trial.assignment))]
     parts += [table] if table.row_count else []
     if record is not None and not record.status.is_success and record.error_line:
-        parts.append(Text(escape_control_characters(record.error_line), "red"))
+        parts.append(Text(response.escape_control_characters(record.error_line), "red"))
     if tried.folder is not None:
-        parts.append(Text(f"its folder: {escape_control_characters(str(tried.folder))}"))
+        parts.append(Text(f"its folder: {response.escape_control_characters(str(tried.folder))}"))
     return tuple(parts)

@@ -10,7 +10,6 @@ import typer
 
 from sweepledger.cli import response
 from sweepledger.cli.options import FormatOption
-from sweepledger.cli.response import EXIT_PROBLEMS, Format, Response, has_errors
 from sweepledger.cli.text.values import count_text, rounds_text
 from sweepledger.commands.repository import programs
 from sweepledger.commands.repository.workspace import NO_SPECS, Workspace, read_specs
@@ -43,22 +42,22 @@ def validate(
             help="Check nothing; print the JSON Schema of specs or of sweepledger.yaml, for editors.",
         ),
     ] = None,
-    form: FormatOption = Format.TEXT,
+    form: FormatOption = response.Format.TEXT,
 ) -> None:
     if schema is not None and not paths:
         print(schema_text(schema), end="")
         return
 
-    def work() -> Response:
+    def work() -> response.Response:
         if schema is not None:
             raise UsageError("--schema checks no spec", hint="name no sweep")
         sweeps, problems = check_specs(Workspace.find(response.current_folder()), paths or ())
         lines = tuple(f"{sweep.path}: ok, {sweep.size}" for sweep in sweeps)
-        return Response(
+        return response.Response(
             {"sweeps": sweeps},
             lines or (() if problems else (NO_SPECS,)),
             problems,
-            EXIT_PROBLEMS * has_errors(problems),
+            response.EXIT_PROBLEMS * response.has_errors(problems),
         )
 
     response.respond("validate", form, work)

@@ -27,7 +27,6 @@ from sweepledger.commands.checks.context import CheckContext, specs_to_read
 from sweepledger.commands.repository import at_commit, catalog, pushed
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.verification import batch_audit
-from sweepledger.commands.verification.batch_audit import BatchAudit, recorded_batches
 from sweepledger.commands.verification.file_diff import FileDifference, file_differences
 from sweepledger.errors import IdleError, RepositoryError, SpecError, StorageError, UsageError
 from sweepledger.problems import Problem, Severity
@@ -309,7 +308,7 @@ class _Verification:
             return None
         listed = {path: entry for path, entry in entries.items() if path.startswith(f"{folder}/")}
         contents = repository.read(self.commit, folder)
-        done = recorded_batches(repository, self.commit, sweep, listed)
+        done = batch_audit.recorded_batches(repository, self.commit, sweep, listed)
         batches.prefetch(done)
         batches.prefetch_omitted(done)
         differences = set(self._differences(sweep, done, listed, contents))
@@ -328,7 +327,7 @@ class _Verification:
         contents: Mapping[str, bytes],
     ) -> Iterator[FileDifference]:
         repository = self.workspace.repository
-        audit = BatchAudit(repository, self.commit)
+        audit = batch_audit.BatchAudit(repository, self.commit)
         whole = {**entries, **repository.files(self.commit, ARCHIVE)}
         yield from batch_audit.mode_differences({**entries, **batch_audit.summary_inputs(sweep, whole)})
         for batch in done:

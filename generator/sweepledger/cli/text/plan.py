@@ -10,6 +10,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from sweepledger import plan
 from sweepledger.cli.response import SHORT_COMMIT, has_errors
 from sweepledger.cli.text import values
 from sweepledger.cli.text.search_space import parameter_rows, round_sizes_text, search_space_table
@@ -23,39 +24,11 @@ from sweepledger.cli.text.values import (
     timeout_text,
     value_text,
 )
-from sweepledger.plan import (
-    BudgetUnit,
-    CodeChange,
-    Cost,
-    DesignReview,
-    Difference,
-    Discrepancy,
-    DurationSource,
-    Forecast,
-    Histogram,
-    ParameterCoverage,
-    Planned,
-    PodDisk,
-    PoolUsage,
-    Quantiles,
-    Rejection,
-    Review,
-    Scale,
-    UnreadableSpec,
-    ValueCounts,
-)
 from sweepledger.problems import Problem, list_names
 from sweepledger.results.display import escape_markdown, format_number, markdown_code, one_line
-from sweepledger.structs import node_pool
+from sweepledger.structs import node_pool, search_block
 from sweepledger.structs.domain import Choice, Constant
 from sweepledger.structs.quantities import format_bytes
-from sweepledger.structs.search_block import (
-    AdaptiveSearch,
-    ConfigurationList,
-    Design,
-    GridSearch,
-    RandomSearch,
-)
 from sweepledger.structs.trial import Trial
 from sweepledger.structs.values import Value
 
@@ -109,7 +82,7 @@ def _trial_values(trial: Trial) -> str:
     return _short_configuration(trial.assignment.items(), *replicate)
 
 
-def _sweep_size(review: Review) -> str:
+def _sweep_size(review: plan.Review) -> str:
     if (bounds := review.further_rounds) is not None:
         merged = review.counts.running + review.counts.recorded
         return values.rounds_text(bounds.trials, bounds.rounds, bounds.size, further=merged > 0)
@@ -120,13 +93,13 @@ def _sweep_size(review: Review) -> str:
     return f"{trials} ({configurations} {TIMES} {review.sweep.replicates} replicates)"
 
 
-def rejection_text(rejection: Rejection) -> str:
+def rejection_text(rejection: plan.Rejection) -> str:
     """Return how many candidates a constraint rejects, and to how many it does not apply."""
     unchecked = f" ({rejection.unevaluated:,} not checked)" if rejection.unevaluated else ""
     return f"{rejection.rejected:,} rejected{unchecked} by"
 
 
-def _search_summary(review: Review) -> str:
+def _search_summary(review: plan.Review) -> str:
     goals = ", ".join(
         f"{metric.goal} {shorten(metric.name, LONGEST_VALUE)}" for metric in review.sweep.metrics
     )
@@ -136,7 +109,7 @@ def _search_summary(review: Review) -> str:
     return shorten(" · ".join(parts))
 
 
-def _design_summary(design: Design) -> str:
+def _design_summary(design: search_block.Design) -> str:
     sizes = [
         shorten(parameter.name, LONGEST_VALUE)
         + (f" {len(parameter.domain.values)}" if isinstance(parameter.domain, Choice) else "")
@@ -145,24 +118,24 @@ def _design_summary(design: Design) -> str:
     ]
     parameters = f" {TIMES} ".join(sizes) or "one configuration"
     match design:
-        case GridSearch():
+        case search_block.GridSearch():
             return f"{design.method}: {parameters}"
-        case RandomSearch(cap=cap, seed=seed):
+        case search_block.RandomSearch(cap=cap, seed=seed):
             return f"{design.method}: {cap} of {parameters}, seed {seed}"
-        case ConfigurationList(assignments=configurations):
+        case search_block.ConfigurationList(assignments=configurations):
             return f"{design.method}: {count_text(len(configurations), 'configuration')}"
-        case AdaptiveSearch(rounds=rounds, seed=seed):
+        case search_block.AdaptiveSearch(rounds=rounds, seed=seed):
             return f"{design.method}: {round_sizes_text(rounds)} over {parameters}, seed {seed}"
         case _:
             assert_never(design)
 
 
-def _trial_counts(review: Review) -> str:
+def _trial_counts(review: plan.Review) -> str:
     counts = review.counts
     return f"{counts.new:,} new, {counts.running:,} running, {counts.recorded:,} recorded"
 
 
-def cost_bound(review: Review) -> str:
+def cost_bound(review: plan.Review) -> str:
     """Return the upper bound of the cost, in trial hours and in hours of wall time."""
     new, whole, run = review.new_cost, review.whole_cost, review.sweep.run
     if not new.trials:
@@ -181,7 +154,7 @@ def cost_bound(review: Review) -> str:
     return f"{text}; and {again} of each trial that infrastructure ends, as budgets allow"
 
 
-def _hours_text(cost: Cost) -> str:
+def _hours_text(cost: plan.Cost) -> str:
     gpu = f", {_amount_with_unit(cost.gpu_hours, 'GPU hour')}" if cost.gpu_hours else ""
     return f"{_amount_with_unit(cost.trial_hours, 'trial hour')}{gpu}"
 
@@ -191,7 +164,7 @@ def _amount_with_unit(amount: float, noun: str) -> str:
     return f"{text} {noun}" + "s" * (text != "1")
 
 
-def _outdated_text(review: Review) -> str:
+def _outdated_text(review: plan.Review) -> str:
     parts = " and ".join(change.part for change in review.outdated)
     changes = [
         f"{change.name} {_short_digest(change.locked)} → {_short_digest(change.current) or 'none'}".strip()
@@ -201,7 +174,7 @@ def _outdated_text(review: Review) -> str:
     return f"{parts} changed since the lock ({', '.join(changes)}): {hint}"
 
 
-def _code_text(change: CodeChange) -> str:
+def _code_text(change: plan.CodeChange) -> str:
     """Return which files of the code differ from those that ran, or from those that will run."""
     after = (
         f"differs from {change.since}" if change.since else "changed since the lock, and this does not run"
@@ -220,7 +193,7 @@ def _short_digest(text: str) -> str:
     return text.rpartition("@")[2].removeprefix("sha256:")[:SHORT_COMMIT]
 
 
-def _limit_text(review: Review) -> str:
+def _limit_text(review: plan.Review) -> str:
     """Return the limits of the spec's budget; an empty text if there are none."""
     budget = review.sweep.budget
     trials = [] if budget.max_trials is None else [count_text(budget.max_trials, "trial")]
@@ -228,7 +201,7 @@ def _limit_text(review: Review) -> str:
     return ", ".join(trials + hours)
 
 
-def pool_usage(usage: PoolUsage | None) -> str:
+def pool_usage(usage: plan.PoolUsage | None) -> str:
     """Return how much of their pool new trials use; an empty text without a pool."""
     if usage is None:
         return ""
@@ -260,7 +233,7 @@ def _memory_text(quantity: str) -> str:
     return f"{amount} {quantity.removeprefix(amount)}B"
 
 
-def _disk_text(disk: PodDisk, at_once: int) -> str:
+def _disk_text(disk: plan.PodDisk, at_once: int) -> str:
     """Return what a pod may write on its node, and how much of it is for its trials and their copies of the code."""
     sizes = (disk.total, disk.scratch, disk.copy)
     total, scratch, copy = (_memory_text(format_bytes(size)) for size in sizes)
@@ -268,7 +241,7 @@ def _disk_text(disk: PodDisk, at_once: int) -> str:
     return f"{total} a pod · {scratch} for what it runs, of which {copy} for {each} of the code"
 
 
-def _discrepancy_text(discrepancy: Discrepancy) -> str:
+def _discrepancy_text(discrepancy: plan.Discrepancy) -> str:
     points = count_text(discrepancy.points, "point")
     dimensions = count_text(discrepancy.dimensions, "continuous dimension")
     return (
@@ -277,16 +250,16 @@ def _discrepancy_text(discrepancy: Discrepancy) -> str:
     )
 
 
-def _histogram_text(histogram: Histogram) -> str:
+def _histogram_text(histogram: plan.Histogram) -> str:
     most = max(histogram.counts)
     return "".join(
         BLOCKS[-(-count * len(BLOCKS) // most) - 1] if count else EMPTY for count in histogram.counts
     )
 
 
-def _range_text(histogram: Histogram) -> str:
+def _range_text(histogram: plan.Histogram) -> str:
     """Return the range of the values, and the range of the bins if it is larger."""
-    scale = ", log scale" if histogram.scale is Scale.LOG else ""
+    scale = ", log scale" if histogram.scale is plan.Scale.LOG else ""
     values_range = f"{format_number(histogram.smallest)} … {format_number(histogram.largest)}"
     bins_range = f"{format_number(histogram.low)} … {format_number(histogram.high)}"
     return (
@@ -294,49 +267,51 @@ def _range_text(histogram: Histogram) -> str:
     )
 
 
-def _value_counts(counts: ValueCounts) -> tuple[str, ...]:
+def _value_counts(counts: plan.ValueCounts) -> tuple[str, ...]:
     texts = [f"{short_value(value)} {TIMES}{count:,}" for value, count in counts.values[:MOST_VALUES]]
     more = len(counts.values) - len(texts)
     return (*texts, *[f"… {more:,} more values"] * (more > 0))
 
 
-def _parameter_name(parameter: ParameterCoverage) -> str:
+def _parameter_name(parameter: plan.ParameterCoverage) -> str:
     return shorten(parameter.name, LONGEST_VALUE)
 
 
-def _parameter_notes(parameter: ParameterCoverage) -> str:
+def _parameter_notes(parameter: plan.ParameterCoverage) -> str:
     notes = ["derived"] * parameter.is_derived + ["conditional"] * parameter.is_conditional
     if parameter.zipped_with:
         notes.append(f"zipped with {', '.join(parameter.zipped_with)}")
     return shorten("; ".join(notes))
 
 
-def _has_changed_spec(review: Review) -> bool:
+def _has_changed_spec(review: plan.Review) -> bool:
     change = review.difference
-    return not (isinstance(change, Difference) and change.is_same_text and change.former == review.sweep.path)
+    return not (
+        isinstance(change, plan.Difference) and change.is_same_text and change.former == review.sweep.path
+    )
 
 
-def _change_text(review: Review) -> str:
+def _change_text(review: plan.Review) -> str:
     """Return how the trials differ from those at the base commit; later rounds of a search are unknown."""
     change, path = review.difference, review.sweep.path
     match change:
-        case Difference(former=former) if review.further_rounds is not None:
+        case plan.Difference(former=former) if review.further_rounds is not None:
             return "new sweep" if former is None else "further rounds continue from the recorded results"
-        case Difference(former=None):
+        case plan.Difference(former=None):
             return f"new sweep: all {count_text(len(change.added), 'trial')} added"
-        case Difference(former) if change.is_empty and former == path:
+        case plan.Difference(former) if change.is_empty and former == path:
             return f"search space unchanged ({count_text(change.unchanged, 'trial')})"
-        case Difference(former):
+        case plan.Difference(former):
             counts = f"{len(change.added):,} added, {len(change.removed):,} removed, {change.unchanged:,} unchanged"
             return counts if former == path else f"{counts}; renamed from {one_line(former or '')}"
-        case UnreadableSpec():
+        case plan.UnreadableSpec():
             problems = count_text(len(change.problems), "problem")
             return f"cannot be compared: {one_line(change.former)} has {problems} at that commit"
         case _:
             assert_never(change)
 
 
-def _summary_rows(review: Review, planned: Planned) -> Iterator[tuple[str, str]]:
+def _summary_rows(review: plan.Review, planned: plan.Planned) -> Iterator[tuple[str, str]]:
     yield "search", _search_summary(review)
     yield from _forecast_rows(review, planned.currency)
     yield "cost", cost_bound(review)
@@ -353,7 +328,7 @@ def _summary_rows(review: Review, planned: Planned) -> Iterator[tuple[str, str]]
     yield from (("note", shorten(note.text)) for note in review.notes)
 
 
-def plan_text(planned: Planned) -> tuple[RenderableType, ...]:
+def plan_text(planned: plan.Planned) -> tuple[RenderableType, ...]:
     """Return the review of each changed sweep, then the names of unchanged sweeps."""
     parts = [part for review in planned.reviews for part in _review_parts(review, planned)]
     if planned.unchanged:
@@ -361,7 +336,7 @@ def plan_text(planned: Planned) -> tuple[RenderableType, ...]:
     return tuple(parts) or (() if planned.problems else (Text("there is no sweep yet"),))
 
 
-def _review_parts(review: Review, planned: Planned) -> Iterator[RenderableType]:
+def _review_parts(review: plan.Review, planned: plan.Planned) -> Iterator[RenderableType]:
     batch = f" · {review.batch}" if review.batch else ""
     yield Text(f"{review.sweep.name}: {_sweep_size(review)}: {_trial_counts(review)}{batch}", "bold")
     for label, text in _summary_rows(review, planned):
@@ -377,7 +352,7 @@ def _review_parts(review: Review, planned: Planned) -> Iterator[RenderableType]:
         yield from _expanded_parts(review)
     if planned.base is not None and _has_changed_spec(review):
         yield Text(f"  spec compared with {planned.base[:SHORT_COMMIT]}: {_change_text(review)}")
-    if isinstance(review.difference, Difference) and review.difference.former is not None:
+    if isinstance(review.difference, plan.Difference) and review.difference.former is not None:
         for sign, trials in (("+", review.difference.added), ("-", review.difference.removed)):
             if trials:
                 yield _trial_table((f"  {sign}", (trial,)) for trial in trials[:FEW_TRIALS])
@@ -385,7 +360,7 @@ def _review_parts(review: Review, planned: Planned) -> Iterator[RenderableType]:
                 yield Text(f"    {sign} … {len(trials) - FEW_TRIALS:,} more")
 
 
-def _expanded_parts(review: Review) -> Iterator[RenderableType]:
+def _expanded_parts(review: plan.Review) -> Iterator[RenderableType]:
     design = review.design
     table = new_table("  method", "candidates", "rejected", "duplicates", "kept", "accepted")
     counts = (design.candidates, design.rejected, design.duplicates, design.kept)
@@ -399,18 +374,18 @@ def _expanded_parts(review: Review) -> Iterator[RenderableType]:
     yield _trial_table([("first", review.first), ("last", review.last)])
 
 
-def _constraint_lines(review: Review) -> Iterator[Text]:
+def _constraint_lines(review: plan.Review) -> Iterator[Text]:
     for rejection in review.design.constraints:
         yield Text(f"  {rejection_text(rejection)} {shorten(rejection.text)}")
     if review.design.discrepancy:
         yield Text(f"  {_discrepancy_text(review.design.discrepancy)}")
 
 
-def _parameter_table(parameters: Iterable[ParameterCoverage]) -> Table:
+def _parameter_table(parameters: Iterable[plan.ParameterCoverage]) -> Table:
     table = new_table("  parameter", "trials", "values", "")
     for parameter in parameters:
         values = parameter.values
-        if isinstance(values, Histogram):
+        if isinstance(values, plan.Histogram):
             cell = f"{_histogram_text(values)}  {_range_text(values)}"
         else:
             cell = "  ".join(_value_counts(values))
@@ -431,7 +406,7 @@ def _trial_table(groups: Iterable[tuple[str, Iterable[Trial]]]) -> Table:
 LONGEST_REASON = 120
 
 
-def _forecast_rows(review: Review, currency: str) -> Iterator[tuple[str, str]]:
+def _forecast_rows(review: plan.Review, currency: str) -> Iterator[tuple[str, str]]:
     forecast = review.forecast
     if forecast is None:
         return
@@ -442,10 +417,10 @@ def _forecast_rows(review: Review, currency: str) -> Iterator[tuple[str, str]]:
         yield "use", _usage_text(forecast, review, currency)
 
 
-def _budget_lines(review: Review, month: str, currency: str) -> Iterator[str]:
+def _budget_lines(review: plan.Review, month: str, currency: str) -> Iterator[str]:
     """Yield the balance of each team budget, and the upper bound of what this sweep adds."""
     for balance in review.balances:
-        unit = "GPU hours" if balance.unit is BudgetUnit.GPU_HOURS else currency or "of money"
+        unit = "GPU hours" if balance.unit is plan.BudgetUnit.GPU_HOURS else currency or "of money"
         used = f"{_amount(balance.used)} of {_amount(balance.limit)} {unit} used"
         reserved = f", {_amount(balance.reserved)} reserved" if balance.reserved else ""
         exceeded = ": more than remains" if balance.is_exceeded else ""
@@ -453,19 +428,19 @@ def _budget_lines(review: Review, month: str, currency: str) -> Iterator[str]:
         yield f"{balance.team} {month}: {used}{reserved}; {added}{exceeded}"
 
 
-def _trial_time_text(forecast: Forecast) -> str:
+def _trial_time_text(forecast: plan.Forecast) -> str:
     if forecast.trial_seconds is None:
         reason = one_line(forecast.reason)[:LONGEST_REASON]
         return f"unknown: {reason}; set run.expected_minutes for an estimate"
     median = f"≈ {duration_text(forecast.trial_seconds.median)} per trial"
-    if forecast.source is DurationSource.EXPECTED:
+    if forecast.source is plan.DurationSource.EXPECTED:
         return f"{median}, from run.expected_minutes"
     groups = f"; by {', '.join(forecast.parameters)}" if forecast.parameters else ""
     source = f"{forecast.records:,} recorded trials of this program"
     return f"{median} (80 %: {_duration_interval(forecast.trial_seconds)}; {source}{groups})"
 
 
-def _completion_text(forecast: Forecast, review: Review) -> str:
+def _completion_text(forecast: plan.Forecast, review: plan.Review) -> str:
     if forecast.completion_seconds is None:
         return ""
     interval = (
@@ -481,7 +456,7 @@ def _completion_text(forecast: Forecast, review: Review) -> str:
     return text
 
 
-def _usage_text(forecast: Forecast, review: Review, currency: str) -> str:
+def _usage_text(forecast: plan.Forecast, review: plan.Review, currency: str) -> str:
     if forecast.trial_hours is None:
         return ""
     run = review.sweep.run
@@ -506,11 +481,11 @@ def _amount(amount: float) -> str:
     return amount_text(amount, digits=2)
 
 
-def _duration_interval(interval: Quantiles) -> str:
+def _duration_interval(interval: plan.Quantiles) -> str:
     return duration_range_text(interval.low, interval.high)
 
 
-def plan_comment(planned: Planned) -> str:
+def plan_comment(planned: plan.Planned) -> str:
     """Return the review of each changed sweep, then the names of unchanged sweeps."""
     lines = list(_problems("##", planned.problems))
     lines += [line for review in planned.reviews for line in _review(review, planned)]
@@ -532,7 +507,7 @@ def fit_comment(lines: Sequence[str]) -> str:
     return "\n".join([*lines[:kept], "", cut, ""])
 
 
-def _review(review: Review, planned: Planned) -> Iterator[str]:
+def _review(review: plan.Review, planned: plan.Planned) -> Iterator[str]:
     yield from (f"## {escape_markdown(review.sweep.name)}: {_sweep_size(review)}", "")
     if review.sweep.description:
         yield from (markdown_code(shorten(review.sweep.description)), "")
@@ -580,7 +555,7 @@ def _problems(level: str, problems: Sequence[Problem]) -> Iterator[str]:
         yield ""
 
 
-def _counts(design: DesignReview) -> Iterator[str]:
+def _counts(design: plan.DesignReview) -> Iterator[str]:
     row = (
         f"| {design.method} | {design.candidates:,} | {design.rejected:,} | {design.duplicates:,} "
         f"| {design.kept:,} | {percent_text(design.acceptance)} |"
@@ -597,23 +572,23 @@ def _counts(design: DesignReview) -> Iterator[str]:
     yield from [""] * bool(remarks)
 
 
-def _parameter_row(parameter: ParameterCoverage) -> str:
+def _parameter_row(parameter: plan.ParameterCoverage) -> str:
     name = markdown_code(_parameter_name(parameter))
     notes = escape_markdown(_parameter_notes(parameter))
     values = parameter.values
-    if isinstance(values, Histogram):
+    if isinstance(values, plan.Histogram):
         text = f"`{_histogram_text(values)}` {_range_text(values)}"
     else:
         text = ", ".join(map(markdown_code, _value_counts(values)))
     return f"| {name} | {parameter.present:,} | {text} | {notes} |"
 
 
-def _change(review: Review, base: str) -> Iterator[str]:
+def _change(review: plan.Review, base: str) -> Iterator[str]:
     change = review.difference
     commit = f"`{base[:SHORT_COMMIT]}`"
     yield from ("### Difference", "")
     yield from (f"Spec compared with {commit}: {escape_markdown(_change_text(review))}.", "")
-    if isinstance(change, Difference) and change.former is not None and not change.is_empty:
+    if isinstance(change, plan.Difference) and change.former is not None and not change.is_empty:
         yield from _table(
             " | trial | values", [*_few("added", change.added), *_few("removed", change.removed)]
         )

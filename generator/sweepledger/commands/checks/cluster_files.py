@@ -15,7 +15,6 @@ from sweepledger.policy.rules.containers import SECRET_CODE
 from sweepledger.problems import Problem, Severity, TextError
 from sweepledger.render.platform import CLUSTERS, flux
 from sweepledger.repo import batches, files
-from sweepledger.repo.batches import StoredBatch
 from sweepledger.safe_open import read_regular
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.names import SETTINGS_FILE
@@ -106,7 +105,7 @@ def is_sealed(secret: Mapping[str, Any]) -> bool:
     return not values or all(isinstance(value, str) and _SEALED.fullmatch(value) for value in [seal, *values])
 
 
-def _settings_for(context: CheckContext, batch: StoredBatch) -> Settings:
+def _settings_for(context: CheckContext, batch: batches.StoredBatch) -> Settings:
     """Return the settings for a batch's Flux file: those of the base commit unless the controller changed."""
     current, merged = context.workspace.settings, context.settings_of(batch)
     return merged if current.controller is merged.controller is Controller.FLUX else current

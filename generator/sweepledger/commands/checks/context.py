@@ -13,16 +13,7 @@ from sweepledger.commands.repository.stored_batches import is_content_of, settle
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError
 from sweepledger.render.base_files import LAUNCHER, SHAPE_FOLDERS
-from sweepledger.repo import batches, files
-from sweepledger.repo.batches import StoredBatch
-from sweepledger.repo.git import (
-    Checkout,
-    Entry,
-    WorkTreeChanges,
-    index_attributes,
-    reachable_trees,
-    uncommitted_paths,
-)
+from sweepledger.repo import batches, files, git
 from sweepledger.repo.package_data import base_folder
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.names import LOCK_FILE, SETTINGS_FILE
@@ -48,7 +39,7 @@ class CheckContext:
     """The month of the budgets; None: that of the base commit."""
 
     @cached_property
-    def merged(self) -> tuple[StoredBatch, ...]:
+    def merged(self) -> tuple[batches.StoredBatch, ...]:
         """The batches of the base commit; a broken one is replaced by its repaired version in the work tree."""
         present = {batch.folder: batch for batch in self.present if batch.folder not in self.unchanged}
         return tuple(
@@ -67,48 +58,48 @@ class CheckContext:
         )
 
     @cached_property
-    def _committed(self) -> tuple[StoredBatch, ...]:
+    def _committed(self) -> tuple[batches.StoredBatch, ...]:
         return batches.of_entries(self.workspace.repository, self.base_entries)
 
     @cached_property
-    def present(self) -> tuple[StoredBatch, ...]:
+    def present(self) -> tuple[batches.StoredBatch, ...]:
         """The work tree's batches, active and archived."""
         unsure = {*self.work_tree.uncommitted, *self.work_tree.ignored, *self.work_tree.unwatched}
         unchanged = batches.unchanged_folders(self._committed, self.index, self.changed, unsure)
         return batches.in_work_tree(self.workspace.root, committed=unchanged)
 
     @cached_property
-    def work_tree(self) -> WorkTreeChanges:
+    def work_tree(self) -> git.WorkTreeChanges:
         """The paths of settings and generated folders that differ from HEAD, or that git does not look at."""
-        return WorkTreeChanges.read(self.workspace.repository, SETTINGS_FILE, *FOLDERS)
+        return git.WorkTreeChanges.read(self.workspace.repository, SETTINGS_FILE, *FOLDERS)
 
     @cached_property
     def left_out(self) -> frozenset[str]:
         """The paths that a sparse check-out leaves out."""
-        return frozenset(Checkout(self.workspace.repository, *FOLDERS).hidden)
+        return frozenset(git.Checkout(self.workspace.repository, *FOLDERS).hidden)
 
     def uncommitted(self, *places: str) -> frozenset[str]:
         """Return the paths that start with one of some places and differ from HEAD, untracked ones included."""
         return frozenset(path for path in self.work_tree.uncommitted if path.startswith(places))
 
     @cached_property
-    def added(self) -> tuple[StoredBatch, ...]:
+    def added(self) -> tuple[batches.StoredBatch, ...]:
         """The new batches: those of the work tree that are not merged."""
         return tuple(batch for batch in self.present if batch.name not in self._merged_names)
 
     @cached_property
-    def laptop(self) -> tuple[StoredBatch, ...]:
+    def laptop(self) -> tuple[batches.StoredBatch, ...]:
         """The new batches that come with their results, if the settings accept results made on a laptop."""
         accepts = self.settings.results.from_pull_request is PullRequestResults.MARKED
         return tuple(batch for batch in self.added if not batch.is_active) if accepts else ()
 
     @cached_property
-    def base_entries(self) -> Mapping[str, Entry]:
+    def base_entries(self) -> Mapping[str, git.Entry]:
         """Every file of the base commit, by path."""
         return self.workspace.repository.files(self.base)
 
     @cached_property
-    def index(self) -> Mapping[str, Entry]:
+    def index(self) -> Mapping[str, git.Entry]:
         """Every file that the next commit would contain, by path."""
         return self.workspace.repository.index(self.base)
 
@@ -124,7 +115,7 @@ class CheckContext:
         """The settings of the base commit; the defaults if they cannot be read."""
         return at_commit.settings_or_defaults(self.workspace.repository, self.base)
 
-    def settings_of(self, batch: StoredBatch) -> Settings:
+    def settings_of(self, batch: batches.StoredBatch) -> Settings:
         """Return the settings that a batch is checked by: a merged one by those of the base commit."""
         is_merged = SETTINGS_FILE in self.base_entries and batch.name in self._merged_names
         return self.settings if is_merged else self.workspace.settings
@@ -138,7 +129,7 @@ class CheckContext:
         wanted = sorted(set(paths))
         known = self._attributes
         unknown = [path for path in wanted if path not in known]
-        obeyed = index_attributes(self.workspace.repository, unknown, with_unset=True)
+        obeyed = git.index_attributes(self.workspace.repository, unknown, with_unset=True)
         known.update((path, obeyed.get(path, ())) for path in unknown)
         return {path: known[path] for path in wanted if known[path]}
 
@@ -212,7 +203,7 @@ class CheckContext:
         """Return whether a file of the base commit has this content."""
         return is_content_of(self.base_entries.get(path), content)
 
-    def known_trial(self, batch: StoredBatch) -> tuple[str, str] | None:
+    def known_trial(self, batch: batches.StoredBatch) -> tuple[str, str] | None:
         """Return the first trial of a new batch that a merged batch of its sweep lists, and that batch."""
         merged = batches.of_sweep(self.merged, batch.sweep)
         batches.prefetch(merged)
@@ -220,27 +211,27 @@ class CheckContext:
         known = (trial for trial in batch.trials if trial.digest in listed)
         return next(((trial.id, listed[trial.digest]) for trial in known), None)
 
-    def _mended(self, merged: StoredBatch, present: StoredBatch) -> StoredBatch:
+    def _mended(self, merged: batches.StoredBatch, present: batches.StoredBatch) -> batches.StoredBatch:
         """Return a work tree's version that differs, if the merged batch is broken and its history has this version."""
         if not (is_broken(merged) and batches.readable([present])):
             return merged
         repository = self.workspace.repository
         tree = repository.tree_id("HEAD", present.folder)
-        is_committed = tree is not None and not uncommitted_paths(repository, present.folder)
-        is_restored = is_committed and tree in reachable_trees(repository, [self.base], present.folder)
+        is_committed = tree is not None and not git.uncommitted_paths(repository, present.folder)
+        is_restored = is_committed and tree in git.reachable_trees(repository, [self.base], present.folder)
         return present if is_restored else merged
 
 
-def _is_same(merged: Entry | None, entry: Entry) -> bool:
+def _is_same(merged: git.Entry | None, entry: git.Entry) -> bool:
     return merged is entry or merged == entry  # nearly always the former, which is faster
 
 
-def is_broken(batch: StoredBatch) -> bool:
+def is_broken(batch: batches.StoredBatch) -> bool:
     """Return whether a batch is active and can never be recorded: it was merged despite the check."""
     return batch.is_active and not batches.readable([batch])
 
 
-def referenced_bases(batch: StoredBatch) -> tuple[str, ...]:
+def referenced_bases(batch: batches.StoredBatch) -> tuple[str, ...]:
     """Return the folders that a batch was made from or builds on, relative to the repository.
 
     Lock and kustomization are both read, so that an incomplete lock does not unfreeze a base.
@@ -255,7 +246,7 @@ def referenced_bases(batch: StoredBatch) -> tuple[str, ...]:
     return tuple(f"{BASE}{name}" for name in sorted(names))
 
 
-def load_references(stored: Iterable[StoredBatch]) -> None:
+def load_references(stored: Iterable[batches.StoredBatch]) -> None:
     """Read the files that `referenced_bases` needs, for many batches with one process."""
     listed = tuple(stored)
     batches.prefetch(listed, LOCK_FILE, KUSTOMIZATION)

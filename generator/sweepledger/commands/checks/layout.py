@@ -15,7 +15,6 @@ from sweepledger.commands.repository.workspace import SPEC_LIKE
 from sweepledger.problems import Problem
 from sweepledger.reader import safe_repr
 from sweepledger.repo import batches
-from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.files import PYTHON_CACHE
 from sweepledger.repo.git import EXECUTABLE_MODE, FILE_MODE, FILE_MODES, LINK_MODE, SUBMODULE_MODE, Entry
 from sweepledger.repo.package_data import base_folder
@@ -334,7 +333,7 @@ def check_attributes(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iter
 
 
 def _locked_code(context: CheckContext) -> set[CodeSelection]:
-    newest: dict[str, StoredBatch] = {batch.sweep: batch for batch in context.present}
+    newest: dict[str, batches.StoredBatch] = {batch.sweep: batch for batch in context.present}
     read, folders = [], set()
     for batch in newest.values():
         # What is merged was checked; hundreds of its locks have the code in the same place.

@@ -6,7 +6,6 @@ from dataclasses import replace
 from sweepledger.commands.checks import builds
 from sweepledger.commands.checks.context import CheckContext, load_references, referenced_bases
 from sweepledger.commands.generation import next_batch
-from sweepledger.commands.generation.next_batch import EditedError, Generated
 from sweepledger.commands.repository import batch_records, costs, programs
 from sweepledger.commands.repository.stored_batches import StoredBatches
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue, SearchEnded, Step
@@ -54,7 +53,7 @@ def check_bases_apart(context: CheckContext) -> Iterator[Problem]:
                     yield Problem(path, 0, 0, "", message, "base-with-batch", hint)
 
 
-def check_budgets(context: CheckContext, planned: Sequence[Generated]) -> Iterator[Problem]:
+def check_budgets(context: CheckContext, planned: Sequence[next_batch.Generated]) -> Iterator[Problem]:
     """Refuse new batches and resumes that exceed a budget, by the settings of the base commit.
 
     What was recorded in the month counts, and the upper bound of all batches that are not recorded yet: the second of
@@ -91,7 +90,7 @@ def check_budgets(context: CheckContext, planned: Sequence[Generated]) -> Iterat
 def _balances(
     context: CheckContext,
     settings: Settings,
-    new: Sequence[Generated],
+    new: Sequence[next_batch.Generated],
     repeated: Sequence[Charge],
     month: str,
 ) -> tuple[Balance, ...]:
@@ -143,7 +142,7 @@ def check_new_batches(context: CheckContext, specs: Sequence[ParsedSpec]) -> Ite
     readable = [parsed for parsed in specs if parsed.sweep.name not in unreadable]
     try:
         planned = next_batch.plan_batches(context.workspace, readable, base=commit, stored=stored)
-    except EditedError as error:
+    except next_batch.EditedError as error:
         for path in error.paths:
             yield Problem(path, 0, 0, "", "is not what the generator writes", "batch-forged", error.hint)
         return
@@ -168,7 +167,7 @@ def _unreadable_merged(context: CheckContext, sweep: Sweep) -> Iterator[Problem]
             yield from (replace(problem, severity=Severity.WARNING) for problem in error.problems)
 
 
-def _plan_problems(context: CheckContext, generated: Generated) -> Iterator[Problem]:
+def _plan_problems(context: CheckContext, generated: next_batch.Generated) -> Iterator[Problem]:
     yield from generated.warnings if generated.batch else ()
     path, name = generated.sweep.path, generated.sweep.name
     hint = f"run `sweep generate {name}` and commit what it writes"
@@ -198,7 +197,7 @@ def _plan_problems(context: CheckContext, generated: Generated) -> Iterator[Prob
         yield Problem(stale.folder, 0, 0, "", "the spec does not give this batch", "drift", hint)
 
 
-def _round_problems(generated: Generated, step: Step) -> Iterator[Problem]:
+def _round_problems(generated: next_batch.Generated, step: Step) -> Iterator[Problem]:
     """Yield a problem if a proposed round is not the one that the records give. A round need not be proposed."""
     regenerate = f"remove it and run `sweep cluster next {generated.sweep.name}`"
     for stale in generated.stale:
@@ -224,7 +223,7 @@ def _why_not(step: Step) -> str:
             return f"the search is over ({reason}): {text}"
 
 
-def _orphans(context: CheckContext, planned: Iterable[Generated]) -> Iterator[Problem]:
+def _orphans(context: CheckContext, planned: Iterable[next_batch.Generated]) -> Iterator[Problem]:
     """Yield a problem for each new batch that is not planned by a spec, regardless of its lock."""
     names = {generated.batch.name for generated in planned if generated.batch}
     names |= {batch.name for generated in planned for batch in (*generated.stale, *generated.kept)}

@@ -12,10 +12,8 @@ from sweepledger.commands.repository.batch_records import expected_trials, lock_
 from sweepledger.engine.termination import DISRUPTED, NO_RECORD, OBSERVED_REASONS
 from sweepledger.errors import UnreadableError
 from sweepledger.formats import record_json, records_jsonl, summary_csv
-from sweepledger.formats.record_json import to_line
 from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow
 from sweepledger.repo import batches
-from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
 from sweepledger.repo.volume import VolumeResults
 from sweepledger.results import bounds
@@ -49,7 +47,7 @@ TrialFiles = Callable[[int], Iterable[bytes | None]]
 class TrialReader:
     """Reads the records of a batch from its trials' files, as many as may come to git."""
 
-    batch: StoredBatch
+    batch: batches.StoredBatch
     files: TrialFiles
     by_engine: bool = True
     """Whether the local engine writes records here for pods that left none; in a cluster nobody does."""
@@ -141,11 +139,11 @@ def _listed_values(records: Iterable[Record]) -> frozenset[str]:
     return frozenset(value for record in records for value in records_jsonl.listed_values(record))
 
 
-def _files(store: RecordStore, batch: StoredBatch, index: int) -> Iterator[bytes | None]:
+def _files(store: RecordStore, batch: batches.StoredBatch, index: int) -> Iterator[bytes | None]:
     return store.records(batch.name, index, batch.lock.place(index))
 
 
-def _with_thresholds(store: RecordStore, batch: StoredBatch, record: Record) -> Record:
+def _with_thresholds(store: RecordStore, batch: batches.StoredBatch, record: Record) -> Record:
     """Return a record with the thresholds that ended its trial, if these followed others on this volume."""
     seen = None if record.stopped is None else record.stopped.seen
     if seen is None or not isinstance(store, VolumeResults):
@@ -158,7 +156,7 @@ def _with_thresholds(store: RecordStore, batch: StoredBatch, record: Record) -> 
 class BatchAttempts:
     """The records of a batch; the volume is read once, even if the branch changes meanwhile."""
 
-    batch: StoredBatch
+    batch: batches.StoredBatch
     records: tuple[Record, ...]
     passed_over: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     """Why files were ignored, one word each, by the trial in whose folder they are."""
@@ -171,7 +169,7 @@ class BatchAttempts:
     def read(
         cls,
         results: Path | RecordStore,
-        batch: StoredBatch,
+        batch: batches.StoredBatch,
         *,
         only: Iterable[int] | None = None,
         by_engine: bool = True,
@@ -253,7 +251,7 @@ def late_attempts(
     repository: Repository,
     tip: str | None,
     results: Path | RecordStore,
-    stored: Iterable[StoredBatch],
+    stored: Iterable[batches.StoredBatch],
     *,
     by_engine: bool = True,
 ) -> Iterator[BatchAttempts]:
@@ -286,8 +284,8 @@ def with_late_records(recorded: BatchRecords, late: Iterable[Record]) -> BatchRe
 
     A late record replaces the substitute for the same attempt.
     """
-    lines = {to_line(record) for record in recorded.records}
-    news = tuple(record for record in late if to_line(record) not in lines)
+    lines = {record_json.to_line(record) for record in recorded.records}
+    news = tuple(record for record in late if record_json.to_line(record) not in lines)
     new = {(record.index, record.uid) for record in news}
     kept = (
         record
@@ -320,7 +318,7 @@ def _missing_trials(repository: Repository, tip: str | None, sweep: str) -> Mapp
     return attempts
 
 
-def evaluate_here(batch: StoredBatch, results: Path) -> EvaluatedBatch | None:
+def evaluate_here(batch: batches.StoredBatch, results: Path) -> EvaluatedBatch | None:
     """Return the results of an active batch on a machine's volume; None if it has none, as most run elsewhere."""
     if not (results / batch.name).is_dir():
         return None
@@ -335,7 +333,7 @@ def finished(evaluated: EvaluatedBatch) -> Iterator[TrialResult]:
             yield outcome
 
 
-def finished_here(stored: Iterable[StoredBatch], results: Path) -> tuple[TrialResult, ...]:
+def finished_here(stored: Iterable[batches.StoredBatch], results: Path) -> tuple[TrialResult, ...]:
     """Return the finished trials of the active ones of some batches; none of a batch that cannot be read."""
     trials: list[TrialResult] = []
     for batch in stored:

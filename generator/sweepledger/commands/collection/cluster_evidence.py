@@ -15,7 +15,6 @@ from sweepledger.engine.cluster import api_objects, pod_termination, pods, workl
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.cluster.pods import PodPhase, TrialPod
 from sweepledger.engine.cluster.workloads import BatchWorkloads
-from sweepledger.engine.termination import ExpectedRecord, Termination
 from sweepledger.formats import record_json
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
@@ -173,12 +172,12 @@ def observed_by_jobs(records: Sequence[Record], objects: BatchWorkloads) -> Iter
             yield record
 
 
-def expected_records(batch: StoredBatch) -> tuple[ExpectedRecord, ...]:
+def expected_records(batch: StoredBatch) -> tuple[termination.ExpectedRecord, ...]:
     """Return the expected record of every trial of a batch."""
     lock = batch.lock
     data = None if lock.program.data is None else lock.program.data.digest
     return tuple(
-        ExpectedRecord(
+        termination.ExpectedRecord(
             batch=lock.name,
             index=trial.index,
             trial=trial.trial,
@@ -195,7 +194,7 @@ def expected_records(batch: StoredBatch) -> tuple[ExpectedRecord, ...]:
 class PodAccount:
     """The evidence of a batch's attempts in records and pods; keeps only what is needed of each pod."""
 
-    expected: tuple[ExpectedRecord, ...]
+    expected: tuple[termination.ExpectedRecord, ...]
     known: InitVar[Iterable[Record]] = ()
     stored: Mapping[tuple[int, str, str], Record] = field(default_factory=dict)
     """Records in a bucket by index, attempt and SHA-256: they count once a pod of the index confirms them."""
@@ -213,9 +212,9 @@ class PodAccount:
     """Records that pods reported and the volume does not have."""
     _observed: dict[tuple[int, str], tuple[str, str]] = field(default_factory=dict)
     """When the containers of ended pods ran, by index and pod."""
-    _silent: list[tuple[int, float, Termination]] = field(default_factory=list)
+    _silent: list[tuple[int, float, termination.Termination]] = field(default_factory=list)
     """Pods without a record: index of the trial, creation time, end."""
-    _shared: dict[int, tuple[float, Termination]] = field(default_factory=dict)
+    _shared: dict[int, tuple[float, termination.Termination]] = field(default_factory=dict)
     """By trial, creation time and end of the last pod of several trials that left no record of it."""
     _packs: dict[str, "_PackedPod"] = field(default_factory=dict)
     """Ended pods of several trials, by id."""
@@ -365,7 +364,7 @@ class PodAccount:
                     seconds[index] += _seconds_of(times)
         return dict(seconds)
 
-    def _is_idle(self, index: int, ended: Termination) -> bool:
+    def _is_idle(self, index: int, ended: termination.Termination) -> bool:
         """Return whether a pod ended as a launcher does that finds a final record."""
         return ended.reason is None and ended.code == SILENT_CODES.get(self.final.get(index, Status.MISSING))
 

@@ -48,16 +48,7 @@ from sweepledger.errors import RepositoryError, StorageError, UsageError
 from sweepledger.formats.record_json import format_time
 from sweepledger.problems import Problem
 from sweepledger.render.platform import Names
-from sweepledger.repo import batches
-from sweepledger.repo.batches import StoredBatch
-from sweepledger.repo.git import (
-    Change,
-    delete_branches,
-    present_since,
-    push_proposal,
-    remote_branches,
-    remote_contains,
-)
+from sweepledger.repo import batches, git
 from sweepledger.results.paths import results_folder
 from sweepledger.results.tree import changed_files
 from sweepledger.structs.record import Status
@@ -78,7 +69,11 @@ def collector_lease(kubectl: Kubectl, namespace: str, target: Target) -> Iterato
     last = lease.last_commit
     try:
         tip = target.tip()
-        if last and tip and not remote_contains(target.repository, target.remote, target.branch, tip, last):
+        if (
+            last
+            and tip
+            and not git.remote_contains(target.repository, target.remote, target.branch, tip, last)
+        ):
             raise RepositoryError(
                 f"{target.branch} is at {tip[:12]}, which does not follow {last[:12]}, seen there before: its "
                 "history was cut or rewritten, and nothing is recorded on top",
@@ -383,7 +378,7 @@ def update_progress_branches(
     stored, store = batches.in_commit(repository, tip), record_store(results)
     active = [batch for batch in stored if batch.is_active and store.has_begun(batch.name)]
     running = batches.readable(active)
-    existing = remote_branches(repository, target.remote, PROGRESS_PREFIX)
+    existing = git.remote_branches(repository, target.remote, PROGRESS_PREFIX)
     sweeps = {batch.sweep for batch in stored if batch.is_active}
     kept = {branch_name(sweep) for sweep in sweeps}
     for sweep in sorted({batch.sweep for batch in running}):
@@ -392,7 +387,7 @@ def update_progress_branches(
             _update_branch(target, results, sweep, own, existing, tip or "", now)
         except RepositoryError as error:
             yield error
-    delete_branches(
+    git.delete_branches(
         repository, target.remote, {name: at for name, at in existing.items() if name not in kept}
     )
 
@@ -401,7 +396,7 @@ def _update_branch(
     target: Target,
     results: Path | RecordStore,
     sweep: str,
-    running: Iterable[StoredBatch],
+    running: Iterable[batches.StoredBatch],
     existing: Mapping[str, str],
     tip: str,
     now: float,
@@ -413,7 +408,7 @@ def _update_branch(
     if branch in existing:
         repository.run("fetch", "--quiet", "--no-tags", target.remote, f"refs/heads/{branch}")
         base = existing[branch]
-        last = present_since(repository, base, results_folder(sweep))
+        last = git.present_since(repository, base, results_folder(sweep))
         if last is not None and last > now - target.progress_minutes * MINUTE:
             return
     files = repository.read(tip, results_folder(sweep))
@@ -429,4 +424,4 @@ def _update_branch(
     writes, removes = changed_files(summary)
     missing = summary.counts.get(Status.MISSING, 0)
     message = f"Progress of {sweep}: {missing} trials have left nothing yet\n"
-    push_proposal(repository, target.remote, branch, base, Change(message, writes, removes=removes))
+    git.push_proposal(repository, target.remote, branch, base, git.Change(message, writes, removes=removes))

@@ -6,27 +6,17 @@ Pods are released once git has what they say.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from sweepledger.commands.collection import cluster_evidence
 from sweepledger.commands.collection.attempts import BatchAttempts, TrialReader, with_late_records
-from sweepledger.commands.collection.cluster_evidence import (
-    LAG_SECONDS,
-    PendingRecords,
-    PodAccount,
-    expected_objects,
-    expected_records,
-    observed_by_jobs,
-    with_reasons,
-)
 from sweepledger.commands.collection.record_store import RecordStore
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.engine.cluster import api_objects, pods
 from sweepledger.engine.cluster.kubectl import Kubectl
-from sweepledger.engine.cluster.pods import TrialPod
 from sweepledger.engine.cluster.workloads import BatchWorkloads
 from sweepledger.errors import UnreadableError
 from sweepledger.problems import Problem
 from sweepledger.repo import batches
-from sweepledger.repo.batches import StoredBatch
 from sweepledger.results.paths import results_folder
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.kubernetes import BATCH_LABEL
@@ -55,11 +45,11 @@ class PodStore:
     _held: dict[str, list[str]] = field(default_factory=dict)
     """Names of the ended pods of each batch that was read, as far as they are held."""
 
-    def has(self, batch: StoredBatch) -> bool:
+    def has(self, batch: batches.StoredBatch) -> bool:
         """Return whether the records of a batch need its pods. Raises UnreadableError."""
         return batch.lock.store.holds_pods
 
-    def read(self, batch: StoredBatch) -> BatchAttempts:
+    def read(self, batch: batches.StoredBatch) -> BatchAttempts:
         """Return the attempts of all trials that have ended.
 
         Raises ClusterError, UnreadableError, StorageError for a bucket.
@@ -70,7 +60,7 @@ class PodStore:
         self._attempts[name] = attempts
         return attempts
 
-    def _in_bucket(self, batch: StoredBatch) -> BatchAttempts:
+    def _in_bucket(self, batch: batches.StoredBatch) -> BatchAttempts:
         """Return what the bucket has of a batch, as far as pods or a seal confirm it, and what only pods say."""
         if self.bucket is None:
             message = f"its records are in a bucket, and {SETTINGS_FILE} has none"
@@ -78,8 +68,10 @@ class PodStore:
             raise UnreadableError(problem)
         name = batch.name
         found = BatchAttempts.read(self.bucket, batch, by_engine=False)
-        account = PodAccount(
-            expected_records(batch), found.confirmed_records, stored=found.unconfirmed_records
+        account = cluster_evidence.PodAccount(
+            cluster_evidence.expected_records(batch),
+            found.confirmed_records,
+            stored=found.unconfirmed_records,
         )
         account.add_pods(self._trial_pods(batch.lock), self.now)
         self.alive[name], self.incomplete[name] = account.alive, tuple(sorted(account.incomplete))
@@ -87,12 +79,12 @@ class PodStore:
         return BatchAttempts(
             batch,
             (*map(account.explained, known), *account.records()),
-            with_reasons(found.passed_over, account.doubts()),
+            cluster_evidence.with_reasons(found.passed_over, account.doubts()),
             account.silent_seconds,
         )
 
-    def _in_pods(self, batch: StoredBatch) -> BatchAttempts:
-        name, account = batch.name, PodAccount(expected_records(batch))
+    def _in_pods(self, batch: batches.StoredBatch) -> BatchAttempts:
+        name, account = batch.name, cluster_evidence.PodAccount(cluster_evidence.expected_records(batch))
         account.add_pods(self._trial_pods(batch.lock), self.now)
         files = account.reported()
         reader = TrialReader(batch, lambda index: files.get(index, ()), by_engine=False)
@@ -106,7 +98,7 @@ class PodStore:
         self.alive[name] = account.alive
         return attempts
 
-    def _trial_pods(self, batch: BatchLock) -> Iterator[TrialPod]:
+    def _trial_pods(self, batch: BatchLock) -> Iterator[pods.TrialPod]:
         for manifest in pods.batch_manifests(self.kubectl, self.namespace, batch.name):
             if pods.has_ended(manifest) and pods.is_held(manifest):
                 self._held[batch.name].append(api_objects.text_at(manifest, "metadata", "name"))
@@ -121,19 +113,21 @@ class PodStore:
                 more = f" and {len(indexes) - MOST_NAMED} more" if len(indexes) > MOST_NAMED else ""
                 yield f"{name}: not all files are in the bucket of row {rows}{more}"
 
-    def complete(self, attempts: BatchAttempts, objects: BatchWorkloads) -> BatchAttempts | PendingRecords:
+    def complete(
+        self, attempts: BatchAttempts, objects: BatchWorkloads
+    ) -> BatchAttempts | cluster_evidence.PendingRecords:
         """Add the times of the batch's objects, or return for what it waits.
 
         What is in the status of a pod is there as soon as the pod has ended: only pods that run are waited for.
         """
         name = attempts.batch.name
-        until = (objects.finished or 0.0) + LAG_SECONDS
+        until = (objects.finished or 0.0) + cluster_evidence.LAG_SECONDS
         if self.alive[name] and not objects.is_running and self.now < until:
-            return PendingRecords(name, 0, self.alive[name], until)
-        return replace(attempts, records=tuple(observed_by_jobs(attempts.records, objects)))
+            return cluster_evidence.PendingRecords(name, 0, self.alive[name], until)
+        return replace(attempts, records=tuple(cluster_evidence.observed_by_jobs(attempts.records, objects)))
 
     def without_objects(
-        self, active: Iterable[StoredBatch], workloads: Mapping[str, BatchWorkloads]
+        self, active: Iterable[batches.StoredBatch], workloads: Mapping[str, BatchWorkloads]
     ) -> set[str]:
         """Return the batches that have lost objects, but whose pods may say how every trial ended."""
         return {
@@ -141,10 +135,10 @@ class PodStore:
             for batch in active
             if self.has(batch)
             and not workloads[batch.name].is_running
-            and len(workloads[batch.name].workloads) < expected_objects(batch)
+            and len(workloads[batch.name].workloads) < cluster_evidence.expected_objects(batch)
         }
 
-    def late(self, stored: Iterable[StoredBatch], recorded: Iterable[str]) -> Iterator[BatchAttempts]:
+    def late(self, stored: Iterable[batches.StoredBatch], recorded: Iterable[str]) -> Iterator[BatchAttempts]:
         """Yield the attempts of recorded batches that still have pods. Raises ClusterError."""
         known = {batch.name: batch for batch in stored}
         active = [name for name, batch in known.items() if batch.is_active]

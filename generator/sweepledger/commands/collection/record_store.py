@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.cluster import helper_pods, submission
-from sweepledger.engine.cluster.helper_pods import ReaderPod
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import RepositoryError, ToolError, UsageError
 from sweepledger.repo.git import Repository
@@ -104,7 +103,7 @@ class ReaderPodOptions:
     """The claim; None: that of the results."""
 
     @contextmanager
-    def running(self) -> Iterator[ReaderPod]:
+    def running(self) -> Iterator[helper_pods.ReaderPod]:
         """Start the pod for a block. Raises ClusterError, RepositoryError if no image is known."""
         settings = self.workspace.cluster_settings
         claim = self.claim or settings.results.claim

@@ -10,7 +10,6 @@ from sweepledger.commands.collection.attempts import FOREIGN, BatchAttempts, lat
 from sweepledger.commands.collection.pod_store import PodStore
 from sweepledger.commands.collection.record_store import RecordStore, record_store
 from sweepledger.commands.repository import at_commit, batch_records
-from sweepledger.commands.repository.at_commit import SpecAtCommit
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds import round_commit
 from sweepledger.commands.rounds.next_round import RoundBlocked, RoundDue, Step
@@ -382,7 +381,7 @@ class _Recording:
     ) -> Summary:
         newest = batches.newest(recorded)
         assert newest is not None
-        spec = SpecAtCommit.at(self.repository, base, newest.lock.spec.path)
+        spec = at_commit.SpecAtCommit.at(self.repository, base, newest.lock.spec.path)
         cancelled = {*spec.cancelled, *(batch.name for batch in pending)}
         return spec.summarised(
             replace(recorded_batch, is_cancelled=recorded_batch.lock.name in cancelled)

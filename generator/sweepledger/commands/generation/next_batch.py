@@ -10,16 +10,8 @@ from typing import Any, Self
 
 from sweepledger import search, storage
 from sweepledger.commands.generation import spec_change
-from sweepledger.commands.generation.spec_change import running_files, running_problems
 from sweepledger.commands.repository import base_files, batch_builder, programs
 from sweepledger.commands.repository.base_files import read_bases, write_bases
-from sweepledger.commands.repository.batch_builder import (
-    BatchRequest,
-    batch_files,
-    build_overlay,
-    flux_files,
-    parent_trials,
-)
 from sweepledger.commands.repository.stored_batches import StoredBatches, stored_batches
 from sweepledger.commands.repository.workspace import Workspace, staging_folder
 from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence, evidence_file
@@ -38,7 +30,6 @@ from sweepledger.render.overlay import Overlay
 from sweepledger.repo import batches, files
 from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.git import uncommitted_paths
-from sweepledger.search import Expansion
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.file_tree import Drift, FileTree
 from sweepledger.structs.program import Code, Program
@@ -121,12 +112,14 @@ class SearchProposal:
         propose = propose or not self.merged or any(batch.lock.round is not None for batch in self.proposed)
         due = self._due(retried) if retried and not propose else ()
         if due:
-            parents = parent_trials(due, self.merged)
+            parents = batch_builder.parent_trials(due, self.merged)
             results = self.stored.results_of(self.sweep.name)
             source = EvidenceSource(self.workspace.repository, results, batches=tuple(self.merged))
             stop = source.stop(self.sweep, self.program.digest)
-            request = BatchRequest(self.sweep, self.program, due, parents=parents, stop=stop)
-            overlay = build_overlay(request, self.merged, self._ground.bases, self.workspace.settings)
+            request = batch_builder.BatchRequest(self.sweep, self.program, due, parents=parents, stop=stop)
+            overlay = batch_builder.build_overlay(
+                request, self.merged, self._ground.bases, self.workspace.settings
+            )
             return NextBatch(listed, due, overlay)
         if not propose:
             return NextBatch(listed, (), None)
@@ -264,7 +257,7 @@ def write_batches(workspace: Workspace, planned: Sequence[Generated]) -> None:
             target = workspace.root / ACTIVE / generated.batch.name
             if not target.is_dir():
                 files.write_folder(target, generated.batch.tree, staging=staging)
-            for path, content in flux_files(workspace.settings, generated.batch.lock).items():
+            for path, content in batch_builder.flux_files(workspace.settings, generated.batch.lock).items():
                 files.refuse_links(workspace.root, path)
                 storage.write_file(workspace.root / path, content)
 
@@ -364,19 +357,19 @@ def with_code_warnings(
     )
 
 
-def expand_specs(specs: Iterable[ParsedSpec]) -> tuple[tuple[ParsedSpec, Expansion], ...]:
+def expand_specs(specs: Iterable[ParsedSpec]) -> tuple[tuple[ParsedSpec, search.Expansion], ...]:
     """Return the assignments of every sweep. Raises SpecError with the problems of all."""
     expansions = [(parsed, search.explore(parsed.sweep, parsed.source)) for parsed in specs]
-    problems = [problem for _, one in expansions if not isinstance(one, Expansion) for problem in one]
+    problems = [problem for _, one in expansions if not isinstance(one, search.Expansion) for problem in one]
     if problems:
         raise SpecError(problems)
-    return tuple((parsed, one) for parsed, one in expansions if isinstance(one, Expansion))
+    return tuple((parsed, one) for parsed, one in expansions if isinstance(one, search.Expansion))
 
 
 def _plan_sweep(
     workspace: Workspace,
     parsed: ParsedSpec,
-    expansion: Expansion,
+    expansion: search.Expansion,
     stored: StoredBatches,
     *,
     update: bool = False,
@@ -396,13 +389,13 @@ def _plan_sweep(
         if update
         else programs.locked_program(workspace, sweep, newest.lock.program if newest else None)
     )
-    problems = tuple(running_problems(sweep, merged, workspace.settings)) if sweep.running else ()
+    problems = tuple(spec_change.running_problems(sweep, merged, workspace.settings)) if sweep.running else ()
     if problems:
         raise SpecError(problems)
     retried = spec_change.retried_trials(workspace.repository, sweep, merged, stored.results_of(sweep.name))
     respelled: tuple[Problem, ...] = ()
     if sweep.rounds is None:
-        listed = BatchRequest(sweep, program, search.trials(sweep, expansion, program))
+        listed = batch_builder.BatchRequest(sweep, program, search.trials(sweep, expansion, program))
         needed = _next_listed(workspace, listed, stored, retried)
         respelled = tuple(spec_change.respelled_values(sweep, listed.trials, merged, retried))
     else:
@@ -428,7 +421,7 @@ def _plan_sweep(
         bool(existing)
         and all(
             (workspace.root / path).is_file() and (workspace.root / path).read_bytes() == content
-            for path, content in flux_files(workspace.settings, overlay.lock).items()
+            for path, content in batch_builder.flux_files(workspace.settings, overlay.lock).items()
         )
     )
     missing = programs.missing_scripts(workspace.repository, parsed, program) if overlay else ()
@@ -483,7 +476,7 @@ def _running_files(
         path: content
         for batch in batches.readable(present)
         if batch.is_active and batch.name in known
-        for path, content in running_files(sweep, batch).items()
+        for path, content in spec_change.running_files(sweep, batch).items()
     }
 
 
@@ -497,7 +490,7 @@ def _uncommitted_evidence(workspace: Workspace, sweep: Sweep) -> Iterator[Proble
 
 
 def _next_listed(
-    workspace: Workspace, request: BatchRequest, stored: StoredBatches, retried: Collection[str]
+    workspace: Workspace, request: batch_builder.BatchRequest, stored: StoredBatches, retried: Collection[str]
 ) -> NextBatch:
     """Return the trials of a spec that no batch lists, and those that it requests again, as a batch."""
     merged = stored.merged_of.get(request.sweep.name, ())
@@ -512,7 +505,7 @@ def _next_listed(
     return NextBatch(
         len(request.trials),
         trials,
-        build_overlay(request_new, merged, read_bases(workspace.root), workspace.settings),
+        batch_builder.build_overlay(request_new, merged, read_bases(workspace.root), workspace.settings),
     )
 
 
@@ -536,7 +529,7 @@ def added_files(workspace: Workspace, generated: Generated) -> dict[str, bytes]:
     return {
         **base_files.missing_bases(workspace.root, overlay.lock.bases),
         **{path: b"" for path in base_files.KEEP_FILES if not (workspace.root / path).exists()},
-        **batch_files(overlay, workspace.settings),
+        **batch_builder.batch_files(overlay, workspace.settings),
     }
 
 

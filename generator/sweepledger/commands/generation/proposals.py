@@ -9,7 +9,6 @@ from sweepledger.plan import DurationSource, PlannedTrials, estimate_durations, 
 from sweepledger.search import Configuration
 from sweepledger.structs import node_pool
 from sweepledger.structs.early_stopping import COMPARING_RULES
-from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import Program
 from sweepledger.structs.run_config import Pack, RunConfig, Shape
 from sweepledger.structs.sweep import Sweep
@@ -60,7 +59,7 @@ def choose_pack(sweep: Sweep, workload: PlannedTrials) -> tuple[Pack | None, str
     return Pack(count, min(at_once, count)), f"{lasts}; {limit}"
 
 
-def _at_once(run: RunConfig, pool: Pool | None) -> tuple[int, str]:
+def _at_once(run: RunConfig, pool: node_pool.Pool | None) -> tuple[int, str]:
     """Return how many trials may run at once in a pod, and what limits them."""
     if run.resources.gpu:
         return 1, "one at once, as sharing a GPU is for pack.at_once to say"

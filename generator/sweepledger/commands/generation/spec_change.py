@@ -15,7 +15,6 @@ from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, commits
 from sweepledger.results.outcomes import evaluate
 from sweepledger.results.paths import results_folder
-from sweepledger.search import Expansion
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.program import LOCAL_IMAGE, Code, Program
@@ -112,7 +111,7 @@ def respelled_values(
 
 
 def renamed_by_hand(
-    root: Path, sweep: Sweep, expansion: Expansion, merged: Sequence[StoredBatch]
+    root: Path, sweep: Sweep, expansion: search.Expansion, merged: Sequence[StoredBatch]
 ) -> Iterator[Problem]:
     """Warn of a sweep without batches that has the trials of one whose spec is gone: they would run again."""
     by_sweep = batches.by_sweep(merged)

@@ -21,16 +21,7 @@ from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.reader import read_document
 from sweepledger.reader.yaml_edit import format_block
 from sweepledger.repo import files
-from sweepledger.results.causes import (
-    PROGRAM,
-    Explanation,
-    Factor,
-    Run,
-    configuration_means,
-    explain,
-    program_parts,
-)
-from sweepledger.spec import ParsedSpec
+from sweepledger.results import causes
 from sweepledger.structs.metric import Goal
 from sweepledger.structs.names import SPECS, SUFFIX, suggest_sweep_name
 from sweepledger.structs.program import Program
@@ -69,8 +60,8 @@ class ExplainedComparison:
 
     a: Side
     b: Side
-    explanation: Explanation
-    differences: Mapping[Factor, tuple[str, ...]]
+    explanation: causes.Explanation
+    differences: Mapping[causes.Factor, tuple[str, ...]]
     """What differs, in words."""
     best: tuple[Mapping[str, Value], Mapping[str, Value]]
     """The best configuration of each side."""
@@ -121,7 +112,7 @@ def explain_sweeps(workspace: Workspace, a: str, b: str) -> ExplainedComparison:
             )
     proposed = [_RunTable.of(results) for results in _proposed_results(workspace, second)]
     others = [run for table in (*tables, *proposed) for run in table.of_rows(table.results.table.rows)]
-    explanation = explain(runs[0], runs[1], first.lock.metric.goal, others=others)
+    explanation = causes.explain(runs[0], runs[1], first.lock.metric.goal, others=others)
     best = tuple(
         next(row.assignment for row in side.rows.values() if _configuration(row) == winner)
         for side, winner in zip((first, second), explanation.winners, strict=True)
@@ -164,7 +155,7 @@ class _RanProgram:
     @property
     def parts(self) -> tuple[str, str, str]:
         """What identifies code, data and environment."""
-        return program_parts(
+        return causes.program_parts(
             self.program, pool=self.pool, in_container=self.in_container, environment=self.environment
         )
 
@@ -187,13 +178,13 @@ class _RunTable:
         }
         return cls(results, programs, environments)
 
-    def of_rows(self, rows: Iterable[SummaryRow]) -> list[Run]:
+    def of_rows(self, rows: Iterable[SummaryRow]) -> list[causes.Run]:
         metric = self.results.lock.metric.name
         listed = []
         for row in rows:
             value, ran = row.metric(metric), self._ran(row)
             if value is not None and ran is not None:
-                listed.append(Run(f"{row.batch}/{row.index}", _configuration(row), ran.parts, value))
+                listed.append(causes.Run(f"{row.batch}/{row.index}", _configuration(row), ran.parts, value))
         return listed
 
     def program_of(self, configuration: str, side: Side) -> _RanProgram:
@@ -232,7 +223,7 @@ def _proposal_name(sweep: str, suffix: str) -> str:
 
 def _differences(
     workspace: Workspace, programs: Sequence[_RanProgram], best: Sequence[Mapping[str, Value]]
-) -> dict[Factor, tuple[str, ...]]:
+) -> dict[causes.Factor, tuple[str, ...]]:
     first, second = programs
     end = len("sha256:") + SHORT
     data = [
@@ -240,9 +231,9 @@ def _differences(
         for each in (ran.program.data for ran in programs)
     ]
     return {
-        Factor.CODE: tuple(_code_differences(workspace, first.program, second.program)),
-        Factor.DATA: tuple(_changed("data", *data)),
-        Factor.ENVIRONMENT: (
+        causes.Factor.CODE: tuple(_code_differences(workspace, first.program, second.program)),
+        causes.Factor.DATA: tuple(_changed("data", *data)),
+        causes.Factor.ENVIRONMENT: (
             *_changed("image", first.program.image, second.program.image),
             *_changed("pool", first.pool or "none", second.pool or "none"),
             *_changed("ran as", *("a container" if each.in_container else "a process" for each in programs)),
@@ -257,7 +248,7 @@ def _differences(
                 "installed software", *((each.environment or "not recorded")[:end] for each in programs)
             ),
         ),
-        Factor.VALUES: tuple(
+        causes.Factor.VALUES: tuple(
             line
             for name in dict.fromkeys((*best[0], *best[1]))
             for line in _changed(
@@ -290,7 +281,7 @@ def _code_differences(workspace: Workspace, before: Program, after: Program) -> 
 
 
 def _proposals(
-    workspace: Workspace, explained: ExplainedComparison, runs: Sequence[Sequence[Run]]
+    workspace: Workspace, explained: ExplainedComparison, runs: Sequence[Sequence[causes.Run]]
 ) -> Iterator[Proposal]:
     """Yield the fewest sweeps that separate the confounded factors, each with few trials.
 
@@ -301,12 +292,12 @@ def _proposals(
     confounded = explanation.confounded
     if not confounded:
         return
-    parts = [factor for factor in confounded if factor in PROGRAM]
+    parts = [factor for factor in confounded if factor in causes.PROGRAM]
     common = {run.configuration for run in runs[0]} & {run.configuration for run in runs[1]}
     builder = _ProposalBuilder.of(workspace, explained)
     if builder is None:
         return
-    needs_both = Factor.VALUES in confounded or not common or (len(parts) == 1)
+    needs_both = causes.Factor.VALUES in confounded or not common or (len(parts) == 1)
     if needs_both:
         configurations = list(explained.best)
         if explanation.winners[0] == explanation.winners[1]:
@@ -315,13 +306,15 @@ def _proposals(
         configurations = configurations[:1]
     else:
         goal = b.lock.metric.goal
-        means = {key: value for key, value in configuration_means(runs[0]).items() if key in common}
+        means = {key: value for key, value in causes.configuration_means(runs[0]).items() if key in common}
         choose = max if goal is Goal.MAXIMIZE else min
         key = choose(means, key=lambda each: (means[each], each))
         configurations = [json.loads(key)]
-    reverted: tuple[Factor, ...] = ()
+    reverted: tuple[causes.Factor, ...] = ()
     # Code is the last: a spec names data and environment, and takes its code from the commit that generates it.
-    for factor in sorted(parts, key=(Factor.DATA, Factor.ENVIRONMENT, Factor.CODE).index)[:-1]:
+    for factor in sorted(
+        parts, key=(causes.Factor.DATA, causes.Factor.ENVIRONMENT, causes.Factor.CODE).index
+    )[:-1]:
         reverted = (*reverted, factor)
         yield builder.proposal(f"old-{'-'.join(reverted)}", configurations, reverted, parts)
 
@@ -348,8 +341,8 @@ class _ProposalBuilder:
         self,
         suffix: str,
         configurations: Sequence[Mapping[str, Value]],
-        reverted: Sequence[Factor],
-        separates: Sequence[Factor],
+        reverted: Sequence[causes.Factor],
+        separates: Sequence[causes.Factor],
     ) -> Proposal:
         """Return the sweep of some configurations, with some parts of the program as in A."""
         a, b = self.explained.a, self.explained.b
@@ -357,11 +350,11 @@ class _ProposalBuilder:
         replicates = self._replicates()
         run = dict(self.document.get("run", {}))
         notes = [*self._notes(reverted)]
-        if Factor.DATA in reverted:
+        if causes.Factor.DATA in reverted:
             run.pop("data", None)
             if a.lock.program.data is not None:
                 run["data"] = a.lock.program.data.as_written()
-        if Factor.ENVIRONMENT in reverted:
+        if causes.Factor.ENVIRONMENT in reverted:
             run["image"] = a.lock.program.image
             run.pop("pool", None)
             if a.lock.run.pool is not None:
@@ -380,7 +373,7 @@ class _ProposalBuilder:
         text += "".join(f"{format_block(key, value, 0)}\n" for key, value in document.items())
         path = f"{SPECS}/{name}{SUFFIX}"
         parsed = spec.parse(text.encode(), path, self.settings)
-        if not isinstance(parsed, ParsedSpec):
+        if not isinstance(parsed, spec.ParsedSpec):
             notes += [f"not valid here yet: {problem.message}" for problem in parsed[:1]]
         return Proposal(
             name, path, text, len(configurations) * replicates, tuple(map(str, separates)), tuple(notes)
@@ -395,7 +388,7 @@ class _ProposalBuilder:
         # The square of the ratio of a large and a tiny number is no number any more.
         return max(FEWEST_REPLICATES, math.ceil(min(MOST_REPLICATES, 2 * ratio * ratio)))
 
-    def _notes(self, reverted: Sequence[Factor]) -> Iterator[str]:
+    def _notes(self, reverted: Sequence[causes.Factor]) -> Iterator[str]:
         """Yield what a spec cannot say: the code is that of the commit, the data that of the settings."""
         a, b = self.explained.a, self.explained.b
         parsed = at_commit.read_sweep(self.workspace.repository, b.commit, b.lock.spec.path, self.settings)
@@ -404,7 +397,7 @@ class _ProposalBuilder:
             tree = code_tree_at(self.workspace.repository, head, parsed)
             if tree != b.lock.program.code.tree:
                 yield f"Generate it where {b.lock.program.code} has the git tree {b.lock.program.code.tree}."
-        data = a.lock.program.data if Factor.DATA in reverted else b.lock.program.data
+        data = a.lock.program.data if causes.Factor.DATA in reverted else b.lock.program.data
         if data is not None:
             dataset = self.settings.dataset_named(data.name)
             if dataset is None or dataset.identity != data.digest:

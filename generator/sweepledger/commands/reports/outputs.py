@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any
 from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.record_store import ReaderPodOptions, bucket_results
 from sweepledger.commands.repository import catalog
-from sweepledger.commands.repository.catalog import ListedTrial, counted_trial
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.cluster.helper_pods import ReaderPod
 from sweepledger.errors import IdleError, UsageError
 from sweepledger.process import ByteSource
 from sweepledger.repo import artifacts, batches, volume
-from sweepledger.repo.batches import StoredBatch
 from sweepledger.results.bounds import artifacts_left_out
 from sweepledger.results.outcomes import evaluate
 from sweepledger.storage import output_path
@@ -53,7 +51,7 @@ class Logs:
         return {"trial": self.trial, "batch": self.batch, "attempts": self.attempts}
 
 
-def log_link(workspace: Workspace, listed: ListedTrial) -> str | None:
+def log_link(workspace: Workspace, listed: catalog.ListedTrial) -> str | None:
     """Return where the log system shows a trial; None if the settings name none.
 
     Each attempt has a pod of its own, or one with the trials beside it: it is the beginning of their names.
@@ -69,7 +67,7 @@ def log_link(workspace: Workspace, listed: ListedTrial) -> str | None:
     )
 
 
-def _bucket(workspace: Workspace, batch: StoredBatch) -> "BucketResults | None":
+def _bucket(workspace: Workspace, batch: batches.StoredBatch) -> "BucketResults | None":
     if batch.lock.store is not ResultsStore.BUCKET:
         return None
     bucket = workspace.settings.results.bucket
@@ -81,7 +79,7 @@ def _bucket(workspace: Workspace, batch: StoredBatch) -> "BucketResults | None":
     return bucket_results(bucket, workspace.repository)
 
 
-def _require_files(listed: ListedTrial, what: str) -> None:
+def _require_files(listed: catalog.ListedTrial, what: str) -> None:
     store = listed.batch.lock.store
     if not store.keeps_files:
         raise IdleError(
@@ -90,7 +88,7 @@ def _require_files(listed: ListedTrial, what: str) -> None:
         )
 
 
-def _require_volume(listed: ListedTrial) -> None:
+def _require_volume(listed: catalog.ListedTrial) -> None:
     """Raise UsageError if no pod can read the files of a batch."""
     if listed.batch.lock.store is ResultsStore.BUCKET:
         raise UsageError(
@@ -122,7 +120,7 @@ def trial_logs(workspace: Workspace, trial: str, *, state: Path) -> Logs:
 
 
 def _kept_output(
-    workspace: Workspace, batch: StoredBatch, index: int, state: Path
+    workspace: Workspace, batch: batches.StoredBatch, index: int, state: Path
 ) -> tuple[AttemptOutput, ...]:
     """Return the output of the attempts at a trial on this machine, else in the bucket. Raises StorageError."""
     kept = volume.attempt_output(state / "results", batch.name, batch.lock.place(index))
@@ -195,7 +193,7 @@ def fetch_artifacts(
     Files that exist with the recorded checksum stay. Raises IdleError if there is nothing to copy,
     UsageError, StorageError for a file that is missing or differs from its record, ClusterError.
     """
-    counted = counted_trial(workspace.root, trial)
+    counted = catalog.counted_trial(workspace.root, trial)
     record = counted.record
     if record is None or not (record.artifacts or record.artifact_list):
         why = "no attempt at it is recorded" if record is None else "its record names none"
@@ -231,7 +229,7 @@ def fetch_artifacts(
 class _TrialFiles:
     """A trial's folder on this machine, in a bucket, or with `pod` on a cluster's volume, reached on first use."""
 
-    trial: ListedTrial
+    trial: catalog.ListedTrial
     state: Path
     pod: ReaderPodOptions | None
     stack: ExitStack

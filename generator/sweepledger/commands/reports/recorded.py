@@ -15,7 +15,6 @@ from sweepledger.formats.json import load as load_json
 from sweepledger.formats.record_json import split_curves
 from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow, SummaryTable
 from sweepledger.repo import batches
-from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
 from sweepledger.results.figures.catalog import FIGURES
 from sweepledger.results.paths import results_folder
@@ -45,7 +44,7 @@ class RecordedResults:
     commit: str
     sweep: str
     table: SummaryTable
-    stored: tuple[StoredBatch, ...]
+    stored: tuple[batches.StoredBatch, ...]
     """Batches with a trial in the table, by number; at least one."""
     laptop: tuple[str, ...] = ()
     """Batches that are marked as made on a laptop."""

@@ -9,14 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sweepledger.commands.repository import at_commit, batch_records
+from sweepledger.commands.repository import at_commit, batch_records, outside_imports
 from sweepledger.commands.repository.base_files import packaged_launcher
 from sweepledger.commands.repository.catalog import CountedTrial, counted_trial
-from sweepledger.commands.repository.outside_imports import (
-    environment_differences,
-    locked_python_path,
-    started_program,
-)
 from sweepledger.commands.repository.rendered_manifests import local_batch_at, locked_data
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.local import machine
@@ -24,7 +19,6 @@ from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.pods import DesiredBatch
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.formats import json, launch_json, record_json
-from sweepledger.formats.launch_json import LAUNCH_FILE
 from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.render.command import expand_command
 from sweepledger.repo import volume
@@ -95,8 +89,8 @@ def _desired_state(
     code = mirror.code(program.code)
     cache = state_folder(workspace.repository) / DATA
     data = locked_data(batch, (settings, workspace.settings), cache, code=code.folder)
-    started = started_program(program, batch.lock.run, code.folder)
-    python_path = locked_python_path(batch, started, repository)
+    started = outside_imports.started_program(program, batch.lock.run, code.folder)
+    python_path = outside_imports.locked_python_path(batch, started, repository)
     desired = DesiredBatch(
         replace(made, indexes=(index,), parallelism=1, retries=0, max_failed=None),
         code.folder,
@@ -105,7 +99,7 @@ def _desired_state(
         code_state=code.state,
         data_state="" if data is None else data.state,
     )
-    return desired, environment_differences(batch, started)
+    return desired, outside_imports.environment_differences(batch, started)
 
 
 def _batch_commit(workspace: Workspace, batch: StoredBatch) -> str:
@@ -287,7 +281,7 @@ def run_again(workspace: Workspace, trial: str) -> Reproduction:
 def _recipe(workspace: Workspace, counted: CountedTrial) -> Recipe:
     batch, index = counted.trial.batch, counted.trial.index
     lock, values = batch.lock, batch.rows[index]
-    instructions = batch.tree[LAUNCH_FILE]
+    instructions = batch.tree[launch_json.LAUNCH_FILE]
     order = [column.name for column in launch_json.read_table_layout(instructions).columns]
     seed = lock.run.seed_base + values.replicate
     context_values = (str(json.load(instructions)["interpreter"]), seed)

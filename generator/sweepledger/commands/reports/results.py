@@ -15,7 +15,6 @@ from sweepledger.expressions.evaluation import ComputeError, compile_expression
 from sweepledger.formats import json, parquet, summary_csv
 from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow, SummaryTable
 from sweepledger.repo import batches, files
-from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.state import state_folder
 from sweepledger.results.paths import results_folder
 from sweepledger.structs.expression import names_in
@@ -63,6 +62,11 @@ class RankedTrials:
     """The digest of the one whose trials are ranked; None: all are."""
     head: str | None = None
     """The digest of the one that the spec and the code of the commit are which is checked out; None if it is none."""
+
+    @property
+    def ranked_rows(self) -> tuple[SummaryRow, ...]:
+        """The rows that are ranked."""
+        return tuple(row for row, why in zip(self.rows, self.barred, strict=True) if why is None)
 
     @property
     def column(self) -> str:
@@ -253,7 +257,7 @@ def rank_trials(
 
 
 def _table(
-    workspace: Workspace, name: str, stored: Sequence[StoredBatch], results: Path
+    workspace: Workspace, name: str, stored: Sequence[batches.StoredBatch], results: Path
 ) -> tuple[SummaryTable | None, frozenset[tuple[str, int]]]:
     """Return the recorded rows of a sweep with those not recorded yet, and which these are; None if there are none."""
     recorded = catalog.read_summary(workspace.root, name)

@@ -15,7 +15,6 @@ from sweepledger.errors import GeneratorError, RepositoryError
 from sweepledger.formats.evidence_jsonl import EVIDENCE_SUFFIX
 from sweepledger.plan import hourly_price
 from sweepledger.repo import batches
-from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, tree_patch
 from sweepledger.results.paths import batch_of_records, results_folder
 from sweepledger.results.summary import Summary
@@ -40,7 +39,7 @@ class HistoryReader:
         self.entries: dict[str, list[Event]] = defaultdict(list)
         for entry in self.log:
             self.entries[entry.sweep].append(entry)
-        self.batches: dict[str, list[StoredBatch]] = defaultdict(list)
+        self.batches: dict[str, list[batches.StoredBatch]] = defaultdict(list)
         for batch in batches.in_commit(repository, commit):
             self.batches[batch.sweep].append(batch)
 
@@ -120,7 +119,7 @@ class HistoryReader:
             revision = CodeRevision(listed, patch if len(patch) <= LONGEST_PATCH else "")
             yield (before.tree, after.tree), revision
 
-    def _prices(self, stored: Iterable[StoredBatch]) -> Iterator[tuple[str, float]]:
+    def _prices(self, stored: Iterable[batches.StoredBatch]) -> Iterator[tuple[str, float]]:
         if not any(pool.price for pool in self.settings.pools.values()):
             return
         for batch in batches.readable(stored):

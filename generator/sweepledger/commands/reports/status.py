@@ -18,11 +18,9 @@ from sweepledger.commands.reports.recorded_status import BestValue, RecordedStat
 from sweepledger.commands.repository import batch_records, catalog, programs
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds import next_round
-from sweepledger.commands.rounds.next_round import lost_trials_at
 from sweepledger.commands.rounds.progress import SearchProgress, search_progress
 from sweepledger.engine.cluster import pods
 from sweepledger.engine.cluster.kubectl import Kubectl
-from sweepledger.engine.cluster.pods import PodPhase, TrialPod
 from sweepledger.engine.cluster.workloads import BatchWorkloads
 from sweepledger.engine.local import store
 from sweepledger.errors import RepositoryError, UnreadableError
@@ -82,9 +80,9 @@ MOST_NODES = 5
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 
 PHASE_STATES = {
-    PodPhase.RUNNING: TrialState.RUNNING,
-    PodPhase.LOST: TrialState.NODE_LOST,
-    PodPhase.WAITING: TrialState.PENDING,
+    pods.PodPhase.RUNNING: TrialState.RUNNING,
+    pods.PodPhase.LOST: TrialState.NODE_LOST,
+    pods.PodPhase.WAITING: TrialState.PENDING,
 }
 PHASE_RANKS = {phase: rank for rank, phase in enumerate(PHASE_STATES)}
 """The pod with the lowest rank counts if a trial has several."""
@@ -187,25 +185,25 @@ class _LiveTrials:
     workloads: BatchWorkloads
     lock: BatchLock
     is_stalled: bool
-    _phases: dict[int, PodPhase] = field(default_factory=dict)
+    _phases: dict[int, pods.PodPhase] = field(default_factory=dict)
     """States of the trials that have a pod which has not ended."""
     _failed: set[int] = field(default_factory=set)
     """Trials with a failed attempt."""
     _lost: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     """Pods by lost node."""
 
-    def add_pods(self, trial_pods: Iterable[TrialPod], now: float) -> None:
+    def add_pods(self, trial_pods: Iterable[pods.TrialPod], now: float) -> None:
         """Take account of some pods."""
         for pod in trial_pods:
             phase = pod.phase(now)
-            if pod.failures or phase is PodPhase.FAILED:
+            if pod.failures or phase is pods.PodPhase.FAILED:
                 self._failed.add(pod.index)
             if phase.is_over:
                 continue
             self._phases[pod.index] = min(
                 phase, self._phases.get(pod.index, phase), key=PHASE_RANKS.__getitem__
             )
-            if phase is PodPhase.LOST:
+            if phase is pods.PodPhase.LOST:
                 self._lost[pod.node].add(pod.pod_uid)
 
     def states(self, suspended: TrialState = TrialState.QUEUED) -> Sequence[TrialState]:
@@ -386,7 +384,7 @@ def sweep_statuses(
 
 def _with_lost_trials(workspace: Workspace, tip: str, status: SweepStatus) -> SweepStatus:
     """Return a status with a remark on the recorded trials that infrastructure ended, as `sweep why` explains them."""
-    lost = lost_trials_at(workspace.repository, tip, status.sweep).values()
+    lost = next_round.lost_trials_at(workspace.repository, tip, status.sweep).values()
     groups = Counter((trial.batch, why.lost_cause(status.sweep, trial)) for trial in lost)
     remarks = (
         Remark(batch, "infrastructure", f"{count} trial(s): {cause.text}", cause.remedy)

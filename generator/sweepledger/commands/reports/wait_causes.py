@@ -14,7 +14,6 @@ from sweepledger.errors import ToolError
 from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.render.platform import Names
 from sweepledger.repo import batches
-from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.record import Status
 from sweepledger.structs.settings import Controller, ResultsMode
@@ -58,9 +57,9 @@ class BatchObserver:
     now: float
     tip: str | None
     """The base commit: what controllers follow, as last fetched."""
-    here: tuple[StoredBatch, ...]
+    here: tuple[batches.StoredBatch, ...]
     """Batches of the work tree."""
-    there: tuple[StoredBatch, ...]
+    there: tuple[batches.StoredBatch, ...]
     """Batches of the base commit."""
     collector: CollectorState | ToolError | None
     """The collector of the cluster; the error if it cannot be read."""
@@ -84,13 +83,13 @@ class BatchObserver:
         """The branch that controllers follow, for messages."""
         return f"{self.workspace.remote}/{self.workspace.settings.branch}"
 
-    def of_sweep(self, sweep: str) -> tuple[StoredBatch, ...]:
+    def of_sweep(self, sweep: str) -> tuple[batches.StoredBatch, ...]:
         """Return the batches of a sweep: those of the work tree, and those that only the base commit has."""
         mine = batches.of_sweep(self.here, sweep)
         names = {batch.name for batch in mine}
         return (*mine, *(batch for batch in batches.of_sweep(self.there, sweep) if batch.name not in names))
 
-    def explain(self, batch: StoredBatch) -> BatchExplanation:
+    def explain(self, batch: batches.StoredBatch) -> BatchExplanation:
         """Return the causes for the trials of a batch. Raises UnreadableError."""
         lock, ids = batch.vetted().lock, tuple(row.trial for row in batch.rows)
         committed = {other.name: other for other in self.there}.get(batch.name)
@@ -119,7 +118,7 @@ class BatchObserver:
             self._lost[sweep] = lost_trials_at(self.workspace.repository, self.tip, sweep)
         return self._lost[sweep]
 
-    def _recorded(self, batch: StoredBatch, cause: WaitCause) -> Iterator[TrialCauses]:
+    def _recorded(self, batch: batches.StoredBatch, cause: WaitCause) -> Iterator[TrialCauses]:
         """Yield the causes for a recorded batch: of what memory or infrastructure ended, what can be done about it."""
         groups: dict[WaitCause, list[int]] = {}
         lost = self.lost(batch.sweep)
@@ -135,7 +134,7 @@ class BatchObserver:
             groups.setdefault(known, []).append(index)
         return (TrialCauses(known, tuple(indexes)) for known, indexes in groups.items())
 
-    def _outside(self, batch: StoredBatch, committed: StoredBatch | None) -> WaitCause:
+    def _outside(self, batch: batches.StoredBatch, committed: batches.StoredBatch | None) -> WaitCause:
         """Return the cause for a batch that the controller does not run."""
         settings = self.workspace.settings
         if not batch.is_active and batch_records.read_records_files(self.workspace.root, batch):
@@ -168,7 +167,7 @@ class BatchObserver:
             f"`sweep retry {batch.sweep}` requests its trials again once the collector has recorded it",
         )
 
-    def in_cluster(self, batch: StoredBatch) -> tuple[TrialCauses, ...]:
+    def in_cluster(self, batch: batches.StoredBatch) -> tuple[TrialCauses, ...]:
         """Return the causes for a batch that the controller runs. Raises ToolError."""
         settings, lock = self.workspace.cluster_settings, batch.lock
         indexes = tuple(range(lock.trials))
@@ -201,7 +200,7 @@ class BatchObserver:
         )
         return tuple(self._with_way_out(group, batch) for group in found)
 
-    def _with_way_out(self, group: TrialCauses, batch: StoredBatch) -> TrialCauses:
+    def _with_way_out(self, group: TrialCauses, batch: batches.StoredBatch) -> TrialCauses:
         """Name what ends a batch that only fails, and the merge of results commits that are proposed as branches."""
         settings, sweep = self.workspace.settings, batch.sweep
         cause = group.cause
@@ -218,7 +217,7 @@ class BatchObserver:
         remedy = f"merge its branch results/{sweep}/COMMIT of {self.workspace.remote} when it appears"
         return replace(group, cause=replace(cause, remedy=remedy))
 
-    def _unobserved(self, batch: StoredBatch) -> WaitCause:
+    def _unobserved(self, batch: batches.StoredBatch) -> WaitCause:
         """Return the cause for a merged batch if no cluster is read."""
         if self.workspace.settings.controller is Controller.NONE:
             has_remote = self.workspace.repository.remote_url(self.workspace.remote) is not None

@@ -12,7 +12,6 @@ from sweepledger.repo.git import ALL_SCOPES, Repository, commits, without_reposi
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.results.summary import Summary, summarise
 from sweepledger.search.membership import membership
-from sweepledger.spec import ParsedSpec
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
@@ -40,12 +39,12 @@ def read_sweep(
     """Return the sweep of a spec at a commit, by default with its settings there; None if it cannot be read."""
     settings = settings or settings_or_defaults(repository, commit)
     parsed = read_spec(repository, commit, path, settings)
-    return parsed.sweep if isinstance(parsed, ParsedSpec) else None
+    return parsed.sweep if isinstance(parsed, spec.ParsedSpec) else None
 
 
 def read_spec(
     repository: Repository, commit: str | None, path: str, settings: Settings
-) -> ParsedSpec | tuple[Problem, ...]:
+) -> spec.ParsedSpec | tuple[Problem, ...]:
     """Return a spec at a commit; the files that it names are read from the same commit."""
 
     def beside(name: str) -> bytes | None:

@@ -12,7 +12,6 @@ from sweepledger.formats import hyperparams_csv, records_jsonl
 from sweepledger.formats.launch_json import LAUNCH_FILE
 from sweepledger.formats.record_json import CorruptRecord
 from sweepledger.repo import batches
-from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Checkout, Repository
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.results.paths import RESULTS, laptop_batches, laptop_path, records_path, results_folder
@@ -24,19 +23,19 @@ from sweepledger.structs.record import ExpectedTrial, Record, Status
 from sweepledger.structs.values import bytes_digest
 
 
-def records_file(batch: StoredBatch, part: int = 0) -> str:
+def records_file(batch: batches.StoredBatch, part: int = 0) -> str:
     """Return where a batch's records are in the repository: their first file, unless another part is named."""
     sweep, _, _ = split_batch_name(batch.name) or ("", 0, "")
     return f"{results_folder(sweep)}/{records_path(batch.name, part)}"
 
 
-def records_files(batch: StoredBatch, present: Container[str]) -> tuple[str, ...]:
+def records_files(batch: batches.StoredBatch, present: Container[str]) -> tuple[str, ...]:
     """Return the paths of all files with records of a batch among those that are present."""
     paths = (records_file(batch, part) for part in itertools.count())
     return tuple(itertools.takewhile(lambda path: path in present, paths))
 
 
-def read_records_files(root: Path, batch: StoredBatch) -> tuple[bytes, ...]:
+def read_records_files(root: Path, batch: batches.StoredBatch) -> tuple[bytes, ...]:
     """Return the contents of all files with records of a batch in the work tree. Raises StorageError."""
     checkout = Checkout(Repository(root), results_folder(batch.sweep))
     parts = (checkout.read(records_file(batch, part)) for part in itertools.count())
@@ -48,8 +47,8 @@ def read_records_files(root: Path, batch: StoredBatch) -> tuple[bytes, ...]:
 
 
 def unrecorded_batches(
-    repository: Repository, commit: str | None, stored: Iterable[StoredBatch]
-) -> tuple[StoredBatch, ...]:
+    repository: Repository, commit: str | None, stored: Iterable[batches.StoredBatch]
+) -> tuple[batches.StoredBatch, ...]:
     """Return the archived batches without records at a commit: they were cancelled."""
     archived = [batch for batch in stored if not batch.is_active]
     files = repository.files(commit, RESULTS) if archived else {}
@@ -57,7 +56,7 @@ def unrecorded_batches(
 
 
 def batch_results(
-    batch: StoredBatch, files: Mapping[str, bytes], *, is_cancelled: bool = False
+    batch: batches.StoredBatch, files: Mapping[str, bytes], *, is_cancelled: bool = False
 ) -> BatchRecords:
     """Return an archived batch's records from files of git. Raises RepositoryError for an unreadable record."""
     records: list[Record] = []
@@ -79,18 +78,18 @@ def batch_results(
     )
 
 
-def results_here(root: Path, batch: StoredBatch) -> BatchRecords:
+def results_here(root: Path, batch: batches.StoredBatch) -> BatchRecords:
     """Return an archived batch's records from the work tree. Raises RepositoryError, StorageError."""
     parts = read_records_files(root, batch)
     return batch_results(batch, {records_file(batch, part): content for part, content in enumerate(parts)})
 
 
-def lock_digest(batch: StoredBatch) -> str:
+def lock_digest(batch: batches.StoredBatch) -> str:
     """Return the digest of a batch's lock file, which its results name."""
     return bytes_digest(batch.contents.read(LOCK_FILE))
 
 
-def expected_trials(batch: StoredBatch) -> tuple[ExpectedTrial, ...]:
+def expected_trials(batch: batches.StoredBatch) -> tuple[ExpectedTrial, ...]:
     """Return the trials of a batch's table, each with the row digest that its records must have."""
     program = batch.lock.program.digest
     return tuple(
@@ -125,7 +124,7 @@ class StoredOutputs:
 
 
 def stored_outputs(
-    repository: Repository, commit: str | None, batch: StoredBatch, results: Path
+    repository: Repository, commit: str | None, batch: batches.StoredBatch, results: Path
 ) -> StoredOutputs:
     """Return the outputs that the launcher reads again: of trials that failed by another metric alone."""
     none = StoredOutputs({}, {})
@@ -184,7 +183,7 @@ def _reading(lock: BatchLock) -> object:
     return lock.metric.name, lock.metric.reported, [metric.name for metric in lock.other_metrics]
 
 
-def _reaches_program(batch: StoredBatch) -> object:
+def _reaches_program(batch: batches.StoredBatch) -> object:
     """Return what decides how a trial runs: with another environment or other resources it is trained again."""
     launch = json.loads(batch.read(LAUNCH_FILE))
     for name in ("generated", "batch", "shards", "metric"):

@@ -17,19 +17,8 @@ from sweepledger.formats import environment_lock
 from sweepledger.plan import FileChange
 from sweepledger.problems import Problem, Severity, list_names
 from sweepledger.reader import safe_repr
+from sweepledger.repo import git
 from sweepledger.repo.files import read_input
-from sweepledger.repo.git import (
-    SUBMODULE_MODE,
-    Checkout,
-    Entry,
-    Repository,
-    changed_lines,
-    code_tree,
-    index_attributes,
-    store_code,
-    uncommitted_paths,
-    work_tree_files,
-)
 from sweepledger.spec import ParsedSpec
 from sweepledger.spec.rules.program import DATA_PLACE, WORKDIR
 from sweepledger.spec.suggestions import did_you_mean
@@ -66,33 +55,33 @@ def requested_code(sweep: Sweep, *, tree: str = UNKNOWN_TREE) -> Code:
     return Code(run.code_path if run.code_selection is None else REPOSITORY, tree, run.code_selection)
 
 
-def code_tree_at(repository: Repository, commit: str, sweep: Sweep) -> str | None:
+def code_tree_at(repository: git.Repository, commit: str, sweep: Sweep) -> str | None:
     """Return the tree of a sweep's code at a commit; None if it has none."""
-    return code_tree(repository, commit, sweep.run.code_path, sweep.run.code_selection)
+    return git.code_tree(repository, commit, sweep.run.code_path, sweep.run.code_selection)
 
 
 LISTED_FILES = 5
 """Files that a warning names; `sweep plan` lists more."""
 
 
-def file_changes(repository: Repository, old: Code, new: Code) -> tuple[FileChange, ...] | None:
+def file_changes(repository: git.Repository, old: Code, new: Code) -> tuple[FileChange, ...] | None:
     """Return what differs between two versions of the code at one path; None if this clone lacks one of them."""
     try:
         for code in (old, new):
-            store_code(repository, code, ["HEAD"])
-        changed = changed_lines(repository, old.tree, new.tree)
+            git.store_code(repository, code, ["HEAD"])
+        changed = git.changed_lines(repository, old.tree, new.tree)
     except RepositoryError:
         return None
     prefix = "" if new.path == "." else f"{new.path}/"
     return tuple(FileChange(f"{prefix}{path}", *(lines or (None, None))) for path, lines in changed.items())
 
 
-def uncommitted_code(repository: Repository, sweep: Sweep) -> tuple[str, ...]:
+def uncommitted_code(repository: git.Repository, sweep: Sweep) -> tuple[str, ...]:
     """Return the paths of a sweep's code that differ from HEAD, untracked ones included."""
     selection = sweep.run.code_selection
     if selection is None:
-        return uncommitted_paths(repository, sweep.run.code_path)
-    return tuple(filter(selection.selector(), uncommitted_paths(repository, *selection.roots)))
+        return git.uncommitted_paths(repository, sweep.run.code_path)
+    return tuple(filter(selection.selector(), git.uncommitted_paths(repository, *selection.roots)))
 
 
 def current_program(workspace: Workspace, sweep: Sweep) -> Program:
@@ -124,7 +113,7 @@ def _uncommitted_hint(sweep: Sweep) -> str:
 
 
 def _program_at(
-    repository: Repository, commit: str, settings: Settings, sweep: Sweep, described: str
+    repository: git.Repository, commit: str, settings: Settings, sweep: Sweep, described: str
 ) -> Program:
     tree = code_tree_at(repository, commit, sweep)
     if tree is not None:
@@ -151,7 +140,7 @@ MOST_CODE_FILES, LARGEST_CODE = 100_000, 1 << 30
 """Files and folders that the launcher copies for each trial, and the bytes that they may take."""
 
 
-def _code_files(repository: Repository, commit: str, sweep: Sweep) -> dict[str, Entry]:
+def _code_files(repository: git.Repository, commit: str, sweep: Sweep) -> dict[str, git.Entry]:
     """Return the files of a sweep's code at a commit."""
     selection = sweep.run.code_selection
     if selection is None:
@@ -160,7 +149,7 @@ def _code_files(repository: Repository, commit: str, sweep: Sweep) -> dict[str, 
     return {path: entry for path, entry in repository.files(commit, *selection.roots).items() if chosen(path)}
 
 
-def _disk_by_file(repository: Repository, files: Mapping[str, Entry]) -> dict[str, int]:
+def _disk_by_file(repository: git.Repository, files: Mapping[str, git.Entry]) -> dict[str, int]:
     """Return the bytes that each file takes on a disk, and each folder by its path with a slash."""
     sizes = repository.sizes(entry.id for entry in files.values())
     folders = {f"{parent}/" for path in files for parent in PurePosixPath(path).parents}
@@ -169,7 +158,7 @@ def _disk_by_file(repository: Repository, files: Mapping[str, Entry]) -> dict[st
 
 
 def _environment_lock(
-    repository: Repository, commit: str, sweep: Sweep, described: str
+    repository: git.Repository, commit: str, sweep: Sweep, described: str
 ) -> EnvironmentLock | None:
     """Return the lock file of the environment at a commit. Raises RepositoryError if trials could not use it."""
     path, selection = sweep.run.environment_lock, sweep.run.code_selection
@@ -196,7 +185,7 @@ def locked_program(workspace: Workspace, sweep: Sweep, newest: Program | None) -
 
 
 def locked_program_at(
-    repository: Repository, commit: str, settings: Settings, sweep: Sweep, newest: Program | None
+    repository: git.Repository, commit: str, settings: Settings, sweep: Sweep, newest: Program | None
 ) -> Program:
     """Return the newest batch's program if it satisfies the spec, else one with the code of a commit.
 
@@ -208,7 +197,7 @@ def locked_program_at(
     return _program_at(repository, commit, settings, sweep, commit[:12])
 
 
-def ranked_program(repository: Repository, commit: str | None, locks: Sequence[BatchLock]) -> str | None:
+def ranked_program(repository: git.Repository, commit: str | None, locks: Sequence[BatchLock]) -> str | None:
     """Return the digest of the program, among those of some locks by number, that a commit's spec and code are.
 
     None if it is none of them, if there is only one, or if the spec cannot be read. With `git revert` it is an
@@ -262,7 +251,7 @@ ListFolder = Callable[[PurePosixPath], frozenset[str] | None]
 """Returns the files in a folder of the code; None if unknown."""
 
 
-def missing_scripts(repository: Repository, parsed: ParsedSpec, program: Program) -> Iterator[Problem]:
+def missing_scripts(repository: git.Repository, parsed: ParsedSpec, program: Program) -> Iterator[Problem]:
     """Yield a problem for each script that a program's code lacks: an error if the sweep cannot run without it.
 
     Also for the folder that trials start in if the code lacks it, for places of datasets that it has, and for files
@@ -292,7 +281,7 @@ def missing_scripts(repository: Repository, parsed: ParsedSpec, program: Program
 
 
 def _escaping_links(
-    repository: Repository, parsed: ParsedSpec, files: Mapping[str, Entry], program: Program
+    repository: git.Repository, parsed: ParsedSpec, files: Mapping[str, git.Entry], program: Program
 ) -> Iterator[Problem]:
     """Yield a warning for links that leave the code: all trials share what is there, and no digest covers it."""
     links = {path: entry.id for path, entry in files.items() if entry.is_link}
@@ -324,7 +313,7 @@ LARGEST_NAMED = 3
 
 
 def _too_large(
-    repository: Repository, parsed: ParsedSpec, files: Mapping[str, Entry], program: Program
+    repository: git.Repository, parsed: ParsedSpec, files: Mapping[str, git.Entry], program: Program
 ) -> Iterator[Problem]:
     """Yield a problem if the code is more than a launcher copies, which would refuse it in every pod."""
     folders = {parent for path in files for parent in PurePosixPath(path).parents}
@@ -368,12 +357,12 @@ STATES = {
 """What is said of files, and another way out, by attribute or kind."""
 
 
-def refuse_rewritten_code(repository: Repository, parsed: ParsedSpec) -> None:
+def refuse_rewritten_code(repository: git.Repository, parsed: ParsedSpec) -> None:
     """Raise SpecError if a commit of the work tree's code would have other files than the work tree has."""
     run = parsed.sweep.run
     roots = (run.code_path,) if run.code_selection is None else run.code_selection.roots
-    entries = Checkout(repository, *roots).entries
-    paths = work_tree_files(repository, *roots)
+    entries = git.Checkout(repository, *roots).entries
+    paths = git.work_tree_files(repository, *roots)
     chosen = paths if run.code_selection is None else filter(run.code_selection.selector(), paths)
     problems = [*_rewritten_code(repository, parsed, {path: entries.get(path) for path in chosen})]
     if problems:
@@ -381,22 +370,22 @@ def refuse_rewritten_code(repository: Repository, parsed: ParsedSpec) -> None:
 
 
 def _rewritten_code(
-    repository: Repository, parsed: ParsedSpec, files: Mapping[str, Entry | None]
+    repository: git.Repository, parsed: ParsedSpec, files: Mapping[str, git.Entry | None]
 ) -> Iterator[Problem]:
     """Yield a problem for each way in which files of the code are otherwise here than in git, which trials run."""
     ways: dict[str, list[str]] = {}
-    for path, attributes in index_attributes(repository, files).items():
+    for path, attributes in git.index_attributes(repository, files).items():
         for name, value in attributes:
             if name in REWRITES:
                 ways.setdefault(name if value == "set" else f"{name}={value}", []).append(path)
-    code = {path: entry for path, entry in files.items() if entry and entry.mode != SUBMODULE_MODE}
+    code = {path: entry for path, entry in files.items() if entry and entry.mode != git.SUBMODULE_MODE}
     for path, content in _small_contents(repository, code).items():
         if POINTER.fullmatch(content):
             ways.setdefault("pointer", []).append(path)
         elif content.startswith(ENCRYPTED):
             ways.setdefault("encrypted", []).append(path)
-    checkout = Checkout(repository)
-    modules = [path for path, entry in checkout.entries.items() if entry.mode == SUBMODULE_MODE]
+    checkout = git.Checkout(repository)
+    modules = [path for path, entry in checkout.entries.items() if entry.mode == git.SUBMODULE_MODE]
     ways |= {"submodule": held} if (held := [path for path in modules if _holds(parsed, path)]) else {}
     ways |= {"unwatched": sorted(edited)} if (edited := checkout.unwatched & files.keys()) else {}
     selection = parsed.sweep.run.code_selection
@@ -414,7 +403,7 @@ def _rewritten_code(
         )
 
 
-def _small_contents(repository: Repository, code: Mapping[str, Entry]) -> dict[str, bytes]:
+def _small_contents(repository: git.Repository, code: Mapping[str, git.Entry]) -> dict[str, bytes]:
     """Return the contents of files that may be pointers; none in a partial clone, which would fetch each."""
     if repository.promisor is not None:
         return {}
@@ -465,7 +454,7 @@ def _taken_places(parsed: ParsedSpec, paths: Collection[str]) -> Iterator[Proble
             yield parsed.source.problem(message, "run", "data", name, code=DATA_PLACE, hint=hint)
 
 
-def missing_scripts_here(repository: Repository, parsed: ParsedSpec) -> Iterator[Problem]:
+def missing_scripts_here(repository: git.Repository, parsed: ParsedSpec) -> Iterator[Problem]:
     """Yield a warning for each script that the work tree lacks: it may still be written; and for changed bytes."""
     root, head = repository.folder, repository.commit("HEAD")
     run, code_path = parsed.sweep.run, parsed.sweep.run.code_path
@@ -584,10 +573,10 @@ def _missing_script_hint(root: Path, sweep: Sweep, script: Script, list_folder: 
     return did_you_mean(path.name, list_folder(path.parent) or ())
 
 
-def _committed_files(repository: Repository, code: Code) -> Mapping[str, Entry] | None:
+def _committed_files(repository: git.Repository, code: Code) -> Mapping[str, git.Entry] | None:
     """Return the files of some code, by their paths in the repository; None if a shallow clone lacks them."""
     try:
-        store_code(repository, code, ["HEAD"])
+        git.store_code(repository, code, ["HEAD"])
         entries = repository.files(code.tree)
     except RepositoryError:
         return None

@@ -16,7 +16,6 @@ from sweepledger.render.platform import flux
 from sweepledger.repo import batches, files
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Change, uncommitted_paths
-from sweepledger.spec import ParsedSpec
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.record import Status
 from sweepledger.structs.settings import Settings
@@ -110,7 +109,7 @@ class SpecEdit:
                 hint=f"update it: `git pull {self.workspace.remote} {settings.branch}`",
             )
 
-    def append(self, *items: tuple[str, object]) -> tuple[ParsedSpec, bytes]:
+    def append(self, *items: tuple[str, object]) -> tuple[spec.ParsedSpec, bytes]:
         """Append items to lists of the spec; return the resulting spec and its text.
 
         Raises SpecError, and RepositoryError if the text cannot be changed safely.
@@ -118,7 +117,7 @@ class SpecEdit:
         hint = f"add it by hand: {', '.join(f'{key}: {item}' for key, item in items)}"
         return self._edited([partial(append_item, path=(key,), item=item) for key, item in items], hint)
 
-    def set_values(self, key: str, values: Mapping[str, object]) -> tuple[ParsedSpec, bytes]:
+    def set_values(self, key: str, values: Mapping[str, object]) -> tuple[spec.ParsedSpec, bytes]:
         """Set keys of a mapping of the spec; return the resulting spec and its text. Raises as `append` does."""
         hint = (
             f"write it by hand below {key}: {', '.join(f'{name}: {value}' for name, value in values.items())}"
@@ -126,7 +125,7 @@ class SpecEdit:
         edits = [partial(set_value, path=(key, name), value=value) for name, value in values.items()]
         return self._edited(edits, hint)
 
-    def _edited(self, edits: Iterable[Callable[[str], str]], hint: str) -> tuple[ParsedSpec, bytes]:
+    def _edited(self, edits: Iterable[Callable[[str], str]], hint: str) -> tuple[spec.ParsedSpec, bytes]:
         path = self.workspace.root / self.sweep.path
         text = self.workspace.repository.read(self.head, self.sweep.path)[self.sweep.path].decode()
         with automatic_edit(self.sweep.path, hint):

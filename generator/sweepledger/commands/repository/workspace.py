@@ -15,23 +15,10 @@ from sweepledger import search, spec
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.problems import Problem, Severity
 from sweepledger.reader.configurations import MAX_LIST_BYTES
+from sweepledger.repo import git
 from sweepledger.repo.files import read_input, refuse_links
-from sweepledger.repo.git import (
-    CARRIAGE_RETURN,
-    Change,
-    Checkout,
-    Repository,
-    commit_on_branch,
-    commit_on_head,
-    fetch,
-    followed_remote,
-    propose,
-    publish,
-)
 from sweepledger.repo.state import create_state
 from sweepledger.safe_open import read_regular
-from sweepledger.search import Expansion
-from sweepledger.spec import ParsedSpec
 from sweepledger.storage import clear_leftovers, storage_errors
 from sweepledger.structs.names import SETTINGS_FILE, SPECS, SUFFIX
 from sweepledger.structs.settings import ResultsMode, Settings
@@ -66,7 +53,7 @@ def _settings_elsewhere(place: str) -> RepositoryError:
 class Workspace:
     """A repository with a work tree, ready to be read."""
 
-    repository: Repository
+    repository: git.Repository
     settings: Settings
     cluster: str | None = None
     """The cluster that is looked at, if the settings name several."""
@@ -105,7 +92,7 @@ class Workspace:
         With `unpinned` an image may lack a digest, and is left out. Settings below the root are refused, because
         nothing would read them.
         """
-        repository = Repository.find(start)
+        repository = git.Repository.find(start)
         path = repository.folder / SETTINGS_FILE
         _refuse_settings_below(repository.folder, start)
         if not os.path.lexists(path):
@@ -134,7 +121,7 @@ class Workspace:
     @cached_property
     def remote(self) -> str:
         """The remote of this clone whose branch sweeps are merged into. Raises UsageError if several may be meant."""
-        return followed_remote(self.repository, self.settings.branch)
+        return git.followed_remote(self.repository, self.settings.branch)
 
     def spec_paths(self, names: Iterable[str] = ()) -> tuple[Path, ...]:
         """Return specs by sweep name or path; all of `sweeps/` if none is named.
@@ -142,7 +129,7 @@ class Workspace:
         Raises UsageError, StorageError if a link leads to them, RepositoryError if a sparse check-out lacks them.
         """
         refuse_links(self.root, SPECS)
-        if Checkout(self.repository, SPECS).hidden:
+        if git.Checkout(self.repository, SPECS).hidden:
             raise RepositoryError(
                 f"{SPECS}/ is left out by the sparse check-out", hint=f"`git sparse-checkout add {SPECS}`"
             )
@@ -188,7 +175,7 @@ class Workspace:
             f"no sweep {name!r}: neither {SPECS}/{name}.yaml nor a file", hint=f"sweeps: {existing}"
         )
 
-    def parse(self, path: Path) -> ParsedSpec | tuple[Problem, ...]:
+    def parse(self, path: Path) -> spec.ParsedSpec | tuple[Problem, ...]:
         """Read one spec and the files that it names. Raises StorageError."""
         if not PLAIN_NAME.fullmatch(path.name) or not self.display_path(path).isprintable():
             message = f"must have a name of letters, digits and dashes, got {path.name!r}"
@@ -213,27 +200,27 @@ class Workspace:
 
     def as_committed(self, path: Path, content: bytes) -> bytes:
         """Return what a commit would have of a file with this content: git may change the ends of its lines."""
-        if CARRIAGE_RETURN not in content or not path.absolute().is_relative_to(self.root):
+        if git.CARRIAGE_RETURN not in content or not path.absolute().is_relative_to(self.root):
             return content
         place = self.display_path(path)
-        entry = Checkout(self.repository, place).rewritten([place]).get(place)
+        entry = git.Checkout(self.repository, place).rewritten([place]).get(place)
         return content if entry is None else entry[1]
 
     def sweeps(self, names: Iterable[str] = ()) -> tuple[Sweep, ...]:
         """Read the sweeps of specs. Raises SpecError."""
         return tuple(parsed.sweep for parsed in self.specs(names))
 
-    def specs(self, names: Iterable[str] = ()) -> tuple[ParsedSpec, ...]:
+    def specs(self, names: Iterable[str] = ()) -> tuple[spec.ParsedSpec, ...]:
         """Read specs; every problem of every file at once. Raises SpecError."""
         return self.read(self.spec_paths(names))
 
-    def read(self, paths: Iterable[Path]) -> tuple[ParsedSpec, ...]:
+    def read(self, paths: Iterable[Path]) -> tuple[spec.ParsedSpec, ...]:
         """Read the specs at these paths. Raises SpecError with the problems of all."""
         read = [self.parse(path) for path in paths]
         problems = [problem for item in read if isinstance(item, tuple) for problem in item]
         if problems:
             raise SpecError(problems)
-        return tuple(item for item in read if isinstance(item, ParsedSpec))
+        return tuple(item for item in read if isinstance(item, spec.ParsedSpec))
 
     def display_path(self, path: Path) -> str:
         """Return a path relative to the repository, as the user would type it."""
@@ -258,20 +245,20 @@ class Workspace:
 
 def read_specs(
     workspace: Workspace, names: Iterable[str]
-) -> tuple[list[tuple[ParsedSpec, Expansion]], list[Problem]]:
+) -> tuple[list[tuple[spec.ParsedSpec, search.Expansion]], list[Problem]]:
     """Return the valid specs with their assignments, and the problems of the others.
 
     They are named by sweep name or path; all of `sweeps/` if none is named.
     """
-    specs: list[tuple[ParsedSpec, Expansion]] = []
+    specs: list[tuple[spec.ParsedSpec, search.Expansion]] = []
     problems: list[Problem] = []
     for path in workspace.spec_paths(names):
         parsed = workspace.parse(path)
-        if not isinstance(parsed, ParsedSpec):
+        if not isinstance(parsed, spec.ParsedSpec):
             problems += parsed
             continue
         expansion = search.explore(parsed.sweep, parsed.source)
-        if isinstance(expansion, Expansion):
+        if isinstance(expansion, search.Expansion):
             specs.append((parsed, expansion))
         else:
             problems += expansion
@@ -298,7 +285,7 @@ def staging_folder(workspace: Workspace) -> Path:
 class Target:
     """Where commits go: a branch of a remote, or without a remote a local branch, by default the one checked out."""
 
-    repository: Repository
+    repository: git.Repository
     remote: str | None = None
     branch: str = ""
     is_reviewed: bool = False
@@ -316,10 +303,10 @@ class Target:
         """Return the commit of the branch; None if nothing is committed here. Raises RepositoryError."""
         if self.remote is None:
             return self.repository.commit(f"refs/heads/{self.branch}" if self.branch else "HEAD")
-        return fetch(self.repository, self.remote, self.branch)
+        return git.fetch(self.repository, self.remote, self.branch)
 
     def commit(
-        self, make: Callable[[str], tuple[Change | None, T]], *, proposals: str = ""
+        self, make: Callable[[str], tuple[git.Change | None, T]], *, proposals: str = ""
     ) -> tuple[str | None, T | None]:
         """Commit the change that `make` computes from the tip; compute it again if another commit came first.
 
@@ -329,27 +316,27 @@ class Target:
         """
         values: list[T] = []
 
-        def change(base: str) -> Change | None:
+        def change(base: str) -> git.Change | None:
             result, value = make(base)
             values[:] = [value]
             return result
 
         if self.remote is None and self.branch:
-            commit = commit_on_branch(self.repository, self.branch, change)
+            commit = git.commit_on_branch(self.repository, self.branch, change)
         elif self.remote is None:
-            commit = commit_on_head(self.repository, change)
+            commit = git.commit_on_head(self.repository, change)
         elif self.is_reviewed:
-            commit = propose(self.repository, self.remote, self.branch, proposals, change)
+            commit = git.propose(self.repository, self.remote, self.branch, proposals, change)
         else:
-            commit = publish(self.repository, self.remote, self.branch, change)
+            commit = git.publish(self.repository, self.remote, self.branch, change)
         return commit, values[0] if values else None
 
-    def commit_together(self, *makes: Callable[[str], Change | None]) -> str | None:
+    def commit_together(self, *makes: Callable[[str], git.Change | None]) -> str | None:
         """Commit changes to a local branch, each on top of the one before: it gets all of them or, killed, none.
 
         Return the last commit; None if nothing changes. Raises as commit_on_branch does.
         """
-        return commit_on_branch(self.repository, self.branch, *makes)
+        return git.commit_on_branch(self.repository, self.branch, *makes)
 
 
 def results_target(

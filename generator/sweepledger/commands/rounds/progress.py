@@ -11,7 +11,6 @@ from sweepledger.commands.rounds.next_round import search_end
 from sweepledger.errors import GeneratorError
 from sweepledger.plan.upper_bounds import RoundBounds, round_bounds
 from sweepledger.repo import batches
-from sweepledger.repo.batches import StoredBatch
 from sweepledger.search import limits
 from sweepledger.search.adaptive import Observation, SearchEnd
 from sweepledger.search.adaptive.rounds import next_round
@@ -60,8 +59,8 @@ def search_progress(
     workspace: Workspace,
     sweep: Sweep,
     tip: str | None,
-    merged: Sequence[StoredBatch],
-    proposed: Sequence[StoredBatch],
+    merged: Sequence[batches.StoredBatch],
+    proposed: Sequence[batches.StoredBatch],
 ) -> SearchProgress:
     """Return the progress of a search from its merged batches, and from those of the work tree."""
     new = [batch.name for batch in proposed if batch.lock.round is not None]
@@ -131,7 +130,7 @@ MOST_ROUNDS = 999
 
 
 def remaining_bounds(
-    sweep: Sweep, merged: Sequence[StoredBatch], program: Program, expansion: Expansion | None = None
+    sweep: Sweep, merged: Sequence[batches.StoredBatch], program: Program, expansion: Expansion | None = None
 ) -> RoundBounds:
     """Return the bounds of what a sweep with rounds may add to its merged batches with a program.
 

@@ -15,11 +15,9 @@ from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats import bootstrap_yaml as file
 from sweepledger.formats import yaml
-from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE, Bootstrap
 from sweepledger.render import platform
 from sweepledger.render.platform import CLUSTERS, GitSource, RequiredObject, RequiredSecret, flux
 from sweepledger.repo import batches, files
-from sweepledger.repo.batches import StoredBatch
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.names import SETTINGS_FILE
@@ -81,7 +79,7 @@ class PlatformComparison:
             path
             for path, content in self.expected
             if self.existing.get(path, content) != content
-            and (path in self.owned or path == BOOTSTRAP_FILE)
+            and (path in self.owned or path == file.BOOTSTRAP_FILE)
             and not is_batch_file(path)
         )
 
@@ -102,7 +100,7 @@ class PlatformComparison:
     @property
     def edited(self) -> tuple[str, ...]:
         """Return the files that were edited."""
-        ours = {*self.expected.files, *self.recorded} - self.owned - {BOOTSTRAP_FILE}
+        ours = {*self.expected.files, *self.recorded} - self.owned - {file.BOOTSTRAP_FILE}
         return tuple(
             path
             for path in sorted(ours & self.existing.keys())
@@ -140,21 +138,21 @@ def _objects(path: str, content: bytes) -> Iterator[ClusterObject]:
                 yield ClusterObject(cluster, kind, namespace, name)
 
 
-def read_bootstrap(root: Path) -> Bootstrap | None:
+def read_bootstrap(root: Path) -> file.Bootstrap | None:
     """Return the record of the last bootstrap. Raises RepositoryError."""
-    path = root / BOOTSTRAP_FILE
+    path = root / file.BOOTSTRAP_FILE
     if not path.exists():
         return None
     try:
         return file.read(files.read_input(path))
     except ValueError as error:
         raise RepositoryError(
-            f"{BOOTSTRAP_FILE}: {error}", hint="remove it and run `sweep cluster bootstrap` with --force"
+            f"{file.BOOTSTRAP_FILE}: {error}", hint="remove it and run `sweep cluster bootstrap` with --force"
         ) from error
 
 
 def compare_platform(
-    root: Path, settings: Settings, source: GitSource, before: Bootstrap | None
+    root: Path, settings: Settings, source: GitSource, before: file.Bootstrap | None
 ) -> PlatformComparison:
     """Compare `clusters/` with what these settings give.
 
@@ -171,7 +169,7 @@ def compare_platform(
             f"the platform cannot be made from the files in base/: {type(error).__name__}: {error}",
             hint="restore them: `git checkout COMMIT -- base`",
         ) from error
-    expected = FileTree({**rendered.files, BOOTSTRAP_FILE: _bootstrap_file(settings, source, rendered)})
+    expected = FileTree({**rendered.files, file.BOOTSTRAP_FILE: _bootstrap_file(settings, source, rendered)})
     tree = files.read_folder(root / CLUSTERS)
     existing = {f"{CLUSTERS}/{path}": content for path, content in tree}
     # A record is a file of the repository as others: no entry makes a team's own file one of the platform's.
@@ -185,13 +183,13 @@ def compare_platform(
     )
 
 
-def recorded_source(recorded: Bootstrap) -> GitSource:
+def recorded_source(recorded: file.Bootstrap) -> GitSource:
     """Return what the last bootstrap was made for. Raises RepositoryError for what no cluster can read."""
     try:
         return GitSource(recorded.url, recorded.branch, recorded.shapes, is_public=recorded.is_public)
     except ValueError as error:
         raise RepositoryError(
-            f"{BOOTSTRAP_FILE}: {error}",
+            f"{file.BOOTSTRAP_FILE}: {error}",
             hint="`sweep cluster bootstrap --repo URL --branch NAME` writes it again",
         ) from error
 
@@ -203,7 +201,7 @@ def is_batch_file(path: str) -> bool:
 
 def _bootstrap_file(settings: Settings, source: GitSource, rendered: FileTree) -> bytes:
     digests = {path: digest for path, digest in rendered.digests.items() if not is_batch_file(path)}
-    content = Bootstrap(
+    content = file.Bootstrap(
         settings.controller, source.url, source.branch, source.shapes, source.is_public, digests
     )
     return file.write(content, banner=platform.BANNER).encode()
@@ -343,15 +341,15 @@ def bootstrap(workspace: Workspace, request: BootstrapRequest) -> Bootstrapped:
 
 
 def unapplied_batches(
-    stored: Iterable[StoredBatch], settings: Settings
-) -> tuple[tuple[StoredBatch, str | None], ...]:
+    stored: Iterable[batches.StoredBatch], settings: Settings
+) -> tuple[tuple[batches.StoredBatch, str | None], ...]:
     """Return the active batches that no cluster of the settings would run, each with the cluster of its lock."""
     own = {one.cluster for one in settings.in_clusters}
     active = batches.readable(batch for batch in stored if batch.is_active)
     return tuple((batch, batch.lock.cluster) for batch in active if batch.lock.cluster not in own)
 
 
-def unapplied_text(batch: StoredBatch, cluster: str | None, settings: Settings) -> tuple[str, str]:
+def unapplied_text(batch: batches.StoredBatch, cluster: str | None, settings: Settings) -> tuple[str, str]:
     """Return where a batch is active that no cluster would run, and what to do about it."""
     cancel = f"`sweep cancel {batch.sweep} --replace`"
     if cluster in settings.lost_clusters:
@@ -430,7 +428,7 @@ def _egress_gaps(settings: Settings, source: GitSource) -> Iterator[str]:
         )
 
 
-def _source(workspace: Workspace, request: BootstrapRequest, recorded: Bootstrap | None) -> GitSource:
+def _source(workspace: Workspace, request: BootstrapRequest, recorded: file.Bootstrap | None) -> GitSource:
     """Return the source as requested, else as requested before, else as the repository has it.
 
     Shapes in use are always allowed.
@@ -457,13 +455,13 @@ def _source(workspace: Workspace, request: BootstrapRequest, recorded: Bootstrap
     return source
 
 
-def _followed_url(settings: Settings, recorded: Bootstrap | None) -> str | None:
+def _followed_url(settings: Settings, recorded: file.Bootstrap | None) -> str | None:
     """Return the address that the cluster follows so far; None before the first bootstrap."""
     return settings.repository or (recorded.url if recorded else None)
 
 
 def _edits(
-    settings: Settings, request: BootstrapRequest, source: GitSource, recorded: Bootstrap | None
+    settings: Settings, request: BootstrapRequest, source: GitSource, recorded: file.Bootstrap | None
 ) -> Mapping[tuple[str, ...], object]:
     """Return the values to set, by key. Another address than before is set, so that a reviewer sees it."""
     mode = request.mode or settings.results.mode

@@ -8,12 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from sweepledger import __version__, storage
-from sweepledger.commands.repository.base_files import (
-    ATTRIBUTES_FILE,
-    KEEP_FILES,
-    with_attribute_lines,
-    write_attribute_lines,
-)
+from sweepledger.commands.repository import base_files
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.repo import files
@@ -241,7 +236,7 @@ def first_files(
         host=host,
     )
     texts = {
-        ATTRIBUTES_FILE: (with_attribute_lines(ATTRIBUTES.encode()) or b"").decode(),
+        base_files.ATTRIBUTES_FILE: (base_files.with_attribute_lines(ATTRIBUTES.encode()) or b"").decode(),
         **_host_files(host),
         ".gitignore": IGNORED,
         "README.md": readme,
@@ -371,7 +366,7 @@ def first_tree(
             },
             f"{SPECS}/{SCHEMA_FILE}": schema_text("sweep").encode(),
             f"{SPECS}/{EXAMPLE}.yaml": starter_spec(EXAMPLE).encode(),
-            **dict.fromkeys(KEEP_FILES, b""),
+            **dict.fromkeys(base_files.KEEP_FILES, b""),
             **{
                 f"base/{path}": content
                 for path, content in files.read_sources(base_folder())
@@ -431,8 +426,8 @@ def new_spec(workspace: Workspace, name: str, starter: Starter | None = None) ->
     if starter is not None and not os.path.lexists(settings_path):
         storage.write_file(settings_path, FIRST_SETTINGS)
         written.append(settings_path)
-    if write_attribute_lines(workspace.root):
-        written.append(workspace.root / ATTRIBUTES_FILE)
+    if base_files.write_attribute_lines(workspace.root):
+        written.append(workspace.root / base_files.ATTRIBUTES_FILE)
     return tuple(written)
 
 

@@ -7,13 +7,11 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from sweepledger.commands.repository import at_commit, batch_records
-from sweepledger.commands.repository.at_commit import SpecAtCommit
 from sweepledger.commands.verification.file_diff import FileDifference, cells_of, file_differences
 from sweepledger.errors import RepositoryError
 from sweepledger.formats import batch_json, record_json, records_jsonl
 from sweepledger.formats.hyperparams_csv import REPLICATE_COLUMN, TABLE_FILE
 from sweepledger.formats.json import RejectedInput, parse_untrusted_object
-from sweepledger.formats.record_json import CorruptRecord
 from sweepledger.formats.summary_csv import PARAMETER_PREFIX, SUMMARY_FILE
 from sweepledger.render.overlay import batch_digest
 from sweepledger.repo import batches
@@ -155,7 +153,7 @@ def record_differences(batch: StoredBatch, contents: Mapping[str, bytes]) -> Ite
     for path in batch_records.records_files(batch, contents):
         for line in records_jsonl.read(contents[path]):
             record = line.record
-            if isinstance(record, CorruptRecord):
+            if isinstance(record, record_json.CorruptRecord):
                 message = f"must be a record, got one that is {record.reason}"
                 yield FileDifference(path, f"line {line.number}", "", message)
             else:
@@ -354,7 +352,7 @@ def _provenance_differences(
 def _record_lines(content: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield each record in the form that its digest covers, with the number of its line."""
     for line in records_jsonl.read(content):
-        if isinstance(line.record, CorruptRecord):
+        if isinstance(line.record, record_json.CorruptRecord):
             yield line.number, content.split(b"\n")[line.number - 1]
         else:
             yield line.number, record_json.to_line(line.record).encode()
@@ -455,11 +453,11 @@ def recorded_batches(
 
 def _summarised_spec(
     repository: Repository, commit: str, name: str, provenance: Mapping[str, Any]
-) -> SpecAtCommit:
+) -> at_commit.SpecAtCommit:
     """Return the spec that was summarised; if the provenance names none, the spec at the commit."""
     path, digest = _spec_in_provenance(provenance) or (f"{SPECS}/{name}{SUFFIX}", "")
     if digest is None:
-        return SpecAtCommit(None, None)
+        return at_commit.SpecAtCommit(None, None)
     spec_commit, content = commit, repository.read(commit, path).get(path)
     if digest and (content is None or bytes_digest(content) != digest):
         version = at_commit.earlier_version(
@@ -473,13 +471,13 @@ def _summarised_spec(
             )
         spec_commit, content = version
     if content is None:
-        return SpecAtCommit(None, None)
+        return at_commit.SpecAtCommit(None, None)
     # Whether a spec can be read depends on settings, and these may have become stricter since.
     for settings_commit in (spec_commit, commit):
         settings = at_commit.settings_or_defaults(repository, settings_commit)
         if sweep := at_commit.read_sweep(repository, spec_commit, path, settings):
-            return SpecAtCommit(sweep, content)
-    return SpecAtCommit(None, content)
+            return at_commit.SpecAtCommit(sweep, content)
+    return at_commit.SpecAtCommit(None, content)
 
 
 def _spec_in_provenance(provenance: Mapping[str, Any]) -> tuple[str, str | None] | None:

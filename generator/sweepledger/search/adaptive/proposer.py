@@ -5,7 +5,6 @@ Evidence has one entry per configuration, in an order that does not depend on th
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from statistics import fmean, mean
 from typing import Protocol
 
@@ -19,20 +18,9 @@ from sweepledger.structs.values import canonical_json
 
 Values = tuple[float, ...]
 
-PRUNED = "pruned"
-"""The status of a trial that was stopped early; its values are the last that it reported."""
-
 
 class ModelError(Exception):
     """The model of a method cannot propose this round, for a reason that is the same on every machine."""
-
-
-class EvidenceState(StrEnum):
-    """How a model counts a configuration."""
-
-    OK = "ok"
-    PRUNED = "pruned"
-    FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +28,8 @@ class Evidence:
     """The recorded results of one configuration with all its replicates."""
 
     configuration: Configuration
-    state: EvidenceState
+    state: Status
+    """`ok`, `pruned` (the values are the last that it reported), or `failed`."""
     values: Values | None
     """Means over replicates; None if it failed."""
     round: int | None
@@ -102,18 +91,16 @@ def _combine(group: Sequence[Observation], imputation: _Imputation) -> Iterator[
                 counted.append(values)
             case Status.MISSING | Status.CANCELLED:
                 pass
-            case _ if trial.status == PRUNED and trial.values is not None:
+            case Status.PRUNED if trial.values is not None:
                 pruned.append(trial.values)
             case _:
                 has_failed = True
     if counted or pruned:
-        state = EvidenceState.OK if counted else EvidenceState.PRUNED
+        state = Status.OK if counted else Status.PRUNED
         means = tuple(map(_mean, zip(*(counted or pruned), strict=True)))
         yield Evidence(first.configuration, state, means, first.round, first.trial, first.parent)
     elif has_failed:
-        yield Evidence(
-            first.configuration, EvidenceState.FAILED, None, first.round, first.trial, first.parent
-        )
+        yield Evidence(first.configuration, Status.FAILED, None, first.round, first.trial, first.parent)
 
 
 def _mean(values: Sequence[float]) -> float:

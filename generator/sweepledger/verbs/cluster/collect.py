@@ -15,17 +15,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from sweepledger.cli.options import (
-    BranchOption,
-    ByPodOption,
-    ContextOption,
-    ImageOption,
-    InOption,
-    PatienceOption,
-    PushOption,
-    RemoteOption,
-    StateOption,
-)
+from sweepledger.cli import options
 from sweepledger.cli.response import Response, current_folder
 from sweepledger.cli.text.rounds import pushed_round_text, results_commit_text
 from sweepledger.cli.text.style import batch_line, untrusted_text
@@ -46,10 +36,10 @@ from sweepledger.structs.settings import Controller
 
 
 def collect(
-    push: PushOption = False,
-    remote: RemoteOption = None,
-    branch: BranchOption = None,
-    state: StateOption = None,
+    push: options.PushOption = False,
+    remote: options.RemoteOption = None,
+    branch: options.BranchOption = None,
+    state: options.StateOption = None,
     results: Annotated[
         Path | None,
         typer.Option(
@@ -59,7 +49,7 @@ def collect(
     cluster: Annotated[
         bool, typer.Option("--cluster", help="Read from the cluster, with kubectl, which batches have ended.")
     ] = False,
-    cluster_name: InOption = None,
+    cluster_name: options.InOption = None,
     watch: Annotated[
         int | None,
         typer.Option(
@@ -77,10 +67,10 @@ def collect(
             help="Record this batch, which Slurm or a script has run, even if trials have no record.",
         ),
     ] = None,
-    by_pod: ByPodOption = False,
-    context: ContextOption = None,
-    image: ImageOption = None,
-    patience: PatienceOption = 300,
+    by_pod: options.ByPodOption = False,
+    context: options.ContextOption = None,
+    image: options.ImageOption = None,
+    patience: options.PatienceOption = 300,
 ) -> Response:
     workspace = Workspace.find(current_folder())
     if cluster or cluster_name or by_pod:

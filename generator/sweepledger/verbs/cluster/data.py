@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from sweepledger.cli import response
-from sweepledger.cli.response import Response
 from sweepledger.errors import StorageError, UsageError
 from sweepledger.repo.datasets import FolderDigest, ReadProgress, digest_folder
 from sweepledger.storage import storage_errors
@@ -18,13 +17,13 @@ from sweepledger.storage import storage_errors
 
 def data(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="Folder that trials will read.")],
-) -> Response:
+) -> response.Response:
     with response.open_console(stderr=True).status("reading", spinner="line") as status:
         result = folder_digest(
             path, progress=lambda done: status.update(f"read {done.bytes / 1e9:.1f} GB in {done.files} files")
         )
     counts = {"files": result.files, "bytes": result.bytes}
-    return Response({"path": str(path), "digest": result.digest, **counts}, (result.digest,))
+    return response.Response({"path": str(path), "digest": result.digest, **counts}, (result.digest,))
 
 
 def folder_digest(folder: Path, *, progress: Callable[[ReadProgress], None] | None = None) -> FolderDigest:

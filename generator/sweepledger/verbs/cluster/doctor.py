@@ -30,18 +30,9 @@ from sweepledger.formats.record_json import format_time
 from sweepledger.problems import TextError
 from sweepledger.render import base_files, platform, pod
 from sweepledger.render.base_files import Bases
-from sweepledger.render.platform import GitSource, RequiredObject, RequiredSecret, manual_setup
 from sweepledger.repo import batches, kustomize
 from sweepledger.repo.git import Repository
-from sweepledger.structs.kubernetes import (
-    BATCH_LABEL,
-    DOCTOR_POD,
-    NEWEST_VERSION,
-    RESULTS_VOLUME,
-    TRIAL_ACCOUNT,
-    format_version,
-    parse_server_version,
-)
+from sweepledger.structs import kubernetes
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.settings import BucketSettings, Controller, ResultsStore, Settings
@@ -141,7 +132,7 @@ def unreleased_pods(workspace: Workspace, kubectl: Kubectl, now: float) -> tuple
     held: dict[str, list[str]] = {}
     for manifest in pods.held_pods(kubectl, workspace.settings.namespace, apart_from=waiting):
         if pods.has_ended(manifest) and pods.ended_at(manifest) < now - HELD_SECONDS:
-            batch = api_objects.text_at(manifest, "metadata", "labels", BATCH_LABEL)
+            batch = api_objects.text_at(manifest, "metadata", "labels", kubernetes.BATCH_LABEL)
             held.setdefault(batch, []).append(api_objects.text_at(manifest, "metadata", "name"))
     return tuple(
         HeldPods(
@@ -205,10 +196,10 @@ def _kubelet_finding(kubectl: Kubectl) -> HealthFinding:
         f"{api_objects.text_at(node, 'metadata', 'name')} ({version})"
         for node in nodes
         if (version := api_objects.text_at(node, "status", "nodeInfo", "kubeletVersion"))
-        and (parse_server_version(version) or NEWEST_VERSION) < OLDEST_KUBELET
+        and (kubernetes.parse_server_version(version) or kubernetes.NEWEST_VERSION) < OLDEST_KUBELET
     ]
     if old:
-        wanted = format_version(OLDEST_KUBELET)
+        wanted = kubernetes.format_version(OLDEST_KUBELET)
         text = f"older than {wanted}: {', '.join(old[:5])}"
         hint = "upgrade these nodes, or keep trials from them by the selector of a pool"
         return HealthFinding("cluster", what, HealthStatus.WRONG, text, hint)
@@ -225,11 +216,11 @@ def prove_storage(settings: Settings, kubectl: Kubectl, bases: Bases, *, patienc
     bucket, store = settings.results.bucket, None
     if bucket is not None:
         component = base_files.component_patch(bases, base_files.BUCKET_STORE)
-        store = pod.store_proof(DOCTOR_POD.component, settings, bucket, component)
-    claim = settings.results.claims.get(RESULTS_VOLUME)
+        store = pod.store_proof(kubernetes.DOCTOR_POD.component, settings, bucket, component)
+    claim = settings.results.claims.get(kubernetes.RESULTS_VOLUME)
     is_held = settings.results.store.holds_pods
     job = helper_pods.write_test_job(
-        settings.namespace, claim, image, TRIAL_ACCOUNT, is_held=is_held, store=store
+        settings.namespace, claim, image, kubernetes.TRIAL_ACCOUNT, is_held=is_held, store=store
     )
     return helper_pods.run_write_test(kubectl, job, patience=patience)
 
@@ -280,14 +271,14 @@ def _object_finding(
     return health.check_object(manifest, observed, nodes=nodes, apply=apply)
 
 
-def _apply_hint(settings: Settings, source: GitSource | None) -> str:
+def _apply_hint(settings: Settings, source: platform.GitSource | None) -> str:
     if source is None or settings.controller not in {Controller.ARGOCD, Controller.FLUX}:
         return "ask the platform team"
-    controller = manual_setup.apply_controller_command(settings, source)
-    return f"`{manual_setup.apply_platform_command(settings, source)}`, then `{controller}`"
+    controller = platform.manual_setup.apply_controller_command(settings, source)
+    return f"`{platform.manual_setup.apply_platform_command(settings, source)}`, then `{controller}`"
 
 
-def _followed_source(workspace: Workspace) -> GitSource | None:
+def _followed_source(workspace: Workspace) -> platform.GitSource | None:
     """Return what the bootstrap that the cluster follows was made for; None without one that can be read."""
     held = workspace.repository.read(workspace.base_commit(None), bootstrap_yaml.BOOTSTRAP_FILE)
     content = held.get(bootstrap_yaml.BOOTSTRAP_FILE)
@@ -314,20 +305,20 @@ def _claim_finding(name: str, settings: Settings, kubectl: Kubectl, *, nodes: in
     return health.check_claim(claim, nodes=nodes)
 
 
-def _needed_secrets(workspace: Workspace) -> tuple[RequiredSecret, ...]:
+def _needed_secrets(workspace: Workspace) -> tuple[platform.RequiredSecret, ...]:
     """Return the Secrets that the cluster needs, as `sweep cluster bootstrap` lists them."""
     settings, source = workspace.cluster_settings, _followed_source(workspace)
     if source is not None:
         needed = platform.required_secrets(settings, source)
         return tuple(secret for secret in needed if not secret.is_elsewhere)
-    nowhere = GitSource("https://unknown.invalid/repository", settings.branch, is_public=True)
+    nowhere = platform.GitSource("https://unknown.invalid/repository", settings.branch, is_public=True)
     trials = platform.Names.of(settings).trials
     return tuple(
         secret for secret in platform.required_secrets(settings, nowhere) if secret.namespace == trials
     )
 
 
-def _required_finding(needed: RequiredObject, kubectl: Kubectl) -> HealthFinding:
+def _required_finding(needed: platform.RequiredObject, kubectl: Kubectl) -> HealthFinding:
     try:
         is_there = kubectl.get(needed.resource, needed.name, needed.namespace) is not None
     except ClusterError as error:
@@ -340,7 +331,7 @@ def _required_finding(needed: RequiredObject, kubectl: Kubectl) -> HealthFinding
     return HealthFinding("cluster", needed.title, HealthStatus.MISSING, f"{needed.purpose} needs it", hint)
 
 
-def _secret_finding(needed: RequiredSecret, kubectl: Kubectl) -> HealthFinding:
+def _secret_finding(needed: platform.RequiredSecret, kubectl: Kubectl) -> HealthFinding:
     name = f"Secret {needed.namespace}/{needed.name}"
     try:
         keys = kubectl.secret_keys(needed.name, needed.namespace)
@@ -470,11 +461,11 @@ def _server(kubectl: Kubectl, oldest: tuple[int, int]) -> HealthFinding:
         _, server = kubectl.versions()
     except ToolError as error:
         return HealthFinding("cluster", what, HealthStatus.MISSING, str(error), error.hint)
-    version = parse_server_version(server)
+    version = kubernetes.parse_server_version(server)
     if version is None:
         return HealthFinding("cluster", what, HealthStatus.NOT_CHECKED, f"{server!r} is no version")
     if version < oldest:
-        text = f"{server} is older than {format_version(oldest)}"
+        text = f"{server} is older than {kubernetes.format_version(oldest)}"
         return HealthFinding("cluster", what, HealthStatus.WRONG, text, "upgrade the cluster")
     return HealthFinding("cluster", what, HealthStatus.OK, server)
 

@@ -30,7 +30,6 @@ from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine import termination
 from sweepledger.errors import GeneratorError, IdleError, RepositoryError, SpecError, UsageError
 from sweepledger.formats import record_json, records_jsonl
-from sweepledger.formats.record_json import CorruptRecord
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, fetch, present_since
@@ -260,9 +259,9 @@ class ExpiryCase:
         )
 
 
-def _ended(record: Record | CorruptRecord) -> float | None:
+def _ended(record: Record | record_json.CorruptRecord) -> float | None:
     """Return when an attempt ended: the later of what was observed and what was reported; None if it is unclear."""
-    if isinstance(record, CorruptRecord):
+    if isinstance(record, record_json.CorruptRecord):
         return None
     texts = (record.finished, *(record.observed or ()))
     try:

@@ -17,18 +17,8 @@ from sweepledger.cli.response import EXIT_DRIFT, EXIT_SEARCH_ENDED, SHORT_COMMIT
 from sweepledger.cli.text.rounds import blocked_text
 from sweepledger.cli.text.style import untrusted_text
 from sweepledger.commands.generation import next_batch
-from sweepledger.commands.generation.next_batch import Generated
 from sweepledger.commands.repository.workspace import Target, Workspace, results_target
-from sweepledger.commands.rounds import round_commit
-from sweepledger.commands.rounds.next_round import (
-    ResultsPending,
-    RoundBlocked,
-    RoundDue,
-    SearchEnded,
-    Step,
-    next_step_at,
-)
-from sweepledger.commands.rounds.round_commit import PushedRound
+from sweepledger.commands.rounds import next_round, round_commit
 from sweepledger.errors import GeneratorError, IdleError, UsageError
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo.batches import ACTIVE
@@ -84,20 +74,24 @@ class SearchStep:
     """The next step of one search, and where its round is written."""
 
     name: str
-    step: Step | RoundBlocked
-    generated: Generated | None = None
+    step: next_round.Step | next_round.RoundBlocked
+    generated: next_batch.Generated | None = None
     """The round as planned or written to the work tree."""
-    pushed: PushedRound | None = None
+    pushed: round_commit.PushedRound | None = None
 
     @property
     def is_over(self) -> bool:
         """Return whether the search has ended."""
-        return isinstance(self.step, SearchEnded)
+        return isinstance(self.step, next_round.SearchEnded)
 
     @property
     def failure(self) -> GeneratorError | None:
         """Return what blocks the search; None if nothing does, or if the user wants no round."""
-        return self.step.error if isinstance(self.step, RoundBlocked) and self.step.exit_code else None
+        return (
+            self.step.error
+            if isinstance(self.step, next_round.RoundBlocked) and self.step.exit_code
+            else None
+        )
 
     @property
     def is_missing(self) -> bool:
@@ -114,10 +108,10 @@ class SearchStep:
         """Return the JSON data; with `explain`, also the evidence."""
         step = self.step
         data: dict[str, Any] = {"name": self.name, **step.as_data()}
-        if isinstance(step, RoundDue):
+        if isinstance(step, next_round.RoundDue):
             data["written"] = self.generated is not None and not self.is_missing
             data["commit"] = self.pushed.commit if self.pushed else None
-        if isinstance(step, RoundBlocked):
+        if isinstance(step, next_round.RoundBlocked):
             return data
         data["foreign"] = [
             {
@@ -171,20 +165,21 @@ def _push_search(target: Target, sweep: Sweep) -> Iterator[SearchStep]:
     """Push all rounds that are due; without one, yield the next step."""
     *pushed, last = round_commit.push_due_rounds(target, sweep.name)
     for round_ in pushed:
-        assert isinstance(round_, PushedRound), "all but the last result are rounds"
+        assert isinstance(round_, round_commit.PushedRound), "all but the last result are rounds"
         yield SearchStep(sweep.name, round_.due, pushed=round_)
     step = None if pushed else last
     if not pushed and step is None and (tip := target.tip()) is not None:
-        step = next_step_at(
+        step = next_round.next_step_at(
             target.repository, tip, sweep.name
         )  # a round that is due there is proposed already
     if step is not None:
-        assert not isinstance(step, PushedRound), "the last result is a step"
+        assert not isinstance(step, round_commit.PushedRound), "the last result is a step"
         yield SearchStep(sweep.name, step)
     elif not pushed:
         first = f"`sweep generate {sweep.name}` writes its first round"
         yield SearchStep(
-            sweep.name, RoundBlocked(sweep.name, f"no batch of it is on {target.branch} yet", first)
+            sweep.name,
+            next_round.RoundBlocked(sweep.name, f"no batch of it is on {target.branch} yet", first),
         )
 
 
@@ -206,9 +201,9 @@ def _searches(workspace: Workspace, names: Iterable[str]) -> tuple[ParsedSpec, .
     return searches
 
 
-def engine_warnings(step: Step | RoundBlocked) -> Iterator[Problem]:
+def engine_warnings(step: next_round.Step | next_round.RoundBlocked) -> Iterator[Problem]:
     """Warn if a different engine version draws this round: it may draw other trials."""
-    if isinstance(step, RoundDue) and step.round.unfitted is None:
+    if isinstance(step, next_round.RoundDue) and step.round.unfitted is None:
         before = step.evidence.engines[-1:]
         if before and before != (step.round.engine,):
             message = (
@@ -242,7 +237,7 @@ OUTSIDE = "outside"
 """The use of trials that the model of a search cannot take: their values are not in its space."""
 
 
-def evidence_weights(step: Step) -> tuple[EvidenceWeight, ...]:
+def evidence_weights(step: next_round.Step) -> tuple[EvidenceWeight, ...]:
     """Count the observations by how they are used, the search's own before those of a warm start."""
     groups: dict[tuple[bool, str], list[int | None]] = {}
     search = step.evidence.sweep.search
@@ -275,7 +270,7 @@ WEIGHT_TEXTS = {
 
 def _lines(step: SearchStep, branch: str, *, explain: bool, check: bool) -> Iterator[Text]:
     match step.step:
-        case RoundDue() as due:
+        case next_round.RoundDue() as due:
             head = f"round {due.round.number}: {due.batch.lock.trials} trials ({due.sweep.method}, {due.round.engine})"
             yield Text(f"{step.name}: {head}", "bold")
             yield Text(f"  {_batch_text(step, due.batch.name, check=check)}")
@@ -285,12 +280,12 @@ def _lines(step: SearchStep, branch: str, *, explain: bool, check: bool) -> Iter
                 yield Text(f"  at random, because {due.round.unfitted}", "yellow")
             if due.round.replaced:
                 yield Text(f"  {due.round.replaced} of them at random, because proposals broke a constraint")
-        case ResultsPending(evidence=evidence):
+        case next_round.ResultsPending(evidence=evidence):
             pending = f"results of {', '.join(evidence.pending)} are not on {branch} yet"
             yield Text(f"{step.name}: pending: {pending if evidence.pending else evidence.awaited}")
-        case SearchEnded(reason=reason, text=text):
+        case next_round.SearchEnded(reason=reason, text=text):
             yield untrusted_text(f"{step.name}: ended: {reason}: {text}", "bold")
-        case RoundBlocked() as blocked:
+        case next_round.RoundBlocked() as blocked:
             if step.failure is None:  # which is printed as every failure
                 yield untrusted_text(f"{step.name}: {blocked_text(blocked)}", "red")
             return
@@ -307,7 +302,7 @@ def _batch_text(step: SearchStep, batch: str, *, check: bool) -> str:
     return f"{verb} {ACTIVE}/{batch}/"
 
 
-def _evidence_lines(step: Step) -> Iterator[Text]:
+def _evidence_lines(step: next_round.Step) -> Iterator[Text]:
     for part in evidence_weights(step):
         rounds = _ranges_text(part.rounds)
         origin = f"round {rounds}" if len(part.rounds) == 1 else f"rounds {rounds}"

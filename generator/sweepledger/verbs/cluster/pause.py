@@ -10,19 +10,13 @@ from dataclasses import replace
 from sweepledger.cli.options import BatchOption, SweepArgument
 from sweepledger.cli.response import SHORT_COMMIT, Response, current_folder
 from sweepledger.cli.text.values import count_text
-from sweepledger.commands.generation.spec_change import (
-    as_changes,
-    repeats_trials,
-    running_files,
-    running_problems,
-)
+from sweepledger.commands.generation import spec_change
 from sweepledger.commands.repository import costs
 from sweepledger.commands.repository.spec_edit import BatchesChange, SpecEdit, batches_message, commit_batches
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import IdleError, SpecError, UsageError
 from sweepledger.problems import Problem
 from sweepledger.repo import batches
-from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Change
 from sweepledger.structs.run_config import RunningState
 from sweepledger.structs.settings import Controller
@@ -58,7 +52,7 @@ def pause_batches(workspace: Workspace, name: str, *, batch: str | None = None) 
 def resume_batches(workspace: Workspace, name: str, *, batch: str | None = None) -> BatchesChange:
     """Commit that paused batches run again, once more each. Raises as `pause` does, SpecError above a budget."""
 
-    def again(_: StoredBatch, state: RunningState) -> RunningState:
+    def again(_: batches.StoredBatch, state: RunningState) -> RunningState:
         return replace(state, paused=False, resumes=state.resumes + 1) if state.paused else state
 
     return _commit_state(workspace, name, batch, "resume", again)
@@ -69,9 +63,9 @@ def scale_batches(
 ) -> BatchesChange:
     """Commit that so many trials of active batches run at once; fewer count as a resume. Raises as `resume` does."""
 
-    def scaled(stored: StoredBatch, state: RunningState) -> RunningState:
+    def scaled(stored: batches.StoredBatch, state: RunningState) -> RunningState:
         new = replace(state, parallelism=parallelism)
-        return replace(new, resumes=state.resumes + repeats_trials(stored, state, new))
+        return replace(new, resumes=state.resumes + spec_change.repeats_trials(stored, state, new))
 
     return _commit_state(workspace, name, batch, "scale", scaled)
 
@@ -81,9 +75,9 @@ def _commit_state(
     name: str,
     batch: str | None,
     verb: str,
-    change: Callable[[StoredBatch, RunningState], RunningState],
+    change: Callable[[batches.StoredBatch, RunningState], RunningState],
 ) -> BatchesChange:
-    def make(head: str) -> tuple[Change, tuple[StoredBatch, ...]]:
+    def make(head: str) -> tuple[Change, tuple[batches.StoredBatch, ...]]:
         edit = SpecEdit.at(workspace, name, head)
         edit.require_current()
         active = _active_batches(edit, batch)
@@ -103,7 +97,7 @@ def _commit_state(
     return commit_batches(workspace, make)
 
 
-def _active_batches(edit: SpecEdit, name: str | None) -> tuple[StoredBatch, ...]:
+def _active_batches(edit: SpecEdit, name: str | None) -> tuple[batches.StoredBatch, ...]:
     """Return the batches that are meant: the named one, or all that are active. Raises UsageError."""
     hint = f"`sweep status {edit.sweep.name}` shows the state of its batches"
     if name is not None and not edit.merged_batch(name).is_active:
@@ -121,7 +115,7 @@ def _active_batches(edit: SpecEdit, name: str | None) -> tuple[StoredBatch, ...]
 
 
 def _state_change(
-    edit: SpecEdit, chosen: tuple[StoredBatch, ...], states: Mapping[str, RunningState], verb: str
+    edit: SpecEdit, chosen: tuple[batches.StoredBatch, ...], states: Mapping[str, RunningState], verb: str
 ) -> Change:
     values = {
         name: {"paused": state.paused}
@@ -131,7 +125,7 @@ def _state_change(
     }
     parsed, text = edit.set_values("running", values)
     problems = (
-        *running_problems(parsed.sweep, edit.merged, edit.workspace.settings),
+        *spec_change.running_problems(parsed.sweep, edit.merged, edit.workspace.settings),
         *(() if verb == "pause" else _overdrawn(edit, parsed.sweep)),
     )
     if problems:
@@ -139,8 +133,8 @@ def _state_change(
     files: dict[str, bytes | None] = {}
     for batch in edit.committed:
         if batch.name in states:
-            files |= running_files(parsed.sweep, batch)
-    written, removed = as_changes(files)
+            files |= spec_change.running_files(parsed.sweep, batch)
+    written, removed = spec_change.as_changes(files)
     message = batches_message(verb, edit.sweep.name, chosen)
     return Change(message, writes={edit.sweep.path: text, **written}, removes=removed)
 

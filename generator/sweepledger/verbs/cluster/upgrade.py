@@ -19,15 +19,7 @@ from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold import bootstrap
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.render.platform import CLUSTERS, manual_setup, platform_folder
-from sweepledger.repo import files
-from sweepledger.repo.git import (
-    Change,
-    fetch,
-    push_proposal,
-    remote_branches,
-    uncommitted_paths,
-    work_tree_entries,
-)
+from sweepledger.repo import files, git
 from sweepledger.structs.settings import Controller
 
 PIN_FILE, GITLAB_PIN_FILE = ".github/sweep.in", ".gitlab/sweep.in"
@@ -99,18 +91,18 @@ def propose_upgrade(workspace: Workspace) -> Upgraded:
     """
     repository, settings = workspace.repository, workspace.settings
     workspace.remote_url()
-    base = fetch(repository, workspace.remote, settings.branch)
+    base = git.fetch(repository, workspace.remote, settings.branch)
     with at_commit.checked_out(repository, base) as folder:
         inner = Workspace.find(folder)
         upgraded = upgrade_files(inner)
-        entries = work_tree_entries(inner.repository, uncommitted_paths(inner.repository))
+        entries = git.work_tree_entries(inner.repository, git.uncommitted_paths(inner.repository))
         removed = frozenset(path for path in upgraded.written if not (folder / path).exists())
     if not upgraded.written:
         return upgraded
     steps = "".join(f"- {step}\n" for step in upgraded.steps)
-    change = Change(f"Upgrade sweepledger to {__version__}\n\n{steps}", removes=removed, entries=entries)
-    exists = BRANCH in remote_branches(repository, workspace.remote, BRANCH.rpartition("/")[0])
-    commit = None if exists else push_proposal(repository, workspace.remote, BRANCH, base, change)
+    change = git.Change(f"Upgrade sweepledger to {__version__}\n\n{steps}", removes=removed, entries=entries)
+    exists = BRANCH in git.remote_branches(repository, workspace.remote, BRANCH.rpartition("/")[0])
+    commit = None if exists else git.push_proposal(repository, workspace.remote, BRANCH, base, change)
     if commit is None:
         raise UsageError(
             f"{workspace.remote} has a branch {BRANCH} already",
