@@ -191,6 +191,13 @@ class Sandbox:
         text = SPEC.format(name=name, xs=xs, parallelism=parallelism)
         return self.write(f"sweeps/{name}.yaml", text)
 
+    def write_spec(self, name: str, **keys: Any) -> Path:
+        """Write a spec of a grid with these keys besides, or instead."""
+        program = {"command": ["python", "code/train.py", "${args}"], "run": {"code": {"path": "code"}}}
+        metric = {"name": "score", "goal": "maximize"}
+        spec = {"name": name, "method": "grid", "metric": metric, **program, **keys}
+        return self.write(f"sweeps/{name}.yaml", json.dumps(spec, indent=1))
+
     def commit(self, message: str, files: Mapping[str, str] = MappingProxyType({})) -> str:
         """Commit what is there, after writing some files."""
         for path, text in files.items():
@@ -270,14 +277,19 @@ class Sandbox:
     def plan(self, *names: str, **options: Any) -> Planned:
         return plan_sweeps(self.workspace, names, **options)
 
-    def cancel(self, name: str = "peak", **options: Any) -> BatchesChange:
-        return cancel_batches(self.workspace, name, **options)
+    def cancel(self, name: str = "peak", *, push: bool = False, **options: Any) -> BatchesChange:
+        return self._pushed(cancel_batches(self.workspace, name, **options), push=push)
 
-    def pause(self, name: str = "peak", **options: Any) -> BatchesChange:
-        return pause_batches(self.workspace, name, **options)
+    def pause(self, name: str = "peak", *, push: bool = False, **options: Any) -> BatchesChange:
+        return self._pushed(pause_batches(self.workspace, name, **options), push=push)
 
-    def resume(self, name: str = "peak") -> BatchesChange:
-        return resume_batches(self.workspace, name)
+    def resume(self, name: str = "peak", *, push: bool = False) -> BatchesChange:
+        return self._pushed(resume_batches(self.workspace, name), push=push)
+
+    def _pushed(self, change: BatchesChange, *, push: bool) -> BatchesChange:
+        if push:
+            self.push()
+        return change
 
     def scale(self, name: str, parallelism: int) -> BatchesChange:
         return scale_batches(self.workspace, name, parallelism)
@@ -296,6 +308,12 @@ class Sandbox:
         self, results: Any, ended: Collection[str] = (), *, push: bool = True, **options: Any
     ) -> tuple[ResultsCommit, ...]:
         return commit_results(self.target(push=push), results, ended, **options)
+
+    def record(self, results: Any, ended: Collection[str] = (), **options: Any) -> tuple[ResultsCommit, ...]:
+        """Collect, and pull what was recorded."""
+        made = self.collect(results, ended, **options)
+        self.pull()
+        return made
 
     def run(self, *names: str, **options: Any) -> Generator[RunEvent]:
         state = create_state(self.workspace.repository)

@@ -1,7 +1,7 @@
 """Problems in inputs, as values that sort by location. Standard library only."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -106,16 +106,7 @@ class Problem:
 
     def as_data(self) -> dict[str, Any]:
         """Return the problem as in the JSON envelope."""
-        return {
-            "code": self.code,
-            "file": self.file,
-            "line": self.line,
-            "column": self.column,
-            "path": self.path,
-            "message": self.message,
-            "hint": self.hint,
-            "severity": str(self.severity),
-        }
+        return asdict(self)
 
 
 SourcePath = tuple[str | int, ...]

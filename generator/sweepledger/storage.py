@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
@@ -248,15 +249,24 @@ def make_read_only(folder: Path) -> None:
                 path.chmod(path.stat().st_mode & 0o555)
 
 
+@dataclass(frozen=True, slots=True)
+class WatchedFolder:
+    """A folder, and its state: what a write to it changes. Launchers compare it before each trial."""
+
+    folder: Path
+    state: str
+
+
 BY_CONTENT = "content-"
 """Begins the state of folders whose files were read."""
 
 
-def folder_state(folder: Path, *, by_content: bool | None = None) -> str:
+def folder_state(folder: Path, *, by_content: bool | None = None, follows: bool = False) -> str:
     """Return a digest of what a write to a folder changes: sizes, times and numbers of all files.
 
-    Also of their contents where the file system does not note each write, or if the caller says so. The launcher
-    computes the same of what it copies (`state_of`).
+    Also of their contents where the file system does not note each write, or if the caller says so, and if it
+    `follows` links, of the files elsewhere to which they lead. The launcher computes the same of what it copies
+    (`state_of`).
     """
     by_content = not notes_writes(folder) if by_content is None else by_content
     lines, waiting = list[str](), [""]
@@ -270,7 +280,10 @@ def folder_state(folder: Path, *, by_content: bool | None = None) -> str:
                     waiting.append(name)
                     continue
                 lines.append(_state_line(name, entry.stat(follow_symlinks=False)))
-                if by_content and entry.is_file(follow_symlinks=False):
+                if follows and entry.is_symlink():
+                    with suppress(OSError):  # it leads nowhere
+                        lines.append(_state_line(name, entry.stat()))
+                if by_content and entry.is_file(follow_symlinks=follows):
                     with Path(entry.path).open("rb") as file:
                         lines.append(f"{name}\0{hashlib.file_digest(file, 'sha256').hexdigest()}")
     state = hashlib.sha256("\n".join(sorted(lines)).encode("utf-8", "surrogateescape")).hexdigest()

@@ -23,7 +23,6 @@ from sweepledger.repo import batches, kustomize
 from sweepledger.repo.git import index_attributes
 from sweepledger.repo.state import leads_into_state
 from sweepledger.structs.settings import Controller
-from sweepledger.verbs.check import check_change
 from sweepledger.verbs.generate import generate_batches as generate
 from tests.commands.test_bootstrap import URL
 from tests.commands.test_read import recorded
@@ -133,16 +132,13 @@ class Change:
         """Build it once; each mutation starts from it again."""
         sandbox = Sandbox.create(folder)
         sandbox.write("sweepledger.yaml", SETTINGS)
-        sandbox.write(".gitattributes", "* text=auto eol=lf\n")
-        sandbox.publish("Settings")
+        sandbox.publish("Settings", {".gitattributes": "* text=auto eol=lf\n"})
         recorded(sandbox, folder / "volume", "1, 2")
-        sandbox.spec("running", "3, 4")
-        generate(sandbox.workspace)
+        sandbox.propose("running", "3, 4")
         bootstrap.bootstrap(sandbox.workspace, BootstrapRequest(Controller.FLUX, URL, "main"))
         sandbox.publish("Bootstrap, and ask for a second sweep")
         base = entries(sandbox)
-        sandbox.spec("new", "5, 6")
-        generate(sandbox.workspace)
+        sandbox.propose("new", "5, 6")
         start = sandbox.commit("Ask for a third")
         return cls(sandbox, start, base, entries(sandbox))
 
@@ -153,7 +149,7 @@ class Change:
         results = entries(self.sandbox)
         try:
             with mock.patch.object(kustomize, "build", self.build):
-                problems = check_change(self.sandbox.workspace, base="origin/main").problems
+                problems = self.sandbox.check(base="origin/main").problems
         except GeneratorError as error:
             return Verdict(mutation, frozenset({type(error).__name__}))
         codes = frozenset(problem.code for problem in problems if problem.severity is Severity.ERROR)

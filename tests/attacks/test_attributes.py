@@ -3,8 +3,7 @@
 import pytest
 
 from sweepledger.commands.repository import base_files
-from sweepledger.verbs.check import check_change
-from tests.repository import Sandbox
+from tests.repository import Sandbox, replace_in
 
 SPELLINGS = [
     '"*"filter=lfs',
@@ -39,12 +38,8 @@ SPELLINGS = [
 
 def problems(sandbox: Sandbox, text: str) -> set[tuple[str, str]]:
     sandbox.merged()
-    sandbox.write(".gitattributes", f"# attributes\n{text}\n")
-    sandbox.commit("Attributes")
-    return {
-        (problem.file, problem.code)
-        for problem in check_change(sandbox.workspace, base="origin/main").problems
-    }
+    sandbox.commit("Attributes", {".gitattributes": f"# attributes\n{text}\n"})
+    return {(problem.file, problem.code) for problem in sandbox.check(base="origin/main").problems}
 
 
 @pytest.mark.sampled(3)
@@ -142,31 +137,25 @@ def test_new_code_where_diffs_were_hidden_before_is_refused(sandbox: Sandbox) ->
     sandbox.merged()
     sandbox.write("vendor/train.py", "print(1)\n")
     path = sandbox.spec("other")
-    path.write_text(
-        path.read_text().replace("code/train.py", "vendor/train.py").replace("path: code", "path: vendor")
-    )
+    replace_in(path, "code/train.py", "vendor/train.py")
+    replace_in(path, "path: code", "path: vendor")
     sandbox.commit("Train elsewhere")
 
-    errors = check_change(sandbox.workspace, base="origin/main").problems
+    errors = sandbox.check(base="origin/main").problems
 
     assert ("vendor/train.py", "diff-hidden") in {(problem.file, problem.code) for problem in errors}
 
 
 @pytest.mark.parametrize("code", ["{path: vendor}", "{path: ., include: [vendor/*.py]}"])
 def test_code_of_merged_sweeps_stays_visible_with_specs_unread(code: str, sandbox: Sandbox) -> None:
-    sandbox.write("vendor/train.py", "print(1)\n")
-    sandbox.commit("Add a program")
+    sandbox.commit("Add a program", {"vendor/train.py": "print(1)\n"})
     path = sandbox.spec("other")
-    path.write_text(
-        path.read_text()
-        .replace("code/train.py", "vendor/train.py")
-        .replace("code: {path: code}", f"code: {code}")
-    )
+    replace_in(path, "code/train.py", "vendor/train.py")
+    replace_in(path, "code: {path: code}", f"code: {code}")
     sandbox.publish_batches("Train elsewhere")
-    sandbox.write(".gitattributes", "vendor/** -diff\n")
-    sandbox.commit("Attributes")
+    sandbox.commit("Attributes", {".gitattributes": "vendor/** -diff\n"})
 
-    errors = check_change(sandbox.workspace, base="origin/main").problems
+    errors = sandbox.check(base="origin/main").problems
 
     assert {(problem.file, problem.code) for problem in errors} == {("vendor/train.py", "diff-hidden")}
 
@@ -188,9 +177,7 @@ def test_files_beside_it_that_git_obeys_are_refused(sandbox: Sandbox, path: str)
     sandbox.write(path, "[lfs]\n\turl = https://example.org\n")
     sandbox.git("add", "--all")
 
-    assert (path, "side-file") in {
-        (problem.file, problem.code) for problem in check_change(sandbox.workspace).problems
-    }
+    assert (path, "side-file") in {(problem.file, problem.code) for problem in sandbox.check().problems}
 
 
 LINES = "\n".join(base_files.ATTRIBUTE_LINES)
@@ -249,10 +236,9 @@ def test_lines_that_reach_files_of_sweeps_are_refused_by_their_line(sandbox: San
 )
 def test_files_of_other_projects_are_theirs(sandbox: Sandbox, path: str) -> None:
     sandbox.merged()
-    sandbox.write(path, "*.c diff=cpp\n")
-    sandbox.commit("Elsewhere")
+    sandbox.commit("Elsewhere", {path: "*.c diff=cpp\n"})
 
-    assert not check_change(sandbox.workspace, base="origin/main").problems
+    assert not sandbox.check(base="origin/main").problems
 
 
 @pytest.mark.parametrize(
@@ -260,23 +246,19 @@ def test_files_of_other_projects_are_theirs(sandbox: Sandbox, path: str) -> None
 )
 def test_folders_that_merge_with_those_of_sweeps_are_refused(sandbox: Sandbox, path: str) -> None:
     sandbox.merged()
-    sandbox.write(path, "a: 1\n")
-    sandbox.commit("Twin")
+    sandbox.commit("Twin", {path: "a: 1\n"})
 
     assert (path, "file-name") in {
-        (problem.file, problem.code)
-        for problem in check_change(sandbox.workspace, base="origin/main").problems
+        (problem.file, problem.code) for problem in sandbox.check(base="origin/main").problems
     }
 
 
 def test_the_hint_of_a_refused_line_works(sandbox: Sandbox) -> None:
     sandbox.merged()
-    sandbox.write(".gitattributes", "*.csv filter=lfs\n")
-    sandbox.commit("Attributes")
-    problem, *_ = check_change(sandbox.workspace, base="origin/main").problems
+    sandbox.commit("Attributes", {".gitattributes": "*.csv filter=lfs\n"})
+    problem, *_ = sandbox.check(base="origin/main").problems
     assert problem.hint is not None
     lines = problem.hint.partition("below it: ")[2].split("; ")
-    sandbox.write(".gitattributes", "\n".join(["*.csv filter=lfs", *lines, ""]))
-    sandbox.commit("Lines")
+    sandbox.commit("Lines", {".gitattributes": "\n".join(["*.csv filter=lfs", *lines, ""])})
 
-    assert not check_change(sandbox.workspace, base="origin/main").problems
+    assert not sandbox.check(base="origin/main").problems

@@ -10,14 +10,13 @@ import pytest
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE
 from sweepledger.problems import Severity
 from sweepledger.structs.values import bytes_digest
-from sweepledger.verbs.check import check_change
 from tests.attacks.changing import Change
 
 pytestmark = pytest.mark.usefixtures("needs_kustomize")
 
 
 def errors(change: Change) -> set[tuple[str, str]]:
-    problems = check_change(change.sandbox.workspace, base="origin/main").problems
+    problems = change.sandbox.check(base="origin/main").problems
     return {(one.file, one.code) for one in problems if one.severity is Severity.ERROR}
 
 

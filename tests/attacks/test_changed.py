@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from sweepledger.problems import Severity
-from sweepledger.verbs.check import check_change
 from tests.attacks.changing import Change
 
 SHORT, LONG = 8, 150
@@ -21,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("needs_kustomize")
 def test_no_mutation_of_a_change_is_accepted_that_changes_what_runs(tmp_path: Path, count: int) -> None:
     change = Change.built(tmp_path)
     rng = random.Random(count)  # noqa: S311 - the same mutations every time
-    valid = check_change(change.sandbox.workspace, base="origin/main").problems
+    valid = change.sandbox.check(base="origin/main").problems
     assert [one for one in valid if one.severity is Severity.ERROR] == []
 
     verdicts = [change.mutated(rng) for _ in range(count)]

@@ -7,10 +7,9 @@ import pytest
 
 from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.problems import Severity
-from sweepledger.verbs.check import check_change
 from tests.commands.test_bootstrap import URL
 from tests.commands.test_check_platform import platform_sandbox, pristine
-from tests.repository import Sandbox
+from tests.repository import Sandbox, append_to, replace_in
 from tests.tiers import parameters
 
 __all__ = ["platform_sandbox", "pristine"]  # the fixtures
@@ -20,7 +19,7 @@ OTHER = "https://other.example/sweeps.git"
 
 def errors(sandbox: Sandbox) -> set[str]:
     sandbox.git("add", "--all")
-    problems = check_change(sandbox.workspace, base="origin/main").problems
+    problems = sandbox.check(base="origin/main").problems
     return {problem.code for problem in problems if problem.severity is Severity.ERROR}
 
 
@@ -108,18 +107,16 @@ def test_nothing_but_plain_files_is_in_the_folder_of_clusters(platform_sandbox: 
     if path != "clusters/more":
         platform_sandbox.git("add", "--all")
 
-    problems = check_change(platform_sandbox.workspace, base="origin/main").problems
+    problems = platform_sandbox.check(base="origin/main").problems
 
     assert (path, "file-mode") in {(problem.file, problem.code) for problem in problems}
 
 
 def test_a_merge_with_an_edit_of_its_own_hides_none(platform_sandbox: Sandbox) -> None:
     platform_sandbox.git("checkout", "-q", "-b", "side")
-    platform_sandbox.write("docs/a.md", "a\n")
-    platform_sandbox.commit("A side")
+    platform_sandbox.commit("A side", {"docs/a.md": "a\n"})
     platform_sandbox.git("checkout", "-q", "main")
-    platform_sandbox.write("docs/b.md", "b\n")
-    platform_sandbox.commit("Another")
+    platform_sandbox.commit("Another", {"docs/b.md": "b\n"})
     platform_sandbox.git("merge", "-q", "--no-commit", "--no-ff", "side")
     CHANGES["a binding"](platform_sandbox.root)
     platform_sandbox.commit("Merge")
@@ -156,8 +153,7 @@ def test_what_no_setting_gives_is_refused(platform_sandbox: Sandbox, change: str
 )
 def test_so_it_is_with_settings_that_change(platform_sandbox: Sandbox, change: str) -> None:
     CHANGES[change](platform_sandbox.root)
-    settings = platform_sandbox.root / "sweepledger.yaml"
-    settings.write_text(settings.read_text() + "budgets: {everybody: {gpu_hours: 10}}\n")
+    append_to(platform_sandbox.root / "sweepledger.yaml", "budgets: {everybody: {gpu_hours: 10}}\n")
 
     assert "platform-edited" in errors(platform_sandbox)
 
@@ -177,15 +173,15 @@ def test_another_repository_is_named_by_the_settings(platform_sandbox: Sandbox) 
     assert f"repository: {OTHER}" in settings.read_text()
     assert errors(platform_sandbox) == set()
 
-    settings.write_text(settings.read_text().replace(f"repository: {OTHER}\n", ""))
+    replace_in(settings, f"repository: {OTHER}\n", "")
     assert "repository-changed" in errors(platform_sandbox)
-    settings.write_text(settings.read_text() + f"repository: {URL}\n")
+    append_to(settings, f"repository: {URL}\n")
     assert "repository-changed" in errors(platform_sandbox)
 
 
 def test_another_repository_in_the_record_alone_is_refused(platform_sandbox: Sandbox) -> None:
     for path in (platform_sandbox.root / "clusters").rglob("*"):
         if path.is_file() and URL in path.read_text():
-            path.write_text(path.read_text().replace(URL, OTHER))
+            replace_in(path, URL, OTHER)
 
     assert "repository-changed" in errors(platform_sandbox)

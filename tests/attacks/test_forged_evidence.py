@@ -11,10 +11,8 @@ from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.formats import evidence_jsonl
 from sweepledger.repo.batches import in_work_tree
 from sweepledger.results.outcomes import evaluate
-from sweepledger.verbs.check import check_change
-from sweepledger.verbs.generate import generate_batches as generate
 from tests.commands.test_collect import leave, stored
-from tests.repository import Sandbox
+from tests.repository import Sandbox, append_to
 
 HEADER = {"digest": "sha256:" + "0" * 64, "foreign": True, "format": "csv", "source": "a.csv", "version": 1}
 TRIAL: dict[str, Any] = {"configuration": {"x": 1}, "metrics": {"score": 0.5}, "status": "ok"}
@@ -57,8 +55,7 @@ def test_a_record_of_another_batch_or_another_trial_is_not_used(sandbox: Sandbox
     results = tmp_path / "results"
     first = sandbox.merged()
     (earlier,) = in_work_tree(sandbox.root)
-    sandbox.spec(xs="1, 2, 3, 4, 5, 6")
-    generate(sandbox.workspace)
+    sandbox.propose(xs="1, 2, 3, 4, 5, 6")
     (batch,) = (one for one in in_work_tree(sandbox.root) if one.name != first)
     own = leave(results, batch, 0)
     other = leave(results, earlier, 1)
@@ -78,12 +75,10 @@ LOCK = "filelock==3.0.0 --hash=sha256:" + "1" * 64 + "\n"
 
 
 def test_a_lock_file_of_the_environment_that_is_swapped_after_the_review_is_refused(sandbox: Sandbox) -> None:
-    spec = sandbox.spec()
-    spec.write_text(f"{spec.read_text()}  environment_lock: code/requirements.txt\n")
+    append_to(sandbox.spec(), "  environment_lock: code/requirements.txt\n")
     lock = sandbox.write("code/requirements.txt", LOCK)
     sandbox.commit("Lock the environment")
-    generate(sandbox.workspace)
-    sandbox.commit("Ask for a sweep")
+    sandbox.commit_batches("Ask for a sweep")
     assert errors(sandbox) == set()
     folder = sandbox.root / "overlays/active" / stored(sandbox).name
 
@@ -102,4 +97,4 @@ def test_a_lock_file_of_the_environment_that_is_swapped_after_the_review_is_refu
 
 
 def errors(sandbox: Sandbox) -> set[str]:
-    return {problem.code for problem in check_change(sandbox.workspace, base="origin/main").problems}
+    return {problem.code for problem in sandbox.check(base="origin/main").problems}

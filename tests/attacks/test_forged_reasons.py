@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection.attempts import BatchAttempts
-from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.engine.termination import OBSERVED_REASONS
-from tests.commands.test_collect import column, leave, stored, target
+from tests.commands.test_collect import column, leave, stored
 from tests.repository import Sandbox
 
 
@@ -58,7 +57,7 @@ def test_a_trial_that_left_no_record_brings_none_when_recorded(sandbox: Sandbox,
     for index in range(3):
         leave(results, batch, index, status="failed", reason="no-record", metrics={})
 
-    commit_results(target(sandbox), results, {name}, complete=lambda read: read)
+    sandbox.collect(results, {name}, complete=lambda read: read)
 
     assert column(sandbox, "status") == ["foreign"] * 3
     assert column(sandbox, "reason") == ["foreign"] * 3

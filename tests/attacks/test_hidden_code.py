@@ -4,8 +4,6 @@ from collections.abc import Callable
 
 import pytest
 
-from sweepledger.verbs.check import check_change
-from sweepledger.verbs.generate import generate_batches as generate
 from tests.repository import Sandbox
 from tests.tiers import parameters
 
@@ -13,19 +11,17 @@ EVIL = "print('score=99')\n"
 
 
 def problems(sandbox: Sandbox, base: str = "origin/main") -> list[tuple[str, str]]:
-    return [(one.code, one.path) for one in check_change(sandbox.workspace, base=base).problems]
+    return [(one.code, one.path) for one in sandbox.check(base=base).problems]
 
 
 def locked_in_between(sandbox: Sandbox, *, xs: str = "1, 2") -> str:
     """Lock code that the next commit takes back; give the batch."""
     honest = (sandbox.root / "code/train.py").read_text()
-    sandbox.write("code/train.py", EVIL)
-    sandbox.commit("Tidy up")
+    sandbox.commit("Tidy up", {"code/train.py": EVIL})
     sandbox.spec(xs=xs)
-    generated = generate(sandbox.workspace, ["peak"], update=True)[0]
+    generated = sandbox.generate("peak", update=True)[0]
     sandbox.commit("Ask for a sweep")
-    sandbox.write("code/train.py", honest)
-    sandbox.commit("Tidy up again")
+    sandbox.commit("Tidy up again", {"code/train.py": honest})
     assert generated.batch is not None
     return generated.batch.name
 
@@ -85,14 +81,13 @@ CHANGES: dict[str, Callable[[Sandbox], object]] = {
 @pytest.mark.parametrize("change", parameters(CHANGES, ("a file more", "an executable file"), "more attacks"))
 @pytest.mark.parametrize("is_squashed", [False, True], ids=["taken back", "in no commit"])
 def test_no_reverted_change_is_locked(sandbox: Sandbox, change: str, *, is_squashed: bool) -> None:
-    sandbox.write("code/help.py", "HELP = 1\n")
-    sandbox.publish("Help")
+    sandbox.publish("Help", {"code/help.py": "HELP = 1\n"})
     start = sandbox.git("rev-parse", "HEAD").strip()
     CHANGES[change](sandbox)
     sandbox.git("add", "--all")
     sandbox.git("commit", "-q", "-m", "Tidy up")
     sandbox.spec()
-    generate(sandbox.workspace, ["peak"], update=True)
+    sandbox.generate("peak", update=True)
     sandbox.commit("Ask for a sweep")
     sandbox.git("rm", "-rqf", "code")
     sandbox.git("checkout", "-q", start, "--", "code")
@@ -110,34 +105,29 @@ def test_no_reverted_change_is_locked(sandbox: Sandbox, change: str, *, is_squas
 
 def test_a_first_batch_does_not_run_the_code_of_another_sweep(sandbox: Sandbox) -> None:
     honest = (sandbox.root / "code/train.py").read_text()
-    sandbox.write("code/train.py", EVIL)
-    sandbox.commit("Another program")
+    sandbox.commit("Another program", {"code/train.py": EVIL})
     sandbox.merged("other")
     sandbox.spec()
-    generate(sandbox.workspace, ["peak"], update=True)
-    sandbox.write("code/train.py", honest)
-    sandbox.commit("Ask for a sweep")
+    sandbox.generate("peak", update=True)
+    sandbox.commit("Ask for a sweep", {"code/train.py": honest})
 
     assert problems(sandbox) == [("program-not-shown", "program.code.tree")]
 
 
 def test_a_later_batch_does_not_run_the_code_of_any_but_the_newest(sandbox: Sandbox) -> None:
     honest = (sandbox.root / "code/train.py").read_text()
-    sandbox.write("code/train.py", EVIL)
-    sandbox.commit("Another program")
+    sandbox.commit("Another program", {"code/train.py": EVIL})
     sandbox.merged()
-    sandbox.write("code/train.py", honest)
-    sandbox.commit("The program")
+    sandbox.commit("The program", {"code/train.py": honest})
     sandbox.spec(xs="1, 2, 3")
-    generate(sandbox.workspace, ["peak"], update=True)
+    sandbox.generate("peak", update=True)
     sandbox.publish("Ask again")
     first = sandbox.git("rev-list", "--max-count=1", "HEAD", "--", "code/train.py").strip()
     sandbox.git("checkout", "-q", f"{first}~1", "--", "code")
     sandbox.commit("For a moment")
     sandbox.spec(xs="1, 2, 3, 4")
-    generate(sandbox.workspace, ["peak"], update=True)
-    sandbox.write("code/train.py", honest)
-    sandbox.commit("Ask once more")
+    sandbox.generate("peak", update=True)
+    sandbox.commit("Ask once more", {"code/train.py": honest})
 
     assert problems(sandbox) == [("program-not-shown", "program.code.tree")]
 
@@ -153,15 +143,13 @@ def test_a_merge_commit_hides_nothing_either(sandbox: Sandbox) -> None:
 
 def test_code_of_a_branch_that_was_merged_without_its_files_is_not_shown(sandbox: Sandbox) -> None:
     sandbox.git("checkout", "-q", "-b", "side")
-    sandbox.write("code/train.py", EVIL)
-    sandbox.commit("Side")
+    sandbox.commit("Side", {"code/train.py": EVIL})
     sandbox.git("checkout", "-q", "main")
     sandbox.git("merge", "-q", "-s", "ours", "side", "-m", "Merge")
     sandbox.push()
     sandbox.spec()
     sandbox.git("checkout", "-q", "side")
-    sandbox.spec()
-    generate(sandbox.workspace)
+    sandbox.propose()
     sandbox.git("stash", "-q", "--include-untracked")
     sandbox.git("checkout", "-q", "main")
     sandbox.git("stash", "pop", "-q")
@@ -172,13 +160,10 @@ def test_code_of_a_branch_that_was_merged_without_its_files_is_not_shown(sandbox
 
 def test_code_that_main_once_had_is_not_shown(sandbox: Sandbox) -> None:
     honest = (sandbox.root / "code/train.py").read_text()
-    sandbox.write("code/train.py", EVIL)
-    sandbox.commit("A mistake")
-    sandbox.spec()
-    generate(sandbox.workspace)
+    sandbox.commit("A mistake", {"code/train.py": EVIL})
+    sandbox.propose()
     sandbox.git("stash", "-q", "--include-untracked")
-    sandbox.write("code/train.py", honest)
-    sandbox.publish("Take it back")
+    sandbox.publish("Take it back", {"code/train.py": honest})
     sandbox.git("stash", "pop", "-q")
     sandbox.commit("Ask for a sweep")
 
@@ -189,8 +174,7 @@ def test_what_is_locked_from_the_last_commit_is_shown(sandbox: Sandbox) -> None:
     sandbox.write("code/train.py", (sandbox.root / "code/train.py").read_text() + "# better\n")
     sandbox.commit("Improve")
     sandbox.spec()
-    generate(sandbox.workspace)
-    sandbox.commit("Ask for a sweep")
+    sandbox.commit_batches("Ask for a sweep")
 
     assert problems(sandbox) == []
 
@@ -199,12 +183,10 @@ def test_what_is_locked_from_the_last_commit_is_shown(sandbox: Sandbox) -> None:
 @pytest.mark.parametrize("merged_first", [True, False], ids=["code merged before", "code in this change"])
 def test_further_trials_run_the_code_of_the_merged_batch(sandbox: Sandbox, *, merged_first: bool) -> None:
     sandbox.merged()
-    sandbox.write("code/train.py", EVIL)
-    sandbox.commit("Other code")
+    sandbox.commit("Other code", {"code/train.py": EVIL})
     if merged_first:
         sandbox.push()
     sandbox.spec(xs="1, 2, 3, 4")
-    generate(sandbox.workspace)
-    sandbox.commit("Ask for more")
+    sandbox.commit_batches("Ask for more")
 
     assert problems(sandbox) == []

@@ -5,7 +5,6 @@ import shutil
 import pytest
 
 from sweepledger.problems import Severity
-from sweepledger.verbs.check import check_change
 from tests.commands.test_check_platform import platform_sandbox, pristine
 from tests.repository import Sandbox
 
@@ -15,7 +14,7 @@ FOLDERS = ("overlays", "base", "sweeps", "results", "clusters")
 
 
 def refused(sandbox: Sandbox) -> set[tuple[str, str]]:
-    found = check_change(sandbox.workspace, base="origin/main").problems
+    found = sandbox.check(base="origin/main").problems
     return {(one.file, one.code) for one in found if one.severity is Severity.ERROR}
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from sweepledger.cli.app import all_commands
-from tests.command_line import run_sweep
 from tests.commands.test_fetch import FILES, record, recorded
 from tests.repository import Sandbox
 
@@ -86,7 +85,7 @@ def committed_link(sandbox: Sandbox, path: str, target: Path) -> None:
 
 
 def run(sandbox: Sandbox, argv: tuple[str, ...], words: dict[str, str]) -> tuple[int, str]:
-    done = run_sweep(*(word.format(**words) for word in argv), cwd=sandbox.root)
+    done = sandbox.sweep(*(word.format(**words) for word in argv))
     return done.returncode, done.stdout + done.stderr
 
 

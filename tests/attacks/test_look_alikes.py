@@ -2,7 +2,6 @@
 
 import pytest
 
-from sweepledger.verbs.check import check_change
 from tests.repository import Sandbox
 
 
@@ -31,7 +30,7 @@ def test_a_name_that_some_file_systems_take_for_a_checked_one_is_refused(path: s
     sandbox.write(path, "* -diff\n")
     sandbox.git("-c", "core.protectNTFS=false", "add", "--all")
 
-    results = {(problem.file, problem.code) for problem in check_change(sandbox.workspace).problems}
+    results = {(problem.file, problem.code) for problem in sandbox.check().problems}
 
     assert (path, "file-name") in results
 
@@ -53,7 +52,7 @@ def test_so_is_one_beside_a_merged_file_or_its_folder(path: str, sandbox: Sandbo
     sandbox.write(path, "print(1)\n")
     sandbox.git("-c", "core.protectNTFS=false", "add", "--all")
 
-    results = {(problem.file, problem.code) for problem in check_change(sandbox.workspace).problems}
+    results = {(problem.file, problem.code) for problem in sandbox.check().problems}
 
     assert (path, "file-name") in results
 
@@ -64,7 +63,7 @@ def test_letters_that_no_other_name_has_are_allowed(path: str, sandbox: Sandbox)
     sandbox.write(path, "x\n")
     sandbox.git("add", "--all")
 
-    assert "file-name" not in {problem.code for problem in check_change(sandbox.workspace).problems}
+    assert "file-name" not in {problem.code for problem in sandbox.check().problems}
 
 
 OF_OTHER_PROJECTS = {
@@ -80,19 +79,15 @@ OF_OTHER_PROJECTS = {
 
 @pytest.mark.parametrize("path", OF_OTHER_PROJECTS)
 def test_folders_of_other_projects_may_look_like_those_of_sweeps(path: str, sandbox: Sandbox) -> None:
-    sandbox.write(path, "x\n")
-    sandbox.commit("Another project")
-    sandbox.push()
-    assert check_change(sandbox.workspace).problems == ()
+    sandbox.publish("Another project", {path: "x\n"})
+    assert sandbox.check().problems == ()
 
     sandbox.write(OF_OTHER_PROJECTS[path], "x\n")
     if OF_OTHER_PROJECTS[path] == "sweeps/peak.yaml":
         sandbox.spec()
     sandbox.git("add", "--all")
 
-    assert (path, "file-name") in {
-        (problem.file, problem.code) for problem in check_change(sandbox.workspace).problems
-    }
+    assert (path, "file-name") in {(problem.file, problem.code) for problem in sandbox.check().problems}
 
 
 @pytest.mark.parametrize("path", ["Sweep/a.yaml", "code/Base/x.py", "docs/Results/a.md", "sweepledger.yml"])
@@ -100,4 +95,4 @@ def test_other_names_are_allowed(path: str, sandbox: Sandbox) -> None:
     sandbox.write(path, "x\n")
     sandbox.git("add", "--all")
 
-    assert check_change(sandbox.workspace).problems == ()
+    assert sandbox.check().problems == ()

@@ -92,8 +92,7 @@ def test_a_round_has_no_second_file_of_one_name(file: str, first: bool, searchin
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["results", "overlays", "code"])
 def test_there_is_no_second_folder_of_one_name(name: str, guarded: Sandbox) -> None:
-    guarded.write("results/peak/summary.csv", "trial\n")
-    guarded.commit("Results")
+    guarded.commit("Results", {"results/peak/summary.csv": "trial\n"})
     evil = tree(guarded, [("100644", "evil.py", stored(guarded, "blob", b"evil\n"))])
 
     refusal = pushed(guarded, "", beside(name, evil, first=False))
@@ -114,18 +113,14 @@ DISORDERED: dict[str, Edit] = {
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("disorder", DISORDERED)
 def test_names_are_in_order(disorder: str, guarded: Sandbox) -> None:
-    guarded.write("results/peak/README.md", "# peak\n")
-    guarded.write("results/peak/summary.csv", "trial\n")
-    guarded.commit("Results")
+    guarded.commit("Results", {"results/peak/README.md": "# peak\n", "results/peak/summary.csv": "trial\n"})
     tree(guarded, [])  # the empty folder
 
     assert "git would not write" in pushed(guarded, "results/peak", DISORDERED[disorder])
 
 
 def test_the_same_results_in_a_plain_folder_are_accepted(guarded: Sandbox) -> None:
-    guarded.write("results/peak/README.md", "# peak\n")
-    guarded.write("results/peak/summary.csv", "trial\n")
-    guarded.commit("Results")
+    guarded.commit("Results", {"results/peak/README.md": "# peak\n", "results/peak/summary.csv": "trial\n"})
 
     assert pushed(guarded, "results/peak", list) == ""
 

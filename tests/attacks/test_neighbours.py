@@ -1,9 +1,13 @@
-"""On one machine, a trial that means harm writes in its own folders: no number of another is anything but its own."""
+"""On one machine, nothing that a trial or another clone does changes a trial's number."""
 
 import csv
+import shutil
 import sys
+from uuid import uuid4
 
 from sweepledger.commands.run import RunOptions, SweepRun
+from sweepledger.engine.local import volumes
+from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.repo.state import create_state
 from tests.repository import Sandbox
 
@@ -53,3 +57,24 @@ def test_a_forged_note_on_a_copy_gives_no_other_trial_an_edited_file(
         "end the launcher": ("failed", ""),
         "honest too": ("ok", "1"),
     }
+
+
+def test_an_engine_touches_no_trial_of_another_clone_that_has_its_path(sandbox: Sandbox) -> None:
+    # So it is in two containers that have their clone at one path, and share the cache of their user.
+    state, trials = create_state(sandbox.workspace.repository), []
+    for number in (1, 2):
+        pod = volumes.StateFolders(state).pod(str(uuid4()))
+        pod.mkdir(parents=True)
+        trials.append(pod)
+        state.rename(state.with_name(f"state-{number}"))
+        (sandbox.root / ".git/sweepledger/clone-id").unlink()
+        create_state(sandbox.workspace.repository)
+        volumes.pods_folder.cache_clear()
+    state.rename(state.with_name("state-3"))
+    state.with_name("state-2").rename(state)
+
+    volumes.pods_folder.cache_clear()
+    LocalEngine(state).close()
+
+    assert [trial.exists() for trial in trials] == [True, False]
+    shutil.rmtree(trials[0].parents[1])

@@ -7,11 +7,10 @@ import pytest
 
 from sweepledger.errors import SpecError
 from sweepledger.problems import Severity
-from sweepledger.verbs.check import check_change
 from tests.commands.test_budgets import SETTINGS, ask, budget, cancel
 from tests.commands.test_budgets import taken as taken_budget
 from tests.commands.test_check_hostile import resign
-from tests.repository import Sandbox
+from tests.repository import Sandbox, replace_in
 from tests.tiers import parameters
 
 pytestmark = pytest.mark.usefixtures("needs_kustomize")
@@ -30,7 +29,7 @@ def taken(sandbox: Sandbox) -> str:
 def errors(sandbox: Sandbox) -> set[str]:
     sandbox.git("add", "--all")
     try:
-        problems = check_change(sandbox.workspace, base="origin/main").problems
+        problems = sandbox.check(base="origin/main").problems
     except SpecError as error:
         problems = tuple(error.problems)
     return {problem.code for problem in problems if problem.severity is Severity.ERROR}
@@ -40,7 +39,7 @@ def replaced(path: str, old: str, new: str) -> Edit:
     def edit(sandbox: Sandbox, _: str) -> None:
         file = sandbox.root / path
         assert old in file.read_text()
-        file.write_text(file.read_text().replace(old, new))
+        replace_in(file, old, new)
 
     return edit
 
@@ -84,7 +83,8 @@ def of_another_team(sandbox: Sandbox, name: str) -> None:
     new = name.replace("vision-a", "text-a")
     shutil.move(sandbox.root / "overlays/active" / name, sandbox.root / "overlays/active" / new)
     for file in (sandbox.root / "overlays/active" / new).iterdir():
-        file.write_text(file.read_text().replace(name, new).replace("vision-a", "text-a"))
+        replace_in(file, name, new)
+        replace_in(file, "vision-a", "text-a")
     shutil.move(sandbox.root / "sweeps/vision-a.yaml", sandbox.root / "sweeps/text-a.yaml")
     replaced("sweeps/text-a.yaml", "vision-a", "text-a")(sandbox, name)
     resign(sandbox.root / "overlays/active" / new)
@@ -94,7 +94,7 @@ def of_the_new_batch(file: str, old: str, new: str) -> Edit:
     def edit(sandbox: Sandbox, _: str) -> None:
         (folder,) = (sandbox.root / "overlays/active").glob("vision-b-*")
         assert old in (folder / file).read_text()
-        (folder / file).write_text((folder / file).read_text().replace(old, new))
+        replace_in(folder / file, old, new)
         resign(folder)
 
     return edit
@@ -102,8 +102,7 @@ def of_the_new_batch(file: str, old: str, new: str) -> Edit:
 
 def smaller_than_merged(sandbox: Sandbox, name: str) -> None:
     """Say in the lock of the active batch that it is smaller."""
-    lock = sandbox.root / "overlays/active" / name / "batch.json"
-    lock.write_text(lock.read_text().replace(f'"trials": {HOURS},', '"trials": 1,'))
+    replace_in(sandbox.root / "overlays/active" / name / "batch.json", f'"trials": {HOURS},', '"trials": 1,')
 
 
 OVERDRAWN = "budget-overdrawn"

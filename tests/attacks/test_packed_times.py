@@ -13,7 +13,6 @@ from sweepledger.engine.cluster import pods
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.cluster.workloads import BatchWorkloads
 from sweepledger.formats.launch_json import LAUNCHER_PATH
-from sweepledger.verbs.generate import generate_batches as generate
 from tests.commands.test_collect import leave, stored
 from tests.repository import SPEC, Sandbox
 
@@ -57,7 +56,7 @@ def test_the_time_of_a_pod_is_charged(claim: str, sandbox: Sandbox, tmp_path: Pa
     xs = ", ".join(map(str, range(ROWS)))
     text = SPEC.format(name="peak", xs=xs, parallelism=4)
     sandbox.write("sweeps/peak.yaml", f"{text}  pack: {{trials: 4, at_once: 2}}\n")
-    generate(sandbox.workspace)
+    sandbox.generate()
     batch = stored(sandbox)
     for row in range(ROWS):
         leave(tmp_path, batch, row, uid=CLAIMS[claim](f"pod-{row // 4}", row), seconds=0.0)

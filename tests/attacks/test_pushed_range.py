@@ -48,8 +48,7 @@ def test_what_another_ref_holds_is_looked_at_all_the_same(guarded: Sandbox, ref:
 def test_so_it_is_behind_a_commit_that_is_allowed(guarded: Sandbox) -> None:
     evil(guarded)
     assert push(guarded, "main:innocent", pusher="ada") == ""
-    guarded.write("results/peak/summary.csv", "trial\n")
-    guarded.commit("Results")
+    guarded.commit("Results", {"results/peak/summary.csv": "trial\n"})
 
     assert "code/train.py" in push(guarded)
 
@@ -61,15 +60,13 @@ def test_so_it_is_where_the_branch_is_new(guarded: Sandbox) -> None:
     install(guarded)
     evil(guarded)
     assert push(guarded, "main:innocent", pusher="ada") == ""
-    guarded.write("results/peak/summary.csv", "trial\n")
-    guarded.commit("Results")
+    guarded.commit("Results", {"results/peak/summary.csv": "trial\n"})
 
     assert "code/train.py" in push(guarded, "main:refs/heads/results/peak/0123456789ab")
 
 
 def test_results_that_another_ref_holds_are_taken(guarded: Sandbox) -> None:
-    guarded.write("results/peak/summary.csv", "trial\n")
-    guarded.commit("Results")
+    guarded.commit("Results", {"results/peak/summary.csv": "trial\n"})
     assert push(guarded, "main:innocent", pusher="ada") == ""
 
     assert push(guarded) == ""

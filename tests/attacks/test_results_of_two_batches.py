@@ -8,8 +8,8 @@ import pytest
 
 from sweepledger.errors import SpecError
 from sweepledger.problems import Severity
-from sweepledger.verbs.check import check_change
 from tests.attacks.changing import Change
+from tests.repository import replace_in
 from tests.tiers import parameters
 
 pytestmark = pytest.mark.usefixtures("needs_kustomize")
@@ -31,7 +31,7 @@ def copied(sweep: str, place: str, name: Callable[[str], str] = str, *, renames:
         after = root / place / name(before.name)
         shutil.copytree(before, after)
         for file in after.iterdir() if renames else ():
-            file.write_text(file.read_text().replace(before.name, after.name))
+            replace_in(file, before.name, after.name)
 
     return change
 
@@ -127,7 +127,7 @@ def test_no_two_batches_have_one_folder_of_results(name: str, change: Change) ->
     edit(change.sandbox.root)
     change.sandbox.git("add", "--all")
 
-    problems = check_change(change.sandbox.workspace, base="origin/main").problems
+    problems = change.sandbox.check(base="origin/main").problems
 
     assert code in {problem.code for problem in problems if problem.severity is Severity.ERROR}
 
@@ -137,4 +137,4 @@ def test_no_two_specs_are_of_one_sweep(place: str, change: Change) -> None:
     change.sandbox.write(place, (change.sandbox.root / "sweeps/running.yaml").read_text())
 
     with pytest.raises(SpecError):
-        check_change(change.sandbox.workspace, base="origin/main")
+        change.sandbox.check(base="origin/main")

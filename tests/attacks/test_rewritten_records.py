@@ -8,7 +8,7 @@ import pytest
 from sweepledger.verbs.verify import verify_since
 from tests.commands.test_bootstrap import push
 from tests.commands.test_pushed_rounds import pristine, searching
-from tests.repository import Sandbox
+from tests.repository import Sandbox, append_to
 
 __all__ = ["pristine", "searching"]  # fixtures
 
@@ -104,7 +104,7 @@ def test_what_is_recorded_stays_and_nothing_else_comes(attack: str, recorded: Sa
 def test_a_late_record_is_pushed_by_a_person_alone(recorded: Sandbox) -> None:
     (batch,) = (path.name for path in (recorded.root / "overlays/archive").glob("hill-*"))
     path = recorded.root / f"results/hill/records/{batch}.jsonl"
-    path.write_text(path.read_text() + "late\n")
+    append_to(path, "late\n")
     recorded.commit("Correct a missing row")
 
     assert f"{path.relative_to(recorded.root)} is recorded" in push(recorded)
@@ -120,8 +120,7 @@ def test_no_other_ref_is_pushed(ref: str, recorded: Sandbox) -> None:
 
 def test_reports_of_recorded_sweeps_are_written_again(recorded: Sandbox) -> None:
     recorded.write("results/hill/README.md", "# hill\n")
-    recorded.write("results/hill/figures/curves.svg", "<svg/>\n")
-    recorded.commit("Reports")
+    recorded.commit("Reports", {"results/hill/figures/curves.svg": "<svg/>\n"})
     assert push(recorded) == ""
     recorded.git("rm", "-q", "results/hill/figures/curves.svg")
     recorded.commit("A figure less")
@@ -135,15 +134,12 @@ def test_a_batch_that_a_person_cancelled_gets_its_records_once(recorded: Sandbox
     recorded.git("rm", "-q", f"clusters/flux/active/{batch}.yaml")
     recorded.commit("Cancel it")
     assert push(recorded, pusher="ada") == ""
-    recorded.write(f"results/hill/records/{batch}-001.jsonl", "")
-    recorded.commit("Record a part")
+    recorded.commit("Record a part", {f"results/hill/records/{batch}-001.jsonl": ""})
     assert "without the first part" in push(recorded)
     recorded.git("reset", "-q", "--hard", "HEAD^")
-    recorded.write(f"results/hill/records/{batch}.jsonl", "")
-    recorded.commit("Record it")
+    recorded.commit("Record it", {f"results/hill/records/{batch}.jsonl": ""})
     assert push(recorded) == ""
-    recorded.write(f"results/hill/records/{batch}.jsonl", "again\n")
-    recorded.commit("Record it again")
+    recorded.commit("Record it again", {f"results/hill/records/{batch}.jsonl": "again\n"})
 
     assert "is recorded" in push(recorded)
 

@@ -8,7 +8,6 @@ import pytest
 from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.problems import Problem, Severity
 from sweepledger.structs.settings import Controller
-from sweepledger.verbs.check import check_change
 from tests.attacks.changing import SETTINGS
 from tests.commands.test_bootstrap import URL
 from tests.repository import Sandbox
@@ -226,7 +225,7 @@ def monitored(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
 
 
 def errors(sandbox: Sandbox) -> list[Problem]:
-    problems = check_change(sandbox.workspace, base="origin/main").problems
+    problems = sandbox.check(base="origin/main").problems
     return [problem for problem in problems if problem.severity is Severity.ERROR]
 
 

@@ -5,7 +5,6 @@ import pytest
 from sweepledger.problems import Severity
 from sweepledger.render.platform import GitSource
 from sweepledger.render.platform.argocd import projects
-from sweepledger.verbs.check import check_change
 from tests.commands.test_bootstrap import URL
 from tests.commands.test_fleet import founded
 from tests.repository import Sandbox
@@ -27,7 +26,7 @@ PLACES = (
 
 def errors(sandbox: Sandbox) -> set[tuple[str, str]]:
     sandbox.git("add", "--all")
-    problems = check_change(sandbox.workspace, base="origin/main").problems
+    problems = sandbox.check(base="origin/main").problems
     return {(one.file, one.code) for one in problems if one.severity is Severity.ERROR}
 
 
@@ -43,8 +42,7 @@ def test_a_file_in_the_place_of_a_batchs_is_refused_whatever_cluster_it_is_of(sa
 
 def test_what_stays_of_a_cluster_that_was_removed_stops_no_other_change(sandbox: Sandbox) -> None:
     founded(sandbox)
-    sandbox.write(PLACES[0], POD)
-    sandbox.publish("Merged despite the check")
+    sandbox.publish("Merged despite the check", {PLACES[0]: POD})
 
     assert errors(sandbox) == set()
 

@@ -4,26 +4,21 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.errors import SpecError
-from sweepledger.verbs.cancel import cancel_batches as cancel
-from sweepledger.verbs.check import check_change
-from sweepledger.verbs.generate import generate_batches as generate
 from tests.commands.test_check_hostile import resign
-from tests.commands.test_collect import column, leave, stored, target
-from tests.repository import Sandbox
+from tests.commands.test_collect import column, leave, stored
+from tests.repository import Sandbox, replace_in
 
 
 def codes(sandbox: Sandbox) -> set[str]:
-    return {problem.code for problem in check_change(sandbox.workspace, base="origin/main").problems}
+    return {problem.code for problem in sandbox.check(base="origin/main").problems}
 
 
 @pytest.fixture
 def cancelled(sandbox: Sandbox) -> Sandbox:
     """A batch that its merged spec cancels, after the spec that it was made from."""
     sandbox.merged()
-    cancel(sandbox.workspace, "peak")
-    sandbox.push()
+    sandbox.cancel(push=True)
     return sandbox
 
 
@@ -55,15 +50,14 @@ def test_nor_is_it_removed_before_the_batch_is_recorded(cancelled: Sandbox) -> N
 def test_nor_is_an_entry_replaced(cancelled: Sandbox, entry: str) -> None:
     lines = (cancelled.root / "sweeps/peak.yaml").read_text().splitlines()
     kept = [line for line in lines if "cancel" not in line and "peak-b1" not in line]
-    cancelled.write("sweeps/peak.yaml", "\n".join([*kept, entry]) + "\n")
-    cancelled.commit("Tidy up")
+    cancelled.commit("Tidy up", {"sweeps/peak.yaml": "\n".join([*kept, entry]) + "\n"})
 
     assert "cancel-removed" in codes(cancelled)
 
 
 def test_a_further_cancellation_is_allowed(cancelled: Sandbox) -> None:
     cancelled.merged(xs="1, 2, 3, 4")
-    cancel(cancelled.workspace, "peak")
+    cancelled.cancel()
 
     assert codes(cancelled) == set()
 
@@ -79,7 +73,7 @@ def test_another_file_that_the_lock_names_is_no_spec(sandbox: Sandbox, file: str
     sandbox.commit("Tidy up")
 
     with pytest.raises(SpecError):
-        check_change(sandbox.workspace, base="origin/main")
+        sandbox.check(base="origin/main")
 
 
 def test_a_spec_of_another_sweep_is_no_spec_of_this_one(sandbox: Sandbox) -> None:
@@ -90,17 +84,17 @@ def test_a_spec_of_another_sweep_is_no_spec_of_this_one(sandbox: Sandbox) -> Non
     sandbox.commit("Tidy up")
 
     with pytest.raises(SpecError):
-        check_change(sandbox.workspace, base="origin/main")
+        sandbox.check(base="origin/main")
 
 
 def test_a_row_that_the_spec_cannot_produce_is_not_in_it(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.spec(xs="1, 2, 99")
-    (forged,) = [one.batch for one in generate(sandbox.workspace) if one.batch]
+    (forged,) = [one.batch for one in sandbox.generate() if one.batch]
     sandbox.spec(xs="1, 2, 3")
     lock = sandbox.root / "overlays/active" / forged.name / "batch.json"
     claimed = forged.lock.spec.digest
     honest = sandbox.workspace.sweeps()[0].digest
-    lock.write_text(lock.read_text().replace(claimed, honest))
+    replace_in(lock, claimed, honest)
     resign(lock.parent)
     sandbox.publish("Past the check")
     batch = stored(sandbox)
@@ -108,6 +102,6 @@ def test_a_row_that_the_spec_cannot_produce_is_not_in_it(sandbox: Sandbox, tmp_p
     for index in range(3):
         leave(tmp_path / "results", batch, index)
 
-    commit_results(target(sandbox), tmp_path / "results", {batch.name})
+    sandbox.collect(tmp_path / "results", {batch.name})
 
     assert column(sandbox, "in_spec") == ["true", "true", "false"]

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from sweepledger.repo.git import Repository
-from sweepledger.verbs.check import check_change
 from tests.command_line import run_sweep
 from tests.repository import Sandbox
 from tests.tiers import parameters
@@ -81,7 +80,7 @@ def test_the_check_refuses_what_is_planted(
 ) -> None:
     attacked(sandbox, plant, tmp_path / "proof")
 
-    problems = check_change(sandbox.workspace, base="origin/main").problems
+    problems = sandbox.check(base="origin/main").problems
 
     refused = {problem.file for problem in problems if problem.code == "state-in-git"}
     tracked = sandbox.git("ls-files", "--", ".sweepledger").split("\n")[:-1]
@@ -116,18 +115,18 @@ def test_once_merged_nothing_planted_is_run_read_or_overwritten(
 
 def test_state_that_git_has_written_into_is_not_trusted_after_git_forgets_it(sandbox: Sandbox) -> None:
     sandbox.merged()
-    assert run_sweep("cluster", "local", "--once", cwd=sandbox.root).returncode == 0
+    assert sandbox.sweep("cluster", "local", "--once").returncode == 0
     write(sandbox.root, ".sweepledger/results/planted", "")
     sandbox.git("add", "--force", ".sweepledger/results/planted")
-    assert run_sweep("status", cwd=sandbox.root).returncode == 3
+    assert sandbox.sweep("status").returncode == 3
 
     sandbox.git("rm", "-q", "--cached", ".sweepledger/results/planted")
-    done = run_sweep("status", cwd=sandbox.root)
+    done = sandbox.sweep("status")
 
     assert done.returncode == 3
     assert "was not created by this clone" in done.stderr
     subprocess.run(["rm", "-rf", str(sandbox.root / ".sweepledger")], check=True)
-    assert run_sweep("status", cwd=sandbox.root).returncode == 0
+    assert sandbox.sweep("status").returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -154,9 +153,7 @@ def test_each_form_of_the_name_is_refused(sandbox: Sandbox, path: str) -> None:
     blob = sandbox.git("hash-object", "-w", "code/train.py").strip()
     sandbox.git("update-index", "--add", "--cacheinfo", f"100644,{blob},{path}")
 
-    assert {(problem.file, problem.code) for problem in check_change(sandbox.workspace).problems} >= {
-        (path, "state-in-git")
-    }
+    assert {(problem.file, problem.code) for problem in sandbox.check().problems} >= {(path, "state-in-git")}
 
 
 @pytest.mark.parametrize(
@@ -175,7 +172,7 @@ def test_a_link_into_the_state_is_refused(sandbox: Sandbox, target: str) -> None
     link(sandbox.root, "code/data", target)
     sandbox.git("add", "--all")
 
-    (problem,) = (item for item in check_change(sandbox.workspace).problems if item.code == "state-in-git")
+    (problem,) = (item for item in sandbox.check().problems if item.code == "state-in-git")
     assert problem.file == "code/data"
     assert target in problem.message
 
@@ -184,7 +181,7 @@ def test_a_submodule_in_the_place_of_the_state_is_refused(sandbox: Sandbox) -> N
     commit = sandbox.head()
     sandbox.git("update-index", "--add", "--cacheinfo", f"160000,{commit},.sweepledger")
 
-    assert "state-in-git" in {problem.code for problem in check_change(sandbox.workspace).problems}
+    assert "state-in-git" in {problem.code for problem in sandbox.check().problems}
 
 
 @pytest.mark.parametrize(
@@ -202,19 +199,17 @@ def test_other_names_are_allowed(sandbox: Sandbox, path: str) -> None:
     link(sandbox.root, "code/link", "train.py")
     sandbox.git("add", "--all")
 
-    assert [
-        problem for problem in check_change(sandbox.workspace).problems if problem.code == "state-in-git"
-    ] == []
+    assert [problem for problem in sandbox.check().problems if problem.code == "state-in-git"] == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
 def test_the_state_of_another_user_is_refused(sandbox: Sandbox) -> None:
-    assert run_sweep("generate", cwd=sandbox.root).returncode == 0
+    assert sandbox.sweep("generate").returncode == 0
     sandbox.merged()
     assert (sandbox.root / ".sweepledger").is_dir()
     os.chown(sandbox.root / ".sweepledger", 12345, 12345)
 
-    done = run_sweep("status", cwd=sandbox.root)
+    done = sandbox.sweep("status")
 
     assert done.returncode == 3
     assert "belongs to another user (uid 12345)" in done.stderr
@@ -224,9 +219,9 @@ def test_state_chosen_inside_the_work_tree_is_checked_as_well(sandbox: Sandbox) 
     sandbox.merged()
     write(sandbox.root, "mine/results/planted", "")
     sandbox.git("add", "mine")
-    assert run_sweep("cluster", "local", "--once", "--state", "mine", cwd=sandbox.root).returncode == 3
+    assert sandbox.sweep("cluster", "local", "--once", "--state", "mine").returncode == 3
 
     sandbox.git("rm", "-q", "-r", "--cached", "mine")
-    assert run_sweep("cluster", "local", "--once", "--state", "mine", cwd=sandbox.root).returncode == 3
-    assert run_sweep("cluster", "local", "--once", "--state", "other", cwd=sandbox.root).returncode == 0
-    assert run_sweep("cluster", "local", "--once", "--state", "other", cwd=sandbox.root).returncode == 0
+    assert sandbox.sweep("cluster", "local", "--once", "--state", "mine").returncode == 3
+    assert sandbox.sweep("cluster", "local", "--once", "--state", "other").returncode == 0
+    assert sandbox.sweep("cluster", "local", "--once", "--state", "other").returncode == 0

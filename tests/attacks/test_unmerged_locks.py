@@ -8,9 +8,7 @@ import pytest
 
 from sweepledger.commands.repository import programs
 from sweepledger.structs.program import Data, EnvironmentLock, Program
-from sweepledger.verbs.check import check_change
-from sweepledger.verbs.generate import generate_batches as generate
-from tests.repository import Sandbox
+from tests.repository import Sandbox, append_to
 
 SETTINGS = """version: 1
 defaults: {{image: train}}
@@ -27,12 +25,11 @@ def with_settings(sandbox: Sandbox, *, image: str = "1", data: str = "2") -> Non
 
 
 def asked(sandbox: Sandbox, xs: str, run: str) -> None:
-    path = sandbox.spec(xs=xs)
-    path.write_text(f"{path.read_text()}  {run}\n")
+    append_to(sandbox.spec(xs=xs), f"  {run}\n")
 
 
 def problems(sandbox: Sandbox) -> list[tuple[str, str]]:
-    return [(one.code, one.path) for one in check_change(sandbox.workspace, base="origin/main").problems]
+    return [(one.code, one.path) for one in sandbox.check(base="origin/main").problems]
 
 
 @dataclass(frozen=True)
@@ -72,11 +69,10 @@ FORGERIES = {
 @pytest.mark.parametrize("forgery", FORGERIES.values(), ids=FORGERIES)
 def test_a_new_batch_runs_what_its_spec_gives(sandbox: Sandbox, forgery: Forgery, *, first: bool) -> None:
     with_settings(sandbox)
-    sandbox.write(LOCK_FILE, REQUIREMENTS)
-    sandbox.commit("Settings")
+    sandbox.commit("Settings", {LOCK_FILE: REQUIREMENTS})
     asked(sandbox, "1, 2", forgery.run)
     if not first:
-        generate(sandbox.workspace)
+        sandbox.generate()
     sandbox.publish("Start")
     asked(sandbox, "1, 2, 3", forgery.run)
     real = programs.current_program
@@ -85,11 +81,11 @@ def test_a_new_batch_runs_what_its_spec_gives(sandbox: Sandbox, forgery: Forgery
         mock.patch.object(programs, "current_program", lambda *given: forgery.forge(real(*given))),
         mock.patch.object(programs, "_reusable_program", return_value=None),
     ):
-        generate(sandbox.workspace)
+        sandbox.generate()
     sandbox.commit("Ask for a sweep")
 
     assert problems(sandbox) == [("program-not-shown", f"program.{forgery.part}")]
-    generate(sandbox.workspace, ["peak"], update=True)
+    sandbox.generate("peak", update=True)
     assert problems(sandbox) == []
 
 
@@ -99,7 +95,7 @@ def test_an_environment_whose_file_no_commit_has_is_refused(sandbox: Sandbox) ->
     asked(sandbox, "1, 2", f"environment_lock: {LOCK_FILE}")
     claimed = EnvironmentLock(LOCK_FILE, OTHER)
     with mock.patch.object(programs, "_environment_lock", return_value=claimed):
-        generate(sandbox.workspace)
+        sandbox.generate()
     sandbox.commit("Ask for a sweep")
 
     assert problems(sandbox) == [("program-not-shown", "program")]
@@ -108,12 +104,11 @@ def test_an_environment_whose_file_no_commit_has_is_refused(sandbox: Sandbox) ->
 def test_further_trials_run_the_image_and_data_of_the_merged_batch(sandbox: Sandbox) -> None:
     with_settings(sandbox)
     asked(sandbox, "1, 2", "data: mnist")
-    generate(sandbox.workspace)
+    sandbox.generate()
     with_settings(sandbox, image="3", data="4")
     sandbox.publish("Ask, and change the defaults")
 
     asked(sandbox, "1, 2, 3", "data: mnist")
-    generate(sandbox.workspace)
-    sandbox.commit("Ask for more")
+    sandbox.commit_batches("Ask for more")
 
     assert problems(sandbox) == []

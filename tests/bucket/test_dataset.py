@@ -22,20 +22,35 @@ FILES = {"train/images": LARGE, "train/labels": b"0123456789", "README": b""}
 ROOM = 1 << 30
 
 
-def given(bucket: Bucket, files: dict[str, bytes] | None = None) -> None:
+OF_SEVERAL = f"labels=data/labels pixels={FOLDER}"
+LABELS = {"y": b"0123456789", "pixels/x": b"no other dataset"}
+
+
+def given(bucket: Bucket, files: dict[str, bytes] = FILES, folder: str = FOLDER) -> None:
     """Upload a dataset as any client of the cloud does: an object for each file."""
-    for name, content in (FILES if files is None else files).items():
-        bucket.put(f"{FOLDER}/{name}", content)
+    for name, content in files.items():
+        bucket.put(f"{folder}/{name}", content)
+
+
+def digest_of(folder: Path, files: dict[str, bytes]) -> str:
+    """Return the digest that `sweep cluster data` computes of the same files."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return folder_digest(folder)
 
 
 @pytest.fixture
 def digest(tmp_path: Path) -> str:
-    """The digest that `sweep cluster data` computes of the same files."""
-    for name, content in FILES.items():
-        path = tmp_path / "source" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    return folder_digest(tmp_path / "source")
+    return digest_of(tmp_path / "source", FILES)
+
+
+@pytest.fixture
+def digest_of_all(digest: str, tmp_path: Path) -> str:
+    """What a lock calls both datasets."""
+    parts = [Dataset("labels", None, digest_of(tmp_path / "labels", LABELS)), Dataset("pixels", None, digest)]
+    return SeveralDatasets(tuple(parts)).identity
 
 
 @pytest.fixture
@@ -50,18 +65,19 @@ def copied(
     *,
     most_bytes: int = ROOM,
     times: Callable[[], bool] = lambda: True,
+    folder: str = FOLDER,
 ) -> None:
-    dataset.copy(bucket, FOLDER, into, digest=digest, most_bytes=most_bytes, has_time=times)
+    dataset.copy(bucket, folder, into, digest=digest, most_bytes=most_bytes, has_time=times)
+
+
+def with_data(made: Pod, digest: str, folder: str = FOLDER) -> Pod:
+    made.variables |= {"SWEEP_STORE_DATA": folder, "SWEEP_STORE_DATA_DIGEST": digest}
+    made.variables |= {"SWEEP_STORE_DATA_BYTES": str(ROOM), "SWEEP_DATA": str(made.root / "data")}
+    return made
 
 
 def test_the_program_finds_the_files_of_the_bucket_and_no_byte_differs(pod: MakePod, digest: str) -> None:
-    variables = {
-        "SWEEP_STORE_DATA": FOLDER,
-        "SWEEP_STORE_DATA_DIGEST": digest,
-        "SWEEP_STORE_DATA_BYTES": str(ROOM),
-    }
-    made = pod(command=shell(REPORT))
-    made.variables = variables | {"SWEEP_DATA": str(made.root / "data")}
+    made = with_data(pod(command=shell(REPORT)), digest)
     given(made.bucket())
 
     assert made.run().code == 0
@@ -70,35 +86,13 @@ def test_the_program_finds_the_files_of_the_bucket_and_no_byte_differs(pod: Make
     assert made.message["complete"]
 
 
-OF_SEVERAL = f"labels=data/labels pixels={FOLDER}"
-LABELS = {"y": b"0123456789", "pixels/x": b"no other dataset"}
-
-
-@pytest.fixture
-def digest_of_all(digest: str, tmp_path: Path) -> str:
-    """What a lock calls both datasets."""
-    for name, content in LABELS.items():
-        path = tmp_path / "labels" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    parts = [Dataset("labels", None, folder_digest(tmp_path / "labels")), Dataset("pixels", None, digest)]
-    return SeveralDatasets(tuple(parts)).identity
-
-
 def given_both(bucket: Bucket) -> None:
     given(bucket)
-    for name, content in LABELS.items():
-        bucket.put(f"data/labels/{name}", content)
+    given(bucket, LABELS, "data/labels")
 
 
 def test_each_of_several_datasets_comes_into_the_folder_of_its_name(pod: MakePod, digest_of_all: str) -> None:
-    made = pod(command=shell(REPORT))
-    made.variables = {
-        "SWEEP_STORE_DATA": OF_SEVERAL,
-        "SWEEP_STORE_DATA_DIGEST": digest_of_all,
-        "SWEEP_STORE_DATA_BYTES": str(ROOM),
-        "SWEEP_DATA": str(made.root / "data"),
-    }
+    made = with_data(pod(command=shell(REPORT)), digest_of_all, OF_SEVERAL)
     given_both(made.bucket())
 
     assert made.run().code == 0
@@ -111,46 +105,27 @@ def test_each_of_several_datasets_comes_into_the_folder_of_its_name(pod: MakePod
 
 def test_other_bytes_in_a_dataset_start_nothing(bucket: Bucket, tmp_path: Path, digest_of_all: str) -> None:
     given_both(bucket)
-    dataset.copy(
-        bucket, OF_SEVERAL, tmp_path / "a", digest=digest_of_all, most_bytes=ROOM, has_time=lambda: True
-    )
+    copied(bucket, tmp_path / "a", digest_of_all, folder=OF_SEVERAL)
     bucket.put("data/labels/y", b"1123456789")
 
     with pytest.raises(StorageError, match=r"data/labels pixels=.* contains other data: must be sha256:"):
-        dataset.copy(
-            bucket, OF_SEVERAL, tmp_path / "b", digest=digest_of_all, most_bytes=ROOM, has_time=lambda: True
-        )
+        copied(bucket, tmp_path / "b", digest_of_all, folder=OF_SEVERAL)
 
 
 def test_the_size_of_datasets_is_that_of_all(bucket: Bucket, tmp_path: Path, digest_of_all: str) -> None:
     given_both(bucket)
     size = sum(map(len, (*FILES.values(), *LABELS.values())))
 
-    def copy(most_bytes: int) -> None:
-        dataset.copy(
-            bucket,
-            OF_SEVERAL,
-            tmp_path / "data",
-            digest=digest_of_all,
-            most_bytes=most_bytes,
-            has_time=lambda: True,
-        )
-
     with pytest.raises(StorageError, match=r"must have at most .* got more"):
-        copy(size - 1)
+        copied(bucket, tmp_path / "data", digest_of_all, folder=OF_SEVERAL, most_bytes=size - 1)
     assert not (tmp_path / "data").exists()
-    copy(size)
+    copied(bucket, tmp_path / "data", digest_of_all, folder=OF_SEVERAL, most_bytes=size)
 
 
 def test_a_trial_with_a_final_record_copies_no_data(plain_pod: MakePod, digest: str) -> None:
     first = plain_pod(command=shell(REPORT))
     assert first.run().code == 0
-    again = plain_pod(uid="uid-2", command=shell(REPORT))
-    again.variables = {
-        "SWEEP_STORE_DATA": FOLDER,
-        "SWEEP_STORE_DATA_DIGEST": digest,
-        "SWEEP_DATA": str(again.root / "data"),
-    }
+    again = with_data(plain_pod(uid="uid-2", command=shell(REPORT)), digest)
 
     assert again.run().code == 0
 
@@ -215,12 +190,7 @@ def test_more_than_the_allowed_size_is_not_begun(bucket: Bucket, tmp_path: Path,
 
 def test_a_pod_with_other_data_says_so_and_starts_no_program(plain_pod: MakePod) -> None:
     made = plain_pod(command=shell("touch ran"), variables={"SWEEP_STORE_PATIENCE": "0"})
-    made.variables |= {
-        "SWEEP_STORE_DATA": FOLDER,
-        "SWEEP_STORE_DATA_DIGEST": "sha256:" + "0" * 64,
-        "SWEEP_STORE_DATA_BYTES": str(ROOM),
-        "SWEEP_DATA": str(made.root / "data"),
-    }
+    with_data(made, "sha256:" + "0" * 64)
     given(made.bucket())
 
     made.start(waits=False)

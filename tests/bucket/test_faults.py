@@ -38,7 +38,7 @@ def test_an_upload_that_was_killed_continues_where_it_was(s3_pod: MakePod) -> No
     made.kill()
     before = chunks(made)
     assert 2 <= len(before) < LARGE // (8 << 20), "it was killed within the upload"
-    assert transfer.checkpoints(made.bucket(), BATCH, 0, None) == [], "no list names half a file"
+    assert transfer.numbered(made.bucket(), BATCH, 0, None) == [], "no list names half a file"
     uploader = transfer.Uploader(made.bucket(), BATCH, 0, "uid-1")
 
     uploader.checkpoint(str(made.results / "checkpoints"), ["state"], 1)
@@ -190,7 +190,7 @@ def test_the_newest_of_several_checkpoints_is_kept(s3_pod: MakePod, s3: StorageS
         keeping(made, b"x" * number)
         made.until(
             lambda number=number: (
-                [name.number for name in transfer.checkpoints(made.bucket(), BATCH, 0, None)][:1] == [number]
+                [name.number for name in transfer.numbered(made.bucket(), BATCH, 0, None)][:1] == [number]
             )
         )
     made.stop()

@@ -130,9 +130,7 @@ def test_the_next_pod_knows_which_rows_were_running_when_the_node_was_lost(packe
     assert second.run().code == 0
 
     starts = (second.root / "starts").read_text().split()
-    assert (sorted(starts[:2]), starts[2:]) == (["3", "4"], ["1", "2"]), (
-        "those that had begun come last, alone"
-    )
+    assert (sorted(starts[:2]), starts[2:]) == (["3", "4"], ["1", "2"]), "what had begun comes last, alone"
 
 
 def test_a_row_continues_from_its_checkpoint_in_another_pod(packed: MakePack) -> None:
@@ -146,7 +144,7 @@ def test_a_row_continues_from_its_checkpoint_in_another_pod(packed: MakePack) ->
     for row in range(ROWS):
         (out, _) = second.stored().output(BATCH, row)[f"pod-1-{row}"]
         assert out == f"by pod-0-{row}\nby pod-1-{row}\n"
-        assert transfer.checkpoints(second.bucket(), BATCH, row, None) == []
+        assert transfer.numbered(second.bucket(), BATCH, row, None) == []
 
 
 def test_a_sidecar_that_is_started_again_goes_on(packed: MakePack) -> None:
@@ -172,7 +170,7 @@ def test_checkpoints_of_rows_that_run_are_saved_while_others_end(packed: MakePac
     made = packed(command=shell(script), variables={"SWEEP_STORE_INTERVAL": "0.05"}).start()
     program = made.begin()
     try:
-        made.until(lambda: transfer.checkpoints(made.bucket(), BATCH, 0, None))
+        made.until(lambda: transfer.numbered(made.bucket(), BATCH, 0, None))
         made.until(lambda: all(made.statuses()[row] for row in range(1, ROWS)))
         assert made.statuses()[0] == []
     finally:

@@ -23,7 +23,7 @@ SAVING = 'mkdir -p "$SWEEP_CHECKPOINTS/deep" && echo "step $SWEEP_POD_UID" >> "$
 
 
 def checkpoints(pod: Pod) -> list[layout.ObjectName]:
-    return transfer.checkpoints(pod.bucket(), BATCH, pod.index, pod.key)
+    return transfer.numbered(pod.bucket(), BATCH, pod.index, pod.key)
 
 
 def test_a_record_and_all_files_of_its_attempt_come_to_the_bucket(pod: MakePod) -> None:

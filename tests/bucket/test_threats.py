@@ -1,7 +1,7 @@
 """What a trial could do that reaches the bucket itself: the threat model of SECURITY.md, row by row."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -73,7 +73,11 @@ def pod(uid: str, index: int, message: str, sidecar: dict[str, Any] | None = Non
     return parsed
 
 
-def account(stored: BucketResults, *trials: Record, ended: tuple[cluster_pods.TrialPod, ...]) -> PodAccount:
+def account(
+    stored: BucketResults | Bucket, *trials: Record, ended: Sequence[cluster_pods.TrialPod]
+) -> PodAccount:
+    if isinstance(stored, Bucket):
+        stored = BucketResults(stored)
     expected = tuple(ExpectedRecord(BATCH, r.index, r.trial, r.row, r.code, r.data, r.seed) for r in trials)
     read = [record_json.read(text) for trial in trials for text in stored.records(BATCH, trial.index)]
     records = [found for found in read if isinstance(found, Record)]
@@ -93,7 +97,7 @@ def test_a_record_counts_if_the_launchers_message_is_that_record(bucket: Bucket)
     good = record()
     put(bucket, good)
 
-    judged = account(BucketResults(bucket), good, ended=(pod("uid-0", 0, content(good).decode()),))
+    judged = account(bucket, good, ended=(pod("uid-0", 0, content(good).decode()),))
 
     assert judged.confirmed == (good,)
     assert dict(judged.doubts()) == {}
@@ -106,7 +110,7 @@ def test_a_record_counts_if_the_launchers_message_has_its_digest(bucket: Bucket,
     sha256 = put(bucket, good)
     message = json.dumps({"sha256": f"sha256:{sha256}" if prefixed else sha256})
 
-    assert account(BucketResults(bucket), good, ended=(pod("uid-0", 0, message),)).confirmed == (good,)
+    assert account(bucket, good, ended=(pod("uid-0", 0, message),)).confirmed == (good,)
 
 
 def test_a_record_of_a_lost_node_counts_once_the_next_sidecar_has_seen_it(bucket: Bucket) -> None:
@@ -114,7 +118,7 @@ def test_a_record_of_a_lost_node_counts_once_the_next_sidecar_has_seen_it(bucket
     sha256 = put(bucket, good)
     said = {"store": 1, "complete": True, "records": {"lost": sha256}}
 
-    judged = account(BucketResults(bucket), good, ended=(pod("second", 0, "", said),))
+    judged = account(bucket, good, ended=(pod("second", 0, "", said),))
 
     assert judged.confirmed == (good,)
     assert list(judged.records()) == [], "the second pod ended as one that had nothing to do"
@@ -126,7 +130,7 @@ def test_a_record_under_another_trials_prefix_is_reported_and_does_not_count(buc
     put(bucket, forged)
     put(bucket, good)
 
-    judged = account(BucketResults(bucket), record(0), good, ended=(pod("uid-1", 1, content(good).decode()),))
+    judged = account(bucket, record(0), good, ended=(pod("uid-1", 1, content(good).decode()),))
 
     assert judged.confirmed == (good,)
     assert dict(judged.doubts()) == {1: (UNCONFIRMED,)}
@@ -137,7 +141,7 @@ def test_a_pod_cannot_confirm_a_record_of_another_trial(bucket: Bucket) -> None:
     sha256 = put(bucket, forged)
     said = {"store": 1, "complete": True, "records": {"forged": sha256}}
 
-    judged = account(BucketResults(bucket), record(0), forged, ended=(pod("uid-0", 0, "", said),))
+    judged = account(bucket, record(0), forged, ended=(pod("uid-0", 0, "", said),))
 
     assert judged.confirmed == ()
 
@@ -146,7 +150,7 @@ def test_a_record_that_was_replaced_under_its_key_does_not_count_and_the_message
     good, forged = record(), record(metrics={"test_accuracy": 1.0})
     put(bucket, forged, sha256=layout.digest(content(good)))
 
-    judged = account(BucketResults(bucket), good, ended=(pod("uid-0", 0, content(good).decode()),))
+    judged = account(bucket, good, ended=(pod("uid-0", 0, content(good).decode()),))
 
     assert judged.confirmed == ()
     assert [found.metrics for found in judged.records()] == [good.metrics]
@@ -157,7 +161,7 @@ def test_a_second_record_of_an_attempt_does_not_count_and_the_message_does(bucke
     put(bucket, forged)
     put(bucket, good)
 
-    judged = account(BucketResults(bucket), good, ended=(pod("uid-0", 0, content(good).decode()),))
+    judged = account(bucket, good, ended=(pod("uid-0", 0, content(good).decode()),))
 
     assert [found.metrics for found in (*judged.confirmed, *judged.records())] == [good.metrics]
 
@@ -179,10 +183,7 @@ def test_a_seal_is_of_one_trial_one_attempt_and_one_content(bucket: Bucket) -> N
     good = record(0)
     name = ObjectName(BATCH, ObjectKind.RECORD, 0, "uid-0", layout.digest(content(good))).sealed(SEALS)
     for changes in ({"index": 1}, {"uid": "other"}, {"sha256": "0" * 64}, {"batch": "other"}):
-        fields = {
-            field: getattr(name, field) for field in ("batch", "kind", "index", "uid", "sha256", "seal")
-        }
-        assert not ObjectName(**{**fields, **changes}).is_sealed(SEALS)
+        assert not replace(name, **changes).is_sealed(SEALS)
 
 
 def test_with_a_key_a_forged_record_does_not_keep_a_trial_from_running(plain_pod: MakePod) -> None:
@@ -244,7 +245,7 @@ def test_a_sidecar_that_had_no_time_is_reported(bucket: Bucket) -> None:
     good = record()
     said = {"store": 1, "complete": False, "records": {}}
 
-    judged = account(BucketResults(bucket), good, ended=(pod("uid-0", 0, content(good).decode(), said),))
+    judged = account(bucket, good, ended=(pod("uid-0", 0, content(good).decode(), said),))
 
     assert judged.incomplete == {0}
     assert [found.uid for found in judged.records()] == ["uid-0"]
@@ -254,7 +255,7 @@ def test_messages_that_are_no_json_confirm_nothing(bucket: Bucket) -> None:
     good = record()
     put(bucket, good)
     for message in ("", "[]", "{", '{"sha256": 3}', "x" * 4096):
-        assert account(BucketResults(bucket), good, ended=(pod("uid-0", 0, message),)).confirmed == ()
+        assert account(bucket, good, ended=(pod("uid-0", 0, message),)).confirmed == ()
 
 
 def pack(
@@ -275,9 +276,7 @@ def put_rows(bucket: Bucket, uid: str, rows: range) -> tuple[tuple[Record, ...],
 def test_rows_of_a_pack_count_if_its_sidecar_vouches_for_them_all(bucket: Bucket) -> None:
     good, digests = put_rows(bucket, "pod-1", range(3))
 
-    judged = account(
-        BucketResults(bucket), *good, ended=(*pack("pod-1", range(3), "", {"pod-1": vouch(digests)}),)
-    )
+    judged = account(bucket, *good, ended=pack("pod-1", range(3), "", {"pod-1": vouch(digests)}))
 
     assert judged.confirmed == good
     assert dict(judged.doubts()) == {}
@@ -286,15 +285,12 @@ def test_rows_of_a_pack_count_if_its_sidecar_vouches_for_them_all(bucket: Bucket
 
 def test_rows_of_a_pack_count_if_its_launcher_names_them_or_one_digest_of_all(bucket: Bucket) -> None:
     good, digests = put_rows(bucket, "pod-1", range(100))
-    text = json.dumps(
-        {"rows": {str(row): digest for row, digest in digests.items()}, "version": 1},
-        sort_keys=True,
-        separators=(",", ":"),
-    )
+    said = {"rows": {str(row): digest for row, digest in digests.items()}, "version": 1}
+    text = json.dumps(said, sort_keys=True, separators=(",", ":"))
     whole = json.dumps({"rows_sha256": layout.digest(f"{text}\n".encode()), "version": 1})
 
     for message in (text, whole):
-        judged = account(BucketResults(bucket), *good, ended=(*pack("pod-1", range(100), message),))
+        judged = account(bucket, *good, ended=pack("pod-1", range(100), message))
         assert judged.confirmed == good
 
 
@@ -302,9 +298,7 @@ def test_rows_of_a_lost_node_count_once_the_next_pod_of_the_pack_has_seen_them(b
     good, digests = put_rows(bucket, "lost", range(2))
     late, _ = put_rows(bucket, "lost", range(2, 3))
 
-    judged = account(
-        BucketResults(bucket), *good, *late, ended=(*pack("next", range(3), "", {"lost": vouch(digests)}),)
-    )
+    judged = account(bucket, *good, *late, ended=pack("next", range(3), "", {"lost": vouch(digests)}))
 
     assert judged.confirmed == good, "what came after that pod had looked is not confirmed by it"
     assert judged.doubts() == {2: (UNCONFIRMED,)}
@@ -315,7 +309,7 @@ def test_a_pod_vouches_for_its_own_rows_alone(bucket: Bucket) -> None:
     foreign, others = put_rows(bucket, "pod-2", range(2, 4))
     said = {"pod-1": vouch(digests), "pod-2": vouch(others)}
 
-    judged = account(BucketResults(bucket), *own, *foreign, ended=(*pack("pod-1", range(2), "", said),))
+    judged = account(bucket, *own, *foreign, ended=pack("pod-1", range(2), "", said))
 
     assert judged.confirmed == own
 
@@ -326,8 +320,6 @@ def test_a_record_that_another_has_replaced_makes_a_vouch_void(bucket: Bucket) -
     put(bucket, forged)
     said = {"pod-1": vouch({**digests, 3: "ab" * 32})}
 
-    judged = account(
-        BucketResults(bucket), *good, record(2), forged, ended=(*pack("pod-1", range(4), "", said),)
-    )
+    judged = account(bucket, *good, record(2), forged, ended=pack("pod-1", range(4), "", said))
 
     assert judged.confirmed == ()

@@ -24,7 +24,6 @@ from sweepledger.plan import (
     UnreadableSpec,
     coverage,
     difference,
-    review_as_data,
 )
 from sweepledger.problems import Problem, Severity
 from sweepledger.search import Expansion
@@ -121,9 +120,6 @@ def links(text: str) -> list[str]:
     return [item.type for token in rendered(text) for item in token.children or () if "link" in item.type]
 
 
-# Whole answers
-
-
 def test_a_terminal_sees_counts_coverage_cost_and_the_difference(changed: Sandbox) -> None:
     done = changed.sweep("plan")
 
@@ -147,9 +143,6 @@ def test_a_changed_list_of_drawn_values_shows_histograms(sandbox: Sandbox) -> No
 def test_plan_of_a_repository_without_sweeps(sandbox: Sandbox) -> None:
     assert sandbox.sweep("plan").stdout == "there is no sweep yet\n"
     assert "no sweep" in sandbox.sweep("plan", "--format", "markdown").stdout
-
-
-# What strangers wrote
 
 
 def a_hostile_review() -> Review:
@@ -338,9 +331,6 @@ def test_a_plan_without_new_trials_has_no_new_cost(capsys: pytest.CaptureFixture
     assert "cost   nothing new; at most 12 trial hours for all 2\n" in shown(capsys, review)
 
 
-# Bounds
-
-
 def test_a_comment_fits_a_pull_request() -> None:
     values = tuple(f"{number}" + "|`ü" * 1000 for number in range(20))
     parameters = [Parameter(f"p{number}" + "_" * 300, Constant(values[0])) for number in range(30)]
@@ -362,50 +352,49 @@ def test_long_lists_show_how_many_items_are_omitted(capsys: pytest.CaptureFixtur
     assert "    + … 123 more" in shown(capsys, result)
 
 
-# Sentences
-
-
 def test_a_budget_is_shown_beside_the_cost(capsys: pytest.CaptureFixture[str]) -> None:
     review = a_review(a_sweep(budget=Budget(max_trials=1000, max_gpu_hours=2.5)))
 
     assert "limit  1,000 trials, 2.5 GPU hours" in shown(capsys, review)
 
 
-def test_the_pool_shows_what_the_pod_of_a_pack_has_and_the_cost_what_its_trials_share() -> None:
-    pool = Pool("gpu", NodeCapacity("8", "64Gi", 1), price=8, max_nodes=4)
-    run = Runs(
-        resources=Resources("1", "4Gi", 1), parallelism=8, pack=Pack(20, 4), max_disruptions=0, retries=0
-    )
-    review = a_review(a_sweep(run=run, pool=pool), counts=TrialCounts(40, 0, 0))
+@pytest.mark.parametrize(
+    ("pool", "run", "trials", "shown"),
+    [
+        (
+            Pool("gpu", NodeCapacity("8", "64Gi", 1), price=8, max_nodes=4),
+            {"resources": Resources("1", "4Gi", 1), "parallelism": 8, "pack": Pack(20, 4)},
+            40,
+            (
+                "40 × gpu (4 CPU, 16 GiB, 1 GPU for 4 of 20 trials at once) · 8 at once · 2 nodes of at most 4 "  # noqa: RUF001 - as shown
+                "· at most 160 at 8 per node and hour"
+            ),
+        ),
+        (
+            Pool("gpu", NodeCapacity("8", "64Gi", 4), price=8, gpu_shares=GpuShares(GpuSharing.MPS, 4)),
+            {"resources": Resources("1", "4Gi", 1), "parallelism": 2},
+            32,
+            "32 × gpu (1 CPU, 4 GiB, 1/4 GPU by mps) · 2 at once · 1 node · at most 128 at 8 per node and hour",  # noqa: RUF001 - as shown
+        ),
+        (
+            Pool("gpu", NodeCapacity("96", "800Gi", 8), queue="gpu", price=20),
+            {"resources": Resources("8", "80Gi", 4), "parallelism": 2, "nodes": 2},
+            4,
+            (
+                "4 × 2 pods × gpu (8 CPU, 80 GiB, 4 GPUs) · 2 at once · 2 nodes "  # noqa: RUF001 - as shown
+                "· at most 80 at 20 per node and hour"
+            ),
+        ),
+    ],
+    ids=["packs", "shares of GPUs", "several pods"],
+)
+def test_the_pool_shows_pods_gpus_and_price(pool: Pool, run: dict[str, Any], trials: int, shown: str) -> None:
+    runs = Runs(**{"max_disruptions": 0, "retries": 0, **run})
+    review = a_review(a_sweep(run=runs, pool=pool), counts=TrialCounts(trials, 0, 0))
 
-    assert plan.pool_usage(review.pool_usage) == (
-        "40 × gpu (4 CPU, 16 GiB, 1 GPU for 4 of 20 trials at once) · 8 at once · 2 nodes of at most 4 "  # noqa: RUF001 - as shown
-        "· at most 160 at 8 per node and hour"
-    )
-    assert "(1 attempt + 1 beside others)" in plan.cost_bound(review)
-    assert review_as_data(review)["pack"] == {"trials": 20, "at_once": 4}
-
-
-def test_the_pool_shows_shares_of_gpus() -> None:
-    pool = Pool("gpu", NodeCapacity("8", "64Gi", 4), price=8, gpu_shares=GpuShares(GpuSharing.MPS, 4))
-    run = Runs(resources=Resources("1", "4Gi", 1), parallelism=2, max_disruptions=0, retries=0)
-    review = a_review(a_sweep(run=run, pool=pool), counts=TrialCounts(32, 0, 0))
-
-    shown = plan.pool_usage(review.pool_usage)
-
-    assert "(1 CPU, 4 GiB, 1/4 GPU by mps) · 2 at once · 1 node" in shown
-    assert review.new_cost.gpu_hours == review.new_cost.trial_hours / 4
-
-
-def test_the_pool_shows_pods_gpus_and_price() -> None:
-    pool = Pool("gpu", NodeCapacity("96", "800Gi", 8), queue="gpu", price=20)
-    run = Runs(resources=Resources("8", "80Gi", 4), nodes=2, parallelism=2, max_disruptions=0)
-    review = a_review(a_sweep(run=run, pool=pool), counts=TrialCounts(4, 0, 0))
-
-    assert plan.pool_usage(review.pool_usage) == (
-        "4 × 2 pods × gpu (8 CPU, 80 GiB, 4 GPUs) · 2 at once · 2 nodes "  # noqa: RUF001 - as shown
-        "· at most 80 at 20 per node and hour"
-    )
+    assert plan.pool_usage(review.pool_usage) == shown
+    assert ("(1 attempt + 1 beside others)" in plan.cost_bound(review)) is (runs.pack is not None)
+    assert pool.gpu_shares is None or review.new_cost.gpu_hours == review.new_cost.trial_hours / 4
     assert plan.pool_usage(a_review(a_sweep()).pool_usage) == ""
 
 

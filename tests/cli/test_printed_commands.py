@@ -38,9 +38,6 @@ SEARCH = SPEC.replace("grid", "tpe\nseed: 1\nrounds: {size: 2, max: 2}").replace
 )
 
 
-# ------------------------------------------------------------------------------------------ all templates
-
-
 def templates() -> dict[str, set[str]]:
     """Return the modules of each command that a text of the package has in backticks; {} stands for an expression."""
     found: dict[str, set[str]] = {}
@@ -110,8 +107,6 @@ def test_every_command_in_a_text_exists_with_its_options() -> None:
 def test_a_command_that_does_not_exist_is_noticed(command: str) -> None:
     assert faults(command)
 
-
-# ------------------------------------------------------------------------------------------ situations
 
 Step = Callable[[Sandbox], None]
 
@@ -216,6 +211,10 @@ def edited_by_hand(sandbox: Sandbox) -> None:
 def emptied_records(sandbox: Sandbox) -> None:
     (records,) = sandbox.root.glob("results/peak/records/*.jsonl")
     records.write_text("")
+
+
+def mistaken(sandbox: Sandbox) -> None:
+    sandbox.write("sweeps/peak.yaml", SPEC.replace("grid", "gird"))
 
 
 def merging(sandbox: Sandbox) -> None:
@@ -335,6 +334,19 @@ SITUATIONS = {
     "records that were edited by hand": Situation(
         (written, run, emptied_records), "verify peak", "git log -- results/peak"
     ),
+    "a spec to edit": Situation((without_spec,), "new peak", "sweep try peak", metric_corrected),
+    "a search that has ended": Situation((search, run), "generate peak", "sweep cluster next peak"),
+    "a name that is not free yet": Situation(
+        (written, generated, committed), "rename peak hill", "sweep run peak; sweep cancel peak"
+    ),
+    "why nothing runs of a spec with a mistake": Situation(
+        (written, mistaken), "why peak", "sweep validate peak"
+    ),
+    "a merged batch that was edited by hand": Situation(
+        (with_remote, generated, pushed, edited_by_hand),
+        "generate peak",
+        "git checkout -- overlays/active/BATCH",
+    ),
     "no spec": Situation((without_spec,), "validate", "sweep new NAME"),
     "no remote for a doctor": Situation((written,), "cluster doctor", NO_REMOTE),
     "no remote to follow": Situation((written,), "cluster local --once", NO_REMOTE),
@@ -422,11 +434,10 @@ NOT_RUN = {
         sweep why {} --in {}
     """,
     "damaged, foreign or unusual states print it: that it exists is checked above": """
-        git apply {}; git checkout -- {0}; git config --global; git fetch --refetch;
+        git apply {}; git config --global; git fetch --refetch;
         git log -- overlays/archive; git push -u {} {}; git rm --cached; git rm --cached {};
-        git rm -r --force {}; sweep cancel {}; sweep cluster next {}; sweep cluster pause {};
-        sweep cluster resume {}; sweep show {}; sweep sync parquet NAME; sweep retry {} --update;
-        sweep try {}; sweep generate NAME --update; sweep validate {}; sweep verify {}
+        git rm -r --force {}; sweep cluster pause {}; sweep cluster resume {}; sweep show {};
+        sweep sync parquet NAME; sweep retry {} --update; sweep generate NAME --update; sweep verify {}
     """,
     "it names an option in a sentence": """
         sweep cluster collect --ended {}; sweep import --help; sweep import trials;
@@ -436,7 +447,7 @@ NOT_RUN = {
     "it is in a generated file, a comment or a page": """
         sweep cluster bootstrap {controller} --repo URL --branch main; sweep cluster data FOLDER;
         sweep cluster data PATH; sweep import wandb FILE; sweep cluster pin trainer --tag v1;
-        sweep validate --schema settings; sweep submit {example}; sweep try {name}
+        sweep validate --schema settings; sweep submit {example}
     """,
 }
 """Commands that no situation above prints, by the reason; a verb alone is the subject of a sentence."""

@@ -11,23 +11,6 @@ from sweepledger.spec.schemas import load_schema
 from tests.command_line import run_sweep
 from tests.repository import Sandbox
 
-LISTED = """name: listed
-method: list
-metric: {name: score, goal: maximize}
-assignments: points.csv
-command: [python, code/train.py, "${args}"]
-run: {code: {path: code}}
-"""
-
-REPEATED = """name: repeated
-method: grid
-metric: {name: score, goal: maximize}
-parameters: {x: {values: [1, 2]}}
-replicates: 2
-command: [python, code/train.py, "${args}"]
-run: {code: {path: code}}
-"""
-
 
 @pytest.mark.parametrize("name", ["sweep", "settings"])
 def test_the_schema_is_printed_anywhere(tmp_path: Path, name: str) -> None:
@@ -69,7 +52,8 @@ def test_a_new_spec_clones_code_if_pods_can(sandbox: Sandbox, settings: str, cod
 
 @pytest.mark.parametrize("command", ["validate", "generate", "check", "plan"])
 def test_warnings_are_printed_and_do_not_fail_the_command(sandbox: Sandbox, command: str) -> None:
-    sandbox.commit("Ask", {"sweeps/repeated.yaml": REPEATED})
+    sandbox.write_spec("repeated", parameters={"x": {"values": [1, 2]}}, replicates=2)
+    sandbox.commit("Ask")
     if command == "check":
         sandbox.sweep("generate")
 
@@ -84,7 +68,7 @@ def test_warnings_are_printed_and_do_not_fail_the_command(sandbox: Sandbox, comm
 
 @pytest.mark.parametrize("kind", ["nothing", "link", "pipe", "folder"])
 def test_only_a_regular_file_is_opened(sandbox: Sandbox, kind: str) -> None:
-    sandbox.write("sweeps/listed.yaml", LISTED)
+    sandbox.write_spec("listed", method="list", assignments="points.csv")
     target = sandbox.root / "sweeps/points.csv"
     match kind:
         case "link":

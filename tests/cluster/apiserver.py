@@ -25,6 +25,7 @@ from typing import Any
 
 from tests.cluster import building, processes
 from tests.cluster.children import until
+from tests.manifests import manifest
 
 STATE = building.BUILT / "state"
 FOR_A_PERSON = STATE / "apiserver"
@@ -138,11 +139,7 @@ class Server:
         name = f"last-{os.getpid()}-{next(_LAST)}"
         policy = _policy_against(name)
         self.apply(*policy)
-        forbidden = {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": name, "namespace": "default"},
-        }
+        forbidden = manifest("ConfigMap", name, "default")
         until("the policies are in force", lambda: self.refuses(forbidden), seconds=READY_SECONDS, pause=0.2)
         self.kubectl("delete", "--wait=false", "-f", "-", given=list(policy))
 
@@ -154,28 +151,13 @@ class Server:
 
 def _policy_against(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Give a policy, with its binding, that forbids ConfigMaps of that name, and nothing else."""
-    head: dict[str, Any] = {"apiVersion": "admissionregistration.k8s.io/v1", "metadata": {"name": name}}
-    named = {
-        "apiGroups": [""],
-        "apiVersions": ["v1"],
-        "operations": ["CREATE"],
-        "resources": ["configmaps"],
-        "resourceNames": [name],
-    }
-    constraints = {"resourceRules": [named]}
+    named = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+    constraints = {"resourceRules": [named | {"resourceNames": [name]}]}
     validations = [{"expression": "false", "message": f"{name} is forbidden"}]
-    return (
-        head
-        | {
-            "kind": "ValidatingAdmissionPolicy",
-            "spec": {"matchConstraints": constraints, "validations": validations},
-        },
-        head
-        | {
-            "kind": "ValidatingAdmissionPolicyBinding",
-            "spec": {"policyName": name, "validationActions": ["Deny"]},
-        },
-    )
+    rules = {"matchConstraints": constraints, "validations": validations}
+    bound = {"policyName": name, "validationActions": ["Deny"]}
+    api, kind = "admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"
+    return manifest(kind, name, api=api, spec=rules), manifest(f"{kind}Binding", name, api=api, spec=bound)
 
 
 def tool(group: building.Group | building.Definitions, name: str = "") -> Path:

@@ -3,6 +3,7 @@
 from tests.cluster import box, building, controller_files
 from tests.cluster.apiserver import tool
 from tests.cluster.machine import Machine
+from tests.manifests import AUTHORIZATION, bound_to_account, manifest
 
 NAMESPACE, ACCOUNT = "kube-system", "coredns"
 READY = "127.0.0.1:9581"
@@ -22,22 +23,14 @@ RIGHTS = {"": ["endpoints", "services", "pods", "namespaces"], "discovery.k8s.io
 def start(machine: Machine) -> None:
     """Start it with the rights that it has in a cluster, and wait until it knows the Services."""
     program = tool(building.COREDNS, "coredns")
-    meta = {"name": ACCOUNT}
     rules = [
         {"apiGroups": [group], "resources": kinds, "verbs": ["list", "watch"]}
         for group, kinds in RIGHTS.items()
     ]
-    authorization = "rbac.authorization.k8s.io"
     machine.server.apply(
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta | {"namespace": NAMESPACE}},
-        {"apiVersion": f"{authorization}/v1", "kind": "ClusterRole", "metadata": meta, "rules": rules},
-        {
-            "apiVersion": f"{authorization}/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": meta,
-            "roleRef": {"apiGroup": authorization, "kind": "ClusterRole", "name": ACCOUNT},
-            "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}],
-        },
+        manifest("ServiceAccount", ACCOUNT, NAMESPACE),
+        manifest("ClusterRole", ACCOUNT, api=f"{AUTHORIZATION}/v1", rules=rules),
+        bound_to_account(ACCOUNT, NAMESPACE, ACCOUNT),
     )
     file = machine.folder / "Corefile"
     kubeconfig = controller_files.kubeconfig(machine, NAMESPACE, ACCOUNT)

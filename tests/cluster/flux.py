@@ -15,6 +15,7 @@ from tests.cluster import building, controller_files
 from tests.cluster.apiserver import tool
 from tests.cluster.children import until
 from tests.cluster.machine import Machine
+from tests.manifests import manifest
 
 NAMESPACE = "flux-system"
 SOURCE, KUSTOMIZE, NOTIFICATION = "source-controller", "kustomize-controller", "notification-controller"
@@ -51,7 +52,7 @@ def start(machine: Machine, *, more: Sequence[str] = ()) -> None:
     """Start the controllers; `more` are options of each, for a measurement. Raises NoClusterToolsError."""
     tool(building.FLUX)
     machine.server.define(tool(building.CRDS), KINDS)
-    machine.server.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    machine.server.apply(manifest("Namespace", NAMESPACE))
     _run(machine, more)
 
 

@@ -1,8 +1,5 @@
 """Kueue in the box, without its visibility API."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from tests.cluster import building, controller_files, operators
 from tests.cluster.machine import Machine
 from tests.cluster.operators import Manifest, Names, Operator
@@ -27,10 +24,3 @@ def start(machine: Machine, *frameworks: str) -> None:
 def workloads(machine: Machine, namespace: str) -> list[Manifest]:
     """List what waits or runs by a queue: an object a Job."""
     return controller_files.objects(machine, "workloads.kueue.x-k8s.io", namespace)
-
-
-def is_admitted(workload: Mapping[str, Any]) -> bool:
-    return any(
-        one["type"] == "Admitted" and one["status"] == "True"
-        for one in controller_files.conditions(workload.get("status", {}))
-    )

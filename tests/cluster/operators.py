@@ -22,6 +22,7 @@ from tests.cluster.building import Group
 from tests.cluster.children import until
 from tests.cluster.controller_files import POD_ACCOUNT
 from tests.cluster.machine import Machine
+from tests.manifests import manifest
 
 SECONDS = 180
 LEFT_OUT = frozenset({"Deployment", "APIService", "Service"})
@@ -142,12 +143,8 @@ def _laid_out(machine: Machine, operator: Operator, certificates: Path) -> bool:
 
 
 def _service(machine: Machine, operator: Operator) -> Manifest:
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": operator.names.service, "namespace": operator.names.namespace},
-        "spec": {"type": "ExternalName", "externalName": machine.address},
-    }
+    outside = {"type": "ExternalName", "externalName": machine.address}
+    return manifest("Service", operator.names.service, operator.names.namespace, spec=outside)
 
 
 def _placed(manifest: Mapping[str, Any], operator: Operator) -> Manifest:

@@ -25,6 +25,7 @@ from tests.cluster.apiserver import Server
 from tests.cluster.overlays import CASES, laid_out
 from tests.cluster.templates import pods
 from tests.golden.test_golden import SETTINGS as GOLDEN_SETTINGS
+from tests.manifests import manifest
 from tests.render.platforms import COLLECTOR, DISTRIBUTED, a_platform, a_source, manifests
 
 pytestmark = pytest.mark.usefixtures("needs_kustomize")
@@ -82,8 +83,7 @@ def platform(apiserver: Server) -> Server:
     made = [one for each in every for one in manifests(a_platform(each, a_source(shapes=DISTRIBUTED)))]
     objects = [one for one in made if "kind" in one]
     spaces = [one for one in objects if one["kind"] == "Namespace"]
-    argocd = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}}
-    apiserver.apply(argocd, *spaces)
+    apiserver.apply(manifest("Namespace", "argocd"), *spaces)
     apiserver.apply(
         *(one for one in objects if one not in spaces),
         *(one for each in own for one in _named_by_pools(each)),
@@ -97,36 +97,21 @@ def platform(apiserver: Server) -> Server:
 def _named_by_pools(settings: Settings) -> list[dict[str, Any]]:
     """Give the objects that pools only name, because the platform team owns them."""
     named = [pool.pod for pool in settings.pools.values() if pool.pod is not None]
+    accounts = {pod.service_account for pod in named if pod.service_account}
+    runtimes = {pod.runtime_class for pod in named if pod.runtime_class}
+    priorities = {pod.priority_class for pod in named if pod.priority_class}
     return [
-        *(
-            _named("v1", "ServiceAccount", pod.service_account, settings.namespace)
-            for pod in named
-            if pod.service_account
-        ),
-        *(
-            {**_named("node.k8s.io/v1", "RuntimeClass", pod.runtime_class), "handler": pod.runtime_class}
-            for pod in named
-            if pod.runtime_class
-        ),
-        *(
-            {**_named("scheduling.k8s.io/v1", "PriorityClass", pod.priority_class), "value": 1}
-            for pod in named
-            if pod.priority_class
-        ),
+        *(manifest("ServiceAccount", name, settings.namespace) for name in accounts),
+        *(manifest("RuntimeClass", name, api="node.k8s.io/v1", handler=name) for name in runtimes),
+        *(manifest("PriorityClass", name, api="scheduling.k8s.io/v1", value=1) for name in priorities),
     ]
-
-
-def _named(version: str, kind: str, name: str, namespace: str | None = None) -> dict[str, Any]:
-    metadata = {"name": name} if namespace is None else {"name": name, "namespace": namespace}
-    return {"apiVersion": version, "kind": kind, "metadata": metadata}
 
 
 def _count(server: Server, quota: Mapping[str, Any]) -> None:
     """Put a quota in force, as the controller does that runs in every cluster."""
     hard = quota["spec"]["hard"]
-    metadata = {name: quota["metadata"][name] for name in ("name", "namespace")}
-    status = {"hard": hard, "used": dict.fromkeys(hard, "0")}
-    counted = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "status": status}
+    metadata, status = quota["metadata"], {"hard": hard, "used": dict.fromkeys(hard, "0")}
+    counted = manifest("ResourceQuota", metadata["name"], metadata["namespace"], status=status)
     arguments = ("apply", "--server-side", "--subresource=status", "--field-manager=controller", "-f", "-")
     server.kubectl(*arguments, given=[counted])
 
@@ -134,8 +119,8 @@ def _count(server: Server, quota: Mapping[str, Any]) -> None:
 def _bare_job() -> dict[str, Any]:
     container = {"name": "trial", "image": "a.example/b"}
     template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
-    metadata = {"name": "bare", "namespace": platform_settings().namespace}
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": template}}
+    namespace = platform_settings().namespace
+    return manifest("Job", "bare", namespace, api="batch/v1", spec={"template": template})
 
 
 def _namespace(case: str) -> str:
@@ -181,7 +166,7 @@ def test_what_the_server_applies_has_known_fields(overlay: Path, platform: Serve
 
 @OVERLAY
 def test_the_platform_admits_pods_and_no_stranger(overlay: Path, platform: Server, tmp_path: Path) -> None:
-    made = [pod for manifest in built(tmp_path, overlay) for pod in pods(manifest)]
+    made = [pod for each in built(tmp_path, overlay) for pod in pods(each)]
 
     assert made
     assert platform.refuses(*_numbered(made)) == ""
@@ -191,16 +176,15 @@ def test_the_platform_admits_pods_and_no_stranger(overlay: Path, platform: Serve
 @OVERLAY
 def test_overlays_are_accepted_as_they_are_submitted(overlay: Path, platform: Server, tmp_path: Path) -> None:
     """Where GitOps is forbidden; the platform there is not ours, and its policies ask for the opposite."""
-    manifest = next(one for one in built(tmp_path, overlay) if one["kind"] not in submission.KEPT_NAME_KINDS)
-    turned = submission.prepare_manifest(manifest, ttl=3600, queue="project-user-queue")
+    made = next(one for one in built(tmp_path, overlay) if one["kind"] not in submission.KEPT_NAME_KINDS)
+    turned = submission.prepare_manifest(made, ttl=3600, queue="project-user-queue")
     turned["metadata"]["namespace"] = "default"
 
-    made = platform.kubectl(
-        *("create", "--dry-run=server", "--validate=strict", "-f", "-", "--output=yaml"), given=[turned]
-    ).stdout
+    create = ("create", "--dry-run=server", "--validate=strict", "-f", "-", "--output=yaml")
+    text = platform.kubectl(*create, given=[turned]).stdout
 
-    assert "generateName: " in made
-    assert ("ttlSecondsAfterFinished: 3600" in made) == (manifest["kind"] != "TrainJob")
+    assert "generateName: " in text
+    assert ("ttlSecondsAfterFinished: 3600" in text) == (made["kind"] != "TrainJob")
 
 
 @UNQUEUED
@@ -232,9 +216,8 @@ def test_batches_of_every_shape_can_be_paused(overlay: Path, platform: Server, t
     assert scaled[1] == ([1] if lock.shape is Shape.INDEXED else as_made[1])
 
 
-def _is_suspended(manifest: Mapping[str, Any], kind: Kind) -> bool:
+def _is_suspended(value: Any, kind: Kind) -> bool:
     """Tell whether an object says that it is suspended; the API does not fill in the field of every kind."""
-    value: Any = manifest
     for key in (*kind.policy, "suspend"):
         value = value.get(key) or {}
     return value is True

@@ -19,6 +19,7 @@ from tests.cluster import building
 from tests.cluster.apiserver import Server
 from tests.cluster.judging import judged, write_list
 from tests.cluster.templates import pods
+from tests.manifests import manifest
 
 ROOT = Path(__file__).parents[2]
 MANIFESTS = ROOT / "tests/policy/manifests"
@@ -44,10 +45,7 @@ def verdicts(apiserver: Server, tmp_path_factory: pytest.TempPathFactory) -> Map
     for name in sorted({item for text in texts for item in NAMESPACE.findall(text)}):
         metadata = {"name": name, "labels": labels}
         apiserver.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
-        accounts = [{"name": account, "namespace": name} for account in ("default", "sweep-trial")]
-        apiserver.apply(
-            *({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": item} for item in accounts)
-        )
+        apiserver.apply(*(manifest("ServiceAccount", each, name) for each in ("default", "sweep-trial")))
     return {side: _verdicts(apiserver, folder, side) for side in ("valid", "invalid")}
 
 
@@ -65,7 +63,7 @@ def _verdicts(server: Server, folder: Path, side: str) -> dict[str, str]:
     for row in (row for row in ROWS if at_once.why(row) is None):
         documents = _read_all((whole / f"{row}.yaml").read_bytes())
         made = [document for document in documents if isinstance(document, dict)]
-        write_list(parts, row, [pod for manifest in made for pod in pods(manifest)])
+        write_list(parts, row, [pod for each in made for pod in pods(each)])
     at_pod = judged(server, parts)
     return {row: _verdict(at_once.why(row), at_pod.why(row)) for row in ROWS}
 

@@ -22,6 +22,7 @@ from tests.cluster.apiserver import NoClusterToolsError, Server
 from tests.cluster.children import until
 from tests.cluster.connections import OPEN
 from tests.command_line import captured
+from tests.manifests import manifest
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = Path(connections.__file__).read_text()
@@ -368,7 +369,7 @@ def _with_pods(made: machine.Machine, repository: Repository, image: str) -> Net
     ]
     pods.append(_pod(NEIGHBOURS, "neighbour", repository.labels(ours["opened"][1]), image, as_user))
     pods.append(_pod("kube-system", "dns", {"k8s-app": "kube-dns"}, image, as_root))
-    made.server.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NEIGHBOURS}})
+    made.server.apply(manifest("Namespace", NEIGHBOURS))
     spaces = {pod["metadata"]["name"]: pod["metadata"]["namespace"] for pod in pods}
     until("pods have accounts", lambda: _accounts(made.server) >= {*spaces.values()}, seconds=SECONDS)
     made.server.apply(*pods)
@@ -425,15 +426,5 @@ def _translate(dns: str) -> None:
     """Translate the address that pods know of DNS, as a proxy for Services does: policies judge what comes of it."""
     for protocol in ("udp", "tcp"):
         chosen = ("-d", box.SERVICE, "-p", protocol, "--dport", "53")
-        box.do(
-            "iptables",
-            "-t",
-            "nat",
-            "-A",
-            "PREROUTING",
-            *chosen,
-            "-j",
-            "DNAT",
-            "--to-destination",
-            f"{dns}:53",
-        )
+        target = ("-j", "DNAT", "--to-destination", f"{dns}:53")
+        box.do("iptables", "-t", "nat", "-A", "PREROUTING", *chosen, *target)

@@ -18,6 +18,7 @@ from tests.cluster.apiserver import Server
 from tests.cluster.children import until
 from tests.cluster.overlays import CASES
 from tests.cluster.test_golden_overlays import APPLY, built, in_state
+from tests.manifests import manifest
 
 pytestmark = pytest.mark.usefixtures("needs_kustomize")
 
@@ -37,14 +38,9 @@ SIGTERM = 143
 def server() -> Iterator[Server]:
     """A control plane with a node on which the tests run pods; skip by name where there can be none."""
     with machine.without_node() as made:
-        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}}
-        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE}}
-        account = {
-            "apiVersion": "v1",
-            "kind": "ServiceAccount",
-            "metadata": {"name": "sweep-trial", "namespace": SPACE},
-        }
-        made.server.apply({**node, "spec": {"unschedulable": True}}, space, account)
+        node = manifest("Node", NODE, spec={"unschedulable": True})
+        account = manifest("ServiceAccount", "sweep-trial", SPACE)
+        made.server.apply(node, manifest("Namespace", SPACE), account)
         yield made.server
 
 
@@ -79,21 +75,15 @@ class Kubelet:
                 self._kubectl("delete", "pod", name, "--force", "--ignore-not-found")
             elif "nodeName" not in pod["spec"]:
                 target = {"apiVersion": "v1", "kind": "Node", "name": NODE}
-                bound = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
+                bound = manifest("Binding", name, target=target)
                 path = f"/api/v1/namespaces/{SPACE}/pods/{name}/binding"
                 self.server.kubectl("create", "--raw", path, "-f", "-", given=json.dumps(bound))
             elif _phase(pod) == "Pending":
                 self._say(pod, {"phase": "Running"})
 
     def end(self, pod: dict[str, Any], code: int) -> None:
-        container = {
-            "name": "trial",
-            "image": "trainer",
-            "imageID": "",
-            "ready": False,
-            "restartCount": 0,
-            "state": {"terminated": {"exitCode": code}},
-        }
+        state = {"restartCount": 0, "state": {"terminated": {"exitCode": code}}}
+        container = {"name": "trial", "image": "trainer", "imageID": "", "ready": False, **state}
         self._say(pod, {"phase": "Failed" if code else "Succeeded", "containerStatuses": [container]})
 
     def _say(self, pod: dict[str, Any], status: dict[str, Any]) -> None:
@@ -113,12 +103,12 @@ def _is_doomed(pod: dict[str, Any]) -> bool:
     return "deletionTimestamp" in pod["metadata"]
 
 
-def without_retries(manifest: dict[str, Any]) -> dict[str, Any]:
+def without_retries(made: dict[str, Any]) -> dict[str, Any]:
     """Return a manifest; that of a Job with no second attempt."""
-    if manifest["kind"] != "Job":
-        return manifest
-    limit = "backoffLimitPerIndex" if "backoffLimitPerIndex" in manifest["spec"] else "backoffLimit"
-    return {**manifest, "spec": {**manifest["spec"], limit: 0}}
+    if made["kind"] != "Job":
+        return made
+    limit = "backoffLimitPerIndex" if "backoffLimitPerIndex" in made["spec"] else "backoffLimit"
+    return {**made, "spec": {**made["spec"], limit: 0}}
 
 
 @OVERLAY

@@ -7,6 +7,7 @@ import pytest
 from sweepledger.structs.settings import Controller
 from tests.cluster.apiserver import Server
 from tests.cluster.platforms import applied, bootstrapped, built
+from tests.manifests import manifest
 from tests.repository import Sandbox
 
 pytestmark = pytest.mark.usefixtures("needs_kustomize")
@@ -17,7 +18,7 @@ def test_the_server_takes_the_platform(controller: Controller, apiserver: Server
     namespace = f"team-{uuid.uuid4().hex[:8]}"
     bootstrapped(sandbox, namespace, controller)
     if controller is Controller.ARGOCD:
-        apiserver.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}})
+        apiserver.apply(manifest("Namespace", "argocd"))
 
     for folder in ("platform", str(controller)):
         applied(apiserver, built(sandbox.root, folder))

@@ -15,15 +15,11 @@ from tests.cluster.apiserver import NoClusterToolsError
 from tests.cluster.children import until
 from tests.cluster.fleet import Ask, Fleet, cluster, start_fleet
 from tests.e2e.team import NAMESPACE
+from tests.manifests import manifest
 
 pytestmark = pytest.mark.usefixtures("needs_kustomize")
 
 PATIENCE = 300
-
-
-def in_namespace(kind: str, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
-    metadata = {"name": name, "namespace": NAMESPACE}
-    return {"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": spec}
 
 
 def policy(name: str, message: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -31,22 +27,12 @@ def policy(name: str, message: str) -> tuple[dict[str, Any], dict[str, Any]]:
     api = "admissionregistration.k8s.io/v1"
     pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
     selected = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": NAMESPACE}}}
+    validations = [{"expression": "false", "message": message}]
+    rules = {"matchConstraints": {"resourceRules": [pods]}, "validations": validations}
+    bound = {"policyName": name, "validationActions": ["Deny"], "matchResources": selected}
     return (
-        {
-            "apiVersion": api,
-            "kind": "ValidatingAdmissionPolicy",
-            "metadata": {"name": name},
-            "spec": {
-                "matchConstraints": {"resourceRules": [pods]},
-                "validations": [{"expression": "false", "message": message}],
-            },
-        },
-        {
-            "apiVersion": api,
-            "kind": "ValidatingAdmissionPolicyBinding",
-            "metadata": {"name": name},
-            "spec": {"policyName": name, "validationActions": ["Deny"], "matchResources": selected},
-        },
+        manifest("ValidatingAdmissionPolicy", name, api=api, spec=rules),
+        manifest("ValidatingAdmissionPolicyBinding", name, api=api, spec=bound),
     )
 
 
@@ -62,19 +48,26 @@ class Refusal:
 
 REFUSALS: Mapping[str, Refusal] = {
     "used-up": Refusal(
-        (in_namespace("ResourceQuota", "team", {"hard": {"requests.cpu": "1"}}),),
+        (manifest("ResourceQuota", "team", NAMESPACE, spec={"hard": {"requests.cpu": "1"}}),),
         "quota",
         "exceeded quota: team, requested: requests.cpu=1, used: requests.cpu=1, limited: requests.cpu=1",
         "it starts when other trials end; else ask the platform team to raise ResourceQuota team",
     ),
     "too-small": Refusal(
-        (in_namespace("ResourceQuota", "small", {"hard": {"requests.cpu": "500m"}}),),
+        (manifest("ResourceQuota", "small", NAMESPACE, spec={"hard": {"requests.cpu": "500m"}}),),
         "quota",
         "exceeded quota: small",
         "one pod requests more than the whole quota",
     ),
     "limits": Refusal(
-        (in_namespace("LimitRange", "half", {"limits": [{"type": "Container", "max": {"cpu": "500m"}}]}),),
+        (
+            manifest(
+                "LimitRange",
+                "half",
+                NAMESPACE,
+                spec={"limits": [{"type": "Container", "max": {"cpu": "500m"}}]},
+            ),
+        ),
         "refused",
         "maximum cpu usage per Container is 500m, but limit is 1",
         "a LimitRange of the namespace",

@@ -13,6 +13,7 @@ import pytest
 from tests.cluster import platforms
 from tests.cluster.apiserver import Server
 from tests.command_line import run_sweep
+from tests.manifests import manifest
 
 Name = tuple[str, str, str]
 """Kind, namespace and name of an object."""
@@ -34,10 +35,8 @@ class Founded:
     def by_the_pages(cls, root: Path, server: Server, controller: str, url: str) -> "Founded":
         """Type the commands that the output of each command and the page of the platform name."""
         team = cls(root, server, controller)
-        assert (
-            run_sweep("cluster", "init", root.name, "--controller", controller, cwd=root.parent).returncode
-            == 0
-        )
+        begun = run_sweep("cluster", "init", root.name, "--controller", controller, cwd=root.parent)
+        assert begun.returncode == 0, begun.stderr
         team.bootstrapped(url)
         for command in platforms.steps(root):
             done = team.applied(command)
@@ -45,9 +44,8 @@ class Founded:
         return team
 
     def bootstrapped(self, url: str) -> str:
-        done = run_sweep(
-            "cluster", "bootstrap", self.controller, "--repo", url, "--branch", "main", cwd=self.root
-        )
+        source = ("--repo", url, "--branch", "main")
+        done = run_sweep("cluster", "bootstrap", self.controller, *source, cwd=self.root)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -63,14 +61,12 @@ class Founded:
         """The owner that the cluster has for each object of this platform."""
         owners = {}
         for folder in ("platform", self.controller):
-            listed = self.server.kubectl(
-                "get", "-o", "json", "-k", str(self.root / "clusters" / folder)
-            ).stdout
+            place = str(self.root / "clusters" / folder)
+            listed = self.server.kubectl("get", "-o", "json", "-k", place).stdout
             for made in json.loads(listed)["items"]:
                 metadata = made["metadata"]
-                owners[made["kind"], metadata.get("namespace", ""), metadata["name"]] = metadata[
-                    "annotations"
-                ][OWNER]
+                name = (made["kind"], metadata.get("namespace", ""), metadata["name"])
+                owners[name] = metadata["annotations"][OWNER]
         return owners
 
 
@@ -90,7 +86,7 @@ def cluster(
     request: pytest.FixtureRequest, apiserver: Server, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("teams")
-    apiserver.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}})
+    apiserver.apply(manifest("Namespace", "argocd"))
     controller = request.param
     teams = [
         Founded.by_the_pages(folder / f"{name}-{controller}", apiserver, controller, URL.format(name))

@@ -8,6 +8,7 @@ from tests.cluster import building, operators
 from tests.cluster.apiserver import tool
 from tests.cluster.machine import Machine
 from tests.cluster.operators import Names, Operator
+from tests.manifests import manifest
 
 PARTS = ("crds", "manager", "rbac", "webhook")
 NAME = "kubeflow-trainer-controller-manager"
@@ -31,7 +32,7 @@ def _manifests(machine: Machine) -> Path:
     bases = tool(building.TRAINER, OPERATOR.name).parent / "config/base"
     folder = machine.folder / "trainer-manifests"
     folder.mkdir()
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OPERATOR.names.namespace}}
+    namespace = manifest("Namespace", OPERATOR.names.namespace)
     (folder / "namespace.yaml").write_text(yaml.dump(namespace))
     kustomization = {
         "namespace": OPERATOR.names.namespace,

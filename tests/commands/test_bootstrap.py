@@ -362,9 +362,6 @@ def test_egress_for_git_to_other_ports_is_a_gap(sandbox: Sandbox, url: str, word
     assert words is None or words in gaps[0]
 
 
-# --- the rule on the git server ---------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def bootstrapped(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
     """A repository with a merged batch whose server has the hook that bootstrap wrote."""

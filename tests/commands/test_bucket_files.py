@@ -82,8 +82,7 @@ def in_bucket(
             sandbox.merged()
             bucket = Bucket(server.url, secrets=server.secrets)
             save(sandbox, bucket, tmp_path / "pods")
-            assert sandbox.collect(BucketResults(bucket), {stored(sandbox).name})
-            sandbox.pull()
+            assert sandbox.record(BucketResults(bucket), {stored(sandbox).name})
             yield Stored(sandbox, bucket, variables)
     except NoServerError as error:
         pytest.skip(f"skipped: {error}")

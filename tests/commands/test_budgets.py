@@ -270,8 +270,7 @@ def test_without_budgets_there_is_no_ledger(sandbox: Sandbox) -> None:
 def test_a_resume_is_another_attempt_of_each_trial(sandbox: Sandbox, needs_kustomize: None) -> None:
     name = asked(sandbox, 6, 2)
     for hours in (4, 6):
-        sandbox.pause("vision-a")
-        sandbox.push()
+        sandbox.pause("vision-a", push=True)
         sandbox.resume("vision-a")
         assert overdrawn(sandbox, month="2026-11") == []
         sandbox.push()
@@ -305,8 +304,7 @@ def test_fewer_trials_at_once_are_charged_like_a_resume(sandbox: Sandbox, needs_
 
 def test_a_resume_above_the_budget_is_refused(sandbox: Sandbox, needs_kustomize: None) -> None:
     asked(sandbox, 5, 3)
-    sandbox.pause("vision-a")
-    sandbox.push()
+    sandbox.pause("vision-a", push=True)
     spec = sandbox.root / "sweeps/vision-a.yaml"
 
     with pytest.raises(SpecError, match=r"3 are reserved .* this requests 3 at most"):

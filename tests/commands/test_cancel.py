@@ -44,14 +44,11 @@ def test_what_was_cancelled_is_recorded_once_its_jobs_are_gone(sandbox: Sandbox,
     results = tmp_path / "results"
     leave(results, stored, 0)
     leave(results, stored, 1, status="failed", reason="signal-15", metrics={})
-    sandbox.cancel()
-    sandbox.push()
+    sandbox.cancel(push=True)
 
     assert sandbox.collect(results) == ()
     assert sandbox.collect(results, {batch}, alive={batch}) == ()
-    (commit,) = sandbox.collect(results, alive=())
-
-    sandbox.pull()
+    (commit,) = sandbox.record(results, alive=())
     assert commit.batches == (batch,)
     assert rows(sandbox) == {"0": "ok", "1": "cancelled", "2": "cancelled"}
     assert "1 ok, 0 diverged, 0 failed, 0 missing, 2 cancelled" in sandbox.git("log", "-1", "--format=%b")
@@ -61,18 +58,14 @@ def test_what_was_cancelled_is_recorded_once_its_jobs_are_gone(sandbox: Sandbox,
 
 def test_cancelled_trials_stay_cancelled_in_later_results_commits(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.merged()
-    sandbox.cancel()
-    sandbox.push()
-    sandbox.collect(tmp_path, alive=())
-    sandbox.pull()
+    sandbox.cancel(push=True)
+    sandbox.record(tmp_path, alive=())
     text = (sandbox.root / "sweeps/peak.yaml").read_text()
     sandbox.write("sweeps/peak.yaml", text.replace("[1, 2, 3]", "[1, 2, 3, 4]"))
     made = sandbox.new_batch()
     sandbox.publish("One more")
 
-    sandbox.collect(tmp_path, {made.name}, alive=())
-
-    sandbox.pull()
+    sandbox.record(tmp_path, {made.name}, alive=())
     lines = (sandbox.root / "results/peak/summary.csv").read_text().splitlines()[1:]
     assert [line.split(",")[5] for line in lines] == ["cancelled", "cancelled", "cancelled", "missing"]
 
@@ -90,11 +83,9 @@ def test_replaced_trials_run_again_after_the_results_commit(sandbox: Sandbox, tm
     first = sandbox.merged()
     (stored,) = sandbox.batches()
     leave(tmp_path / "results", stored, 0)
-    sandbox.cancel(replace=True)
-    sandbox.push()
+    sandbox.cancel(replace=True, push=True)
     assert sandbox.generate()[0].batch is None
-    sandbox.collect(tmp_path / "results", alive=())
-    sandbox.pull()
+    sandbox.record(tmp_path / "results", alive=())
 
     (made,) = sandbox.generate()
 
@@ -125,12 +116,10 @@ def test_what_does_not_stand_or_is_over_cannot_be_cancelled(sandbox: Sandbox, tm
     with pytest.raises(RepositoryError, match=f"{made.name} is committed here and not on main yet"):
         sandbox.cancel(batch=made.name)
     sandbox.push()
-    sandbox.cancel()
-    sandbox.push()
+    sandbox.cancel(push=True)
     with pytest.raises(IdleError, match="is cancelled already"):
         sandbox.cancel(batch=made.name)
-    sandbox.collect(tmp_path, alive=())
-    sandbox.pull()
+    sandbox.record(tmp_path, alive=())
 
     with pytest.raises(UsageError, match="is recorded"):
         sandbox.cancel(batch=made.name)
@@ -212,8 +201,7 @@ def test_local_ends_a_batch(sandbox: Sandbox, needs_kustomize: None, monkeypatch
         until = time.monotonic() + 120
         while time.monotonic() < until and not list((state / "results").glob("*/*/*.json")):
             time.sleep(0.1)
-        sandbox.cancel()
-        sandbox.push()
+        sandbox.cancel(push=True)
 
     person = threading.Thread(target=cancel_soon)
     person.start()

@@ -7,17 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from sweepledger.formats import yaml
 from tests.command_line import run_sweep
 from tests.repository import Sandbox
 
 POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 8\n"
-SPEC = """name: score
-method: grid
-metric: {name: score, goal: maximize}
-parameters: {x: {values: [1.0, 1.5]}}
-command: [python, code/train.py, "${args}"]
-run: {code: CODE}
-"""
 WHOLE, SELECTED = "{path: code}", "{path: ., exclude: [notes]}"
 REFUSING = ("plan score", "generate score", "run score", "try score", "run score --commit-code")
 
@@ -26,7 +20,8 @@ def started(sandbox: Sandbox, code: str = WHOLE, attributes: str = "# none\n", *
     """Return a repository with a spec and some committed files; `__` in a name is a slash."""
     (sandbox.root / "sweepledger.yaml").unlink()
     sandbox.name_person()
-    sandbox.write("sweeps/score.yaml", SPEC.replace("CODE", code))
+    parameters = {"x": {"values": [1.0, 1.5]}}
+    sandbox.write_spec("score", parameters=parameters, run={"code": yaml.load(code)})
     for name, text in files.items():
         sandbox.write(name.replace("__", "/"), text)
     sandbox.git("add", "--all")

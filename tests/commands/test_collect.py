@@ -3,7 +3,6 @@ import hashlib
 import json
 import re
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ from sweepledger.results.bounds import MOST_TRIAL_BYTES
 from sweepledger.structs.record import LeftOutAttempts, Record
 from tests.builders import a_record, present
 from tests.repo.test_signatures import key, line
-from tests.repository import SPEC, Sandbox, followed_by
+from tests.repository import SPEC, Sandbox
 
 
 def stored(sandbox: Sandbox) -> StoredBatch:
@@ -207,12 +206,9 @@ def test_without_push_it_commits_here_and_leaves_other_edits_alone(merged: Sandb
 def test_an_archived_batch_without_records_stops_no_other(sandbox: Sandbox, results: Path) -> None:
     first = sandbox.merged()
     second = sandbox.merged(xs="1, 2, 3, 4")
-    sandbox.cancel(batch=first)
-    sandbox.push()
+    sandbox.cancel(batch=first, push=True)
 
-    sandbox.collect(results, {second}, alive={first, second})
-
-    sandbox.pull()
+    sandbox.record(results, {second}, alive={first, second})
     assert not (sandbox.root / f"results/peak/records/{first}.jsonl").exists()
     assert len((sandbox.root / "results/peak/summary.csv").read_text().splitlines()) == 2
     (commit,) = sandbox.collect(results, alive=())
@@ -225,8 +221,7 @@ def test_a_batch_cancelled_while_it_is_recorded_is_recorded_once(sandbox: Sandbo
     name = sandbox.merged()
     for index in range(2):
         leave(results, stored(sandbox), index)
-    sandbox.cancel()
-    sandbox.push()
+    sandbox.cancel(push=True)
 
     (commit,) = sandbox.collect(results, {name}, alive=())
 
@@ -310,28 +305,6 @@ def test_two_propose_at_once(merged: Sandbox, results: Path, monkeypatch: pytest
     assert merged.git("ls-remote", "origin", name).split()[0] == commit.commit
 
 
-@pytest.mark.parametrize("is_reviewed", [False, True], ids=["push", "branch"])
-def test_only_results_and_moves_are_touched(sandbox: Sandbox, results: Path, *, is_reviewed: bool) -> None:
-    sandbox.write("sweepledger.yaml", followed_by("flux"))
-    sandbox.merged("pear")
-    name = sandbox.merged()
-    assert (sandbox.root / f"clusters/flux/active/{name}.yaml").exists()
-
-    (commit,) = commit_results(replace(sandbox.target(), is_reviewed=is_reviewed), results, {name})
-
-    sandbox.git("fetch", "-q", "origin", *(line.split("\t")[1] for line in heads(sandbox)))
-    listed = sandbox.git(
-        "diff-tree", "-r", "--no-renames", "--name-status", f"{commit.commit}^", commit.commit
-    )
-    touched = {tuple(line.split("\t")) for line in listed.splitlines()}
-    mine = (f"overlays/active/{name}/", f"overlays/archive/{name}/", "results/peak/")
-    assert ("D", f"clusters/flux/active/{name}.yaml") in touched
-    assert [path for _, path in touched if not path.startswith((*mine, "clusters/flux/active/"))] == []
-    assert [path for _, path in touched if path.startswith("clusters/")] == [
-        f"clusters/flux/active/{name}.yaml"
-    ]
-
-
 def test_a_branch_is_signed(sandbox: Sandbox, results: Path, tmp_path: Path, needs_kustomize: None) -> None:
     made = key(tmp_path, "signing")
     sandbox.write("sweepledger.yaml", f"version: 1\nsigners:\n- '{line(made)}'\n")
@@ -379,8 +352,7 @@ def test_an_unreadable_spec_refuses_nobody(merged: Sandbox, results: Path, text:
 def test_the_inputs_of_a_summary_are_digested_as_sha256sum_does(merged: Sandbox, results: Path) -> None:
     batch = stored(merged)
     leave(results, batch, 0)
-    (commit,) = merged.collect(results, {batch.name})
-    merged.pull()
+    (commit,) = merged.record(results, {batch.name})
     inputs = sorted(
         [
             f"overlays/archive/{batch.name}/batch.json",

@@ -175,19 +175,6 @@ def test_unconfirmed_is_not_counted(trials: Trials, sandbox: Sandbox, cluster: C
     assert [reason for commit in collection.collected for reason in commit.corrupt] == ["unconfirmed"] * 2
 
 
-def test_messages_without_the_bucket(trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str) -> None:
-    for index in range(3):
-        uid = trials.started(index)
-        trials.ended(f"pod-{index}", trials.record(index, uid).decode(), complete=index > 0)
-    cluster.end(batch, "Complete", completedIndexes="0-2")
-
-    collection = look(trials)
-
-    assert recorded(sandbox, collection.collected) == {"0": "ok", "1": "ok", "2": "ok"}
-    assert f"{batch}: not all files are in the bucket of row 0" in collection.remarks
-    assert held(cluster) == []
-
-
 def test_seals_replace_pods(trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str) -> None:
     for index in range(3):
         trials.save(index, f"uid-{index}", trials.record(index, f"uid-{index}"), SEALS)

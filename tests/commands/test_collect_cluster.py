@@ -11,14 +11,15 @@ from typing import Any
 
 import pytest
 
+from sweepledger.commands.collection.cluster_evidence import LAG_SECONDS
 from sweepledger.commands.collection.collector import collect_from_cluster
 from sweepledger.commands.collection.results_commit import ResultsCommit
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.structs.settings import ResultsSettings
 from tests.cluster.apiserver import kubectl
 from tests.command_line import install_sweep
-from tests.commands.clusters import Cluster, Look
-from tests.commands.test_collect import leave, recorded, stored
+from tests.commands.clusters import Cluster, Look, Scene
+from tests.commands.test_collect import leave, stored
 from tests.render.platforms import PLATFORM_SETTINGS, a_platform, a_source, the
 from tests.repository import Sandbox
 
@@ -29,20 +30,16 @@ def collected(look_at_cluster: Look) -> Callable[[], tuple[ResultsCommit, ...]]:
 
 
 @pytest.mark.parametrize("ends", ["Complete", "Failed"])
-def test_a_batch_is_recorded_when_its_job_says_that_it_has_ended(
-    ends: str, sandbox: Sandbox, cluster: Cluster, results: Path, collected: Callable[..., Any]
-) -> None:
-    batch = sandbox.merged()
-    leave(results, stored(sandbox), 0)
-    cluster.job(batch)
-    assert collected() == ()
+def test_a_batch_is_recorded_when_its_job_says_that_it_has_ended(ends: str, scene: Scene) -> None:
+    scene.leave(0)
+    assert scene.look(0).collected == ()
 
-    cluster.job(batch, "another", ends)
-    assert collected() == (), "one of its Jobs goes on"
-    cluster.delete("jobs", "another")
-    cluster.end(batch, ends)
+    scene.job(scene.batch, "another", ends)
+    assert scene.look(0).collected == (), "one of its Jobs goes on"
+    scene.delete("jobs", "another")
+    scene.end(scene.batch, ends)
 
-    assert recorded(sandbox, collected()) == {"0": "ok", "1": "missing", "2": "missing"}
+    assert scene.recorded(LAG_SECONDS + 1) == ["ok", "missing", "missing"]
 
 
 def test_every_job_is_waited_for(sandbox: Sandbox, cluster: Cluster, collected: Callable[..., Any]) -> None:
@@ -72,22 +69,17 @@ def test_other_kinds_end_no_batch(sandbox: Sandbox, cluster: Cluster, collected:
     assert collected() == ()
 
 
-def test_a_cancelled_batch_is_recorded_when_neither_job_nor_pod_is_left(
-    sandbox: Sandbox, cluster: Cluster, results: Path, collected: Callable[..., Any]
-) -> None:
-    batch = sandbox.merged()
-    leave(results, stored(sandbox), 0)
-    cluster.job(batch)
-    cluster.pod(batch)
-    sandbox.cancel()
-    sandbox.push()
-    assert collected() == ()
-    cluster.delete("jobs", batch)
-    assert collected() == (), "a pod is still there"
+def test_a_cancelled_batch_is_recorded_when_neither_job_nor_pod_is_left(scene: Scene) -> None:
+    scene.leave(0)
+    scene.pod(scene.batch)
+    scene.sandbox.cancel(push=True)
+    assert scene.look(0).collected == ()
+    scene.delete("jobs", scene.batch)
+    assert scene.look(0).collected == (), "a pod is still there"
 
-    cluster.delete("pods", "left")
+    scene.delete("pods", "left")
 
-    assert recorded(sandbox, collected()) == {"0": "ok", "1": "cancelled", "2": "cancelled"}
+    assert scene.recorded(0) == ["ok", "cancelled", "cancelled"]
 
 
 def test_all_portions_are_counted(sandbox: Sandbox, cluster: Cluster, collected: Callable[..., Any]) -> None:

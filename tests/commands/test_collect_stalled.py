@@ -10,8 +10,7 @@ import pytest
 from sweepledger.commands.collection.cluster_evidence import FRESH_SECONDS
 from sweepledger.commands.collection.collector import Collection
 from sweepledger.commands.repository.workspace import Workspace
-from tests.commands.clusters import Cluster, Look
-from tests.commands.test_collect import leave, recorded, stored
+from tests.commands.clusters import ENDED_AT, Cluster, Look, Scene
 from tests.repository import Sandbox
 
 
@@ -19,6 +18,10 @@ from tests.repository import Sandbox
 def look(look_at_cluster: Look) -> Look:
     """Collect so long after now."""
     return lambda after=0, workspace=None: look_at_cluster(lambda: time.time() + after, workspace)
+
+
+LATER = FRESH_SECONDS + 60
+NOW = time.time() - ENDED_AT
 
 
 def names(collection: Collection) -> list[str]:
@@ -29,52 +32,50 @@ def names(collection: Collection) -> list[str]:
 def test_a_new_batch_is_not_stalled_and_an_unapplied_one_is(sandbox: Sandbox, look: Look) -> None:
     batch = sandbox.merged()
 
-    assert names(look()) == []
-    assert names(look(after=FRESH_SECONDS + 60)) == [batch]
+    assert (names(look()), names(look(after=LATER))) == ([], [batch])
 
 
-def test_a_job_deleted_early_stalls(sandbox: Sandbox, cluster: Cluster, results: Path, look: Look) -> None:
-    batch = sandbox.merged()
-    leave(results, stored(sandbox), 0)
-    cluster.job(batch, trials=3)
-    assert names(look(after=FRESH_SECONDS + 60)) == []
+def test_a_job_deleted_early_stalls(scene: Scene, look: Look) -> None:
+    scene.leave(0)
+    assert names(look(after=LATER)) == []
 
-    cluster.delete("jobs", batch)
+    scene.delete("jobs", scene.batch)
 
-    assert names(look()) == [batch], "it was applied: its folder is there"
-    assert sandbox.git("ls-remote", "origin", "main").split()[0] == sandbox.head()
+    assert names(look()) == [scene.batch], "it was applied: its folder is there"
+    assert scene.sandbox.git("ls-remote", "origin", "main").split()[0] == scene.sandbox.head()
 
 
-def test_a_job_deleted_late_ends(sandbox: Sandbox, cluster: Cluster, results: Path, look: Look) -> None:
-    batch = sandbox.merged()
-    for index in range(3):
-        leave(results, stored(sandbox), index)
-    cluster.job(batch, trials=3)
-    cluster.delete("jobs", batch)
+def test_a_job_deleted_late_ends(scene: Scene) -> None:
+    scene.leave(0, 1, 2)
+    scene.delete("jobs", scene.batch)
 
-    assert recorded(sandbox, look().collected) == {"0": "ok", "1": "ok", "2": "ok"}
+    assert scene.recorded(NOW) == ["ok", "ok", "ok"]
 
 
-def test_a_deleted_job_stops_no_other(sandbox: Sandbox, cluster: Cluster, results: Path, look: Look) -> None:
-    batch = sandbox.merged(parallelism=3)
-    leave(results, stored(sandbox), 0)
-    cluster.job_of_trial(batch, 1)
-    cluster.job_of_trial(batch, 2, "Failed")
-    assert look(after=FRESH_SECONDS + 60) == Collection(), "one of them goes on"
-
-    cluster.end(f"{batch}-1", "Failed")
-
-    assert recorded(sandbox, look().collected) == {"0": "ok", "1": "missing", "2": "missing"}
+@pytest.fixture
+def three_jobs(sandbox: Sandbox, cluster: Cluster, results: Path) -> Scene:
+    """A batch with a Job for each trial, none of which is applied."""
+    return Scene(cluster.server, cluster.namespace, sandbox, results, sandbox.merged(parallelism=3))
 
 
-def test_a_batch_without_one_of_its_jobs_is_stalled(sandbox: Sandbox, cluster: Cluster, look: Look) -> None:
-    batch = sandbox.merged(parallelism=3)
+def test_a_deleted_job_stops_no_other(three_jobs: Scene, look: Look) -> None:
+    three_jobs.leave(0)
+    three_jobs.job_of_trial(three_jobs.batch, 1)
+    three_jobs.job_of_trial(three_jobs.batch, 2, "Failed")
+    assert look(after=LATER) == Collection(), "one of them goes on"
+
+    three_jobs.end(f"{three_jobs.batch}-1", "Failed")
+
+    assert three_jobs.recorded(NOW) == ["ok", "missing", "missing"]
+
+
+def test_a_batch_without_one_of_its_jobs_is_stalled(three_jobs: Scene, look: Look) -> None:
     for index in (1, 2):
-        cluster.job_of_trial(batch, index, "Failed")
+        three_jobs.job_of_trial(three_jobs.batch, index, "Failed")
 
-    (result,) = look(after=FRESH_SECONDS + 60).stalled
+    (result,) = look(after=LATER).stalled
 
-    assert (result.batch, result.objects, result.wanted) == (batch, 2, 3)
+    assert (result.batch, result.objects, result.wanted) == (three_jobs.batch, 2, 3)
 
 
 def test_a_shallow_clone_tells_the_age_of_a_batch(sandbox: Sandbox, tmp_path: Path, look: Look) -> None:
@@ -84,8 +85,7 @@ def test_a_shallow_clone_tells_the_age_of_a_batch(sandbox: Sandbox, tmp_path: Pa
     subprocess.run(clone, check=True)
     shallow = Workspace.find(tmp_path / "shallow")
 
-    assert names(look(workspace=shallow)) == []
-    assert names(look(after=FRESH_SECONDS + 60, workspace=shallow)) == [batch]
+    assert (names(look(workspace=shallow)), names(look(after=LATER, workspace=shallow))) == ([], [batch])
 
 
 @pytest.mark.parametrize(

@@ -205,8 +205,7 @@ def test_a_promoted_trial_that_begins_anew_is_checked_like_any_other(sandbox: Sa
     (first,) = active(sandbox.workspace)
     for trial in expected_trials(first):
         leave_one(results, first, trial.index, metrics={"score": float(str(trial.assignment["x"]))})
-    sandbox.collect(results, {first.name})
-    sandbox.pull()
+    sandbox.record(results, {first.name})
 
     (step,) = write_next(sandbox.workspace, ["climb"])
     sandbox.commit("Promote")

@@ -51,8 +51,7 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> tuple[Sandbox, Path]:
     results = tmp_path_factory.mktemp("volume")
     sandbox = Sandbox.create(tmp_path_factory.mktemp("recorded"))
     ended(sandbox, results)
-    assert sandbox.collect(results)
-    sandbox.pull()
+    assert sandbox.record(results)
     return sandbox, results
 
 
@@ -243,8 +242,7 @@ def test_a_folder_that_was_written_to_is_kept(when: float, recorded: Sandbox, re
 def test_a_wrong_clock_is_outvoted(sandbox: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ended(sandbox, results)
     monkeypatch.setenv("GIT_COMMITTER_DATE", "2001-01-01T00:00:00Z")
-    sandbox.collect(results)
-    sandbox.pull()
+    sandbox.record(results)
 
     assert fate(expired(sandbox, results, now=time.time()))[0] is FolderState.KEPT
 
@@ -273,8 +271,7 @@ def test_records_beyond_the_bounds_of_a_trial_do_not_stop_it(sandbox: Sandbox, r
         leave(results, stored(sandbox), 0, uid=f"uid-{number:03}", details={"padding": "x" * 8_000})
     for index in (1, 2):
         leave(results, stored(sandbox), index)
-    assert sandbox.collect(results)
-    sandbox.pull()
+    assert sandbox.record(results)
 
     assert fate(expired(sandbox, results))[0] is FolderState.EXPIRED
 
@@ -438,8 +435,7 @@ def test_as_a_command_it_answers_in_text_and_in_json(recorded: Sandbox, results:
 def test_the_exit_codes(sandbox: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ended(sandbox, results)
     monkeypatch.setenv("GIT_COMMITTER_DATE", "2001-01-01T00:00:00Z")
-    sandbox.collect(results)
-    sandbox.pull()
+    sandbox.record(results)
     late = leave(results, stored(sandbox), 1, uid="late", attempt=2)
     aged(results / batch(sandbox), time.time() - LATER)
 

@@ -14,7 +14,6 @@ from sweepledger.commands.repository.workspace import results_target
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.repo import batches
 from sweepledger.verbs.export import export_batch
-from tests.builders import present
 from tests.repository import Sandbox, append_to
 
 PROGRAM = """import os, signal, sys
@@ -31,12 +30,12 @@ open(os.environ["SWEEP_RESULT"], "w").write('{"score": %s}' % x)
 """The machine kills the first attempt at x=1; x=2 fails."""
 
 
-def run_script(sandbox: Sandbox, path: str) -> subprocess.CompletedProcess[str]:
+def run_script(sandbox: Sandbox, path: str, jobs: int = 4) -> subprocess.CompletedProcess[str]:
     search = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     return subprocess.run(
         ["bash", path],
         cwd=sandbox.root,
-        env={"PATH": search, "LANG": "C.UTF-8", "JOBS": "4"},
+        env={"PATH": search, "LANG": "C.UTF-8", "JOBS": str(jobs)},
         capture_output=True,
         text=True,
         check=False,
@@ -56,7 +55,8 @@ def test_a_shell_script_runs_and_retries_trials_for_the_collection(sandbox: Sand
     sandbox.commit("Write the program", {"code/train.py": PROGRAM})
     append_to(sandbox.spec(xs="0, 1, 2", parallelism=4), "  retries: 1\n")
     sandbox.name_person()
-    sandbox_batch = _generated(sandbox)
+    name = sandbox.new_batch().name
+    sandbox.commit("Ask for a sweep")
 
     export_batch(sandbox.workspace, "shell", "peak", output=sandbox.root / "peak.sh")
     run_script(sandbox, "peak.sh")
@@ -65,19 +65,43 @@ def test_a_shell_script_runs_and_retries_trials_for_the_collection(sandbox: Sand
     (stored,) = batches.in_commit(sandbox.workspace.repository, "HEAD")
     assert [row["trial"] for row in rows] == [trial.id for trial in stored.trials]
     assert [row["status"] for row in rows] == ["ok", "ok", "failed"]
-    folders = sandbox.root / ".sweepledger/results" / sandbox_batch
+    folders = sandbox.root / ".sweepledger/results" / name
     attempts = [len((folders / str(row) / "attempts").read_text()) for row in range(3)]
     assert attempts == [1, 2, 2], "a killed launcher is a disruption, a failure is retried as the spec says"
     again = run_script(sandbox, "peak.sh")
     assert (again.returncode != 0, len((folders / "2/attempts").read_text())) == (True, 2)
 
 
-def _generated(sandbox: Sandbox) -> str:
-    from sweepledger.verbs.generate import generate_batches as generate  # noqa: PLC0415
+WRITES = """import glob, os, sys
+data, code = os.environ["SWEEP_DATA"], glob.glob({root!r} + "/.sweepledger/code/*/code")[0]
+for place in [{place}]:
+    os.chmod(place, 0o700)
+    open(place + "/left", "a").write(sys.argv[1])
+open(os.environ["SWEEP_RESULT"], "w").write('{{"score": 1}}')
+"""
 
-    (generated,) = generate(sandbox.workspace)
-    sandbox.commit("Ask for a sweep")
-    return present(generated.batch).name
+
+@pytest.mark.parametrize(
+    ("place", "reasons"),
+    [("", ["", ""]), ("data", ["data-changed"] * 2), ("code", ["", "code-changed"])],
+    ids=["nowhere", "dataset", "stored code"],
+)
+def test_what_a_trial_of_a_script_writes_for_others_is_in_no_result(
+    place: str, reasons: list[str], sandbox: Sandbox
+) -> None:
+    append_to(
+        sandbox.root / "sweepledger.yaml",
+        "datasets: {digits: {claim: digits, version: a, prepare: [sh, -c, 'echo > $SWEEP_DATA/x']}}\n",
+    )
+    sandbox.commit("Write the program", {"code/train.py": WRITES.format(root=str(sandbox.root), place=place)})
+    append_to(sandbox.spec(xs="0, 1", parallelism=1), "  retries: 0\n  data: digits\n")
+    sandbox.name_person()
+    sandbox.commit_batches("Ask for a sweep")
+    export_batch(sandbox.workspace, "shell", "peak", output=sandbox.root / "peak.sh")
+
+    run_script(sandbox, "peak.sh", jobs=1)
+
+    assert [row["reason"] for row in collect(sandbox)] == reasons
 
 
 def test_a_batch_given_up_by_its_scheduler_is_recorded_on_request(sandbox: Sandbox) -> None:

@@ -225,9 +225,6 @@ def test_the_command_says_what_it_brought(sandbox: Sandbox, batch: StoredBatch, 
         fetch_artifacts(sandbox.workspace, batch.rows[0].trial, into=sandbox.root / "none", state=state)
 
 
-# Other programs
-
-
 def test_results_are_written_for_other_programs(sandbox: Sandbox, batch: StoredBatch, tmp_path: Path) -> None:
     csv = sandbox.sweep("results", "peak", "--output", "csv")
     rows = json.loads(sandbox.sweep("results", "peak", "--output", "json", "--top", "2").stdout)

@@ -361,9 +361,6 @@ def test_a_cluster_is_given_up(sandbox: Sandbox, cluster: Cluster, collect: Coll
     assert [line.split(",")[5] for line in lines] == ["ok"] * 3
 
 
-# What the server lets the collector push.
-
-
 def test_the_server_lets_the_collector_record_a_batch_of_a_cluster(sandbox: Sandbox, tmp_path: Path) -> None:
     batch = in_cluster(founded(sandbox), "us")
     install(sandbox)

@@ -47,36 +47,30 @@ def test_only_accepted_assignments_become_rows(sandbox: Sandbox) -> None:
     assert [row.partition(",")[2] for row in rows] == ["x,bias", "1,0.5", "3,0.5"]
 
 
-HYPERCUBE = """name: cube
-method: latin-hypercube
-seed: 1
-run_cap: {cap}
-metric: {{name: score, goal: maximize}}
-parameters:
-  x: {{min: 0.0, max: 1.0}}
-command: [python, code/train.py, "${{args}}"]
-run: {{code: {{path: code}}}}
-"""
+def cube(sandbox: Sandbox, cap: int, high: float = 1.0) -> None:
+    parameters = {"x": {"min": 0.0, "max": high}}
+    sandbox.write_spec("cube", method="latin-hypercube", seed=1, run_cap=cap, parameters=parameters)
 
 
 def test_a_latin_hypercube_that_has_a_batch_cannot_grow(sandbox: Sandbox) -> None:
-    sandbox.write("sweeps/cube.yaml", HYPERCUBE.format(cap=2))
+    cube(sandbox, 2)
     sandbox.publish_batches("Ask")
-    sandbox.commit("Ask for more", {"sweeps/cube.yaml": HYPERCUBE.format(cap=4)})
+    cube(sandbox, 4)
+    sandbox.commit("Ask for more")
 
     with pytest.raises(SpecError) as caught:
         sandbox.generate()
 
     (problem,) = caught.value.problems
-    assert (problem.code, problem.line) == ("hypercube-count", 6)
+    assert (problem.code, problem.path) == ("hypercube-count", "parameters")
     assert "must stay 2" in problem.message
     assert len(sandbox.active()) == 1
 
 
 def test_a_latin_hypercube_of_other_bounds_is_another_one(sandbox: Sandbox) -> None:
-    sandbox.write("sweeps/cube.yaml", HYPERCUBE.format(cap=2))
+    cube(sandbox, 2)
     sandbox.publish_batches("Ask")
-    sandbox.write("sweeps/cube.yaml", HYPERCUBE.format(cap=4).replace("max: 1.0", "max: 2.0"))
+    cube(sandbox, 4, high=2.0)
 
     (made,) = sandbox.generate()
 

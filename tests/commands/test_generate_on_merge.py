@@ -2,7 +2,7 @@
 
 import pytest
 
-from sweepledger.errors import SpecError, UsageError
+from sweepledger.errors import UsageError
 from sweepledger.verbs import generate
 from tests.repository import IMAGE, Sandbox
 
@@ -62,17 +62,6 @@ def test_whoever_did_not_choose_it_writes_nothing(sandbox: Sandbox) -> None:
 
     with pytest.raises(UsageError, match="does not contain `generate: on-merge`"):
         generate.push_batches(sandbox.workspace)
-
-
-def test_a_wrong_spec_that_is_named_is_refused(merging: Sandbox) -> None:
-    merging.spec("good")
-    merging.publish("Ask", {"sweeps/bad.yaml": "name: bad\n"})
-    before = remote_files(merging)
-
-    with pytest.raises(SpecError):
-        generate.push_batches(merging.workspace, ["bad", "good"])
-
-    assert remote_files(merging) == before
 
 
 def test_the_command_commits_the_others_and_fails(merging: Sandbox) -> None:

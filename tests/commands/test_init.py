@@ -1,5 +1,7 @@
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,34 +14,6 @@ from sweepledger.formats import yaml
 from sweepledger.structs.settings import Controller, GenerateMode, NextRoundMode
 from tests.command_line import git, run_sweep
 from tests.repository import IMAGE, append_to, replace_in
-
-
-@pytest.mark.full_suite("whole runs")
-def test_from_an_empty_folder_to_a_recorded_sweep(tmp_path: Path, needs_kustomize: None) -> None:
-    root, remote = tmp_path / "lab", tmp_path / "remote.git"
-    git(tmp_path, "init", "-q", "--bare", "-b", "main", str(remote))
-
-    def sweep(*arguments: str) -> str:
-        done = run_sweep(*arguments, cwd=root if root.exists() else tmp_path)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    sweep("cluster", "init", "lab")
-    git(root, "remote", "add", "origin", str(remote))
-    git(root, "push", "-q", "-u", "origin", "main")
-    sweep("validate")
-    sweep("try", "peak")
-    sweep("generate", "peak")
-    git(root, "add", "--all")
-    git(root, "-c", "user.name=T", "-c", "user.email=t@example.org", "commit", "-q", "-m", "generate(peak)")
-    sweep("check")
-    git(root, "push", "-q", "origin", "main")
-    sweep("cluster", "local", "--once")
-    git(root, "pull", "-q", "--ff-only", "origin", "main")
-
-    assert "0.99" in sweep("results", "peak", "--top", "1")
-    assert git(root, "status", "--porcelain") == ""
-    assert git(root, "log", "-1", "--format=%s").startswith("results(peak): 6/6 trials, best score 0.99")
 
 
 @pytest.mark.parametrize("controller", ["argocd", "flux", "submit", "none"])
@@ -227,6 +201,28 @@ def test_another_server_has_its_runners_and_its_app_in_the_files(tmp_path: Path)
     assert '"integration_id": 42}' in (tmp_path / "ghes/.github/rulesets/main.json").read_text()
     ci = yaml.load((tmp_path / "gitlab/.gitlab-ci.yml").read_bytes())
     assert ci["default"]["tags"] == ["pool-3"]
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"runner": "pool-3"}, {"runner": "gitea", "checks_app": 42}], ids=str
+)
+def test_no_required_job_ends_with_an_action_that_another_server_refuses(
+    options: dict[str, Any], tmp_path: Path
+) -> None:
+    init(tmp_path / "lab", **options)
+
+    rules = json.loads((tmp_path / "lab/.github/rulesets/main.json").read_text())["rules"]
+    (checks,) = [rule["parameters"] for rule in rules if rule["type"] == "required_status_checks"]
+    required = {check["context"] for check in checks["required_status_checks"]}
+    texts = [path.read_bytes() for path in (tmp_path / "lab/.github/workflows").iterdir()]
+    jobs = [job for text in texts for job in yaml.load(text)["jobs"].values() if job["name"] in required]
+    steps = [step for job in jobs for step in job["steps"]]
+    assert len(jobs) == len(required)
+    assert (
+        [step for step in steps if step.get("continue-on-error")]
+        == [step for step in steps if "artifact@" in step.get("uses", "")]
+        != []
+    )
 
 
 @pytest.mark.parametrize("runner", ["a b", "", "x\ny", "${{ github.head_ref }}"])

@@ -161,9 +161,7 @@ def record_of_the_merged_batch(laptop: Sandbox) -> None:
 
 def edit_records(laptop: Sandbox, batch: str, old: str, new: str) -> None:
     (path,) = (laptop.root / "results").glob(f"*/records/{batch}")
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new))
+    replace_in(path, old, new)
 
 
 def no_records(laptop: Sandbox) -> None:

@@ -6,29 +6,20 @@ import pytest
 
 from sweepledger.commands.run import SweepRun
 from sweepledger.errors import RepositoryError
+from sweepledger.formats import yaml
 from sweepledger.repo import batches
 from sweepledger.verbs.try_ import try_trial
 from tests.builders import present
 from tests.repository import TRAIN, Sandbox
-
-SPEC = """name: fit
-method: grid
-metric: {{name: score, goal: maximize}}
-parameters: {{x: {{values: [{xs}]}}}}
-command: {command}
-run:
-  code: {code}
-  resources: {{cpu: 1, memory: 256Mi}}
-  parallelism: 2
-  timeout: 1m
-"""
 
 PROGRAM = "import helper\n" + TRAIN
 SCRIPT = '[python, train.py, "${args}"]'
 
 
 def ask(sandbox: Sandbox, *, code: str, command: str = SCRIPT, xs: str = "1, 2") -> None:
-    sandbox.write("sweeps/fit.yaml", SPEC.format(code=code, command=command, xs=xs))
+    run = f"{{code: {code}, resources: {{cpu: 1, memory: 256Mi}}, parallelism: 2, timeout: 1m}}"
+    parameters = yaml.load(f"{{x: {{values: [{xs}]}}}}")
+    sandbox.write_spec("fit", parameters=parameters, command=yaml.load(command), run=yaml.load(run))
 
 
 @pytest.fixture

@@ -1,9 +1,5 @@
 """`sweep logs --follow`: what trials print while they run; the run goes on while the lines are waited for."""
 
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,8 +11,6 @@ from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.repo.state import create_state
 from sweepledger.verbs.logs import LONGEST_LINE, OutputLine, OutputStream
 from sweepledger.verbs.logs import follow_output as follow
-from tests.builders import present
-from tests.command_line import ROOT
 from tests.repository import Sandbox
 
 PROGRAM = """import os, sys, time
@@ -111,30 +105,6 @@ def test_an_interrupted_run_ends_the_lines_with_the_way_to_go_on(watched: Watche
     with pytest.raises(RepositoryError, match="nothing runs peak here any more") as refused:
         list(lines)
     assert refused.value.hint == "`sweep run peak` continues it"
-
-
-def test_ctrl_c_ends_the_command_with_130(watched: Watched) -> None:
-    watched.start()
-    argv = [sys.executable, "-m", "sweepledger.cli", "logs", "peak", "--follow"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "generator"), "COLUMNS": "200"}
-    with subprocess.Popen(
-        argv,
-        cwd=watched.workspace.root,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        lines = [present(process.stdout).readline() for _ in range(4)]
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=120)
-
-    assert process.returncode == 130
-    assert "Traceback" not in err
-    assert sorted(lines) == sorted(
-        f"{watched.trials[x]}  {text}\n" for x in (1, 2) for text in (f"begin {x}", "epoch 2/2")
-    )
-    watched.events.close()  # type: ignore[attr-defined]
 
 
 def test_characters_lines_and_bars_that_are_written_in_parts_come_whole() -> None:

@@ -16,15 +16,7 @@ from tests.builders import a_record, present
 from tests.commands.test_collect import leave
 from tests.repository import Sandbox
 
-SPEC = """name: peak
-method: list
-metric: {name: score, goal: maximize, source: stdout}
-early_terminate: {type: median, min_iter: 2}
-assignments: [{x: 5}, {x: 6}, {x: 7}, {x: 1}]
-command: [python, code/train.py, "${args}"]
-run: {code: {path: code}, resources: {cpu: 1, memory: 256Mi}, parallelism: 1, timeout: 2m}
-"""
-
+SMALL = {"cpu": 1, "memory": "256Mi"}
 PROGRAM = """import argparse, os, time
 from pathlib import Path
 parser = argparse.ArgumentParser()
@@ -42,7 +34,14 @@ for step in range(1, 4):
 
 
 def merged(sandbox: Sandbox) -> str:
-    sandbox.write("sweeps/peak.yaml", SPEC)
+    sandbox.write_spec(
+        "peak",
+        method="list",
+        metric={"name": "score", "goal": "maximize", "source": "stdout"},
+        early_terminate={"type": "median", "min_iter": 2},
+        assignments=[{"x": x} for x in (5, 6, 7, 1)],
+        run={"code": {"path": "code"}, "resources": SMALL, "parallelism": 1, "timeout": "2m"},
+    )
     sandbox.commit("Ask for a sweep with early stopping", {"code/train.py": PROGRAM})
     made = sandbox.new_batch()
     sandbox.publish("Its batch")

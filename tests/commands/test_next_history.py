@@ -60,27 +60,6 @@ def test_reverted_earlier_results_leave_those_of_later_rounds(sandbox: Sandbox, 
     assert (sandbox.root / f"results/hill/records/{second}.jsonl").is_file()
 
 
-def test_a_fork_goes_on_with_another_sampler_and_disturbs_nobody(sandbox: Sandbox, results: Path) -> None:
-    begun(sandbox, settings="")
-    record(sandbox, results)
-    here = followed(sandbox.workspace)
-    sandbox.git("checkout", "-q", "-b", "fork")
-    hill(sandbox, method="nsga2")
-    sandbox.commit("Try another sampler")
-
-    there = followed(sandbox.workspace)
-
-    assert isinstance(here.step, RoundDue)
-    assert isinstance(there.step, RoundDue)
-    assert (here.step.round.number, there.step.round.number) == (2, 2)
-    assert here.step.batch.name != there.step.batch.name
-    assert here.step.evidence.observations == there.step.evidence.observations
-    assert (here.step.batch.lock.method, there.step.batch.lock.method) == ("tpe", "nsga2")
-    sandbox.git("checkout", "-q", "main")
-    again = followed(sandbox.workspace)
-    assert due(again).batch == here.step.batch
-
-
 def test_a_merge_of_two_branches_pools_their_evidence(sandbox: Sandbox, results: Path) -> None:
     begun(sandbox, settings="")
     record(sandbox, results)

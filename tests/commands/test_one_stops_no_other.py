@@ -1,7 +1,7 @@
 """A batch that cannot be read, or a sweep whose results the server refuses, keeps no other from its own."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import pytest
@@ -53,6 +53,15 @@ def leave_all(sandbox: Sandbox, results: Path, name: str) -> None:
         leave(results, batch, index)
 
 
+def unrecorded(
+    sandbox: Sandbox, results: Path, names: Collection[str], *, push: bool = True
+) -> UnrecordedError:
+    """Collect; return the error, which says what is recorded and what is not."""
+    with pytest.raises(UnrecordedError) as caught:
+        sandbox.collect(results, set(names), push=push)
+    return caught.value
+
+
 @pytest.fixture
 def two(sandbox: Sandbox, results: Path) -> tuple[str, str]:
     """Two sweeps, all of whose trials left a record; of the first in the alphabet something will be wrong."""
@@ -79,14 +88,13 @@ def test_a_lock_that_cannot_be_read_stops_its_own_batch_only_and_is_named_by_its
     broken, good = two
     file = break_lock(sandbox, broken, harm)
 
-    with pytest.raises(UnrecordedError) as caught:
-        sandbox.collect(results, set(two))
+    error = unrecorded(sandbox, results, two)
 
-    assert batches_of(caught.value.done) == [good]
-    (problem,) = problems_of(caught.value.failures[0])
+    assert batches_of(error.done) == [good]
+    (problem,) = problems_of(error.failures[0])
     assert (problem.file, problem.line, problem.code) == (file, line, "batch-unreadable")
     assert problem.hint
-    assert caught.value.exit_code == 3
+    assert error.exit_code == 3
 
 
 def test_a_missing_lock_stops_no_other(sandbox: Sandbox, two: tuple[str, str], results: Path) -> None:
@@ -96,11 +104,10 @@ def test_a_missing_lock_stops_no_other(sandbox: Sandbox, two: tuple[str, str], r
     table.write_text("".join(table.read_text().splitlines(keepends=True)[:-1]))
     sandbox.publish("Merge by force")
 
-    with pytest.raises(UnrecordedError) as caught:
-        sandbox.collect(results, {*two, lost})
+    error = unrecorded(sandbox, results, {*two, lost})
 
-    assert batches_of(caught.value.done) == [two[1]]
-    assert sorted(problem.file for one in caught.value.failures for problem in problems_of(one)) == [
+    assert batches_of(error.done) == [two[1]]
+    assert sorted(problem.file for one in error.failures for problem in problems_of(one)) == [
         f"overlays/active/{two[0]}/launch.json",
         f"overlays/active/{lost}/batch.json",
     ]
@@ -112,24 +119,21 @@ def test_other_batches_of_an_active_sweep_are_recorded(sandbox: Sandbox, results
     leave_all(sandbox, results, second)
     break_lock(sandbox, first)
 
-    with pytest.raises(UnrecordedError) as caught:
-        sandbox.collect(results, {second})
+    error = unrecorded(sandbox, results, {second})
 
-    assert batches_of(caught.value.done) == [second]
+    assert batches_of(error.done) == [second]
 
 
 def test_a_broken_record_stops_its_sweep_only(sandbox: Sandbox, two: tuple[str, str], results: Path) -> None:
-    sandbox.collect(results, {two[0]})
-    sandbox.pull()
+    sandbox.record(results, {two[0]})
     later = sandbox.merged("broken", xs="1, 2, 3, 4, 5, 6")
     leave_all(sandbox, results, later)
     break_lock(sandbox, two[0])
 
-    with pytest.raises(UnrecordedError) as caught:
-        sandbox.collect(results, {later, two[1]})
+    error = unrecorded(sandbox, results, {later, two[1]})
 
-    assert batches_of(caught.value.done) == []
-    (problem,) = problems_of(caught.value.failures[0])
+    assert batches_of(error.done) == []
+    (problem,) = problems_of(error.failures[0])
     assert problem.file == f"overlays/archive/{two[0]}/batch.json"
 
 
@@ -284,11 +288,10 @@ def test_where_others_keep_winning_the_branch_no_further_sweep_is_tried(
     hook(sandbox, "update", f"echo x >> '{tries}'\ngit update-ref refs/heads/main $2^\nexit 0")
     monkeypatch.setitem(publish.__kwdefaults__ or {}, "budget", 0.0)
 
-    with pytest.raises(UnrecordedError) as caught:
-        sandbox.collect(results, set(three))
+    error = unrecorded(sandbox, results, three)
 
-    assert [type(one) for one in caught.value.failures] == [ContentionError]
-    assert caught.value.exit_code == 4
+    assert [type(one) for one in error.failures] == [ContentionError]
+    assert error.exit_code == 4
     assert tries.read_text() == "x\n"
 
 

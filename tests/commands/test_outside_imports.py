@@ -13,6 +13,7 @@ import pytest
 from sweepledger.commands.local import Options, RefusedBatch, local
 from sweepledger.commands.reports.rerun import run_again
 from sweepledger.errors import RepositoryError, SpecError
+from sweepledger.formats import yaml
 from sweepledger.repo import batches
 from sweepledger.structs.program import EnvironmentLock
 from sweepledger.structs.record import Environment
@@ -21,13 +22,6 @@ from sweepledger.verbs.show import trial_details
 from sweepledger.verbs.try_ import try_trial
 from tests.repository import TRAIN, Sandbox, append_to, replace_in
 
-SPEC = """name: fit
-method: grid
-metric: {{name: score, goal: maximize}}
-parameters: {{x: {{values: [2]}}}}
-command: {command}
-run: {{code: {code}, resources: {{cpu: 1, memory: 256Mi}}, timeout: 1m}}
-"""
 PACKAGE = f"import sys\nfrom fitting import peak\nprint(peak.__file__)\n{TRAIN}"
 BUILD = {
     "hatchling": '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n',
@@ -60,7 +54,9 @@ def package(sandbox: Sandbox, folder: str) -> None:
 
 
 def ask(sandbox: Sandbox, command: list[str], code: str) -> None:
-    sandbox.write("sweeps/fit.yaml", SPEC.format(command=json.dumps([*command, "${args}"]), code=code))
+    text = f"{{code: {code}, resources: {{cpu: 1, memory: 256Mi}}, timeout: 1m}}"
+    parameters = {"x": {"values": [2]}}
+    sandbox.write_spec("fit", parameters=parameters, command=[*command, "${args}"], run=yaml.load(text))
     sandbox.publish_batches("Ask")
 
 

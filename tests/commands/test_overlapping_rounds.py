@@ -92,33 +92,6 @@ def test_a_search_ends_with_its_last_pending_round(sandbox: Sandbox, results: Pa
     assert len(trials) == len({*trials}) == 18
 
 
-@pytest.mark.full_suite("whole searches")
-def test_an_empty_clone_draws_the_same_rounds(sandbox: Sandbox, results: Path, tmp_path: Path) -> None:
-    filled(sandbox)
-    ended(sandbox, results, by_number(sandbox)[1])
-    ended(sandbox, results, by_number(sandbox)[-1], by_number(sandbox)[0])
-    adding = sandbox.git("log", "--reverse", "--format=%H", "--grep=^results(hill)", "--grep=^next(hill)")
-    clone = tmp_path / "clone"
-    subprocess.run(["git", "clone", "-q", str(sandbox.remote), str(clone)], check=True)
-
-    for commit in adding.split():
-        added = sandbox.git(
-            "diff", "--name-only", "--diff-filter=A", f"{commit}^", commit, "--", "overlays/active"
-        )
-        (folder,) = {Path(path).parent for path in added.split()}
-        subprocess.run(["git", "checkout", "-q", "--force", commit], cwd=clone, check=True)
-        subprocess.run(["git", "clean", "-qfdx"], cwd=clone, check=True)
-        want = {path.name: path.read_bytes() for path in (clone / folder).iterdir()}
-        subprocess.run(["git", "rm", "-rq", str(folder)], cwd=clone, check=True)
-        identity = ("-c", "user.name=T", "-c", "user.email=t@example.org")
-        subprocess.run(["git", *identity, "commit", "-qm", "Forget it"], cwd=clone, check=True)
-
-        (step,) = write_next(Workspace.find(clone), base="HEAD")
-
-        assert due(step).batch.name == folder.name
-        assert {path.name: path.read_bytes() for path in (clone / folder).iterdir()} == want
-
-
 def test_two_collectors_add_one_round(sandbox: Sandbox, results: Path, tmp_path: Path) -> None:
     first, second, _ = filled(sandbox)
     clone = tmp_path / "other"

@@ -11,8 +11,7 @@ from sweepledger.commands.reports.status import sweep_statuses
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.formats import records_jsonl
 from sweepledger.structs.record import Record
-from tests.commands.clusters import ENDED_AT, MOMENT, Cluster, Look
-from tests.commands.test_collect import leave, recorded, stored
+from tests.commands.clusters import MOMENT, Cluster, Scene
 from tests.commands.test_status_cluster import ready
 from tests.repository import SPEC, Sandbox
 
@@ -20,17 +19,14 @@ XS = "1, 2, 3, 4, 5"
 
 
 @pytest.fixture
-def batch(sandbox: Sandbox) -> str:
-    """A merged batch of five trials, two in a pod."""
+def scene(sandbox: Sandbox, cluster: Cluster, results: Path) -> Scene:
+    """A merged batch of five trials, two in a pod, whose Job has begun."""
     text = SPEC.format(name="peak", xs=XS, parallelism=2) + "  pack: {trials: 2}\n"
     sandbox.write("sweeps/peak.yaml", text)
     sandbox.publish_batches("Ask for packs")
-    return stored(sandbox).name
-
-
-@pytest.fixture
-def look(look_at_cluster: Look) -> Look:
-    return lambda after=LAG_SECONDS + 1: look_at_cluster(lambda: ENDED_AT + after)
+    made = Scene(cluster.server, cluster.namespace, sandbox, results, sandbox.batch().name)
+    made.job(made.batch, trials=3)
+    return made
 
 
 def records(sandbox: Sandbox) -> dict[int, Record]:
@@ -39,59 +35,49 @@ def records(sandbox: Sandbox) -> dict[int, Record]:
     return {record.index: record for record in read}
 
 
-def test_records_of_rows(sandbox: Sandbox, cluster: Cluster, results: Path, look: Look, batch: str) -> None:
-    cluster.job(batch, trials=3)
-    uids = [cluster.attempt(batch, index, f"pod-{index}") for index in range(3)]
+def test_records_of_rows(scene: Scene) -> None:
+    uids = [scene.starts(index) for index in range(3)]
     for row in (0, 1, 2):
-        leave(results, stored(sandbox), row, uid=f"{uids[row // 2]}-{row}")
-    cluster.ended("pod-0", 0)
-    cluster.ended("pod-1", 137, reason="OOMKilled")
-    cluster.ended("pod-2", 1)
-    cluster.end(batch, "Failed", completedIndexes="0", failedIndexes="1-2")
+        scene.leave(row, uid=f"{uids[row // 2]}-{row}")
+    scene.ended("pod-0", 0)
+    scene.ended("pod-1", 137, reason="OOMKilled")
+    scene.ended("pod-2", 1)
+    scene.over(completed="0", failed="1-2")
 
-    found = recorded(sandbox, look().collected)
+    assert scene.recorded(LAG_SECONDS + 1) == ["ok", "ok", "ok", "oom", "failed"]
 
-    assert found == {"0": "ok", "1": "ok", "2": "ok", "3": "oom", "4": "failed"}
-    last = records(sandbox)
+    last = records(scene.sandbox)
     assert last[3].uid == f"{uids[1]}-3"
-    assert [last[row].observed for row in (0, 1, 2)] == [(MOMENT, MOMENT)] * 3, (
-        "a share of the time of the pod"
-    )
+    assert [last[row].observed for row in (0, 1, 2)] == [(MOMENT, MOMENT)] * 3, "a share of the pod's time"
 
 
-def test_foreign_records(sandbox: Sandbox, cluster: Cluster, results: Path, look: Look, batch: str) -> None:
-    cluster.job(batch, trials=3)
-    for row in range(5):
-        leave(results, stored(sandbox), row)
-    own = results / batch / "2/4"
-    own.rename(results / batch / "0/4")
-    cluster.end(batch, "Complete", completedIndexes="0-2")
+def test_foreign_records(scene: Scene) -> None:
+    scene.leave(*range(5))
+    (scene.results / scene.batch / "2/4").rename(scene.results / scene.batch / "0/4")
+    scene.over(completed="0-2")
 
-    assert recorded(sandbox, look().collected)["4"] == "missing"
+    assert scene.recorded(LAG_SECONDS + 1)[4] == "missing"
 
 
-def test_late_records(sandbox: Sandbox, cluster: Cluster, results: Path, look: Look, batch: str) -> None:
-    cluster.job(batch, trials=3)
-    leave(results, stored(sandbox), 0)
-    cluster.end(batch, "Complete", completedIndexes="0-2")
+def test_late_records(scene: Scene) -> None:
+    scene.leave(0)
+    scene.over(completed="0-2")
 
-    (pending,) = look(after=1).pending
+    (pending,) = scene.look(1).pending
 
-    assert (pending.batch, pending.trials) == (batch, 4)
+    assert (pending.batch, pending.trials) == (scene.batch, 4)
 
 
-def test_the_status_and_the_reasons_follow_the_pods(sandbox: Sandbox, cluster: Cluster, batch: str) -> None:
-    cluster.job(batch, trials=3)
-    cluster.say("jobs", batch, {"completedIndexes": "0", "startTime": MOMENT})
-    cluster.attempt(batch, 1, "runs")
-    cluster.stands("runs", "Running", conditions=ready("True", "True"))
+def test_the_status_and_the_reasons_follow_the_pods(scene: Scene) -> None:
+    scene.say("jobs", scene.batch, {"completedIndexes": "0", "startTime": MOMENT})
+    scene.starts(1, "runs")
+    scene.stands("runs", "Running", conditions=ready("True", "True"))
+    workspace = scene.sandbox.workspace
 
-    (tally,) = sweep_statuses(
-        sandbox.workspace, state=sandbox.root / ".sweepledger", kubectl=Kubectl(), clock=time.time
-    )
+    (tally,) = sweep_statuses(workspace, state=scene.sandbox.root / ".sweepledger", kubectl=Kubectl())
 
     assert tally.counts == {"ended": 2, "running": 2, "pending": 1}
-    observer = why.BatchObserver.of(sandbox.workspace, Kubectl(), time.time())
-    groups = {str(group.cause.kind): group.indexes for group in observer.in_cluster(stored(sandbox))}
+    observer = why.BatchObserver.of(workspace, Kubectl(), time.time())
+    groups = {str(group.cause.kind): group.indexes for group in observer.in_cluster(scene.sandbox.batch())}
     assert groups["running"] == (2, 3)
     assert [rows for rows in groups.values() if 4 in rows] == [(4,)]

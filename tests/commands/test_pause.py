@@ -32,8 +32,7 @@ def jobs(sandbox: Sandbox) -> list[dict[str, object]]:
 
 def merged_and_paused(sandbox: Sandbox) -> str:
     name = sandbox.merged()
-    sandbox.pause()
-    sandbox.push()
+    sandbox.pause(push=True)
     return name
 
 
@@ -56,8 +55,7 @@ def test_a_paused_batch_renders_suspended_jobs(sandbox: Sandbox, needs_kustomize
 def test_each_resume_counts(sandbox: Sandbox, needs_kustomize: None) -> None:
     name, spec = sandbox.merged(), sandbox.root / "sweeps/peak.yaml"
     for count in (1, 2):
-        sandbox.pause()
-        sandbox.push()
+        sandbox.pause(push=True)
         sandbox.resume()
         assert sandbox.workspace.sweeps(["peak"])[0].running[name].resumes == count
         assert codes(sandbox) == []
@@ -213,8 +211,7 @@ def test_a_wrong_state_is_refused(sandbox: Sandbox, written: str, message: str) 
 
 def test_only_active_batches_are_paused(sandbox: Sandbox) -> None:
     name = sandbox.merged()
-    sandbox.cancel()
-    sandbox.push()
+    sandbox.cancel(push=True)
 
     with pytest.raises(UsageError, match="no active batch"):
         sandbox.pause()
@@ -225,35 +222,18 @@ def test_only_active_batches_are_paused(sandbox: Sandbox) -> None:
 def test_a_paused_batch_is_cancelled(sandbox: Sandbox, tmp_path: Path, needs_kustomize: None) -> None:
     name = sandbox.merged()
     whole = stored(sandbox).tree
-    sandbox.pause()
-    sandbox.push()
+    sandbox.pause(push=True)
 
     sandbox.cancel()
 
     assert codes(sandbox) == []
     sandbox.push()
-    sandbox.collect(tmp_path, alive=())
-    sandbox.pull()
+    sandbox.record(tmp_path, alive=())
     archived = stored(sandbox)
     assert archived.folder == f"overlays/archive/{name}"
     assert archived.contents.paths() == ("batch.json", "hyperparams.csv")
     assert archived.tree == whole
     assert sandbox.active() == []
-
-
-def test_a_scaled_batch_is_recorded_and_leaves_no_file(sandbox: Sandbox, tmp_path: Path) -> None:
-    name = sandbox.merged()
-    for index in range(3):
-        leave(tmp_path, stored(sandbox), index)
-    sandbox.scale("peak", 1)
-    sandbox.push()
-
-    (made,) = sandbox.collect(tmp_path, {name})
-
-    sandbox.pull()
-    assert made.batches == (name,)
-    assert not (sandbox.root / "overlays/active" / name).exists()
-    assert codes(sandbox) == []
 
 
 def test_status_says_which_trials_are_paused(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -303,7 +283,6 @@ def test_ended_attempts_of_a_paused_batch_are_not_recorded(sandbox: Sandbox, tmp
             ended = {"status": "failed", "reason": "signal-15", "metrics": {}}
             leave(tmp_path, stored(sandbox), index, uid=f"uid-{attempt}", attempt=attempt, **ended)
     assert BatchAttempts.read(tmp_path, stored(sandbox)).is_settled()
-    sandbox.pause()
-    sandbox.push()
+    sandbox.pause(push=True)
 
     assert sandbox.collect(tmp_path) == ()

@@ -1,6 +1,5 @@
 """What the server lets the collector push of trials that infrastructure ended: a batch that the lock allows."""
 
-import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.rounds.round_commit import PushedRepeat, push_due
 from tests.commands.test_bootstrap import install, push, run_bootstrap
 from tests.commands.test_collect import leave
-from tests.commands.test_pushed_rounds import NOT_ACCEPTED
+from tests.commands.test_pushed_rounds import NOT_ACCEPTED, guarded
 from tests.commands.test_repeated_trials import ALLOWED, REFUSED, write_key
 from tests.repository import Sandbox, followed_by, replace_in
 from tests.searches import active, begun
@@ -45,12 +44,7 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
 @pytest.fixture
 def repeating(pristine: Sandbox, tmp_path: Path) -> Sandbox:
     """A copy of that, whose server has the hook that bootstrap wrote."""
-    made = Sandbox(tmp_path / "remote.git", tmp_path / "work tree")
-    shutil.copytree(pristine.remote, made.remote)
-    shutil.copytree(pristine.root, made.root)
-    made.git("remote", "set-url", "origin", str(made.remote))
-    install(made)
-    return made
+    return guarded(pristine, tmp_path)
 
 
 def test_the_collector_may_push_trials_that_infrastructure_ended(repeating: Sandbox) -> None:

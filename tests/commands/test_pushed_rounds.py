@@ -72,9 +72,7 @@ def stored_climb(pristine_stored_climb: Sandbox, tmp_path: Path) -> Sandbox:
 
 def guarded(pristine: Sandbox, tmp_path: Path) -> Sandbox:
     made = Sandbox(tmp_path / "remote.git", tmp_path / "work tree")
-    shutil.copytree(pristine.remote, made.remote)
-    shutil.copytree(pristine.root, made.root)
-    made.git("remote", "set-url", "origin", str(made.remote))
+    made.copy_from(pristine)
     install(made)
     return made
 

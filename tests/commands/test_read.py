@@ -38,9 +38,6 @@ def trial_of(batch: StoredBatch, index: int = 0) -> str:
     return batch.rows[index].trial
 
 
-# History
-
-
 @pytest.mark.parametrize(
     "message", ["a\x1eb\x1fc", "\x1e\x1f\x1e", ":100644 100644 a b M", "e" * 40, "two\n:lines", ""]
 )
@@ -111,9 +108,6 @@ def test_a_path_is_a_name_and_never_a_pattern(sandbox: Sandbox) -> None:
     assert commits(Repository.find(sandbox.root), ":(glob)**") == ()
 
 
-# log
-
-
 def test_what_nobody_can_read_is_told_of_and_the_story_goes_on(sandbox: Sandbox, tmp_path: Path) -> None:
     batch = recorded(sandbox, tmp_path / "volume")
     csv = sandbox.root / "results/peak/summary.csv"
@@ -160,9 +154,6 @@ def test_a_name_is_known_if_git_or_the_work_tree_ever_had_it(sandbox: Sandbox, w
         assert len(result) == (2 if where == "history" else 0)
 
 
-# show
-
-
 def test_a_trial_shows_the_commit_that_asked_for_its_batch(sandbox: Sandbox, tmp_path: Path) -> None:
     first = recorded(sandbox, tmp_path / "volume")
     sandbox.spec(xs="1, 2, 3, 4")
@@ -196,9 +187,6 @@ def test_without_the_very_spec_the_last_one_before_the_batch_is_shown(sandbox: S
     shown = dict(trial_details(sandbox.workspace, trial_of(newest(sandbox))).commits)
 
     assert shown["requested"].subject == "Ask for a sweep"
-
-
-# A trial by its id
 
 
 def copied(sandbox: Sandbox, old: str, new: str) -> str:
@@ -239,9 +227,6 @@ def test_of_two_sweeps_none_is_taken_and_the_way_out_is_told(sandbox: Sandbox) -
         catalog.find_trial(sandbox.workspace.root, f"nobody/{trial}")
 
 
-# results
-
-
 @pytest.mark.parametrize("fetched", [True, False], ids=["fetched", "in the mirror of sweep cluster local"])
 def test_results_not_yet_pulled_are_named(sandbox: Sandbox, tmp_path: Path, *, fetched: bool) -> None:
     recorded(sandbox, tmp_path / "volume")
@@ -259,9 +244,6 @@ def test_results_not_yet_pulled_are_named(sandbox: Sandbox, tmp_path: Path, *, f
     assert (done.returncode, done.stderr) == (0, "")
     assert "`git pull origin main` brings its results here" in done.stdout
     assert json.loads(completed.stdout)["data"]["trials"] == []
-
-
-# status
 
 
 def test_what_the_collector_would_not_believe_is_not_counted_as_ok(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -330,9 +312,6 @@ def test_a_recorded_trial_that_another_batch_lists_is_counted_once(sandbox: Sand
     (tally,) = status.sweep_statuses(sandbox.workspace, state=tmp_path)
 
     assert (tally.trials, tally.counts["ok"], tally.counts["planned"]) == (3, 3, 0)
-
-
-# The index of recorded sweeps
 
 
 def test_the_index_belongs_to_the_files_it_was_made_from(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from sweepledger.formats import records_jsonl
 from sweepledger.structs.record import Record, Status
 from tests.builders import present
 from tests.commands.test_run import SPY, starts
-from tests.repository import Sandbox
+from tests.repository import Sandbox, replace_in
 
 PRINTING = f"""{SPY}
 import os, sys
@@ -32,14 +32,21 @@ def misnamed(sandbox: Sandbox) -> Sandbox:
 
 
 def change_metric(sandbox: Sandbox, before: str, after: str) -> None:
-    path = sandbox.root / "sweeps/peak.yaml"
-    text = path.read_text()
-    assert before in text
-    path.write_text(text.replace(before, after))
+    replace_in(sandbox.root / "sweeps/peak.yaml", before, after)
 
 
 def run(sandbox: Sandbox) -> None:
     list(sandbox.run("peak"))
+
+
+def read_again(sandbox: Sandbox, old: str = "name: score", new: str = "name: points") -> list[str]:
+    """Run the sweep, change its metric, and retry what failed; return the trials that the first run started."""
+    run(sandbox)
+    trained = starts(sandbox)
+    change_metric(sandbox, old, new)
+    sandbox.retry()
+    run(sandbox)
+    return trained
 
 
 def newest_records(sandbox: Sandbox) -> list[Record]:
@@ -124,23 +131,14 @@ def test_with_an_unchanged_metric_a_retry_trains(misnamed: Sandbox) -> None:
 
 def test_a_trial_that_failed_otherwise_is_trained(misnamed: Sandbox) -> None:
     misnamed.commit("Fail", {"code/train.py": PRINTING + "sys.exit(value == 2)\n"})
-    run(misnamed)
-    trained = starts(misnamed)
-    change_metric(misnamed, "name: score", "name: points")
-
-    misnamed.retry()
-    run(misnamed)
+    trained = read_again(misnamed)
 
     assert len(starts(misnamed)) == len(trained) + 1
     assert [record.status for record in newest_records(misnamed)] == [Status.OK, Status.FAILED, Status.OK]
 
 
 def test_a_metric_that_the_output_lacks_fails_at_once_and_the_next_name_is_read(misnamed: Sandbox) -> None:
-    run(misnamed)
-    trained = starts(misnamed)
-    change_metric(misnamed, "name: score", "name: pionts")
-    misnamed.retry()
-    run(misnamed)
+    trained = read_again(misnamed, new="name: pionts")
     lacking = newest_records(misnamed)
     change_metric(misnamed, "name: pionts", "name: points")
     misnamed.retry()
@@ -153,12 +151,7 @@ def test_a_metric_that_the_output_lacks_fails_at_once_and_the_next_name_is_read(
 
 def test_rows_of_a_pack_are_read_again(misnamed: Sandbox) -> None:
     change_metric(misnamed, "  timeout: 1m\n", "  timeout: 1m\n  pack: {trials: 3}\n")
-    run(misnamed)
-    trained = starts(misnamed)
-    change_metric(misnamed, "name: score", "name: points")
-
-    misnamed.retry()
-    run(misnamed)
+    trained = read_again(misnamed)
 
     assert starts(misnamed) == trained
     assert [record.status for record in newest_records(misnamed)] == [Status.OK] * 3

@@ -21,9 +21,6 @@ def come(sandbox: Sandbox, name: str = "hill") -> SearchProgress:
     return result.search
 
 
-# ---------------------------------------------------------------------------------------- how far it has come
-
-
 def test_the_status_of_a_search_to_its_last_round(sandbox: Sandbox, results: Path) -> None:
     hill(sandbox, rounds=2)
     assert come(sandbox) == SearchProgress(
@@ -123,8 +120,6 @@ def test_a_plan_of_a_search_tells_its_space_and_no_trials_that_nobody_knows(sand
     assert "candidates" not in comment
 
 
-# ------------------------------------------------------------------------------------------------- the front
-
 PARETO = "metric: {name: score, goal: maximize}\nother_metrics: [{name: cost, goal: minimize}]\n"
 
 
@@ -145,8 +140,7 @@ def recorded(sandbox: Sandbox, results: Path) -> list[dict[str, str]]:
             metrics = {"score": round(x, 3), "cost": round(x + 10, 3)}
             worse: dict[str, Any] = {"metrics": {"score": -99.0, "cost": 99.0}}
             leave_one(results, batch, trial.index, **(worse if trial.index == 0 else {"metrics": metrics}))
-    sandbox.collect(results)
-    sandbox.pull()
+    sandbox.record(results)
     with (sandbox.root / "results/hill/summary.csv").open() as file:
         return list(csv.DictReader(file))
 

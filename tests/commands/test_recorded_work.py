@@ -428,8 +428,7 @@ def test_an_unpushed_cancellation_stops_no_other(sandbox: Sandbox, results: Path
     first = sandbox.merged(xs="1")
     for batch in sandbox.batches():
         leave(results, batch, **FAILED)
-    sandbox.collect(results)
-    sandbox.pull()
+    sandbox.record(results)
     second, third = sandbox.merged(xs="1, 2"), sandbox.merged(xs="1, 2, 3")
 
     sandbox.cancel(batch=second)

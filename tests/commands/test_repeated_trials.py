@@ -71,8 +71,7 @@ def play(sandbox: Sandbox, results: Path, name: str, *ends: Mapping[str, object]
     assert len(ends) == batch.lock.trials
     for place, changes in enumerate(ends):
         leave(results, batch, place, **changes)
-    assert sandbox.collect(results, {name})
-    sandbox.pull()
+    assert sandbox.record(results, {name})
 
 
 def repeated(sandbox: Sandbox) -> StoredBatch | None:
@@ -237,10 +236,8 @@ def test_a_cancelled_batch_is_not_started_again(sandbox: Sandbox, tmp_path: Path
     name = requested(sandbox)
     (batch,) = sandbox.batches()
     leave(tmp_path, batch, 1, **REFUSED)
-    sandbox.cancel()
-    sandbox.push()
-    assert sandbox.collect(tmp_path, {name}, alive={})
-    sandbox.pull()
+    sandbox.cancel(push=True)
+    assert sandbox.record(tmp_path, {name}, alive={})
 
     assert repeated(sandbox) is None
 
@@ -251,8 +248,7 @@ def test_while_a_batch_is_paused_nothing_is_repeated(sandbox: Sandbox, tmp_path:
     write_key(sandbox)
     sandbox.publish_batches("One more value")
     play(sandbox, tmp_path, first, {}, REFUSED, {})
-    sandbox.pause()
-    sandbox.push()
+    sandbox.pause(push=True)
 
     (blocked,) = push_repeats(sandbox.target())
 
@@ -281,8 +277,7 @@ def test_a_lost_attempt_does_not_use_up_the_retries_of_a_trial(
     for number, changes in enumerate(ends, start=1):
         times = {"started": f"2026-01-01T00:0{number}:00Z", "finished": f"2026-01-01T00:0{number}:02Z"}
         leave(tmp_path, batch, 0, **{"uid": f"uid-{number}", "attempt": number, **times, **changes})
-    sandbox.collect(tmp_path, {batch.name})
-    sandbox.pull()
+    sandbox.record(tmp_path, {batch.name})
 
     assert (repeated(sandbox) is not None) == is_repeated
 
@@ -366,8 +361,7 @@ def test_a_search_waits_for_repeated_trials(sandbox: Sandbox, tmp_path: Path) ->
     leave_search(tmp_path, batch)
     leave(tmp_path, batch, 1, **REFUSED)
 
-    (collected,) = sandbox.collect(tmp_path, {first})
-    sandbox.pull()
+    (collected,) = sandbox.record(tmp_path, {first})
 
     assert isinstance(collected.step, ResultsPending)
     assert step_trailers(collected.step) == "Next: none before 1 trial(s) that infrastructure ended\n"
@@ -393,8 +387,7 @@ def test_a_used_budget_keeps_trials_from_being_repeated(sandbox: Sandbox, tmp_pa
     (batch,) = sandbox.batches()
     leave(tmp_path, batch, 0, seconds=3600.0)
     leave(tmp_path, batch, 1, **REFUSED)
-    assert sandbox.collect(tmp_path, {batch.name})
-    sandbox.pull()
+    assert sandbox.record(tmp_path, {batch.name})
     budget(sandbox, 1)
 
     (blocked,) = push_repeats(sandbox.target())

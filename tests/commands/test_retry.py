@@ -31,8 +31,7 @@ def play(sandbox: Sandbox, results: Path, name: str, **ends: dict[str, object]) 
     (batch,) = [item for item in sandbox.batches() if item.name == name]
     for place, changes in ends.items():
         leave(results, batch, int(place.removeprefix("t")), **changes)
-    assert sandbox.collect(results, {name})
-    sandbox.pull()
+    assert sandbox.record(results, {name})
 
 
 def requested_values(sandbox: Sandbox, name: str) -> list[object]:

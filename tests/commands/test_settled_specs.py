@@ -6,18 +6,6 @@ from sweepledger.commands.generation.next_batch import EditedError
 from sweepledger.verbs.generate import generate_changed
 from tests.repository import Sandbox, append_to
 
-LISTED = """name: listed
-description: Which of some points is best?
-method: list
-assignments: points.csv
-metric: {name: score, goal: maximize}
-command: [python, code/train.py, "${args}"]
-run:
-  code: {path: code}
-  resources: {cpu: 1, memory: 1Gi}
-  timeout: 1h
-"""
-
 
 def changed(sandbox: Sandbox) -> tuple[list[str], list[str]]:
     made = generate_changed(sandbox.workspace)
@@ -53,7 +41,7 @@ def test_other_settings_unsettle_every_spec(sandbox: Sandbox) -> None:
 
 
 def test_a_changed_table_is_a_change_of_the_spec_that_names_it(sandbox: Sandbox) -> None:
-    sandbox.write("sweeps/listed.yaml", LISTED)
+    sandbox.write_spec("listed", method="list", assignments="points.csv")
     sandbox.write("sweeps/points.csv", "x\n1\n2\n")
     generate_changed(sandbox.workspace)
     sandbox.publish("Two points")

@@ -29,17 +29,8 @@ def test_trials_are_looked_up_in_the_newest_spec(merged: Sandbox, results: Path)
     assert column(merged, "in_spec") == ["true", "true", "false", "true"]
 
 
-LISTED = """name: peak
-method: list
-metric: {name: score, goal: maximize}
-assignments: points.csv
-command: [python, code/train.py, "${args}"]
-run: {code: {path: code}}
-"""
-
-
 def test_a_file_of_assignments_belongs_to_its_spec(sandbox: Sandbox, results: Path) -> None:
-    sandbox.write("sweeps/peak.yaml", LISTED)
+    sandbox.write_spec("peak", method="list", assignments="points.csv")
     sandbox.write("sweeps/points.csv", "x\n1\n2\n")
     sandbox.commit_batches("Ask for two points")
     sandbox.publish("Ask for another", {"sweeps/points.csv": "x\n1\n7\n"})
@@ -52,25 +43,15 @@ def test_a_file_of_assignments_belongs_to_its_spec(sandbox: Sandbox, results: Pa
     assert column(sandbox, "in_spec") == ["true", "false"]
 
 
-SOBOL = """name: peak
-method: sobol
-seed: 1
-run_cap: 8
-metric: {name: score, goal: maximize}
-parameters:
-  x: {min: 0.0, max: 5.0}
-command: [python, code/train.py, "${args}"]
-run: {code: {path: code}}
-"""
-
-
 @pytest.mark.parametrize("is_changed", [False, True], ids=["the same", "another"])
 def test_drawn_points_are_in_their_spec(sandbox: Sandbox, results: Path, *, is_changed: bool) -> None:
-    sandbox.write("sweeps/peak.yaml", SOBOL)
+    keys = {"method": "sobol", "seed": 1, "parameters": {"x": {"min": 0.0, "max": 5.0}}}
+    sandbox.write_spec("peak", run_cap=8, **keys)
     sandbox.commit_batches("Ask for points")
     batch = stored(sandbox)
     if is_changed:
-        sandbox.commit("Ask for fewer", {"sweeps/peak.yaml": SOBOL.replace("run_cap: 8", "run_cap: 4")})
+        sandbox.write_spec("peak", run_cap=4, **keys)
+        sandbox.commit("Ask for fewer")
     sandbox.push()
     for index in range(8):
         leave(results, batch, index)

@@ -56,20 +56,6 @@ def test_a_deleted_results_tree_is_rebuilt(sandbox: Sandbox, batch: StoredBatch)
     assert dict(rebuild_results(sandbox.workspace.repository, commit, "peak").files) == lay
 
 
-def test_a_second_batch_and_a_cancelled_one_are_rebuilt_as_well(sandbox: Sandbox, tmp_path: Path) -> None:
-    recorded(sandbox, tmp_path / "volume")
-    recorded(sandbox, tmp_path / "volume", xs="1, 2, 3, 4")
-    edit(sandbox, "sweeps/peak.yaml", "Where does", "Where, today, does")
-    sandbox.commit("Ask otherwise")
-
-    (verification,) = sandbox.verify("peak", revision="HEAD").sweeps
-
-    assert verification.batches == 2
-    assert all(
-        difference.path.endswith(("README.md", "provenance.json")) for difference in verification.differences
-    )
-
-
 @pytest.mark.parametrize("committed", [True, False], ids=["committed", "in the work tree"])
 def test_an_edited_cell_is_named(sandbox: Sandbox, batch: StoredBatch, *, committed: bool) -> None:
     edit(sandbox, "results/peak/summary.csv", ",0.5,1.5,", ",0.75,1.5,")
@@ -138,9 +124,6 @@ def test_what_is_gone_is_missed(sandbox: Sandbox, batch: StoredBatch, folder: st
     assert sandbox.verify().sweeps[0].state is VerificationState.DIFFERS
 
 
-# Signatures
-
-
 def test_results_that_a_listed_key_signed_are_verified(sandbox: Sandbox, tmp_path: Path) -> None:
     listed, foreign = key(tmp_path, "listed"), key(tmp_path, "foreign")
     sandbox.publish("List a key", {"sweepledger.yaml": f"version: 1\nsigners: ['{line(listed)}']\n"})
@@ -158,9 +141,6 @@ def test_results_that_a_listed_key_signed_are_verified(sandbox: Sandbox, tmp_pat
     theirs = tmp_path / "theirs"
     theirs.write_text(f"# whom I know\n{line(foreign)}\n")
     assert sandbox.verify(signers=theirs).is_good
-
-
-# The command
 
 
 def test_the_command_answers_with_states_and_exit_codes(sandbox: Sandbox, batch: StoredBatch) -> None:

@@ -1,6 +1,5 @@
 """Results that a person merges, squashes or rebases: every command that reads them says the same."""
 
-import shutil
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -69,9 +68,7 @@ def proposed(sandbox: Sandbox, results: Path) -> Sandbox:
 
 def copy(sandbox: Sandbox, folder: Path) -> Sandbox:
     made = Sandbox(folder / "remote.git", folder / "work tree")
-    shutil.copytree(sandbox.remote, made.remote)
-    shutil.copytree(sandbox.root, made.root)
-    made.git("remote", "set-url", "origin", str(made.remote))
+    made.copy_from(sandbox)
     return made
 
 

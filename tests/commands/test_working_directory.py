@@ -227,38 +227,30 @@ def _program(sandbox: Sandbox) -> dict[str, Any]:
     return dict(as_data(present(newest).lock.program))
 
 
+WRONG_FOLDER = "must be a folder of the committed code, got"
+TAKEN = "must be at a path that the code does not have, got"
+
+
 @pytest.mark.parametrize(
     ("run_keys", "message", "hint"),
     [
-        ("  workdir: mnits", "must be a folder of the committed code, got 'mnits'", "did you mean 'mnist'?"),
+        ("mnits", f"{WRONG_FOLDER} 'mnits'", "did you mean 'mnist'?"),
+        ("mnist/train.py", f"{WRONG_FOLDER} 'mnist/train.py'", "mnist"),
+        ("late", f"{WRONG_FOLDER} 'late'", "commit its files"),
+        ("mnist\n  data: {mnist: ../code}", f"{TAKEN} '../code': there is code/train.py", "run.code.exclude"),
         (
-            "  workdir: mnist/train.py",
-            "must be a folder of the committed code, got 'mnist/train.py'",
-            "mnist",
-        ),
-        ("  workdir: late", "must be a folder of the committed code, got 'late'", "commit its files"),
-        (
-            "  workdir: mnist\n  data: {mnist: ../code}",
-            "must be at a path that the code does not have, got '../code': there is code/train.py",
+            "mnist\n  data: {mnist: helper.py/data}",
+            f"{TAKEN} 'helper.py/data': there is mnist/helper.py",
             "run.code.exclude",
         ),
-        (
-            "  workdir: mnist\n  data: {mnist: helper.py/data}",
-            "must be at a path that the code does not have, got 'helper.py/data': there is mnist/helper.py",
-            "run.code.exclude",
-        ),
-        (
-            "  workdir: code",
-            "must name a committed file of code/, where trials start, got 'tarin.py'",
-            "train.py",
-        ),
+        ("code", "must name a committed file of code/, where trials start, got 'tarin.py'", "train.py"),
     ],
 )
 def test_missing_code_is_refused_first(sandbox: Sandbox, run_keys: str, message: str, hint: str) -> None:
-    laptop(sandbox, run_keys)
+    laptop(sandbox, f"  workdir: {run_keys}")
     sandbox.write(".git/info/exclude", "late/\n")
     sandbox.write("late/train.py", "")
-    if "workdir: code" in run_keys:
+    if run_keys == "code":
         replace_in(sandbox.root / "sweeps/peak.yaml", "program: train.py", "program: tarin.py")
 
     with pytest.raises(SpecError) as refused:

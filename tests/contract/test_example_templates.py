@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 from sweepledger.commands.local import ResultsPushed
-from sweepledger.formats.hyperparams_yaml import write as hyperparams_yaml
 from sweepledger.repo import kustomize
 from tests.repository import Sandbox
 
@@ -139,12 +138,3 @@ def test_the_script_finds_its_set_in_either_shape(name: str, shape: str, sandbox
     for outcome in outcomes:
         metric = outcome.metric(CASES[name][1])
         assert metric == outcome.assignment["batch_size"] / 1000
-
-
-@pytest.mark.usefixtures("needs_kustomize")
-def test_the_file_that_the_script_reads_is_the_one_that_the_example_wrote(sandbox: Sandbox) -> None:
-    example(sandbox, "mnist-eidf")
-    sandbox.generate()
-    (stored,) = sandbox.batches()
-
-    assert len(hyperparams_yaml([row.values for row in stored.rows]).encode()) == 150

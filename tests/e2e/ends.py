@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.team import NAMESPACE, Batch, Team
+from tests.manifests import manifest
 
 SCRIPT = "code/ends.py"
 PROGRAM = '''"""A trial that ends as --how says."""
@@ -113,11 +114,7 @@ class Hand:
 
 
 def evict(team: Team, pod: str) -> None:
-    wanted = {
-        "apiVersion": "policy/v1",
-        "kind": "Eviction",
-        "metadata": {"name": pod, "namespace": NAMESPACE},
-    }
+    wanted = manifest("Eviction", pod, NAMESPACE, api="policy/v1")
     path = f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}/eviction"
     team.server.kubectl("create", "--raw", path, "-f", "-", given=json.dumps(wanted))
 

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
-OWN = ("/tmp", "/sweep/scratch", "/dev/shm", "/proc", "/dev")  # noqa: S108 - what a trial may write to
 FORGED = 999.0
 VICTIM = 1
 

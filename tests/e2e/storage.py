@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.cluster import box
 from tests.cluster.apiserver import Server
+from tests.manifests import manifest
 
 RESULTS_MEGABYTES = 64
 """Small: a trial that fills it does so within a second."""
@@ -52,32 +53,18 @@ class Storage:
 
 def volume(namespace: str, claim: str, path: Path, mode: str) -> tuple[dict[str, Any], dict[str, Any]]:
     name = f"{namespace}-{claim}"
-    size = {"storage": "1Gi"}
+    size, both = {"storage": "1Gi"}, {"accessModes": [mode], "storageClassName": CLASS}
     offered = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": name},
-        "spec": {
-            "accessModes": [mode],
-            "capacity": size,
-            "claimRef": {"namespace": namespace, "name": claim},
-            "hostPath": {"path": str(path), "type": "Directory"},
-            "persistentVolumeReclaimPolicy": "Retain",
-            "storageClassName": CLASS,
-        },
+        "capacity": size,
+        "claimRef": {"namespace": namespace, "name": claim},
+        "hostPath": {"path": str(path), "type": "Directory"},
+        "persistentVolumeReclaimPolicy": "Retain",
     }
-    wanted = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": claim, "namespace": namespace},
-        "spec": {
-            "accessModes": [mode],
-            "resources": {"requests": size},
-            "storageClassName": CLASS,
-            "volumeName": name,
-        },
-    }
-    return offered, wanted
+    wanted = {"resources": {"requests": size}, "volumeName": name}
+    return (
+        manifest("PersistentVolume", name, spec={**both, **offered}),
+        manifest("PersistentVolumeClaim", claim, namespace, spec={**both, **wanted}),
+    )
 
 
 def disk(namespace: str, claim: str, path: Path, node: str) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -8,6 +8,7 @@ import pytest
 from tests.cluster.children import until
 from tests.e2e.founding import Ground
 from tests.e2e.team import Batch, Team
+from tests.manifests import bound_to_account, manifest
 
 SCRIPT = (Path(__file__).parent / "hostile.py").read_text()
 COMMAND = ("python3", "code/hostile.py", "${args}")
@@ -26,19 +27,15 @@ def hostile(team: Team) -> None:
 @pytest.fixture(scope="module")
 def unconfined(team: Team) -> str:
     """A namespace without any of the platform's rules: what is denied to trials is allowed there."""
-    team.server.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": UNCONFINED}})
-    held = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "script", "namespace": UNCONFINED}}
-    team.server.apply({**held, "data": {"hostile.py": SCRIPT}})
+    team.server.apply(manifest("Namespace", UNCONFINED))
+    team.server.apply(manifest("ConfigMap", "script", UNCONFINED, data={"hostile.py": SCRIPT}))
     return UNCONFINED
 
 
 def test_each_attempt_of_a_trial_is_contained_and_recorded(team: Team, hostile: None) -> None:
     attempts = ["forge", "honest", "token", "api", "outside", "fork"]
-    resources = {
-        "cpu": "100m",
-        "memory": "768Mi",
-        "scratch": "16Mi",
-    }  # forking, it meets no other limit first
+    # Forking, it meets no other limit first.
+    resources = {"cpu": "100m", "memory": "768Mi", "scratch": "16Mi"}
     run = {"resources": resources, "parallelism": 1, "retries": 0}
     team.write_spec("hostile", parameters={"attempt": attempts}, command=COMMAND, **run)
     (batch,) = team.merge_specs("hostile")
@@ -73,22 +70,8 @@ def test_without_the_rules_the_same_attempts_succeed(team: Team, unconfined: str
     pods = {name: _pod(team, name) for name in ("token", "api", "outside")}
     pods["api"]["spec"]["serviceAccountName"] = "reader-of-all"
     team.server.apply(
-        {
-            "apiVersion": "v1",
-            "kind": "ServiceAccount",
-            "metadata": {"name": "reader-of-all", "namespace": unconfined},
-        },
-        {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": "reader-of-all"},
-            "roleRef": {
-                "apiGroup": "rbac.authorization.k8s.io",
-                "kind": "ClusterRole",
-                "name": "cluster-admin",
-            },
-            "subjects": [{"kind": "ServiceAccount", "name": "reader-of-all", "namespace": unconfined}],
-        },
+        manifest("ServiceAccount", "reader-of-all", unconfined),
+        bound_to_account("cluster-admin", unconfined, "reader-of-all"),
         *pods.values(),
     )
 
@@ -121,16 +104,9 @@ def _pod(team: Team, attempt: str) -> dict[str, Any]:
         "volumeMounts": [{"name": "script", "mountPath": "/script"}],
         "securityContext": {"runAsUser": 0},
     }
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": attempt, "namespace": UNCONFINED},
-        "spec": {
-            "restartPolicy": "Never",
-            "containers": [container],
-            "volumes": [{"name": "script", "configMap": {"name": "script"}}],
-        },
-    }
+    volumes = [{"name": "script", "configMap": {"name": "script"}}]
+    spec = {"restartPolicy": "Never", "containers": [container], "volumes": volumes}
+    return manifest("Pod", attempt, UNCONFINED, spec=spec)
 
 
 def _tables(team: Team, batch: Batch) -> list[dict[str, Any]]:

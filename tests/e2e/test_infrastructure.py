@@ -15,6 +15,7 @@ from tests.e2e.founding import Ground
 from tests.e2e.losses import FIRST
 from tests.e2e.pools import LABEL, ROOMS, TAINT, have_pools
 from tests.e2e.team import PATIENCE, Batch, Team
+from tests.manifests import manifest
 
 pytestmark = pytest.mark.full
 
@@ -82,12 +83,8 @@ def let_a_node_refuse_it(result: Repeated, ground: Ground, node: Node, batch: Ba
     until("the pod waits", lambda: len(team.pods(batch)) == 1, seconds=PATIENCE, pause=0.5)
     (pod,) = team.pods(batch)
     name, space = pod["metadata"]["name"], pod["metadata"]["namespace"]
-    binding = {
-        "apiVersion": "v1",
-        "kind": "Binding",
-        "metadata": {"name": name, "namespace": space},
-        "target": {"apiVersion": "v1", "kind": "Node", "name": node.place.name},
-    }
+    target = {"apiVersion": "v1", "kind": "Node", "name": node.place.name}
+    binding = manifest("Binding", name, space, target=target)
     file = team.root.parent / "binding.json"
     file.write_text(json.dumps(binding))
     kubectl("create", "--raw", f"/api/v1/namespaces/{space}/pods/{name}/binding", "-f", str(file))

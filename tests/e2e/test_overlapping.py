@@ -113,7 +113,7 @@ def test_asha_promotes_across_overlapping_rounds_and_continues_from_checkpoints(
 
 def test_a_static_sweep_ends_after_the_round_that_reaches_its_target(searched: Team) -> None:
     assert [row["params.x"] for row in searched.summary("portions")] == [
-        *("0.1", "0.2", "0.3", "0.4", "0.6", "0.5"),
+        *("0.1", "0.2", "0.3", "0.4", "0.6", "0.5")
     ]
     documents = sorted(
         (

@@ -14,6 +14,7 @@ from tests.e2e.founding import Ground
 from tests.e2e.team import NAMESPACE, PATIENCE, Team
 from tests.e2e.test_broken_overlay import BREAKS, end_the_tries
 from tests.e2e.test_endings import nowhere
+from tests.manifests import manifest
 
 pytestmark = pytest.mark.full
 
@@ -28,12 +29,7 @@ if not os.path.exists(mark):
 time.sleep(3600)
 '''
 SETTINGS = "secrets:\n  absent: {secret: absent, key: token, variable: TOKEN}\n"
-QUOTA = {
-    "apiVersion": "v1",
-    "kind": "ResourceQuota",
-    "metadata": {"name": "one-gpu", "namespace": NAMESPACE},
-    "spec": {"hard": {"requests.nvidia.com/gpu": "1"}},
-}
+QUOTA = manifest("ResourceQuota", "one-gpu", NAMESPACE, spec={"hard": {"requests.nvidia.com/gpu": "1"}})
 
 Causes = Mapping[str, int]
 

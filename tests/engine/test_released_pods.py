@@ -11,6 +11,7 @@ from sweepledger.engine.cluster import pods
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.structs.kubernetes import BATCH_LABEL, RECORD_FINALIZER
 from tests.cluster.apiserver import Server, kubectl
+from tests.manifests import manifest
 
 OTHER = "example.org/kept"
 GONE = '[{"op": "remove", "path": "/metadata/finalizers"}]'
@@ -19,11 +20,7 @@ GONE = '[{"op": "remove", "path": "/metadata/finalizers"}]'
 @pytest.fixture
 def namespace(apiserver: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     name = f"held-{uuid.uuid4().hex[:8]}"
-    meta = {"name": "default", "namespace": name}
-    apiserver.apply(
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}},
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta},
-    )
+    apiserver.apply(manifest("Namespace", name), manifest("ServiceAccount", "default", name))
     monkeypatch.setenv("KUBECONFIG", str(apiserver.kubeconfig))
     monkeypatch.setenv("KUBECTL", shlex.quote(kubectl()))
     yield name
@@ -84,10 +81,8 @@ def test_what_the_server_refuses_is_said_in_its_words(apiserver: Server, namespa
     kept = "!has(oldObject.metadata.finalizers) || has(object.metadata.finalizers)"
     rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["pods"]}]
     here = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
-    policy = {
-        "matchConstraints": {"resourceRules": rules},
-        "validations": [{"expression": kept, "message": "pods stay"}],
-    }
+    validations = [{"expression": kept, "message": "pods stay"}]
+    policy = {"matchConstraints": {"resourceRules": rules}, "validations": validations}
     bound = {
         "policyName": binding,
         "validationActions": ["Deny"],
@@ -95,8 +90,8 @@ def test_what_the_server_refuses_is_said_in_its_words(apiserver: Server, namespa
     }
     kind, group = "ValidatingAdmissionPolicy", "admissionregistration.k8s.io/v1"
     apiserver.apply(
-        {"apiVersion": group, "kind": kind, "metadata": {"name": binding}, "spec": policy},
-        {"apiVersion": group, "kind": f"{kind}Binding", "metadata": {"name": binding}, "spec": bound},
+        manifest(kind, binding, api=group, spec=policy),
+        manifest(f"{kind}Binding", binding, api=group, spec=bound),
     )
     apiserver.until_refused(a_pod(namespace, "one"))
 

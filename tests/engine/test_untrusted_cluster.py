@@ -207,33 +207,23 @@ def packed(*names: str) -> bytes:
     return buffer.getvalue()
 
 
-def test_an_endless_archive_is_stopped(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("files", "after", "words"),
+    [
+        (1, "exec yes", "because it printed more than 1 MiB"),
+        (2, "", r"sent an invalid archive of batch: it contains 0/a\.json twice"),
+        *((1, f"echo error: the pod is gone >&2; exit {code}", "the pod is gone") for code in (1, 137)),
+    ],
+    ids=["endless", "a name twice", "fails", "killed"],
+)
+def test_a_transfer_that_fails_says_why_and_keeps_nothing(
+    fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int, after: str, words: str
+) -> None:
     monkeypatch.setattr(untrusted_tar, "LARGEST_ARCHIVE", 1 << 20)
-    (tmp_path / "sent").write_bytes(packed("./0/a.json"))
-    fake(reader(f"cat {tmp_path}/sent; exec yes"))
+    (tmp_path / "sent").write_bytes(packed(*["./0/a.json"] * files))
+    fake(reader(f"cat {tmp_path}/sent; {after}"))
 
-    with pytest.raises(ClusterError, match="because it printed more than 1 MiB"):
-        fetched(tmp_path / "into")
-
-    assert not list((tmp_path / "into").iterdir())
-
-
-def test_an_invalid_archive_is_refused_with_the_batchs_name(fake: Fake, tmp_path: Path) -> None:
-    (tmp_path / "sent").write_bytes(packed("./0/a.json", "./0/a.json"))
-    fake(reader(f"exec cat {tmp_path}/sent"))
-
-    with pytest.raises(ClusterError, match=r"sent an invalid archive of batch: it contains 0/a\.json twice"):
-        fetched(tmp_path / "into")
-
-    assert not list((tmp_path / "into").iterdir())
-
-
-@pytest.mark.parametrize("code", [1, 137])
-def test_a_transfer_that_fails_says_why_and_keeps_nothing(code: int, fake: Fake, tmp_path: Path) -> None:
-    (tmp_path / "sent").write_bytes(packed("./0/a.json"))
-    fake(reader(f"cat {tmp_path}/sent; echo error: the pod is gone >&2; exit {code}"))
-
-    with pytest.raises(ClusterError, match="the pod is gone"):
+    with pytest.raises(ClusterError, match=words):
         fetched(tmp_path / "into")
 
     assert not list((tmp_path / "into").iterdir())

@@ -84,23 +84,19 @@ def test_a_file_that_cannot_be_read_is_refused_with_the_reason(name: str, conten
     assert words in str(refused.value)
 
 
-def test_a_storage_that_never_ends_is_refused() -> None:
+ENDLESS = """WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)
+SELECT i AS study_id, 'a' AS study_name FROM n WHERE i < 0"""
+LONG_NAME = "SELECT 1 AS study_id, hex(zeroblob(2000000)) AS study_name"
+
+
+@pytest.mark.parametrize(
+    ("view", "words"), [(ENDLESS, "must be Optuna's SQLite storage"), (LONG_NAME, "too big")]
+)
+def test_a_storage_whose_view_never_ends_or_grows_too_long_is_refused(view: str, words: str) -> None:
     database = sqlite3.connect(":memory:")
-    database.executescript(
-        "CREATE VIEW studies AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
-        "SELECT i AS study_id, 'a' AS study_name FROM n WHERE i < 0;"
-    )
-    with pytest.raises(ForeignError, match="must be Optuna's SQLite storage"):
-        read("optuna", database.serialize())
+    database.executescript(f"CREATE VIEW studies AS {view};")
 
-
-def test_a_storage_with_a_name_that_a_view_makes_too_long_is_refused() -> None:
-    database = sqlite3.connect(":memory:")
-    database.executescript(
-        "CREATE VIEW studies AS SELECT 1 AS study_id, hex(zeroblob(2000000)) AS study_name;"
-    )
-
-    with pytest.raises(ForeignError, match="too big"):
+    with pytest.raises(ForeignError, match=words):
         read("optuna", database.serialize())
 
 

@@ -89,14 +89,14 @@ def test_a_range_of_floats_has_the_values_that_hydra_runs() -> None:
         assert list(Range(start, stop, step).values()) == expected
 
 
-def test_a_range_with_too_many_values_is_refused() -> None:
-    with pytest.raises(ForeignError, match="at most 100000 values"):
-        Range(0, 100_001, 1).values()
-
-
-def test_a_range_of_numbers_that_no_float_holds_is_refused() -> None:
-    with pytest.raises(ForeignError, match="that a float can hold"):
-        Range(0, 10**400, 1).values()
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [(100_001, "at most 100000 values"), (10**400, "that a float can hold")],
+    ids=["many", "large"],
+)
+def test_a_range_of_too_many_values_or_too_large_ones_is_refused(end: int, words: str) -> None:
+    with pytest.raises(ForeignError, match=words):
+        Range(0, end, 1).values()
 
 
 def test_a_sweep_inside_a_choice_is_refused() -> None:

@@ -95,11 +95,7 @@ DOMAINS: list[tuple[Domain, str, dict[str, Any]]] = [
     (Uniform(0.01, 0.03), "double", {"min": "0.01", "max": "0.03"}),
     (LogUniform(1e-05, 1.0), "double", {"min": "1e-05", "max": "1", "distribution": "logUniform"}),
     (Normal(4, 1), "double", {"min": "1", "max": "7", "distribution": "normal"}),
-    (
-        LogNormal(0, 0.1),
-        "double",
-        {"min": "0.7408182207", "max": "1.349858808", "distribution": "logNormal"},
-    ),
+    (LogNormal(0, 0.1), "double", {"min": "0.7408182207", "max": "1.349858808", "distribution": "logNormal"}),
     (Quantized(Uniform(0, 1), 0.25), "double", {"min": "0", "max": "1", "step": "0.25"}),
     (Choice((0.5, 1, 2.0)), "discrete", {"list": ["0.5", "1", "2"]}),
     (Choice(("a", "1e3")), "categorical", {"list": ["a", "1e3"]}),

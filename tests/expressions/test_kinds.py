@@ -52,16 +52,8 @@ def test_what_can_succeed_is_not_reported_and_its_kinds_are_known(text: str, kin
 
 FOUND = {
     "lrr < 1": (0, "must be the name of a parameter or a derived value, got 'lrr'", "lrr"),
-    "1 < Width": (
-        4,
-        "must be the name of a parameter or a derived value, got 'Width'",
-        "Width",
-    ),
-    "max < 1": (
-        0,
-        "must be the name of a parameter or a derived value, got 'max'",
-        "max",
-    ),
+    "1 < Width": (4, "must be the name of a parameter or a derived value, got 'Width'", "Width"),
+    "max < 1": (0, "must be the name of a parameter or a derived value, got 'max'", "max"),
     "optimizer + 1": (0, "+ must have a number, got a text", None),
     "1 - flag": (4, "- must have a number, got a boolean", None),
     "-layers": (1, "- must have a number, got a list", None),
@@ -71,11 +63,7 @@ FOUND = {
     "0 < lr < optimizer": (4, "< must compare two numbers or two texts, got a number and a text", None),
     "flag >= 1": (0, ">= must compare two numbers or two texts, got a boolean and a number", None),
     "1 in lr": (5, "in needs a list, or two texts, got a number and a number", None),
-    "lr not in optimizer": (
-        10,
-        "not in needs a list, or two texts, got a number and a text",
-        None,
-    ),
+    "lr not in optimizer": (10, "not in needs a list, or two texts, got a number and a text", None),
     "lr and flag": (0, "and must have a boolean, got a number", None),
     "flag or optimizer": (8, "or must have a boolean, got a text", None),
     "not mixed": (4, "not must have a boolean, got null or a number or a text", None),

@@ -14,7 +14,6 @@ import pytest
 from sweepledger import storage
 from sweepledger.errors import RepositoryError, StorageError
 from sweepledger.repo.git import Change, Repository, publish, repository
-from sweepledger.verbs.generate import generate_batches as generate
 from tests.cluster.conftest import clone, forge
 from tests.cluster.forge import Forge
 from tests.cluster.forge_clones import Clone
@@ -139,6 +138,6 @@ def test_f16_a_byte_of_any_generated_file_that_differs_is_noticed(sandbox: Sandb
             at = chance.randrange(len(was))
             path.write_bytes(was[:at] + bytes([was[at] ^ chance.randrange(1, 256)]) + was[at + 1 :])
             with pytest.raises(RepositoryError, match=path.name):
-                generate(sandbox.workspace, check=True)
+                sandbox.generate(check=True)
         path.write_bytes(was)
-    assert not any(generated_batch.is_pending for generated_batch in generate(sandbox.workspace, check=True))
+    assert not any(generated_batch.is_pending for generated_batch in sandbox.generate(check=True))

@@ -14,7 +14,6 @@ from tests.cluster.conftest import clone, forge
 from tests.cluster.forge import Forge
 from tests.cluster.forge_clones import REPOSITORY, Clone
 from tests.cluster.forge_faults import Failing, Fault, Refusing
-from tests.command_line import run_sweep
 from tests.commands.test_collect import leave, stored
 from tests.faults.worlds import git
 from tests.launcher.folders import TrialFolder, shell
@@ -78,10 +77,8 @@ def test_f9_no_commit_and_no_output_has_it(forge: Forge, watched: Clone, tmp_pat
         path.with_suffix(".out").write_text(f"my token is {CANARY}\n")
         path.with_suffix(".err").write_text(f"https://robot:{CANARY}@example.org failed\n")
 
-    done = run_sweep(
-        *("cluster", "collect", "--push", "--results", str(tmp_path / "results")),
-        cwd=sandbox.root,
-        GIT_TRACE="",
+    done = sandbox.sweep(
+        *("cluster", "collect", "--push", "--results", str(tmp_path / "results")), GIT_TRACE=""
     )
 
     assert vars(done)["returncode"] == 0

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results
-from sweepledger.repo import batches
+from sweepledger.commands.collection.results_commit import ResultsCommit
 from sweepledger.repo.batches import StoredBatch
-from tests.commands.test_collect import leave, target
+from tests.commands.test_collect import leave
 from tests.repository import Sandbox
 
 FAULTS = (
@@ -81,7 +80,7 @@ def test_doubtful_records_are_said(number: int, trials: int, sandbox: Sandbox, t
     chance = random.Random(21)  # noqa: S311 - a choice of faults
     for count in range(number):
         sandbox.merged(f"faults-{count}", xs=", ".join(map(str, range(trials))))
-    stored = batches.in_work_tree(sandbox.root)
+    stored = sandbox.batches()
     volume = Volume(tmp_path / "seen", tmp_path / "late")
     faults = {
         (batch.name, index): chance.choice(FAULTS) for batch in stored for index in range(batch.lock.trials)
@@ -94,11 +93,11 @@ def test_doubtful_records_are_said(number: int, trials: int, sandbox: Sandbox, t
     (tmp_path / "away").mkdir()
     (volume.seen / away).rename(tmp_path / "away" / away)
 
-    first = commit_results(target(sandbox), volume.seen, names - {away})
+    first = sandbox.collect(volume.seen, names - {away})
     (tmp_path / "away" / away).rename(volume.seen / away)
     volume.show()
-    second = commit_results(target(sandbox), volume.seen, names, alive=())
-    third = commit_results(target(sandbox), volume.seen, names, alive=())
+    second = sandbox.collect(volume.seen, names, alive=())
+    third = sandbox.collect(volume.seen, names, alive=())
 
     sandbox.pull()
     recorded = rows(sandbox)

@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 
-from sweepledger.verbs.generate import generate_batches as generate
 from tests import searches
 from tests.command_line import captured
 from tests.commands.test_collect import leave, stored
@@ -170,7 +169,7 @@ class GeneratingAnew(Generating):
     def prepare(self, folder: Path) -> None:
         super().prepare(folder)
         sandbox = Sandbox(folder / "remote.git", folder / "work tree")
-        generate(sandbox.workspace)
+        sandbox.generate()
         sandbox.spec(xs="1, 2, 3, 4")
 
 

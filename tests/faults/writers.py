@@ -9,10 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.repository.workspace import Target
-from sweepledger.repo import batches
 from sweepledger.repo.git import Change, Repository, publish
-from sweepledger.verbs.generate import generate_batches as generate
 from tests.commands.test_collect import leave
 from tests.faults.worlds import fsck, git
 from tests.repository import Sandbox
@@ -66,21 +63,20 @@ def many_batches(folder: Path, number: int, trials: int) -> Sandbox:
     sandbox = Sandbox.create(folder)
     for item in range(1, number + 1):
         sandbox.spec(xs=", ".join(map(str, range(item * trials))), parallelism=1)
-        generate(sandbox.workspace)
-        sandbox.commit(f"Ask {item}")
+        sandbox.commit_batches(f"Ask {item}")
     sandbox.push()
     return sandbox
 
 
 def gather(sandbox: Sandbox, results: Path) -> int:
     """Let every trial write its record while one collector commits; give the number of commits."""
-    stored = batches.in_work_tree(sandbox.root)
+    stored = sandbox.batches()
     trials = [(batch, index) for batch in stored for index in range(batch.lock.trials)]
     threads = [
         threading.Thread(target=leave, args=(results, batch, index), kwargs={"uid": f"{batch.name}-{index}"})
         for batch, index in trials
     ]
-    target = Target(sandbox.workspace.repository, "origin", "main")
+    target = sandbox.target()
     commits, recorded = 0, 0
     for thread in threads:
         thread.start()

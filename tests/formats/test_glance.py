@@ -5,7 +5,7 @@ import math
 import pytest
 
 from sweepledger.formats import summary_csv
-from sweepledger.formats.excerpts import read_summary_excerpt
+from sweepledger.formats.summary_csv import read_summary_excerpt
 from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.record import Status
 from tests.builders import a_lock, a_program

@@ -206,6 +206,17 @@ def test_a_metric_that_is_not_finite_is_known_to_be_none(source: str) -> None:
     assert record.metrics == {"test_accuracy": None}
 
 
+@pytest.mark.parametrize(
+    ("number", "is_kept"),
+    [(1e150, True), (-1e150, True), (1.1e150, False), (-1.7976931348623157e308, False), (5e-324, True)],
+)
+def test_a_number_beyond_the_documented_bound_counts_as_not_finite(number: float, *, is_kept: bool) -> None:
+    record = record_json.read(text("metrics", f'{{"test_accuracy": {number!r}}}'))
+
+    assert isinstance(record, Record)
+    assert record.metrics == {"test_accuracy": number if is_kept else None}
+
+
 def test_a_point_that_is_not_finite_is_known_to_be_none() -> None:
     record = record_json.read(text("curves", '{"loss": [[1, NaN], [2, -0.0], [3, 1e999], [4, 1]]}'))
 

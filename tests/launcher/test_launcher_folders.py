@@ -570,6 +570,9 @@ def a_dataset(folder: TrialFolder, *parts: str) -> dict[str, str]:
         put(folder.root / part, train__x_csv="1", test_csv="2")
         link_to(f"../{part}", data / part)
     put(data, **({} if parts else {"train__x_csv": "1", "test_csv": "2"}))
+    put(folder.root / "linked", file_csv="3", folder__file_csv="3")
+    for name, target in {"linked.csv": "file.csv", "linked": "folder", "nowhere": "missing"}.items():
+        link_to(str(folder.root / "linked" / target), (data / parts[0] if parts else data) / "deep" / name)
     return {"SWEEP_DATA": str(data), "SWEEP_DATA_STATE": data_state(data)}
 
 
@@ -590,6 +593,10 @@ def test_data_that_nobody_changes_is_no_matter(parts: tuple[str, ...], trial_fol
         ((), "touch $SWEEP_DATA/train/index"),
         ((), "rm $SWEEP_DATA/train/x.csv"),
         ((), "rm -r $SWEEP_DATA"),
+        ((), "echo 3 >> $SWEEP_DATA/deep/linked.csv"),
+        ((), "touch $SWEEP_DATA/deep/linked/new"),
+        ((), "touch $HERE/linked/missing"),
+        (("mnist", "cifar"), "echo 3 >> $SWEEP_DATA/mnist/deep/linked.csv"),
         (("mnist", "cifar"), "echo 3 >> $SWEEP_DATA/cifar/train/x.csv"),
         (("mnist", "cifar"), "touch $SWEEP_DATA/new"),
         (("mnist", "cifar"), "rm $SWEEP_DATA/mnist"),

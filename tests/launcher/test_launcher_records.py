@@ -304,6 +304,9 @@ def test_no_trial_leads_another_to_a_third(end: str, target: str, trial_folder: 
         "rm -r $SWEEP_PARENT/deep; mv $SWEEP_PARENT/state $SWEEP_PARENT/deep",
         "echo through a link > $SWEEP_PARENT/latest",
         "cd $SWEEP_PARENT; echo >> deep/state; touch deep/new",
+        "cat $SWEEP_PARENT/best; echo through a link > $SWEEP_PARENT/best",
+        "cp -a $SWEEP_PARENT/. $SWEEP_CHECKPOINTS; echo through a link > $SWEEP_CHECKPOINTS/beside",
+        "[ ! -e $SWEEP_PARENT/kept ]",
     ],
 )
 def test_a_trial_that_goes_on_changes_no_other(writes: str, trial_folder: TrialFolder) -> None:
@@ -311,7 +314,17 @@ def test_a_trial_that_goes_on_changes_no_other(writes: str, trial_folder: TrialF
     (parent / "deep").mkdir(parents=True)
     for name in ("state", "deep/state"):
         (parent / name).write_text("7\n")
-    (parent / "latest").symlink_to(parent / "state")
+    artifacts = trial_folder.root / "artifacts"
+    artifacts.mkdir()
+    (artifacts / "best").write_text("7\n")
+    links: dict[str, str | Path] = {
+        "latest": "state",
+        "best": artifacts / "best",
+        "beside": "../artifacts/best",
+        "kept": artifacts,
+    }
+    for name, target in links.items():
+        (parent / name).symlink_to(parent / target if name == "latest" else target)
     trial_folder.command = shell(f"cat $SWEEP_PARENT/latest $SWEEP_PARENT/deep/state; {writes}; {REPORT}")
 
     run = trial_folder.run(SWEEP_PARENT=str(parent))
@@ -320,7 +333,15 @@ def test_a_trial_that_goes_on_changes_no_other(writes: str, trial_folder: TrialF
     assert [record["status"] for record in trial_folder.records().values()] == ["ok"]
     files = {path.relative_to(parent).as_posix(): path.read_text() for path in parent.rglob("*state")}
     assert files == {"state": "7\n", "deep/state": "7\n"}
-    assert sorted(path.name for path in parent.iterdir()) == ["deep", "latest", "state"]
+    assert sorted(path.name for path in parent.iterdir()) == [
+        "beside",
+        "best",
+        "deep",
+        "kept",
+        "latest",
+        "state",
+    ]
+    assert (artifacts / "best").read_text() == "7\n"
     assert [path.name for path in (parent / "deep").iterdir()] == ["state"]
 
 

@@ -355,6 +355,18 @@ def test_a_pattern_finds_no_part_of_a_number_in_another_notation(number: str, pa
 
 
 @pytest.mark.parametrize(
+    "line",
+    ["loss: -0.5", "loss -0.5", "loss:-5e-1", "loss=-0.5", "-0.5", "loss: \u22120.5", "[\u20130.5]"],
+    ids=ascii,
+)
+@pytest.mark.parametrize("pattern", [r"(?P<value>\d+\.\d+)", r"(?P<value>[\d.]+)", r"(?P<value>\d[\d.e-]*)"])
+def test_no_pattern_drops_the_sign_of_a_number(line: str, pattern: str) -> None:
+    report = printed(f"{line}\n", format="regex", patterns=[pattern])
+
+    assert (report.metrics, report.reason) == ({}, "metric-missing")
+
+
+@pytest.mark.parametrize(
     "number",
     [
         *("1,234.5", "0,5", "1'234", "0x10", "1/3", "1d-3", "1_000"),
@@ -400,6 +412,12 @@ def test_a_number_that_a_pattern_could_find_is_named(line: str) -> None:
         ("loss: 1.5k", r"loss: (?P<value>[\d.]+)k", 1.5),
         ("loss: 1.234e3", r"loss: (?P<value>\S+)", 1234.0),
         ("loss: 1.5E-2 k", r"loss: (?P<value>\S+)", 0.015),
+        ("loss: -0.5", r"(?P<value>-?[\d.]+)", -0.5),
+        ("loss: -0.5", r"loss: -(?P<value>[\d.]+)", 0.5),
+        ("epoch-5", r"(?P<value>\d+)", 5.0),
+        ("f(x)-2", r"(?P<value>\d+)", 2.0),
+        ("0.25-0.5", r"(?P<value>[\d.]+)$", 0.5),
+        ("- 0.5", r"(?P<value>[\d.]+)", 0.5),
     ],
 )
 def test_what_follows_a_number_makes_no_other_number(line: str, pattern: str, value: float) -> None:

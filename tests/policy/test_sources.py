@@ -182,11 +182,10 @@ def test_a_resource_is_a_file_beside_it_or_a_base_that_is_there(entry: object) -
     assert "resources: must be a file beside it or a base of the repository" in message
 
 
-@pytest.mark.parametrize(
-    "entry",
-    [*RESOURCES[:9], "job.yaml", "../../../base/trial/v1", "../../../base/components/gpu/v2"],
-    ids=repr,
-)
+OTHER_BASES = ["job.yaml", "../../../base/trial/v1", "../../../base/components/gpu/v2"]
+
+
+@pytest.mark.parametrize("entry", [*RESOURCES[:9], *OTHER_BASES], ids=repr)
 def test_a_component_is_one_of_the_repository_that_is_there(entry: object) -> None:
     (message,) = lint_messages({"components": [entry]})
 

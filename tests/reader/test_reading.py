@@ -63,6 +63,25 @@ def test_a_file_with_one_refused_value_is_not_empty() -> None:
     assert [problem.code for problem in reading.problems] == ["empty-value"]
 
 
+@pytest.mark.parametrize(
+    ("text", "is_tuple"),
+    [
+        ("{x: (3, 5)}", True),
+        ("a: [{x: (1, 2)}, {x: 3}]", True),
+        ("{x: f(1, y=2)}", True),
+        ("{x: f(1, 2, 3), y: 4}", True),
+        ("{x: , y: 1}", False),
+        ("{x: 1, f(2): }", False),
+        ("{x: 1, f): ~}", False),
+        ("x:", False),
+    ],
+)
+def test_a_tuple_in_a_mapping_is_told_as_one(text: str, *, is_tuple: bool) -> None:
+    problems = read_document(text.encode(), "f.yaml").problems
+
+    assert any("YAML has no tuples" in (problem.hint or "") for problem in problems) is is_tuple
+
+
 def test_a_byte_order_mark_and_windows_line_ends_change_nothing() -> None:
     clean = read_document(b"a: 1\nb: [2,\n  3]\n", "f.yaml")
 

@@ -19,6 +19,10 @@ def a_volume(**source: Any) -> Change:
     return lambda pod: pod["volumes"].append({"name": "other", **source})
 
 
+def a_projection(**sources: Any) -> Change:
+    return a_volume(projected={"sources": [{kind: source} for kind, source in sources.items()]})
+
+
 def a_variable(**variable: Any) -> Change:
     return lambda pod: _set(container(pod), {"name": "X", **variable})
 
@@ -33,9 +37,7 @@ def a_mount(name: str, **changes: Any) -> Change:
     """Change the mount of a volume; None takes a key away."""
 
     def change(pod: Manifest) -> None:
-        (mount,) = [
-            volume_mount for volume_mount in container(pod)["volumeMounts"] if volume_mount["name"] == name
-        ]
+        (mount,) = [each for each in container(pod)["volumeMounts"] if each["name"] == name]
         mount |= changes
         for key in [key for key, value in mount.items() if value is None]:
             del mount[key]
@@ -52,12 +54,20 @@ def its_claim(name: str, **changes: Any) -> Change:
     return change
 
 
+def the_pod(**changes: Any) -> Change:
+    return lambda pod: pod.update(changes)
+
+
+def the_container(**changes: Any) -> Change:
+    return lambda pod: container(pod).update(changes)
+
+
 def an_init_container(**changes: Any) -> Change:
     return lambda pod: pod["initContainers"][0].update(changes)
 
 
 def an_interpreter(program: str) -> Change:
-    return lambda pod: container(pod).update(command=[program, "/sweep/launcher/launch.py"])
+    return the_container(command=[program, "/sweep/launcher/launch.py"])
 
 
 def a_variable_before(**variable: Any) -> Change:
@@ -93,29 +103,26 @@ def a_term(label: str, value: str, operator: str = "In", key: str = "matchExpres
 
 def an_affinity(label: str, value: str, **more: str) -> Change:
     terms = {"nodeSelectorTerms": [a_term(label, value, **more)]}
-    return lambda pod: pod.update(affinity={"nodeAffinity": {REQUIRED: terms}})
+    return the_pod(affinity={"nodeAffinity": {REQUIRED: terms}})
 
 
 TRAINER = "registry.example.org/team/trainer"
 DIGEST = "@sha256:" + "a" * 64
 AFTER_THAT = {"postStart": {"exec": {"command": ["sh"]}}}
 EVERYWHERE = [{"operator": "Exists"}]
+CERTIFICATE = {"signerName": "example.org/x", "keyType": "ED25519", "credentialBundlePath": "x"}
+BESIDE = {"podAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": AROUND}]}}
+RATHER = {"nodeAffinity": {PREFERRED: [{"weight": 1, "preference": a_term("pool", "other")}]}}
 
 POD_FAULTS: dict[str, tuple[str, Change]] = {
-    "another account": ("service account sweep-trial", lambda pod: pod.update(serviceAccountName="default")),
+    "another account": ("service account sweep-trial", the_pod(serviceAccountName="default")),
     "no account": ("service account sweep-trial", lambda pod: pod.pop("serviceAccountName")),
-    "a token": ("token", lambda pod: pod.update(automountServiceAccountToken=True)),
+    "a token": ("token", the_pod(automountServiceAccountToken=True)),
     "a token by default": ("token", lambda pod: pod.pop("automountServiceAccountToken")),
-    "a projected token": (
-        "token",
-        a_volume(projected={"sources": [{"serviceAccountToken": {"path": "token"}}]}),
-    ),
-    "a tag": ("digest", lambda pod: container(pod).update(image="registry.example.org/team/trainer:1")),
-    "a tag in an init container": (
-        "digest",
-        lambda pod: pod["initContainers"][0].update(image="registry.example.org/tools/git:2.50"),
-    ),
-    "a short digest": ("digest", lambda pod: container(pod).update(image=f"{TRAINER}@sha256:ab")),
+    "a projected token": ("token", a_projection(serviceAccountToken={"path": "token"})),
+    "a tag": ("digest", the_container(image="registry.example.org/team/trainer:1")),
+    "a tag in an init container": ("digest", an_init_container(image="registry.example.org/tools/git:2.50")),
+    "a short digest": ("digest", the_container(image=f"{TRAINER}@sha256:ab")),
     "no memory limit": (
         "requests and limits",
         lambda pod: container(pod)["resources"]["limits"].pop("memory"),
@@ -127,21 +134,18 @@ POD_FAULTS: dict[str, tuple[str, Change]] = {
     "inline nfs": ("hostPath", a_volume(nfs={"server": "nfs.example.org", "path": "/"})),
     "csi": ("hostPath", a_volume(csi={"driver": "secrets.example.org"})),
     "a Secret that nobody listed": ("volumes hold no Secret", a_volume(secret={"secretName": "git-write"})),
-    "a projected Secret": (
-        "volumes hold no Secret",
-        a_volume(projected={"sources": [{"secret": {"name": "git-write"}}]}),
-    ),
+    "a projected Secret": ("volumes hold no Secret", a_projection(secret={"name": "git-write"})),
     "a Secret in a variable": (
         "environment holds no Secret",
         a_variable(valueFrom={"secretKeyRef": {"name": "hub-token", "key": "token"}}),
     ),
     "a Secret as environment": (
         "no source but its variables",
-        lambda pod: container(pod).update(envFrom=[{"secretRef": {"name": "git-write"}}]),
+        the_container(envFrom=[{"secretRef": {"name": "git-write"}}]),
     ),
     "a ConfigMap as environment": (
         "no source but its variables",
-        lambda pod: container(pod).update(envFrom=[{"configMapRef": {"name": "lr-b1-00000000-launcher"}}]),
+        the_container(envFrom=[{"configMapRef": {"name": "lr-b1-00000000-launcher"}}]),
     ),
     "a ConfigMap as environment before": (
         "no source but its variables",
@@ -171,60 +175,38 @@ POD_FAULTS: dict[str, tuple[str, Change]] = {
         "have the values that base/",
         a_variable_before(name="GIT_CONFIG_VALUE_0", value="!id"),
     ),
-    "a projected certificate": (
-        "token or certificate",
-        a_volume(
-            projected={
-                "sources": [
-                    {
-                        "podCertificate": {
-                            "signerName": "example.org/x",
-                            "keyType": "ED25519",
-                            "credentialBundlePath": "x",
-                        }
-                    }
-                ]
-            }
-        ),
-    ),
+    "a projected certificate": ("token or certificate", a_projection(podCertificate=CERTIFICATE)),
     "a projected trust bundle": (
         "token or certificate",
-        a_volume(
-            projected={
-                "sources": [{"configMap": {"name": "x"}}, {"clusterTrustBundle": {"name": "x", "path": "x"}}]
-            }
-        ),
+        a_projection(configMap={"name": "x"}, clusterTrustBundle={"name": "x", "path": "x"}),
     ),
     "no deadline": ("has a deadline", lambda pod: pod.pop("activeDeadlineSeconds")),
-    "another scheduler": ("default scheduler", lambda pod: pod.update(schedulerName="evil")),
-    "the processes of others": ("default scheduler", lambda pod: pod.update(shareProcessNamespace=True)),
+    "another scheduler": ("default scheduler", the_pod(schedulerName="evil")),
+    "the processes of others": ("default scheduler", the_pod(shareProcessNamespace=True)),
     "other hosts": (
         "default scheduler",
-        lambda pod: pod.update(hostAliases=[{"ip": "192.0.2.1", "hostnames": ["git.example.org"]}]),
+        the_pod(hostAliases=[{"ip": "192.0.2.1", "hostnames": ["git.example.org"]}]),
     ),
     "other devices": (
         "default scheduler",
-        lambda pod: pod.update(resourceClaims=[{"name": "gpu", "resourceClaimName": "gpu"}]),
+        the_pod(resourceClaims=[{"name": "gpu", "resourceClaimName": "gpu"}]),
     ),
-    "another runtime": ("default runtime", lambda pod: pod.update(runtimeClassName="privileged")),
-    "another pull secret": ("pull secret", lambda pod: pod.update(imagePullSecrets=[{"name": "git-write"}])),
-    "an image of nobody's": (
-        "repositories",
-        lambda pod: container(pod).update(image=f"evil.example.org/team/trainer{DIGEST}"),
-    ),
+    "another runtime": ("default runtime", the_pod(runtimeClassName="privileged")),
+    "another pull secret": ("pull secret", the_pod(imagePullSecrets=[{"name": "git-write"}])),
+    "an image of nobody's": ("repositories", the_container(image=f"evil.example.org/team/trainer{DIGEST}")),
     "an image of a repository that begins alike": (
         "repositories",
-        lambda pod: container(pod).update(image=f"{TRAINER}-evil{DIGEST}"),
+        the_container(image=f"{TRAINER}-evil{DIGEST}"),
     ),
     "an image of a repository whose dots are letters": (
         "repositories",
-        lambda pod: container(pod).update(image=f"registryxexample.org/team/trainer{DIGEST}"),
+        the_container(image=f"registryxexample.org/team/trainer{DIGEST}"),
     ),
     "another init image": ("repositories", an_init_container(image=f"evil.example.org/git{DIGEST}")),
-    "a shell": ("starts the launcher", lambda pod: container(pod).update(command=["sh", "-c", "id"])),
+    "a shell": ("starts the launcher", the_container(command=["sh", "-c", "id"])),
     "the launcher as an argument of a shell": (
         "starts the launcher",
-        lambda pod: container(pod).update(command=["sh", "-c", "id; /sweep/launcher/launch.py"]),
+        the_container(command=["sh", "-c", "id; /sweep/launcher/launch.py"]),
     ),
     **{
         f"the interpreter {program}": ("starts the launcher", an_interpreter(program))
@@ -237,13 +219,11 @@ POD_FAULTS: dict[str, tuple[str, Change]] = {
     "the image's own command": ("starts the launcher", lambda pod: container(pod).pop("command")),
     "the doctor's command without its label": (
         "starts the launcher",
-        lambda pod: container(pod).update(command=[*DOCTOR_POD.command]),
+        the_container(command=[*DOCTOR_POD.command]),
     ),
     "sshd": (
         "starts the launcher",
-        lambda pod: container(pod).update(
-            command=["/usr/sbin/sshd"], args=["-De", "-f", "/home/mpiuser/.sshd_config"]
-        ),
+        the_container(command=["/usr/sbin/sshd"], args=["-De", "-f", "/home/mpiuser/.sshd_config"]),
     ),
     "a second container": (
         "starts the launcher",
@@ -252,21 +232,13 @@ POD_FAULTS: dict[str, tuple[str, Change]] = {
     "another command before": ("init container", an_init_container(command=["sh", "-c", "id"])),
     "arguments before": ("init container", an_init_container(args=["id"])),
     "another init container": ("init container", an_init_container(name="first")),
-    "a hook": ("hooks", lambda pod: container(pod).update(lifecycle=AFTER_THAT)),
-    "a probe": ("hooks", lambda pod: container(pod).update(livenessProbe={"exec": {"command": ["sh"]}})),
-    "another priority": ("priority class", lambda pod: pod.update(priorityClassName="system-node-critical")),
-    "a node by name": ("no node by name", lambda pod: pod.update(nodeName="control-plane")),
-    "nodes of no pool": ("chooses nodes", lambda pod: pod.update(nodeSelector={"pool": "other"})),
-    "nodes beside another pod": (
-        "no affinity",
-        lambda pod: pod.update(
-            affinity={"podAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": AROUND}]}}
-        ),
-    ),
-    "nodes without another pod": (
-        "no affinity",
-        lambda pod: pod.update(affinity={"podAntiAffinity": {REQUIRED: [AROUND]}}),
-    ),
+    "a hook": ("hooks", the_container(lifecycle=AFTER_THAT)),
+    "a probe": ("hooks", the_container(livenessProbe={"exec": {"command": ["sh"]}})),
+    "another priority": ("priority class", the_pod(priorityClassName="system-node-critical")),
+    "a node by name": ("no node by name", the_pod(nodeName="control-plane")),
+    "nodes of no pool": ("chooses nodes", the_pod(nodeSelector={"pool": "other"})),
+    "nodes beside another pod": ("no affinity", the_pod(affinity=BESIDE)),
+    "nodes without another pod": ("no affinity", the_pod(affinity={"podAntiAffinity": {REQUIRED: [AROUND]}})),
     "nodes of another GPU": ("no affinity", an_affinity(GPU_PRODUCT_LABEL, "Tesla-T4")),
     "nodes by another label": ("no affinity", an_affinity("node-role.kubernetes.io/control-plane", "")),
     "nodes without a GPU type": ("no affinity", an_affinity(GPU_PRODUCT_LABEL, "Tesla-T4", operator="NotIn")),
@@ -274,16 +246,11 @@ POD_FAULTS: dict[str, tuple[str, Change]] = {
         "no affinity",
         an_affinity("metadata.name", "control-plane", key="matchFields"),
     ),
-    "nodes that are preferred": (
-        "no affinity",
-        lambda pod: pod.update(
-            affinity={"nodeAffinity": {PREFERRED: [{"weight": 1, "preference": a_term("pool", "other")}]}}
-        ),
-    ),
-    "every taint": ("tolerates", lambda pod: pod.update(tolerations=EVERYWHERE)),
+    "nodes that are preferred": ("no affinity", the_pod(affinity=RATHER)),
+    "every taint": ("tolerates", the_pod(tolerations=EVERYWHERE)),
     "a pool's taint with any value": (
         "tolerates",
-        lambda pod: pod.update(tolerations=[{"key": "team", "operator": "Exists", "effect": "NoExecute"}]),
+        the_pod(tolerations=[{"key": "team", "operator": "Exists", "effect": "NoExecute"}]),
     ),
     "a foreign claim": ("no claim", a_volume(persistentVolumeClaim={"claimName": "home"})),
     "data to write": ("read only", its_claim("data", readOnly=False)),

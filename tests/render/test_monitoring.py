@@ -80,26 +80,23 @@ def test_the_rules_of_the_operator_and_of_the_file_are_the_same_and_carry_the_la
     assert written["kustomization.yaml"][0]["resources"] == ["alerts.yaml", "notifications.yaml"]
 
 
-def test_without_budgets_there_is_no_rule_about_them() -> None:
-    rules = json.dumps(rule_groups(replace(SETTINGS, budgets={})))
-
-    assert "SweepBudget" not in rules
-    assert "SweepBudget" in json.dumps(rule_groups(SETTINGS))
+EXPIRES = replace(SETTINGS, results=replace(SETTINGS.results, keep_days=30))
 
 
-def test_expiry_that_fails_is_told_where_results_expire() -> None:
-    kept = replace(SETTINGS, results=replace(SETTINGS.results, keep_days=None))
-
-    assert "sweep-expiry" not in json.dumps(rule_groups(kept))
-    expires = replace(SETTINGS, results=replace(SETTINGS.results, keep_days=30))
-    assert "SweepExpiryLate" in json.dumps(rule_groups(expires))
-
-
-def test_without_stores_there_is_no_rule_about_them() -> None:
-    rules = json.dumps(rule_groups(replace(SETTINGS, results=ResultsSettings())))
-
-    assert "SweepSync" not in rules
-    assert "SweepSyncLate" in json.dumps(rule_groups(SETTINGS))
+@pytest.mark.parametrize(
+    ("settings", "rule", "changes"),
+    [
+        (SETTINGS, "SweepBudget", {"budgets": {}}),
+        (EXPIRES, "SweepExpiryLate", {"results": replace(SETTINGS.results, keep_days=None)}),
+        (SETTINGS, "SweepSync", {"results": ResultsSettings()}),
+    ],
+    ids=["budgets", "expiry", "stores"],
+)
+def test_there_are_rules_about_what_the_settings_have(
+    settings: Settings, rule: str, changes: dict[str, Any]
+) -> None:
+    assert rule in json.dumps(rule_groups(settings))
+    assert rule not in json.dumps(rule_groups(replace(settings, **changes)))
 
 
 def test_every_panel_of_the_dashboard_asks_the_chosen_data_source() -> None:

@@ -46,13 +46,10 @@ def test_commits_of_sweeps_do_not_change_the_tree(sandbox: Sandbox) -> None:
     repository = Repository.find(sandbox.root)
     before = code_tree(repository, "HEAD", ".", REPOSITORY)
     sandbox.merged()
-    sandbox.write("docs/page.md", "text")
-    sandbox.write(".github/workflows/ci.yaml", "jobs: {}")
-    sandbox.commit("Docs")
+    sandbox.commit("Docs", {"docs/page.md": "text", ".github/workflows/ci.yaml": "jobs: {}"})
 
     assert code_tree(repository, "HEAD", ".", REPOSITORY) == before
-    sandbox.write("code/new.py", "")
-    sandbox.commit("Code")
+    sandbox.commit("Code", {"code/new.py": ""})
     assert code_tree(repository, "HEAD", ".", REPOSITORY) != before
 
 
@@ -60,12 +57,10 @@ def test_selected_code_needs_no_other_object_of_its_commit(sandbox: Sandbox) -> 
     sandbox.write("train.py", "old")
     old = sandbox.commit("Old")
     selection = CodeSelection(("code", "train.py"), exclude=("*.md",))
-    sandbox.write("code/notes.md", "not code")
-    sandbox.commit("Notes")
+    sandbox.commit("Notes", {"code/notes.md": "not code"})
     tree = code_tree(Repository.find(sandbox.root), old, ".", selection)
     assert tree is not None
-    sandbox.write("train.py", "new")
-    sandbox.publish("New")
+    sandbox.publish("New", {"train.py": "new"})
     mirror = Mirror(sandbox.root.parent / "state", str(sandbox.remote), "main")
     mirror.fetch()
     code = Code(".", tree, selection)
@@ -90,13 +85,11 @@ def test_code_that_no_commit_has_is_not_made_up(sandbox: Sandbox) -> None:
 def test_code_of_a_branch_whose_merge_took_the_other_side_is_reachable(sandbox: Sandbox) -> None:
     repository = Repository.find(sandbox.root)
     sandbox.git("checkout", "-q", "-b", "side")
-    sandbox.write("code/train.py", "side")
-    sandbox.commit("Side")
+    sandbox.commit("Side", {"code/train.py": "side"})
     tree = code_tree(repository, "HEAD", ".", REPOSITORY)
     assert tree is not None
     sandbox.git("checkout", "-q", "main")
-    sandbox.write("other.py", "other")
-    sandbox.commit("Main")
+    sandbox.commit("Main", {"other.py": "other"})
     sandbox.git("merge", "-q", "-s", "ours", "-m", "Merge", "side")
 
     assert commit_with_code(repository, Code(".", tree, REPOSITORY), ["HEAD"]) is not None

@@ -62,8 +62,7 @@ def test_a_commit_that_was_faster_is_kept_and_the_change_is_made_again(sandbox: 
     def make(base: str) -> Change:
         bases.append(base)
         if len(bases) == 1:
-            sandbox.write("mine.txt", "mine")
-            sandbox.commit("Mine")
+            sandbox.commit("Mine", {"mine.txt": "mine"})
         return OURS
 
     commit_on_branch(sandbox.workspace.repository, "main", make)

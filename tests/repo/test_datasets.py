@@ -1,6 +1,7 @@
 """The `prepare` command of a dataset, as a real process."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 from sweepledger.errors import StorageError, ToolError
 from sweepledger.repo import datasets
+from sweepledger.storage import WatchedFolder
 from sweepledger.structs.settings import Dataset, SeveralDatasets
 
 PROGRAM = """
@@ -94,6 +96,28 @@ def test_data_that_another_version_has_used_is_refused_until_it_changes(tmp_path
     datasets.verified_data(first, tmp_path, code=tmp_path)
 
 
+@pytest.mark.parametrize("change", ["echo 2 > digits/content", "touch digits/more", "rm digits/content"])
+def test_data_that_changed_since_they_were_used_need_another_version(tmp_path: Path, change: str) -> None:
+    first = dataset("echo 1 > $SWEEP_DATA/content")
+    for _ in range(2):
+        datasets.verified_data(first, tmp_path, code=tmp_path)
+        # As with another mount, no file has its number any more.
+        (tmp_path / "digits").rename(tmp_path / "moved")
+        subprocess.run(["cp", "-a", "moved", "digits"], cwd=tmp_path, check=True)
+        shutil.rmtree(tmp_path / "moved")
+
+    subprocess.run(["sh", "-c", change], cwd=tmp_path, check=True)
+
+    with pytest.raises(StorageError, match=r"were changed since a trial used them as version:1") as refused:
+        datasets.verified_data(first, tmp_path, code=tmp_path)
+    assert refused.value.hint == (
+        "remove the folder to have it prepared again, or give the data another datasets.digits.version"
+    )
+    datasets.verified_data(replace(first, identity="version:2"), tmp_path, code=tmp_path)
+    shutil.rmtree(tmp_path / "digits")
+    datasets.verified_data(first, tmp_path, code=tmp_path)
+
+
 def test_of_several_datasets_the_one_with_other_content_is_named(tmp_path: Path) -> None:
     wrong = Dataset("labels", "claim", "sha256:" + "0" * 64, prepare=("true",))
     data = SeveralDatasets((dataset("true"), wrong))
@@ -122,7 +146,7 @@ def test_changed_data_is_caught(*, is_written: bool, tmp_path: Path, monkeypatch
             datasets.verified_data(data, tmp_path, code=tmp_path)
     else:
         verified = datasets.verified_data(data, tmp_path, code=tmp_path)
-        assert verified == datasets.VerifiedData(folder, datasets.data_state(folder))
+        assert verified == WatchedFolder(folder, datasets.data_state(folder))
 
 
 @pytest.mark.parametrize(

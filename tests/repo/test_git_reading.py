@@ -98,8 +98,7 @@ def test_folders_have_tree_ids_and_files_do_not(sandbox: Sandbox) -> None:
 
 def test_all_trees_in_the_history_of_a_path_are_reachable(sandbox: Sandbox) -> None:
     first = sandbox.git("rev-parse", "HEAD:code").strip()
-    sandbox.write("code/train.py", "second")
-    sandbox.commit("Second")
+    sandbox.commit("Second", {"code/train.py": "second"})
     second = sandbox.git("rev-parse", "HEAD:code").strip()
 
     results = reachable_trees(Repository.find(sandbox.root), ("HEAD", None, "nowhere"), "code")
@@ -126,8 +125,7 @@ def test_an_error_shows_gits_message_without_credentials(sandbox: Sandbox) -> No
 def test_a_branch_is_listed_anew_after_each_commit(sandbox: Sandbox) -> None:
     repository = Repository.find(sandbox.root)
     before = repository.files("HEAD")
-    sandbox.write("new", "content")
-    sandbox.commit("Add a file")
+    sandbox.commit("Add a file", {"new": "content"})
 
     assert repository.files("HEAD").keys() - before.keys() == {"new"}
 

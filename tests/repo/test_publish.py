@@ -1,4 +1,4 @@
-import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,16 +19,20 @@ def hook(sandbox: Sandbox, name: str, script: str) -> None:
     path.chmod(0o755)
 
 
+def another_clone(sandbox: Sandbox, tmp_path: Path) -> Repository:
+    git(tmp_path, "clone", "-q", str(sandbox.remote), "other")
+    return Repository.find(tmp_path / "other")
+
+
+def pushed(sandbox: Sandbox, make: Callable[[str], Change | None]) -> str | None:
+    return publish(Repository.find(sandbox.root), "origin", "main", make)
+
+
 def test_a_change_lands_as_one_commit_and_touches_no_work_tree(sandbox: Sandbox) -> None:
     sandbox.write("code/train.py", "dirty")
     before = sandbox.git("status", "--porcelain")
 
-    made = publish(
-        Repository.find(sandbox.root),
-        "origin",
-        "main",
-        lambda _: Change("results: one\n", {"results/a/b.csv": b"x\n"}),
-    )
+    made = pushed(sandbox, lambda _: Change("results: one\n", {"results/a/b.csv": b"x\n"}))
 
     assert made
     assert subjects(sandbox) == ["results: one", "Start"]
@@ -39,18 +43,15 @@ def test_a_persons_tags_are_not_pushed(sandbox: Sandbox) -> None:
     sandbox.git("config", "push.followTags", "true")
     sandbox.git("tag", "-a", "v1", "-m", "Mine")
 
-    publish(Repository.find(sandbox.root), "origin", "main", lambda _: Change("one", {"one": b"1"}))
+    pushed(sandbox, lambda _: Change("one", {"one": b"1"}))
 
     assert "refs/tags" not in sandbox.git("ls-remote", "origin")
 
 
 def test_files_move_with_content_and_mode(sandbox: Sandbox) -> None:
+    made = pushed(sandbox, lambda _: Change("move", moves={"code/train.py": "old/train.py"}))
+
     repository = Repository.find(sandbox.root)
-
-    made = publish(
-        repository, "origin", "main", lambda _: Change("move", moves={"code/train.py": "old/train.py"})
-    )
-
     files = repository.files(made)
     assert "code/train.py" not in files
     assert files["old/train.py"].mode == "100644"
@@ -60,39 +61,34 @@ def test_files_move_with_content_and_mode(sandbox: Sandbox) -> None:
 def test_nothing_changed_is_no_commit(sandbox: Sandbox) -> None:
     same = (sandbox.root / "sweepledger.yaml").read_bytes()
 
-    made = publish(
-        Repository.find(sandbox.root), "origin", "main", lambda _: Change("x", {"sweepledger.yaml": same})
-    )
+    made = pushed(sandbox, lambda _: Change("x", {"sweepledger.yaml": same}))
 
     assert made is None
-    assert publish(Repository.find(sandbox.root), "origin", "main", lambda _: None) is None
+    assert pushed(sandbox, lambda _: None) is None
     assert subjects(sandbox) == ["Start"]
 
 
 def test_a_lost_race_repeats_the_change_on_the_new_commit(sandbox: Sandbox, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    subprocess.run(["git", "clone", "-q", str(sandbox.remote), str(other)], check=True)
+    rival = another_clone(sandbox, tmp_path)
     seen: list[str] = []
 
     def make(base: str) -> Change:
         seen.append(base)
         if len(seen) <= 3:
-            rival = Repository.find(other)
             publish(rival, "origin", "main", lambda _: Change(f"rival {len(seen)}", {f"r{len(seen)}": b"1"}))
         return Change("ours", {"ours": b"1"})
 
-    publish(Repository.find(sandbox.root), "origin", "main", make)
+    pushed(sandbox, make)
 
     assert len(set(seen)) == 4
     assert subjects(sandbox) == ["ours", "rival 3", "rival 2", "rival 1", "Start"]
 
 
 def test_what_leaves_nothing_to_change_is_fetched_again(sandbox: Sandbox, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    subprocess.run(["git", "clone", "-q", str(sandbox.remote), str(other)], check=True)
+    rival = another_clone(sandbox, tmp_path)
     repository = Repository.find(sandbox.root)
     start = fetch(repository, "origin", "main")
-    publish(Repository.find(other), "origin", "main", lambda _: Change("rival", {"r": b"1"}))
+    publish(rival, "origin", "main", lambda _: Change("rival", {"r": b"1"}))
 
     made = publish(
         repository, "origin", "main", lambda base: None if base == start else Change("ours", {"ours": b"1"})
@@ -105,8 +101,7 @@ def test_what_leaves_nothing_to_change_is_fetched_again(sandbox: Sandbox, tmp_pa
 def test_one_of_two_publishes(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_AUTHOR_DATE", "2026-01-02T03:04:05Z")
     monkeypatch.setenv("GIT_COMMITTER_DATE", "2026-01-02T03:04:05Z")
-    other = tmp_path / "other"
-    subprocess.run(["git", "clone", "-q", str(sandbox.remote), str(other)], check=True)
+    rival = another_clone(sandbox, tmp_path)
     repository = Repository.find(sandbox.root)
     start = fetch(repository, "origin", "main")
     rivals: list[str | None] = []
@@ -116,7 +111,7 @@ def test_one_of_two_publishes(sandbox: Sandbox, tmp_path: Path, monkeypatch: pyt
             return None
         if not rivals:
             rivals.append(None)
-            rivals.append(publish(Repository.find(other), "origin", "main", make))
+            rivals.append(publish(rival, "origin", "main", make))
         return Change("the same", {"same": b"1"})
 
     assert publish(repository, "origin", "main", make) is None
@@ -125,8 +120,7 @@ def test_one_of_two_publishes(sandbox: Sandbox, tmp_path: Path, monkeypatch: pyt
 
 
 def test_what_cannot_be_changed_is_fetched_again(sandbox: Sandbox, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    subprocess.run(["git", "clone", "-q", str(sandbox.remote), str(other)], check=True)
+    rival = another_clone(sandbox, tmp_path)
     repository = Repository.find(sandbox.root)
     start = fetch(repository, "origin", "main")
 
@@ -137,7 +131,7 @@ def test_what_cannot_be_changed_is_fetched_again(sandbox: Sandbox, tmp_path: Pat
 
     with pytest.raises(RepositoryError, match="a file is broken"):
         publish(repository, "origin", "main", make)
-    publish(Repository.find(other), "origin", "main", lambda _: Change("repaired", {"r": b"1"}))
+    publish(rival, "origin", "main", lambda _: Change("repaired", {"r": b"1"}))
 
     assert publish(repository, "origin", "main", make)
     assert subjects(sandbox) == ["ours", "repaired", "Start"]
@@ -146,7 +140,7 @@ def test_what_cannot_be_changed_is_fetched_again(sandbox: Sandbox, tmp_path: Pat
 def test_what_was_taken_from_a_branch_does_not_come_back(sandbox: Sandbox) -> None:
     repository = Repository.find(sandbox.root)
     publish(repository, "origin", "main", lambda _: Change("taken back", {"secret": b"1"}))
-    subprocess.run(["git", "update-ref", "refs/heads/main", "main~1"], cwd=sandbox.remote, check=True)
+    git(sandbox.remote, "update-ref", "refs/heads/main", "main~1")
 
     publish(repository, "origin", "main", lambda _: Change("ours", {"ours": b"1"}))
 
@@ -154,13 +148,12 @@ def test_what_was_taken_from_a_branch_does_not_come_back(sandbox: Sandbox) -> No
 
 
 def test_endless_lost_races_end_with_the_time_budget(sandbox: Sandbox, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    subprocess.run(["git", "clone", "-q", str(sandbox.remote), str(other)], check=True)
+    rival = another_clone(sandbox, tmp_path)
     count = iter(range(1000))
 
     def make(_base: str) -> Change:
         number = next(count)
-        publish(Repository.find(other), "origin", "main", lambda _: Change("rival", {f"r{number}": b"1"}))
+        publish(rival, "origin", "main", lambda _: Change("rival", {f"r{number}": b"1"}))
         return Change("ours", {"ours": b"1"})
 
     with pytest.raises(ContentionError, match="other writers pushed to main first") as caught:
@@ -178,7 +171,7 @@ def test_a_refusal_shows_the_servers_message_once(sandbox: Sandbox) -> None:
         return Change("ours", {"ours": b"1"})
 
     with pytest.raises(RepositoryError, match="only robots may push here"):
-        publish(Repository.find(sandbox.root), "origin", "main", make)
+        pushed(sandbox, make)
 
     assert len(tries) == 1
 
@@ -191,7 +184,7 @@ def test_a_push_whose_response_is_lost_counts(sandbox: Sandbox) -> None:
         seen.append(base)
         return Change("ours", {"ours": b"1"})
 
-    made = publish(Repository.find(sandbox.root), "origin", "main", make)
+    made = pushed(sandbox, make)
 
     assert made == Repository(sandbox.remote).commit("main")
     assert len(seen) == 1
@@ -199,7 +192,7 @@ def test_a_push_whose_response_is_lost_counts(sandbox: Sandbox) -> None:
 
 
 def test_without_an_identity_in_git_sweepledger_is_the_author(sandbox: Sandbox) -> None:
-    made = publish(Repository.find(sandbox.root), "origin", "main", lambda _: Change("x", {"a": b"1"}))
+    made = pushed(sandbox, lambda _: Change("x", {"a": b"1"}))
 
     assert made
     assert (
@@ -211,7 +204,7 @@ def test_without_an_identity_in_git_sweepledger_is_the_author(sandbox: Sandbox) 
 def test_the_identity_in_git_is_the_author(sandbox: Sandbox) -> None:
     sandbox.name_person()
 
-    made = publish(Repository.find(sandbox.root), "origin", "main", lambda _: Change("x", {"a": b"1"}))
+    made = pushed(sandbox, lambda _: Change("x", {"a": b"1"}))
 
     assert made
     assert sandbox.git("log", "-1", "--format=%an <%ae>", made).strip() == "Ada <ada@example.org>"
@@ -224,14 +217,14 @@ def test_hooks_of_the_repository_never_run(sandbox: Sandbox) -> None:
         path.write_text(f'#!/bin/sh\ntouch "{spy}"\n')
         path.chmod(0o755)
 
-    publish(Repository.find(sandbox.root), "origin", "main", lambda _: Change("x", {"a": b"1"}))
+    pushed(sandbox, lambda _: Change("x", {"a": b"1"}))
 
     assert not spy.exists()
 
 
 def test_branches_of_two_remotes_do_not_overwrite_each_other(sandbox: Sandbox, tmp_path: Path) -> None:
     fork = tmp_path / "fork"
-    subprocess.run(["git", "clone", "-q", "--bare", str(sandbox.remote), str(fork)], check=True)
+    git(tmp_path, "clone", "-q", "--bare", str(sandbox.remote), "fork")
     sandbox.git("remote", "add", "fork", str(fork))
     repository = Repository.find(sandbox.root)
     of_fork = publish(repository, "fork", "main", lambda _: Change("Of the fork", {"a": b"1"}))

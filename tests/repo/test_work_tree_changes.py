@@ -3,16 +3,13 @@
 import pytest
 
 from sweepledger.repo.git import Repository, WorkTreeChanges
-from sweepledger.verbs.check import check_change
 from tests.repository import Sandbox
 
 
 def test_each_change_has_its_kind(sandbox: Sandbox) -> None:
     sandbox.write("sweeps/edited.yaml", "a")
     sandbox.write("sweeps/staged.yaml", "a")
-    sandbox.write("sweeps/believed.yaml", "a")
-    sandbox.write("sweeps/left.yaml", "a")
-    sandbox.commit("Files")
+    sandbox.commit("Files", {"sweeps/believed.yaml": "a", "sweeps/left.yaml": "a"})
     sandbox.write(".gitignore", "*.tmp\n")
     sandbox.git("update-index", "--assume-unchanged", "sweeps/believed.yaml")
     sandbox.git("update-index", "--skip-worktree", "sweeps/left.yaml")
@@ -48,10 +45,7 @@ def test_an_untracked_folder_stands_for_its_files(tracked: list[str], named: tup
 
 
 def test_the_index_is_the_commit_with_the_staged_changes(sandbox: Sandbox) -> None:
-    sandbox.write("kept", "a")
-    sandbox.write("removed", "a")
-    sandbox.write("edited", "a")
-    sandbox.commit("Files")
+    sandbox.commit("Files", {"kept": "a", "removed": "a", "edited": "a"})
     sandbox.git("update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},module")
     sandbox.git("commit", "-q", "-m", "A submodule")
     sandbox.git("rm", "-q", "removed")
@@ -68,12 +62,10 @@ def test_the_index_is_the_commit_with_the_staged_changes(sandbox: Sandbox) -> No
 
 
 def test_the_index_of_an_unfinished_merge_is_read_whole(sandbox: Sandbox) -> None:
-    sandbox.write("both", "a")
-    sandbox.commit("Ours")
+    sandbox.commit("Ours", {"both": "a"})
     base = sandbox.head()
     sandbox.git("checkout", "-q", "-b", "theirs", "HEAD~1")
-    sandbox.write("both", "b")
-    sandbox.commit("Theirs")
+    sandbox.commit("Theirs", {"both": "b"})
     sandbox.git("checkout", "-q", "main")
     with pytest.raises(Exception, match="merge"):
         sandbox.git("merge", "-q", "theirs")
@@ -89,7 +81,7 @@ def test_a_check_sees_edits_that_git_was_told_to_ignore(sandbox: Sandbox, mark: 
     sandbox.git("update-index", mark, path)
     sandbox.write(path, (sandbox.root / path).read_text().replace("256", "512"))
 
-    report = check_change(sandbox.workspace)
+    report = sandbox.check()
 
     assert [(problem.file, problem.code) for problem in report.problems] == [(path, "batch-edited")]
 
@@ -100,6 +92,6 @@ def test_a_check_sees_a_file_that_no_commit_would_contain_in_a_merged_batch(sand
     path = f"overlays/active/{name}/x.tmp"
     sandbox.write(path, "")
 
-    report = check_change(sandbox.workspace)
+    report = sandbox.check()
 
     assert (path, "batch-edited") in [(problem.file, problem.code) for problem in report.problems]

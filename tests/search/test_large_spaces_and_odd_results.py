@@ -158,10 +158,10 @@ def test_a_failing_model_is_replaced(method: Method, monkeypatch: pytest.MonkeyP
             raise PanicException("index out of bounds")
         return 0
 
-    proposer: Any = {
-        Method.CMA_ES: cma_es.CmaEsProposer,
-        Method.BAYES: GaussianProcessProposer,
-    }.get(method, optuna_samplers._OptunaProposer)  # noqa: SLF001
+    proposer: Any = {Method.CMA_ES: cma_es.CmaEsProposer, Method.BAYES: GaussianProcessProposer}.get(
+        method,
+        optuna_samplers._OptunaProposer,  # noqa: SLF001
+    )
     sweep = a_sweep(method, SPACES["2 categories"])
     known = trials(sweep, 12, RESULTS["distinct"])
     monkeypatch.setattr(proposer, "propose", propose)

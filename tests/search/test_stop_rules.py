@@ -12,7 +12,6 @@ from sweepledger.search.stop_rules import MAX_THRESHOLDS, LearningCurve, compile
 from sweepledger.spec.keys import EarlyTerminate
 from sweepledger.structs.early_stopping import (
     HyperbandStop,
-    PatienceRule,
     PatienceStop,
     PercentileStop,
     TargetRule,
@@ -135,7 +134,7 @@ def test_a_value_that_is_not_finite_is_the_worst_and_no_threshold() -> None:
 
 def test_patience_and_target_need_no_curves() -> None:
     assert compile_stop_rules(PatienceStop(3, min_delta=0.01, min_iter=5, max_iter=9), UP, ()) == (
-        PatienceRule(3, 0.01, 5, 9),
+        PatienceStop(3, 0.01, 5, 9),
     )
     assert compile_stop_rules(TargetStop(min_iter=2), Metric("a", Goal.MAXIMIZE, target=0.9), ()) == (
         TargetRule(0.9, 2),

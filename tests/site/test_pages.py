@@ -8,7 +8,6 @@ from collections.abc import Mapping
 
 import pytest
 
-from sweepledger.results.importance import importance
 from sweepledger.site import fragment
 from sweepledger.site.columns import trial_columns
 from sweepledger.site.fragment import sweep_pages
@@ -147,16 +146,6 @@ def test_the_number_of_ranked_trials_is_told_beside_that_of_all() -> None:
     page = sweep_pages(a_history(summary=a_repeated_summary()), COMMIT["id"]).files["index.html"]
 
     assert "of 10 trials, one per configuration (24 in total)" in Elements(page).text
-
-
-def test_importance_says_what_chance_alone_reaches() -> None:
-    shares = importance(a_summary(trials=60))
-
-    measured = [each for each in shares.parameters if each.share is not None]
-    assert measured
-    for each in measured:
-        assert each.chance is not None
-        assert each.is_significant == (each.share is not None and each.share > each.chance)
 
 
 def test_the_home_page_says_how_far_the_best_moved_and_in_which_direction() -> None:

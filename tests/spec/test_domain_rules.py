@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from sweepledger.problems import Problem
 from sweepledger.spec.keys import DISTRIBUTIONS
 from sweepledger.structs.combinations import grid_values
 from sweepledger.structs.sweep import Sweep
@@ -182,7 +183,10 @@ def test_counts_that_make_integers_are_proposed(domain: dict[str, Any], advice: 
         ({"min": 0, "max": 1, "step": 0.5}, "(0.0, 0.5, 1.0)"),
         ({"linspace": [-1, 1, 5]}, "(-1.0, -0.5, 0.0, 0.5, 1.0)"),
         ({"min": -3, "max": 3, "count": 7}, "(-3, -2, -1, 0, 1, 2, 3)"),
-        ({"distribution": "log_uniform", "min": -1, "max": 0, "count": 2}, "(0.3678794412, 1.0)"),
+        (
+            {"distribution": "log_uniform", "min": -1, "max": 1, "count": 3},
+            "(0.3678794412, 1.0, 2.718281828)",
+        ),
     ],
     ids=str,
 )
@@ -200,7 +204,31 @@ def test_a_count_makes_integers_alone_or_floats_alone(domain: dict[str, Any], va
     ],
 )
 def test_texts_in_quotes_and_closed_brackets_are_values(values: str) -> None:
+    assert isinstance(read_values(values), Sweep)
+
+
+def read_values(values: str) -> Sweep | tuple[Problem, ...]:
+    """Read a spec with values in the words of a person, which a dumper would quote."""
     spec = a_spec(method="grid", parameters={"p": "VALUES"})
     text = spec_bytes(spec).decode().replace('"VALUES"', f"{{values: {values}}}")
+    return parse_sweep(text.encode(), "sweeps/lr.yaml", SETTINGS)
 
-    assert isinstance(parse_sweep(text.encode(), "sweeps/lr.yaml", SETTINGS), Sweep)
+
+@pytest.mark.parametrize(
+    ("values", "instead"),
+    [
+        ("[(3, 5), (4, 6)]", "[[3, 5], [4, 6]]"),
+        ("[(3, 3), (3, 5)]", "[[3, 3], [3, 5]]"),
+        ("[(1, 2, 3), four]", '["(1, 2, 3)", "four"]'),
+        ("[relu(0, 6), gelu()]", '["relu(0, 6)", "gelu()"]'),
+        ("[range(1, 3)]", '["range(1, 3)"]'),
+        ("[dict(a=1, b=2), none]", '["dict(a=1, b=2)", "none"]'),
+    ],
+)
+def test_a_value_that_commas_divide_is_refused_with_what_to_write(values: str, instead: str) -> None:
+    problems = read_values(values)
+
+    assert not isinstance(problems, Sweep)
+    assert [problem.code for problem in problems] == ["value-divided"]
+    assert instead in (problems[0].hint or "")
+    assert isinstance(read_values(instead), Sweep)

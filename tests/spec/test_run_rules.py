@@ -243,18 +243,16 @@ def explored(**changes: Any) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("parallelism", "trials", "results"), [(32, 64, []), (33, 64, ["pool-nodes"]), (100, 32, []), (1, 64, [])]
+    ("pool", "parallelism", "trials", "results"),
+    [
+        *(("heavy", 32, 64, []), ("heavy", 33, 64, ["pool-nodes"]), ("heavy", 100, 32, [])),
+        *(("heavy", 1, 64, []), ("light", 1000, 1000, [])),  # the light one has no end
+    ],
 )
-def test_too_many_trials_for_the_nodes(parallelism: int, trials: int, results: list[str]) -> None:
-    run = {"pool": "gpu-heavy", "resources": {"gpu": 1}, "parallelism": parallelism}
+def test_too_many_trials_for_the_nodes(pool: str, parallelism: int, trials: int, results: list[str]) -> None:
+    run = {"pool": f"gpu-{pool}", "resources": {"gpu": 1}, "parallelism": parallelism}
 
     assert explored(run=run, parameters={"x": axis(trials)}) == results
-
-
-def test_a_pool_without_an_end_has_room_for_all() -> None:
-    run = {"pool": "gpu-light", "resources": {"gpu": 1}, "parallelism": 1000}
-
-    assert explored(run=run, parameters={"x": axis(1000)}) == []
 
 
 def test_the_nodes_of_a_trial_count() -> None:

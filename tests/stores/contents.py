@@ -23,10 +23,7 @@ def a_trial(number: int, **changes: object) -> FinishedTrial:
             "layers": [1, 2],
         },
         "metrics": {"score": float(number), "loss": 0.5},
-        "curves": {
-            "loss": ((5, 0.75), (10, 0.5)),
-            "score": ((0, 0.1), (5, None), (10, float(number))),
-        },
+        "curves": {"loss": ((5, 0.75), (10, 0.5)), "score": ((0, 0.1), (5, None), (10, float(number)))},
         "started": "2026-01-01T00:00:00Z",
         "finished": "2026-01-01T00:01:00Z",
         "code": "4b825dc642cb6eb9a060e54bf8d69288fbee4904",

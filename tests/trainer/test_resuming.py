@@ -2,8 +2,6 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +19,6 @@ from trainer.files import Dataset
 from trainer.hyperparameters import Eidf, Network, Resnet9, Small
 from trainer.train import Training
 
-ROOT = Path(__file__).resolve().parents[2]
 SMALL = Small(learning_rate=0.05, batch_size=30, epochs=3, width=2)
 EIDF = Eidf(batch_size=50, epochs=2, width=2, hidden=8)
 RESNET = Resnet9(batch_size=40, epochs=2, width=2)
@@ -107,34 +104,7 @@ def test_a_stopped_training_resumes(few: Dataset, tmp_path: Path, network: Netwo
     assert numbers(epochs) == numbers(uninterrupted)
 
 
-SENDS = """
-import os, random, runpy, sys, threading
-sent, lines, flush = int(sys.argv.pop(1)), [], sys.stdout.flush
-
-def counted():
-    flush()
-    lines.append(sent)
-    if len(lines) == 3:  # the first line, and two epochs
-        moment = random.Random(sent).uniform(0, 0.05)
-        threading.Timer(moment, os.kill, (os.getpid(), sent)).start()
-
-sys.stdout.flush = counted
-runpy.run_module("trainer", run_name="__main__", alter_sys=True)
-"""
 """The trainer, which sends itself a signal: one from another process might come when it has ended."""
-
-
-def trainer(folder: Path, sent: int | None = None, **environ: str) -> subprocess.Popen[str]:
-    arguments = ["mnist", "--train_images=600", "--epochs=12", "--width=4", "--checkpoint_every=0"]
-    program = ["-m", "trainer"] if sent is None else ["-c", SENDS, str(int(sent))]
-    return subprocess.Popen(
-        [sys.executable, *program, *arguments],
-        cwd=ROOT,
-        env={"PATH": os.environ["PATH"], "SWEEP_RESULT": str(folder / "result"), **environ},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
 
 
 def test_a_stopped_trial_ends_with_its_own_exit_code_and_resumes(

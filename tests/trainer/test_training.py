@@ -104,43 +104,29 @@ def test_only_the_epochs_that_are_due_and_the_last_are_tested(few: Dataset) -> N
     assert [epoch.number for epoch in epochs if epoch.test_accuracy is not None] == [2, 4, 5]
 
 
-SMALL_CHANGES: list[dict[str, Any]] = [
-    {"learning_rate": 0.06},
-    {"batch_size": 31},
-    {"epochs": 3},
-    {"momentum": 0.8},
-    {"weight_decay": 0.1},
-    {"label_smoothing": 0.1},
-    {"warmup": 0.5},
-    {"width": 3},
-]
-EIDF_CHANGES: list[dict[str, Any]] = [
-    {"learning_rate": 0.9},
-    {"batch_size": 51},
-    {"epochs": 2},
-    {"rho": 0.8},
-    {"epsilon": 1e-5},
-    {"weight_decay": 0.1},
-    {"dropout": 0.0},
-    {"hidden_dropout": 0.0},
-    {"width": 3},
-    {"hidden": 9},
-]
-RESNET_CHANGES: list[dict[str, Any]] = [
-    {"max_learning_rate": 0.6},
-    {"data_aug_cutout_size": 12},
-    {"data_aug_cutout_size": 0},
-    {"batch_size": 40},
-    {"momentum": 0.99},
-    {"batch_norm": False},
-    {"epochs": 2},
-    {"warmup": 0.5},
-    {"weight_decay": 0.05},
-    {"label_smoothing": 0.1},
-    {"width": 3},
-    {"logit_scale": 0.25},
-    {"crop_padding": 0},
-    {"flip": 0.0},
+MATTERS: list[tuple[Network, dict[str, tuple[Any, ...]]]] = [
+    (
+        QUICK,
+        {"learning_rate": (0.06,), "batch_size": (31,), "epochs": (3,), "momentum": (0.8,), "width": (3,)}
+        | {"weight_decay": (0.1,), "label_smoothing": (0.1,), "warmup": (0.5,)},
+    ),
+    (
+        QUICK_EIDF,
+        {"learning_rate": (0.9,), "batch_size": (51,), "epochs": (2,), "rho": (0.8,), "epsilon": (1e-5,)}
+        | {
+            "weight_decay": (0.1,),
+            "dropout": (0.0,),
+            "hidden_dropout": (0.0,),
+            "width": (3,),
+            "hidden": (9,),
+        },
+    ),
+    (
+        QUICK_RESNET,
+        {"max_learning_rate": (0.6,), "data_aug_cutout_size": (12, 0), "batch_size": (40,), "flip": (0.0,)}
+        | {"momentum": (0.99,), "batch_norm": (False,), "epochs": (2,), "warmup": (0.5,), "width": (3,)}
+        | {"weight_decay": (0.05,), "label_smoothing": (0.1,), "logit_scale": (0.25,), "crop_padding": (0,)},
+    ),
 ]
 
 
@@ -148,19 +134,11 @@ RESNET_CHANGES: list[dict[str, Any]] = [
 @pytest.mark.parametrize(
     ("network", "change"),
     [
-        (base, change)
-        for base, changes in (
-            (QUICK, SMALL_CHANGES),
-            (QUICK_EIDF, EIDF_CHANGES),
-            (QUICK_RESNET, RESNET_CHANGES),
-        )
-        for change in changes
+        pytest.param(network, {name: value}, id=f"{type(network).__name__}-{name}={value}")
+        for network, changes in MATTERS
+        for name, values in changes.items()
+        for value in values
     ],
-    ids=lambda each: (
-        "-".join(f"{name}={value}" for name, value in each.items())
-        if isinstance(each, dict)
-        else type(each).__name__
-    ),
 )
 def test_every_hyperparameter_matters(few: Dataset, network: Network, change: dict[str, Any]) -> None:
     base = run(network, few)

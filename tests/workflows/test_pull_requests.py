@@ -9,7 +9,7 @@ import pytest
 
 from tests.commands.test_budgets import ask, budget
 from tests.commands.test_read import recorded
-from tests.repository import Sandbox, append_to, replace_in
+from tests.repository import Sandbox, replace_in
 from tests.searches import begun, record
 from tests.workflows.runner import OURS, TEAMS, Host
 
@@ -63,18 +63,6 @@ def test_a_missing_overlay_comes_with_its_patch(sandbox: Sandbox, host: Host, pr
     assert "## peak: 3 trials" in ran.summary
 
 
-def test_a_hand_edit_is_annotated_at_the_batch(sandbox: Sandbox, host: Host, propose: Propose) -> None:
-    name = sandbox.merged()
-    append_to(sandbox.root / f"overlays/active/{name}/job.yaml", "# mine\n")
-
-    ran = host.run(CHECK, propose())
-
-    assert ran.steps[CHECKED] == 5
-    assert [(one.level, one.file, one.title) for one in ran.annotations] == [
-        ("error", f"overlays/active/{name}/job.yaml", "batch-edited")
-    ]
-
-
 def test_g9_of_two_with_one_name_the_first_wins(sandbox: Sandbox, host: Host, propose: Propose) -> None:
     sandbox.propose("mine")
     first = propose()
@@ -95,23 +83,6 @@ def test_g9_of_two_with_one_name_the_first_wins(sandbox: Sandbox, host: Host, pr
 
     assert ran.steps[CHECKED] == 5
     assert {one.title for one in ran.annotations} <= {"drift", "batch-forged", "batch-edited"}
-
-
-@pytest.mark.full_suite("more changes")
-def test_g9_different_sweeps_pass_one_upon_the_other(sandbox: Sandbox, host: Host, propose: Propose) -> None:
-    sandbox.propose("one")
-    first = propose()
-    sandbox.git("checkout", "-q", "--detach", "origin/main")
-    sandbox.propose("other")
-    tip = sandbox.commit("Propose another")
-    sandbox.git("checkout", "-q", "--detach", str(first["sha"]))
-    sandbox.git("merge", "-q", "--no-ff", "-m", "Queue", tip)
-    group = sandbox.head()
-    sandbox.git("push", "-q", "origin", f"{group}:refs/heads/queue")
-
-    ran = host.run(CHECK, {"sha": group, "event": {"merge_group": {"base_sha": first["sha"]}}})
-
-    assert ran.is_green, ran.output
 
 
 def test_a_pull_request_for_another_branch_is_judged(sandbox: Sandbox, host: Host, propose: Propose) -> None:

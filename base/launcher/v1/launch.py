@@ -110,8 +110,13 @@ LARGEST_EVENT = 256 * KIBIBYTE  # that is searched for scalars
 CHECKED_EVENT = 4 * KIBIBYTE  # whose checksum is compared even if it has no scalars
 MOST_FILES = 10_000  # that a path with wildcards may match
 CREATED_MODE = 0o644
-FOR_LAUNCHER = {b"SWEEP_CODE", b"SWEEP_CODE_STATE", b"SWEEP_COPIES", b"SWEEP_DATA_STATE", b"SWEEP_EARLIER"}
-FOR_LAUNCHER |= {b"SWEEP_ENVIRONMENTS", b"SWEEP_SCRATCH", b"SWEEP_TERMINATION_LOG"}
+FOR_LAUNCHER = {
+    b"SWEEP_" + name
+    for name in (
+        *(b"CODE", b"CODE_STATE", b"COPIES", b"DATA_STATE"),
+        *(b"EARLIER", b"ENVIRONMENTS", b"SCRATCH", b"TERMINATION_LOG"),
+    )
+}
 """Variables that no command gets: they lead to what other trials have."""
 MOST_CODE_FILES = 100_000  # of the code, which every trial copies
 LARGEST_CODE = 1024 * 1024 * KIBIBYTE
@@ -170,7 +175,10 @@ METRIC_TEXT = (  # whatever Katib's default filter matches, but no parts of `1,5
 TERMINAL_CODES = r"\x1b(?:\[[0-9:;<=>?]*[ -/]*[@-~]|[]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])"
 # After a number it makes another of both: `1.2.3`, `1'234`, `1_000`, `0x10`, `1d-3`, `2^3`, `5k`, `2MB`.
 MORE_OF_NUMBER = rf"\d|[._^\u00d7{GROUPS}]\d|[xXoObB][0-9a-fA-F]|[eEdD][+-]?[0-9]|[kKMGT]i?B?(?!\w)"
-LESS_OF_NUMBER = rf"\d(?:[.,_/^\u00d7{GROUPS}]|\.?[eEdD][+-]?)?$|(?<![0-9])0[xXoObB]$"  # the same before one
+# The same before one, and its sign, unless it ends a word or a bracket as in `epoch-5`.
+LESS_OF_NUMBER = (
+    rf"\d(?:[.,_/^\u00d7{GROUPS}]|\.?[eEdD][+-]?)?$|(?<![0-9])0[xXoObB]$|(?<![\w.)\]])[-\u2212\u2013]$"
+)
 THOUSANDS = r"[+-]?[1-9][0-9]{0,2}(?:\.[0-9]{3})+"  # of `1.234,5`, if a comma and the rest follow
 NO_DECIMAL = "which is no plain decimal number"
 METADATA = re.compile(r"\.(?:dist|egg)-info\Z")
@@ -307,7 +315,7 @@ def write_once(folder: str, name: str, content: bytes) -> None:
     try:
         os.makedirs(folder, exist_ok=True)
         if not os.path.lexists(os.path.join(folder, name)):
-            # A name of its own for its beginning: several launchers may write the same list.
+            # Several launchers may write the same list.
             write_safely(os.path.join(folder, name), content, f".{os.getpid()}.tmp")
     except OSError as error:
         say(f"{name} cannot be kept: {error}")
@@ -1106,6 +1114,15 @@ def note_of_copy(trial: str, numbers: Mapping[str, int], begin: int) -> bytes:
     return b""
 
 
+def leave_note(trial: str, note: bytes) -> None:
+    """Write what the files of a copy are, or nothing, when no process is left that could write it."""
+    path = os.path.join(trial, COPIED)
+    delete(path)
+    if note:
+        with contextlib.suppress(OSError):
+            write_new(path, note)
+
+
 NOTING: dict[int, bool] = {}  # by device, as far as somebody has tried it
 
 
@@ -1150,36 +1167,45 @@ def copy_folder(
     states, numbers, size, waiting = [], {}, 0, [""]
     while waiting:
         folder = waiting.pop()
-        states.append(state_line(folder, os.stat(os.path.join(source, folder))))
+        listed = os.open(os.path.join(source, folder), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        states.append(state_line(folder, os.fstat(listed)))
         place, prefix = (os.path.join(target, folder), folder + os.sep) if folder else (target, "")
         os.mkdir(place, 0o700)
         opened, new = earlier.open(folder), open_folder(place)
         given = earlier.numbers if opened >= 0 else {}
-        with os.scandir(os.path.join(source, folder)) as entries:
+        with os.scandir(listed) as entries:
             for entry in entries:
                 name = prefix + entry.name
-                if entry.is_symlink():
-                    states.append(state_line(name, entry.stat(follow_symlinks=False)))
-                    os.symlink(moved(os.readlink(entry.path), source, target), os.path.join(target, name))
-                elif entry.is_dir():
-                    waiting.append(name)
-                elif entry.is_file():
+                if entry.is_file(follow_symlinks=False):
                     state = entry.stat(follow_symlinks=False)
                     number = given.get(name)
                     if number is None or not earlier.gives(entry.name, number, state, opened, new):
-                        state, number = copy_file(entry.path, entry.name, new)
+                        state, number = copy_file(os.path.join(source, name), entry.name, new)
                     numbers[name] = number
                     states.append(state_line(name, state))
                     size += state.st_size
+                elif entry.is_symlink():
+                    states.append(state_line(name, entry.stat(follow_symlinks=False)))
+                    copy_link(name, source, target, is_code=is_code)
+                elif entry.is_dir():
+                    waiting.append(name)
                 if is_code and (len(states) > MOST_CODE_FILES or size > LARGEST_CODE):
                     raise Refused(
                         f"the code has more than {MOST_CODE_FILES} files or {LARGEST_CODE >> 30} GiB, and"
                         " each trial has a copy: keep data in run.data, and the rest out of run.code"
                     )
-        os.close(new)
-        if opened >= 0:
-            os.close(opened)
+        for file in filter(lambda file: file >= 0, (new, listed, opened)):
+            os.close(file)
     return digest_of_states(states), numbers
+
+
+def copy_link(name: str, source: str, target: str, *, is_code: bool) -> None:
+    """Copy a link, or the file that a checkpoint names elsewhere: all that continue it would write there."""
+    path, copy = os.path.join(source, name), os.path.join(target, name)
+    if is_code or is_below(source, path):
+        os.symlink(moved(os.readlink(path), source, target), copy)
+    elif os.path.isfile(path):
+        copy_file(os.path.realpath(path), copy)
 
 
 def mode_of_copy(original: os.stat_result) -> int:
@@ -1234,8 +1260,11 @@ BY_CONTENT = "content-"
 """Begins a state for which all files were read: their file system does not note each write to a file."""
 
 
-def state_of(folder: str, expected: str = "") -> str:
-    """Return the state of all files below a folder, by which a change is noticed, of the expected kind."""
+def state_of(folder: str, expected: str = "", *, follows: bool = False) -> str:
+    """Return the state of all files below a folder, by which a change is noticed, of the expected kind.
+
+    If it follows links, also that of files elsewhere to which they lead.
+    """
     kind = BY_CONTENT if expected.startswith(BY_CONTENT) else ""
     states, waiting = [], [""]
     while waiting:
@@ -1248,7 +1277,10 @@ def state_of(folder: str, expected: str = "") -> str:
                     waiting.append(name)
                     continue
                 states.append(state_line(name, entry.stat(follow_symlinks=False)))
-                if kind and entry.is_file(follow_symlinks=False):
+                if follows and entry.is_symlink():
+                    with contextlib.suppress(OSError):  # it leads nowhere
+                        states.append(state_line(name, entry.stat()))
+                if kind and entry.is_file(follow_symlinks=follows):
                     states.append(f"{name}\0{describe(entry.path, name)['sha256']}")
     return kind + digest_of_states(states)
 
@@ -1258,7 +1290,8 @@ def state_of_data(folder: str, expected: str = "") -> str:
     paths = (os.path.join(folder, name) for name in sorted(os.listdir(folder)))
     parts = [path for path in paths if os.path.islink(path) and os.path.isdir(path)]
     kind = BY_CONTENT if expected.startswith(BY_CONTENT) else ""
-    return kind + sha256("".join(state_of(part, expected) for part in [folder, *parts]).encode("ascii"))
+    states = (state_of(part, expected, follows=True) for part in [folder, *parts])
+    return kind + sha256("".join(states).encode("ascii"))
 
 
 def has_data_changed() -> bool:
@@ -1404,7 +1437,10 @@ def import_folders(interpreter: str) -> list[str]:
     """List the folders from which an interpreter imports distributions, without running any code in them."""
     own, path = sys.executable or "", which(interpreter)
     sites = None
-    if path and os.path.realpath(path) != os.path.realpath(own):
+    # To follow all links takes longer.
+    beside = os.path.dirname(path) == os.path.dirname(own) and os.path.exists(own)
+    is_own = (beside and os.path.samefile(path, own)) or os.path.realpath(path) == os.path.realpath(own)
+    if path and not is_own:
         sites = ask_for_sites(path, venv_of(path)[0])
         path = path if sites else own
     venv, sees_base = venv_of(path or own)
@@ -3213,12 +3249,8 @@ def run_command_in(scratch: str, attempt: Attempt, signals: Signals) -> Outcome:
     if "keep" in launch:
         kept = os.path.join(attempt.artifacts, attempt.uid)
         keep_written(launch["keep"], command.folders.work, code_folder(), kept)
-    if "SWEEP_COPIES" in os.environ:
-        # Only now: no process of the trial is left that could write another note.
-        delete(os.path.join(scratch, COPIED))
-        if command.folders.note and is_over and (ending.code, ending.cause) == (0, 0):
-            with contextlib.suppress(OSError):
-                write_new(os.path.join(scratch, COPIED), command.folders.note)
+    is_whole = is_over and (ending.code, ending.cause) == (0, 0)
+    leave_note(scratch, command.folders.note if is_whole else b"")
     broken = follower.broken if follower and ending.cause == STOPPED_EARLY else None
     if attempt.rank and (ending.code, ending.cause) == (0, 0):
         verdict = Verdict("ok", None, 0)

@@ -6,14 +6,14 @@ program starts only if the digest of the whole copy is the one that the settings
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from sweepledger.bucket import file_list
 from sweepledger.bucket.file_list import CHUNK_BYTES
 from sweepledger.bucket.objects import Bucket, ListedObject
+from sweepledger.bucket.transfer import open_new
 from sweepledger.errors import StorageError
-from sweepledger.safe_open import FOLDER_FLAGS
 from sweepledger.storage import storage_errors
 from sweepledger.structs.values import listing_digest
 
@@ -87,26 +87,17 @@ def _copy_file(
     has_time: Callable[[], bool],
 ) -> None:
     """Write a file, of which an earlier copy may have a part, and pass its content on. Raises StorageError."""
-    with storage_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        parent = os.open(path.parent, FOLDER_FLAGS)
-        try:
-            descriptor = os.open(path.name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644, dir_fd=parent)
-        finally:
-            os.close(parent)
-        with os.fdopen(descriptor, "r+b") as file:
-            # Whole chunks only: the last one may be half a chunk that was written when the container ended.
-            kept = min(os.fstat(descriptor).st_size, found.bytes) // CHUNK_BYTES * CHUNK_BYTES
-            for _ in range(0, kept, CHUNK_BYTES):
-                use(file.read(CHUNK_BYTES))
-            file.truncate(kept)
-            file.seek(kept)
-            for part in bucket.get_parts(found.key, _ranges(kept, found.bytes)):
-                file.write(part)
-                use(part)
-                if not has_time():
-                    raise StorageError(f"{bucket.url}/{found.key}: the next start of this container goes on")
-
-
-def _ranges(start: int, end: int) -> Iterator[tuple[int, int]]:
-    return ((at, min(at + CHUNK_BYTES, end)) for at in range(start, end, CHUNK_BYTES))
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+    with storage_errors(path), os.fdopen(open_new(path, flags), "r+b") as file:
+        # Whole chunks only: the last one may be half a chunk that was written when the container ended.
+        kept = min(os.fstat(file.fileno()).st_size, found.bytes) // CHUNK_BYTES * CHUNK_BYTES
+        for _ in range(0, kept, CHUNK_BYTES):
+            use(file.read(CHUNK_BYTES))
+        file.truncate(kept)
+        file.seek(kept)
+        ends = ((at, min(at + CHUNK_BYTES, found.bytes)) for at in range(kept, found.bytes, CHUNK_BYTES))
+        for part in bucket.get_parts(found.key, ends):
+            file.write(part)
+            use(part)
+            if not has_time():
+                raise StorageError(f"{bucket.url}/{found.key}: the next start of this container goes on")

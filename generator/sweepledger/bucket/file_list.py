@@ -60,12 +60,8 @@ def read(content: bytes) -> tuple[StoredFile, ...]:
 
 
 def _read_file(row: object) -> StoredFile:
-    if not isinstance(row, dict) or not {"path", "bytes", "sha256"} <= row.keys() <= {
-        "path",
-        "bytes",
-        "sha256",
-        "chunks",
-    }:
+    keys = {"path", "bytes", "sha256"}
+    if not isinstance(row, dict) or not keys <= row.keys() <= keys | {"chunks"}:
         raise RejectedInput("not-a-file")
     path, size, sha256 = row["path"], row["bytes"], row["sha256"]
     chunks = row.get("chunks", [sha256])

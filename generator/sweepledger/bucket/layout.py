@@ -13,7 +13,7 @@ which only sidecars have, others can write objects but none that a sidecar takes
 import hashlib
 import hmac
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -63,8 +63,7 @@ class ObjectName:
 
     def sealed(self, key: bytes | None) -> "ObjectName":
         """Return the name with the seal of a key; without a key, without one."""
-        seal = None if key is None else self._mac(key)
-        return ObjectName(self.batch, self.kind, self.index, self.uid, self.sha256, self.number, seal)
+        return replace(self, seal=None if key is None else self._mac(key))
 
     def is_sealed(self, key: bytes | None) -> bool:
         """Return whether somebody with the key wrote this name; always, if there is no key."""
@@ -81,15 +80,8 @@ def parse(batch: str, kind: ObjectKind, key: str) -> ObjectName | None:
     match = NAME.fullmatch(key.removeprefix(prefix)) if key.startswith(prefix) else None
     if match is None or (match["number"] is None) is (kind in NUMBERED):
         return None
-    return ObjectName(
-        batch,
-        kind,
-        int(match["index"]),
-        match["uid"],
-        match["sha256"],
-        int(match["number"] or 0),
-        match["seal"],
-    )
+    index, number = int(match["index"]), int(match["number"] or 0)
+    return ObjectName(batch, kind, index, match["uid"], match["sha256"], number, match["seal"])
 
 
 def prefix(batch: str, kind: ObjectKind, index: int | None = None) -> str:

@@ -109,19 +109,16 @@ class Bucket:
 
     def _try(self, key: str, action: Callable[[ObjectStore], T]) -> T:
         """Perform a request, a second time if it failed and there are other credentials by now."""
-        try:
-            return action(self._store)
-        except FileNotFoundError:
-            raise
-        except (BaseError, OSError) as error:
-            if not self._renew():
-                raise StorageError(f"{self.url}/{key}: {_cause(error)}") from error
-        try:
-            return action(self._store)
-        except FileNotFoundError:
-            raise
-        except (BaseError, OSError) as error:
-            raise StorageError(f"{self.url}/{key}: {_cause(error)}") from error
+        is_renewed = False
+        while True:
+            try:
+                return action(self._store)
+            except FileNotFoundError:
+                raise
+            except (BaseError, OSError) as error:
+                if is_renewed or not self._renew():
+                    raise StorageError(f"{self.url}/{key}: {_cause(error)}") from error
+                is_renewed = True
 
     def _renew(self) -> bool:
         """Read the credentials again; return whether they changed."""

@@ -41,8 +41,6 @@ WATCHED, SAVED = ".watched", ".saved"
 
 
 class _Row(Sidecar):
-    """One trial of the pod."""
-
     def __init__(self, pod: "PackSidecar", row: int) -> None:
         super().__init__(pod.options.of_row(row), pod.stop, pod.say, pod.bucket)
         self.is_over = False
@@ -183,7 +181,7 @@ class PackSidecar(Sidecar):
 
     def _listed_journals(self) -> list[ObjectName]:
         options = self.options
-        return transfer.numbered(self.bucket, options.batch, ObjectKind.PACK, options.index, options.key)
+        return transfer.numbered(self.bucket, options.batch, options.index, options.key, ObjectKind.PACK)
 
     # -------------------------------------------------------------------------------------------------- message
 
@@ -208,18 +206,9 @@ class PackSidecar(Sidecar):
 
     def write_message(self) -> None:
         """Write the termination message, which the node keeps whenever the sidecar ends."""
-        rows = self.rows.values()
-        counts = {
-            "left_out": sum(row.left_out for row in rows),
-            "unsealed": sum(row.unsealed for row in rows),
-        }
-        message = {
-            "complete": self.stop.is_requested and self.is_complete,
-            "packs": self._vouched(),
-            "store": 1,
-            **{name: count for name, count in counts.items() if count},
-        }
-        write_message(self.options.log, message)
+        is_complete = self.stop.is_requested and self.is_complete
+        message = {"complete": is_complete, "packs": self._vouched()}
+        write_message(self.options.log, message, self.rows.values())
 
     def _vouched(self) -> dict[str, str]:
         """Return what vouches for the records of each pod, as far as a message has room: its own, then the largest."""

@@ -35,8 +35,6 @@ MARK = "deleting"
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """A record in the list of a batch."""
-
     name: ObjectName
     bytes: int
 
@@ -84,11 +82,6 @@ class RecordObjects:
         """The trials with a record, sorted."""
         return sorted(self._listed)
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is no record."""
-        return not self._listed
-
     def records(self, index: int) -> Iterator[bytes | None]:
         """Yield the records of a trial, as `volume.attempt_records` does. Raises StorageError.
 
@@ -99,7 +92,6 @@ class RecordObjects:
         yield from self._ahead.pop(index, ())
 
     def _fetch(self, first: int) -> None:
-        """Fetch the records of some trials."""
         start = bisect_left(self.begun, first)
         wanted = {index: self._wanted(index) for index in self.begun[start : start + AHEAD]}
         names = [found.name for of_trial in wanted.values() for found in of_trial]
@@ -110,7 +102,6 @@ class RecordObjects:
             self._ahead[name.index].append(self._verified(name, content))
 
     def _wanted(self, index: int) -> list[_Listed]:
-        """Return the records of a trial that are read: within its bounds."""
         wanted, size = list[_Listed](), 0
         versions = Counter(found.name.uid for found in self._listed[index])
         for found in self._listed[index][:MOST_RECORDS]:

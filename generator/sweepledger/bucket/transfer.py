@@ -257,6 +257,16 @@ def _verified(bucket: Bucket, file: StoredFile, chunks: Iterator[bytes | None]) 
         raise DamagedFileError(f"{bucket.url}: {file.path!r} is not the file that its list names")
 
 
+def open_new(path: Path, flags: int) -> int:
+    """Open a file that may have to be created, in folders that are made; the last of these is no link."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    parent = os.open(path.parent, FOLDER_FLAGS)
+    try:
+        return os.open(path.name, flags, 0o644, dir_fd=parent)
+    finally:
+        os.close(parent)
+
+
 def restore(bucket: Bucket, name: ObjectName, into: str, *, most_bytes: int) -> bool:
     """Write the files of a list into an empty folder; False if there is no such list.
 
@@ -268,27 +278,16 @@ def restore(bucket: Bucket, name: ObjectName, into: str, *, most_bytes: int) -> 
     if sum(file.bytes for file in files) > most_bytes:
         raise DamagedFileError(f"{bucket.url}/{name.key}: has more than {most_bytes} bytes")
     for file, chunks in contents(bucket, name.batch, name.index, files):
-        folder, _, base = file.path.rpartition("/")
-        place = f"{into}/{folder}" if folder else into
-        with storage_errors(Path(place)):
-            Path(place).mkdir(parents=True, exist_ok=True)
-            parent = os.open(place, FOLDER_FLAGS)
-            try:
-                descriptor = os.open(base, CREATE_FLAGS, 0o644, dir_fd=parent)
-            finally:
-                os.close(parent)
-            with os.fdopen(descriptor, "wb") as target:
-                for chunk in chunks:
-                    target.write(chunk)
+        path = Path(into, file.path)
+        with storage_errors(path), os.fdopen(open_new(path, CREATE_FLAGS), "wb") as target:
+            for chunk in chunks:
+                target.write(chunk)
     return True
 
 
-def checkpoints(bucket: Bucket, batch: str, index: int, key: bytes | None) -> list[ObjectName]:
-    """Return the checkpoints of a trial that a sidecar wrote, the newest first. Raises StorageError."""
-    return numbered(bucket, batch, ObjectKind.CHECKPOINT, index, key)
-
-
-def numbered(bucket: Bucket, batch: str, kind: ObjectKind, index: int, key: bytes | None) -> list[ObjectName]:
+def numbered(
+    bucket: Bucket, batch: str, index: int, key: bytes | None, kind: ObjectKind = ObjectKind.CHECKPOINT
+) -> list[ObjectName]:
     """Return the objects of a kind that sidecars wrote, the newest first. Raises StorageError."""
     listed = bucket.list(layout.prefix(batch, kind, index))
     names = (layout.parse(batch, kind, found.key) for found in listed)

@@ -9,7 +9,7 @@ import json
 import os
 import select
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -242,13 +242,12 @@ class Sidecar:
             names = self._own_checkpoints()
             self._restore_checkpoint(names, f"{options.results}/checkpoints")
             if options.parent is not None:
-                names = transfer.checkpoints(self.bucket, *options.parent, options.key)
+                batch, index = options.parent
+                names = transfer.numbered(self.bucket, batch, index, options.key)
                 if not self._restore_checkpoint(names, options.parent_folder):
-                    batch, index = options.parent
                     raise StorageError(f"{options.url}: there is no checkpoint of row {index} of {batch}")
 
     def _restore_records(self) -> bool:
-        """Restore earlier records; return whether one of them is final."""
         options = self.options
         listed = self.bucket.list(layout.prefix(options.batch, ObjectKind.RECORD, options.index))
         names = [layout.parse(options.batch, ObjectKind.RECORD, found.key) for found in listed]
@@ -388,15 +387,13 @@ class Sidecar:
     def save_record(self) -> None:
         """Save the record of this attempt, if there is one. Raises StorageError."""
         found = self._record()
-        if found is None:
-            return
-        _, content = found
-        self.records[self.options.uid] = self.uploader.record(content).sha256
-        self.write_message()
+        if found is not None:
+            self.records[self.options.uid] = self.uploader.record(found[1]).sha256
+            self.write_message()
 
     def _own_checkpoints(self) -> list[ObjectName]:
         options = self.options
-        return transfer.checkpoints(self.bucket, options.batch, options.index, options.key)
+        return transfer.numbered(self.bucket, options.batch, options.index, options.key)
 
     def _keeps_checkpoints(self) -> bool:
         """Return whether somebody may go on from the checkpoints of this trial."""
@@ -435,7 +432,6 @@ class Sidecar:
         self.uploader.delete_chunks(unused)
 
     def _chunks(self, names: list[ObjectName]) -> set[str]:
-        """Return the content that lists name."""
         lists = (transfer.read_list(self.bucket, name) or () for name in dict.fromkeys(names))
         return {sha256 for files in lists for file in files for sha256 in file.chunks}
 
@@ -477,19 +473,15 @@ class Sidecar:
 
     def write_message(self) -> None:
         """Write the termination message, which the node keeps whenever the sidecar ends."""
-        counts = {"left_out": self.left_out, "unsealed": self.unsealed}
-        message = {
-            "complete": self.is_complete,
-            "records": dict(sorted(self.records.items())),
-            "store": 1,
-            **{name: count for name, count in counts.items() if count},
-        }
-        write_message(self.options.log, message)
+        records = dict(sorted(self.records.items()))
+        write_message(self.options.log, {"complete": self.is_complete, "records": records}, [self])
 
 
-def write_message(log: str, message: Mapping[str, Any]) -> None:
-    """Write a termination message, as far as that is possible."""
-    text = json.dumps(message, sort_keys=True, separators=(",", ":")) + "\n"
+def write_message(log: str, message: Mapping[str, Any], sidecars: Collection[Sidecar]) -> None:
+    """Write a termination message, with the counts of the sidecars of some trials, as far as that is possible."""
+    counts = {name: sum(getattr(one, name) for one in sidecars) for name in ("left_out", "unsealed")}
+    said = {**message, "store": 1, **{name: count for name, count in counts.items() if count}}
+    text = json.dumps(said, sort_keys=True, separators=(",", ":")) + "\n"
     with suppress(OSError), open(log, "r+b") as file:  # noqa: PTH123 - r+: it must exist already
         file.truncate()
         file.write(text.encode()[:MESSAGE_BYTES])

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 import typer.main
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.models import CommandInfo
 
 from sweepledger import __version__
@@ -38,6 +38,35 @@ MODULE_NAMES = {"import": "import_", "next": "next_", "try": "try_"}
 """Modules of verbs that Python has another use for."""
 PACKAGES = {"sweep": "verbs", "cluster": "verbs.cluster"}
 """The package with the verbs of each group."""
+
+
+class PlainValues:
+    """Takes what needs no conversion: defaults and texts. For others, Typer loads Pydantic: a sixth of `validate`."""
+
+    convert = TyperOption.get_runtime_param
+
+    def __init__(self, parameter: Any) -> None:
+        self.parameter = parameter
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the value that a verb gets. Raises Typer's BadParameter."""
+        kind, is_list = param.type_descriptor.annotation, param.multiple or param.nargs == -1
+        if value is None:
+            return () if is_list else None
+        if not is_list and isinstance(kind, type) and isinstance(value, kind):
+            return value
+        if kind == list[str] and type(value) is tuple and {*map(type, value)} <= {str}:
+            return [*value]
+        return PlainValues.convert(self.parameter).coerce(value, param=param, ctx=ctx)
+
+
+def _plain_values(parameter: Any) -> Any:
+    """Return what takes the values of a parameter."""
+    return PlainValues(parameter)
+
+
+for _parameter in (TyperOption, TyperArgument):
+    _parameter.get_runtime_param = _plain_values  # type: ignore[assignment, method-assign]
 
 
 class VerbGroup(TyperGroup):

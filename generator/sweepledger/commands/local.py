@@ -33,7 +33,6 @@ from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.events import BatchProgress
 from sweepledger.engine.local.job_controller import JobCondition
 from sweepledger.engine.local.pods import DesiredBatch
-from sweepledger.engine.local.store import batch_conditions
 from sweepledger.errors import GeneratorError, PausedError, RepositoryError, SpecError, UnreadableError
 from sweepledger.formats import launch_json
 from sweepledger.formats.summary_csv import SummaryRow
@@ -424,7 +423,7 @@ class _Loop:
         self.unfollowed = unfollowed
 
     def _is_idle(self) -> bool:
-        conditions, progress = batch_conditions(self.options.state), self.engine.progress()
+        conditions, progress = self.engine.conditions, self.engine.progress()
         held = self.engine.held(self.desired)
         return not self.pending and all(
             conditions.get(item.batch.name)
@@ -491,7 +490,7 @@ class _Loop:
             yield Running(self.engine.progress())
             if not self.desired and not self.pending and self.options.once:
                 return
-            if self._has_ended(batch_conditions(self.options.state)) or time.monotonic() >= look_again:
+            if self._has_ended(self.engine.conditions) or time.monotonic() >= look_again:
                 return
             if self.options.once and self._is_idle():
                 return
@@ -515,7 +514,7 @@ class _Loop:
 
     def _collect(self) -> tuple[results_commit.ResultsCommit, ...]:
         """Record what has ended. Until a Job ends, neither the volume nor the remote is read."""
-        conditions = batch_conditions(self.options.state)
+        conditions = self.engine.conditions
         if not self._has_ended(conditions):
             return ()
         ended = {name for name, condition in conditions.items() if condition}

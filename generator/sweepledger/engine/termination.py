@@ -67,30 +67,14 @@ class ExpectedRecord:
 
     def owns(self, record: Record, uid: str) -> bool:
         """Return whether a record belongs to this row and pod."""
-        return (record.batch, record.index, record.row, record.uid) == (
-            self.batch,
-            self.index,
-            self.row,
-            uid,
-        )
+        return self._has(record, "batch", "index", "row") and record.uid == uid
 
     def expects(self, record: Record) -> bool:
         """Return whether a record belongs to this row, and to its program and data."""
-        return (
-            record.batch,
-            record.index,
-            record.row,
-            record.trial,
-            record.code,
-            record.data,
-        ) == (
-            self.batch,
-            self.index,
-            self.row,
-            self.trial,
-            self.code,
-            self.data,
-        )
+        return self._has(record, "batch", "index", "row", "trial", "code", "data")
+
+    def _has(self, record: Record, *names: str) -> bool:
+        return all(getattr(record, name) == getattr(self, name) for name in names)
 
     def parse(self, content: bytes, uid: str) -> Record | None:
         """Return the record that a pod left; None if it is not a valid record of this row and pod."""

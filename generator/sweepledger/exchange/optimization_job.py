@@ -143,11 +143,10 @@ def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
     design = sweep.design
     losses = LossList(conversion.design_losses(design, KIND))
     grid = not isinstance(design, RandomSearch | AdaptiveSearch)
-    if isinstance(design, GridSearch | RandomSearch | AdaptiveSearch) and not (grid and _has_ranges(design)):
-        spaces = {
-            parameter.name: _space(parameter.name, parameter.domain, losses)
-            for parameter in design.space.parameters
-        }
+    declared = {parameter.name: parameter.domain for parameter in design.space.parameters}
+    has_ranges = any(not isinstance(domain, Choice | Constant) for domain in declared.values())
+    if isinstance(design, GridSearch | RandomSearch | AdaptiveSearch) and not (grid and has_ranges):
+        spaces = {name: _space(name, domain, losses) for name, domain in declared.items()}
     else:
         columns = conversion.distinct_columns(assignments)
         spaces = {name: _choices(name, values, losses) for name, values in columns.items()}
@@ -218,10 +217,6 @@ def _require_small(sweep: Sweep, spaces: Mapping[str, Mapping[str, Any]]) -> Non
 
 def _plain(part: str, sweep: Sweep) -> str:
     return part.replace("${env}", "/usr/bin/env").replace("${interpreter}", sweep.run.interpreter)
-
-
-def _has_ranges(design: GridSearch | RandomSearch | AdaptiveSearch) -> bool:
-    return any(not isinstance(parameter.domain, Choice | Constant) for parameter in design.space.parameters)
 
 
 def _space(name: str, domain: Domain, losses: LossList) -> dict[str, Any]:  # noqa: PLR0911 - one per domain

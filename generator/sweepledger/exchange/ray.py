@@ -13,7 +13,7 @@ from sweepledger.exchange.fields import json_text, no_values, show_value
 from sweepledger.exchange.search_frame import ForeignSearch, parameter_names, run_keys, search_spec
 from sweepledger.exchange.spec_parts import CODE_DIR, PROGRAM
 from sweepledger.formats.foreign_yaml import ForeignError
-from sweepledger.structs.values import canonical_json
+from sweepledger.structs.values import canonical_json, is_number
 
 TOOL = "Ray Tune"
 MAX_BYTES = 1024 * 1024
@@ -223,7 +223,7 @@ def _value(node: ast.expr) -> Any:
 
 def _number(node: ast.expr) -> int | float:
     value = _value(node)
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not is_number(value):
         raise _code(node)
     return value
 
@@ -319,14 +319,10 @@ def _range(name: str, function: str, numbers: tuple[Any, ...], losses: LossList)
     return {"distribution": KINDS[function], "min": low, "max": high} | ({"q": q[0]} if q else {})
 
 
-def _is_finite(number: float) -> bool:
-    """Return whether a number fits a float; a whole number may be too large, and NaN compares with none."""
-    return abs(number) <= sys.float_info.max
-
-
 def _check_numbers(name: str, numbers: tuple[Any, ...], line: int) -> None:
     for number in numbers:
-        if isinstance(number, bool) or not isinstance(number, int | float) or not _is_finite(number):
+        # A whole number may be too large for a float, and NaN compares with none.
+        if not is_number(number) or not abs(number) <= sys.float_info.max:
             raise ForeignError(f"{name} must have finite numbers, got {number!r:.60}", line=line)
 
 

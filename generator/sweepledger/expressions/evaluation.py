@@ -100,12 +100,12 @@ def calculate(sign: tree.ArithmeticOperator, left: Number, right: Number) -> Num
     if sign == "**":
         return _power(left, right)
     if type(left) is int and type(right) is int:
-        return Fraction(left, right) if sign == "/" else INTEGER_OPERATIONS[sign](left, right)
+        return Fraction(left, right) if sign == "/" else OPERATIONS[sign](left, right)
     left, right = exact(left), exact(right)
     if sign in EXACT_OPERATIONS and type(left) is not Fraction and type(right) is not Fraction:
         return EXACT_OPERATIONS[sign](cast(Decimal, left), cast(Decimal, right))
     # A Fraction, even of // and %: the result of a float is a float.
-    return Fraction(FRACTION_OPERATIONS[sign](Fraction(left), Fraction(right)))
+    return Fraction(OPERATIONS[sign](Fraction(left), Fraction(right)))
 
 
 def _power(base: Number, exponent: Number) -> Number:
@@ -123,14 +123,6 @@ def _power(base: Number, exponent: Number) -> Number:
     return float(float(base) ** float(exponent))
 
 
-INTEGER_OPERATIONS: dict[tree.ArithmeticOperator, Callable[[int, int], int]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "//": operator.floordiv,
-    "%": operator.mod,
-}
-
 EXACT_OPERATIONS: dict[tree.ArithmeticOperator, Callable[[Decimal, Decimal], Decimal]] = {
     "+": EXACT.add,
     "-": EXACT.subtract,
@@ -138,7 +130,7 @@ EXACT_OPERATIONS: dict[tree.ArithmeticOperator, Callable[[Decimal, Decimal], Dec
 }
 """The fast ones, also of a Decimal and an integer: a large grid needs a million of them."""
 
-FRACTION_OPERATIONS: dict[tree.ArithmeticOperator, Callable[[Fraction, Fraction], Fraction | int]] = {
+OPERATIONS: dict[tree.ArithmeticOperator, Callable[..., int | Fraction]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
@@ -151,7 +143,9 @@ FRACTION_OPERATIONS: dict[tree.ArithmeticOperator, Callable[[Fraction, Fraction]
 def call_function(function: tree.FunctionName, values: Sequence[Operand]) -> Number:
     """Apply a function. Raises ComputeError."""
     if function == "len":
-        return _length(values[0])
+        if isinstance(values[0], str | list | tuple):
+            return len(values[0])
+        raise KindError(f"the argument of len must be a text or a list, got {safe_repr(values[0])}")
     if function in {"max", "min"} and len(values) == 1:
         values = _non_empty_list(function, values[0])
     numbers = [exact(require_number(value, f"an argument of {function}")) for value in values]
@@ -164,12 +158,6 @@ def call_function(function: tree.FunctionName, values: Sequence[Operand]) -> Num
         raise ComputeError(f"must be defined, got {function}({arguments})") from error
     except OverflowError as error:
         raise ComputeError(f"numbers must be finite, got one too large from {function}") from error
-
-
-def _length(value: Operand) -> int:
-    if isinstance(value, str | list | tuple):
-        return len(value)
-    raise KindError(f"the argument of len must be a text or a list, got {safe_repr(value)}")
 
 
 def _non_empty_list(function: str, value: Operand) -> Sequence[Value]:
@@ -303,7 +291,8 @@ def _compile(expression: tree.Expression) -> Evaluator:  # noqa: C901, PLR0911 -
             parts = tuple(_compile(item) for item in items)
             return lambda values: tuple(cast(str, part(values)) for part in parts)
         case tree.UnaryOperation("-", operand):
-            return _minus(_compile_number(operand, "-"))
+            number = _compile_number(operand, "-")
+            return lambda values: negative(number(values))
         case tree.UnaryOperation(_, operand):
             return _not(_compile_predicate(operand, "not"))
         case tree.Arithmetic(sign, left, right):
@@ -315,7 +304,8 @@ def _compile(expression: tree.Expression) -> Evaluator:  # noqa: C901, PLR0911 -
         case tree.BooleanOperation(_, terms):
             return _or(tuple(_compile_predicate(term, "or") for term in terms))
         case tree.Conditional(test, yes, no):
-            return _conditional(_compile_predicate(test, "if"), _compile(yes), _compile(no))
+            condition, then, otherwise = _compile_predicate(test, "if"), _compile(yes), _compile(no)
+            return lambda values: then(values) if condition(values) else otherwise(values)
         case tree.Call(function, arguments):
             computed = tuple(_compile(argument) for argument in arguments)
             return lambda values: call_function(function, [argument(values) for argument in computed])
@@ -365,10 +355,6 @@ def _compile_predicate(expression: tree.Expression, word: str) -> Predicate:
     return test
 
 
-def _minus(operand: NumericEvaluator) -> NumericEvaluator:
-    return lambda values: negative(operand(values))
-
-
 def _not(operand: Predicate) -> Predicate:
     return lambda values: not operand(values)
 
@@ -400,10 +386,6 @@ def _or(terms: tuple[Predicate, ...]) -> Predicate:
         first, second = terms
         return lambda values: first(values) or second(values)
     return lambda values: any(term(values) for term in terms)
-
-
-def _conditional(test: Predicate, yes: Evaluator, no: Evaluator) -> Evaluator:
-    return lambda values: yes(values) if test(values) else no(values)
 
 
 def _comparison(

@@ -151,7 +151,7 @@ class _TypeChecker:
             right_kinds = self.kinds(right)
             both = f"got {_type_names(left_kinds)} and {_type_names(right_kinds)}"
             if sign in {"in", "not in"}:
-                if not _can_hold(left_kinds, right_kinds):
+                if not (ValueType.LIST in right_kinds or ValueType.TEXT in left_kinds & right_kinds):
                     self._report(right, f"{sign} needs a list, or two texts, {both}")
             elif sign not in {"==", "!="} and not left_kinds & right_kinds & ORDERED:
                 place = left if next(tree.names_in(left), None) else right
@@ -161,10 +161,6 @@ class _TypeChecker:
     def _report(self, expression: tree.Expression, message: str) -> None:
         name = next(tree.names_in(expression), None)
         self.findings.append(TypeProblem(None if name is None else name.offset, message))
-
-
-def _can_hold(item: ValueTypes, whole: ValueTypes) -> bool:
-    return ValueType.LIST in whole or ValueType.TEXT in item & whole
 
 
 def _type_names(kinds: ValueTypes) -> str:

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+
+import msgspec
 
 from sweepledger.formats import yaml
 from sweepledger.structs.run_config import Shape
@@ -43,24 +44,8 @@ def read(content: bytes) -> Bootstrap:
     """Return the content of the file. Raises ValueError for unknown versions and anything else."""
     data = yaml.load(content)
     try:
-        return _bootstrap(data)
-    except (KeyError, TypeError, AttributeError) as error:
+        if data["version"] != VERSION:
+            raise ValueError(f"a bootstrap file must have version {VERSION}, but got {data['version']!r}")
+        return msgspec.convert({**data, "is_public": data["public"]}, Bootstrap)
+    except (KeyError, TypeError, msgspec.ValidationError) as error:
         raise ValueError(f"not a bootstrap file of version {VERSION}: {error!r}") from error
-
-
-def _bootstrap(data: dict[str, Any]) -> Bootstrap:
-    if data["version"] != VERSION:
-        raise ValueError(f"a bootstrap file must have version {VERSION}, but got {data['version']!r}")
-    texts = (data["url"], data["branch"], *data["files"], *data["files"].values())
-    if not all(isinstance(text, str) for text in texts):
-        raise ValueError("a bootstrap file must hold texts for url, branch and files")
-    if not isinstance(data["shapes"], list):
-        raise TypeError(f"shapes must be a list, but got {data['shapes']!r}")
-    return Bootstrap(
-        controller=Controller(data["controller"]),
-        url=data["url"],
-        branch=data["branch"],
-        shapes=tuple(Shape(shape) for shape in data["shapes"]),
-        is_public=data["public"] is True,
-        files=dict(data["files"]),
-    )

@@ -11,7 +11,7 @@ from typing import Any
 
 from sweepledger.formats.json import RejectedInput, parse_untrusted_object
 from sweepledger.structs.record import Status
-from sweepledger.structs.values import Value, canonical_json, is_number
+from sweepledger.structs.values import Value, as_data, canonical_json, is_number
 
 EVIDENCE_SUFFIX = ".evidence.jsonl"
 EVIDENCE_VERSION = 1
@@ -53,21 +53,8 @@ class ForeignEvidence:
 
 def write(evidence: ForeignEvidence) -> str:
     """Return the text of a file; equal evidence gives equal text."""
-    header = {
-        "foreign": True,
-        "version": EVIDENCE_VERSION,
-        "format": evidence.format,
-        "source": evidence.source,
-        "digest": evidence.digest,
-    }
-    lines = [
-        {
-            "configuration": dict(trial.configuration),
-            "metrics": dict(trial.metrics),
-            "status": str(trial.status),
-        }
-        for trial in evidence.trials
-    ]
+    header = {"foreign": True, "version": EVIDENCE_VERSION, **as_data(evidence)}
+    lines = header.pop("trials")
     return "".join(f"{canonical_json(line)}\n" for line in (header, *lines))
 
 

@@ -181,13 +181,9 @@ def _go_integer(_loader: Any, node: yaml.ScalarNode) -> int | float:
     return number
 
 
-def _go_boolean(_loader: Any, node: yaml.ScalarNode) -> bool:
-    return GO_BOOLEANS[node.value.lower()]
-
-
 _GoLoader.add_constructor(GO_NUMBER, _go_scalar)
 _GoLoader.add_constructor(TAG_PREFIX + "int", _go_integer)
-_GoLoader.add_constructor(TAG_PREFIX + "bool", _go_boolean)
+_GoLoader.add_constructor(TAG_PREFIX + "bool", lambda _, node: GO_BOOLEANS[node.value.lower()])
 
 LOADERS = {"1.1": _Loader, "go": _GoLoader}
 

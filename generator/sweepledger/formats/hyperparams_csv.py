@@ -81,7 +81,10 @@ def choose_columns(names: Sequence[str], rows: Iterable[Row]) -> tuple[Column, .
     for row in rows:
         replicated = replicated or row.replicate > 0
         for name, value in row.values.items():
-            types_of[name].add(_type_of(value))
+            is_plain = isinstance(value, str) and value.isprintable()
+            types_of[name].add(
+                ColumnType.STRING if is_plain else TYPES_OF_SCALARS.get(type(value), ColumnType.JSON)
+            )
     parameters = (
         Column(name, types.pop() if len(types) == 1 else ColumnType.JSON) for name, types in types_of.items()
     )
@@ -91,20 +94,9 @@ def choose_columns(names: Sequence[str], rows: Iterable[Row]) -> tuple[Column, .
 TYPES_OF_SCALARS = {bool: ColumnType.BOOLEAN, int: ColumnType.NUMBER, float: ColumnType.NUMBER}
 
 
-def _type_of(value: Value) -> ColumnType:
-    if isinstance(value, str) and value.isprintable():
-        return ColumnType.STRING
-    return TYPES_OF_SCALARS.get(type(value), ColumnType.JSON)
-
-
 def format_header(table: Sequence[Column]) -> str:
     """Return the header without its line end."""
     return ",".join([TRIAL_COLUMN, *(column.name for column in table)])
-
-
-def _format_row(row: Row, writers: Iterable[tuple[str, Callable[[Any], str]]]) -> str:
-    values = {**row.values, REPLICATE_COLUMN: row.replicate}
-    return ",".join([row.trial, *[write(values[name]) if name in values else "" for name, write in writers]])
 
 
 def environment_text(value: Value, kind: ColumnType) -> str:
@@ -133,7 +125,9 @@ def split_rows(
     parts: list[list[str]] = [[]]
     size = len(head.encode())
     for row in rows:
-        text = _format_row(row, writers) + "\n"
+        values = {**row.values, REPLICATE_COLUMN: row.replicate}
+        cells = [write(values[name]) if name in values else "" for name, write in writers]
+        text = ",".join([row.trial, *cells]) + "\n"
         row_bytes = len(text) if text.isascii() else len(text.encode())
         if parts[-1] and size + row_bytes > limit:
             parts.append([])

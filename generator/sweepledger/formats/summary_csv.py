@@ -10,13 +10,16 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from itertools import repeat, starmap
 from typing import Any
 
 from sweepledger.formats import csv_cells
+from sweepledger.formats.csv_cells import split_raw
 from sweepledger.formats.json import load as load_json
 from sweepledger.formats.record_json import BATCH_NAME, LARGEST_NUMBER, TIME, TRIAL_ID
+from sweepledger.structs.batch import BatchLock
+from sweepledger.structs.metric import Goal, pareto_indices
 from sweepledger.structs.record import Status, TrialResult
 from sweepledger.structs.values import Value, canonical, canonical_json, written
 
@@ -80,35 +83,18 @@ class SummaryRow:
     def of(cls, outcome: TrialResult) -> "SummaryRow":
         """Return the line that the summary will have of a result."""
         record = outcome.record
-        return cls(
-            trial=outcome.trial,
-            batch=outcome.batch,
-            index=outcome.index,
-            replicate=outcome.replicate,
-            in_spec=outcome.in_spec,
-            status=outcome.status,
-            reason=outcome.reason,
-            attempts=outcome.attempts,
-            program=outcome.program,
-            assignment=outcome.assignment,
-            metrics={name: value for name, value in record.metrics.items() if value is not None}
-            if record
-            else {},
-            seconds=record.seconds if record else None,
-            node_class=outcome.node_class,
-            seed=record.seed if record else None,
-            code=outcome.code,
-            ran=record.ran if record else None,
-            data=outcome.data,
-            started=record.started if record else None,
-            finished=record.finished if record else None,
-            parent=outcome.parent,
-            error=outcome.error,
-        )
+        metrics = record.metrics.items() if record else ()
+        values: dict[str, Any] = {name: getattr(outcome, name) for name in _OF_RESULT}
+        values |= {name: getattr(record, name, None) for name in _OF_RECORD}
+        return cls(**values, metrics={name: value for name, value in metrics if value is not None})
 
     def metric(self, name: str) -> float | None:
         """Return a metric for ranking; None unless the trial is ok and reported it."""
         return self.metrics.get(name) if self.status is Status.OK else None
+
+
+_OF_RECORD = ("seconds", "seed", "ran", "started", "finished")
+_OF_RESULT = tuple(field.name for field in fields(SummaryRow) if field.name not in {*_OF_RECORD, "metrics"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +128,7 @@ def write(outcomes: Sequence[TrialResult], *, objective: str) -> str:
     for outcome in outcomes:
         parent = [text_cell(outcome.parent)] if has_parents else []
         error = [text_cell(outcome.error)] if has_errors else []
-        lines.append(",".join([*_cells(outcome, parameters, metrics), *parent, *error]))
+        lines.append(",".join([*_cells(SummaryRow.of(outcome), parameters, metrics), *parent, *error]))
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -161,23 +147,22 @@ def _metric_names(outcomes: Iterable[TrialResult], objective: str) -> tuple[str,
     return (objective, *sorted(commonest))
 
 
-def _cells(outcome: TrialResult, parameters: Sequence[str], metrics: Sequence[str]) -> Iterator[str]:
-    record = outcome.record
-    yield from (outcome.trial, outcome.batch, str(outcome.index), str(outcome.replicate))
-    yield "" if outcome.in_spec is None else canonical_json(outcome.in_spec)
-    yield from (outcome.status, text_cell(outcome.reason), str(outcome.attempts), text_cell(outcome.program))
+def _cells(row: SummaryRow, parameters: Sequence[str], metrics: Sequence[str]) -> Iterator[str]:
+    yield from (_cell(getattr(row, name)) for name in FIRST_COLUMNS)
     for name in parameters:
-        yield value_cell(outcome.assignment[name]) if name in outcome.assignment else ""
-    for name in metrics:
-        yield number_cell(None if record is None else record.metrics.get(name))
-    yield number_cell(None if record is None else record.seconds)
-    yield text_cell(outcome.node_class)
-    yield "" if record is None else str(record.seed)
-    yield text_cell(outcome.code)
-    yield text_cell(None if record is None else record.ran)
-    yield text_cell(outcome.data)
-    yield text_cell(None if record is None else record.started)
-    yield text_cell(None if record is None else record.finished)
+        yield value_cell(row.assignment[name]) if name in row.assignment else ""
+    yield from (number_cell(row.metrics.get(name)) for name in metrics)
+    yield from (_cell(getattr(row, name)) for name in LAST_COLUMNS)
+
+
+def _cell(value: str | float | None) -> str:
+    match value:
+        case None | str():
+            return text_cell(value)
+        case bool():
+            return canonical_json(value)
+        case _:
+            return number_cell(value)
 
 
 def number_cell(number: float | None) -> str:
@@ -312,14 +297,6 @@ def _count(cell: str) -> int:
     return int(_required(cell))
 
 
-def _seed(cell: str) -> int | None:
-    return _count(cell) if cell else None
-
-
-def _status(cell: str) -> Status:
-    return Status(_required(cell))
-
-
 def _truth(cell: str) -> bool | None:
     text = _text(cell)
     if text not in {None, "true", "false"}:
@@ -365,9 +342,9 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     **dict.fromkeys(("index", "replicate", "attempts"), _count),
     **dict.fromkeys(("reason", "node_class", "ran", "data", "started", "finished"), _text),
     "in_spec": _truth,
-    "status": _status,
+    "status": lambda cell: Status(_required(cell)),
     "seconds": _number,
-    "seed": _seed,
+    "seed": lambda cell: _count(cell) if cell else None,
 }
 
 
@@ -408,3 +385,53 @@ def _replicates_cells(row: ReplicatesRow, parameters: Sequence[str]) -> list[str
         *(number_cell(number) for number in (row.mean, row.deviation, row.low, row.high)),
         text_cell(" ".join(row.trials)),
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryExcerpt:
+    """Counts of a summary, and its best trial, for reading thousands of versions of it."""
+
+    trials: int
+    ok: int
+    trial: str | None
+    """Id of the best trial, the smaller id of equal ones; None if no trial can be ranked."""
+    value: float | None
+    seconds: float = 0.0
+    """Sum of the durations of the attempts that count."""
+    front: int = 0
+    """Size of the Pareto front, for several metrics."""
+
+
+def read_summary_excerpt(text: str, lock: BatchLock | None) -> SummaryExcerpt:
+    """Return counts, and the best trial of the newest batch's program. Raises ValueError."""
+    head, *rows = text.split("\n")
+    if not rows or rows.pop() != "":
+        raise ValueError("the summary must end with a line end")
+    names = split_raw(head)
+    if not {"trial", "status", "program", "seconds"}.issubset(names):
+        raise ValueError(f"line 1: not the columns of a summary: {head[:200]!r}")
+    # The columns of the metrics, the objective first; empty without the objective.
+    metrics = [text_cell(METRIC_PREFIX + metric.name) for metric in lock.metrics] if lock else []
+    columns = [names.index(name) for name in metrics if name in names] if {*metrics[:1]} & {*names} else []
+    trial, status, program, took = map(names.index, ("trial", "status", "program", "seconds"))
+    sign = -1.0 if lock and lock.metric.goal is Goal.MAXIMIZE else 1.0
+    newest = lock and lock.program.digest
+    ok, spent, ranked = 0, 0.0, list[tuple[str, tuple[float, ...]]]()
+    for number, row in enumerate(rows, start=2):
+        cells = split_raw(row)
+        if len(cells) != len(names):
+            raise ValueError(f"line {number}: must have {len(names)} cells, but got {len(cells)}")
+        if cells[took]:
+            spent += float(cells[took])
+        if cells[status] != Status.OK:
+            continue
+        ok += 1
+        if lock and columns and cells[columns[0]] and cells[program] == newest:
+            values = tuple(float(cells[column]) for column in columns if cells[column])
+            ranked.append((cells[trial], values))
+    value, best = min(((sign * values[0], trial_id) for trial_id, values in ranked), default=(None, None))
+    excerpt = SummaryExcerpt(len(rows), ok, best, None if value is None else sign * value, spent)
+    if not lock or not lock.other_metrics:
+        return excerpt
+    complete = [values for _, values in ranked if len(values) == len(metrics)]
+    return replace(excerpt, front=len(pareto_indices(complete, lock.metrics)))

@@ -88,10 +88,6 @@ class _Dumper(yaml.CSafeDumper):
         return True
 
 
-def _represent_text(dumper: yaml.CSafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style='"')
-
-
 def _represent_key(dumper: yaml.CSafeDumper, key: str) -> yaml.ScalarNode:
     bare = PLAIN_KEY.fullmatch(key) is not None and key.lower() not in MISREAD_KEYS
     return dumper.represent_scalar("tag:yaml.org,2002:str", str(key), style=None if bare else '"')
@@ -103,7 +99,9 @@ def _represent_mapping(dumper: yaml.CSafeDumper, mapping: Mapping[str, Any]) -> 
     )
 
 
-_Dumper.add_representer(str, _represent_text)
+_Dumper.add_representer(
+    str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style='"')
+)
 _Dumper.add_representer(_Key, _represent_key)
 _Dumper.add_representer(dict, _represent_mapping)
 

@@ -34,7 +34,7 @@ def notes(
 ) -> tuple[Note, ...]:
     """Return the notes on a sweep, with its foreign evidence; `examples` is the number of training examples."""
     return (
-        *_start_mappings(sweep),
+        *(Note("start-mapping", mapping.text) for mapping in (sweep.search.mappings if sweep.search else ())),
         *(() if keeps_files else (Note("files-not-kept", FILES_NOT_KEPT),)),
         *(Note("foreign-evidence", f"starts from {label}") for label in foreign),
         *_tight_constraints(design),
@@ -44,17 +44,11 @@ def notes(
     )
 
 
-def _start_mappings(sweep: Sweep) -> Iterator[Note]:
-    for mapping in sweep.search.mappings if sweep.search is not None else ():
-        yield Note("start-mapping", mapping.text)
-
-
 def _tight_constraints(design: DesignReview) -> Iterator[Note]:
     for constraint in design.constraints:
         kept = 1 - constraint.rejected / design.candidates if design.candidates else 1
         if kept < TIGHT:
-            text = f"{100 * kept:.2g} % of the candidates satisfy {constraint.text}"
-            yield Note("tight-constraint", text)
+            yield Note("tight-constraint", f"{100 * kept:.2g} % of the candidates satisfy {constraint.text}")
 
 
 def _best_at_boundary(trials: Sequence[Trial], best: BestTrial | None) -> Iterator[Note]:

@@ -5,14 +5,13 @@ Applies in this order: allowed keys, schema, the general rules in `rules/`, thos
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 from types import MappingProxyType
 
 from sweepledger.policy import schema
 from sweepledger.policy.batch_rules import allowed_keys, identity, placement, volumes, workloads
 from sweepledger.policy.batch_rules.allowed_keys import Form, compare, compare_pods
 from sweepledger.policy.batch_rules.identity import BatchContext, check_duplicates, check_metadata
-from sweepledger.policy.objects import BATCH_MANIFEST, Finding, Inspection, Object, to_problem
+from sweepledger.policy.objects import BATCH_MANIFEST, Finding, Object, to_problem
 from sweepledger.policy.rules import containers, gitops, jobs, references, resources, security, storage
 from sweepledger.policy.schema import MALFORMED
 from sweepledger.problems import Problem
@@ -55,47 +54,50 @@ def check_batch(
     problems: list[Problem] = []
     usable: list[Object] = []
     for obj in objects:
-        inspection = _inspect(obj, forms.get((obj.api, obj.kind)), pods, trials)
-        problems += [to_problem(obj, finding, file) for finding in inspection.findings]
-        usable += [inspection.usable] if inspection.usable is not None else []
+        findings, rest = _inspect(obj, forms.get((obj.api, obj.kind)), pods, trials)
+        problems += [to_problem(obj, finding, file) for finding in findings]
+        usable += [] if rest is None else [rest]
     together = references.check_references(usable, known=settings.named_objects)
     problems += [to_problem(usable[number], finding, file) for number, finding in together]
     problems += [to_problem(obj, finding, file) for obj, finding in check_duplicates(usable)]
     return tuple(dict.fromkeys(problems))
 
 
-def _inspect(obj: Object, form: Form, pods: Form, trials: BatchContext) -> Inspection:
-    """Return the findings in an object: of allowed keys, schema and rules, each of which relies on those before it."""
+def _inspect(
+    obj: Object, form: Form, pods: Form, trials: BatchContext
+) -> tuple[tuple[Finding, ...], Object | None]:
+    """Return the findings in an object, and what later rules can rely on: it without surplus fields, if that is valid.
+
+    The findings are those of allowed keys, schema and rules, each of which relies on those before it.
+    """
     if form is None:
         message = f"must be a kind that batches have, got {safe_repr(obj.kind)} of {safe_repr(obj.api)}"
         hint = "ConfigMaps, Jobs, and the kinds of distributed trials"
-        return Inspection((Finding((), message, BATCH_MANIFEST, hint),))
+        return (Finding((), message, BATCH_MANIFEST, hint),), None
     compared = (*compare(obj.data, form), *check_metadata(obj, trials))
     if any(finding.code == MALFORMED for finding in compared):
-        return Inspection(compared)
-    check = partial(_malformed, since=trials.settings.kubernetes)
+        return compared, None
+
+    def check(obj: Object) -> Iterator[Finding]:
+        return schema.findings(obj.api, obj.kind, obj.data, since=trials.settings.kubernetes)
+
     malformed = tuple(check(obj))
     findings = (*compared, *_at_other_paths(malformed, compared))
     usable = schema.usable_part(obj, malformed, check) if malformed else obj
     if usable is None:
-        return Inspection(findings)
+        return findings, None
     # Of a Job, they have been compared with its own keys.
     in_pods = tuple(compare_pods(usable, pods)) if usable.kind != "Job" else ()
     findings = (*findings, *in_pods)
     if any(finding.code == MALFORMED for finding in in_pods):
-        return Inspection(findings)
+        return findings, None
     general = tuple(finding for rule in RULES for finding in rule(usable))
     # One finding per path; those of the general rules explain more.
     others = _at_other_paths((*findings, *batch_findings(usable, trials)), general)
-    return Inspection((*general, *others), usable)
-
-
-def _malformed(obj: Object, since: tuple[int, int]) -> Iterator[Finding]:
-    yield from schema.findings(obj.api, obj.kind, obj.data, since=since)
+    return (*general, *others), usable
 
 
 def _at_other_paths(findings: Iterable[Finding], known: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield the findings whose paths no known finding has."""
     paths = {finding.path for finding in known}
     yield from (finding for finding in findings if finding.path not in paths)
 

@@ -16,10 +16,7 @@ from sweepledger.problems import Problem
 CODE = "kustomization-unsafe"
 FILE = "kustomization.yaml"
 
-API = {
-    "Kustomization": "kustomize.config.k8s.io/v1beta1",
-    "Component": "kustomize.config.k8s.io/v1alpha1",
-}
+API = {"Kustomization": "kustomize.config.k8s.io/v1beta1", "Component": "kustomize.config.k8s.io/v1alpha1"}
 KEYS = frozenset(
     {
         "apiVersion",
@@ -66,8 +63,6 @@ COMPONENT = re.compile(r"\.\./\.\./\.\./base/(?P<folder>components/[a-z0-9-]+/v[
 
 @dataclass(frozen=True, slots=True)
 class _Folder:
-    """The files that a kustomization may refer to."""
-
     files: Mapping[str, bytes]
     """Files of its own folder."""
     bases: Mapping[str, bytes]
@@ -82,16 +77,15 @@ def check_kustomization(
     files: Mapping[str, bytes], bases: Mapping[str, bytes], *, place: str
 ) -> tuple[Problem, ...]:
     """Return the problems of the files that kustomize reads: of an overlay, and of the bases that it builds on."""
-    listed = _check_folder(_Folder(files, bases, KEYS, "Kustomization"), place)
-    problems = [*listed.problems]
-    for folder in listed.folders:
+    problems, folders = _check_folder(_Folder(files, bases, KEYS, "Kustomization"), place)
+    for folder in folders:
         start = f"{folder}/"
         own = {path.removeprefix(start): content for path, content in bases.items() if path.startswith(start)}
         kind = "Component" if folder.startswith("components/") else "Kustomization"
         keys = LAUNCHER_KEYS if folder.startswith("launcher/") else BASE_KEYS
         keys |= LAUNCHER_KEYS if folder.startswith(PACK) else set()
         merged = PACK_PROGRAM if folder.startswith(PACK) else INSTRUCTIONS
-        problems += _check_folder(_Folder(own, {}, keys, kind, merged), f"base/{folder}").problems
+        problems += _check_folder(_Folder(own, {}, keys, kind, merged), f"base/{folder}")[0]
     return tuple(problems)
 
 
@@ -101,10 +95,14 @@ def base_folders(content: bytes) -> tuple[str, ...]:
         listed = yaml.load(content)
     except ValueError:
         return ()
-    if not isinstance(listed, dict):
-        return ()
-    named = [*_list(listed.get("resources")), *_list(listed.get("components"))]
-    return tuple(folder for folder in map(_folder_of, named) if folder)
+    return tuple(_folders(listed)) if isinstance(listed, dict) else ()
+
+
+def _folders(listed: dict[str, Any]) -> Iterator[str]:
+    for entry in (*_list(listed.get("resources")), *_list(listed.get("components"))):
+        match = (BASE.fullmatch(entry) or COMPONENT.fullmatch(entry)) if isinstance(entry, str) else None
+        if match:
+            yield match["folder"]
 
 
 def may_build_on(content: bytes, folder: str) -> bool:
@@ -119,14 +117,8 @@ _ESCAPE = re.compile(rb'\\[^n"]')
 """Escapes of YAML that can hide a name, and others that no generator writes."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Listed:
-    problems: tuple[Problem, ...]
-    folders: tuple[str, ...] = ()
-    """Folders below `base/`."""
-
-
-def _check_folder(folder: _Folder, place: str) -> _Listed:
+def _check_folder(folder: _Folder, place: str) -> tuple[list[Problem], list[str]]:
+    """Return the problems of a folder's kustomization, and the folders below `base/` that it builds on."""
     content = folder.files.get(FILE, b"")
     reason, listed = "", None
     try:
@@ -135,17 +127,13 @@ def _check_folder(folder: _Folder, place: str) -> _Listed:
         reason = str(error)
     if not isinstance(listed, dict):
         message = reason or f"must be a mapping, got {listed!r}"
-        return _Listed((Problem(f"{place}/{FILE}", 0, 0, "", message, CODE),))
+        return [Problem(f"{place}/{FILE}", 0, 0, "", message, CODE)], []
     findings = [(FILE, path, message) for path, message in _findings(listed, folder)]
     for name in sorted(set(_own_files(listed)) & folder.files.keys()):
         hazard = yaml.find_hazard(folder.files[name])
         findings += [(name, "", hazard.message)] if hazard else []
-    named = [*_list(listed.get("resources")), *_list(listed.get("components"))]
-    matches = (_folder_of(entry) for entry in named)
-    return _Listed(
-        tuple(Problem(f"{place}/{file}", 0, 0, path, message, CODE) for file, path, message in findings),
-        tuple(base for base in matches if base and f"{base}/{FILE}" in folder.bases),
-    )
+    problems = [Problem(f"{place}/{file}", 0, 0, path, message, CODE) for file, path, message in findings]
+    return problems, [base for base in _folders(listed) if f"{base}/{FILE}" in folder.bases]
 
 
 def _findings(listed: dict[str, Any], folder: _Folder) -> Iterator[tuple[str, str]]:
@@ -226,11 +214,6 @@ def _base_exists(entry: Any, form: re.Pattern[str], folder: _Folder) -> bool:
     """Return whether a base exists: kustomize would treat any other path as a remote URL."""
     match = form.fullmatch(entry) if isinstance(entry, str) else None
     return match is not None and f"{match['folder']}/{FILE}" in folder.bases
-
-
-def _folder_of(entry: Any) -> str | None:
-    match = (BASE.fullmatch(entry) or COMPONENT.fullmatch(entry)) if isinstance(entry, str) else None
-    return match["folder"] if match else None
 
 
 def _list(value: Any) -> list[Any]:

@@ -153,15 +153,6 @@ class Object:
         return tuple(Job(path, spec, pods.get(path)) for path, spec in _at(self.data, JOBS[self.kind]))
 
 
-@dataclass(frozen=True, slots=True)
-class Inspection:
-    """The findings in an object, and the part of it that later rules can rely on."""
-
-    findings: tuple[Finding, ...]
-    usable: Object | None = None
-    """The object without surplus fields; None if its schema does not hold even then."""
-
-
 def to_problem(obj: Object, finding: Finding, file: str) -> Problem:
     """Return a finding in an object as a problem of a file."""
     path = ".".join(part for part in (obj.title, format_path(finding.path)) if part)

@@ -75,8 +75,6 @@ def _without_path(data: Any, path: Place) -> Any:
 
 
 def _schema_findings(check: Draft202012Validator, data: Any, product: str) -> Iterator[Finding]:
-    if check.is_valid(data):
-        return
     for error in check.iter_errors(data):
         path = tuple(error.instance_path)
         match error.kind:
@@ -105,7 +103,6 @@ def _message(kind: Any, error: ValidationError) -> str:
 
 
 def _hint(path: Place, value: Any) -> str | None:
-    """Return a hint for a frequent mistake."""
     if isinstance(value, bool | int | float) and path and path[-1] not in {"replicas", "parallelism"}:
         return "put it in quotes if it is a text"
     return None

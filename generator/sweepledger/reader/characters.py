@@ -23,18 +23,13 @@ def decode(content: bytes) -> str:
     return content.decode("utf-8").removeprefix(BYTE_ORDER_MARK).replace("\r\n", "\n")
 
 
-def find_invisible(text: str) -> Iterator[tuple[Mark, str]]:
-    """Yield every character that a file must not contain, with its position."""
-    for number, line in enumerate(text.split("\n"), start=1):
-        for match in INVISIBLE.finditer(line):
-            yield Mark(number, match.start() + 1), match[0]
-
-
 def invisible_problems(text: str, file: str) -> Iterator[Problem]:
     """Yield a problem for every invisible character."""
-    for mark, character in find_invisible(text):
-        message = f"must not hold an invisible character, got {describe_character(character)}"
-        yield Problem(file, *mark, "", message, code="invisible-character", hint="delete it")
+    for number, line in enumerate(text.split("\n"), start=1):
+        for match in INVISIBLE.finditer(line):
+            message = f"must not hold an invisible character, got {describe_character(match[0])}"
+            position = number, match.start() + 1
+            yield Problem(file, *position, "", message, code="invisible-character", hint="delete it")
 
 
 def comment_out_directives(text: str) -> tuple[str, tuple[Mark, ...]]:
@@ -48,11 +43,6 @@ def comment_out_directives(text: str) -> tuple[str, tuple[Mark, ...]]:
         elif line.strip() and not line.lstrip().startswith("#"):
             break
     return "\n".join(lines), tuple(marks)
-
-
-def mark_at(text: str, offset: int) -> Mark:
-    """Return the line and column of an offset."""
-    return Mark(text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))
 
 
 def describe_character(character: str) -> str:

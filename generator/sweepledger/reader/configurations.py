@@ -74,8 +74,7 @@ class _Reader:
         """Return the names of the columns; report problems of the header and of the file's size."""
         text = self.text(1, line)
         if not rows:
-            hint = "a line an assignment"
-            self.report(0, 0, "must have a header and at least one assignment", hint=hint)
+            self.report(0, 0, "must have a header and at least one assignment", hint="a line an assignment")
         if self.problems:
             return ()
         names = self.names(text)

@@ -4,6 +4,7 @@
 turns nodes into plain data. `read_document` does both.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -159,7 +160,9 @@ class Constructor:
         unclear = self._invisible(node, path)
         meaning = resolve_scalar(node.text) if node.plain else node.text
         if isinstance(meaning, Refusal) and not tagged:
-            self._report(node.mark, path, meaning.message, code=meaning.code, hint=meaning.hint)
+            key = str(path[-1]) if path and not node.text else ""
+            hint = TUPLE_HINT if END_OF_TUPLE.fullmatch(key) else meaning.hint
+            self._report(node.mark, path, meaning.message, code=meaning.code, hint=hint)
         if tagged or unclear or isinstance(meaning, Refusal):
             self.unread.add(path)
             return None
@@ -191,6 +194,9 @@ class Constructor:
         self.problems.append(Problem(self.file, *mark, format_path(path), message, code, hint))
 
 
+END_OF_TUPLE = re.compile(r"[^()\[\]{}]*[)\]}]+")
+"""What a comma leaves of `{x: (3, 5)}` as a key without a value."""
+TUPLE_HINT = "a comma ended the value before, as YAML has no tuples: write a list, [3, 5], or text in quotes"
 MAX_BYTES = 256 * 1024
 
 MAX_PROBLEMS = 50
@@ -256,8 +262,8 @@ _remember_text = lru_cache(maxsize=REMEMBERED_FILES)(_read_text)
 def _not_utf8(file: str, content: bytes, offset: int) -> Problem:
     before = content[:offset].decode("utf-8")
     message = f"must be UTF-8, got byte 0x{content[offset]:02x} at offset {offset}"
-    mark = characters.mark_at(before, len(before))
-    return Problem(file, *mark, "", message, code="not-utf8", hint="save the file as UTF-8")
+    line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+    return Problem(file, line, column, "", message, code="not-utf8", hint="save the file as UTF-8")
 
 
 def limit_problems(problems: list[Problem]) -> tuple[Problem, ...]:

@@ -82,10 +82,9 @@ def remove_key(text: str, key: str) -> str:
     end = plain.find("\n", max(_end(value), name.end_mark.index)) + 1 or len(plain)
     changed = plain[:start] + plain[end:]
     expected = {other: data[other] for other in data if other != key}
-    if node.flow_style or _canonical(_data(changed)) != _canonical(expected):
+    if node.flow_style or json.dumps(_data(changed)) != json.dumps(expected):
         raise ValueError(f"{key} cannot be removed without changing something else")
-    changed = changed.replace("\n", "\r\n") if "\r\n" in text else changed
-    return f"\ufeff{changed}" if text.startswith("\ufeff") else changed
+    return _written_as(text, changed)
 
 
 def _edited(text: str, path: tuple[str, ...], value: Any, *, append: bool) -> str:
@@ -94,8 +93,13 @@ def _edited(text: str, path: tuple[str, ...], value: Any, *, append: bool) -> st
     plain = text.removeprefix("\ufeff").replace("\r\n", "\n")
     expected = _expected(_data(plain), path, value, append=append)
     changed = _change(plain, path, value, append=append)
-    if _canonical(_data(changed)) != _canonical(expected):
+    # As JSON, because data that differ in type or order are not the same.
+    if json.dumps(_data(changed)) != json.dumps(expected):
         raise ValueError(f"{'.'.join(path)} cannot be set without changing something else")
+    return _written_as(text, changed)
+
+
+def _written_as(text: str, changed: str) -> str:
     changed = changed.replace("\n", "\r\n") if "\r\n" in text else changed
     return f"\ufeff{changed}" if text.startswith("\ufeff") else changed
 
@@ -123,11 +127,6 @@ def _expected(data: dict[str, Any], path: tuple[str, ...], value: Any, *, append
     if held is not None and not isinstance(held, list):
         raise ValueError(f"{key} must be a list, got {held!r}")
     return {**data, key: [*(held or ()), value]}
-
-
-def _canonical(data: Any) -> str:
-    """Return text that differs if data differ in type or order."""
-    return json.dumps(data)
 
 
 def _change(text: str, path: tuple[str, ...], value: Any, *, append: bool) -> str:

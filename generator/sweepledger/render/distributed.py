@@ -113,8 +113,6 @@ CONTAINER = "trial"
 
 @dataclass(frozen=True, slots=True)
 class _Pods:
-    """The partial templates that an object's pods add to their base."""
-
     shared: Manifest
     """Of all pods of the batch: the shared part."""
     own: Manifest
@@ -151,7 +149,6 @@ def trial_name(name: str, index: int) -> str:
 
 
 def _prepared(bases: Bases, file: str, batch: Batch, where: FieldPaths) -> Manifest:
-    """Return an object of the base with the batch's numbers."""
     made: Manifest = yaml.load(bases.files[file])
     run = batch.run
     for others in where.others:
@@ -173,7 +170,8 @@ def _filled(base: Manifest, where: FieldPaths, pods: _Pods, metadata: Manifest, 
     templates = [template for template in where.templates if not template.path.startswith(gone)]
     asked = {} if pods.pool is None else topology_annotations(pods.pool, len(templates))
     for template in templates:
-        placed = _pod(get_field(made, template.path), template, pods)
+        partials = [_called(partial, template) for partial in (pods.shared, pods.own)]
+        placed = _with_rank(merge_all(get_field(made, template.path), *partials), template)
         if asked:
             placed = merge(placed, {"metadata": {"annotations": asked}})
         set_field(made, template.path, placed)
@@ -190,12 +188,6 @@ def _is_there(manifest: Manifest, path: str) -> bool:
     except KeyError:
         return False
     return True
-
-
-def _pod(base: Manifest, template: PodTemplatePath, pods: _Pods) -> Manifest:
-    """Return a pod template of the base, merged with those of the batch and the trial."""
-    templates = [_called(partial, template) for partial in (pods.shared, pods.own)]
-    return _with_rank(merge_all(base, *templates), template)
 
 
 def _with_rank(made: Manifest, template: PodTemplatePath) -> Manifest:

@@ -50,17 +50,13 @@ def overlay(batch: Batch, bases: Bases, settings: Settings) -> Overlay:
     files = _files(unnamed, batch, bases, settings, written)
     digest = _overlay(_lock(unnamed, "", batch, settings, columns, files), files).tree.digest
     name = batch_name(batch.sweep.name, batch.number, digest)
-    if _mentions(unnamed, batch, bases, settings, written):
+    # A name that is in what the batch is rendered from must stay there as it is.
+    inputs = (repr((replace(batch, trials=()), bases, settings)), *(shard.text for shard in written.shards))
+    if any(unnamed in text for text in inputs):
         files = _files(name, batch, bases, settings, written)
     else:
         files = {path: text.replace(unnamed.encode(), name.encode()) for path, text in files.items()}
     return _overlay(_lock(name, f"sha256:{digest}", batch, settings, columns, files), files)
-
-
-def _mentions(name: str, batch: Batch, bases: Bases, settings: Settings, written: Table) -> bool:
-    """Return whether a name occurs in what a batch is rendered from, where it must stay as it is."""
-    inputs = repr((replace(batch, trials=()), bases, settings))
-    return name in inputs or any(name in shard.text for shard in written.shards)
 
 
 def _overlay(lock: BatchLock, files: Mapping[str, bytes]) -> Overlay:
@@ -68,7 +64,6 @@ def _overlay(lock: BatchLock, files: Mapping[str, bytes]) -> Overlay:
 
 
 def _files(name: str, batch: Batch, bases: Bases, settings: Settings, written: Table) -> dict[str, bytes]:
-    """Render all files but the lock."""
     files = {shard.file: shard.text.encode() for shard in written.shards}
     manifests = _manifests(name, batch, bases, settings, written)
     return files | {file: text.encode() for file, text in manifests.items()}

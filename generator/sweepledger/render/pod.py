@@ -262,10 +262,7 @@ def trial_template(name: str, batch: Batch, settings: Settings, table: Table, in
             *command.trial_environment(trial, table.columns),
         ],
     }
-    own: Manifest = {
-        "metadata": {"labels": trial_labels(batch, index)},
-        "spec": {"containers": [container]},
-    }
+    own: Manifest = {"metadata": {"labels": trial_labels(batch, index)}, "spec": {"containers": [container]}}
     if settings.results.bucket is not None:
         own["spec"]["initContainers"] = [
             {"name": STORE_CONTAINER, "env": [{"name": INDEX_VARIABLE, "value": str(index)}]}
@@ -414,16 +411,12 @@ def _volumes(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, .
         volumes.append({"name": "shared-memory", "emptyDir": limit})
     for secret_name in sorted(batch.run.secrets):
         secret = settings.secrets[secret_name]
-        only = [{"key": secret.key, "path": secret.key}]
-        source = {"secretName": secret.secret, "defaultMode": 0o440, "items": only}
-        volumes.append({"name": f"secret-{secret_name}", "secret": source})
+        volumes += _secret(f"secret-{secret_name}", secret.secret, secret.key)
     if batch.run.code_mode is CodeMode.CLONE and settings.code is not None:
         size = {"sizeLimit": quantities.format_bytes(CLONED * batch.program.code.disk)}
         if batch.program.code.disk:
             volumes += [{"name": name, "emptyDir": size} for name in CLONE_VOLUMES]
-        if settings.code.secret:
-            source = {"secretName": settings.code.secret, "defaultMode": 0o440}
-            volumes.append({"name": "clone-credentials", "secret": source})
+        volumes += _secret("clone-credentials", settings.code.secret)
     pool = settings.pool(batch.run.pool)
     if pool is not None and (tokens := pool.pod.token_volume) is not None:
         volumes.append(tokens)
@@ -453,15 +446,15 @@ def _clone(batch: Batch, settings: Settings) -> Manifest:
 
 def bucket_secrets(bucket: BucketSettings) -> list[Manifest]:
     """Return the volumes with the Secrets of a bucket's clients."""
-    volumes: list[Manifest] = []
-    if bucket.secret is not None:
-        source = {"secretName": bucket.secret, "defaultMode": 0o440}
-        volumes.append({"name": STORE_CREDENTIALS, "secret": source})
-    if bucket.seals is not None:
-        items = [{"key": STORE_SEALS_KEY, "path": STORE_SEALS_KEY}]
-        source = {"secretName": bucket.seals, "defaultMode": 0o440, "items": items}
-        volumes.append({"name": STORE_SEALS, "secret": source})
-    return volumes
+    seals = _secret(STORE_SEALS, bucket.seals, STORE_SEALS_KEY)
+    return [*_secret(STORE_CREDENTIALS, bucket.secret), *seals]
+
+
+def _secret(volume: str, secret: str | None, *keys: str) -> list[Manifest]:
+    """Return the volume with a Secret, all of it or some keys, which only the group may read; none without one."""
+    items = {"items": [{"key": key, "path": key} for key in keys]} if keys else {}
+    source = {"secretName": secret, "defaultMode": 0o440, **items}
+    return [] if secret is None else [{"name": volume, "secret": source}]
 
 
 def bucket_client(bucket: BucketSettings) -> Manifest:
@@ -498,7 +491,6 @@ def _sidecar(name: str, batch: Batch, settings: Settings, bucket: BucketSettings
 
 
 def _copied(data: Dataset | SeveralDatasets, size: str, batch: Batch) -> dict[str, str]:
-    """Return the variables by which a sidecar knows what data to copy."""
     assert batch.program.data is not None
     return {
         "SWEEP_STORE_DATA": data.copied_from,

@@ -242,7 +242,6 @@ def of_entries(repository: Repository, entries: Mapping[str, Entry]) -> tuple[St
 
 
 def _folder_ids(entries: Mapping[str, Entry]) -> dict[str, dict[str, str]]:
-    """Return the blob ids of each batch, by folder."""
     folders: dict[str, dict[str, str]] = {}
     for path, entry in entries.items():
         parts = path.split("/", 3)
@@ -358,9 +357,7 @@ def in_order(batches: Iterable[StoredBatch]) -> tuple[StoredBatch, ...]:
     return tuple(sorted(batches, key=lambda batch: (split_batch_name(batch.name) or ("", 0, ""), batch.name)))
 
 
-def archiving(
-    stored: Iterable[StoredBatch],
-) -> tuple[dict[str, str], dict[str, bytes], frozenset[str]]:
+def archiving(stored: Iterable[StoredBatch]) -> tuple[dict[str, str], dict[str, bytes], frozenset[str]]:
     """Return how batches go to the archive: files that move, old path to new, those written, and those removed.
 
     Lock and table move. All else stays in history under the ids that the lock names; if these are not git's,

@@ -16,6 +16,7 @@ from sweepledger.errors import StorageError, ToolError
 from sweepledger.process import LimitExceededError, Limits
 from sweepledger.storage import (
     BY_CONTENT,
+    WatchedFolder,
     folder_state,
     notes_writes,
     storage_error,
@@ -45,13 +46,13 @@ def is_verifiable(identity: str) -> bool:
 def verified_folder(dataset: Dataset, folder: Path, *, code: Path) -> Path:
     """Return the verified folder of a dataset; run its `prepare` command in the folder `code` if it is missing.
 
-    A dataset with a version instead of a digest is not verified, which the caller must report, but is not what another
-    version has used. Raises StorageError if the content differs from the digest in settings, and ToolError if the
-    command fails.
+    A dataset with a version instead of a digest is not verified, which the caller must report, but is what this version
+    has used before, and not what another one has. Raises StorageError if it is not, or if the content differs from the
+    digest in settings, and ToolError if the command fails.
     """
     prepared_folder(dataset, folder, code=code)
     if not is_verifiable(dataset.identity):
-        _refuse_other_version(dataset, folder)
+        _refuse_other_data(dataset, folder)
     try:
         identity = folder_digest(folder) if is_verifiable(dataset.identity) else dataset.identity
     except OSError as error:
@@ -64,13 +65,33 @@ def verified_folder(dataset: Dataset, folder: Path, *, code: Path) -> Path:
     return folder
 
 
-def _refuse_other_version(dataset: Dataset, folder: Path) -> None:
-    """Raise StorageError if another version has used the folder as it is; else note this version beside it."""
-    note = folder.with_name(f".{folder.name}.version")
+def _version_note(folder: Path) -> Path:
+    """Return the file that says which version has used a folder last, and what it was then."""
+    return folder.with_name(f".{folder.name}.version")
+
+
+def _refuse_other_data(dataset: Dataset, folder: Path) -> None:
+    """Raise StorageError if another version has used the folder as it is, or this version another content.
+
+    Else note this version beside it.
+    """
+    note = _version_note(folder)
     with storage_errors(folder):
-        state = folder_state(folder, by_content=False)
+        # Numbers of files, which a file system may give anew with each mount, say nothing from one run to the next.
+        files = [path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()]
+        states = ((path.relative_to(folder), path.stat(follow_symlinks=path.exists())) for path in files)
+        lines = sorted(f"{name}\0{state.st_size} {state.st_mtime_ns}" for name, state in states)
+    state = hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
     with storage_errors(note):
         former, _, seen = note.read_text().partition("\n") if note.is_file() else ("", "", "")
+    if former == dataset.identity and seen != state:
+        back = (
+            "remove the folder to have it prepared again" if dataset.prepare else "put the former files there"
+        )
+        raise StorageError(
+            f"dataset {dataset.name}: files in {folder} were changed since a trial used them as {former}",
+            hint=f"{back}, or give the data another datasets.{dataset.name}.version",
+        )
     if former not in {"", dataset.identity} and seen == state:
         raise StorageError(
             f"dataset {dataset.name}: {folder} must have the data of {dataset.identity}, and has not changed "
@@ -91,25 +112,17 @@ def prepared_folder(dataset: Dataset, folder: Path, *, code: Path) -> None:
         )
     try:
         if not folder.is_dir():
+            _version_note(folder).unlink(missing_ok=True)  # of what was there before
             _prepare(dataset, folder, code)
     except OSError as error:
         raise storage_error(f"dataset {dataset.name}: {error.filename or folder}", error) from error
 
 
-@dataclass(frozen=True, slots=True)
-class VerifiedData:
-    """A folder whose content has the digest of the settings, and its state before that was computed."""
-
-    folder: Path
-    state: str
-    """What a write to the data changes, as the launcher computes it."""
-
-
-def verified_data(data: Dataset | SeveralDatasets, cache: Path, *, code: Path) -> VerifiedData:
+def verified_data(data: Dataset | SeveralDatasets, cache: Path, *, code: Path) -> WatchedFolder:
     """Return the verified data of a sweep; several datasets are links in a folder. Raises as verified_folder does.
 
-    `cache` has the folder of each dataset by its name. Also raises StorageError if something writes to the data
-    meanwhile.
+    The state is that before the data was verified. `cache` has the folder of each dataset by its name. Also raises
+    StorageError if something writes to the data meanwhile.
     """
     parts = (data,) if isinstance(data, Dataset) else data.parts
     for part in parts:
@@ -123,7 +136,7 @@ def verified_data(data: Dataset | SeveralDatasets, cache: Path, *, code: Path) -
             f"dataset {data.name}: {folder} changed while it was verified",
             hint="stop what writes to the folder, and try again",
         )
-    return VerifiedData(folder, state)
+    return WatchedFolder(folder, state)
 
 
 def _folder_of_links(data: SeveralDatasets, cache: Path) -> Path:
@@ -142,7 +155,7 @@ def data_state(folder: Path) -> str:
     with storage_errors(folder):
         parts = sorted(path for path in folder.iterdir() if path.is_symlink() and path.is_dir())
         by_content = not all(map(notes_writes, (folder, *parts)))
-        states = "".join(folder_state(part, by_content=by_content) for part in (folder, *parts))
+        states = "".join(folder_state(part, by_content=by_content, follows=True) for part in (folder, *parts))
     state = hashlib.sha256(states.encode("ascii")).hexdigest()
     return f"{BY_CONTENT}{state}" if by_content else state
 

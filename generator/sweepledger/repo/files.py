@@ -7,13 +7,7 @@ from pathlib import Path
 
 from sweepledger.errors import StorageError
 from sweepledger.safe_open import read_regular
-from sweepledger.storage import (
-    ensure_folders,
-    storage_errors,
-    sync_folder,
-    temporary_folder,
-    write_synced,
-)
+from sweepledger.storage import ensure_folders, storage_errors, sync_folder, temporary_folder, write_synced
 from sweepledger.structs.file_tree import Drift, FileTree
 
 

@@ -202,24 +202,18 @@ class _Session:
         The response to a HEAD request that is redirected is empty.
         """
         headers = {"Accept": ", ".join(MANIFESTS)}
-        try:
-            return self._send(method, url, headers, LARGEST_MANIFEST)
-        except urllib.error.HTTPError as error:
-            challenge = error.headers.get("WWW-Authenticate", "")
-            # A redirect's target gets no password by sending a challenge of its own.
-            is_other_host = host_of(error.url) != host_of(url)
-            if error.code != UNAUTHORIZED or self._authorization is not None or is_other_host:
-                return self._response_to(method, url, error)
-        self._authorization = self._authenticate(challenge)
-        try:
-            return self._send(method, url, headers, LARGEST_MANIFEST)
-        except urllib.error.HTTPError as error:
-            return self._response_to(method, url, error)
-
-    def _response_to(self, method: str, url: str, error: urllib.error.HTTPError) -> _Response:
-        if method == "HEAD" and error.code in REDIRECTS:
-            return _Response(Message(), b"")
-        raise self._refusal(error, url) from error
+        while True:
+            try:
+                return self._send(method, url, headers, LARGEST_MANIFEST)
+            except urllib.error.HTTPError as error:
+                if method == "HEAD" and error.code in REDIRECTS:
+                    return _Response(Message(), b"")
+                # A redirect's target gets no password by sending a challenge of its own.
+                is_other_host = host_of(error.url) != host_of(url)
+                if error.code != UNAUTHORIZED or self._authorization is not None or is_other_host:
+                    raise self._refusal(error, url) from error
+                challenge = error.headers.get("WWW-Authenticate", "")
+            self._authorization = self._authenticate(challenge)
 
     def _send(self, method: str, url: str, headers: Mapping[str, str], limit: int) -> _Response:
         request = urllib.request.Request(url, headers=dict(headers), method=method)  # noqa: S310 - see SafeRedirectHandler

@@ -47,7 +47,11 @@ def _trial_records(path: str, parent: int | None = None) -> Iterator[bytes | Non
     """Yield the record files in a trial's folder, relative to an open folder."""
     with _trial_folder(path, parent) as folder:
         if folder is not None:
-            yield from _bounded(_record_names(path, folder), lambda name: _read_file(name, folder))
+            with storage_errors(path), os.scandir(folder) as entries:
+                names = (entry.name for entry in entries if entry.name.endswith(".json"))
+                # Those that are read, and those that are counted: a trial can make a million names.
+                first = heapq.nsmallest(MOST_RECORDS + MOST_COUNTED, names)
+            yield from _bounded(first, lambda name: _read_file(name, folder))
 
 
 @contextmanager
@@ -76,13 +80,6 @@ def _bounded(names: Iterable[str], read: Callable[[str], bytes | None]) -> Itera
         content = read(name)
         size += len(content) if content is not None and len(content) <= LARGEST_TRIAL_FILE else 0
         yield content
-
-
-def _record_names(path: str, folder: int) -> list[str]:
-    """Return the first names of record files: those that are read, and those that are counted."""
-    with storage_errors(path), os.scandir(folder) as entries:
-        names = (entry.name for entry in entries if entry.name.endswith(".json"))
-        return heapq.nsmallest(MOST_RECORDS + MOST_COUNTED, names)  # a trial can make a million names
 
 
 def _read_file(path: str, folder: int | None = None) -> bytes | None:

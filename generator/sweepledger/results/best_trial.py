@@ -63,12 +63,10 @@ def decide(field: Ranking) -> Verdict:
     first, second = (one.interval for one in ranked[:2])
     if first is None or second is None:
         return Verdict.TOO_FEW
-    return Verdict.CLEAR if _clears(first, second, field.metric) else Verdict.OVERLAP
-
-
-def _clears(first: Interval, second: Interval, metric: Metric) -> bool:
-    """Return whether the worst end of the first is better than the best end of the second."""
-    return metric.better(first.low, second.high) and metric.better(first.high, second.low)
+    # Whichever end is the worst of the first, it must be better than the best of the second.
+    better = field.metric.better
+    is_clear = better(first.low, second.high) and better(first.high, second.low)
+    return Verdict.CLEAR if is_clear else Verdict.OVERLAP
 
 
 def verdict_reason(verdict: Verdict, field: Ranking) -> str:

@@ -1,17 +1,18 @@
-"""The bounds of what records add to the repository.
+"""Which records of a batch git keeps, and the bounds of what they add to the repository.
 
-A trial writes its records itself. What exceeds a bound is left out, and counted by the reason.
+Of each trial the deciding record stays, and the last other one, which shows how the trial went on; they have the
+numbers of the others. A trial writes its records itself: what exceeds a bound is left out, and counted by the reason.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from sweepledger.formats.record_json import CURVES_LEFT_OUT
+from sweepledger.formats.record_json import CURVES_LEFT_OUT, to_line
 from sweepledger.formats.records_jsonl import line_size
-from sweepledger.results.outcomes import Attempt
-from sweepledger.structs.record import NO_CURVES, Record
+from sweepledger.results.outcomes import Attempt, BatchRecords, evaluate
+from sweepledger.structs.record import NO_CURVES, LeftOutAttempts, Record, Status
 
 MOST_TRIAL_BYTES = 64 * 1024
 """Bytes of all records of one trial in git."""
@@ -99,3 +100,53 @@ def within_bound(attempts: Iterable[Attempt], bound: int) -> tuple[Attempt, ...]
             bound -= size
             kept.append(attempt)
     return tuple(kept)
+
+
+NONE: Mapping[int, int] = MappingProxyType({})
+NO_SECONDS: Mapping[int, float] = MappingProxyType({})
+
+
+def kept(
+    batch: BatchRecords,
+    *,
+    ignored: Mapping[int, int] = NONE,
+    silent_seconds: Mapping[int, float] = NO_SECONDS,
+) -> BatchRecords:
+    """Return a batch with the records that git keeps. Applied twice, it changes nothing more.
+
+    `ignored` has the numbers of files that were not used, `silent_seconds` how long pods without a record ran, by
+    trial. Records that match no row stay, to be counted.
+    """
+    judged = evaluate(batch)
+    records = [
+        record
+        for trial, attempts in zip(judged.expected, judged.attempts, strict=True)
+        for record in _kept(attempts, ignored.get(trial.index, 0), silent_seconds.get(trial.index, 0.0))
+    ]
+    valid = {to_line(attempt.record) for attempts in judged.attempts for attempt in attempts}
+    foreign = (record for record in batch.records if to_line(record) not in valid) if judged.foreign else ()
+    return replace(batch, records=(*records, *foreign))
+
+
+def _kept(attempts: Sequence[Attempt], ignored: int, seconds: float) -> list[Record]:
+    """Return the deciding record, with the numbers of what is left out, and the last other one."""
+    if not attempts:
+        return []
+    deciding = min(attempts, key=lambda attempt: attempt.rank)
+    others = [attempt for attempt in attempts if attempt is not deciding]
+    left_out, last = others[:-1], others[-1:]
+    disrupted = sum(attempt.status is Status.EVICTED for attempt in left_out)
+    before = [attempt.record.others for attempt in attempts if attempt.record.others is not None]
+    took = [
+        seconds,
+        *(attempt.record.charged_seconds for attempt in left_out),
+        *(one.seconds for one in before),
+    ]
+    numbers = LeftOutAttempts(
+        failed=len(left_out) - disrupted + sum(one.failed for one in before),
+        disrupted=disrupted + sum(one.disrupted for one in before),
+        ignored=ignored + sum(one.ignored for one in before),
+        seconds=round(sum(took), 3),
+    )
+    counted = replace(deciding.record, others=None if numbers == LeftOutAttempts() else numbers)
+    return [counted, *(replace(attempt.record, others=None) for attempt in last)]

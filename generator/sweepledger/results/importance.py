@@ -308,10 +308,4 @@ def _merged(ordered: Sequence[list[Item]], total: int, count: int) -> list[list[
 
 def _group(items: Sequence[Item]) -> ValueGroup:
     objectives = [objective for *_, objective in items]
-    return ValueGroup(
-        items[0][1],
-        items[-1][1],
-        mean(objectives),
-        median(objectives),
-        len(items),
-    )
+    return ValueGroup(items[0][1], items[-1][1], mean(objectives), median(objectives), len(items))

@@ -26,12 +26,14 @@ class ObjectiveScale:
     """Number of trials that are worse than the range: they count, and are drawn, as its worst end."""
     worst: float
     """The worst objective of all trials."""
+    is_empty: bool = False
+    """Whether there are no trials."""
 
     @classmethod
     def of(cls, values: Sequence[float], goal: Goal) -> "ObjectiveScale":
         """Return the scale of some objectives; 0 to 1 if there are none."""
         if not values:
-            return cls(0.0, 1.0, log=False, beyond=0, worst=0.0)
+            return cls(0.0, 1.0, log=False, beyond=0, worst=0.0, is_empty=True)
         low, high = min(values), max(values)
         smaller_is_better = goal is Goal.MINIMIZE
         log = smaller_is_better and low > 0 and high / low >= LOG_RATIO

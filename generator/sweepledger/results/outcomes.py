@@ -16,7 +16,7 @@ from sweepledger.formats.record_json import to_line
 from sweepledger.results.display import one_line
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.metric import Metric
-from sweepledger.structs.record import ExpectedTrial, Record, Status, TrialResult
+from sweepledger.structs.record import RAN_NOTHING, ExpectedTrial, Record, Status, TrialResult
 from sweepledger.structs.values import canonical_json
 
 METRIC_NOT_FINITE = "metric-not-finite"
@@ -178,14 +178,9 @@ def judge_metrics(
     """Return status, reason and error of a trial that ended well: it is ok only with a finite number of each metric."""
     missing = [metric.name for metric in metrics if metric.name not in reported]
     if missing:
-        numbers = ", ".join(
-            sorted(name for name, value in reported.items() if value is not None)[:MOST_NUMBERS]
-        )
-        return (
-            Status.FAILED,
-            METRIC_MISSING,
-            f"no number {', '.join(missing)}; its numbers: {numbers or 'none'}",
-        )
+        finite = sorted(name for name, value in reported.items() if value is not None)
+        numbers = ", ".join(finite[:MOST_NUMBERS]) or "none"
+        return Status.FAILED, METRIC_MISSING, f"no number {', '.join(missing)}; its numbers: {numbers}"
     infinite = [metric.name for metric in metrics if reported[metric.name] is None]
     if infinite:
         return Status.DIVERGED, METRIC_NOT_FINITE, f"no finite number: {', '.join(infinite)}"
@@ -261,8 +256,6 @@ def one_per_trial(outcomes: Iterable[TrialResult]) -> tuple[TrialResult, ...]:
 COLLECTOR_UID = "collector"
 """Used instead of the UID of a pod."""
 NO_TIME = "1970-01-01T00:00:00Z"
-RAN_NOTHING = "nothing"
-"""Value of `ran` in a record of the collector."""
 
 
 def substitute_records(batch: BatchRecords, passed_over: Mapping[int, Collection[str]]) -> Iterator[Record]:

@@ -35,7 +35,7 @@ from sweepledger.results.figures.intermediate_values import trial_curves
 from sweepledger.results.importance import Importance, ParameterImportance, ValueGroup
 from sweepledger.results.inference import Interval
 from sweepledger.results.outcomes import EvaluatedBatch
-from sweepledger.results.rounds import RoundSummary, RungSummary, TrialTotals, rounds, rungs
+from sweepledger.results.rounds import rounds, rungs
 from sweepledger.results.summary import TOP, Summary, pareto_front
 from sweepledger.structs.metric import Goal
 from sweepledger.structs.record import Status, TrialResult
@@ -205,11 +205,11 @@ def _search_view(summary: Summary, parameters: Sequence[str]) -> Mapping[str, An
         "front_count": len(front),
         "front_figure": FRONT_FILE,
         "front_metrics": [metric.name for metric in summary.lock.metrics],
-        "rounds": list(map(round_view, rounds(summary))),
+        "rounds": rounds(summary),
         "unfitted": _unfitted(summary),
         "restarts": summary.lock.restarts,
         "resource": summary.resource or "",
-        "rungs": list(map(rung_view, rungs(summary))),
+        "rungs": rungs(summary),
         "early": early_stopping_view(
             early_stopping(filter(summary.is_current, summary.outcomes), summary.metric.of_curve)
         ),
@@ -276,7 +276,6 @@ def _failures(outcomes: Iterable[TrialResult]) -> Iterator[Mapping[str, Any]]:
 
 
 def _earlier_failures(summary: Summary) -> str:
-    """Return how many trials of earlier programs have no result; empty if none."""
     count = sum(not one.status.is_success and not summary.is_current(one) for one in summary.outcomes)
     return display.count_trials(count) if count else ""
 
@@ -373,33 +372,6 @@ def _round_group_end(value: Any) -> Any:
     return float(f"{value:.3g}") if isinstance(value, float) else value
 
 
-def round_view(row: RoundSummary) -> Mapping[str, Any]:
-    """Return what the template shows of a round."""
-    return {
-        "number": row.number,
-        "engine": row.engine,
-        "amounts": ", ".join(map(str, row.amounts)),
-        "is_record": row.is_record,
-        **_totals_view(row.shared),
-    }
-
-
-def rung_view(row: RungSummary) -> Mapping[str, Any]:
-    """Return what the template shows of a rung."""
-    return {"amount": row.amount, **_totals_view(row.shared)}
-
-
-def _totals_view(totals: TrialTotals) -> Mapping[str, Any]:
-    return {
-        "trials": totals.trials,
-        "ok": totals.ok,
-        "pruned": totals.pruned,
-        "seconds": display.format_duration(totals.seconds),
-        "best": "" if totals.best is None else display.format_number(totals.best),
-        "kept": "" if totals.kept is None else str(totals.kept),
-    }
-
-
 def early_stopping_view(estimate: EarlyStopping | None) -> Mapping[str, Any] | None:
     """Return what the template shows of trials that were stopped early; None if there are none."""
     if estimate is None:
@@ -418,7 +390,7 @@ def best_view(summary: Summary, varied: Collection[str]) -> Mapping[str, Any] | 
     if trial is None or best is None:
         return None
     values = list(trial.assignment.items())
-    width = _interval_width(summary)
+    width, name = _interval_width(summary), summary.metric.name
     return {
         "trial": trial.trial,
         "objective": _within(best, width),
@@ -426,9 +398,9 @@ def best_view(summary: Summary, varied: Collection[str]) -> Mapping[str, Any] | 
         "next": _next_interval(summary, width),
         "replicated": bool(summary.replicated),
         "count": summary.replicated[0].count if summary.replicated else 1,
-        "ties": _count_ties(summary, best),
+        "ties": sum(summary.is_eligible(one) and one.metric(name) == best for one in summary.outcomes),
         "assignment": values,
-        "varied": [(name, value) for name, value in values if name in varied],
+        "varied": [pair for pair in values if pair[0] in varied],
         "metrics": [] if summary.replicated else _other_metrics(summary, trial),
     }
 
@@ -438,11 +410,6 @@ def _next_interval(summary: Summary, width: float) -> Mapping[str, str] | None:
     if summary.verdict is not Verdict.CLEAR:
         return None
     return _interval(leading_configurations(summary)[1].interval, width)
-
-
-def _count_ties(summary: Summary, best: float) -> int:
-    name = summary.metric.name
-    return sum(summary.is_eligible(outcome) and outcome.metric(name) == best for outcome in summary.outcomes)
 
 
 def _other_metrics(summary: Summary, trial: TrialResult) -> list[tuple[str, float]]:

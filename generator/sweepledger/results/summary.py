@@ -4,6 +4,7 @@
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -153,7 +154,7 @@ def summarise(
     field = _ranking(outcomes, eligible, lock)
     verdict = decide(field)
     first = field.ranked[0] if verdict.is_won else None
-    doubted = doubts(current, lock.metrics)
+    doubted, counts = doubts(current, lock.metrics), Counter(outcome.status for outcome in outcomes)
     return Summary(
         sweep=lock.sweep,
         description=description,
@@ -163,7 +164,7 @@ def summarise(
         program=lock.program.digest,
         batches=evaluated,
         outcomes=outcomes,
-        counts=_counts(outcomes),
+        counts=MappingProxyType({status: counts[status] for status in Status}),
         winner=None if first is None else first.trial,
         verdict=verdict,
         reason=verdict_reason(verdict, field),
@@ -218,13 +219,6 @@ def _ranking(outcomes: Iterable[TrialResult], eligible: Sequence[TrialResult], l
         has_replicates=any(one.replicate for one in eligible)
         or any(len(one.trials) > 1 for one in current if one.in_spec is not False),
     )
-
-
-def _counts(outcomes: Iterable[TrialResult]) -> Mapping[Status, int]:
-    counts = dict.fromkeys(Status, 0)
-    for outcome in outcomes:
-        counts[outcome.status] += 1
-    return MappingProxyType(counts)
 
 
 def _ranked(outcomes: Iterable[TrialResult], metric: Metric) -> list[TrialResult]:

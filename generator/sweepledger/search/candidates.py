@@ -30,7 +30,7 @@ from sweepledger.structs.combinations import (
     grid_values,
     list_dimensions,
 )
-from sweepledger.structs.search_block import ConfigurationList, RandomSearch, Sampler
+from sweepledger.structs.search_block import RandomSearch, Sampler
 from sweepledger.structs.space import SearchSpace, may_exist, parent_conditions, parents_first
 from sweepledger.structs.values import Value, identity
 
@@ -125,13 +125,6 @@ def shuffled_grid_candidates(space: SearchSpace, seed: int) -> Iterator[Candidat
             for name, values in members:
                 candidate[name] = values[index]
         yield candidate
-
-
-def listed_candidates(design: ConfigurationList) -> Iterator[Candidate]:
-    """Yield each listed configuration with the constants that it does not override."""
-    constants = design.space.constants
-    for configuration in design.assignments:
-        yield {**constants, **configuration}
 
 
 def draw_candidates(design: RandomSearch) -> Iterator[dict[str, Value]]:

@@ -133,7 +133,8 @@ def continuous_quantile(domain: domains.Continuous) -> ContinuousQuantile:
         case domains.LogNormal():
             return _log_normal_quantile(domain)
         case domains.Beta(a, b):
-            return ContinuousQuantile(_beta_quantile(a, b), low=0.0, high=1.0)
+            inverse = import_scipy("special", "distribution: beta requires").betaincinv
+            return ContinuousQuantile(lambda u: float(inverse(a, b, u)), low=0.0, high=1.0)
         case _:
             assert_never(domain)
 
@@ -235,11 +236,6 @@ def _truncated_normal_quantile(domain: domains.Normal) -> ContinuousQuantile:
 def _standard_normal_cdf(z: float) -> float:
     """Return the standard normal distribution's mass below z, to full precision in the lower tail."""
     return 0.5 * math.erfc(-z / math.sqrt(2))
-
-
-def _beta_quantile(a: float, b: float) -> Callable[[float], float]:
-    inverse = import_scipy("special", "distribution: beta requires").betaincinv
-    return lambda u: float(inverse(a, b, u))
 
 
 def rounded_quantile(quantile: ContinuousQuantile) -> Callable[[float], float]:
@@ -373,7 +369,8 @@ def _cdf(domain: domains.Continuous) -> Callable[[float], float]:
         case domains.LogNormal(mu, sigma):
             return lambda value: _standard_normal_cdf((math.log(value) - mu) / sigma) if value > 0 else 0.0
         case domains.Beta(a, b):
-            return _beta_cdf(a, b)
+            cumulative = import_scipy("special", "distribution: beta requires").betainc
+            return lambda value: float(cumulative(a, b, value))
         case _:
             assert_never(domain)
 
@@ -384,8 +381,3 @@ def _truncated_normal_cdf(domain: domains.Normal) -> Callable[[float], float]:
     if mass < _LEAST_MASS:  # all draws give the same value
         return lambda _: 0.5
     return lambda value: cut.mass_below((value - mu) / sigma) / mass
-
-
-def _beta_cdf(a: float, b: float) -> Callable[[float], float]:
-    cumulative = import_scipy("special", "distribution: beta requires").betainc
-    return lambda value: float(cumulative(a, b, value))

@@ -10,19 +10,8 @@ from typing import assert_never
 
 from sweepledger.search.distributions import exact_share
 from sweepledger.search.exact_quantiles import MAX_DEVIATIONS
+from sweepledger.structs import domain as domains
 from sweepledger.structs.combinations import count_combinations
-from sweepledger.structs.domain import (
-    Beta,
-    Choice,
-    Constant,
-    Domain,
-    IntUniform,
-    LogNormal,
-    LogUniform,
-    Normal,
-    Quantized,
-    Uniform,
-)
 from sweepledger.structs.expression import Call, Comparison, Expression, ListLiteral, Literal, Name, children
 from sweepledger.structs.search_block import (
     AdaptiveSearch,
@@ -63,8 +52,8 @@ def min_row_bytes(design: Design) -> int:
     if isinstance(design, ConfigurationList) and design.names:
         return 0
     always = [parameter.domain for parameter in space.parameters if not parameter.when]
-    constants = [domain.value for domain in always if isinstance(domain, Constant)]
-    chosen = [min(map(value_bytes, domain.values)) for domain in always if isinstance(domain, Choice)]
+    constants = [domain.value for domain in always if isinstance(domain, domains.Constant)]
+    chosen = [min(map(value_bytes, domain.values)) for domain in always if isinstance(domain, domains.Choice)]
     return sum(chosen) + sum(map(value_bytes, constants))
 
 
@@ -73,9 +62,9 @@ def max_row_bytes(design: Design) -> int:
     longest: dict[str, int] = {}
     for parameter in design.space.parameters:
         match parameter.domain:
-            case Constant(value):
+            case domains.Constant(value):
                 longest[parameter.name] = value_bytes(value)
-            case Choice(values):
+            case domains.Choice(values):
                 longest[parameter.name] = max(map(value_bytes, values))
             case _:
                 longest[parameter.name] = NUMBER_BYTES
@@ -85,11 +74,6 @@ def max_row_bytes(design: Design) -> int:
     for derived in design.space.derived:
         longest[derived.name] = _max_expression_bytes(derived.expression, longest)
     return sum(longest.values())
-
-
-def table_bytes(rows: Iterable[Mapping[str, Value]]) -> int:
-    """Return the size of a table."""
-    return sum(sum(map(value_bytes, row.values())) for row in rows)
 
 
 def _max_expression_bytes(expression: Expression, longest: Mapping[str, int]) -> int:
@@ -182,37 +166,37 @@ def _min_candidates(design: Design) -> int:
 
 
 def _candidate_steps(design: Design) -> int:
-    domains = [parameter.domain for parameter in design.space.parameters]
+    drawn = [parameter.domain for parameter in design.space.parameters]
     match design:
         case RandomSearch() | AdaptiveSearch():
-            return sum(map(_draw_steps, domains))
+            return sum(map(_draw_steps, drawn))
         case GridSearch():
             return 0
         case ConfigurationList():
-            return len(domains)
+            return len(drawn)
         case _:
             assert_never(design)
 
 
-def _draw_steps(domain: Domain) -> int:
+def _draw_steps(domain: domains.Domain) -> int:
     match domain:
-        case Constant():
+        case domains.Constant():
             return 0
-        case Choice() | IntUniform():
+        case domains.Choice() | domains.IntUniform():
             return DRAWN_INDEX_STEPS
-        case Beta() | Quantized(Beta()):
+        case domains.Beta() | domains.Quantized(domains.Beta()):
             return DRAWN_BETA_STEPS
-        case Quantized(of, q):
+        case domains.Quantized(of, q):
             return DRAWN_NUMBER_STEPS + int(exact_share(of, q) * _exact_quantile_steps(of))
-        case Uniform() | LogUniform() | Normal() | LogNormal():
+        case domains.Uniform() | domains.LogUniform() | domains.Normal() | domains.LogNormal():
             return DRAWN_NUMBER_STEPS + int(exact_share(domain) * _exact_quantile_steps(domain))
         case _:
             assert_never(domain)
 
 
-def _exact_quantile_steps(domain: Domain) -> float:
+def _exact_quantile_steps(domain: domains.Domain) -> float:
     match domain:
-        case Normal(mu, sigma, low, high):
+        case domains.Normal(mu, sigma, low, high):
             ends = [abs(end - mu) / sigma for end in (low, high) if end is not None]
             # Farther out, the exact distribution function sums no terms.
             farthest = max((end for end in ends if end <= MAX_DEVIATIONS), default=0)
@@ -240,11 +224,11 @@ def _configuration_steps(design: Design) -> int:
     )
 
 
-def _values(domain: Domain) -> Iterable[Value]:
+def _values(domain: domains.Domain) -> Iterable[Value]:
     match domain:
-        case Constant(value):
+        case domains.Constant(value):
             return (value,)
-        case Choice(values):
+        case domains.Choice(values):
             return values
         case _:
             return ()

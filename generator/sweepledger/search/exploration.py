@@ -8,7 +8,7 @@ from typing import assert_never
 
 from sweepledger.problems import Problem, Severity, SourceMap, SourcePath
 from sweepledger.reader.messages import truncate
-from sweepledger.search.candidates import draw_candidates, grid_candidates, listed_candidates
+from sweepledger.search.candidates import draw_candidates, grid_candidates
 from sweepledger.search.configurations import (
     Candidate,
     Configuration,
@@ -156,7 +156,7 @@ def _candidates(design: Design) -> Iterator[Candidate]:
         case RandomSearch():
             return draw_candidates(design)
         case ConfigurationList():
-            return listed_candidates(design)
+            return ({**design.space.constants, **configuration} for configuration in design.assignments)
         case AdaptiveSearch():
             return iter(())
         case _:
@@ -185,7 +185,10 @@ def _warning(source: SourceMap, message: str, *part: str | int, code: str, hint:
 
 
 def _expression_failed(explored: Exploration, failure: ExpressionFailure, source: SourceMap) -> Problem:
-    message = f"cannot be computed: {failure.reason}, for {_format_configuration(failure.configuration)}"
+    written = ", ".join(
+        f"{name}={truncate(canonical_json(value))}" for name, value in failure.configuration.items()
+    )
+    message = f"cannot be computed: {failure.reason}, for {written}"
     failed = failure.expression
     hint = _type_hint(failed) if failure.is_type_error else _exclusion_hint(failed)
     match failed:
@@ -210,10 +213,6 @@ def _exclusion_hint(source: Constraint | DerivedValue) -> str:
             return "exclude the case, as in `b != 0 and a / b < 1`, or with a constraint before this one"
         case _:
             assert_never(source)
-
-
-def _format_configuration(configuration: Configuration) -> str:
-    return ", ".join(f"{name}={truncate(canonical_json(value))}" for name, value in configuration.items())
 
 
 _LOOSEN = "widen the domains, or loosen the constraint"
@@ -279,8 +278,7 @@ def _unreached_cap(explored: Exploration, source: SourceMap, cap: int) -> Proble
         f"run_cap requests {cap} configurations, {_examined(explored)} gave only {len(explored.distinct)} "
         f"different ones: {_losses(explored)}"
     )
-    hint = "; ".join(_cap_hints(explored, cap))
-    return source.problem(message, code="run-cap-unreached", hint=hint)
+    return source.problem(message, code="run-cap-unreached", hint="; ".join(_cap_hints(explored, cap)))
 
 
 def _cap_hints(explored: Exploration, cap: int) -> Iterator[str]:

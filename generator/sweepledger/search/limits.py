@@ -23,8 +23,9 @@ from sweepledger.structs.search_block import (
     RandomSearch,
     Sampler,
 )
+from sweepledger.structs.settings import SweepLimits
 from sweepledger.structs.space import SearchSpace
-from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.sweep import Budget, Sweep
 from sweepledger.structs.values import SECONDS_PER_HOUR
 
 _SPREAD = tuple((2 * part + 1) / 32 for part in range(16))
@@ -64,7 +65,8 @@ def problems_after(
         yield _too_many_cells(sweep, search, f"{trials} trials or more")
         return
     if max_table_bytes(sweep) is not None:
-        total = estimates.table_bytes(configurations) * sweep.replicates
+        rows = (map(estimates.value_bytes, row.values()) for row in configurations)
+        total = sum(map(sum, rows)) * sweep.replicates
         if total > estimates.MAX_BYTES:
             yield _too_many_bytes(search, f"{total // 2**20} MiB or more")
             return
@@ -175,9 +177,8 @@ def _too_many_trials(sweep: Sweep, source: SourceMap, configurations: int) -> It
     factors = (
         f"{configurations} configurations * {sweep.replicates} replicates" if sweep.replicates > 1 else "more"
     )
-    message = f"must make at most {MAX_TRIALS} trials, got {factors}"
     hint = "try fewer values, set run_cap, or split the sweep"
-    yield _too_many(source.part("search"), message, hint)
+    yield _too_many(source.part("search"), f"must make at most {MAX_TRIALS} trials, got {factors}", hint)
 
 
 def _work_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
@@ -234,18 +235,6 @@ def _too_large(source: SourceMap, message: str) -> Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class _BudgetLimit:
-    trials: int | None
-    hours: float | None
-    trials_part: SourcePath
-    hours_part: SourcePath
-    origin: str
-    """Names the settings in messages; empty for the spec."""
-    raise_hint: str
-    """The beginning of a hint: the author may raise the limits of the spec, but not those of the settings."""
-
-
-@dataclass(frozen=True, slots=True)
 class BudgetExcess:
     """A number of trials or GPU hours above a limit."""
 
@@ -263,32 +252,23 @@ def budget_problems(sweep: Sweep, source: SourceMap, trials: int, *, is_all: boo
 
 def budget_excesses(sweep: Sweep, trials: int, *, is_all: bool = True) -> Iterator[BudgetExcess]:
     """Yield the limits of the spec and of the settings that trials or their upper bound exceed."""
-    own, limits, search = sweep.budget, sweep.limits, ("search",)
-    max_trials, max_hours = ("budget", "max_trials"), ("budget", "max_gpu_hours")
-    origin = " by the limits of sweepledger.yaml"
-    for limit in (
-        _BudgetLimit(own.max_trials, own.max_gpu_hours, max_trials, max_hours, "", "raise it, "),
-        _BudgetLimit(limits.max_trials, limits.max_gpu_hours, search, search, origin, ""),
-    ):
-        yield from _excesses(sweep, limit, trials, more="" if is_all else " or more")
-
-
-def _excesses(sweep: Sweep, limit: _BudgetLimit, trials: int, *, more: str) -> Iterator[BudgetExcess]:
-    run = sweep.run
-    if limit.trials is not None and trials > limit.trials:
-        message = f"must make at most {limit.trials} trials{limit.origin}, got {trials}{more}"
-        hint = f"{limit.raise_hint}or try fewer values" if limit.raise_hint else "try fewer values"
-        yield BudgetExcess(limit.trials_part, message, hint)
-    hours = run.timeout_seconds / SECONDS_PER_HOUR
-    gpus = node_pool.gpus_per_trial(run, sweep.pool)
+    run, more = sweep.run, "" if is_all else " or more"
+    hours, gpus = run.timeout_seconds / SECONDS_PER_HOUR, node_pool.gpus_per_trial(run, sweep.pool)
     bound = prod([trials, run.attempts, hours, gpus])
-    if limit.hours is not None and bound > limit.hours:
-        message = (
-            f"must take at most {limit.hours:g} GPU hours{limit.origin}, got {bound:g}{more} = "
-            f"{trials} trials * {run.attempts} attempts * {hours:g} hours * {gpus:g} GPUs"
-        )
-        hint = f"{limit.raise_hint}lower run.timeout or run.retries, or try fewer values"
-        yield BudgetExcess(limit.hours_part, message, hint)
+    limit: Budget | SweepLimits
+    for limit in (sweep.budget, sweep.limits):
+        is_own = isinstance(limit, Budget)
+        # The author may raise the limits of the spec, but not those of the settings.
+        origin, first = ("", "raise it, ") if is_own else (" by the limits of sweepledger.yaml", "")
+        if limit.max_trials is not None and trials > limit.max_trials:
+            message = f"must make at most {limit.max_trials} trials{origin}, got {trials}{more}"
+            hint = "raise it, or try fewer values" if is_own else "try fewer values"
+            yield BudgetExcess(("budget", "max_trials") if is_own else ("search",), message, hint)
+        if limit.max_gpu_hours is not None and bound > limit.max_gpu_hours:
+            message = f"must take at most {limit.max_gpu_hours:g} GPU hours{origin}, got {bound:g}{more} = "
+            message += f"{trials} trials * {run.attempts} attempts * {hours:g} hours * {gpus:g} GPUs"
+            hint = f"{first}lower run.timeout or run.retries, or try fewer values"
+            yield BudgetExcess(("budget", "max_gpu_hours") if is_own else ("search",), message, hint)
 
 
 def affordable_trials(sweep: Sweep, trials: int) -> int:

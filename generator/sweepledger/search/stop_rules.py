@@ -41,8 +41,8 @@ def compile_stop_rules(
     """
     curves = [curve for curve in curves if not step_restarts(curve.points)]
     match rule:
-        case early_stopping.PatienceStop(patience, margin, first, last):
-            return (early_stopping.PatienceRule(patience, margin, first, last),)
+        case early_stopping.PatienceStop():
+            return (rule,)
         case early_stopping.TargetStop(first):
             return () if metric.target is None else (early_stopping.TargetRule(metric.target, first),)
         case early_stopping.PercentileStop():

@@ -98,8 +98,7 @@ def _listed(draft: Draft) -> dict[str, list[DocumentPath]]:
 
 def _is_whole(draft: Draft) -> bool:
     has_all = draft.table is not None or draft.get("assignments", kind=str) is None
-    return has_all and not any(map(_may_hide_names, draft.broken))
-
-
-def _may_hide_names(broken: DocumentPath) -> bool:
-    return broken[-1:] == ("derived",) or bool({"parameters", "assignments"} & set(broken[-2:]))
+    return has_all and not any(
+        broken[-1:] == ("derived",) or {"parameters", "assignments"} & {*broken[-2:]}
+        for broken in draft.broken
+    )

@@ -4,6 +4,7 @@ Messages are written here. Patterns come last: where a rule says what is wrong, 
 """
 
 import json
+import operator
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import reduce
@@ -44,15 +45,16 @@ def foreign_hint(schema: str, path: DocumentPath, key: str) -> str | None:
             return None
 
 
-TYPE_NAMES = {
-    "object": "a mapping",
-    "array": "a list",
-    "string": "text",
-    "integer": "an integer",
-    "number": "a number",
-    "boolean": "true or false",
-    "null": "null",
+TYPES: Mapping[str, tuple[str, tuple[type, ...]]] = {
+    "object": ("a mapping", (dict,)),
+    "array": ("a list", (list,)),
+    "string": ("text", (str,)),
+    "integer": ("an integer", (int,)),
+    "number": ("a number", (int, float)),
+    "boolean": ("true or false", (bool,)),
+    "null": ("null", (type(None),)),
 }
+"""The types of the schema: what messages call each, and Python's types."""
 
 
 SCALAR_TYPES = (str, int, float, bool, type(None))
@@ -87,23 +89,32 @@ def conforms(value: Any, rules: Any, schema: Any) -> bool:
         return rules
     if not all(key in SCHEMA_WORDS or (key in CHECKS and CHECKS[key](value, rules[key])) for key in rules):
         return False
-    parts: list[tuple[Any, Any]] = []
+    return all(
+        conforms(part, part_rules, schema) for _, part, part_rules, _ in _parts((), value, rules, schema)
+    )
+
+
+def _parts(
+    path: DocumentPath, value: Any, rules: Mapping[str, Any], schema: Any
+) -> Iterator[tuple[DocumentPath, Any, Any, bool]]:
+    """Yield the parts of a value: the path of each, the part, its rules, and whether it is a key."""
     if "$ref" in rules:
-        path = rules["$ref"].removeprefix("#/").split("/")
-        parts.append((value, reduce(lambda part, key: part[key], path, schema)))
+        target = rules["$ref"].removeprefix("#/").split("/")
+        yield path, value, reduce(lambda part, key: part[key], target, schema), False
     if isinstance(value, list):
-        parts += ((item, rules.get("items", True)) for item in value)
+        for number, item in enumerate(value):
+            yield (*path, number), item, rules.get("items", True), False
     if isinstance(value, dict):
         known, others = rules.get("properties", {}), rules.get("additionalProperties", True)
-        parts += ((name, rules.get("propertyNames", True)) for name in value)
-        parts += ((item, known.get(name, others)) for name, item in value.items())
-    return all(conforms(part, part_rules, schema) for part, part_rules in parts)
+        for key, item in value.items():
+            yield (*path, key), key, rules.get("propertyNames", True), True
+            yield (*path, key), item, known.get(key, others), False
 
 
 def check_forms(document: Document, name: str, reported: Collection[str]) -> Iterator[Problem]:
     """Yield a problem for each text that breaks a pattern of the schema, unless its path is reported already."""
     schema = load_schema(name)
-    for path, text, rules, is_key in _texts((), document.data, schema, schema):
+    for path, text, rules, is_key in _texts((), document.data, schema, schema, is_key=False):
         if re.fullmatch(rules["pattern"], text) is None:
             form = f"for example {json.dumps(rules['examples'][0])}" if "examples" in rules else None
             message = f"must match {rules['pattern']}, got {safe_repr(text)}"
@@ -113,26 +124,15 @@ def check_forms(document: Document, name: str, reported: Collection[str]) -> Ite
 
 
 def _texts(
-    path: DocumentPath, value: Any, rules: Any, schema: Any
+    path: DocumentPath, value: Any, rules: Any, schema: Any, *, is_key: bool
 ) -> Iterator[tuple[DocumentPath, str, Mapping[str, Any], bool]]:
     """Yield each text that must have a form, with its rules, and whether it is a key."""
     if not isinstance(rules, dict):
         return
-    if "$ref" in rules:
-        target = rules["$ref"].removeprefix("#/").split("/")
-        yield from _texts(path, value, reduce(lambda part, key: part[key], target, schema), schema)
     if isinstance(value, str) and "pattern" in rules:
-        yield path, value, rules, False
-    if isinstance(value, list):
-        for number, item in enumerate(value):
-            yield from _texts((*path, number), item, rules.get("items"), schema)
-    if isinstance(value, dict):
-        known, others = rules.get("properties", {}), rules.get("additionalProperties")
-        names = rules.get("propertyNames", {})
-        for key, item in value.items():
-            if "pattern" in names and isinstance(key, str):
-                yield (*path, key), key, names, True
-            yield from _texts((*path, key), item, known.get(key, others), schema)
+        yield path, value, rules, is_key
+    for place, part, part_rules, is_key_of in _parts(path, value, rules, schema):
+        yield from _texts(place, part, part_rules, schema, is_key=is_key_of)
 
 
 SCHEMA_WORDS = frozenset(
@@ -143,26 +143,30 @@ SCHEMA_WORDS = frozenset(
 
 
 def _has_type(value: Any, types: str | Sequence[str]) -> bool:
-    return any(type(value) in PYTHON_TYPES[name] for name in ([types] if isinstance(types, str) else types))
-
-
-PYTHON_TYPES: Mapping[str, tuple[type, ...]] = {
-    "object": (dict,),
-    "array": (list,),
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "null": (type(None),),
-}
+    return any(type(value) in TYPES[name][1] for name in ([types] if isinstance(types, str) else types))
 
 
 def _is_in(value: Any, values: Sequence[Any]) -> bool:
     return any(type(value) is type(known) and value == known for known in values)
 
 
-def _is_number(value: Any) -> bool:
-    return type(value) in PYTHON_TYPES["number"]
+LIMITS: Mapping[str, tuple[str, Callable[[Any, Any], bool], str]] = {
+    "minimum": ("number", operator.ge, "must be at least {limit}, got {amount}"),
+    "maximum": ("number", operator.le, "must be at most {limit}, got {amount}"),
+    "exclusiveMinimum": ("number", operator.gt, "must be more than {limit}, got {amount}"),
+    "minLength": ("string", operator.ge, "must not be empty"),
+    "maxLength": ("string", operator.le, "must have at most {limit} characters, got {amount}"),
+    "minItems": ("array", operator.ge, "must have at least {limit} {entries}, got {amount}"),
+    "maxItems": ("array", operator.le, "must have at most {limit} entries, got {amount}"),
+    "minProperties": ("object", operator.ge, "must have at least {limit} {entries}, got {amount}"),
+    "maxProperties": ("object", operator.le, "must have at most {limit} entries, got {amount}"),
+}
+"""Limits of a type's values, or of their lengths, each with its message."""
+
+
+def _limit(kind: str, keeps: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    measure: Callable[[Any], Any] = (lambda number: number) if kind == "number" else len
+    return lambda value, limit: not _has_type(value, kind) or keeps(measure(value), limit)
 
 
 CHECKS: Mapping[str, Callable[[Any, Any], bool]] = {
@@ -170,15 +174,7 @@ CHECKS: Mapping[str, Callable[[Any, Any], bool]] = {
     "enum": _is_in,
     "const": lambda value, known: _is_in(value, [known]),
     "required": lambda value, names: not isinstance(value, dict) or value.keys() >= set(names),
-    "minimum": lambda value, limit: not _is_number(value) or value >= limit,
-    "maximum": lambda value, limit: not _is_number(value) or value <= limit,
-    "exclusiveMinimum": lambda value, limit: not _is_number(value) or value > limit,
-    "minLength": lambda value, limit: not isinstance(value, str) or len(value) >= limit,
-    "maxLength": lambda value, limit: not isinstance(value, str) or len(value) <= limit,
-    "minItems": lambda value, limit: not isinstance(value, list) or len(value) >= limit,
-    "maxItems": lambda value, limit: not isinstance(value, list) or len(value) <= limit,
-    "minProperties": lambda value, limit: not isinstance(value, dict) or len(value) >= limit,
-    "maxProperties": lambda value, limit: not isinstance(value, dict) or len(value) <= limit,
+    **{rule: _limit(kind, keeps) for rule, (kind, keeps, _) in LIMITS.items()},
 }
 """The schemas' keywords that check a value itself."""
 
@@ -214,10 +210,7 @@ def _problems(document: Document, path: DocumentPath, error: Any, *, name: str) 
         case "pattern":
             pass
         case _:
-            message = _exact_count_message(error) or _bound_message(
-                str(error.validator), error.validator_value, error.instance
-            )
-            yield document.problem(path, message, code="out-of-range")
+            yield document.problem(path, _bound_message(error), code="out-of-range")
 
 
 def _unknown_keys(document: Document, path: DocumentPath, error: Any, *, name: str) -> Iterator[Problem]:
@@ -248,7 +241,7 @@ INSTEAD: Mapping[DocumentPath, str] = {
 def _wrong_type(document: Document, path: DocumentPath, error: Any) -> Problem:
     wanted = error.validator_value
     names = [wanted] if isinstance(wanted, str) else list(wanted)
-    words = [TYPE_NAMES[name] for name in names]
+    words = [TYPES[name][0] for name in names]
     listed = " or ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
     hint = None
     if path:
@@ -272,29 +265,10 @@ def _wrong_value(document: Document, path: DocumentPath, error: Any) -> Problem:
     return document.problem(path, message, code="wrong-value", hint=hint)
 
 
-def _exact_count_message(error: Any) -> str | None:
-    count = error.schema.get("minItems")
-    if error.validator not in {"minItems", "maxItems"} or count != error.schema.get("maxItems"):
-        return None
-    example = json.dumps(error.schema["examples"][0])
-    return f"must have {count} entries, such as {example}, got {len(error.instance)}"
-
-
-def _bound_message(rule: str, limit: Any, value: Any) -> str:  # noqa: PLR0911 - a sentence a rule
-    match rule:
-        case "minimum":
-            return f"must be at least {limit}, got {safe_repr(value)}"
-        case "exclusiveMinimum":
-            return f"must be more than {limit}, got {safe_repr(value)}"
-        case "maximum":
-            return f"must be at most {limit}, got {safe_repr(value)}"
-        case "minItems" | "minProperties":
-            return f"must have at least {limit} {'entry' if limit == 1 else 'entries'}, got {len(value)}"
-        case "maxItems" | "maxProperties":
-            return f"must have at most {limit} entries, got {len(value)}"
-        case "minLength":
-            return "must not be empty"
-        case "maxLength":
-            return f"must have at most {limit} characters, got {len(value)}"
-        case _:
-            raise AssertionError(f"the schema uses {rule}, which has no message")
+def _bound_message(error: Any) -> str:
+    limit, value, schema = error.validator_value, error.instance, error.schema
+    if error.validator in {"minItems", "maxItems"} and schema.get("minItems") == schema.get("maxItems"):
+        return f"must have {limit} entries, such as {json.dumps(schema['examples'][0])}, got {len(value)}"
+    amount = safe_repr(value) if isinstance(value, int | float) else len(value)
+    entries = "entry" if limit == 1 else "entries"
+    return LIMITS[error.validator][2].format(limit=limit, amount=amount, entries=entries)

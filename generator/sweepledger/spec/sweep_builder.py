@@ -26,7 +26,7 @@ def build_run(data: RawMapping, settings: Settings) -> RunConfig:
     """Build the section `run` of a spec without problems."""
     code: CodeKeys = decode(CodeKeys, data.get("code", {}))
     run: RunConfig = decode(RunConfig, {key: data[key] for key in data.keys() - {"code", "data"}})
-    usual, infrastructure = settings.defaults, run.infrastructure
+    usual, infrastructure, named = settings.defaults, run.infrastructure, data.get("data")
     is_distributed = run.shape is not None and run.shape.is_distributed
     absent: dict[str, Any] = {
         "pool": usual.pool,
@@ -45,18 +45,14 @@ def build_run(data: RawMapping, settings: Settings) -> RunConfig:
         code_mode=code.mode,
         workdir=None if run.workdir is None else run.workdir.removesuffix("/"),
         keep=tuple(dict.fromkeys(run.keep)),
-        data=_data(data.get("data")),
-        data_places=_data_places(data.get("data")),
+        data=named if named is None or isinstance(named, str) else data_name(named),
+        data_places=_data_places(named),
         infrastructure=infrastructure,
         timeout_seconds=run.timeout_seconds if "timeout" in data else usual.timeout_seconds,
         secrets=tuple(dict.fromkeys(run.secrets)),
         egress=tuple(dict.fromkeys(run.egress)),
         **{key: value for key, value in absent.items() if key not in data},
     )
-
-
-def _data(named: str | Iterable[str] | None) -> str | None:
-    return named if named is None or isinstance(named, str) else data_name(named)
 
 
 def _data_places(named: Any) -> DataPlaces:
@@ -179,7 +175,9 @@ def _design(draft: Draft, spec: Spec) -> search_block.Design:
         case "grid":
             return search_block.GridSearch(space, spec.run_cap)
         case "list":
-            return search_block.ConfigurationList(space, _assignments(draft))
+            rows = draft.table.rows if draft.table is not None else None
+            written = (_frozen_values(row) for _, row in draft.items("assignments"))
+            return search_block.ConfigurationList(space, tuple(written) if rows is None else rows)
         case method if method in search_block.ADAPTIVE_METHODS:
             assert spec.seed is not None
             assert spec.rounds is not None
@@ -200,12 +198,6 @@ def _design(draft: Draft, spec: Spec) -> search_block.Design:
             return search_block.RandomSearch(
                 search_block.Sampler(method or ""), space, spec.seed, spec.run_cap
             )
-
-
-def _assignments(draft: Draft) -> tuple[Mapping[str, Value], ...]:
-    if draft.table is not None:
-        return draft.table.rows
-    return tuple(_frozen_values(written) for _, written in draft.items("assignments"))
 
 
 def _frozen_values(written: Mapping[str, Any]) -> Mapping[str, Value]:
@@ -230,17 +222,13 @@ def _run_positions(draft: Draft) -> Iterator[tuple[SourcePath, SourcePosition]]:
     # Each of these decides how many nodes are needed at once.
     for key in [key for key in ("parallelism", "nodes", "pool") if key in draft.names("run")][:1]:
         yield ("run", "parallelism"), draft.place(("run", key))
-    yield ("run", "code_path"), _code_position(draft)
+    has_path = "path" in draft.names("run", "code")
+    code = ("run", "code", "path") if has_path else ("program" if "program" in draft.names() else "command",)
+    yield ("run", "code_path"), draft.place(code, at_key=not has_path)
     if "workdir" in draft.names("run"):
         yield ("run", "workdir"), draft.place(("run", "workdir"))
     for name in draft.names("run", "data"):
         yield ("run", "data", name), draft.place(("run", "data", name), at_key=True)
-
-
-def _code_position(draft: Draft) -> SourcePosition:
-    if "path" in draft.names("run", "code"):
-        return draft.place(("run", "code", "path"))
-    return draft.place(("program" if "program" in draft.names() else "command",), at_key=True)
 
 
 def _search_positions(draft: Draft) -> Iterator[tuple[SourcePath, SourcePosition]]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any
 
 from sweepledger.errors import ToolError
 from sweepledger.structs.domain import Domain
@@ -99,13 +99,6 @@ class StoreChange:
     present: int
     """Number of trials that the store had already."""
     remarks: tuple[str, ...] = ()
-
-
-class Store(Protocol):
-    """Writes results to a store; killed at any moment and repeated, each trial is there once."""
-
-    def __call__(self, contents: SweepContents, place: str) -> StoreChange:
-        """Write what the place lacks. Raises ToolError, StorageError."""
 
 
 def library(name: str, *, extra: str) -> Any:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 
-from sweepledger.stores.contents import Store, StoreChange, SweepContents
+from sweepledger.stores.contents import StoreChange, SweepContents
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +18,13 @@ class StoreKind:
     """The only file that is written in that folder, if it is one."""
 
     def write(self, contents: SweepContents, place: str) -> StoreChange:
-        """Write results to a store of this kind. Raises ToolError, StorageError."""
-        store: Store = import_module(f"sweepledger.stores.{self.module}").write
+        """Write what the place lacks: killed at any moment and repeated, each trial is there once.
+
+        Raises ToolError, StorageError.
+        """
+        store: Callable[[SweepContents, str], StoreChange] = import_module(
+            f"sweepledger.stores.{self.module}"
+        ).write
         return store(contents, place)
 
     def version(self, sweep: str, place: str) -> str | None:

@@ -47,7 +47,7 @@ class PercentileStop:
 
 @dataclass(frozen=True, slots=True)
 class PatienceStop:
-    """A trial ends after `patience` reports without a better value."""
+    """A trial ends successfully after `patience` reports without a better value: a policy that is a rule itself."""
 
     patience: int
     min_delta: float = 0.0
@@ -82,19 +82,6 @@ class ThresholdRule:
 
 
 @dataclass(frozen=True, slots=True)
-class PatienceRule:
-    """A trial ends successfully after a number of reports without a better value."""
-
-    reports: int
-    margin: float = 0.0
-    """By how much a value must be better to count."""
-    first: int = 1
-    """The first step at which a trial may end."""
-    last: int | None = None
-    """The last step at which a trial may end; None: any."""
-
-
-@dataclass(frozen=True, slots=True)
 class TargetRule:
     """A trial ends successfully when it reaches a value."""
 
@@ -103,4 +90,4 @@ class TargetRule:
     """The first step at which a trial may end."""
 
 
-StopRule = ThresholdRule | PatienceRule | TargetRule
+StopRule = ThresholdRule | PatienceStop | TargetRule

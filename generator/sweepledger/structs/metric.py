@@ -1,5 +1,6 @@
 """Metrics: goal and target, how trials report them, what a diverged trial counts as, and the Pareto front."""
 
+import operator
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -196,10 +197,7 @@ def pareto_indices(values: Sequence[tuple[float, ...]], metrics: Sequence[Metric
     front: list[int] = []
     for index in sorted(range(len(oriented)), key=lambda at: tuple(-value for value in oriented[at])):
         # In this order no later point can dominate an earlier one.
-        if not any(_dominates(oriented[member], oriented[index]) for member in front):
+        better = (oriented[member] for member in front if oriented[member] != oriented[index])
+        if not any(all(map(operator.ge, point, oriented[index])) for point in better):
             front.append(index)
     return tuple(front)
-
-
-def _dominates(left: Sequence[float], right: Sequence[float]) -> bool:
-    return left != right and all(a >= b for a, b in zip(left, right, strict=True))

@@ -329,9 +329,8 @@ def parse_element(text: str) -> tuple[str | Macro, ...]:
 def _macro(body: str) -> Macro:
     name, colon, argument = body.partition(":")
     if name not in MACROS:
-        raise MacroError(
-            f"must be one of the macros {_known_macros()}, got '${{{body}}}'", _nearest_macro(body)
-        )
+        known = ", ".join("${envvar:NAME}" if one == "envvar" else f"${{{one}}}" for one in sorted(MACROS))
+        raise MacroError(f"must be one of the macros {known}, got '${{{body}}}'", _nearest_macro(body))
     if name != "envvar":
         if colon:
             raise MacroError(f"the macro ${{{name}}} takes no argument, got '${{{body}}}'")
@@ -342,10 +341,6 @@ def _macro(body: str) -> Macro:
             "names are letters, digits and underscores, and start with no digit",
         )
     return Macro(name, argument)
-
-
-def _known_macros() -> str:
-    return ", ".join(f"${{{name}:NAME}}" if name == "envvar" else f"${{{name}}}" for name in sorted(MACROS))
 
 
 def _nearest_macro(body: str) -> str | None:

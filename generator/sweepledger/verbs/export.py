@@ -63,6 +63,7 @@ if [ ! -d "$state/jobs" ] || [ ! -d "$state/$code" ]; then
   exit 2
 fi
 code=$state/$code data=$state/$data
+read -r code_state data_state <"$state/jobs/$batch/states" || exit 2
 stopped= launcher=
 trap 'stopped=1; [ -z "$launcher" ] || kill -TERM "$launcher" 2>/dev/null' TERM INT HUP
 
@@ -265,6 +266,8 @@ def _prepare(workspace: Workspace, stored: batches.StoredBatch) -> PreparedBatch
     if isinstance(desired, RefusedBatch):
         raise SpecError(desired.problems)
     write_files(StateFolders(state), desired.batch)
+    states = f"{desired.code_state} {desired.data_state}\n"  # not in the script, as each clone has its own
+    write_file(StateFolders(state).job(stored.name) / "states", states.encode())
     code = desired.code.resolve()
     return PreparedBatch(
         desired.batch,
@@ -375,6 +378,8 @@ def _described(prepared: PreparedBatch, parent: Parent | None) -> tuple[tuple[st
         "PYTHONDONTWRITEBYTECODE": "1",  # the code tree stays unchanged
         "TMPDIR": translate(TEMPORARY),
         **{name: translate(value) for name, value in variables.items()},
+        "SWEEP_CODE_STATE": _shell("code_state"),
+        "SWEEP_DATA_STATE": _shell("data_state"),
         "SWEEP_POD_UID": _shell("uid"),
         "SWEEP_FAILURES": _shell("failures"),
         "SWEEP_DISRUPTIONS": _shell("disruptions"),

@@ -16,7 +16,7 @@ from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow
 from sweepledger.repo import batches
 from sweepledger.repo.git import Repository
 from sweepledger.repo.volume import VolumeResults
-from sweepledger.results import bounds, kept_records, outcomes
+from sweepledger.results import bounds, outcomes
 from sweepledger.results.paths import results_folder
 from sweepledger.structs.record import ExpectedTrial, Record, Status, TrialResult
 
@@ -206,7 +206,7 @@ class BatchAttempts:
         records = (*results.records, *outcomes.substitute_records(results, self.passed_over))
         concluded = replace(results, records=records, lock_digest=lock_digest(self.batch))
         ignored = {index: len(reasons) for index, reasons in self.passed_over.items()}
-        return kept_records.kept(concluded, ignored=ignored, silent_seconds=self.silent_seconds)
+        return bounds.kept(concluded, ignored=ignored, silent_seconds=self.silent_seconds)
 
     def is_settled(self, over: Container[int] = ()) -> bool:
         """Return whether every trial is finished, in `over`, or has used all its attempts, by valid records.
@@ -288,7 +288,7 @@ def with_late_records(
     merged = replace(recorded, records=(*kept, *news))
     if _trial_ends(merged) == _trial_ends(recorded):
         return None
-    return kept_records.kept(merged)
+    return bounds.kept(merged)
 
 
 def _trial_ends(attempts: outcomes.BatchRecords) -> list[tuple[Status, str | None]]:

@@ -5,8 +5,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from sweepledger.formats import batch_json
-from sweepledger.formats.excerpts import read_summary_excerpt
-from sweepledger.formats.summary_csv import SUMMARY_FILE
+from sweepledger.formats.summary_csv import SUMMARY_FILE, read_summary_excerpt
 from sweepledger.repo.batches import ACTIVE, ARCHIVE
 from sweepledger.repo.git import Commit, Repository, commits
 from sweepledger.results.display import format_duration

@@ -15,6 +15,7 @@ from sweepledger.render.overlay import batch_digest
 from sweepledger.repo import batches, datasets, files, kustomize
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
+from sweepledger.storage import WatchedFolder
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.kubernetes import WORKLOAD_KINDS
@@ -129,7 +130,7 @@ def _cluster_needs(lock: BatchLock, settings: Settings) -> Iterator[tuple[str, s
 
 def locked_data(
     batch: StoredBatch, settings: Iterable[Settings], cache: Path, *, code: Path
-) -> datasets.VerifiedData | None:
+) -> WatchedFolder | None:
     """Return the verified data that a batch locked; None if it locked none.
 
     The first of several settings that has the data at its digest is used; `cache` is where fetched

@@ -23,8 +23,7 @@ from sweepledger.repo.files import read_input
 from sweepledger.repo.git import Repository
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.search.adaptive import Round, SearchEnd
-from sweepledger.search.adaptive.rounds import find_end, next_round
-from sweepledger.search.adaptive.static_rounds import static_round
+from sweepledger.search.adaptive.rounds import find_end, next_round, static_round
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.names import SPECS, SUFFIX
 from sweepledger.structs.program import LOCAL_IMAGE, Program

@@ -5,7 +5,7 @@ or has another type is read as empty.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -74,9 +74,6 @@ NESTED = frozenset({dict, list})
 EXCERPT_LENGTH = 80
 
 
-Predicate = Callable[[Any], bool]
-
-
 class UnexpectedResponseError(Exception):
     """A response is not valid for the Kubernetes API. The message says why."""
 
@@ -120,9 +117,8 @@ def require_list(response: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
 
 def excerpt(output: bytes) -> str:
     """Return the beginning of an output in quotes."""
-    return repr(output[:EXCERPT_LENGTH].decode(errors="replace")) + (
-        "…" if len(output) > EXCERPT_LENGTH else ""
-    )
+    text = repr(output[:EXCERPT_LENGTH].decode(errors="replace"))
+    return f"{text}…" if len(output) > EXCERPT_LENGTH else text
 
 
 def _excerpt_json(value: Any) -> str:
@@ -138,10 +134,10 @@ def _excerpt_json(value: Any) -> str:
 
 def _require_shape(value: Any) -> Mapping[str, Any]:
     require_text(value if isinstance(value, dict) else {"": value}, "metadata", "name")
-    for path, has_type in SHAPE:
+    for path, kind, of in SHAPE:
         for node in _nodes_at(value, path):
             # Controllers write null for some empty fields. Two fields are used unchecked and must not be null.
-            if not has_type(node) and (node is not None or path in NEVER_NULL):
+            if not _has_type(node, kind, of) and (node is not None or path in NEVER_NULL):
                 raise UnexpectedResponseError(
                     f"an object with an invalid {'.'.join(path)}: {_excerpt_json(node)}"
                 )
@@ -167,32 +163,21 @@ def _is_deep(value: Any) -> bool:
     return True
 
 
-def _is_object(node: Any) -> bool:
-    return isinstance(node, dict)
+def _has_type(node: Any, kind: type, of: type) -> bool:
+    items = node.values() if isinstance(node, dict) else node
+    return isinstance(node, kind) and all(isinstance(item, of) for item in items)
 
 
-def _are_objects(node: Any) -> bool:
-    return isinstance(node, list) and all(isinstance(item, dict) for item in node)
-
-
-def _are_texts(node: Any) -> bool:
-    return isinstance(node, list) and all(isinstance(item, str) for item in node)
-
-
-def _is_by_text(node: Any) -> bool:
-    return isinstance(node, dict) and all(isinstance(item, str) for item in node.values())
-
-
-SHAPE: tuple[tuple[tuple[str, ...], Predicate], ...] = (
-    (("metadata", "labels"), _is_by_text),
-    (("metadata", "ownerReferences"), _are_objects),
-    (("spec",), _is_object),
-    (("spec", "accessModes"), _are_texts),
-    (("status",), _is_object),
-    (("status", "conditions"), _are_objects),
-    (("status", "sync"), _is_object),
+SHAPE: tuple[tuple[tuple[str, ...], type, type], ...] = (
+    (("metadata", "labels"), dict, str),
+    (("metadata", "ownerReferences"), list, dict),
+    (("spec",), dict, object),
+    (("spec", "accessModes"), list, str),
+    (("status",), dict, object),
+    (("status", "conditions"), list, dict),
+    (("status", "sync"), dict, object),
 )
-"""Optional fields that other modules read without a type check, and their types."""
+"""Optional fields that other modules read without a type check, their types, and those of what is in them."""
 NEVER_NULL = frozenset({("metadata", "labels"), ("spec",)})
 
 

@@ -2,18 +2,14 @@
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 
-from sweepledger.engine.cluster import api_objects, causes, pods, workloads
+from sweepledger.engine.cluster import causes, pods, workloads
+from sweepledger.engine.cluster.api_objects import objects_at, text_at, time_at
 from sweepledger.engine.cluster.causes import BatchObjects, CauseKind, WaitCause
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.engine.cluster.pods import PodPhase, TrialPod, waiting_reason
 from sweepledger.engine.cluster.workloads import Workload
 from sweepledger.structs.batch import BatchLock
-from sweepledger.structs.kubernetes import (
-    BATCH_LABEL,
-    QUEUE_LABEL,
-    WORKLOAD_KINDS,
-    Manifest,
-)
+from sweepledger.structs.kubernetes import BATCH_LABEL, QUEUE_LABEL, WORKLOAD_KINDS, Manifest
 from sweepledger.structs.settings import Controller
 
 SOURCE = "sweeps"
@@ -44,7 +40,7 @@ def read_batch_objects(
     ]
     batch_pods = tuple(pods.batch_pods(kubectl, namespace, batch, pods.NOT_SUCCEEDED)) if listed else ()
     are_queued = any(
-        workload.is_suspended and api_objects.text_at(manifest, "metadata", "labels", QUEUE_LABEL)
+        workload.is_suspended and text_at(manifest, "metadata", "labels", QUEUE_LABEL)
         for workload, manifest in listed
     )
     return BatchObjects(
@@ -122,7 +118,7 @@ def _creation_failures(
 ) -> dict[str, str]:
     """Return the newest reason why pods could not be created, by name of the object that runs trials."""
     names = {
-        api_objects.text_at(manifest, "metadata", "name")
+        text_at(manifest, "metadata", "name")
         for workload, manifest in listed
         if not workload.has_ended and not workload.is_suspended
     }
@@ -139,7 +135,7 @@ def _creation_failures(
 
 def _workload_name(event: Manifest, names: Container[str]) -> str:
     """Return which of the objects with these names an event is about: a Job of a JobSet has its name and more."""
-    name = api_objects.text_at(event, "involvedObject", "name")
+    name = text_at(event, "involvedObject", "name")
     while name not in names and "-" in name:
         name = name.rpartition("-")[0]
     return name
@@ -160,7 +156,7 @@ def _mount_failures(
             pages = _pages(kubectl, EVENTS.format(namespace), fields=fields)
             events = (event for page in pages for event in page)
             found = _newest_messages(
-                (uid, event) for event in events if api_objects.text_at(event, "involvedObject", "uid") == uid
+                (uid, event) for event in events if text_at(event, "involvedObject", "uid") == uid
             )
             yield from found.items()
 
@@ -169,8 +165,8 @@ def _queue_entries(kubectl: Kubectl, namespace: str) -> Iterator[tuple[str, Mani
     """Yield Kueue's Workloads by the uid of the object that each stands for."""
     for page in _pages(kubectl, QUEUE_ENTRIES.format(namespace)):
         for entry in page:
-            for owner in api_objects.objects_at(entry, "metadata", "ownerReferences"):
-                yield api_objects.text_at(owner, "uid"), entry
+            for owner in objects_at(entry, "metadata", "ownerReferences"):
+                yield text_at(owner, "uid"), entry
 
 
 def _newest_messages(events: Iterable[tuple[str, Manifest]]) -> dict[str, str]:
@@ -178,9 +174,9 @@ def _newest_messages(events: Iterable[tuple[str, Manifest]]) -> dict[str, str]:
     newest: dict[str, tuple[float, str]] = {}
     for name, event in events:
         moment = max(
-            api_objects.time_at(event, "lastTimestamp") or 0.0,
-            api_objects.time_at(event, "eventTime") or 0.0,
-            api_objects.time_at(event, "series", "lastObservedTime") or 0.0,
+            time_at(event, "lastTimestamp") or 0.0,
+            time_at(event, "eventTime") or 0.0,
+            time_at(event, "series", "lastObservedTime") or 0.0,
         )
-        newest[name] = max(newest.get(name, (0.0, "")), (moment, api_objects.text_at(event, "message")))
+        newest[name] = max(newest.get(name, (0.0, "")), (moment, text_at(event, "message")))
     return {name: message for name, (_, message) in newest.items()}

@@ -6,10 +6,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
+from functools import partial
 
-from sweepledger.engine.cluster import api_objects
+from sweepledger.engine.cluster.api_objects import condition, int_at, objects_at, text_at, value_at
 from sweepledger.engine.cluster.collector_state import RESUME, CollectorState
-from sweepledger.engine.cluster.pods import Obstacle, PodPhase, TrialPod, waiting_reason
+from sweepledger.engine.cluster.pods import PodPhase, TrialPod, waiting_reason
 from sweepledger.engine.cluster.workloads import Workload, parse_indexes
 from sweepledger.problems import escape_line
 from sweepledger.structs.kubernetes import (
@@ -102,6 +103,10 @@ REFUSAL = re.compile(
     r"denied (?:the )?request|violates PodSecurity|admission webhook|is invalid: |is forbidden: |failed quota"
 )
 QUOTA = re.compile(r"(?:exceeded|failed|status unknown for) quota")
+
+
+_not_synced = partial(WaitCause, CauseKind.NOT_SYNCED)
+_suspended = partial(WaitCause, CauseKind.SUSPENDED)
 
 
 def message_kind(message: str) -> CauseKind:
@@ -206,18 +211,8 @@ def _unschedulable_remedy(message: str) -> str:
     return REMEDIES[CauseKind.UNSCHEDULABLE]
 
 
-OBSTACLES: Mapping[Obstacle, CauseKind] = {
-    Obstacle.NODE: CauseKind.UNSCHEDULABLE,
-    Obstacle.IMAGE: CauseKind.IMAGE,
-    Obstacle.VOLUME: CauseKind.VOLUME,
-    Obstacle.OTHER: CauseKind.STARTING,
-}
-
-
 @dataclass(frozen=True)
 class _Explainer:
-    """Finds the cause for each trial of a batch."""
-
     objects: BatchObjects
     trials: int
     pack: Pack | None
@@ -281,7 +276,7 @@ class _Explainer:
 
     def _exit_code(self, index: int) -> int | None:
         pod = self.failures.get(index)
-        return None if pod is None else api_objects.int_at(pod.status, "state", "terminated", "exitCode")
+        return None if pod is None else int_at(pod.status, "state", "terminated", "exitCode")
 
     def _ended(self) -> WaitCause:
         trouble = self.collector.trouble(self.now)
@@ -314,7 +309,7 @@ class _Explainer:
         waiting = waiting_reason(pod.manifest, self.objects.mount_failures.get(pod.pod_uid, ""))
         if waiting is None:
             return WaitCause(CauseKind.STARTING, "its pod was created and starts")
-        kind, message = OBSTACLES[waiting.obstacle], shorten(waiting.text)
+        kind, message = CauseKind(waiting.obstacle.value), shorten(waiting.text)
         remedies = {CauseKind.IMAGE: _image_remedy, CauseKind.UNSCHEDULABLE: _unschedulable_remedy}
         if kind in remedies:
             return WaitCause(kind, message, remedies[kind](message))
@@ -322,12 +317,9 @@ class _Explainer:
 
     def _without_pod(self, index: int, workload: Workload, manifest: Manifest) -> WaitCause:
         if workload.is_suspended:
-            return queue_cause(
-                manifest,
-                self.objects.queue_entries.get(api_objects.text_at(manifest, "metadata", "uid")),
-            )
-        name = api_objects.text_at(manifest, "metadata", "name")
-        parallelism = api_objects.int_at(manifest, "spec", "parallelism")
+            return queue_cause(manifest, self.objects.queue_entries.get(text_at(manifest, "metadata", "uid")))
+        name = text_at(manifest, "metadata", "name")
+        parallelism = int_at(manifest, "spec", "parallelism")
         pods = len({pod.pod_uid for pod in self.alive.values()})
         is_full = workload.index is None and parallelism is not None and pods >= max(parallelism, 1)
         failure = self.objects.creation_failures.get(name)
@@ -351,7 +343,7 @@ class _Explainer:
         pod = self.failures.get(index)
         if pod is None:
             return ""
-        reason = api_objects.text_at(pod.status, "state", "terminated", "reason") or api_objects.text_at(
+        reason = text_at(pod.status, "state", "terminated", "reason") or text_at(
             pod.manifest, "status", "reason"
         )
         code = self._exit_code(index)
@@ -367,13 +359,13 @@ def _held_quota(
     Kueue reckons with as many pods as have not succeeded, at most the parallelism; a failed index has no further pod.
     """
     workload, job = shared or (None, {})
-    queue = api_objects.text_at(job, "metadata", "labels", QUEUE_LABEL)
+    queue = text_at(job, "metadata", "labels", QUEUE_LABEL)
     if workload is None or workload.has_ended or workload.is_suspended or not queue:
         return frozenset(), ""
     pods = trials if pack is None else pack.pods(trials)
     failed = len({*parse_indexes(workload.failed, pods)})
     remaining = pods - len({*parse_indexes(workload.completed, pods)})
-    parallelism = api_objects.int_at(job, "spec", "parallelism") or 1
+    parallelism = int_at(job, "spec", "parallelism") or 1
     held = min(parallelism, remaining) - min(parallelism, remaining - failed)
     if held <= 0:
         return frozenset(), ""
@@ -418,54 +410,48 @@ def explain_batch(
 
 def queue_cause(manifest: Manifest, entry: Manifest | None) -> WaitCause:
     """Return why an object is suspended, given Kueue's Workload for it."""
-    name, namespace = (api_objects.text_at(manifest, "metadata", key) for key in ("name", "namespace"))
-    queue = api_objects.text_at(manifest, "metadata", "labels", QUEUE_LABEL)
+    name, namespace = (text_at(manifest, "metadata", key) for key in ("name", "namespace"))
+    queue = text_at(manifest, "metadata", "labels", QUEUE_LABEL)
     if not queue:
         command = f"kubectl --namespace {namespace} patch job {name} {RESUME}"
-        sweep = api_objects.text_at(manifest, "metadata", "labels", SWEEP_LABEL)
+        sweep = text_at(manifest, "metadata", "labels", SWEEP_LABEL)
         remedy = (
             f"`sweep cluster resume {sweep}` if its spec pauses it; else `{command}`"
             if sweep
             else f"`{command}`"
         )
-        return WaitCause(CauseKind.SUSPENDED, "its Job is suspended, and no queue holds it", remedy)
+        return _suspended("its Job is suspended, and no queue holds it", remedy)
     if entry is None:
-        return WaitCause(
-            CauseKind.SUSPENDED,
+        return _suspended(
             f"it waits in queue {queue}, of which Kueue says nothing",
             "`sweep cluster doctor` says whether the queue exists, and whether the cluster has Kueue",
         )
     checks = _check_messages(entry)
-    if api_objects.value_at(entry, "spec", "active") is False:
-        workload = api_objects.text_at(entry, "metadata", "name")
-        said = filter(None, (api_objects.text_at(api_objects.condition(entry, "Evicted"), "message"), checks))
-        return WaitCause(
-            CauseKind.SUSPENDED,
+    if value_at(entry, "spec", "active") is False:
+        workload = text_at(entry, "metadata", "name")
+        said = filter(None, (text_at(condition(entry, "Evicted"), "message"), checks))
+        return _suspended(
             f"queue {queue} has given it up: {shorten('; '.join(said) or 'its Workload is not active')}",
             # Kueue 0.15 does not queue a Workload again that is activated after an admission check rejected it.
             f"`kubectl --namespace {namespace} delete workload {workload}` lets it wait again, as Kueue creates it "
             "anew; or `sweep cancel` the batch",
         )
-    if checks and api_objects.condition(entry, "QuotaReserved").get("status") == "True":
-        return WaitCause(
-            CauseKind.SUSPENDED,
+    if checks and condition(entry, "QuotaReserved").get("status") == "True":
+        return _suspended(
             f"it waits in queue {queue}, with its quota reserved: {shorten(checks)}",
             f"it starts when the check is Ready; `kubectl --namespace {namespace} get provisioningrequests` shows what "
             "the autoscaler says",
         )
     for type_, wanted in (("Evicted", "True"), ("QuotaReserved", "False"), ("Admitted", "False")):
-        condition = api_objects.condition(entry, type_)
-        if condition.get("status") == wanted and api_objects.text_at(condition, "message"):
-            return WaitCause(
-                CauseKind.SUSPENDED,
-                f"it waits in queue {queue}: {shorten(api_objects.text_at(condition, 'message'))}",
+        message = text_at(condition(entry, type_), "message")
+        if condition(entry, type_).get("status") == wanted and message:
+            return _suspended(
+                f"it waits in queue {queue}: {shorten(message)}",
                 f"it starts when the queue has room; `kubectl --namespace {namespace} describe localqueue {queue}` "
                 "shows the use",
             )
     why = f": {shorten(checks)}" if checks else ""
-    return WaitCause(
-        CauseKind.SUSPENDED, f"it waits in queue {queue}{why}", "it starts when the queue admits it"
-    )
+    return _suspended(f"it waits in queue {queue}{why}", "it starts when the queue admits it")
 
 
 def _check_messages(entry: Manifest) -> str:
@@ -475,13 +461,13 @@ def _check_messages(entry: Manifest) -> str:
             filter(
                 None,
                 (
-                    f"admission check {api_objects.text_at(check, 'name')} is {api_objects.text_at(check, 'state')}",
-                    api_objects.text_at(check, "message"),
+                    f"admission check {text_at(check, 'name')} is {text_at(check, 'state')}",
+                    text_at(check, "message"),
                 ),
             )
         )
-        for check in api_objects.objects_at(entry, "status", "admissionChecks")
-        if api_objects.text_at(check, "state") != "Ready"
+        for check in objects_at(entry, "status", "admissionChecks")
+        if text_at(check, "state") != "Ready"
     )
 
 
@@ -489,21 +475,19 @@ def argocd_cause(batch: str, application: Manifest | None, application_set: Mani
     """Return why Argo CD has not applied a batch; STALLED if it has, and the objects are gone."""
     if application is None:
         return _without_application(application_set)
-    operation = api_objects.value_at(application, "status", "operationState")
+    operation = value_at(application, "status", "operationState")
     refused = [
-        api_objects.text_at(item, "message")
-        for item in api_objects.objects_at(operation, "syncResult", "resources")
-        if api_objects.text_at(item, "status") == "SyncFailed"
+        text_at(item, "message")
+        for item in objects_at(operation, "syncResult", "resources")
+        if text_at(item, "status") == "SyncFailed"
     ]
     errors = [
-        api_objects.text_at(item, "message")
-        for item in api_objects.objects_at(application, "status", "conditions")
-        if api_objects.text_at(item, "type").endswith("Error")
+        text_at(item, "message")
+        for item in objects_at(application, "status", "conditions")
+        if text_at(item, "type").endswith("Error")
     ]
-    has_failed = api_objects.text_at(operation, "phase") in {"Failed", "Error"}
-    message = "; ".join(
-        filter(None, refused or errors or [api_objects.text_at(operation, "message") * has_failed])
-    )
+    has_failed = text_at(operation, "phase") in {"Failed", "Error"}
+    message = "; ".join(filter(None, refused or errors or [text_at(operation, "message") * has_failed]))
     if message:
         kind = message_kind(message)
         return WaitCause(
@@ -513,14 +497,13 @@ def argocd_cause(batch: str, application: Manifest | None, application_set: Mani
             if kind is CauseKind.NOT_SYNCED
             else creation_remedy(message),
         )
-    if api_objects.text_at(operation, "phase") == "Succeeded":
+    if text_at(operation, "phase") == "Succeeded":
         return WaitCause(
             CauseKind.STALLED,
             "Argo CD applied it, and its objects are gone",
             f"`argocd app sync {batch}`, which makes nothing anew by itself; or `sweep cancel` the batch",
         )
-    return WaitCause(
-        CauseKind.NOT_SYNCED,
+    return _not_synced(
         "Argo CD has made its Application, and has not synced it yet",
         "wait a moment; the pods in the namespace of Argo CD show whether its controller runs",
     )
@@ -528,20 +511,17 @@ def argocd_cause(batch: str, application: Manifest | None, application_set: Mani
 
 def _without_application(application_set: Manifest | None) -> WaitCause:
     if application_set is None:
-        return WaitCause(
-            CauseKind.NOT_SYNCED,
+        return _not_synced(
             "the cluster has no ApplicationSet of this repository",
             "apply the files of the platform as clusters/README.md says; `sweep cluster doctor` lists what is missing",
         )
-    failed = api_objects.condition(application_set, "ErrorOccurred")
+    failed = condition(application_set, "ErrorOccurred")
     if failed.get("status") == "True":
-        return WaitCause(
-            CauseKind.NOT_SYNCED,
-            f"Argo CD: {shorten(api_objects.text_at(failed, 'message'))}",
+        return _not_synced(
+            f"Argo CD: {shorten(text_at(failed, 'message'))}",
             "check the repository's address and the Secret of its credential: `sweep cluster doctor` lists both",
         )
-    return WaitCause(
-        CauseKind.NOT_SYNCED,
+    return _not_synced(
         "Argo CD has made no Application for it yet",
         "it looks twice a minute; check that the branch on the server has the batch",
     )
@@ -557,8 +537,7 @@ def flux_cause(
             if trouble is not None:
                 return trouble
     if kustomization is None:
-        return WaitCause(
-            CauseKind.NOT_SYNCED,
+        return _not_synced(
             "Flux has made no Kustomization for it yet",
             "it looks every minute, `flux reconcile kustomization sweeps --with-source` at once",
         )
@@ -576,23 +555,21 @@ def flux_cause(
 def _flux_trouble(manifest: Manifest | None, title: str) -> WaitCause | None:
     """Return what keeps one of Flux's objects from being ready; None if it is."""
     if manifest is None:
-        return WaitCause(
-            CauseKind.NOT_SYNCED,
+        return _not_synced(
             f"the cluster has no {title}",
             "apply the files of the platform as clusters/README.md says; `sweep cluster doctor` lists what is missing",
         )
-    if api_objects.value_at(manifest, "spec", "suspend") is True:
+    if value_at(manifest, "spec", "suspend") is True:
         kind, _, name = title.partition(" ")
-        return WaitCause(
-            CauseKind.NOT_SYNCED,
+        return _not_synced(
             f"{title} is suspended, so Flux ignores it",
             f"`flux resume {'source git' if kind == 'GitRepository' else 'kustomization'} {name}`",
         )
-    ready = api_objects.condition(manifest, "Ready")
+    ready = condition(manifest, "Ready")
     if ready.get("status") == "True":
         return None
     if ready.get("status") == "False":
-        message = api_objects.text_at(ready, "message")
+        message = text_at(ready, "message")
         kind = message_kind(message)
         return WaitCause(
             kind,
@@ -601,4 +578,4 @@ def _flux_trouble(manifest: Manifest | None, title: str) -> WaitCause | None:
             if kind is CauseKind.NOT_SYNCED
             else creation_remedy(message),
         )
-    return WaitCause(CauseKind.NOT_SYNCED, f"Flux has not finished with {title}", "wait a moment")
+    return _not_synced(f"Flux has not finished with {title}", "wait a moment")

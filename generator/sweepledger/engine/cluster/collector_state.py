@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from sweepledger.engine.cluster import api_objects
+from sweepledger.engine.cluster.api_objects import (
+    condition,
+    has_condition,
+    int_at,
+    objects_at,
+    text_at,
+    time_at,
+    value_at,
+)
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.engine.cluster.pods import waiting_reason
 from sweepledger.formats.record_json import format_time
@@ -114,18 +122,14 @@ def parse_collector(
         return CollectorState(namespace, every_minutes, exists=False)
     ended = [job for job in jobs if _end(job) is not None]
     newest = max(ended, key=lambda job: _end(job) or 0.0, default=None)
-    waiting = (
-        waiting_reason(pod) for pod in pods if api_objects.text_at(pod, "status", "phase") == "Pending"
-    )
-    successes = [
-        end for job in jobs if api_objects.has_condition(job, "Complete") and (end := _end(job)) is not None
-    ]
-    reported = api_objects.time_at(cron_job, "status", "lastSuccessfulTime")
+    waiting = (waiting_reason(pod) for pod in pods if text_at(pod, "status", "phase") == "Pending")
+    successes = [end for job in jobs if has_condition(job, "Complete") and (end := _end(job)) is not None]
+    reported = time_at(cron_job, "status", "lastSuccessfulTime")
     return CollectorState(
         namespace,
         every_minutes,
-        is_suspended=api_objects.value_at(cron_job, "spec", "suspend") is True,
-        created=api_objects.time_at(cron_job, "metadata", "creationTimestamp"),
+        is_suspended=value_at(cron_job, "spec", "suspend") is True,
+        created=time_at(cron_job, "metadata", "creationTimestamp"),
         last_success=max((*successes, *([reported] if reported else ())), default=None),
         failure=_failure(newest, pods),
         obstacle=next((reason.text for reason in waiting if reason is not None), ""),
@@ -143,37 +147,35 @@ def read_collector(kubectl: Kubectl, namespace: str, every_minutes: int) -> Coll
 
 def _end(job: Manifest) -> float | None:
     for name in ("Complete", "Failed"):
-        if api_objects.has_condition(job, name):
-            return api_objects.time_at(api_objects.condition(job, name), "lastTransitionTime")
+        if has_condition(job, name):
+            return time_at(condition(job, name), "lastTransitionTime")
     return None
 
 
 def _failure(job: Manifest | None, pods: Sequence[Manifest]) -> str:
     """Return why a Job failed: the last line that its pod printed, else the message of its condition."""
-    if job is None or not api_objects.has_condition(job, "Failed"):
+    if job is None or not has_condition(job, "Failed"):
         return ""
-    uid = api_objects.text_at(job, "metadata", "uid")
+    uid = text_at(job, "metadata", "uid")
     for pod in pods:
-        owners = api_objects.objects_at(pod, "metadata", "ownerReferences")
-        if any(api_objects.text_at(owner, "uid") == uid for owner in owners):
+        owners = objects_at(pod, "metadata", "ownerReferences")
+        if any(text_at(owner, "uid") == uid for owner in owners):
             message = _last_words(pod)
             if message:
                 return message
-    failed = api_objects.condition(job, "Failed")
-    return api_objects.text_at(failed, "message") or api_objects.text_at(failed, "reason") or "its Job failed"
+    failed = condition(job, "Failed")
+    return text_at(failed, "message") or text_at(failed, "reason") or "its Job failed"
 
 
 def _last_words(pod: Manifest) -> str:
     for name in ("initContainerStatuses", "containerStatuses"):
-        for status in api_objects.objects_at(pod, "status", name):
-            end = api_objects.value_at(status, "state", "terminated")
-            if api_objects.int_at(end, "exitCode"):
-                lines = [
-                    line.strip() for line in api_objects.text_at(end, "message").splitlines() if line.strip()
-                ]
-                reason = api_objects.text_at(end, "reason")
-                code = api_objects.int_at(end, "exitCode")
-                container = api_objects.text_at(status, "name")
+        for status in objects_at(pod, "status", name):
+            end = value_at(status, "state", "terminated")
+            if int_at(end, "exitCode"):
+                lines = [line.strip() for line in text_at(end, "message").splitlines() if line.strip()]
+                reason = text_at(end, "reason")
+                code = int_at(end, "exitCode")
+                container = text_at(status, "name")
                 return f"container {container}: {lines[-1] if lines else f'{reason}, exit code {code}'}"
     return ""
 
@@ -262,6 +264,6 @@ def _changed(
 
 def _is_held(lease: Manifest, now: float) -> bool:
     spec = lease.get("spec") or {}
-    renewed = api_objects.time_at(spec, "renewTime")
+    renewed = time_at(spec, "renewTime")
     # `abs`, so that a holder whose clock is ahead does not keep the lease beyond its duration.
     return bool(spec.get("holderIdentity")) and renewed is not None and abs(now - renewed) < LEASE_SECONDS

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from sweepledger.engine.cluster.api_objects import condition, has_condition, time_at, value_at
@@ -97,38 +98,30 @@ def _check_cron_job(cron_job: Manifest) -> HealthFinding:
     started = time_at(cron_job, "status", "lastScheduleTime")
     succeeded = time_at(cron_job, "status", "lastSuccessfulTime")
     what, name = object_title(cron_job), cron_job["metadata"]["name"]
+    wrong = partial(HealthFinding, "cluster", what, HealthStatus.WRONG)
     if value_at(cron_job, "spec", "suspend"):
-        return HealthFinding(
-            "cluster", what, HealthStatus.WRONG, "it is suspended", "set its spec.suspend to false"
-        )
+        return wrong("it is suspended", "set its spec.suspend to false")
     has_ended = started is not None and not value_at(cron_job, "status", "active")
     # The collector has a finding of its own, which says why a run failed.
     if not has_ended or name == COLLECTOR_ACCOUNT or (succeeded or 0) >= (started or 0):
         return HealthFinding("cluster", what, HealthStatus.OK)
     namespace = cron_job["metadata"]["namespace"]
     logs = f"kubectl --namespace {namespace} logs --selector={COMPONENT_LABEL}={name} --all-containers"
-    return HealthFinding(
-        "cluster", what, HealthStatus.WRONG, "its last run failed", f"`{logs}` shows its output"
-    )
+    return wrong("its last run failed", f"`{logs}` shows its output")
 
 
 def check_claim(claim: Manifest, *, nodes: int) -> HealthFinding:
     """Return the finding for a claim, which must be bound, and which all nodes of its pods must be able to mount."""
     what = object_title(claim)
+    wrong = partial(HealthFinding, "storage", what, HealthStatus.WRONG)
     phase = (claim.get("status") or {}).get("phase")
     modes = frozenset(claim.get("spec", {}).get("accessModes") or ())
     if nodes > 1 and not modes & SHARED_ACCESS_MODES:
         details = f"its access modes are {sorted(modes)}, but a pool has {nodes} nodes, of which only one can mount it"
-        return HealthFinding(
-            "storage", what, HealthStatus.WRONG, details, "use a storage class with ReadWriteMany"
-        )
+        return wrong(details, "use a storage class with ReadWriteMany")
     if phase != "Bound":
-        details = f"its phase is {phase!r}, not 'Bound'"
-        return HealthFinding(
-            "storage",
-            what,
-            HealthStatus.WRONG,
-            details,
+        return wrong(
+            f"its phase is {phase!r}, not 'Bound'",
             "run `kubectl describe` on it: no volume fits the claim yet, or its class waits for the first pod, which "
             "`sweep cluster doctor --prove` starts",
         )
@@ -166,32 +159,25 @@ def _check_conditions(manifest: Manifest, part: str) -> HealthFinding:
     what = object_title(manifest)
     for name in bad:
         if has_condition(manifest, name):
-            return HealthFinding(
-                part, what, HealthStatus.WRONG, _message(manifest, name), "fix the reported error"
-            )
+            return _wrong_by_report(part, what, _message(manifest, name))
     if good is None or has_condition(manifest, good):
         return HealthFinding(part, what, HealthStatus.OK)
-    if not condition(manifest, good):
-        return HealthFinding(
-            part, what, HealthStatus.WRONG, "no controller has processed it", "install the controller"
-        )
-    return HealthFinding(part, what, HealthStatus.WRONG, _message(manifest, good), "fix the reported error")
+    return _wrong_by_report(part, what, _message(manifest, good) if condition(manifest, good) else "")
+
+
+def _wrong_by_report(part: str, what: str, message: str) -> HealthFinding:
+    """Return the finding for what a controller reports; empty: nothing."""
+    hint = "fix the reported error" if message else "install the controller"
+    return HealthFinding(part, what, HealthStatus.WRONG, message or "no controller has processed it", hint)
 
 
 def _check_application(application: Manifest, part: str) -> HealthFinding:
-    """Return the finding for an Application, whose conditions are only errors."""
     status, what = application.get("status") or {}, object_title(application)
     synced = (status.get("sync") or {}).get("status")
     if synced == "Synced":
         return HealthFinding(part, what, HealthStatus.OK)
-    if synced is None:
-        return HealthFinding(
-            part, what, HealthStatus.WRONG, "no controller has processed it", "install the controller"
-        )
     errors = [str(item.get("message", "")) for item in status.get("conditions") or ()]
-    return HealthFinding(
-        part, what, HealthStatus.WRONG, "; ".join([str(synced), *errors]), "fix the reported error"
-    )
+    return _wrong_by_report(part, what, "" if synced is None else "; ".join([str(synced), *errors]))
 
 
 def _message(manifest: Manifest, name: str) -> str:

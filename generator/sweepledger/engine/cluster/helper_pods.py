@@ -130,22 +130,21 @@ def run_write_test(
     manifest: dict[str, Any],
     *,
     patience: float,
-    clock: Callable[[], float] = time.monotonic,
 ) -> HealthFinding:
     """Run the Job and return its result; the Job is deleted in all cases."""
     namespace = manifest["metadata"]["namespace"]
     try:
         kubectl.create(manifest)
     except ToolError as error:
-        return HealthFinding("storage", WRITE_TEST_TITLE, HealthStatus.NOT_CHECKED, str(error), error.hint)
+        return _finding(HealthStatus.NOT_CHECKED, str(error), error.hint)
     is_held = "finalizers" in manifest["spec"]["template"]["metadata"]
     try:
-        found = _await_job(kubectl, namespace, patience, clock)
+        found = _await_job(kubectl, namespace, patience)
         if found.state is HealthStatus.OK and "initContainers" in manifest["spec"]["template"]["spec"]:
             found = _saved(kubectl, namespace)
         return _released(kubectl, namespace, found) if is_held else found
     except ToolError as error:
-        return HealthFinding("storage", WRITE_TEST_TITLE, HealthStatus.NOT_CHECKED, str(error), error.hint)
+        return _finding(HealthStatus.NOT_CHECKED, str(error), error.hint)
     finally:
         with suppress(ToolError):  # an error here does not change the result
             if is_held:
@@ -160,12 +159,9 @@ def _saved(kubectl: Kubectl, namespace: str) -> HealthFinding:
         for pod in _test_pods(kubectl, namespace)
     ]
     if any('"complete":true' in text for text in said):
-        return HealthFinding(
-            "storage", WRITE_TEST_TITLE, HealthStatus.OK, "a sidecar saved a file in the bucket"
-        )
+        return _finding(HealthStatus.OK, "a sidecar saved a file in the bucket")
     hint = "see its Secrets above, the addresses of its egress, and whether its role may list and write"
-    text = "a sidecar could not save a file in the bucket"
-    return HealthFinding("storage", WRITE_TEST_TITLE, HealthStatus.WRONG, text, hint)
+    return _finding(HealthStatus.WRONG, "a sidecar could not save a file in the bucket", hint)
 
 
 MESSAGE = ("state", "terminated", "message")
@@ -188,39 +184,36 @@ def _released(kubectl: Kubectl, namespace: str, found: HealthFinding) -> HealthF
     kept = [pod for pod in _test_pods(kubectl, namespace) if pods.is_held(pod)]
     pods.release(kubectl, namespace, map(_name, kept))
     if kept and not any(map(pods.is_held, _test_pods(kubectl, namespace))):
-        text = "a deleted pod was kept for its record, and released"
-        return HealthFinding("storage", WRITE_TEST_TITLE, HealthStatus.OK, text)
+        return _finding(HealthStatus.OK, "a deleted pod was kept for its record, and released")
     text = "a deleted pod was not kept for its record" if not kept else "a pod could not be released"
     hint = "something in the cluster removes or keeps finalizers of pods: see its admission webhooks"
-    return HealthFinding("storage", WRITE_TEST_TITLE, HealthStatus.WRONG, text, hint)
+    return _finding(HealthStatus.WRONG, text, hint)
 
 
-def _await_job(
-    kubectl: Kubectl, namespace: str, patience: float, clock: Callable[[], float]
-) -> HealthFinding:
-    for job in _poll(lambda: kubectl.get("jobs.batch", WRITE_TEST_NAME, namespace), patience, clock):
+def _finding(state: HealthStatus, message: str, hint: str | None = None) -> HealthFinding:
+    return HealthFinding("storage", WRITE_TEST_TITLE, state, message, hint)
+
+
+def _await_job(kubectl: Kubectl, namespace: str, patience: float) -> HealthFinding:
+    for job in _poll(lambda: kubectl.get("jobs.batch", WRITE_TEST_NAME, namespace), patience):
         if has_condition(job, "Complete"):
-            return HealthFinding(
-                "storage", WRITE_TEST_TITLE, HealthStatus.OK, "a Job wrote and removed a file"
-            )
+            return _finding(HealthStatus.OK, "a Job wrote and removed a file")
         if has_condition(job, "Failed"):
             hint = (
                 f"at the volume's root: chgrp {TRIAL_USER} . && chmod 2770 ., unless its driver honours fsGroup; "
                 "the kubelet makes folders as root, whom an NFS export may map to another user"
             )
-            message = "a Job could not write as a trial would"
-            return HealthFinding("storage", WRITE_TEST_TITLE, HealthStatus.WRONG, message, hint)
-    message = "no node ran the Job in time"
+            return _finding(HealthStatus.WRONG, "a Job could not write as a trial would", hint)
     hint = f"`kubectl get events --namespace {namespace}` shows why; to wait longer: --patience SECONDS"
-    return HealthFinding("storage", WRITE_TEST_TITLE, HealthStatus.NOT_CHECKED, message, hint)
+    return _finding(HealthStatus.NOT_CHECKED, "no node ran the Job in time", hint)
 
 
-def _poll(read: Callable[[], T], patience: float, clock: Callable[[], float]) -> Iterator[T]:
+def _poll(read: Callable[[], T], patience: float) -> Iterator[T]:
     """Yield a new reading each second until `patience` seconds have passed."""
-    deadline = clock() + patience
+    deadline = time.monotonic() + patience
     while True:
         yield read()
-        if clock() >= deadline:
+        if time.monotonic() >= deadline:
             return
         time.sleep(1)
 
@@ -310,21 +303,12 @@ class ReaderPod:
 
 
 @contextmanager
-def running_reader_pod(
-    kubectl: Kubectl,
-    pod: dict[str, Any],
-    *,
-    patience: float,
-    clock: Callable[[], float] = time.monotonic,
-) -> Iterator[ReaderPod]:
-    """Run the pod until the block ends.
-
-    Raises ClusterError, also if no node runs the pod within `patience` seconds.
-    """
+def running_reader_pod(kubectl: Kubectl, pod: dict[str, Any], *, patience: float) -> Iterator[ReaderPod]:
+    """Run the pod until the block ends. Raises ClusterError, also if no node runs the pod within `patience` seconds."""
     name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
     kubectl.create(pod)
     try:
-        _await_pod(kubectl, name, namespace, patience, clock)
+        _await_pod(kubectl, name, namespace, patience)
         yield ReaderPod(kubectl, name, namespace)
     finally:
         # The pod also ends by itself, and only the first error is reported.
@@ -332,11 +316,9 @@ def running_reader_pod(
             kubectl.delete("pods", name, namespace)
 
 
-def _await_pod(
-    kubectl: Kubectl, name: str, namespace: str, patience: float, clock: Callable[[], float]
-) -> None:
+def _await_pod(kubectl: Kubectl, name: str, namespace: str, patience: float) -> None:
     phase = ""
-    for pod in _poll(lambda: kubectl.get("pods", name, namespace), patience, clock):
+    for pod in _poll(lambda: kubectl.get("pods", name, namespace), patience):
         phase = "deleted" if pod is None else str((pod.get("status") or {}).get("phase"))
         if phase == "Running":
             return

@@ -193,13 +193,8 @@ class Kubectl:
     def secret_keys(self, name: str, namespace: str) -> tuple[str, ...] | None:
         """Return the keys of a Secret, never its values; None if it does not exist."""
         try:
-            output = self.run(
-                "get",
-                "secret",
-                name,
-                *_namespace_option(namespace),
-                f"--output=go-template={KEYS_TEMPLATE}",
-            )
+            options = (*_namespace_option(namespace), f"--output=go-template={KEYS_TEMPLATE}")
+            output = self.run("get", "secret", name, *options)
         except ClusterError as error:
             if error.reason == "NotFound":
                 return None
@@ -241,15 +236,12 @@ class Kubectl:
         """Yield a connection that patches the objects below a path, and does nothing else. Raises ClusterError."""
         with tempfile.TemporaryDirectory(prefix="sweep-") as folder:  # only this user can enter it
             socket_path = f"{folder}/api"
-            options = (
-                f"--accept-paths=^{re.escape(path)}/[a-z0-9.-]+$",
-                "--reject-methods=^(GET|POST|PUT|DELETE)$",
-            )
+            allowed = f"--accept-paths=^{re.escape(path)}/[a-z0-9.-]+$"
+            options = (f"--unix-socket={socket_path}", allowed, "--reject-methods=^(GET|POST|PUT|DELETE)$")
             limits = Limits(TIMEOUT_SECONDS, MAX_OUTPUT_BYTES)
-            with self.stream("proxy", f"--unix-socket={socket_path}", *options, limits=limits) as stream:
-                if not stream.read(
-                    1
-                ):  # it says where it serves; if it has failed, the block ends with its words
+            with self.stream("proxy", *options, limits=limits) as stream:
+                # It says where it serves; if it has failed, the block ends with its words.
+                if not stream.read(1):
                     raise ClusterError("`kubectl proxy` serves nothing")
                 with closing(_UnixConnection(socket_path)) as connection:
                     yield connection

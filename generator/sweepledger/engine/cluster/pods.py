@@ -9,7 +9,14 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from sweepledger.engine.cluster import api_objects
+from sweepledger.engine.cluster.api_objects import (
+    condition,
+    named_object,
+    objects_at,
+    text_at,
+    time_at,
+    value_at,
+)
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.formats.launch_json import LAUNCHER_PATHS
 from sweepledger.structs.batch import BatchLock
@@ -79,26 +86,26 @@ class TrialPod:
     @property
     def pod_uid(self) -> str:
         """Id of the pod."""
-        return api_objects.text_at(self.manifest, "metadata", "uid")
+        return text_at(self.manifest, "metadata", "uid")
 
     @property
     def node(self) -> str:
         """Name of its node; empty if it has none."""
-        return api_objects.text_at(self.manifest, "spec", "nodeName")
+        return text_at(self.manifest, "spec", "nodeName")
 
     @property
     def created(self) -> float:
         """Creation time in seconds since 1970."""
-        return api_objects.time_at(self.manifest, "metadata", "creationTimestamp") or 0.0
+        return time_at(self.manifest, "metadata", "creationTimestamp") or 0.0
 
     @property
     def status(self) -> Manifest:
         """The status of the launcher's container."""
-        return api_objects.named_object(self.manifest, self.container, "status", "containerStatuses")
+        return named_object(self.manifest, self.container, "status", "containerStatuses")
 
     def phase(self, now: float) -> PodPhase:
         """Return the phase of the pod at a time."""
-        match api_objects.text_at(self.manifest, "status", "phase"):
+        match text_at(self.manifest, "status", "phase"):
             case "Succeeded":
                 return PodPhase.SUCCEEDED
             case "Failed":
@@ -111,30 +118,30 @@ class TrialPod:
                 return PodPhase.RUNNING if phase == "Running" else PodPhase.WAITING
 
 
-def batch_manifests(kubectl: Kubectl, namespace: str, batch: str) -> Iterator[Manifest]:
-    """Yield all pods of a batch, page by page. Raises ClusterError."""
-    for page in kubectl.pages(PODS.format(namespace), f"{BATCH_LABEL}={batch}"):
+def batch_manifests(kubectl: Kubectl, namespace: str, batch: str, fields: str = "") -> Iterator[Manifest]:
+    """Yield the pods of a batch with some fields, page by page. Raises ClusterError."""
+    for page in kubectl.pages(PODS.format(namespace), f"{BATCH_LABEL}={batch}", fields=fields):
         yield from page
 
 
 def has_ended(manifest: Manifest) -> bool:
     """Return whether the containers of a pod have ended, and its status will not change."""
-    return api_objects.text_at(manifest, "status", "phase") in {"Succeeded", "Failed"}
+    return text_at(manifest, "status", "phase") in {"Succeeded", "Failed"}
 
 
 def ended_at(manifest: Manifest) -> float:
     """Return when a pod that has ended was last seen to change, in seconds since 1970."""
     finished = (
-        api_objects.time_at(status, "state", "terminated", "finishedAt")
-        for status in api_objects.objects_at(manifest, "status", "containerStatuses")
+        time_at(status, "state", "terminated", "finishedAt")
+        for status in objects_at(manifest, "status", "containerStatuses")
     )
     known = [moment for moment in finished if moment is not None]
-    return max(known, default=api_objects.time_at(manifest, "metadata", "creationTimestamp") or 0.0)
+    return max(known, default=time_at(manifest, "metadata", "creationTimestamp") or 0.0)
 
 
 def is_held(manifest: Manifest) -> bool:
     """Return whether a pod stays until its record is read."""
-    return RECORD_FINALIZER in (api_objects.value_at(manifest, "metadata", "finalizers") or ())
+    return RECORD_FINALIZER in (value_at(manifest, "metadata", "finalizers") or ())
 
 
 def held_pods(kubectl: Kubectl, namespace: str, *, apart_from: Iterable[str] = ()) -> Iterator[Manifest]:
@@ -155,10 +162,8 @@ def batch_pods(kubectl: Kubectl, namespace: str, batch: BatchLock, fields: str) 
 
     Raises ClusterError.
     """
-    path, selector = PODS.format(namespace), f"{BATCH_LABEL}={batch.name}"
-    for page in kubectl.pages(path, selector, fields=fields):
-        for manifest in page:
-            yield from trial_pods(manifest, batch)
+    for manifest in batch_manifests(kubectl, namespace, batch.name, fields):
+        yield from trial_pods(manifest, batch)
 
 
 def trial_pods(manifest: Manifest, batch: BatchLock) -> Iterator[TrialPod]:
@@ -173,7 +178,7 @@ def trial_pods(manifest: Manifest, batch: BatchLock) -> Iterator[TrialPod]:
 
 def output(kubectl: Kubectl, namespace: str, pod: TrialPod, *, lines: int, size: int) -> bytes:
     """Return the last lines that a pod has printed, of both outputs. Raises ClusterError."""
-    name = api_objects.text_at(pod.manifest, "metadata", "name")
+    name = text_at(pod.manifest, "metadata", "name")
     bounds = (f"--tail={lines}", f"--limit-bytes={size}")
     return kubectl.run("logs", name, f"--namespace={namespace}", f"--container={pod.container}", *bounds)
 
@@ -186,8 +191,8 @@ def has_pods(kubectl: Kubectl, namespace: str, batch: str) -> bool:
 
 def parse_pod(manifest: Manifest) -> TrialPod | None:
     """Return the pod of a trial; None if no launcher in it writes a record, as in further workers of a trial."""
-    container = next(filter(_is_launchers, api_objects.objects_at(manifest, "spec", "containers")), None)
-    uid = api_objects.text_at(manifest, "metadata", "uid")
+    container = next(filter(_is_launchers, objects_at(manifest, "spec", "containers")), None)
+    uid = text_at(manifest, "metadata", "uid")
     if container is None or not uid or _variable(manifest, container, RANK_VARIABLE) not in {"", "0"}:
         return None
     index = _variable(manifest, container, INDEX_VARIABLE) or _annotation(
@@ -201,27 +206,27 @@ def parse_pod(manifest: Manifest) -> TrialPod | None:
         uid,
         int(index),
         int(failures) if NUMBER.fullmatch(failures) else None,
-        api_objects.text_at(container, "name"),
+        text_at(container, "name"),
         manifest,
         int(disruptions) if NUMBER.fullmatch(disruptions) else 0,
     )
 
 
 def _is_launchers(container: Manifest) -> bool:
-    command = api_objects.value_at(container, "command")
+    command = value_at(container, "command")
     return isinstance(command, list) and any(path in command for path in LAUNCHER_PATHS)
 
 
 def _variable(manifest: Manifest, container: Manifest, name: str) -> str:
     """Return the launcher's environment variable: a literal value, or a field of the pod's metadata."""
-    variable: Any = api_objects.named_object(container, name, "env")
-    if field := FIELD.fullmatch(api_objects.text_at(variable, "valueFrom", "fieldRef", "fieldPath")):
-        return api_objects.text_at(manifest, "metadata", field[1], field[2])
-    return api_objects.text_at(variable, "value")
+    variable: Any = named_object(container, name, "env")
+    if field := FIELD.fullmatch(text_at(variable, "valueFrom", "fieldRef", "fieldPath")):
+        return text_at(manifest, "metadata", field[1], field[2])
+    return text_at(variable, "value")
 
 
 def _annotation(manifest: Manifest, name: str) -> str:
-    return api_objects.text_at(manifest, "metadata", "annotations", name)
+    return text_at(manifest, "metadata", "annotations", name)
 
 
 def _is_lost(manifest: Manifest, now: float) -> bool:
@@ -230,27 +235,25 @@ def _is_lost(manifest: Manifest, now: float) -> bool:
     If a node does not respond, the control plane sets its pods to not ready, while the node's last report on their
     containers was that they are. Its deletions are never confirmed, and new pods never started.
     """
-    ready, containers = (
-        api_objects.condition(manifest, name).get("status") for name in ("Ready", "ContainersReady")
-    )
+    ready, containers = (condition(manifest, name).get("status") for name in ("Ready", "ContainersReady"))
     if (ready, containers) == ("False", "True"):
         return True
-    due = api_objects.time_at(manifest, "metadata", "deletionTimestamp")
+    due = time_at(manifest, "metadata", "deletionTimestamp")
     if due is not None and now > due + SILENCE_SECONDS:
         return True
-    scheduled = api_objects.condition(manifest, "PodScheduled")
-    scheduled_at = api_objects.time_at(scheduled, "lastTransitionTime")
-    is_started = scheduled.get("status") != "True" or api_objects.text_at(manifest, "status", "startTime")
+    scheduled = condition(manifest, "PodScheduled")
+    scheduled_at = time_at(scheduled, "lastTransitionTime")
+    is_started = scheduled.get("status") != "True" or text_at(manifest, "status", "startTime")
     return not is_started and scheduled_at is not None and now > scheduled_at + SILENCE_SECONDS
 
 
 class Obstacle(Enum):
-    """What a pod waits for."""
+    """What a pod waits for, called as the cause for its trial (`causes.CauseKind`)."""
 
-    NODE = "node"
+    NODE = "unschedulable"
     IMAGE = "image"
     VOLUME = "volume"
-    OTHER = "other"
+    OTHER = "starting"
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,15 +271,8 @@ class WaitingReason:
 
 
 IMAGE_REASONS = frozenset(
-    {
-        "ErrImagePull",
-        "ImagePullBackOff",
-        "ErrImageNeverPull",
-        "InvalidImageName",
-        "ImageInspectError",
-        "RegistryUnavailable",
-        "SignatureValidationFailed",
-    }
+    {"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError"}
+    | {"RegistryUnavailable", "SignatureValidationFailed"}
 )
 CONFIGURATION_REASONS = frozenset({"CreateContainerConfigError"})
 """Usually a Secret or ConfigMap that does not exist."""
@@ -291,25 +287,19 @@ CLAIM = re.compile(r"persistentvolumeclaim|PersistentVolumeClaim|volume node aff
 
 def waiting_reason(pod: Manifest, mount_failure: str = "") -> WaitingReason | None:
     """Return why a pod does not start; None while it starts as every pod does."""
-    scheduled = api_objects.condition(pod, "PodScheduled")
+    scheduled = condition(pod, "PodScheduled")
     if scheduled.get("status") == "False":
-        reason, message = (api_objects.text_at(scheduled, key) for key in ("reason", "message"))
+        reason, message = (text_at(scheduled, key) for key in ("reason", "message"))
         is_claim = CLAIM.search(message) is not None
         return WaitingReason(Obstacle.VOLUME if is_claim else Obstacle.NODE, reason, message)
     for name in ("initContainerStatuses", "containerStatuses"):
-        for status in api_objects.objects_at(pod, "status", name):
-            reason, message = (
-                api_objects.text_at(status, "state", "waiting", key) for key in ("reason", "message")
-            )
+        for status in objects_at(pod, "status", name):
+            reason, message = (text_at(status, "state", "waiting", key) for key in ("reason", "message"))
             if reason not in STARTUP_REASONS:
-                return WaitingReason(_obstacle(reason), reason, message)
-    sidecar = api_objects.named_object(pod, STORE_CONTAINER, "status", "initContainerStatuses")
-    if api_objects.value_at(sidecar, "state", "running") is not None:
+                is_volume = reason in CONFIGURATION_REASONS
+                obstacle = Obstacle.VOLUME if is_volume else Obstacle.OTHER
+                return WaitingReason(Obstacle.IMAGE if reason in IMAGE_REASONS else obstacle, reason, message)
+    sidecar = named_object(pod, STORE_CONTAINER, "status", "initContainerStatuses")
+    if value_at(sidecar, "state", "running") is not None:
         return WaitingReason(Obstacle.OTHER, "PodInitializing", RESTORES)
     return WaitingReason(Obstacle.VOLUME, "FailedMount", mount_failure) if mount_failure else None
-
-
-def _obstacle(reason: str) -> Obstacle:
-    if reason in IMAGE_REASONS:
-        return Obstacle.IMAGE
-    return Obstacle.VOLUME if reason in CONFIGURATION_REASONS else Obstacle.OTHER

@@ -64,15 +64,8 @@ def trial_of(manifest: Manifest) -> str | None:
 
 def resource_names(manifests: Iterable[Manifest]) -> tuple[str, ...]:
     """Return the API resources of the workloads among some manifests."""
-    return tuple(
-        sorted(
-            {
-                WORKLOAD_KINDS_BY_NAME[manifest["kind"]].resource
-                for manifest in manifests
-                if manifest["kind"] not in KEPT_NAME_KINDS
-            }
-        )
-    )
+    kinds = {manifest["kind"] for manifest in manifests} - KEPT_NAME_KINDS
+    return tuple(sorted({WORKLOAD_KINDS_BY_NAME[kind].resource for kind in kinds}))
 
 
 def is_too_old(server: str, manifests: Iterable[Manifest]) -> bool:
@@ -83,7 +76,6 @@ def is_too_old(server: str, manifests: Iterable[Manifest]) -> bool:
 
 
 def _containers(node: object) -> Iterator[dict[str, Any]]:
-    """Yield all containers of all pod templates below a node."""
     if isinstance(node, dict):
         for key, value in node.items():
             if key in {"containers", "initContainers"} and isinstance(value, list):

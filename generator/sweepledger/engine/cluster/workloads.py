@@ -3,8 +3,9 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 
-from sweepledger.engine.cluster import api_objects
+from sweepledger.engine.cluster.api_objects import condition, has_condition, text_at, time_at, value_at
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.structs.kubernetes import BATCH_LABEL, INDEX_LABEL, WORKLOAD_KINDS, Kind, Manifest
 from sweepledger.structs.run_config import Pack, Shape
@@ -121,9 +122,8 @@ def list_workloads(
     A kind that the server does not know has none. Raises ClusterError.
     """
     workloads: dict[tuple[str, str], list[Workload]] = {}
-    for path, kind in sorted(
-        {(api_path(shape), WORKLOAD_KINDS[shape]) for shape in shapes}, key=lambda pair: pair[0]
-    ):
+    kinds = {api_path(shape): WORKLOAD_KINDS[shape] for shape in shapes}
+    for path, kind in sorted(kinds.items(), key=itemgetter(0)):
         try:
             for page in kubectl.pages(path.format(namespace), BATCH_LABEL):
                 for manifest in page:
@@ -140,29 +140,24 @@ def list_workloads(
 
 def parse_workload(manifest: Manifest, kind: Kind) -> Workload:
     """Return the workload of a manifest; its kind is a parameter because items of a list do not contain it."""
-    index = api_objects.text_at(manifest, "metadata", "labels", INDEX_LABEL)
-    has_ended = any(api_objects.has_condition(manifest, name) for name in END_CONDITIONS)
-    ended = [
-        moment
-        for name in END_CONDITIONS
-        if (moment := api_objects.time_at(api_objects.condition(manifest, name), "lastTransitionTime"))
-        is not None
-    ]
+    index = text_at(manifest, "metadata", "labels", INDEX_LABEL)
+    has_ended = any(has_condition(manifest, name) for name in END_CONDITIONS)
+    moments = [time_at(condition(manifest, name), "lastTransitionTime") for name in END_CONDITIONS]
+    ended = [moment for moment in moments if moment is not None]
     return Workload(
         index=int(index) if NUMBER.fullmatch(index) else None,
         has_ended=has_ended,
-        is_complete=any(api_objects.has_condition(manifest, name) for name in SUCCESS_CONDITIONS),
+        is_complete=any(has_condition(manifest, name) for name in SUCCESS_CONDITIONS),
         finished=max(ended, default=None) if has_ended else None,
-        started=api_objects.time_at(manifest, "status", "startTime"),
-        is_suspended=api_objects.value_at(manifest, *kind.policy, "suspend") is True,
-        completed=api_objects.text_at(manifest, "status", "completedIndexes"),
-        failed=api_objects.text_at(manifest, "status", "failedIndexes"),
-        is_deleted=bool(api_objects.text_at(manifest, "metadata", "deletionTimestamp")),
+        started=time_at(manifest, "status", "startTime"),
+        is_suspended=value_at(manifest, *kind.policy, "suspend") is True,
+        completed=text_at(manifest, "status", "completedIndexes"),
+        failed=text_at(manifest, "status", "failedIndexes"),
+        is_deleted=bool(text_at(manifest, "metadata", "deletionTimestamp")),
     )
 
 
 def _rows(text: str, trials: int, pack: Pack | None) -> Iterator[int]:
-    """Yield the rows of the completion indexes in a Job's list."""
     if pack is None:
         yield from parse_indexes(text, trials)
         return

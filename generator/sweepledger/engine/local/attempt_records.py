@@ -4,6 +4,7 @@ They are the only state of an index: whether it has finished, and which attempts
 """
 
 import contextlib
+import os
 import signal
 from collections.abc import Mapping
 from pathlib import Path
@@ -38,17 +39,19 @@ def read_attempts(folder: Path, expected: ExpectedRecord, codes: Mapping[str, in
     results: set[Status] = set()
     failures: list[FailedAttempt] = []
     number = 0
-    for path in folder.glob("*.json"):
-        record = find_record(folder, expected, path.stem)
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 - every trial is looked at, some of them three times
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        names = []
+    for uid in [name.removesuffix(".json") for name in names if name.endswith(".json")]:
+        record = find_record(folder, expected, uid)
         if record is not None and record.status.is_final:
             results.add(record.status)
             continue
         with contextlib.suppress(FileNotFoundError):
             # An invalid record is a failed attempt.
-            code = codes.get(
-                path.stem, 1 if record is None else termination.exit_code_for_reason(record.reason)
-            )
-            failures.append(FailedAttempt(code, path.stat().st_mtime))
+            code = codes.get(uid, 1 if record is None else termination.exit_code_for_reason(record.reason))
+            failures.append(FailedAttempt(code, (folder / f"{uid}.json").stat().st_mtime))
             number = max(number, 0 if record is None else record.attempt)
     failures.sort(key=lambda failure: (failure.at, failure.code))
     # Of a pack's row, attempts that ended their launcher or pod left no record; the number of a later one counts them.

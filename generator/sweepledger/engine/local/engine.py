@@ -31,6 +31,7 @@ from sweepledger.engine.local.job_controller import (
     FinishJob,
     IndexState,
     IndexStates,
+    JobCondition,
     JobState,
     KillPod,
     ObservedState,
@@ -136,6 +137,11 @@ class LocalEngine:
         """Whether every desired Job has its condition, and no pod is left."""
         entries = (self._entries.get(name) for name in self._desired)
         return not self._pods and all(entry is not None and entry.condition for entry in entries)
+
+    @property
+    def conditions(self) -> dict[str, JobCondition | None]:
+        """The condition of each created Job by batch, sorted; None while it has not ended."""
+        return {name: entry.condition for name, entry in sorted(self._entries.items())}
 
     def progress(self) -> dict[str, BatchProgress]:
         """Return the number of trials in each state, by desired batch."""

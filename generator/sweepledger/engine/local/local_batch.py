@@ -187,7 +187,7 @@ class LocalBatch:
     def kept_folders(self, number: int | str, parent: Parent | None, state: Path) -> dict[str, Path]:
         """Return the folders of a pod that outlive it, by their paths in the container."""
         folders = {
-            f"/sweep/{volume}": state / volume / self.name / str(number)
+            f"/sweep/{volume}": Path(state, volume, self.name, str(number))
             for volume in (RESULTS_VOLUME, *self.volumes)
         }
         if parent is not None:
@@ -199,14 +199,14 @@ class LocalBatch:
         """Return the folders of a pod that end with it, by their paths in the container; `own` is around them."""
         folders = {SCRATCH_PATH: own / SCRATCH}
         if self.pack is None:  # the trials of a pod share no writable folder
-            folders[TEMPORARY] = own / SCRATCH
+            folders[TEMPORARY] = folders[SCRATCH_PATH]
         if self.shared_memory is not None:
             folders[SHARED_MEMORY_PATH] = own / SHARED_MEMORY
         return folders
 
     def read_only_folders(self, state: Path, code: Path, data: Path | None) -> dict[str, Path]:
         """Return the folders that pods only read, by their paths in the container."""
-        job = state / "jobs" / self.name
+        job = Path(state, "jobs", self.name)
         return {
             LAUNCHER_PATH.rpartition("/")[0]: job / LAUNCHER_FOLDER,
             TABLE_PATH: job / TABLE_FOLDER,

@@ -129,7 +129,7 @@ def prepare_launch(pod: LocalPod, folders: StateFolders, capacity: ResourceAmoun
         termination_log=pod_folder / TERMINATION_FILE,
         interpreter=Path(sys.executable).parent,
         variables=_devices(pod, capacity)
-        | {"SWEEP_ENVIRONMENTS": str(folders.results / batch.name / ENVIRONMENTS)}
+        | {"SWEEP_ENVIRONMENTS": f"{folders.results}/{batch.name}/{ENVIRONMENTS}"}
         | _rows(pod)
         | _thresholds(pod)
         | _states(pod)

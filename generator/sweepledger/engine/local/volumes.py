@@ -1,7 +1,7 @@
 """The folders of a pod below the engine's state."""
 
 # pathlib would add to what every trial costs:
-# ruff: noqa: PTH108, PTH115
+# ruff: noqa: PTH103, PTH108, PTH110, PTH113, PTH114, PTH115, PTH120, PTH208
 
 import contextlib
 import functools
@@ -19,6 +19,8 @@ from sweepledger.safe_open import read_regular
 from sweepledger.storage import remove_folder, storage_errors
 from sweepledger.structs.run_config import OTHER_DISK
 
+CLONE_ID, CLONE_ID_BYTES = "clone-id", 64
+"""The file in the state folder by which a clone knows it as its own."""
 VOLUMES = "volumes"
 TERMINATION_FILE = "termination-log"
 """Created before the pod starts, as by a kubelet: launchers write to it only if it exists."""
@@ -41,7 +43,7 @@ class StateFolders:
     @property
     def pods(self) -> Path:
         """One folder per pod that has not ended."""
-        return _pods_folder(self.state)
+        return pods_folder(self.state)
 
     def pod(self, uid: str) -> Path:
         """Return the folder for the files of a pod, which are deleted with it."""
@@ -49,17 +51,21 @@ class StateFolders:
 
     def job(self, name: str) -> Path:
         """Return the folder of a Job's launcher, launch file and table."""
-        return self.state / "jobs" / name
+        return Path(self.state, "jobs", name)
 
 
 @functools.cache
-def _pods_folder(state: Path) -> Path:
+def pods_folder(state: Path) -> Path:
     """Return where pods have their folders: outside of a clone, which programs would take for their project."""
     state = state.resolve()
     if not any((folder / ".git").exists() for folder in (state, *state.parents)):
         return state / "pods"
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache.absolute() / "sweepledger" / hashlib.sha256(os.fsencode(state)).hexdigest()[:12] / "pods"
+    # In another container or on another machine, another clone can have this path, and share the cache.
+    with storage_errors(state):
+        clone = read_regular(state / CLONE_ID, CLONE_ID_BYTES) or b""
+    identity = hashlib.sha256(clone + os.fsencode(state)).hexdigest()[:12]
+    return cache.absolute() / "sweepledger" / identity / "pods"
 
 
 def trial_folder(folders: StateFolders, batch: LocalBatch, row: int) -> Path:
@@ -70,7 +76,7 @@ def trial_folder(folders: StateFolders, batch: LocalBatch, row: int) -> Path:
 
 def pod_results(folders: StateFolders, batch: LocalBatch, number: int) -> Path:
     """Return the folder of the results volume that a pod has."""
-    return folders.results / batch.name / str(number)
+    return Path(folders.results, batch.name, str(number))
 
 
 def write_files(folders: StateFolders, batch: LocalBatch) -> None:
@@ -105,25 +111,24 @@ def prepare_folders(
     kept = batch.kept_folders(number, batch.parents.get(number), folders.state)
     temporary = batch.temporary_folders(own / VOLUMES)
     with storage_errors(own):
-        own.mkdir(parents=True, exist_ok=True)
-        (own / TERMINATION_FILE).touch()
-        if not (own / STDERR_FILE).exists():
-            (own / STDERR_FILE).write_bytes(FIRST_LINE)
+        os.makedirs(own, exist_ok=True)
+        for path, content in ((own / TERMINATION_FILE, b""), (own / STDERR_FILE, FIRST_LINE)):
+            if not os.path.exists(path):
+                path.write_bytes(content)
         for folder in kept.values():
-            volume = folder.relative_to(folders.state).parts[0]
-            _unlink_links(folders.state / volume, folder)
+            _unlink_links(folders.state, folder)
         for folder in (*kept.values(), *temporary.values()):
-            folder.mkdir(parents=True, exist_ok=True)
+            os.makedirs(folder, exist_ok=True)
     return {**read_only, **kept, **temporary}
 
 
-def _unlink_links(base: Path, folder: Path) -> None:
-    """Remove links on the path to a pod's folder, which another trial may have created."""
-    for place in (folder, *folder.parents):
-        if place == base:
-            return
-        if place.is_symlink():
-            place.unlink()
+def _unlink_links(state: Path, folder: Path) -> None:
+    """Remove links on the path from a volume to a pod's folder, which another trial may have created."""
+    path = f"{folder}"
+    for _ in range(len(folder.parts) - len(state.parts) - 1):
+        if os.path.islink(path):
+            os.unlink(path)
+        path = os.path.dirname(path)
 
 
 MOST_REPORTED = 4 << 20
@@ -153,7 +158,7 @@ def reported_lines(state: Path, uid: str) -> bytes:
 def scratch_limits(folders: StateFolders, batch: LocalBatch, uid: str) -> tuple[tuple[Path, int], ...]:
     """Return the folders of a pod with a limit, and the bytes that each may contain."""
     own = folders.pod(uid)
-    limits = [(own / VOLUMES / SCRATCH, batch.scratch), (own, batch.scratch + OTHER_DISK)]
+    limits = [(Path(own, VOLUMES, SCRATCH), batch.scratch), (own, batch.scratch + OTHER_DISK)]
     if batch.shared_memory is not None:
         limits.append((own / VOLUMES / SHARED_MEMORY, batch.shared_memory))
     return tuple(limits)
@@ -171,24 +176,25 @@ def leave_pod(folders: StateFolders, uid: str) -> bool:
     """
     pod = folders.pod(uid)
     with contextlib.suppress(OSError, StorageError):
-        volumes = list((pod / VOLUMES).iterdir())
-        trials = [path for volume in volumes for path in volume.iterdir()]
+        around = list(os.scandir(pod))
+        volumes = list(os.scandir(pod / VOLUMES))
+        trials = [entry for volume in volumes for entry in os.scandir(volume)]
         if (
-            {path.name for path in pod.iterdir()} != {VOLUMES, *LEFT_FILES}
+            {entry.name for entry in around} != {VOLUMES, *LEFT_FILES}
             or len(trials) != 1
-            or any(path.is_symlink() for path in (pod / VOLUMES, *volumes, *trials))
-            or not (trials[0].name.startswith("trial-") and (trials[0] / _COPIED).is_file())
+            or any(entry.is_symlink() for entry in (*around, *volumes, *trials))
+            or not (trials[0].name.startswith("trial-") and os.path.isfile(f"{trials[0].path}/{_COPIED}"))
         ):
             return False
-        for path in (*trials[0].iterdir(), *(pod / name for name in LEFT_FILES)):
-            if path.is_symlink() or not path.is_dir():
-                state = path.lstat()
-                if path.name not in _KEPT or not stat.S_ISREG(state.st_mode) or state.st_nlink > 1:
-                    path.unlink()  # to truncate it would let ext4 write to the disk whenever it is closed
-                elif path.name == STDERR_FILE and state.st_size > len(FIRST_LINE):
-                    os.truncate(path, len(FIRST_LINE))
-            elif path.name != "run" and any(path.iterdir()):
-                remove_folder(path)
+        for entry in (*os.scandir(trials[0]), *(entry for entry in around if entry.name != VOLUMES)):
+            if not entry.is_dir(follow_symlinks=False):
+                state = entry.stat(follow_symlinks=False)
+                if entry.name not in _KEPT or not stat.S_ISREG(state.st_mode) or state.st_nlink > 1:
+                    os.unlink(entry)
+                elif entry.name == STDERR_FILE and state.st_size > len(FIRST_LINE):
+                    os.truncate(entry, len(FIRST_LINE))
+            elif entry.name != "run" and os.listdir(entry):
+                remove_folder(Path(entry.path))
         return True
     return False
 

@@ -99,9 +99,9 @@ def _trials(cells: Mapping[str, Any], sweep: Sweep, *, line: int) -> Iterator[Fo
     numbers = {metric.name: _metric(cells, metric.name, place) for place, metric in enumerate(sweep.metrics)}
     metrics = {name: number for name, number in numbers.items() if number is not None}
     if status is Status.OK and len(metrics) < len(numbers):
-        missing = [(place, name) for place, name in enumerate(numbers) if name not in metrics]
-        has_other = any(_has_metric(cells, name, place) for place, name in missing)
-        status = Status.DIVERGED if has_other else None
+        missing = [(name, place) for place, name in enumerate(numbers) if name not in metrics]
+        others = [cells.get(column) for one in missing for column in _metric_columns(*one)]
+        status = Status.DIVERGED if any(cell not in (None, "") for cell in others) else None
     if status is not None:
         yield ForeignTrial(_configuration(cells, sweep), metrics, status)
 
@@ -122,10 +122,6 @@ def _configuration(cells: Mapping[str, Any], sweep: Sweep) -> dict[str, Value]:
 def _metric_columns(name: str, place: int) -> list[str]:
     """Return the columns of a metric; Optuna calls the objectives `value`, or `values_0`, `values_1` …."""
     return [*(prefix + name for prefix in METRIC_PREFIXES), f"values_{place}", *["value"] * (place == 0)]
-
-
-def _has_metric(cells: Mapping[str, Any], name: str, place: int) -> bool:
-    return any(cells.get(column) not in (None, "") for column in _metric_columns(name, place))
 
 
 def _metric(cells: Mapping[str, Any], name: str, place: int) -> float | None:

@@ -4,15 +4,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sweepledger.exchange.conversion import (
-    Exported,
-    Loss,
-    LossList,
-    design_losses,
-    distinct_columns,
-    export_banner,
-    run_losses,
-)
+from sweepledger.exchange import conversion
+from sweepledger.exchange.conversion import Exported, Loss, LossList
 from sweepledger.exchange.hydra import command as hydra_command
 from sweepledger.exchange.hydra.command import CommandOverrides
 from sweepledger.exchange.hydra.grammar import Choices, Glob, IntervalSweep, Range, parse_value
@@ -38,7 +31,7 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
         texts = dict(_listed(sweep, assignments, overrides, losses))
     else:
         texts = dict(_parameters(design, assignments, overrides, losses))
-        losses += design_losses(design, "Hydra")
+        losses += conversion.design_losses(design, "Hydra")
     if not is_drawn:
         losses += _combination_losses(texts.values(), len(assignments))
     params = {**overrides.fixed, **{overrides.key(name): text for name, text in texts.items()}}
@@ -46,7 +39,7 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
     if isinstance(design, RandomSearch):
         document = _optuna_document(sweep, design, document, losses)
     losses += _sweep_losses(sweep, overrides)
-    banner = export_banner(sweep, "Hydra", losses)
+    banner = conversion.export_banner(sweep, "Hydra", losses)
     return Exported(dump(document, banner=banner), tuple(losses))
 
 
@@ -55,7 +48,7 @@ def _sweep_losses(sweep: Sweep, overrides: CommandOverrides) -> Iterator[Loss]:
     yield Loss("command", "Hydra starts the app itself: python APP.py --multirun")
     for key in overrides.deleted:
         yield Loss(f"command: {key}", f"params cannot delete a key: python APP.py --multirun '{key}'")
-    yield from run_losses(sweep, "Hydra")
+    yield from conversion.run_losses(sweep, "Hydra")
 
 
 def _optuna_document(
@@ -79,7 +72,7 @@ def _optuna_document(
 def _parameters(
     design: GridSearch | RandomSearch, assignments: Assignments, overrides: CommandOverrides, losses: LossList
 ) -> Iterator[tuple[str, str]]:
-    columns = distinct_columns(assignments)
+    columns = conversion.distinct_columns(assignments)
     for parameter in design.space.parameters:
         name = parameter.name
         text = _distribution(parameter, design)
@@ -101,7 +94,7 @@ def _listed(
     """Yield each parameter with its values in the trials, except derived values."""
     derived = {each.name: each for each in sweep.design.space.derived}
     chosen = _chosen(sweep.design)
-    for name, values in distinct_columns(assignments).items():
+    for name, values in conversion.distinct_columns(assignments).items():
         if name in derived and name not in chosen:
             why = f"Hydra cannot compute it; compute it in the program: {derived[name].text}"
             losses.add(f"derived: {name}", why)

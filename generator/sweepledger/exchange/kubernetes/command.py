@@ -65,8 +65,7 @@ class CommandTranslator:
         text = SHELL.sub(lambda match: self._shell(match, where), text)
         text = META.sub(lambda match: self._meta(match, where), text)
         text = PLACEHOLDER.sub(lambda match: self._parameter(match, where), text)
-        text = KUBERNETES.sub(lambda match: self._kubernetes(match, where), text)
-        return self._result_file(text)
+        return self._result_file(KUBERNETES.sub(lambda match: self._kubernetes(match, where), text))
 
     def _result_file(self, text: str) -> str:
         """Return an argument that is, or ends in, the file of metrics with `$SWEEP_RESULT` instead."""

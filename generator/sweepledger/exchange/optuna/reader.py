@@ -186,18 +186,14 @@ def _sqlite_studies(content: bytes, losses: LossList) -> list[StoredStudy]:
             database.execute("PRAGMA trusted_schema = OFF")
             database.deserialize(content)
             database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_TEXT)
-            _limit_steps(database)
+            checks = iter(range(MAX_STEPS // STEPS_PER_CHECK))
+            database.set_progress_handler(lambda: int(next(checks, None) is None), STEPS_PER_CHECK)
             return list(_rows(database))
     except (sqlite3.Error, OverflowError, MemoryError, UnicodeDecodeError) as error:
         raise ForeignError(
             f"must be Optuna's SQLite storage: {error}",
             hint="other programs have SQLite files, too: name the one in your study's storage URL",
         ) from error
-
-
-def _limit_steps(database: sqlite3.Connection) -> None:
-    checks = iter(range(MAX_STEPS // STEPS_PER_CHECK))
-    database.set_progress_handler(lambda: int(next(checks, None) is None), STEPS_PER_CHECK)
 
 
 def _rows(database: sqlite3.Connection) -> Iterator[StoredStudy]:

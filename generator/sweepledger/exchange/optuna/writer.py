@@ -5,15 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sweepledger.errors import UsageError
-from sweepledger.exchange.conversion import (
-    Exported,
-    Loss,
-    LossList,
-    design_losses,
-    distinct_columns,
-    export_banner,
-    run_losses,
-)
+from sweepledger.exchange import conversion
+from sweepledger.exchange.conversion import Exported, Loss, LossList
 from sweepledger.exchange.spec_parts import DEFAULT_RUN_CAP
 from sweepledger.structs import domain as domains
 from sweepledger.structs.metric import MetricFormat, Reduce
@@ -137,12 +130,12 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
         for assignment in assignments
     ]
     metrics = (sweep.metric, *sweep.other_metrics) if is_search else (sweep.metric,)
-    losses += [*_losses(sweep), *run_losses(sweep, TOOL)]
+    losses += [*_losses(sweep), *conversion.run_losses(sweep, TOOL)]
     lists = {name for name, value in constants.items() if _is_json([value])}
     kinds = {distribution.code.partition("(")[0] for distribution in space.values()}
     imported = sorted(kinds | {"CategoricalDistribution", "IntDistribution"})
     lines = [
-        *(f"# {line}" for line in export_banner(sweep, TOOL, losses).splitlines()),
+        *(f"# {line}" for line in conversion.export_banner(sweep, TOOL, losses).splitlines()),
         "# Start it in the root of the repository: python THIS_FILE [STORAGE]. It continues where it ended.",
         "",
         *(f"import {name}" for name in ("json", "os", "re", "subprocess", "sys", "tempfile")),
@@ -181,7 +174,7 @@ def _names(sweep: Sweep, assignments: Assignments) -> tuple[str, ...]:
 def _search_space(sweep: Sweep, losses: LossList) -> tuple[Mapping[str, Any], Mapping[str, _Distribution]]:
     """Return constants and distributions of a search. Raises UsageError for others than Optuna's."""
     design = sweep.design
-    losses += design_losses(design, TOOL)
+    losses += conversion.design_losses(design, TOOL)
     constants: dict[str, Any] = {}
     space: dict[str, _Distribution] = {}
     for parameter in design.space.parameters:
@@ -205,21 +198,20 @@ def _known_space(
 ) -> tuple[Mapping[str, Any], Mapping[str, _Distribution]]:
     """Return what all configurations have alike, and for every other name a distribution that has its values."""
     declared = {parameter.name: parameter.domain for parameter in sweep.design.space.parameters}
+    drawn = {name: domain for name, domain in declared.items() if not isinstance(domain, domains.Constant)}
     constants: dict[str, Any] = {}
     space: dict[str, _Distribution] = {}
-    for name, written_values in distinct_columns(assignments).items():
+    for name, written_values in conversion.distinct_columns(assignments).items():
         values: list[Any] = [canonical(value) for value in written_values]
-        domain = declared.get(name)
+        domain = drawn.get(name)
         everywhere = all(name in assignment for assignment in assignments)
         if len(values) == 1 and everywhere and not isinstance(domain, domains.Choice):
             constants[name] = values[0]
             continue
-        distribution = (
-            None if domain is None or isinstance(domain, domains.Constant) else _distribution(domain)
-        )
+        distribution = None if domain is None else _distribution(domain)
         if distribution is None:
             distribution = _listed(values)
-            if domain is not None and not isinstance(domain, domains.Constant):
+            if domain is not None:
                 why = "Optuna lacks this distribution; the values of the trials are in the script, between these bounds"
                 losses.add(f"parameters.{name}", why)
         elif domain is not None:

@@ -182,7 +182,7 @@ def _located(program: str | None, command: list[str], losses: LossList) -> dict[
     if command and PROGRAM_MACRO not in command and program is not None:
         losses.add(f"program: {program}", "the command does not use it; left out")
         program = None
-    module = _module_place(command)
+    module = command.index("-m") + 1 if "-m" in command[:-1] else None
     name = None if module is None else program if command[module] == PROGRAM_MACRO else command[module]
     if module is not None and name is not None:
         folder, command[module] = spec_parts.locate_module(name, losses)
@@ -198,12 +198,6 @@ def _located(program: str | None, command: list[str], losses: LossList) -> dict[
         program = f"{spec_parts.CODE_DIR}/{spec_parts.PROGRAM}"
     folder, program = spec_parts.locate_script(program, losses)
     return {"program": program, "run": {"code": {"path": folder}}}
-
-
-def _module_place(command: Sequence[str]) -> int | None:
-    """Return the index of the module that `-m` starts; None if the command starts none."""
-    place = command.index("-m") + 1 if "-m" in command else len(command)
-    return place if place < len(command) else None
 
 
 SPREAD_OPTIONS = {"${args}": "--{key}=", "${args_no_hyphens}": "{key}="}

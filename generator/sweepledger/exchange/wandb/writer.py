@@ -4,16 +4,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, assert_never
 
-from sweepledger.exchange.conversion import (
-    Exported,
-    Loss,
-    LossList,
-    design_losses,
-    distinct_columns,
-    export_banner,
-    most_trials,
-    run_losses,
-)
+from sweepledger.exchange import conversion
+from sweepledger.exchange.conversion import Exported, Loss, LossList
 from sweepledger.exchange.spec_parts import find_script
 from sweepledger.formats.yaml import dump
 from sweepledger.structs import domain as domains
@@ -35,7 +27,7 @@ from sweepledger.structs.values import Value, written
 def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
     """Return a W&B sweep; a list becomes the grid of its values."""
     design = sweep.design
-    losses = LossList(design_losses(design, "W&B"))
+    losses = LossList(conversion.design_losses(design, "W&B"))
     document: dict[str, Any] = {"name": sweep.name}
     if sweep.description:
         document["description"] = sweep.description
@@ -50,8 +42,8 @@ def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
         else dict(_parameters(design, losses))
     )
     losses.add("metric.source", f"W&B reads what the program logs: call wandb.log with {sweep.metric.name}")
-    losses += run_losses(sweep, "W&B")
-    banner = export_banner(sweep, "W&B", losses)
+    losses += conversion.run_losses(sweep, "W&B")
+    banner = conversion.export_banner(sweep, "W&B", losses)
     return Exported(dump(document, banner=banner), tuple(losses))
 
 
@@ -79,7 +71,7 @@ def _method(design: Design, losses: LossList) -> dict[str, Any]:
         case ConfigurationList():
             return {"method": "grid"}
         case AdaptiveSearch(method=adaptive):
-            return _bayes(adaptive, most_trials(design), losses)
+            return _bayes(adaptive, conversion.most_trials(design), losses)
         case _:
             assert_never(design)
 
@@ -111,7 +103,7 @@ def _bayes(method: Method, cap: int | None, losses: LossList) -> dict[str, Any]:
 
 
 def _listed(assignments: Sequence[Mapping[str, Value]], losses: LossList) -> dict[str, Any]:
-    columns = distinct_columns(assignments)
+    columns = conversion.distinct_columns(assignments)
     size = math.prod(map(len, columns.values()))
     if size > len(assignments) or any(len(columns) > len(assignment) for assignment in assignments):
         why = f"W&B cannot list configurations: it runs all {size} combinations, not these {len(assignments)}"

@@ -262,7 +262,6 @@ def compare_pods(obj: Object, form: Form) -> Iterator[Finding]:
 
 
 def _code(path: DocumentPath) -> str:
-    """Return the code for a key that is not allowed."""
     if "template" not in path:
         return BATCH_MANIFEST
     return "volume-not-allowed" if "volumes" in path else "pod-not-restricted"

@@ -7,13 +7,7 @@ from sweepledger.policy.batch_rules.allowed_keys import STEADY
 from sweepledger.policy.batch_rules.identity import RUNTIME_KIND, BatchContext
 from sweepledger.policy.objects import BATCH_MANIFEST, Finding, Object, Pod
 from sweepledger.reader.messages import safe_json, safe_repr
-from sweepledger.structs.kubernetes import (
-    JOB,
-    MIN_PARALLELISM,
-    PRIORITY_LABEL,
-    QUEUE_LABEL,
-    TRIAL_ACCOUNT,
-)
+from sweepledger.structs.kubernetes import JOB, MIN_PARALLELISM, PRIORITY_LABEL, QUEUE_LABEL, TRIAL_ACCOUNT
 from sweepledger.structs.node_pool import (
     GPU_RESOURCE,
     TOKENS_VOLUME,
@@ -81,14 +75,9 @@ def _devices(pod: Pod) -> dict[str, Any]:
     return {
         name: amount
         for container in pod.containers
-        for name, amount in _limits(container.data).items()
+        for name, amount in ((container.data.get("resources") or {}).get("limits") or {}).items()
         if "/" in name
     }
-
-
-def _limits(container: Mapping[str, Any]) -> Mapping[str, Any]:
-    limits: Mapping[str, Any] = (container.get("resources") or {}).get("limits") or {}
-    return limits
 
 
 def _fits(pool: Pool, fields: Mapping[str, Any], devices: Mapping[str, Any]) -> bool:

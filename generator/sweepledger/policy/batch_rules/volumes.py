@@ -3,12 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sweepledger.policy.batch_rules.identity import (
-    RUNTIME_KIND,
-    BatchContext,
-    runs_all_trials,
-    trial_index,
-)
+from sweepledger.policy.batch_rules.identity import RUNTIME_KIND, BatchContext, runs_all_trials, trial_index
 from sweepledger.policy.objects import Finding, Object
 from sweepledger.reader.document import DocumentPath
 from sweepledger.reader.messages import safe_json, safe_repr

@@ -4,12 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sweepledger.formats.launch_json import LAUNCHER_PATH, LAUNCHER_PATHS
-from sweepledger.policy.batch_rules.identity import (
-    RUNTIME_KIND,
-    BatchContext,
-    runs_all_trials,
-    trial_index,
-)
+from sweepledger.policy.batch_rules.identity import RUNTIME_KIND, BatchContext, runs_all_trials, trial_index
 from sweepledger.policy.objects import BATCH_MANIFEST, Container, Finding, Object, Pod
 from sweepledger.reader.messages import safe_json, safe_repr
 from sweepledger.structs.kubernetes import (
@@ -157,10 +152,7 @@ def _sidecar(obj: Object, container: Container, trials: BatchContext) -> Iterato
         "SWEEP_BATCH": (trials.batch, variables.get("SWEEP_BATCH")),
         "SWEEP_STORE_URL": (bucket.url, variables.get("SWEEP_STORE_URL")),
         PARENT_FOLDER_VARIABLE: (parents.get(trial_index(obj) or ""), variables.get(PARENT_FOLDER_VARIABLE)),
-        "volumeMounts": (
-            {name: f"/sweep/{name}" for name in mounted},
-            mounted,
-        ),
+        "volumeMounts": ({name: f"/sweep/{name}" for name in mounted}, mounted),
         "variables": (
             [],
             sorted(map(str, variables.keys() - {*STORE_VARIABLES, *bucket.variables, *clients})),

@@ -12,12 +12,7 @@ from sweepledger.structs.kubernetes import SYNC_WAVE, WORKLOAD_KINDS_BY_NAME
 CODE, TOO_LARGE = "gitops-unsafe", "object-too-large"
 
 OBJECT_BYTES = 1024 * 1024
-ORDERED = (
-    "argocd.argoproj.io/hook",
-    SYNC_WAVE,
-    "helm.sh/hook",
-    "kustomize.toolkit.fluxcd.io/force",
-)
+ORDERED = ("argocd.argoproj.io/hook", SYNC_WAVE, "helm.sh/hook", "kustomize.toolkit.fluxcd.io/force")
 """Beginnings of the keys of hooks, waves and force."""
 FIRST = ("TrainingRuntime", SYNC_WAVE, "-1")
 """Kind, key and value of the only wave: the TrainJobs of a runtime cannot be deleted once it is gone."""

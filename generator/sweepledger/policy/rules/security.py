@@ -34,7 +34,6 @@ def check_restricted(obj: Object) -> Iterator[Finding]:
 
 
 def _container(container: Container, non_root: Any) -> Iterator[Finding]:
-    """Yield the violations of a container, whose pod has this value of runAsNonRoot."""
     context = container.data.get("securityContext") or {}
     at = (*container.path, "securityContext")
     if context.get("privileged"):

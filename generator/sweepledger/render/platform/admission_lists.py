@@ -86,7 +86,6 @@ def _images(settings: Settings) -> Values:
 
 
 def _patterns(repositories: Iterable[str]) -> list[str]:
-    """Return regular expressions of repositories, sorted."""
     return [re.escape(name).replace(r"\-", "-") for name in sorted(repositories)]
 
 
@@ -97,7 +96,6 @@ def _queues(settings: Settings) -> Values:
 
 
 def _pods(settings: Settings) -> Values:
-    """Return what pools give to their pods."""
     pools = [pool for _, pool in sorted(settings.pools.items())]
     fields = [scheduling_fields(pool, has_gpus=False) for pool in pools]
     taints = {
@@ -196,7 +194,6 @@ def _variables(settings: Settings, bases: Mapping[str, bytes]) -> Values:
 
 @cache
 def _file_variables(content: bytes) -> tuple[tuple[str, str, str], ...]:
-    """Return name, container and value of each variable of a file."""
     return tuple(
         (str(variable["name"]), str(container.get("name")), variable["value"])
         for container in _containers(yaml.load_all(content))

@@ -224,7 +224,6 @@ def sync_cron_job(settings: Settings, source: GitSource, bases: Mapping[str, byt
 
 
 def _drop_volume(pod: Manifest, name: str) -> None:
-    """Remove a volume of a pod, and its mounts."""
     pod["volumes"] = [volume for volume in pod["volumes"] if volume["name"] != name]
     for container in (*pod["initContainers"], *pod["containers"]):
         container["volumeMounts"] = [mount for mount in container["volumeMounts"] if mount["name"] != name]

@@ -62,7 +62,8 @@ def objects(settings: Settings) -> list[Manifest]:
         if pool is same[0] and pool.flavor is None:
             spec, levels = _flavor(same), () if pool.topology is None else pool.topology.levels
             if levels:
-                objects.append(_topology(flavor, levels, settings))
+                nodes = [{"nodeLabel": level} for level in levels]
+                objects.append(manifest(f"{GROUP}/Topology", flavor, settings, spec={"levels": nodes}))
                 spec = {**spec, "topologyName": flavor}
             objects.append(manifest(f"{GROUP}/ResourceFlavor", flavor, settings, spec=spec))
         if pool.provisioning is not None:
@@ -127,11 +128,6 @@ def _sharing(pool: Pool, names: Names) -> Manifest:
         "cohort": f"{names.trials}-{pool.cohort}" if pool.flavor is None else pool.cohort,
         "preemption": {**preemption, "reclaimWithinCohort": "Any"},
     }
-
-
-def _topology(name: str, levels: tuple[str, ...], settings: Settings) -> Manifest:
-    nodes = [{"nodeLabel": level} for level in levels]
-    return manifest(f"{GROUP}/Topology", name, settings, spec={"levels": nodes})
 
 
 def _check(name: str, provisioning: Provisioning, settings: Settings) -> list[Manifest]:

@@ -5,12 +5,7 @@ from dataclasses import dataclass
 
 from sweepledger.render.platform.cron_jobs import SIGNER, SIGNING_KEY
 from sweepledger.render.platform.notifications import NOTIFY_SECRET, STATUS_SECRET
-from sweepledger.render.platform.objects import (
-    BANNER,
-    WEBHOOK_SECRET,
-    Names,
-    platform_folder,
-)
+from sweepledger.render.platform.objects import BANNER, WEBHOOK_SECRET, Names, platform_folder
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.kubernetes import (
     COLLECTOR_ACCOUNT,
@@ -198,7 +193,6 @@ def _controller(settings: Settings, source: GitSource, keys: tuple[str, ...]) ->
 
 
 def _listed(settings: Settings) -> list[RequiredSecret]:
-    """Return the Secrets with the keys that all settings need of them."""
     keys: dict[str, set[str]] = {}
     for one in settings.secrets.values():
         keys.setdefault(one.secret, set()).add(one.key)

@@ -37,7 +37,6 @@ def namespace(name: str, settings: Settings, bases: Mapping[str, bytes]) -> list
 
 
 def _dns(dns: DnsSettings) -> Manifest:
-    """Return the egress that opens the cluster's servers of DNS."""
     servers: list[Manifest] = [{"ipBlock": {"cidr": cidr}} for cidr in dns.cidrs]
     if dns.namespace is not None:
         space = {"matchLabels": {NAMESPACE_LABEL: dns.namespace}}

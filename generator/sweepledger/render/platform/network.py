@@ -91,7 +91,6 @@ def _of_component(
 def _policies(
     name: str, settings: Settings, namespace: str, label: Mapping[str, str], egress: Egress
 ) -> list[Manifest]:
-    """Let pods with a label reach the networks of an egress, and its hosts."""
     made = []
     if egress.cidrs:
         opened = {"to": [{"ipBlock": {"cidr": cidr}} for cidr in egress.cidrs], "ports": _ports(egress.ports)}
@@ -127,7 +126,6 @@ def _hosts(egress: Egress) -> Manifest:
 def _policy(
     name: str, settings: Settings, namespace: str, label: Mapping[str, str], opened: Manifest
 ) -> Manifest:
-    """Let pods with a label reach what is opened."""
     spec = {"podSelector": {"matchLabels": dict(label)}, "policyTypes": ["Egress"], "egress": [opened]}
     return manifest(POLICY, name, settings, namespace=namespace, spec=spec)
 

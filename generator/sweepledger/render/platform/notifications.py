@@ -14,18 +14,9 @@ SUBSCRIBE = "notifications.argoproj.io/subscribe"
 NOTIFY_SECRET = "sweep-notify"  # noqa: S105 - a Secret's name, not its content
 STATUS_SECRET = "sweep-commit-status"  # noqa: S105 - likewise
 
-ARGOCD_SERVICES = {
-    MessageService.SLACK: "slack",
-    MessageService.MSTEAMS: "teams",
-    MessageService.GOOGLECHAT: "googlechat",
-    MessageService.WEBHOOK: "webhook",
-}
-FLUX_PROVIDERS = {
-    MessageService.SLACK: "slack",
-    MessageService.MSTEAMS: "msteams",
-    MessageService.GOOGLECHAT: "googlechat",
-    MessageService.WEBHOOK: "generic",
-}
+ARGOCD_SERVICES = {MessageService.MSTEAMS: "teams"}
+FLUX_PROVIDERS = {MessageService.WEBHOOK: "generic"}
+"""What the controllers call services by another name than the settings."""
 STATUS_PROVIDERS = {
     "bitbucket.org": "bitbucket",
     "dev.azure.com": "azuredevops",
@@ -69,7 +60,7 @@ def _subscriptions(settings: Settings, *triggers: str) -> dict[str, str]:
         return {}
     subscriptions = {f"{SUBSCRIBE}.{prefix}-status.github": ""} if monitoring.commit_status else {}
     if monitoring.notify is not None:
-        service = ARGOCD_SERVICES[monitoring.notify.service]
+        service = ARGOCD_SERVICES.get(monitoring.notify.service, str(monitoring.notify.service))
         channel = monitoring.notify.channel
         subscriptions |= {f"{SUBSCRIBE}.{prefix}-{trigger}.{service}": channel for trigger in triggers}
     return subscriptions
@@ -94,7 +85,7 @@ def _flux_objects(settings: Settings, source: GitSource, bases: Mapping[str, byt
     notify, names, made = settings.monitoring.notify, Names.of(settings), list[Manifest]()
     words = {"trials": names.trials, "flux": names.flux, "url": source.url}
     if notify is not None:
-        words["service"] = FLUX_PROVIDERS[notify.service]
+        words["service"] = FLUX_PROVIDERS.get(notify.service, str(notify.service))
         made += from_base(bases[f"{MONITORING}/notifications-flux.yaml"], settings, words)
         made[0]["spec"]["channel"] = notify.channel
     if settings.monitoring.commit_status:

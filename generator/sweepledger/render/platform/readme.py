@@ -29,7 +29,6 @@ def text(settings: Settings, source: GitSource, paths: list[str]) -> str:
 
 
 def _below(path: str, cluster: str | None) -> str:
-    """Return a path as seen from the folder of a cluster."""
     own = f"{platform_folder(cluster)}/"
     if path.startswith(own):
         return path.removeprefix(own)

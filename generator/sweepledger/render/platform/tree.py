@@ -65,7 +65,6 @@ def platform_tree(
 def _cluster_files(
     settings: Settings, source: GitSource, bases: Mapping[str, bytes], active: Iterable[str]
 ) -> dict[str, bytes]:
-    """Write the files of one cluster."""
     place = platform_folder(settings.cluster)
     folders = {
         "platform": _platform(settings, source, bases),
@@ -101,7 +100,6 @@ def _cluster_files(
 
 
 def _with_owner(made: Manifest, source: GitSource) -> Manifest:
-    """Return an object with the repository that it belongs to."""
     metadata = made["metadata"]
     annotations = {**metadata.get("annotations", {}), OWNER_ANNOTATION: source.url}
     return {**made, "metadata": {**metadata, "annotations": annotations}}

@@ -1,11 +1,6 @@
 """Git: repositories and their objects, commits, remotes, signatures."""
 
-from sweepledger.repo.git.branch import (
-    commit_on_branch,
-    finish_update,
-    operation_in_progress,
-    rebased_commit,
-)
+from sweepledger.repo.git.branch import commit_on_branch, finish_update, operation_in_progress, rebased_commit
 from sweepledger.repo.git.code_tree import code_tree, commit_with_code, store_code
 from sweepledger.repo.git.commit import Change, committer, create_repository
 from sweepledger.repo.git.history import (

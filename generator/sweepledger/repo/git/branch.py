@@ -10,20 +10,13 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from sweepledger import storage
 from sweepledger.errors import RepositoryError
 from sweepledger.repo.git.commit import Change, create_commit
 from sweepledger.repo.git.repository import Entry, Repository
-from sweepledger.repo.git.work_tree import (
-    TreeStep,
-    apply_step,
-    left_out_paths,
-    list_steps,
-    stage,
-)
+from sweepledger.repo.git.work_tree import TreeStep, apply_step, left_out_paths, list_steps, stage
 from sweepledger.safe_open import read_regular
 from sweepledger.storage import storage_errors
 
@@ -119,17 +112,12 @@ def _move_branch(repository: Repository, ref: str, base: str, made: str, index_o
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class _LockedIndex:
-    """Git's index while its lock is held: a copy to change, and the place where it goes."""
-
-    path: Path
-    copy: Path
-
-
 @contextmanager
-def _locked_index(repository: Repository, own: Path) -> Iterator[_LockedIndex]:
-    """Hold git's lock of the index for the block. Raises RepositoryError if another git holds it."""
+def _locked_index(repository: Repository, own: Path) -> Iterator[Path]:
+    """Hold git's lock of the index for the block, and yield the path of a copy to change.
+
+    Raises RepositoryError if another git holds it.
+    """
     index = repository.git_path("index")
     lock, mark = index.with_name("index.lock"), own / "lock"
     _remove_own_lock(repository, own)
@@ -148,7 +136,7 @@ def _locked_index(repository: Repository, own: Path) -> Iterator[_LockedIndex]:
                     ) from error
                 time.sleep(LOCK_PAUSE)
     try:
-        yield _LockedIndex(index, own / "index")
+        yield own / "index"
     finally:
         with suppress(OSError):
             lock.unlink()
@@ -165,7 +153,7 @@ def _remove_own_lock(repository: Repository, own: Path) -> None:
 def _follow(
     repository: Repository,
     ref: str,
-    index: _LockedIndex,
+    copy: Path,
     steps: tuple[TreeStep, ...],
     index_only: frozenset[str],
 ) -> None:
@@ -181,13 +169,14 @@ def _follow(
     for step in unstaged:
         if step.path not in index_only and _is_unedited(repository.folder, step, contents):
             apply_step(repository.folder, step, contents)
-    with storage_errors(index.copy):
+    index = repository.git_path("index")
+    with storage_errors(copy):
         # Left by a git that was killed: nobody else uses the copy while the lock of the index is held.
-        index.copy.with_name(f"{index.copy.name}.lock").unlink(missing_ok=True)
-        shutil.copyfile(index.path, index.copy)
-    stage(repository, unstaged, left_out, {"GIT_INDEX_FILE": str(index.copy)})
-    with storage_errors(index.path):
-        index.copy.replace(index.path)
+        copy.with_name(f"{copy.name}.lock").unlink(missing_ok=True)
+        shutil.copyfile(index, copy)
+    stage(repository, unstaged, left_out, {"GIT_INDEX_FILE": str(copy)})
+    with storage_errors(index):
+        copy.replace(index)
 
 
 def _is_unedited(root: Path, step: TreeStep, contents: Mapping[str, bytes]) -> bool:

@@ -210,7 +210,6 @@ def _chunks(versions: Sequence[tuple[str, str]]) -> Iterator[Sequence[tuple[str,
 
 
 def _parse(content: bytes) -> tuple[_Entry, ...]:
-    """Parse the content of a tree object."""
     entries, at = [], 0
     while at < len(content):
         space, end = content.index(b" ", at), content.index(b"\0", at)

@@ -1,29 +1,19 @@
 """A private bare clone that follows one branch of a remote, and the locked code trees that trials copy."""
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from sweepledger.errors import RepositoryError
 from sweepledger.repo.git.code_tree import store_code
 from sweepledger.repo.git.remote import fetch, tracking_ref
 from sweepledger.repo.git.repository import EXECUTABLE_MODE, Repository
-from sweepledger.storage import folder_state, make_read_only, remove_folder, storage_errors
+from sweepledger.storage import WatchedFolder, folder_state, make_read_only, remove_folder, storage_errors
 from sweepledger.structs.program import Code
 from sweepledger.structs.values import digest
 
 REMOTE = "origin"
 FILES_AT_ONCE = 500
 """Files that are read from git at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredCode:
-    """A code tree at its path in a folder, to which nothing may write: trials copy it."""
-
-    folder: Path
-    state: str
-    """What a write to it would change; launchers compare it before each trial."""
 
 
 class Mirror:
@@ -56,11 +46,11 @@ class Mirror:
         """Fetch the branch and return its commit. Raises RepositoryError."""
         return fetch(self.repository, REMOTE, self.branch)
 
-    def code(self, code: Code) -> StoredCode:
+    def code(self, code: Code) -> WatchedFolder:
         """Write a code tree at its path into a separate folder, exactly as git has it; return that folder.
 
-        A folder that something has written to is made anew. Raises RepositoryError if the history of the branch does
-        not contain the code, StorageError.
+        Trials copy it, and nothing may write to it: a folder that something has written to is made anew. Raises
+        RepositoryError if the history of the branch does not contain the code, StorageError.
         """
         if not store_code(self.repository, code, [tracking_ref(REMOTE, self.branch)]):
             raise RepositoryError(
@@ -80,7 +70,7 @@ class Mirror:
                 make_read_only(folder)
                 state = folder_state(folder)
                 done.write_text(state, "ascii")
-        return StoredCode(folder, state)
+        return WatchedFolder(folder, state)
 
     def _write(self, tree: str, folder: Path) -> None:
         """Write the files of a tree without filters of any kind; links come last, so that none is followed."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urlsplit
 
 from sweepledger.errors import RepositoryError, ToolError
@@ -197,8 +197,6 @@ def staged_entries(listed: str) -> dict[str, Entry]:
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """Files and folders of a commit."""
-
     files: dict[str, Entry]
     folders: dict[str, str]
     submodules: dict[str, Entry]
@@ -320,7 +318,7 @@ class Repository:
         settings = [word for setting in SAFE_SETTINGS for word in ("-c", setting)]
         try:
             with storage_errors(Path(tempfile.gettempdir())):
-                return self._execute(["git", *settings, *arguments], env, content)
+                return self._execute(["git", *settings, *arguments], env or {}, content)
         except git.GitCommandNotFound as error:
             raise ToolError("git not found", hint="install git 2.30 or newer") from error
         except git.GitCommandError as error:
@@ -337,18 +335,13 @@ class Repository:
     def _git(self) -> Any:
         return import_gitpython().Git(self.folder)
 
-    def _execute(self, argv: list[str], env: Mapping[str, str] | None, content: bytes) -> bytes:
+    def _execute(self, argv: list[str], env: Mapping[str, str], content: bytes) -> bytes:
+        options = {"stdout_as_string": False, "strip_newline_in_stdout": False}
         with tempfile.TemporaryFile() if content else nullcontext() as stdin:
             if stdin is not None:
                 stdin.write(content)
                 stdin.seek(0)
-            output = self._git.execute(
-                argv,
-                istream=cast("Any", stdin),
-                env={**ENVIRONMENT, **(env or {})},
-                stdout_as_string=False,
-                strip_newline_in_stdout=False,
-            )
+            output = self._git.execute(argv, istream=stdin, env={**ENVIRONMENT, **env}, **options)
         assert isinstance(output, bytes)
         return output
 
@@ -575,7 +568,11 @@ class Repository:
             size = int(length)
             contents[identity] = output[end + 1 : end + 1 + size]
             at = end + 1 + size + 1
-        self._keep({name: contents[name] for name in missing if len(contents[name]) <= MAX_KEPT_BLOB})
+        small = {name: contents[name] for name in missing if len(contents[name]) <= MAX_KEPT_BLOB}
+        if len(small) <= MAX_KEPT_BLOBS:
+            self._blobs.update(small)
+        while len(self._blobs) > MAX_KEPT_BLOBS:
+            del self._blobs[next(iter(self._blobs))]
         return contents
 
     def write_objects(self, contents: Iterable[bytes], kind: str = "blob") -> list[str]:
@@ -623,12 +620,6 @@ class Repository:
                 content="".join(f"{identity}\n" for identity in missing).encode(),
             )
             self._local.update(missing)
-
-    def _keep(self, blobs: Mapping[str, bytes]) -> None:
-        if len(blobs) <= MAX_KEPT_BLOBS:
-            self._blobs.update(blobs)
-        while len(self._blobs) > MAX_KEPT_BLOBS:
-            del self._blobs[next(iter(self._blobs))]
 
     def read(self, commit: str | None, *below: str) -> dict[str, bytes]:
         """Read the files of a commit below some paths."""

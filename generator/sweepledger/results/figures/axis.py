@@ -63,12 +63,16 @@ class Levels:
 
 def objective_axis(spread: ObjectiveScale, start: float, end: float, *, ticks: int = TICKS) -> Axis:
     """Return the axis of the objective."""
-    return _axis((spread.low, spread.high), start, end, log=spread.log, ticks=ticks)
+    return number_axis((spread.low, spread.high), start, end, log=spread.log, ticks=ticks)
 
 
-def number_axis(numbers: Sequence[float], start: float, end: float, *, ticks: int = TICKS) -> Axis:
+def number_axis(
+    numbers: Sequence[float], start: float, end: float, *, log: bool = False, ticks: int = TICKS
+) -> Axis:
     """Return an axis that contains all of these numbers."""
-    return _axis(numbers, start, end, log=False, ticks=ticks)
+    positions = [scaled(number, log=log) for number in numbers]
+    low, high = _with_margin(min(positions), max(positions))
+    return Axis(low, high, start, end, log, (_log_ticks if log else _linear_ticks)(low, high, ticks))
 
 
 def levels(values: Sequence[Value], start: float, end: float) -> Levels:
@@ -81,7 +85,7 @@ def levels(values: Sequence[Value], start: float, end: float) -> Levels:
         labels = map(display.format_value, values)
         return Levels(places, tuple(zip(places.values(), labels, strict=True)), ordered=False)
     log = _looks_geometric(numbers)
-    axis = _axis([float(number) for number in numbers], start, end, log=log)
+    axis = number_axis(numbers, start, end, log=log)
     places = {key: axis.at(number) for key, number in zip(keys, numbers, strict=True)}
     shown = numbers if len(numbers) <= MOST_LABELLED_LEVELS else axis.ticks
     return Levels(places, tuple((axis.at(number), number) for number in shown), ordered=True, log=log)
@@ -102,12 +106,6 @@ def _lopsided(ordered: Sequence[float]) -> float:
     low, high, middle = ordered[0], ordered[-1], len(ordered) // 2
     median = ordered[middle] / 2 + ordered[~middle] / 2
     return abs((median / 2 - low / 2) / (high / 2 - low / 2) - 0.5)
-
-
-def _axis(values: Sequence[float], start: float, end: float, *, log: bool, ticks: int = TICKS) -> Axis:
-    positions = [scaled(value, log=log) for value in values]
-    low, high = _with_margin(min(positions), max(positions))
-    return Axis(low, high, start, end, log, (_log_ticks if log else _linear_ticks)(low, high, ticks))
 
 
 def _with_margin(low: float, high: float) -> tuple[float, float]:

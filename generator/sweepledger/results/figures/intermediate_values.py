@@ -5,21 +5,20 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from sweepledger.results.figures import svg
-from sweepledger.results.figures.axis import Axis, number_axis
-from sweepledger.results.figures.page import EDGE, labels, mark, metric_label, notes, open_figure
-from sweepledger.results.figures.plot import Plot, winners
-from sweepledger.results.figures.ranked_lines import (
+from sweepledger.results.figures.axis import Axis
+from sweepledger.results.figures.page import mark, open_figure
+from sweepledger.results.figures.plot import (
     LEGEND,
+    Plot,
     group_class,
     line_class,
     thin_lines,
     thinning_notes,
+    winners,
 )
 from sweepledger.results.objective_scale import ObjectiveScale
 from sweepledger.results.summary import Summary
 from sweepledger.structs.record import Status, TrialResult
-
-HEIGHT = 290
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,20 +76,12 @@ def draw_intermediate_values(summary: Summary, curves: Sequence[TrialCurve]) -> 
         description=f"{len(curves)} trials reported {summary.metric.of_curve} more than once.",
         legend=list(_entries(summary, drawn)),
     )
-    top += 26
-    svg.text(
-        root, metric_label(replace(summary.metric, name=summary.metric.of_curve), log=spread.log), (EDGE, top)
-    )
-    plot = Plot.across_page(root, summary, spread, top=top, height=HEIGHT)
-    steps = [float(step) for line in drawn for step, _ in line.points]
-    across = number_axis([min(steps), max(steps)], plot.frame.left, plot.frame.right)
+    metric = replace(summary.metric, name=summary.metric.of_curve)
+    plot = Plot.across_page(root, summary, spread, metric, top=top)
     plot.grid(labelled=True)
-    ticks = [(across.at(tick), tick) for tick in across.ticks]
-    labels(plot.part, ticks, plot.frame, plot.frame.bottom + 24)
+    across = plot.numbers([float(step) for line in drawn for step, _ in line.points])
     _draw(plot, across, drawn, curves)
-    below = plot.frame.bottom + 52
-    svg.text(root, "step", (plot.frame.left + plot.frame.width / 2, below), anchor="middle")
-    return svg.close(root, notes(root, _remarks(drawn, curves, spread), below))
+    return plot.close(root, "step", _remarks(drawn, curves, spread))
 
 
 def _entries(summary: Summary, drawn: Sequence[TrialCurve]) -> Iterator[tuple[str, str]]:
@@ -106,18 +97,13 @@ def _draw(plot: Plot, across: Axis, drawn: Sequence[TrialCurve], curves: Sequenc
     best = winners(plot.summary)
     ranks = {line.outcome.trial: rank for rank, line in enumerate(curves)}
     for line in reversed(drawn):
-        places = [(across.at(step), _height(plot, value)) for step, value in line.path]
+        places = [(across.at(step), plot.height(value)) for step, value in line.path]
         kind = "chosen" if line.outcome.trial in best else line_class(ranks[line.outcome.trial], len(curves))
         # A line ends where the steps begin again, as with folds.
         starts = [True, *(step >= later for (step, _), (later, _) in pairwise(line.path))]
         svg.path(part, kind, [("M" if start else "L", *at) for start, at in zip(starts, places, strict=True)])
         if line.is_pruned:
             mark(part, "cross", places[-1])
-
-
-def _height(plot: Plot, value: float) -> float:
-    """Return the position of a value; values outside the scale are at its end."""
-    return plot.axis.at(min(max(value, plot.spread.low), plot.spread.high))
 
 
 def _remarks(

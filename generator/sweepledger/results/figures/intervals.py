@@ -45,7 +45,8 @@ def draw_intervals(summary: Summary) -> str:
     frame = Frame(EDGE + NAMES, top, WIDTH - 2 * EDGE - NAMES, ROW * len(rows) + 12)
     part = svg.group(root)
     svg.box(part, "frame", (frame.left, frame.top, frame.width, frame.height), radius=4)
-    across = number_axis(_ends(rows), frame.left, frame.right, ticks=5)
+    drawn = [value for one in rows for value in (*one.values, *_interval(one))]
+    across = number_axis(drawn, frame.left, frame.right, ticks=5)
     for tick in across.ticks:
         x = across.at(tick)
         svg.line(part, "grid", (x, frame.top), (x, frame.bottom))
@@ -57,13 +58,6 @@ def draw_intervals(summary: Summary) -> str:
         _name(root, one, varied, y)
     svg.text(root, direction(summary.metric.goal), (frame.right, frame.bottom + 52), anchor="end")
     return svg.close(root, notes(root, _remarks(rows, listed), frame.bottom + 52))
-
-
-def _ends(rows: Sequence[ConfigurationResults]) -> list[float]:
-    ends = [value for one in rows for value in one.values]
-    for one in rows:
-        ends += _interval(one)
-    return ends
 
 
 def _interval(one: ConfigurationResults) -> tuple[float, ...]:

@@ -5,25 +5,23 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from sweepledger.results.commit_message import best_result
-from sweepledger.results.display import HOUR, MINUTE, count_trials
+from sweepledger.results.display import HOUR, MINUTE
 from sweepledger.results.figures import svg
-from sweepledger.results.figures.axis import Axis, number_axis
-from sweepledger.results.figures.page import (
-    EDGE,
-    WIDTH,
-    Frame,
-    labels,
-    mark,
-    metric_label,
-    notes,
-    open_figure,
+from sweepledger.results.figures.axis import Axis
+from sweepledger.results.figures.page import labels, mark, open_figure
+from sweepledger.results.figures.plot import (
+    MOST_DOTS,
+    Plot,
+    PlottedTrial,
+    beyond_axis,
+    darkening,
+    legend,
+    remarks,
 )
-from sweepledger.results.figures.plot import MOST_DOTS, Plot, PlottedTrial, darkening, legend, remarks
 from sweepledger.results.objective_scale import ObjectiveScale
 from sweepledger.results.summary import Summary
 from sweepledger.structs.record import Status, TrialResult
 
-TRIALS_HEIGHT = 290
 TIME_HEIGHT = 220
 LONG = 2 * HOUR
 """From here on, hours are easier to read than minutes."""
@@ -44,21 +42,11 @@ def draw_over_trials(summary: Summary, drawn: Sequence[PlottedTrial]) -> str:
         description=done,
         legend=[*entries[:1], *line, *entries[1:]],
     )
-    top += 26
-    svg.text(root, metric_label(summary.metric, log=spread.log), (EDGE, top))
-    if drawn:
-        plot = Plot.across_page(root, summary, spread, top=top, height=TRIALS_HEIGHT)
-    else:
-        plot = Plot.open(root, summary, spread, Frame(EDGE, top + 12, WIDTH - 2 * EDGE, TRIALS_HEIGHT))
+    plot = Plot.across_page(root, summary, spread, summary.metric, top=top)
     steps = _fill_trials(plot, drawn, tiled=tiled)
-    below = plot.frame.bottom + 52
-    svg.text(root, _counted(summary), (plot.frame.left + plot.frame.width / 2, below), anchor="middle")
-    return svg.close(root, notes(root, remarks(summary, drawn, spread, steps), below))
-
-
-def _counted(summary: Summary) -> str:
     several = ", batch by batch" if len(summary.batches) > 1 else ""
-    return f"trial, in the order of the summary{several}"
+    caption = f"trial, in the order of the summary{several}"
+    return plot.close(root, caption, remarks(summary, drawn, spread, steps))
 
 
 def _fill_trials(plot: Plot, drawn: Sequence[PlottedTrial], *, tiled: bool) -> Sequence[int]:
@@ -132,17 +120,11 @@ def draw_over_time(summary: Summary) -> str:
         description=description,
         legend=[("trial", "trial, at its end"), ("record", "best so far")],
     )
-    top += 26
-    svg.text(root, metric_label(summary.metric, log=spread.log), (EDGE, top))
-    plot = Plot.across_page(root, summary, spread, top=top, height=TIME_HEIGHT)
+    plot = Plot.across_page(root, summary, spread, summary.metric, top=top, height=TIME_HEIGHT)
     plot.grid(labelled=True)
-    across = number_axis([0.0, (costs[-1] if costs else 0.0) / unit], plot.frame.left, plot.frame.right)
-    labels(plot.part, [(across.at(tick), tick) for tick in across.ticks], plot.frame, plot.frame.bottom + 24)
+    across = plot.numbers([0.0, (costs[-1] if costs else 0.0) / unit])
     _fill_time(plot, across, [(cost / unit, one) for cost, one in zip(costs, ran, strict=True)])
-    below = plot.frame.bottom + 52
-    middle = (plot.frame.left + plot.frame.width / 2, below)
-    svg.text(root, f"{name} of computing time, all trials together", middle, anchor="middle")
-    return svg.close(root, notes(root, _remarks(spread), below))
+    return plot.close(root, f"{name} of computing time, all trials together", beyond_axis(spread))
 
 
 def _fill_time(plot: Plot, across: Axis, placed: Sequence[tuple[float, TrialResult]]) -> None:
@@ -161,8 +143,3 @@ def _fill_time(plot: Plot, across: Axis, placed: Sequence[tuple[float, TrialResu
     if steps:
         steps.append(("L", across.at(placed[-1][0]), steps[-1][2]))
     svg.path(plot.part, "record", steps)
-
-
-def _remarks(spread: ObjectiveScale) -> Iterator[str]:
-    if spread.beyond:
-        yield f"{count_trials(spread.beyond)} beyond the axis: not drawn."

@@ -48,7 +48,11 @@ def open_figure(
 ) -> tuple[Element, float]:
     """Return a new figure with its title and the legend of its marks, and how far down they reach."""
     root = svg.canvas(WIDTH, title=f"{sweep}: {title}", description=description)
-    return root, _head(root, title, legend)
+    room = (WIDTH - 2 * EDGE) / TITLE / BOLD
+    sizes = (("wide", WIDE_SIZE), ("narrow", NARROW_SIZE))
+    for kind, size in sizes:
+        svg.text(root, cut(title, room, size), (EDGE, 34), kind=f"title {kind}")
+    return root, max(_legend(root, legend, *kind) for kind in sizes)
 
 
 def metric_label(metric: Metric, *, log: bool = False, prefix: str = "") -> str:
@@ -56,13 +60,6 @@ def metric_label(metric: Metric, *, log: bool = False, prefix: str = "") -> str:
     suffix = f" ({direction(metric.goal)}{', log scale' if log else ''})"
     room = WIDTH - 2 * EDGE - svg.text_width(prefix + suffix)
     return prefix + cut_name(metric.name, room) + suffix
-
-
-def _head(root: Element, title: str, entries: Sequence[tuple[str, str]]) -> float:
-    room = (WIDTH - 2 * EDGE) / TITLE / BOLD
-    for kind, size in (("title wide", WIDE_SIZE), ("title narrow", NARROW_SIZE)):
-        svg.text(root, cut(title, room, size), (EDGE, 34), kind=kind)
-    return max(_legend(root, entries, *kind) for kind in (("wide", WIDE_SIZE), ("narrow", NARROW_SIZE)))
 
 
 def _legend(root: Element, entries: Sequence[tuple[str, str]], kind: str, size: float) -> float:

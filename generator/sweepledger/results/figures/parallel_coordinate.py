@@ -22,18 +22,19 @@ from sweepledger.results.figures.page import (
     notes,
     open_figure,
 )
-from sweepledger.results.figures.plot import PlottedTrial, winners
-from sweepledger.results.figures.ranked_lines import (
+from sweepledger.results.figures.plot import (
     LEGEND,
+    PlottedTrial,
     group_class,
     line_class,
     thin_lines,
     thinning_notes,
+    winners,
 )
 from sweepledger.results.figures.svg import BOLD, NARROW_SIZE, WIDE_SIZE
 from sweepledger.results.importance import Importance
 from sweepledger.results.summary import Summary
-from sweepledger.structs.values import Value, canonical_json
+from sweepledger.structs.values import canonical_json
 
 MOST_AXES = 12
 NAMES = 190
@@ -114,7 +115,8 @@ def _row(name: str, drawn: Sequence[PlottedTrial], frame: Frame, y: float, towar
     everywhere = all(name in trial.outcome.assignment for trial in drawn)
     left = frame.left + BAND / 2 + (0 if everywhere else 110)
     across = levels(list(values.values()), left, frame.right - BAND / 2)
-    keys = [_key(trial, name) for trial in drawn]
+    assignments = [trial.outcome.assignment for trial in drawn]
+    keys = [canonical_json(each[name]) if name in each else "" for each in assignments]
     places = across.places if everywhere else {**across.places, "": frame.left + 46}
     absent = () if everywhere else ((places[""], ABSENT),)
     return ParallelAxis(
@@ -124,11 +126,6 @@ def _row(name: str, drawn: Sequence[PlottedTrial], frame: Frame, y: float, towar
         (*absent, *across.ticks),
         tuple(_spread(keys, places, across, towards)),
     )
-
-
-def _key(trial: PlottedTrial, name: str) -> str:
-    values: dict[str, Value] = dict(trial.outcome.assignment)
-    return canonical_json(values[name]) if name in values else ""
 
 
 def _spread(keys: Sequence[str], places: dict[str, float], across: Levels, towards: int) -> Iterator[float]:

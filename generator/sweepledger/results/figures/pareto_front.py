@@ -1,16 +1,12 @@
 """`figures/front.svg`: all trials by the first two metrics, with the Pareto front."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from sweepledger.results.display import count_trials
 from sweepledger.results.figures import svg
-from sweepledger.results.figures.axis import number_axis
-from sweepledger.results.figures.page import EDGE, WIDTH, labels, mark, metric_label, notes, open_figure
-from sweepledger.results.figures.plot import Plot
+from sweepledger.results.figures.page import EDGE, WIDTH, mark, metric_label, notes, open_figure
+from sweepledger.results.figures.plot import Plot, beyond_axis
 from sweepledger.results.objective_scale import ObjectiveScale
 from sweepledger.results.summary import Summary, TrialMetrics
-
-HEIGHT = 290
 
 
 def draw_pareto_front(summary: Summary, trials: Sequence[TrialMetrics], front: Sequence[TrialMetrics]) -> str:
@@ -23,12 +19,9 @@ def draw_pareto_front(summary: Summary, trials: Sequence[TrialMetrics], front: S
         description=f"{len(front)} of {len(trials)} trials are on the Pareto front.",
         legend=[("best", "Pareto front"), ("trial", "trial")],
     )
-    top += 26
-    svg.text(root, metric_label(first, log=spread.log), (EDGE, top))
-    plot = Plot.across_page(root, summary, spread, top=top, height=HEIGHT)
+    plot = Plot.across_page(root, summary, spread, first, top=top)
     plot.grid(labelled=True)
-    across = number_axis([values[1] for _, values in trials], plot.frame.left, plot.frame.right)
-    labels(plot.part, [(across.at(tick), tick) for tick in across.ticks], plot.frame, plot.frame.bottom + 24)
+    across = plot.numbers([values[1] for _, values in trials])
     ringed = {one.trial for one, _ in front}
     for one, values in sorted(trials, key=lambda each: each[0].trial in ringed):
         if spread.holds(values[0]):
@@ -36,11 +29,5 @@ def draw_pareto_front(summary: Summary, trials: Sequence[TrialMetrics], front: S
             mark(plot.part, "best" if one.trial in ringed else "trial", at, one.trial)
     below = plot.frame.bottom + 52
     svg.text(root, metric_label(second), (WIDTH - EDGE, below), anchor="end")
-    return svg.close(root, notes(root, _remarks(spread, len(others)), below))
-
-
-def _remarks(spread: ObjectiveScale, others: int) -> Iterator[str]:
-    if others:
-        yield f"The front is that of all {others + 2} metrics; the figure shows the first two."
-    if spread.beyond:
-        yield f"{count_trials(spread.beyond)} beyond the axis: not drawn."
+    front_of = f"The front is that of all {len(others) + 2} metrics; the figure shows the first two."
+    return svg.close(root, notes(root, [*([front_of] if others else []), *beyond_axis(spread)], below))

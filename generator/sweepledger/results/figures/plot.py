@@ -1,22 +1,26 @@
-"""Trials in a frame, by their objective: dots while they can be distinguished, else tiles that count them."""
+"""Trials in a frame, by their objective: dots while they can be distinguished, else tiles that count them; or lines."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 from xml.etree.ElementTree import Element
 
 from sweepledger.results import display
 from sweepledger.results.figures import svg
-from sweepledger.results.figures.axis import Axis, objective_axis
-from sweepledger.results.figures.page import EDGE, WIDTH, Frame, mark, tick_label
+from sweepledger.results.figures.axis import Axis, number_axis, objective_axis
+from sweepledger.results.figures.page import EDGE, WIDTH, Frame, labels, mark, metric_label, notes, tick_label
 from sweepledger.results.figures.svg import CLASSES
 from sweepledger.results.objective_scale import ObjectiveScale
 from sweepledger.results.summary import Summary
-from sweepledger.structs.metric import Goal
+from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.record import TrialResult
 
 MOST_DOTS = 400
 """More dots would hide each other, and their names would take megabytes."""
+HEIGHT = 290
+LABEL = 26
+"""Height of the label above a frame."""
 TILE = 6
 CROSS = 8.0
 """Crosses closer than this are drawn as one."""
@@ -91,11 +95,19 @@ class Plot:
 
     @classmethod
     def across_page(
-        cls, root: Element, summary: Summary, spread: ObjectiveScale, *, top: float, height: float
+        cls,
+        root: Element,
+        summary: Summary,
+        spread: ObjectiveScale,
+        metric: Metric,
+        *,
+        top: float,
+        height: float = HEIGHT,
     ) -> "Plot":
-        """Draw an empty frame over the whole width of a figure, below its axis label at `top`."""
-        left = gutter(spread, height)
-        return cls.open(root, summary, spread, Frame(left, top + 12, WIDTH - EDGE - left, height))
+        """Draw an empty frame over the whole width of a figure, below the label of its axis."""
+        left = EDGE if spread.is_empty else gutter(spread, height)
+        svg.text(root, metric_label(metric, log=spread.log), (EDGE, top + LABEL))
+        return cls.open(root, summary, spread, Frame(left, top + LABEL + 12, WIDTH - EDGE - left, height))
 
     def grid(self, *, labelled: bool) -> None:
         """Draw a line at every tick of the objective, and its number at the left."""
@@ -104,6 +116,22 @@ class Plot:
             svg.line(self.part, "grid", (self.frame.left, y), (self.frame.right, y))
             if labelled:
                 svg.text(self.part, tick_label(tick), (self.frame.left - 8, y + 5), anchor="end")
+
+    def numbers(self, values: Sequence[float]) -> Axis:
+        """Draw an axis that contains some numbers below the frame, and return it."""
+        frame, across = self.frame, number_axis(values, self.frame.left, self.frame.right)
+        labels(self.part, [(across.at(tick), tick) for tick in across.ticks], frame, frame.bottom + 24)
+        return across
+
+    def close(self, root: Element, caption: str, sentences: Iterable[str]) -> str:
+        """Write below the frame what it is drawn over, and notes; return the text of the file."""
+        below = self.frame.bottom + 52
+        svg.text(root, caption, (self.frame.left + self.frame.width / 2, below), anchor="middle")
+        return svg.close(root, notes(root, sentences, below))
+
+    def height(self, value: float) -> float:
+        """Return the position of a value of the objective; values outside the scale are at its end."""
+        return self.axis.at(min(max(value, self.spread.low), self.spread.high))
 
     def marks(self, placed: Iterable[Placed], *, tiled: bool) -> Marks:
         """Return the marks of these trials. With tiles, most trials only count."""
@@ -164,6 +192,12 @@ class Plot:
         )
         metric = self.summary.metric.name
         return f"{trial.outcome.trial}: {metric} {display.format_number(trial.objective)} with {values}"
+
+
+def beyond_axis(spread: ObjectiveScale) -> Iterator[str]:
+    """Yield how many trials a figure leaves out, if any."""
+    if spread.beyond:
+        yield f"{display.count_trials(spread.beyond)} beyond the axis: not drawn."
 
 
 def beyond(goal: Goal) -> str:
@@ -230,3 +264,41 @@ def remarks(
         yield "Trials of an earlier program are not ranked."
     if any(trial.outcome.in_spec is False for trial in drawn):
         yield "Trials that the spec no longer contains are not ranked."
+
+
+MOST_LINES = 160
+BEST_LINES = 20
+"""Lines that are always drawn."""
+MOST_BOLD = 60
+LEGEND = ((f"c{CLASSES - 1}", "best fifth"), ("c2", "middle"), ("c0", "worst fifth"))
+
+Line = TypeVar("Line")
+
+
+def thin_lines(ranked: Sequence[Line]) -> list[Line]:
+    """Return the best lines, and every n-th of the others by rank, so that they are spread like all lines."""
+    if len(ranked) <= MOST_LINES:
+        return list(ranked)
+    stride = _stride(len(ranked))
+    return [*ranked[:BEST_LINES], *ranked[BEST_LINES + stride - 1 :: stride]]
+
+
+def thinning_notes(drawn: int, total: int) -> Iterator[str]:
+    """Yield which lines are drawn, if not all are."""
+    if drawn < total:
+        yield f"{drawn} of {total} trials are drawn: the best {BEST_LINES},"
+        yield f"and one in {_stride(total)} of the others by rank."
+
+
+def line_class(rank: int, total: int) -> str:
+    """Return the style of a line by its rank among all lines, drawn or not: a fifth of them each."""
+    return f"line c{CLASSES - 1 - rank * CLASSES // total}"
+
+
+def group_class(drawn: int) -> str:
+    """Return the style of the element that contains so many lines."""
+    return "fine" if drawn > MOST_BOLD else ""
+
+
+def _stride(total: int) -> int:
+    return -(-(total - BEST_LINES) // (MOST_LINES - BEST_LINES))

@@ -143,7 +143,8 @@ class Slice:
         """Return the plot of the trials that have the parameter."""
         name, metric, frame = share.parameter, plot.summary.metric.name, plot.frame
         all_here = [o for o in plot.summary.outcomes if plot.summary.is_current(o) and name in o.assignment]
-        across = levels(_values(all_here, name), frame.left + INSET, frame.right - INSET)
+        values = {canonical_json(each.assignment[name]): each.assignment[name] for each in all_here}
+        across = levels([*values.values()], frame.left + INSET, frame.right - INSET)
         placed = _side_by_side([one for one in drawn if name in one.outcome.assignment], name, across)
         marks = plot.marks(placed, tiled=tiled)
         return cls(plot, share, across, marks, [each for each in all_here if each.metric(metric) is None])
@@ -160,16 +161,9 @@ class Slice:
         plot.winner(self.marks)
 
 
-def _values(outcomes: Sequence[TrialResult], name: str) -> list[Value]:
-    return list({canonical_json(o.assignment[name]): o.assignment[name] for o in outcomes}.values())
-
-
 def _name(plot: Plot, share: ParameterImportance, *, log: bool) -> None:
     frame, y = plot.frame, plot.frame.top - 12
-    notes = [
-        *["log"] * log,
-        *([] if share.share is None else [display.format_percent(share.share)]),
-    ]
+    notes = [*["log"] * log, *([] if share.share is None else [display.format_percent(share.share)])]
     for kind, size, aside in (("wide", WIDE_SIZE, ", ".join(notes)), ("narrow", NARROW_SIZE, "log" * log)):
         room = frame.width - svg.text_width(aside, size) - 14
         svg.text(
@@ -184,9 +178,7 @@ def _means(plot: Plot, share: ParameterImportance, across: Levels) -> None:
         (across.places[canonical_json(group.first)] + across.places[canonical_json(group.last)]) / 2
         for group in share.groups
     ]
-    low, high = plot.spread.low, plot.spread.high
-    heights = (plot.axis.at(min(max(group.mean, low), high)) for group in share.groups)
-    points = list(zip(places, heights, strict=True))
+    points = list(zip(places, [plot.height(group.mean) for group in share.groups], strict=True))
     if across.ordered:
         svg.path(plot.part, "mean", [("L" if number else "M", *at) for number, at in enumerate(points)])
     for at in points:

@@ -23,51 +23,34 @@ TITLE = 1.2
 CLASSES = 5
 """Number of colours for ranks, and of shades for numbers of trials."""
 
-_LIGHT = """
-text { fill: #57606a; }
-.page { fill: #ffffff; }
-.title, .head { fill: #1f2328; }
-.frame { fill: #f6f8fa; }
-.grid { stroke: #d8dee4; }
-.axis { stroke: #8c959f; }
-.seam { stroke: #8c959f; }
-.trial, .tile { fill: #0969da; }
-.retired, .old { fill: #8c959f; }
-.mean, .level { stroke: #0a3069; }
-.level { fill: #ffffff; }
-.record, .ring, .chosen { stroke: #c4500a; }
-.best { fill: #c4500a; }
-.cross { stroke: #6e4b52; }
-.beyond { fill: #6e4b52; }
-.c0 { stroke: #c8d1da; }
-.c1 { stroke: #9ecae1; }
-.c2 { stroke: #57a0ce; }
-.c3 { stroke: #1f6fb4; }
-.c4 { stroke: #08306b; }
-"""
+_COLOURS = (
+    ("text", "fill", "#57606a", "#9da7b3"),
+    (".page", "fill", "#ffffff", "#0d1117"),
+    (".title, .head", "fill", "#1f2328", "#f0f6fc"),
+    (".frame", "fill", "#f6f8fa", "#151b23"),
+    (".grid", "stroke", "#d8dee4", "#2a313c"),
+    (".axis", "stroke", "#8c959f", "#656c76"),
+    (".seam", "stroke", "#8c959f", "#656c76"),
+    (".trial, .tile", "fill", "#0969da", "#58a6ff"),
+    (".retired, .old", "fill", "#8c959f", "#848d97"),
+    (".mean, .level", "stroke", "#0a3069", "#cfe8ff"),
+    (".level", "fill", "#ffffff", "#151b23"),
+    (".record, .ring, .chosen", "stroke", "#c4500a", "#ff9a52"),
+    (".best", "fill", "#c4500a", "#ff9a52"),
+    (".cross", "stroke", "#6e4b52", "#d3b4ba"),
+    (".beyond", "fill", "#6e4b52", "#d3b4ba"),
+    (".c0", "stroke", "#c8d1da", "#343b45"),
+    (".c1", "stroke", "#9ecae1", "#28517d"),
+    (".c2", "stroke", "#57a0ce", "#2f78bf"),
+    (".c3", "stroke", "#1f6fb4", "#6fb3f5"),
+    (".c4", "stroke", "#08306b", "#e0f0ff"),
+)
+"""What has a colour, as fill or stroke; on light pages, and on dark ones."""
 
-_DARK = """
-text { fill: #9da7b3; }
-.page { fill: #0d1117; }
-.title, .head { fill: #f0f6fc; }
-.frame { fill: #151b23; }
-.grid { stroke: #2a313c; }
-.axis { stroke: #656c76; }
-.seam { stroke: #656c76; }
-.trial, .tile { fill: #58a6ff; }
-.retired, .old { fill: #848d97; }
-.mean, .level { stroke: #cfe8ff; }
-.level { fill: #151b23; }
-.record, .ring, .chosen { stroke: #ff9a52; }
-.best { fill: #ff9a52; }
-.cross { stroke: #d3b4ba; }
-.beyond { fill: #d3b4ba; }
-.c0 { stroke: #343b45; }
-.c1 { stroke: #28517d; }
-.c2 { stroke: #2f78bf; }
-.c3 { stroke: #6fb3f5; }
-.c4 { stroke: #e0f0ff; }
-"""
+
+def _colours(column: int) -> str:
+    return "\n".join(f"{row[0]} {{ {row[1]}: {row[column]}; }}" for row in _COLOURS)
+
 
 STYLE = f"""
 text {{ font: {WIDE_SIZE}px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; }}
@@ -89,9 +72,9 @@ text {{ font: {WIDE_SIZE}px system-ui, -apple-system, "Segoe UI", "DejaVu Sans",
 .fine .line {{ stroke-width: 1; stroke-opacity: 0.6; }}
 .chosen {{ stroke-width: 3; }}
 .swatch {{ stroke-width: 12; stroke-linecap: butt; }}
-{_LIGHT.strip()}
+{_colours(2)}
 @media (prefers-color-scheme: dark) {{
-{_DARK.strip()}
+{_colours(3)}
 }}
 @media (max-width: {NARROW}px) {{
 text {{ font-size: {NARROW_SIZE}px; }}

@@ -8,17 +8,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sweepledger.errors import ToolError
-from sweepledger.search.adaptive.proposer import EncodedEvidence, EvidenceState
-from sweepledger.search.encoding import (
-    DECIMALS,
-    Coordinate,
-    Coordinates,
-    EncodedDimension,
-    EncodedSpace,
-    Ordinal,
-    UnitInterval,
-)
+from sweepledger.search import encoding
+from sweepledger.search.adaptive.proposer import EncodedEvidence
 from sweepledger.structs.metric import Goal, Metric
+from sweepledger.structs.record import Status
 from sweepledger.structs.search_block import AdaptiveSearch
 
 try:
@@ -34,12 +27,13 @@ MIN_DIMENSIONS = 2
 """With fewer dimensions there is no covariance to adapt."""
 
 
-def numeric_dimensions(space: EncodedSpace) -> tuple[EncodedDimension, ...]:
+def numeric_dimensions(space: encoding.EncodedSpace) -> tuple[encoding.EncodedDimension, ...]:
     """Return the ordered dimensions that every configuration has."""
     return tuple(
         dimension
         for dimension in space.dimensions
-        if isinstance(dimension.kind, UnitInterval | Ordinal) and not any(dimension.conditions)
+        if isinstance(dimension.kind, encoding.UnitInterval | encoding.Ordinal)
+        and not any(dimension.conditions)
     )
 
 
@@ -52,14 +46,15 @@ class CmaEsProposer:
         self,
         metric: Metric,
         search: AdaptiveSearch,
-        space: EncodedSpace,
+        space: encoding.EncodedSpace,
         evidence: Sequence[EncodedEvidence],
         seed: int,
     ) -> None:
         dimensions = numeric_dimensions(space)
         self.indices = {dimension.name: at for at, dimension in enumerate(dimensions)}
         self.counts = [
-            dimension.kind.count if isinstance(dimension.kind, Ordinal) else 0 for dimension in dimensions
+            dimension.kind.count if isinstance(dimension.kind, encoding.Ordinal) else 0
+            for dimension in dimensions
         ]
         self.random = np.random.RandomState(seed % SEED_LIMIT)
         self.optimizer = None
@@ -74,7 +69,7 @@ class CmaEsProposer:
         """Begin a new proposal."""
         self.point = self.optimizer.ask() if self.optimizer else None
 
-    def propose(self, dimension: EncodedDimension) -> Coordinate:
+    def propose(self, dimension: encoding.EncodedDimension) -> encoding.Coordinate:
         """Propose the candidate's coordinate in a dimension."""
         at = self.indices.get(dimension.name)
         if self.point is None or at is None:
@@ -84,11 +79,11 @@ class CmaEsProposer:
     def end(self, *, accepted: bool) -> None:
         """End the proposal: the draws of a generation are independent, so nothing changes."""
 
-    def add_pending(self, coordinates: Coordinates) -> None:
+    def add_pending(self, coordinates: encoding.Coordinates) -> None:
         """Ignore the configuration: the draws of a generation are independent."""
 
-    def _random_coordinate(self, dimension: EncodedDimension) -> Coordinate:
-        if isinstance(dimension.kind, UnitInterval):
+    def _random_coordinate(self, dimension: encoding.EncodedDimension) -> encoding.Coordinate:
+        if isinstance(dimension.kind, encoding.UnitInterval):
             return float(self.random.random_sample())
         return int(self.random.randint(dimension.kind.count))
 
@@ -104,14 +99,14 @@ class CmaEsProposer:
         generation: list[tuple[Any, float]] = []
         for entry in evidence:
             values = entry.evidence.values
-            is_ok = entry.evidence.state is EvidenceState.OK and values is not None
+            is_ok = entry.evidence.state is Status.OK and values is not None
             value = sign * values[0] if values is not None and is_ok else worst
             generation.append((np.array(self._point(entry.coordinates)), value))
             if len(generation) == population:
                 yield generation
                 generation = []
 
-    def _point(self, coordinates: Coordinates) -> list[float]:
+    def _point(self, coordinates: encoding.Coordinates) -> list[float]:
         return [_to_optimizer(coordinates[name], self.counts[at]) for name, at in self.indices.items()]
 
 
@@ -128,10 +123,10 @@ def _create_optimizer(dimensions: int, size: int, seed: int) -> "cmaes.CMA":
     )
 
 
-def _to_coordinate(number: float, count: int) -> Coordinate:
+def _to_coordinate(number: float, count: int) -> encoding.Coordinate:
     """Convert the optimizer's number: the indexes of an ordinal share the unit interval evenly."""
-    return min(int(number * count), count - 1) if count else round(number, DECIMALS)
+    return min(int(number * count), count - 1) if count else round(number, encoding.DECIMALS)
 
 
-def _to_optimizer(coordinate: Coordinate, count: int) -> float:
+def _to_optimizer(coordinate: encoding.Coordinate, count: int) -> float:
     return (coordinate + 0.5) / count if count else float(coordinate)

@@ -10,9 +10,10 @@ from typing import Any, assert_never
 
 from sweepledger.errors import ToolError
 from sweepledger.search import encoding
-from sweepledger.search.adaptive.proposer import EncodedEvidence, EvidenceState, ModelError
+from sweepledger.search.adaptive.proposer import EncodedEvidence, ModelError
 from sweepledger.search.rng import RandomSequence
 from sweepledger.structs.metric import Goal, Metric
+from sweepledger.structs.record import Status
 from sweepledger.structs.search_block import DEFAULT_STARTUP
 
 try:
@@ -139,10 +140,10 @@ class GaussianProcessProposer:
             for entry in evidence
             if (values := entry.evidence.values) is not None
         ]
-        ok = [losses for entry, losses in known if entry.evidence.state is EvidenceState.OK]
+        ok = [losses for entry, losses in known if entry.evidence.state is Status.OK]
         worst = [max(column) for column in zip(*ok, strict=True)]
         for entry, losses in known if ok else ():
-            is_stopped = entry.evidence.state is EvidenceState.PRUNED
+            is_stopped = entry.evidence.state is Status.PRUNED
             yield self._row(entry.coordinates), list(map(max, losses, worst)) if is_stopped else losses
 
     def _row(self, coordinates: encoding.Coordinates) -> Row:

@@ -7,14 +7,7 @@ from itertools import islice
 
 from sweepledger.errors import GeneratorError, ToolError
 from sweepledger.search.adaptive import termination
-from sweepledger.search.adaptive.observations import (
-    KnownTrials,
-    Observation,
-    Round,
-    SearchEnd,
-    Suggestion,
-    configuration_key,
-)
+from sweepledger.search.adaptive.observations import KnownTrials, Observation, Round, SearchEnd, Suggestion
 from sweepledger.search.adaptive.proposer import EncodedEvidence, ModelError, Proposer, encode_evidence
 from sweepledger.search.candidates import feasible_configurations
 from sweepledger.search.configurations import (
@@ -29,6 +22,7 @@ from sweepledger.search.rng import derive_seed
 from sweepledger.structs.combinations import count_columns
 from sweepledger.structs.search_block import AdaptiveSearch, Method
 from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import canonical_json
 
 REDRAWS = {Method.TPE: 12, Method.BAYES: 3, Method.CMA_ES: 50, Method.NSGA2: 50}
 """Further proposals for one configuration of a round; they take about as long as the round itself."""
@@ -61,9 +55,9 @@ class _Draft:
 
     def add(self, built: Configuration | Rejected | ExpressionFailure) -> bool:
         """Add a configuration if it is legal and new; return whether it was added."""
-        if isinstance(built, Rejected | ExpressionFailure) or configuration_key(built) in self.known:
+        if isinstance(built, Rejected | ExpressionFailure) or canonical_json(built) in self.known:
             return False
-        self.known.add(configuration_key(built))
+        self.known.add(canonical_json(built))
         self.suggestions.append(Suggestion(built))
         return True
 
@@ -93,7 +87,7 @@ def find_excess(search: AdaptiveSearch) -> str | None:
 def model_round(sweep: Sweep, search: AdaptiveSearch, trials: KnownTrials, number: int) -> Round | SearchEnd:
     """Compute a round with the method's model, or at random if that fails. Raises ToolError without its library."""
     requested = trials.requested
-    known = {configuration_key(trial.configuration) for trial in requested}
+    known = {canonical_json(trial.configuration) for trial in requested}
     size = termination.round_size(sweep, search, requested)
     try:
         draft, engine, unfitted = *_proposed(sweep, search, trials, number, _Draft({*known}), size), None
@@ -142,11 +136,9 @@ def _pending_coordinates(
     space: EncodedSpace, evidence: Iterable[EncodedEvidence], pending: Iterable[Observation]
 ) -> Iterator[Coordinates]:
     """Yield the coordinates of pending configurations, each once; some replicates may be recorded already."""
-    known = {
-        configuration_key(one.evidence.configuration) for one in evidence if one.evidence.round is not None
-    }
+    known = {canonical_json(one.evidence.configuration) for one in evidence if one.evidence.round is not None}
     for trial in pending:
-        key, coordinates = configuration_key(trial.configuration), space.encode(trial.configuration)
+        key, coordinates = canonical_json(trial.configuration), space.encode(trial.configuration)
         if key not in known and coordinates is not None:
             known.add(key)
             yield coordinates

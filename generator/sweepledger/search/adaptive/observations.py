@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from sweepledger.search.configurations import Configuration
 from sweepledger.structs.record import Status
 from sweepledger.structs.trial import trial_id
-from sweepledger.structs.values import canonical_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +98,3 @@ class KnownTrials:
 def sort_observations(observations: Iterable[Observation]) -> list[Observation]:
     """Sort trials: those of other sweeps first, then by round, digest and replicate."""
     return sorted(observations, key=lambda trial: (trial.round or 0, trial.trial, trial.replicate))
-
-
-def configuration_key(configuration: Configuration) -> str:
-    """Return a key that equal configurations share."""
-    return canonical_json(configuration)

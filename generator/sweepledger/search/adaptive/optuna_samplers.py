@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Self, assert_never
 
 from sweepledger.errors import ToolError
-from sweepledger.search.adaptive.proposer import EncodedEvidence, EvidenceState, Proposer
+from sweepledger.search.adaptive.proposer import EncodedEvidence, Proposer
 from sweepledger.search.encoding import (
     DECIMALS,
     Categorical,
@@ -21,6 +21,7 @@ from sweepledger.search.encoding import (
     Ordinal,
     UnitInterval,
 )
+from sweepledger.structs.record import Status
 from sweepledger.structs.search_block import AdaptiveSearch, Method
 from sweepledger.structs.sweep import Sweep
 
@@ -47,9 +48,9 @@ CANDIDATES = 64
 """TPE's candidates per proposal. Its default of 24 works as well, but another number would change all rounds."""
 
 STATES = {
-    EvidenceState.OK: TrialState.COMPLETE,
-    EvidenceState.PRUNED: TrialState.PRUNED,
-    EvidenceState.FAILED: TrialState.FAIL,
+    Status.OK: TrialState.COMPLETE,
+    Status.PRUNED: TrialState.PRUNED,
+    Status.FAILED: TrialState.FAIL,
 }
 
 
@@ -85,7 +86,7 @@ def _sampler(search: AdaptiveSearch, evidence: Sequence[EncodedEvidence], seed: 
                 seed=seed,
             )
         case Method.NSGA2:
-            rounds = [entry.evidence.round for entry in evidence if entry.evidence.state is EvidenceState.OK]
+            rounds = [entry.evidence.round for entry in evidence if entry.evidence.state is Status.OK]
             return RoundwiseNSGAII(search.rounds.size, rounds, seed)
         case method:
             raise AssertionError(f"Optuna has no sampler for {method}")

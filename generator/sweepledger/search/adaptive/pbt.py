@@ -9,13 +9,7 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from sweepledger.search.adaptive import termination
-from sweepledger.search.adaptive.observations import (
-    Observation,
-    Round,
-    SearchEnd,
-    Suggestion,
-    configuration_key,
-)
+from sweepledger.search.adaptive.observations import Observation, Round, SearchEnd, Suggestion
 from sweepledger.search.adaptive.successive_halving import ENGINE, Rungs, without_resource
 from sweepledger.search.candidates import feasible_configurations
 from sweepledger.search.configurations import (
@@ -38,7 +32,7 @@ from sweepledger.search.encoding import (
 from sweepledger.search.rng import RandomSequence, derive_seed
 from sweepledger.structs.search_block import AdaptiveSearch, Resource
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.values import Value, is_number
+from sweepledger.structs.values import Value, canonical_json, is_number
 
 TRUNCATION = 0.2
 """Share of a population that is replaced, and share that replaces it."""
@@ -65,7 +59,7 @@ class _Variation:
 
     def reserve(self, configuration: Configuration) -> bool:
         """Mark a configuration as used; return False if it is already."""
-        key = configuration_key(configuration)
+        key = canonical_json(configuration)
         if key in self.used:
             return False
         self.used.add(key)

@@ -5,33 +5,22 @@ Evidence has one entry per configuration, in an order that does not depend on th
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from statistics import fmean, mean
 from typing import Protocol
 
-from sweepledger.search.adaptive.observations import Observation, configuration_key, sort_observations
+from sweepledger.search.adaptive.observations import Observation, sort_observations
 from sweepledger.search.configurations import Configuration
 from sweepledger.search.encoding import Coordinate, Coordinates, EncodedDimension, EncodedSpace
 from sweepledger.structs.metric import Impute, Metric
 from sweepledger.structs.record import Status
 from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import canonical_json
 
 Values = tuple[float, ...]
-
-PRUNED = "pruned"
-"""The status of a trial that was stopped early; its values are the last that it reported."""
 
 
 class ModelError(Exception):
     """The model of a method cannot propose this round, for a reason that is the same on every machine."""
-
-
-class EvidenceState(StrEnum):
-    """How a model counts a configuration."""
-
-    OK = "ok"
-    PRUNED = "pruned"
-    FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +28,8 @@ class Evidence:
     """The recorded results of one configuration with all its replicates."""
 
     configuration: Configuration
-    state: EvidenceState
+    state: Status
+    """`ok`, `pruned` (the values are the last that it reported), or `failed`."""
     values: Values | None
     """Means over replicates; None if it failed."""
     round: int | None
@@ -53,7 +43,7 @@ def gather_evidence(observations: Iterable[Observation], metrics: Sequence[Metri
     groups: dict[tuple[bool, str], list[Observation]] = {}
     ordered = sort_observations(observations)
     for trial in ordered:
-        groups.setdefault((trial.round is None, configuration_key(trial.configuration)), []).append(trial)
+        groups.setdefault((trial.round is None, canonical_json(trial.configuration)), []).append(trial)
     ok = [trial.values for trial in ordered if trial.status is Status.OK and trial.values is not None]
     imputation = _Imputation(metrics, *_worst_and_best(ok, metrics))
     return [evidence for group in groups.values() for evidence in _combine(group, imputation)]
@@ -101,18 +91,16 @@ def _combine(group: Sequence[Observation], imputation: _Imputation) -> Iterator[
                 counted.append(values)
             case Status.MISSING | Status.CANCELLED:
                 pass
-            case _ if trial.status == PRUNED and trial.values is not None:
+            case Status.PRUNED if trial.values is not None:
                 pruned.append(trial.values)
             case _:
                 has_failed = True
     if counted or pruned:
-        state = EvidenceState.OK if counted else EvidenceState.PRUNED
+        state = Status.OK if counted else Status.PRUNED
         means = tuple(map(_mean, zip(*(counted or pruned), strict=True)))
         yield Evidence(first.configuration, state, means, first.round, first.trial, first.parent)
     elif has_failed:
-        yield Evidence(
-            first.configuration, EvidenceState.FAILED, None, first.round, first.trial, first.parent
-        )
+        yield Evidence(first.configuration, Status.FAILED, None, first.round, first.trial, first.parent)
 
 
 def _mean(values: Sequence[float]) -> float:

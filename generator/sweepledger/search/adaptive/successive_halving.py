@@ -9,14 +9,7 @@ from itertools import islice
 
 from sweepledger import __version__
 from sweepledger.search.adaptive import termination
-from sweepledger.search.adaptive.observations import (
-    KnownTrials,
-    Observation,
-    Round,
-    SearchEnd,
-    Suggestion,
-    configuration_key,
-)
+from sweepledger.search.adaptive.observations import KnownTrials, Observation, Round, SearchEnd, Suggestion
 from sweepledger.search.candidates import feasible_configurations
 from sweepledger.search.configurations import Configuration
 from sweepledger.search.rng import derive_seed
@@ -24,7 +17,7 @@ from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.record import Status
 from sweepledger.structs.search_block import AdaptiveSearch, Method, Resource, hyperband_brackets
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.values import Value
+from sweepledger.structs.values import Value, canonical_json
 
 ENGINE = f"sweepledger {__version__}"
 
@@ -50,7 +43,7 @@ class Rungs:
     ) -> "Rungs":
         """Assign a search's own trials, which are in order, to rungs."""
         tried = {
-            configuration_key(without_resource(trial.configuration, resource)) for trial in (*own, *pending)
+            canonical_json(without_resource(trial.configuration, resource)) for trial in (*own, *pending)
         }
         return cls(
             resource,
@@ -122,7 +115,7 @@ def _new_configurations(search: AdaptiveSearch, rungs: Rungs, number: int) -> It
     """Draw configurations that were not tried with any amount."""
     tried = set(rungs.configurations)
     for configuration in feasible_configurations(search.space, derive_seed(search.seed, number, "newcomers")):
-        key = configuration_key(configuration)
+        key = canonical_json(configuration)
         if key not in tried:
             tried.add(key)
             yield configuration

@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from sweepledger.search import limits
-from sweepledger.search.adaptive.observations import KnownTrials, Observation, SearchEnd, configuration_key
+from sweepledger.search.adaptive.observations import KnownTrials, Observation, SearchEnd
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.metric import Metric
 from sweepledger.structs.record import Status
 from sweepledger.structs.search_block import AdaptiveSearch, Rounds
 from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import canonical_json
 
 Values = tuple[float, ...]
 
@@ -58,7 +59,7 @@ def remaining_configurations(sweep: Sweep, search: AdaptiveSearch, requested: Se
 
 def count_configurations(own: Iterable[Observation]) -> int:
     """Count the different configurations of trials."""
-    return len({configuration_key(trial.configuration) for trial in own})
+    return len({canonical_json(trial.configuration) for trial in own})
 
 
 def _rounds_without_improvement(own: Iterable[Observation], metrics: Sequence[Metric]) -> int:

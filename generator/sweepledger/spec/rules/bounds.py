@@ -143,32 +143,33 @@ def distribution_bounds(draft: Draft) -> Iterator[Problem]:
                 rule, code = "must be an integer with distribution: int_uniform", "wrong-type"
                 hint = "fractions come from distribution: uniform"
             elif kind in LOG_DISTRIBUTIONS and bound <= 0:
-                rule, code, hint = (
-                    "must be more than 0 on a logarithmic scale",
-                    "log-range",
-                    _log_hint(kind, bound),
+                rule = "must be more than 0 on a logarithmic scale"
+                code = "log-range"
+                plain = kind.removesuffix("_values")
+                hint = (
+                    f"exponents of e are the bounds of distribution: {plain}" if bound else "for example 1e-6"
                 )
             elif kind in EXPONENT_DISTRIBUTIONS and abs(bound) > FARTHEST_EXPONENT:
-                rule, code = (
-                    f"must be an exponent of e from -{FARTHEST_EXPONENT} to {FARTHEST_EXPONENT}",
-                    "exponent-range",
-                )
+                rule = f"must be an exponent of e from -{FARTHEST_EXPONENT} to {FARTHEST_EXPONENT}"
+                code = "exponent-range"
                 hint = f"distribution: {kind}_values takes the values themselves"
             else:
                 continue
             yield draft.problem((*leaf.path, key), f"{rule}, got {safe_repr(bound)}", code=code, hint=hint)
 
 
+def _exponents(draft: Draft) -> Iterator[tuple[Leaf, str, float, float]]:
+    """Yield each distribution between two exponents that a float can have, the first of them smaller."""
+    for leaf, kind, keys in _distributions(draft):
+        low, high = keys.get("min", math.inf), keys.get("max", -math.inf)
+        if kind in EXPONENT_DISTRIBUTIONS and -FARTHEST_EXPONENT <= low < high <= FARTHEST_EXPONENT:
+            yield leaf, kind, low, high
+
+
 def distinct_exponents(draft: Draft) -> Iterator[Problem]:
     """Two exponents give different numbers after rounding."""
-    for leaf, kind, keys in _distributions(draft):
-        low, high = keys.get("min"), keys.get("max")
-        if kind not in EXPONENT_DISTRIBUTIONS or low is None or high is None or not low < high:
-            continue
-        if max(abs(low), abs(high)) > FARTHEST_EXPONENT:
-            continue
-        signed = (-high, -low) if kind.startswith("inv") else (low, high)
-        first, last = map(ranges.exponential, signed)
+    for leaf, kind, low, high in _exponents(draft):
+        first, last = map(ranges.exponential, (-high, -low) if kind.startswith("inv") else (low, high))
         if first >= last:
             message = (
                 f"must be so far above min ({safe_repr(low)}) that e to both powers differs, "
@@ -193,32 +194,13 @@ def log_normal_exponents(draft: Draft) -> Iterator[Problem]:
 
 def exponents_like_values(draft: Draft) -> Iterator[Problem]:
     """Warn of exponents that look like values."""
-    for leaf, kind, keys in _distributions(draft):
-        low, high = keys.get("min"), keys.get("max")
-        if (
-            kind in EXPONENT_DISTRIBUTIONS
-            and low is not None
-            and high is not None
-            and _look_like_values(low, high)
-        ):
+    for leaf, kind, low, high in _exponents(draft):
+        if low >= 0 and ((low > 0 and high <= 1) or high > UNLIKELY_EXPONENT):
             ends = (-high, -low) if kind.startswith("inv") else (low, high)
             first, last = (f"{math.exp(end):.6g}" for end in ends)
             message = f"{safe_repr(low)} and {safe_repr(high)} are natural-log exponents: values from {first} to {last}"
-            hint = f"did you mean {kind}_values?"
             place = (*leaf.path, "distribution")
-            yield draft.warning(place, message, code="exponent-range", hint=hint)
-
-
-def _look_like_values(low: float, high: float) -> bool:
-    return (
-        low < high <= FARTHEST_EXPONENT and low >= 0 and ((low > 0 and high <= 1) or high > UNLIKELY_EXPONENT)
-    )
-
-
-def _log_hint(kind: str, bound: float) -> str:
-    if bound == 0:
-        return "for example 1e-6"
-    return f"exponents of e are the bounds of distribution: {kind.removesuffix('_values')}"
+            yield draft.warning(place, message, code="exponent-range", hint=f"did you mean {kind}_values?")
 
 
 def _fractions_between_integers(

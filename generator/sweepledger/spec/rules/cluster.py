@@ -147,9 +147,5 @@ def reserved_labels(draft: Draft) -> Iterator[Problem]:
 
 def is_reserved_label(key: str, domains: tuple[str, ...]) -> bool:
     """Return whether a label's key is one that Kubernetes writes without a domain, or is in one of the domains."""
-    return key in RESERVED_LABELS or _is_in_domain(key, domains)
-
-
-def _is_in_domain(key: str, domains: tuple[str, ...]) -> bool:
     prefix = key.rpartition("/")[0]
-    return any(prefix == domain or prefix.endswith(f".{domain}") for domain in domains)
+    return key in RESERVED_LABELS or any(f".{prefix}".endswith(f".{domain}") for domain in domains)

@@ -141,13 +141,12 @@ def zip_counts(draft: Draft) -> Iterator[Problem]:
                 continue
             if _is_no_list(keys):
                 found = "a single value" if "value" in keys else "a parameter that is drawn"
-                message, hint = f"must be a list of values to be zipped, got {safe_repr(name)}: {found}", None
+                message = f"must be a list of values to be zipped, got {safe_repr(name)}: {found}"
                 hint = "a constant needs no zip" if "value" in keys else None
                 yield draft.problem(place, message, code="zip-values", hint=hint)
-            elif (count := listed_count(draft, leaf)) is None and not _is_list(keys):
+            elif (count := listed_count(draft, leaf)) is None and not keys.keys() & LIST_KEYS:
                 message = f"must be a list of values to be zipped, got {safe_repr(name)}: min and max"
-                hint = "add step or count"
-                yield draft.problem(place, message, code="zip-values", hint=hint)
+                yield draft.problem(place, message, code="zip-values", hint="add step or count")
             elif count is not None:
                 first = first or (name, count)
                 if count != first[1]:
@@ -185,12 +184,10 @@ def _zip_groups(draft: Draft) -> Iterator[tuple[Section, DocumentPath]]:
             yield section, place
 
 
+LIST_KEYS = {"values", "step", "count", *SPACINGS}
+
+
 def _is_no_list(keys: dict[str, object]) -> bool:
     """Return whether a parameter is a constant or is drawn."""
     is_drawn = keys.get("distribution", LISTED_DISTRIBUTION) != LISTED_DISTRIBUTION or "probabilities" in keys
     return "value" in keys or (is_drawn and "count" not in keys)
-
-
-def _is_list(keys: dict[str, object]) -> bool:
-    """Return whether a parameter is meant as a list, even if it is invalid."""
-    return bool(keys.keys() & {"values", "step", "count", *SPACINGS})

@@ -62,10 +62,8 @@ def form_keys(draft: Draft) -> Iterator[Problem]:
             yield draft.problem((*leaf.path, key), message, code="parameter-key", hint=hint, at_key=True)
         if {"step", "count"} <= mapping.keys() and form is RANGE:
             place = (*leaf.path, "count")
-            message, hint = (
-                "must not be given with step, got both",
-                "step sets the distance, count the number of values",
-            )
+            message = "must not be given with step, got both"
+            hint = "step sets the distance, count the number of values"
             yield draft.problem(place, message, code="parameter-key", hint=hint, at_key=True)
 
 
@@ -180,8 +178,7 @@ def split_values(draft: Draft) -> Iterator[Problem]:
         joined = _divided(draft, place, items)
         if joined is not None:
             message = f"must not be parts of a value that commas divide, got {quote(items)}"
-            hint = describe_split(joined)
-            yield draft.problem(place, message, code="value-divided", hint=hint)
+            yield draft.problem(place, message, code="value-divided", hint=describe_split(joined))
 
 
 def _divided(draft: Draft, place: DocumentPath, items: list[Any]) -> tuple[str, ...] | None:
@@ -232,8 +229,7 @@ def probabilities(draft: Draft) -> Iterator[Problem]:
         total = math.fsum(chances)
         if abs(total - 1) > PROBABILITY_SLACK:
             message = f"must sum to 1, got {safe_repr(float(f'{total:.10g}'))}"
-            hint = _proportions_hint(chances, total)
-            yield draft.problem(place, message, code="probabilities", hint=hint)
+            yield draft.problem(place, message, code="probabilities", hint=_proportions_hint(chances, total))
 
 
 def value_lengths(draft: Draft) -> Iterator[Problem]:

@@ -71,8 +71,7 @@ def variable_values(draft: Draft) -> Iterator[Problem]:
     for place, text in draft.texts("run", "environment"):
         if CONTROL.search(text):
             message = f"must be one line without control characters, got {safe_repr(text)}"
-            hint = "put it in a file of the code"
-            yield draft.problem(place, message, code="environment-value", hint=hint)
+            yield draft.problem(place, message, code="environment-value", hint="put it in a file of the code")
 
 
 def exposed_secrets(draft: Draft) -> Iterator[Problem]:
@@ -130,24 +129,20 @@ def settings_secrets(draft: Draft) -> Iterator[Problem]:
 
 def dns_servers(draft: Draft) -> Iterator[Problem]:
     """`dns` names servers: pods by namespace and labels, or networks."""
-    yield from _dns_servers(draft)
-    for name in draft.names("clusters"):
-        yield from _dns_servers(draft, "clusters", name)
-
-
-def _dns_servers(draft: Draft, *holder: str) -> Iterator[Problem]:
-    place = (*holder, "dns")
-    keys = {*draft.names(*place)}
-    if "dns" in draft.names(*holder) and not {"namespace", "cidrs"} & keys:
-        message = "must name the servers, got neither namespace nor cidrs"
-        hint = "for example namespace: kube-system and labels: {k8s-app: coredns}; or cidrs: [169.254.169.254/32]"
-        yield draft.problem(place, message, code="missing-key", hint=hint, at_key=True)
-    for key, other in (("namespace", "labels"), ("labels", "namespace")):
-        if key in keys and other not in keys:
-            hint = "`kubectl get pods --all-namespaces --show-labels` shows both"
-            yield draft.problem(
-                (*place, other), f"must be given with {key}", code="missing-key", hint=hint, at_key=True
-            )
+    for holder in _holders(draft):
+        place = (*holder, "dns")
+        keys = {*draft.names(*place)}
+        if "dns" in draft.names(*holder) and not {"namespace", "cidrs"} & keys:
+            message = "must name the servers, got neither namespace nor cidrs"
+            hint = "for example namespace: kube-system and labels: {k8s-app: coredns}; or cidrs: [169.254.169.254/32]"
+            yield draft.problem(place, message, code="missing-key", hint=hint, at_key=True)
+        for key, other in (("namespace", "labels"), ("labels", "namespace")):
+            if key in keys and other not in keys:
+                message, hint = (
+                    f"must be given with {key}",
+                    "`kubectl get pods --all-namespaces --show-labels` shows both",
+                )
+                yield draft.problem((*place, other), message, code="missing-key", hint=hint, at_key=True)
 
 
 def settings_egress(draft: Draft) -> Iterator[Problem]:

@@ -85,8 +85,7 @@ def fleet_settings(draft: Draft) -> Iterator[Problem]:
         yield draft.problem(("controller",), message, code=CODE, at_key="controller" not in draft.names())
     if "argocd" in draft.names():
         message = "must be set for each cluster if there are clusters"
-        hint = "move it below clusters.NAME"
-        yield draft.problem(("argocd",), message, code=CODE, hint=hint, at_key=True)
+        yield draft.problem(("argocd",), message, code=CODE, hint="move it below clusters.NAME", at_key=True)
     if draft.get("results", "mode", kind=str) == ResultsMode.BRANCH:
         message = (
             "must be push if there are clusters: their collectors would contend for one branch, got 'branch'"

@@ -168,21 +168,15 @@ def cma_es_space(draft: Draft) -> Iterator[Problem]:
     section = search_section(draft)
     if section.method != "cma-es" or not section.is_whole:
         return
-    kinds = [distribution_of(draft, leaf) for leaf in section.leaves.values() if not leaf.conditions]
-    lists = [
-        draft.get(*leaf.path, "values", kind=list) for leaf in section.leaves.values() if not leaf.conditions
-    ]
-    numbers = sum(found is not None and found[0] not in CATEGORICAL for found in kinds) + sum(
-        map(_are_numbers, lists)
-    )
+    leaves = [leaf for leaf in section.leaves.values() if not leaf.conditions]
+    lists = [draft.get(*leaf.path, "values", kind=list) for leaf in leaves]
+    numbers = sum(values is not None and all(map(is_number, values)) for values in lists)
+    kinds = [distribution_of(draft, leaf) for leaf in leaves]
+    numbers += sum(found is not None and found[0] not in CATEGORICAL for found in kinds)
     if numbers < SMALLEST_POPULATION:
         message = f"must have two numeric parameters without conditions with method: cma-es, got {numbers}"
         hint = "method: tpe takes all types of parameters, and conditions"
         yield draft.problem(("parameters",), message, code="search-space", hint=hint, at_key=True)
-
-
-def _are_numbers(values: list[object] | None) -> bool:
-    return values is not None and all(map(is_number, values))
 
 
 def _resource_method(draft: Draft) -> str | None:
@@ -218,10 +212,8 @@ def kept_checkpoints(draft: Draft) -> Iterator[Problem]:
 def population_continues(draft: Draft) -> Iterator[Problem]:
     """The members of a population train on: without their checkpoints nothing of it would be left."""
     if draft.get("method", kind=str) == Method.PBT and draft.get("resource", "continues", kind=bool) is False:
-        message, hint = (
-            "must be true with method: pbt, got false",
-            "asha, halving and hyperband may begin anew",
-        )
+        message = "must be true with method: pbt, got false"
+        hint = "asha, halving and hyperband may begin anew"
         yield draft.problem(("resource", "continues"), message, code="out-of-range", hint=hint)
 
 

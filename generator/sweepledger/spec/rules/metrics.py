@@ -108,10 +108,8 @@ def several_metrics(draft: Draft) -> Iterator[Problem]:
         hint = f"only {', '.join(others)} and {last} search for a Pareto front; other methods have one metric"
         yield draft.problem(("other_metrics",), message, code="metrics", hint=hint, at_key=True)
     if "target" in draft.names("metric"):
-        message, hint = (
-            "must not be given with several metrics, got target",
-            "a Pareto front has no single best value",
-        )
+        message = "must not be given with several metrics, got target"
+        hint = "a Pareto front has no single best value"
         yield draft.problem(("metric", "target"), message, code="metrics", hint=hint, at_key=True)
     seen = set[str]()
     for place in _metric_paths(draft):

@@ -81,8 +81,7 @@ def file_name(draft: Draft) -> Iterator[Problem]:
     name, stem = draft.get("name", kind=str), PurePosixPath(draft.document.file).stem
     if name is not None and name != stem:
         message = f"must be the file's name {stem!r}, got {safe_repr(name)}"
-        hint = "rename the file or the sweep"
-        yield draft.problem(("name",), message, code="name-mismatch", hint=hint)
+        yield draft.problem(("name",), message, code="name-mismatch", hint="rename the file or the sweep")
 
 
 def parameter_names(draft: Draft) -> Iterator[Problem]:

@@ -48,10 +48,8 @@ def _data_in_bucket(draft: Draft, place: DocumentPath) -> Iterator[Problem]:
     """Each copy is verified by a digest and bounded by a size, and the sidecar of a bucket makes it."""
     for key in ("claim", "path", "nfs", "version"):
         if key in draft.names(*place):
-            message, hint = (
-                "must not be given with bucket",
-                "a copy has no volume, and a digest: delete the key",
-            )
+            message = "must not be given with bucket"
+            hint = "a copy has no volume, and a digest: delete the key"
             yield draft.problem((*place, key), message, code="data-source", hint=hint, at_key=True)
     if "size" not in draft.names(*place):
         message, hint = "must be given with bucket", "a little more than `du --human-readable FOLDER` says"
@@ -128,10 +126,8 @@ def bucket_given(draft: Draft) -> Iterator[Problem]:
     if draft.get("results", "store", kind=str) != ResultsStore.BUCKET:
         return
     if "bucket" not in draft.names("results"):
-        message, hint = (
-            "must be given with results.store: bucket",
-            "for example {url: s3://ml-sweeps/vision, …}",
-        )
+        message = "must be given with results.store: bucket"
+        hint = "for example {url: s3://ml-sweeps/vision, …}"
         yield draft.problem(BUCKET, message, code="missing-key", hint=hint, at_key=True)
     if COLLECTOR_IMAGE not in draft.names("images"):
         message = "must be given with results.store: bucket"

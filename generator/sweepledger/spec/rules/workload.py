@@ -178,12 +178,12 @@ def priority(draft: Draft) -> Iterator[Problem]:
     place, pool = ("run", "priority"), chosen_pool(draft)
     if draft.get(*place, kind=str) is None:
         return
-    if pool is None and ("pool" not in draft.names("run")):
-        message = "needs a pool with a queue, got no pool"
-        yield draft.problem(place, message, code="queue-priority", hint=_queue_hint(draft), at_key=True)
-    elif pool is not None and pool.queue is None:
-        message = f"needs a pool with a queue, got {pool.name!r}, which has none"
-        yield draft.problem(place, message, code="queue-priority", hint=_queue_hint(draft), at_key=True)
+    if pool.queue is None if pool is not None else "pool" not in draft.names("run"):
+        found = f"{pool.name!r}, which has none" if pool is not None else "no pool"
+        able = [pool.name for pool in draft.settings.pools.values() if pool.queue is not None]
+        hint = f"pools with a queue: {quoted_names(able)}" if able else "no pool has a queue: delete the key"
+        message = f"needs a pool with a queue, got {found}"
+        yield draft.problem(place, message, code="queue-priority", hint=hint, at_key=True)
 
 
 def pool_fit(draft: Draft) -> Iterator[Problem]:
@@ -267,11 +267,6 @@ def _fit_hint(draft: Draft, run: RunConfig) -> str:
         and node_pool.max_concurrent_trials(run, pool) != 0
     ]
     return f"it fits in {quoted_names(able)}" if able else "it fits in no pool of the settings: request less"
-
-
-def _queue_hint(draft: Draft) -> str:
-    able = [pool.name for pool in draft.settings.pools.values() if pool.queue is not None]
-    return f"pools with a queue: {quoted_names(able)}" if able else "no pool has a queue: delete the key"
 
 
 PACK = ("run", "pack")

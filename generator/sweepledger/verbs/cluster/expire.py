@@ -34,7 +34,7 @@ from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, fetch, last_change_time
 from sweepledger.repo.volume import VolumeRoot
-from sweepledger.results import kept_records
+from sweepledger.results import bounds
 from sweepledger.results.outcomes import BatchRecords, evaluate
 from sweepledger.results.paths import RESULTS
 from sweepledger.structs.names import DELETING_PREFIX, split_batch_name
@@ -245,7 +245,7 @@ class ExpiryCase:
         # What the collector would record; git keeps the numbers of the others.
         records, _ = TrialReader(stored, files, by_engine=False).read(range(len(stored.rows)))
         batch = BatchRecords(stored.lock, batch_records.expected_trials(stored), tuple(records))
-        judged = evaluate(kept_records.kept(batch)).attempts
+        judged = evaluate(bounds.kept(batch)).attempts
         collectable = {attempt.line for attempts in judged for attempt in attempts}
         paths = batch_records.records_files(stored, self.branch.files)
         contents = self.branch.repository.read(self.branch.tip, *paths).values()

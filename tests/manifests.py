@@ -1,0 +1,19 @@
+"""Objects of Kubernetes, as tests give them to a server."""
+
+from typing import Any
+
+
+def manifest(kind: str, name: str, namespace: str = "", *, api: str = "v1", **fields: Any) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": namespace} if namespace else {"name": name}
+    return {"apiVersion": api, "kind": kind, "metadata": metadata, **fields}
+
+
+AUTHORIZATION = "rbac.authorization.k8s.io"
+
+
+def bound_to_account(role: str, namespace: str, account: str) -> dict[str, Any]:
+    """Return what gives a role in the whole cluster to an account."""
+    reference = {"apiGroup": AUTHORIZATION, "kind": "ClusterRole", "name": role}
+    subjects = [{"kind": "ServiceAccount", "name": account, "namespace": namespace}]
+    api = f"{AUTHORIZATION}/v1"
+    return manifest("ClusterRoleBinding", account, api=api, roleRef=reference, subjects=subjects)
