@@ -197,7 +197,6 @@ def copied(sandbox: Sandbox, old: str, new: str) -> str:
     lock = sandbox.root / f"overlays/active/{new}/batch.json"
     sweep, number = new.rsplit("-", 2)[0], new.rsplit("-", 2)[1][1:]
     replace_in(lock, '"sweep": "peak"', f'"sweep": "{sweep}"')
-    replace_in(lock, f'"name": "{old}"', f'"name": "{new}"')
     replace_in(lock, '"number": 1,', f'"number": {number},')
     return new
 
