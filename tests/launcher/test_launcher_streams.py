@@ -356,7 +356,7 @@ def test_a_pattern_finds_no_part_of_a_number_in_another_notation(number: str, pa
     assert (report.metrics, report.reason) == ({}, "metric-missing")
 
 
-UNREAD = {
+UNREAD: dict[str, tuple[dict[str, Any], str]] = {
     "text": ({}, "loss={}\n"),
     "regex": ({"format": "regex", "patterns": [r"loss: (?P<value>\S+)"]}, "loss: {}\n"),
     "a part": ({"format": "regex", "patterns": [r"loss: (?P<value>[\d.]+)"]}, "loss: {}\n"),
