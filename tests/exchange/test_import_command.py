@@ -7,9 +7,8 @@ import pytest
 
 from sweepledger.errors import SpecError, UsageError
 from sweepledger.exchange.conversion import Imported
-from sweepledger.exchange.registry import EXPORTS, IMPORTS, READERS, WRITERS
-from sweepledger.verbs.export import BATCH_FORMATS, ExportFormat
-from sweepledger.verbs.import_ import ForeignFile, ImportFormat, import_spec
+from sweepledger.exchange.registry import READERS
+from sweepledger.verbs.import_ import ForeignFile, import_spec
 from tests.command_line import run_sweep
 from tests.repository import Sandbox
 
@@ -32,13 +31,6 @@ DISTRIBUTION = json.dumps({"name": "FloatDistribution", "attributes": {"low": 0,
 
 def a_source(text: str = WANDB, shown: str = "old/Peaks.yaml") -> ForeignFile:
     return ForeignFile(text.encode(), shown)
-
-
-def test_every_format_is_offered() -> None:
-    assert tuple(ImportFormat) == (*IMPORTS, "trials")
-    assert tuple(IMPORTS) == tuple(READERS)
-    assert tuple(ExportFormat) == (*EXPORTS, *BATCH_FORMATS)
-    assert tuple(WRITERS) == EXPORTS
 
 
 def test_a_spec_goes_to_standard_output_and_the_report_beside_it(tmp_path: Path) -> None:

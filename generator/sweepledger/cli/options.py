@@ -1,5 +1,6 @@
 """Options and arguments that several commands share."""
 
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -145,3 +146,14 @@ def reader_pod(
     from sweepledger.engine.cluster.kubectl import Kubectl
 
     return ReaderPodOptions(workspace, Kubectl(context), image, patience, claim)
+
+
+def one_of(names: Collection[str]) -> Callable[[str], str]:
+    """Return what takes an argument that is one of some names."""
+
+    def checked(text: str) -> str:
+        if text not in names:
+            raise typer.BadParameter(f"{text!r} is not one of {', '.join(map(repr, names))}")
+        return text
+
+    return checked

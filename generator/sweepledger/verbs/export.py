@@ -7,7 +7,6 @@ It lists what could not be converted. With slurm and shell, its committed batch 
 import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from math import ceil
 from pathlib import Path, PurePosixPath
 from typing import Annotated
@@ -15,7 +14,7 @@ from typing import Annotated
 import typer
 
 from sweepledger import search
-from sweepledger.cli.options import FormatOption, OutputOption, SweepArgument
+from sweepledger.cli.options import FormatOption, OutputOption, SweepArgument, one_of
 from sweepledger.cli.response import Format, Response, current_folder, print_conversion
 from sweepledger.commands.local import DesiredState, RefusedBatch
 from sweepledger.commands.repository.workspace import Workspace
@@ -24,7 +23,7 @@ from sweepledger.engine.local.local_batch import TEMPORARY, LocalBatch, Parent
 from sweepledger.engine.local.volumes import StateFolders, write_files
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.exchange.conversion import Loss
-from sweepledger.exchange.registry import WRITERS
+from sweepledger.exchange.registry import EXPORTS, WRITERS
 from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.git import Mirror
@@ -32,25 +31,10 @@ from sweepledger.repo.state import create_state
 from sweepledger.storage import refuse_existing, write_file
 from sweepledger.structs.program import LOCAL_IMAGE
 
-
-class ExportFormat(StrEnum):
-    """Formats of other tools that can be written."""
-
-    WANDB = "wandb"
-    KATIB = "katib"
-    OPTIMIZATION_JOB = "optimization-job"
-    HYDRA = "hydra"
-    OPTUNA = "optuna"
-    NVIDIA = "nvidia"
-    CSV = "csv"
-    JSONL = "jsonl"
-    SLURM = "slurm"
-    SHELL = "shell"
-
-
-BATCH_FORMATS = (ExportFormat.SLURM, ExportFormat.SHELL)
+SLURM, SHELL = "slurm", "shell"
+BATCH_FORMATS = (SLURM, SHELL)
 """Formats that a committed batch is converted to, instead of a spec."""
-
+FORMATS = (*EXPORTS, *BATCH_FORMATS)
 
 MOST_TASKS = 1000
 """Tasks of one array: Slurm allows the indexes 0 to 1000 by default. Each task runs several rows if needed."""
@@ -138,7 +122,13 @@ seq 0 $((trials - 1)) | xargs -P "${JOBS:-$parallelism}" -n 1 bash "$0"
 
 def export(
     foreign: Annotated[
-        ExportFormat, typer.Argument(metavar="FORMAT", help=f"One of {', '.join(ExportFormat)}.")
+        str,
+        typer.Argument(
+            metavar="FORMAT",
+            help=f"One of {', '.join(FORMATS)}.",
+            callback=one_of(FORMATS),
+            autocompletion=lambda: list(FORMATS),
+        ),
     ],
     name: SweepArgument,
     batch: Annotated[
@@ -228,7 +218,7 @@ def export_batch(
             hint="delete run.pack, `sweep cancel` the batch with --replace, and export the new one",
         )
     prepared = _prepare(workspace, stored)
-    text = slurm_script(prepared) if format_name == ExportFormat.SLURM else shell_script(prepared)
+    text = slurm_script(prepared) if format_name == SLURM else shell_script(prepared)
     if output is not None:
         write_file(output, text.encode())
     path = output.as_posix() if output else None

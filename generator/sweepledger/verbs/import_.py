@@ -9,7 +9,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
@@ -17,7 +16,7 @@ import typer
 
 from sweepledger import search, spec
 from sweepledger.cli import response
-from sweepledger.cli.options import FormatOption, OutputOption
+from sweepledger.cli.options import FormatOption, OutputOption, one_of
 from sweepledger.commands.repository.spec_edit import automatic_edit
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import evidence_file
@@ -41,21 +40,9 @@ from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import bytes_digest
 
-
-class ImportFormat(StrEnum):
-    """Formats of other tools that can be imported; trials are no spec, but what a search starts from."""
-
-    WANDB = "wandb"
-    KATIB = "katib"
-    OPTIMIZATION_JOB = "optimization-job"
-    HYDRA = "hydra"
-    OPTUNA = "optuna"
-    RAY = "ray"
-    NVIDIA = "nvidia"
-    CSV = "csv"
-    JSONL = "jsonl"
-    TRIALS = "trials"
-
+TRIALS = "trials"
+"""The format that is no spec, but what a search starts from."""
+FORMATS = (*IMPORTS, TRIALS)
 
 LARGEST_IMPORT = 64 * 1024 * 1024
 """Maximum number of bytes of a file to import; each format has a smaller limit."""
@@ -69,7 +56,13 @@ UNWRITTEN_FILE = "<imported>"
 
 def import_(
     foreign: Annotated[
-        ImportFormat, typer.Argument(metavar="FORMAT", help=f"One of {', '.join(ImportFormat)}.")
+        str,
+        typer.Argument(
+            metavar="FORMAT",
+            help=f"One of {', '.join(FORMATS)}.",
+            callback=one_of(FORMATS),
+            autocompletion=lambda: list(FORMATS),
+        ),
     ],
     file: Annotated[str, typer.Argument(metavar="FILE", help="File to import; `-` reads standard input.")],
     name: Annotated[
@@ -93,7 +86,7 @@ def import_(
     ] = None,
     form: FormatOption = response.Format.TEXT,
 ) -> response.Response:
-    if foreign is ImportFormat.TRIALS:
+    if foreign == TRIALS:
         if name is None or output is not None:
             raise UsageError("trials need --name, the search that starts from them, and no --output")
         workspace = Workspace.find(response.current_folder())
