@@ -39,7 +39,7 @@ SPELLINGS = [
 def problems(sandbox: Sandbox, text: str) -> set[tuple[str, str]]:
     sandbox.merged()
     sandbox.commit("Attributes", {".gitattributes": f"# attributes\n{text}\n"})
-    return {(problem.file, problem.code) for problem in sandbox.check(base="origin/main").problems}
+    return set(sandbox.problems(base="origin/main"))
 
 
 @pytest.mark.sampled(3)
@@ -177,7 +177,7 @@ def test_files_beside_it_that_git_obeys_are_refused(sandbox: Sandbox, path: str)
     sandbox.write(path, "[lfs]\n\turl = https://example.org\n")
     sandbox.git("add", "--all")
 
-    assert (path, "side-file") in {(problem.file, problem.code) for problem in sandbox.check().problems}
+    assert (path, "side-file") in sandbox.problems()
 
 
 LINES = "\n".join(base_files.ATTRIBUTE_LINES)
@@ -248,9 +248,7 @@ def test_folders_that_merge_with_those_of_sweeps_are_refused(sandbox: Sandbox, p
     sandbox.merged()
     sandbox.commit("Twin", {path: "a: 1\n"})
 
-    assert (path, "file-name") in {
-        (problem.file, problem.code) for problem in sandbox.check(base="origin/main").problems
-    }
+    assert (path, "file-name") in sandbox.problems(base="origin/main")
 
 
 def test_the_hint_of_a_refused_line_works(sandbox: Sandbox) -> None:

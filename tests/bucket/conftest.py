@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from sweepledger.bucket.objects import Bucket
 from tests.bucket import servers
 from tests.bucket.pods import Pod
 from tests.bucket.servers import NoServerError, StorageServer
@@ -87,3 +88,8 @@ def s3_pod(pods: Callable[..., MakePod], s3: StorageServer) -> MakePod:
 def plain_pod(pods: Callable[..., MakePod], tmp_path: Path) -> MakePod:
     """Make pods whose results go to a folder that stands for a bucket."""
     return pods(f"file://{tmp_path / 'bucket'}", None)
+
+
+@pytest.fixture
+def bucket(tmp_path: Path) -> Bucket:
+    return Bucket(f"file://{tmp_path / 'bucket'}")

@@ -53,11 +53,6 @@ def digest_of_all(digest: str, tmp_path: Path) -> str:
     return SeveralDatasets(tuple(parts)).identity
 
 
-@pytest.fixture
-def bucket(tmp_path: Path) -> Bucket:
-    return Bucket(f"file://{tmp_path / 'bucket'}")
-
-
 def copied(
     bucket: Bucket,
     into: Path,

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import shutil
 import signal
 import subprocess
 from collections.abc import Callable
@@ -17,10 +16,9 @@ from sweepledger.bucket.pack_sidecar import PackSidecar
 from sweepledger.bucket.trial_sidecar import SidecarOptions, Stop
 from sweepledger.formats import pack_message
 from tests.bucket.pods import BATCH, Pod
-from tests.launcher.folders import LAUNCHER, REPORT, Run, ended, shell
+from tests.launcher.folders import REPORT, Run, ended, shell
 from tests.launcher.test_packs import kill_tree
 
-PACK = Path(__file__).parents[2] / "base/components/pack/v1/pack.py"
 ROWS = 4
 MakePack = Callable[..., "PackedPod"]
 
@@ -38,20 +36,8 @@ class PackedPod(Pod):
         folder = self.folder
         folder.rows = [f"t0000000000{number},{number}" for number in range(ROWS)]
         folder.changes = {"pack": {"at_once": 2, "rows": ROWS, "attempts": 2}} | self.changes
-        folder.write()
-        program = self.root / "launcher"
-        program.mkdir()
-        shutil.copy(PACK, program)
-        shutil.copy(LAUNCHER, program)
         given = {"SWEEP_INDEX": "", "JOB_COMPLETION_INDEX": "0", "SWEEP_FAILURES": str(self.failures)}
-        return subprocess.Popen(
-            [folder.interpreter, "-B", str(program / "pack.py")],
-            env=folder.variables(given),
-            cwd=folder.code,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
+        return folder.start_copied(**given)
 
     def launch(self) -> Run:
         return ended(self.begin())

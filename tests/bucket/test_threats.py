@@ -28,11 +28,6 @@ MakePod = Callable[..., Pod]
 NOW = 1_900_000_000.0
 
 
-@pytest.fixture
-def bucket(tmp_path: Path) -> Bucket:
-    return Bucket(f"file://{tmp_path / 'bucket'}")
-
-
 def record(index: int = 0, **changes: Any) -> Record:
     return a_record(index, **{"batch": BATCH, "uid": f"uid-{index}", **changes})
 

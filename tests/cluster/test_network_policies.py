@@ -21,6 +21,7 @@ from tests.cluster import box, connections, images, kube_router, listener, machi
 from tests.cluster.apiserver import NoClusterToolsError, Server
 from tests.cluster.children import until
 from tests.cluster.connections import OPEN
+from tests.cluster.templates import pods
 from tests.command_line import captured
 from tests.manifests import manifest
 
@@ -196,9 +197,10 @@ class Repository:
         """Give the labels of the pods that a generated file asks for."""
         for path in sorted(self.root.glob(pattern)):
             for document in yaml.safe_load_all(path.read_text()):
-                for template in _templates(document):
-                    labels: dict[str, str] = template["metadata"]["labels"]
-                    return labels
+                for pod in pods(document or {}):
+                    labels: dict[str, str] = pod["metadata"]["labels"]
+                    if labels:
+                        return labels
         raise AssertionError(f"no pods in {pattern}")
 
     def _sweep(self, *arguments: str) -> str:
@@ -211,17 +213,6 @@ class Repository:
         done = captured(argv, cwd=self.root if self.root.is_dir() else ROOT, env=environment)
         assert not done.returncode, f"{argv}\n{done.stdout}{done.stderr}"
         return done.stdout
-
-
-def _templates(value: object) -> Iterator[dict[str, Any]]:
-    if isinstance(value, dict):
-        if "containers" in (value.get("spec") or {}) and "labels" in (value.get("metadata") or {}):
-            yield value
-        for item in value.values():
-            yield from _templates(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _templates(item)
 
 
 @dataclass(frozen=True)

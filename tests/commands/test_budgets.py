@@ -29,8 +29,7 @@ budgets:
 
 
 def budget(sandbox: Sandbox, hours: float) -> None:
-    sandbox.write("sweepledger.yaml", SETTINGS.replace("{hours}", f"{hours:g}"))
-    sandbox.publish("Give the team a budget")
+    sandbox.publish("Give the team a budget", {"sweepledger.yaml": SETTINGS.replace("{hours}", f"{hours:g}")})
 
 
 def asked(sandbox: Sandbox, hours: int, trials: int) -> str:

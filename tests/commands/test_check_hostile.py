@@ -107,10 +107,7 @@ def test_a_name_that_is_not_the_digest_of_its_files_is_refused(sandbox: Sandbox)
     shutil.rmtree(sandbox.root / "overlays/active" / name)
     sandbox.commit("Ask")
 
-    assert files_of(sandbox.check(), "drift") == {
-        "sweeps/peak.yaml",
-        "overlays/active/peak-b1-deadbeef",
-    }
+    assert files_of(sandbox.check(), "drift") == {"sweeps/peak.yaml", "overlays/active/peak-b1-deadbeef"}
 
 
 def test_a_spec_stays_as_long_as_a_batch_of_it_is_active(sandbox: Sandbox) -> None:
@@ -164,9 +161,7 @@ def test_what_the_platform_is_made_from_is_frozen_once_it_is_written(sandbox: Sa
     sandbox.publish("Bootstrap", {"clusters/bootstrap.yaml": "version: 1\n"})
     append_to(path, "# mine\n")
 
-    report = sandbox.check()
-
-    assert files_of(report, "base-changed") == {"base/namespace/v1/namespace.yaml"}
+    assert files_of(sandbox.check(), "base-changed") == {"base/namespace/v1/namespace.yaml"}
 
 
 @pytest.mark.parametrize(
@@ -238,9 +233,7 @@ def test_another_controller_opens_no_way_to_flux(sandbox: Sandbox, controller: s
     sandbox.write("clusters/flux/active/evil.yaml", "kind: Kustomization\n")
     replace_in(sandbox.root / f"clusters/flux/active/{name}.yaml", "prune: true", "prune: false")
 
-    report = sandbox.check()
-
-    assert files_of(report, "drift") == {
+    assert files_of(sandbox.check(), "drift") == {
         "clusters/flux/active/evil.yaml",
         f"clusters/flux/active/{name}.yaml",
     }
@@ -319,23 +312,19 @@ def test_a_heap_below_base_that_git_does_not_hold_is_refused_unread(sandbox: San
 
 
 def test_a_clone_that_shows_another_commit_in_place_of_the_base_is_not_believed(sandbox: Sandbox) -> None:
-    sandbox.write("results/a", "old\n")
-    base = sandbox.commit("results(a)")
+    base = sandbox.commit("results(a)", {"results/a": "old\n"})
     sandbox.push()
-    sandbox.write("results/a", "forged\n")
-    forged = sandbox.commit("Forge")
+    forged = sandbox.commit("Forge", {"results/a": "forged\n"})
     sandbox.git("replace", base, forged)
 
     assert sandbox.codes() == {"history-unsigned"}
 
 
 def test_a_clone_that_was_told_of_other_parents_is_not_believed(sandbox: Sandbox) -> None:
-    sandbox.write("results/a", "old\n")
-    base = sandbox.commit("results(a)")
+    base = sandbox.commit("results(a)", {"results/a": "old\n"})
     sandbox.push()
     sandbox.git("switch", "-q", "-c", "ask", f"{base}~1")
-    sandbox.write("README.md", "x")
-    head = sandbox.commit("Behind")
+    head = sandbox.commit("Behind", {"README.md": "x"})
     assert sandbox.check(base=base).problems == ()
     (sandbox.root / ".git/info/grafts").write_text(f"{head} {base}\n")
 

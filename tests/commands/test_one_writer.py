@@ -118,8 +118,7 @@ def test_a_branch_that_was_cut_is_refused(sandbox: Sandbox, kept: Path) -> None:
         return remembered(kept)
 
     assert once() == sandbox.head()
-    sandbox.write("a", "1")
-    last = sandbox.commit("Move on")
+    last = sandbox.commit("Move on", {"a": "1"})
     sandbox.push()
     assert once() == last
     sandbox.git("reset", "-q", "--hard", "HEAD~1")

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.reports import status
 from sweepledger.commands.repository import catalog
-from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import UsageError
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Mirror, Repository, commits
@@ -30,7 +28,7 @@ def recorded(sandbox: Sandbox, volume: Path, xs: str = "1, 2, 3") -> StoredBatch
     batch = newest(sandbox)
     for index in range(batch.lock.trials):
         leave(volume, batch, index)
-    assert commit_results(Target(sandbox.workspace.repository, None, "main"), volume, {batch.name})
+    assert sandbox.collect(volume, {batch.name}, push=False)
     return batch
 
 
@@ -199,7 +197,6 @@ def copied(sandbox: Sandbox, old: str, new: str) -> str:
     lock = sandbox.root / f"overlays/active/{new}/batch.json"
     sweep, number = new.rsplit("-", 2)[0], new.rsplit("-", 2)[1][1:]
     replace_in(lock, '"sweep": "peak"', f'"sweep": "{sweep}"')
-    replace_in(lock, f'"name": "{old}"', f'"name": "{new}"')
     replace_in(lock, '"number": 1,', f'"number": {number},')
     return new
 

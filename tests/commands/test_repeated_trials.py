@@ -10,7 +10,7 @@ from sweepledger.cli.text.rounds import pushed_round_text
 from sweepledger.commands.collection.collector import Collection, collect_from_state
 from sweepledger.commands.reports.status import sweep_statuses
 from sweepledger.commands.repository.workspace import Target
-from sweepledger.commands.rounds import round_commit
+from sweepledger.commands.rounds import next_round
 from sweepledger.commands.rounds.next_round import (
     ResultsPending,
     RoundBlocked,
@@ -170,11 +170,11 @@ def test_two_collectors(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.Mo
 
     def after_another(*arguments: Any) -> Any:
         due = next_repeat_at(*arguments)
-        monkeypatch.setattr(round_commit, "next_repeat_at", next_repeat_at)
+        monkeypatch.setattr(next_round, "next_repeat_at", next_repeat_at)
         other.extend(push_repeats(sandbox.target()))
         return due
 
-    monkeypatch.setattr(round_commit, "next_repeat_at", after_another)
+    monkeypatch.setattr(next_round, "next_repeat_at", after_another)
 
     mine = list(push_repeats(sandbox.target()))
 

@@ -201,22 +201,19 @@ def test_a_dry_run(apiserver: Server, cluster: str, merged: Callable[..., str], 
     assert [item["metadata"]["name"] for item in held(apiserver, cluster, "configmaps")] == []
 
 
-def test_unmerged_batches_are_refused(cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
-    merged()
+def test_only_active_batches_are_submitted(
+    cluster: str, merged: Callable[..., str], sandbox: Sandbox
+) -> None:
+    batch = merged()
     sandbox.spec(name="other")
 
     with pytest.raises(RepositoryError, match="no batch 'other' stands in git") as caught:
         submit_batches(sandbox.workspace, "other", Kubectl())
 
     assert "merge it first" in str(caught.value.hint)
-
-
-def test_archived_batches_are_refused(cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
-    batch = merged()
     (sandbox.root / "overlays/archive").mkdir(exist_ok=True)
     sandbox.git("mv", f"overlays/active/{batch}", f"overlays/archive/{batch}")
     sandbox.publish("Record it")
-
     with pytest.raises(RepositoryError, match="it never runs again"):
         submit_batches(sandbox.workspace, batch, Kubectl())
 

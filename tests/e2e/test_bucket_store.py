@@ -105,6 +105,13 @@ def _in_a_bucket(team: Team, controller: Controller, s3: S3) -> Iterator[None]:
         yield
 
 
+def two_pods_wait(team: Team, batch: Batch, what: str) -> None:
+    until(f"pods wait for {what}", lambda: len(team.pods(batch)) == 2, seconds=SECONDS)
+    time.sleep(10)
+    statuses = [pod["status"] for pod in team.pods(batch)]
+    assert all("running" not in status["containerStatuses"][0]["state"] for status in statuses)
+
+
 def fetched(team: Team, batch: Batch) -> dict[str, bytes]:
     """Fetch the artifacts of a batch's only trial, as a person with a credential."""
     (row,) = team.summary(batch.sweep)
@@ -186,10 +193,7 @@ def test_data_in_the_bucket_are_copied_if_right(team: Team, controller: Controll
         command = ("python3", "code/reading.py", "${args}")
         team.write_spec("read", parameters={"x": [1.0, 2.0]}, command=command, data="scores", timeout="5m")
         (batch,) = team.merge_specs("read")
-        until("pods wait for other data", lambda: len(team.pods(batch)) == 2, seconds=SECONDS)
-        time.sleep(10)
-        statuses = [pod["status"] for pod in team.pods(batch)]
-        assert all("running" not in status["containerStatuses"][0]["state"] for status in statuses)
+        two_pods_wait(team, batch, "other data")
         bucket.put("data/scores/deep/score", b"7")
 
         team.until_recorded(batch)
@@ -206,10 +210,7 @@ def test_a_bucket_that_is_away_delays_trials_and_loses_none(team: Team, s3: S3) 
     s3.stop()
     try:
         (batch,) = team.merge_specs("away")
-        until("pods wait for the bucket", lambda: len(team.pods(batch)) == 2, seconds=SECONDS)
-        time.sleep(10)
-        statuses = [pod["status"] for pod in team.pods(batch)]
-        assert all("running" not in status["containerStatuses"][0]["state"] for status in statuses)
+        two_pods_wait(team, batch, "the bucket")
     finally:
         s3.start()
 

@@ -15,6 +15,7 @@ from tests.e2e.founding import Ground
 from tests.e2e.losses import FIRST
 from tests.e2e.pools import LABEL, ROOMS, TAINT, have_pools
 from tests.e2e.team import PATIENCE, Batch, Team
+from tests.e2e.test_endings import nowhere
 from tests.manifests import manifest
 
 pytestmark = pytest.mark.full
@@ -70,11 +71,6 @@ def start_node_without_trainer(ground: Ground, number: int, room: str) -> Node:
     for image in (ground.images.pause, ground.images.collector):
         node.load(image.archive)
     return node
-
-
-def nowhere(team: Team) -> str:
-    """Name an image that no registry and no node has."""
-    return f"{team.image('trainer').rpartition('@')[0]}@sha256:{'0' * 64}"
 
 
 def let_a_node_refuse_it(result: Repeated, ground: Ground, node: Node, batch: Batch) -> None:

@@ -1,6 +1,6 @@
 """Why a trial does not run, by objects of the API as controllers, scheduler, kubelet and Kueue write them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -73,47 +73,57 @@ NO_IMAGE = (
 NO_ACCESS = 'failed to pull image "r.example/t": 401 Unauthorized'
 
 
-@pytest.mark.parametrize(
-    ("kind", "words", "remedy", "pod"),
-    [
-        pytest.param(
-            *(CauseKind.UNSCHEDULABLE, "Insufficient nvidia.com/gpu", "run.resources"),
-            a_pod(phase="Pending", status=condition("PodScheduled", "False", UNFIT, reason="Unschedulable")),
-            id="no node has room",
-        ),
-        pytest.param(
-            *(CauseKind.UNSCHEDULABLE, "node affinity", "`pools`"),
-            a_pod(
-                phase="Pending", status=condition("PodScheduled", "False", UNLABELLED, reason="Unschedulable")
-            ),
-            id="no node has the labels of the pool",
-        ),
-        pytest.param(
-            *(CauseKind.VOLUME, "sweep-results", "sweep cluster doctor"),
-            a_pod(
-                phase="Pending", status=condition("PodScheduled", "False", UNCLAIMED, reason="Unschedulable")
-            ),
-            id="a claim is missing, which the scheduler says",
-        ),
-        pytest.param(
-            *(CauseKind.IMAGE, "NotFound", "sweep cluster pin"),
-            waiting("ImagePullBackOff", NO_IMAGE),
-            id="the image is not in its registry",
-        ),
-        pytest.param(
-            *(CauseKind.IMAGE, "401", "image_pull_secret"),
-            waiting("ErrImagePull", NO_ACCESS),
-            id="the registry refuses the nodes",
-        ),
-        pytest.param(
-            *(CauseKind.VOLUME, 'secret "wandb" not found', "sweep cluster doctor"),
-            waiting("CreateContainerConfigError", 'secret "wandb" not found'),
-            id="a Secret is missing",
-        ),
-        pytest.param(CauseKind.STARTING, "starts", "", waiting("ContainerCreating"), id="it starts"),
-        pytest.param(CauseKind.RUNNING, "it runs", "", a_pod(phase="Running", state={}), id="it runs"),
-    ],
-)
+def unscheduled(message: str) -> dict[str, Any]:
+    return condition("PodScheduled", "False", message, reason="Unschedulable")
+
+
+def unplaced(message: str) -> dict[str, Any]:
+    return a_pod(phase="Pending", status=unscheduled(message))
+
+
+def rows(table: Mapping[str, Sequence[object]]) -> list[Any]:
+    """Return the rows of a table of tests, with their names."""
+    return [pytest.param(*row, id=name) for name, row in table.items()]
+
+
+DOCTOR = "sweep cluster doctor"
+WAITS = {
+    "no node has room": (
+        CauseKind.UNSCHEDULABLE,
+        "Insufficient nvidia.com/gpu",
+        "run.resources",
+        unplaced(UNFIT),
+    ),
+    "no node has the labels of the pool": (
+        CauseKind.UNSCHEDULABLE,
+        "node affinity",
+        "`pools`",
+        unplaced(UNLABELLED),
+    ),
+    "a claim is missing, which the scheduler says": (
+        CauseKind.VOLUME,
+        "sweep-results",
+        DOCTOR,
+        unplaced(UNCLAIMED),
+    ),
+    "the image is not in its registry": (
+        *(CauseKind.IMAGE, "NotFound", "sweep cluster pin"),
+        waiting("ImagePullBackOff", NO_IMAGE),
+    ),
+    "the registry refuses the nodes": (
+        *(CauseKind.IMAGE, "401", "image_pull_secret"),
+        waiting("ErrImagePull", NO_ACCESS),
+    ),
+    "a Secret is missing": (
+        *(CauseKind.VOLUME, 'secret "wandb" not found', DOCTOR),
+        waiting("CreateContainerConfigError", 'secret "wandb" not found'),
+    ),
+    "it starts": (CauseKind.STARTING, "starts", "", waiting("ContainerCreating")),
+    "it runs": (CauseKind.RUNNING, "it runs", "", a_pod(phase="Running", state={})),
+}
+
+
+@pytest.mark.parametrize(("kind", "words", "remedy", "pod"), rows(WAITS))
 def test_why_a_pod_waits(kind: CauseKind, words: str, remedy: str, pod: dict[str, Any]) -> None:
     results = kind_of(a_job(), pod)
 
@@ -156,10 +166,10 @@ def test_a_pod_on_a_silent_node_is_lost() -> None:
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        pytest.param(CauseKind.QUOTA, FULL, id="the quota is used up"),
-        pytest.param(CauseKind.REFUSED, NO_ADMISSION, id="an admission policy refuses the pod"),
-        pytest.param(CauseKind.REFUSED, "Internal error occurred", id="anything else that refuses it"),
+        *((CauseKind.QUOTA, FULL), (CauseKind.REFUSED, NO_ADMISSION)),
+        (CauseKind.REFUSED, "Internal error occurred"),
     ],
+    ids=["the quota is used up", "an admission policy refuses the pod", "anything else that refuses it"],
 )
 def test_a_job_that_cannot_create_pods_says_so_in_an_event(kind: CauseKind, message: str) -> None:
     results = kind_of(a_job(), creation_failures={"lr-b1-1": message})
@@ -205,43 +215,30 @@ def test_trials_beyond_the_parallelism_wait_for_their_turn_even_if_an_older_even
     assert kind_of(a_job(), pods[0], index=2, creation_failures={"lr-b1-1": FULL})[0] is CauseKind.QUOTA
 
 
-@pytest.mark.parametrize(
-    ("entry", "words"),
-    [
-        pytest.param(
-            condition(
-                "QuotaReserved",
-                "False",
-                "insufficient unused quota for cpu in flavor default",
-                reason="Pending",
-            ),
-            "insufficient unused quota for cpu",
-            id="the queue is full",
-        ),
-        pytest.param(
-            condition("QuotaReserved", "False", "LocalQueue gpu doesn't exist", reason="Inadmissible"),
-            "doesn't exist",
-            id="the queue does not exist",
-        ),
-        pytest.param(
-            condition("Evicted", "True", "Preempted to accommodate a higher priority Workload"),
-            "Preempted",
-            id="another took its place",
-        ),
-        pytest.param(
-            {"admissionChecks": [{"name": "capacity", "state": "Pending"}]},
-            "capacity is Pending",
-            id="an admission check is pending",
-        ),
-        pytest.param(
-            condition("QuotaReserved", "True", "Quota reserved in ClusterQueue gpu")
-            | {"admissionChecks": [{"name": "capacity", "state": "Pending", "message": "no nodes yet"}]},
-            "with its quota reserved: admission check capacity is Pending: no nodes yet",
-            id="an admission check says why it is pending",
-        ),
-        pytest.param(None, "Kueue says nothing", id="Kueue does not know it"),
-    ],
-)
+CPU = "insufficient unused quota for cpu"
+PENDING = {"name": "capacity", "state": "Pending"}
+PREEMPTED = "Preempted to accommodate a higher priority Workload"
+HELD_BACK = {
+    "the queue is full": (
+        condition("QuotaReserved", "False", f"{CPU} in flavor default", reason="Pending"),
+        CPU,
+    ),
+    "the queue does not exist": (
+        condition("QuotaReserved", "False", "LocalQueue gpu doesn't exist", reason="Inadmissible"),
+        "doesn't exist",
+    ),
+    "another took its place": (condition("Evicted", "True", PREEMPTED), "Preempted"),
+    "an admission check is pending": ({"admissionChecks": [PENDING]}, "capacity is Pending"),
+    "an admission check says why it is pending": (
+        condition("QuotaReserved", "True", "Quota reserved in ClusterQueue gpu")
+        | {"admissionChecks": [PENDING | {"message": "no nodes yet"}]},
+        "with its quota reserved: admission check capacity is Pending: no nodes yet",
+    ),
+    "Kueue does not know it": (None, "Kueue says nothing"),
+}
+
+
+@pytest.mark.parametrize(("entry", "words"), rows(HELD_BACK))
 def test_a_job_that_a_queue_holds_back_says_what_kueue_says(entry: dict[str, Any] | None, words: str) -> None:
     job = a_job(spec={"suspend": True}, labels={"kueue.x-k8s.io/queue-name": "gpu"})
     entries = {} if entry is None else {"job": {"status": entry}}
@@ -276,36 +273,31 @@ def an_application(**operation: Any) -> dict[str, Any]:
     return {"status": {"operationState": operation}}
 
 
-@pytest.mark.parametrize(
-    ("kind", "words", "application", "application_set"),
-    [
-        pytest.param(CauseKind.NOT_SYNCED, "no ApplicationSet", None, None, id="Argo CD is not set up"),
-        pytest.param(
-            *(CauseKind.NOT_SYNCED, "authentication required", None),
-            {"status": condition("ErrorOccurred", "True", "authentication required: Unauthorized")},
-            id="it cannot read the repository",
-        ),
-        pytest.param(CauseKind.NOT_SYNCED, "no Application", None, {}, id="it has not looked yet"),
-        pytest.param(
-            *(CauseKind.NOT_SYNCED, "kustomize build"),
-            {"status": {"conditions": [{"type": "ComparisonError", "message": "kustomize build failed"}]}},
-            {},
-            id="the overlay does not build",
-        ),
-        pytest.param(
-            *(CauseKind.REFUSED, "must not use Secrets"),
-            an_application(
-                phase="Running",
-                message="one or more objects failed to apply, retrying attempt #1",
-                syncResult={"resources": [{"status": "SyncFailed", "message": NO_ADMISSION}]},
-            ),
-            {},
-            id="an admission policy refuses the Job",
-        ),
-        pytest.param(CauseKind.STALLED, "gone", an_application(phase="Succeeded"), {}, id="it was deleted"),
-        pytest.param(CauseKind.NOT_SYNCED, "not synced it yet", {}, {}, id="it comes"),
-    ],
+UNREADABLE = condition("ErrorOccurred", "True", "authentication required: Unauthorized")
+NO_BUILD = [{"type": "ComparisonError", "message": "kustomize build failed"}]
+FAILS = an_application(
+    phase="Running",
+    message="one or more objects failed to apply, retrying attempt #1",
+    syncResult={"resources": [{"status": "SyncFailed", "message": NO_ADMISSION}]},
 )
+OF_ARGO_CD = {
+    "Argo CD is not set up": (CauseKind.NOT_SYNCED, "no ApplicationSet", None, None),
+    "it cannot read the repository": (
+        *(CauseKind.NOT_SYNCED, "authentication required", None),
+        {"status": UNREADABLE},
+    ),
+    "it has not looked yet": (CauseKind.NOT_SYNCED, "no Application", None, {}),
+    "the overlay does not build": (
+        *(CauseKind.NOT_SYNCED, "kustomize build"),
+        *({"status": {"conditions": NO_BUILD}}, {}),
+    ),
+    "an admission policy refuses the Job": (CauseKind.REFUSED, "must not use Secrets", FAILS, {}),
+    "it was deleted": (CauseKind.STALLED, "gone", an_application(phase="Succeeded"), {}),
+    "it comes": (CauseKind.NOT_SYNCED, "not synced it yet", {}, {}),
+}
+
+
+@pytest.mark.parametrize(("kind", "words", "application", "application_set"), rows(OF_ARGO_CD))
 def test_argo_cd_says_why_a_batch_is_not_applied(
     kind: CauseKind, words: str, application: dict[str, Any] | None, application_set: dict[str, Any] | None
 ) -> None:
@@ -329,38 +321,33 @@ def test_each_cluster_has_its_own_application_set(monkeypatch: pytest.MonkeyPatc
     assert asked == [("applications", "lr-b1-1"), ("applicationsets", "ml-eu")]
 
 
-READY = {"status": condition("Ready", "True")}
+def of_status(status: str, message: str = "") -> dict[str, Any]:
+    return {"status": condition("Ready", status, message)}
 
 
-@pytest.mark.parametrize(
-    ("kind", "words", "kustomization", "root", "source"),
-    [
-        pytest.param(CauseKind.NOT_SYNCED, "no GitRepository", None, None, None, id="Flux is not set up"),
-        pytest.param(
-            *(CauseKind.NOT_SYNCED, "authentication required", None, READY),
-            {"status": condition("Ready", "False", "failed to checkout: authentication required")},
-            id="it cannot read the repository",
-        ),
-        pytest.param(
-            *(CauseKind.NOT_SYNCED, "is suspended", None, READY, {"spec": {"suspend": True}}),
-            id="a person suspended the source",
-        ),
-        pytest.param(CauseKind.NOT_SYNCED, "made no Kustomization", None, READY, READY, id="not looked yet"),
-        pytest.param(
-            *(CauseKind.REFUSED, "must not use Secrets"),
-            {"status": condition("Ready", "False", NO_ADMISSION)},
-            *(READY, READY),
-            id="an admission policy refuses the Job",
-        ),
-        pytest.param(
-            *(CauseKind.NOT_SYNCED, "has not finished"),
-            {"status": condition("Ready", "Unknown")},
-            *(READY, READY),
-            id="it is under way",
-        ),
-        pytest.param(CauseKind.STALLED, "gone", READY, READY, READY, id="it was deleted"),
-    ],
-)
+READY = of_status("True")
+AUTHENTICATION = of_status("False", "failed to checkout: authentication required")
+OF_FLUX = {
+    "Flux is not set up": (CauseKind.NOT_SYNCED, "no GitRepository", None, None, None),
+    "it cannot read the repository": (
+        *(CauseKind.NOT_SYNCED, "authentication required"),
+        *(None, READY, AUTHENTICATION),
+    ),
+    "a person suspended the source": (
+        *(CauseKind.NOT_SYNCED, "is suspended"),
+        *(None, READY, {"spec": {"suspend": True}}),
+    ),
+    "not looked yet": (CauseKind.NOT_SYNCED, "made no Kustomization", None, READY, READY),
+    "an admission policy refuses the Job": (
+        *(CauseKind.REFUSED, "must not use Secrets"),
+        *(of_status("False", NO_ADMISSION), READY, READY),
+    ),
+    "it is under way": (CauseKind.NOT_SYNCED, "has not finished", of_status("Unknown"), READY, READY),
+    "it was deleted": (CauseKind.STALLED, "gone", READY, READY, READY),
+}
+
+
+@pytest.mark.parametrize(("kind", "words", "kustomization", "root", "source"), rows(OF_FLUX))
 def test_flux_says_why_a_batch_is_not_applied(
     kind: CauseKind,
     words: str,
@@ -395,54 +382,39 @@ def the_collector(
     return parse_collector(cron_job, parts, pods, namespace="sweeps-collector", every_minutes=5)
 
 
+SAID = "Cloning\nfatal: Authentication failed for 'https://git.example/sweeps.git/'\n"
 CLONE_ENDED = {
     "name": "clone",
-    "state": {
-        "terminated": {
-            "exitCode": 128,
-            "reason": "Error",
-            "message": "Cloning\nfatal: Authentication failed for 'https://git.example/sweeps.git/'\n",
-        }
-    },
+    "state": {"terminated": {"exitCode": 128, "reason": "Error", "message": SAID}},
 }
 
 
-@pytest.mark.parametrize(
-    ("words", "collector"),
-    [
-        pytest.param("no CronJob", the_collector(None), id="it does not exist"),
-        pytest.param("suspended", the_collector({"spec": {"suspend": True}}), id="it is suspended"),
-        pytest.param(
-            "container clone: fatal: Authentication failed",
-            the_collector(
-                CRON_JOB,
-                a_run("r1", "Failed", "Job has reached the specified backoff limit"),
-                pod=a_collector_pod("r1", phase="Failed", initContainerStatuses=[CLONE_ENDED]),
-            ),
-            id="its credential was revoked",
+REVOKED = a_collector_pod("r1", phase="Failed", initContainerStatuses=[CLONE_ENDED])
+UNRECORDED = {
+    "it does not exist": ("no CronJob", the_collector(None)),
+    "it is suspended": ("suspended", the_collector({"spec": {"suspend": True}})),
+    "its credential was revoked": (
+        "container clone: fatal: Authentication failed",
+        the_collector(
+            CRON_JOB, a_run("r1", "Failed", "Job has reached the specified backoff limit"), pod=REVOKED
         ),
-        pytest.param(
-            "longer than specified deadline",
-            the_collector(CRON_JOB, a_run("r1", "Failed", "Job was active longer than specified deadline")),
-            id="its pod is gone, and the Job says why",
-        ),
-        pytest.param(
-            UNFIT,
-            the_collector(
-                CRON_JOB,
-                pod=a_collector_pod(
-                    "r1", phase="Pending", **condition("PodScheduled", "False", UNFIT, reason="Unschedulable")
-                ),
-            ),
-            id="no node has room for it",
-        ),
-        pytest.param(
-            "for 3 runs, and has not succeeded yet",
-            the_collector({"metadata": {"creationTimestamp": "2025-12-31T23:00:00Z"}, "spec": {}}),
-            id="it never ran",
-        ),
-    ],
-)
+    ),
+    "its pod is gone, and the Job says why": (
+        "longer than specified deadline",
+        the_collector(CRON_JOB, a_run("r1", "Failed", "Job was active longer than specified deadline")),
+    ),
+    "no node has room for it": (
+        UNFIT,
+        the_collector(pod=a_collector_pod("r1", phase="Pending", **unscheduled(UNFIT))),
+    ),
+    "it never ran": (
+        "for 3 runs, and has not succeeded yet",
+        the_collector({"metadata": {"creationTimestamp": "2025-12-31T23:00:00Z"}, "spec": {}}),
+    ),
+}
+
+
+@pytest.mark.parametrize(("words", "collector"), rows(UNRECORDED))
 def test_why_an_ended_trial_is_not_recorded(words: str, collector: CollectorState) -> None:
     kind, text, remedy = kind_of(a_job(completedIndexes="0"), collector=collector)
 
@@ -462,22 +434,18 @@ def test_a_trial_that_ended_a_moment_ago_waits_for_the_next_run_of_the_collector
 
 
 QUEUED = {"kueue.x-k8s.io/queue-name": "gpu"}
+BOTH = {"failedIndexes": "1", "completedIndexes": "0"}
 KEEPS = "; until the batch ends, failed trials keep the quota of 1 pod(s) in queue gpu"
 
 
 @pytest.mark.parametrize(
     ("index", "keeps", "job"),
     [
-        pytest.param(1, True, {"failedIndexes": "1", "completedIndexes": "0"}, id="it failed, and one runs"),
-        pytest.param(0, False, {"failedIndexes": "1", "completedIndexes": "0"}, id="it succeeded"),
+        pytest.param(1, True, BOTH, id="it failed, and one runs"),
+        pytest.param(0, False, BOTH, id="it succeeded"),
         pytest.param(1, False, {"failedIndexes": "1"}, id="two others have its place"),
-        pytest.param(1, False, {"failedIndexes": "1", "completedIndexes": "0", "labels": {}}, id="no queue"),
-        pytest.param(
-            1,
-            False,
-            {"failedIndexes": "1", "completedIndexes": "0,2", **condition("Failed", "True")},
-            id="end",
-        ),
+        pytest.param(1, False, {**BOTH, "labels": {}}, id="no queue"),
+        pytest.param(1, False, {**BOTH, "completedIndexes": "0,2", **condition("Failed", "True")}, id="end"),
     ],
 )
 def test_a_failed_trial_keeps_its_quota(index: int, *, keeps: bool, job: dict[str, Any]) -> None:

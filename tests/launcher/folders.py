@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import runpy
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from jsonschema import Draft202012Validator
 
 FOLDER = Path(__file__).parents[2] / "base/launcher/v1"
 LAUNCHER = FOLDER / "launch.py"
+PACK = Path(__file__).parents[2] / "base/components/pack/v1/pack.py"
 SCHEMA = Draft202012Validator(json.loads((FOLDER / "record.schema.json").read_text(encoding="utf-8")))
 """That of records."""
 # Not imported: that would leave a compiled file in a folder of bases.
@@ -224,6 +226,25 @@ class TrialFolder:
             )
         self.started.append(launcher)
         return launcher
+
+    def start_copied(self, program: str = "pack.py", **variables: str) -> subprocess.Popen[bytes]:
+        """Write everything and start a program that lies beside the launcher, as in a pod of several rows."""
+        self.write()
+        folder = self.root / "launcher"
+        folder.mkdir(exist_ok=True)
+        for path in (LAUNCHER, PACK):
+            if not (folder / path.name).exists():
+                shutil.copy(path, folder)
+        process = subprocess.Popen(
+            [self.interpreter, "-B", str(folder / program)],
+            env=self.variables(variables),
+            cwd=self.code,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        self.started.append(process)
+        return process
 
     def end(self) -> None:
         """End every launcher that a failed test left behind, and what it runs."""

@@ -95,16 +95,8 @@ def test_without_parameters_the_spreading_macros_leave_nothing() -> None:
 @pytest.mark.parametrize(
     "element",
     [
-        5,
-        None,
-        {"macro": "nonsense"},
-        [{"macro": "nonsense"}],
-        [{"macro": "program"}],
-        [{"argument": "HOME"}],
-        [{"macro": ["args"]}],
-        [["args"]],
-        [None],
-        ["--x=", {"macro": "args"}],
+        *(5, None, {"macro": "nonsense"}, [{"macro": "nonsense"}], [{"macro": "program"}]),
+        *([{"argument": "HOME"}], [{"macro": ["args"]}], [["args"]], [None], ["--x=", {"macro": "args"}]),
         [{"macro": "args"}, {"macro": "args"}],
     ],
 )

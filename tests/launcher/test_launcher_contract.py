@@ -11,28 +11,30 @@ from tests.launcher.folders import FOLDER, LAUNCHER, REPORT, TRIALS, TrialFolder
 @pytest.mark.parametrize(
     ("variables", "message"),
     [
-        ({"SWEEP_LAUNCH": ""}, "the environment variable SWEEP_LAUNCH must be set"),
-        ({"SWEEP_TABLE": ""}, "the environment variable SWEEP_TABLE must be set"),
-        ({"SWEEP_RESULTS": ""}, "the environment variable SWEEP_RESULTS must be set"),
+        *(
+            ({f"SWEEP_{name}": ""}, f"the environment variable SWEEP_{name} must be set")
+            for name in ("LAUNCH", "TABLE", "RESULTS")
+        ),
         ({"SWEEP_INDEX": ""}, "the environment variable JOB_COMPLETION_INDEX must be set"),
-        ({"SWEEP_INDEX": "x"}, "the index must be a whole number, got 'x'"),
-        ({"SWEEP_INDEX": "-1"}, "the index must be a whole number, got '-1'"),
-        ({"SWEEP_INDEX": "1 "}, "the index must be a whole number, got '1 '"),
-        ({"SWEEP_INDEX": "1234567890"}, "the index must be a whole number, got '1234567890'"),
-        ({"SWEEP_INDEX": "2"}, "index 2 is beyond the table, which has 2 rows"),
-        ({"SWEEP_INDEX": "123456789"}, "index 123456789 is beyond the table, which has 2 rows"),
+        *(
+            ({"SWEEP_INDEX": index}, f"the index must be a whole number, got '{index}'")
+            for index in ("x", "-1", "1 ", "1234567890")
+        ),
+        *(
+            ({"SWEEP_INDEX": index}, f"index {index} is beyond the table, which has 2 rows")
+            for index in ("2", "123456789")
+        ),
         ({"SWEEP_LAUNCH": "none"}, "launch.json cannot be read: [Errno 2] No such file or directory: 'none'"),
         (
             {"SWEEP_TABLE": "none"},
             "the table cannot be read: [Errno 2] No such file or directory: 'none/hyperparams.csv'",
         ),
-        (
-            {"SWEEP_POD_UID": "../x"},
-            "SWEEP_POD_UID must be letters, digits, dots, underscores and hyphens, got '../x'",
-        ),
-        (
-            {"SWEEP_POD_UID": "x" * 129},
-            f"SWEEP_POD_UID must be letters, digits, dots, underscores and hyphens, got '{'x' * 129}'",
+        *(
+            (
+                {"SWEEP_POD_UID": uid},
+                f"SWEEP_POD_UID must be letters, digits, dots, underscores and hyphens, got '{uid}'",
+            )
+            for uid in ("../x", "x" * 129)
         ),
     ],
 )

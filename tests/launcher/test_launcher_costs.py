@@ -46,9 +46,9 @@ def counted(
     return Counter(log.read_text().split())
 
 
-def to_files(trial_folder: TrialFolder) -> subprocess.Popen[bytes]:
+def to_files(trial_folder: TrialFolder, **variables: str) -> subprocess.Popen[bytes]:
     with (trial_folder.root / "stderr").open("ab") as stderr:
-        return trial_folder.start(subprocess.DEVNULL, stderr.fileno())
+        return trial_folder.start(subprocess.DEVNULL, stderr.fileno(), **variables)
 
 
 def test_a_trivial_trial_is_one_process(trial_folder: TrialFolder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,6 +59,17 @@ def test_a_trivial_trial_is_one_process(trial_folder: TrialFolder, monkeypatch: 
     # The list of distributions and the record, each with its folder.
     assert calls["fsync"] == 4
     assert calls["mkdir"] <= 12
+
+
+def test_a_list_that_another_trial_has_kept_is_not_written_again(
+    trial_folder: TrialFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    variables = {"SWEEP_ENVIRONMENTS": str(trial_folder.root / "shared")}
+    trial_folder.run(**variables, SWEEP_RESULTS=str(trial_folder.root / "another"))
+
+    calls = counted(monkeypatch, trial_folder, lambda: to_files(trial_folder, **variables))
+
+    assert calls["fsync"] == 2
 
 
 def test_a_pipe_has_a_thread(trial_folder: TrialFolder, monkeypatch: pytest.MonkeyPatch) -> None:

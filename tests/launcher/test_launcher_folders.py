@@ -19,7 +19,6 @@ from sweepledger.storage import folder_state
 from tests.launcher.folders import LATE, LAUNCHER, REPORT, TrialFolder, ended, launch, python, shell
 from tests.launcher.test_launcher_formats import VERSION, event, simple
 
-PACK = Path(__file__).parents[2] / "base/components/pack/v1/pack.py"
 BY_LINES = {"name": "test_accuracy", "source": "result"}
 RESULT = "open(os.environ['SWEEP_RESULT'], 'w').write('{\"test_accuracy\": 0.5}')\n"
 
@@ -929,20 +928,8 @@ def test_rows_of_a_pod_see_no_other(at_once: int, program: str, trial_folder: Tr
         "[ $(cat shared.txt) = 0 ] || exit 4; echo $JOB_ID > shared.txt; sleep 0.1;"
         f"[ $(cat shared.txt) = $JOB_ID ] || exit 5; echo $HOME $TMPDIR; {REPORT}"
     )
-    trial_folder.write()
-    (trial_folder.root / "launcher").mkdir()
-    for path in (LAUNCHER, PACK):
-        shutil.copy(path, trial_folder.root / "launcher")
 
-    run = ended(
-        subprocess.Popen(
-            [sys.executable, "-B", trial_folder.root / "launcher" / program],
-            env=trial_folder.variables({}),
-            cwd=trial_folder.code,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-    )
+    run = ended(trial_folder.start_copied(program))
 
     assert run.code == 0, run.err
     places = run.out.decode().split()

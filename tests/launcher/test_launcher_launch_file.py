@@ -6,32 +6,27 @@ import pytest
 
 from tests.launcher.folders import TrialFolder, launch
 
-WRONG: tuple[tuple[str, Any, str], ...] = (
-    ("batch", 1, "str"),
-    ("program", None, "str"),
-    ("code", 1, "str"),
-    ("data", 1, "str or NoneType"),
-    ("columns", {}, "list"),
-    ("shards", {}, "list"),
-    ("command", "sh", "list"),
-    ("interpreter", None, "str"),
-    ("metric", "loss", "dict"),
-    ("seed_base", 0.5, "int"),
-    ("timeout_seconds", "1", "int or float"),
-    ("grace_seconds", True, "int or float"),
-    ("max_disruptions", 1.5, "int"),
-    ("secrets", [], "dict"),
-    ("hyperparams_file", 1, "bool"),
-    ("workdir", None, "str"),
-    ("data_at", [], "dict"),
-    ("keep", "*.pt", "list"),
-    ("stop", {}, "list"),
-    ("thresholds_file", 1, "str"),
-    ("keep_checkpoints", 0, "bool"),
-    ("environment", [], "dict"),
-    ("pack", [], "dict"),
-    ("capture", "yes", "bool"),
-)
+REQUIRED: dict[str, dict[str, Any]] = {
+    "str": {"batch": 1, "program": None, "code": 1, "interpreter": None},
+    "str or NoneType": {"data": 1},
+    "list": {"columns": {}, "shards": {}, "command": "sh"},
+    "dict": {"metric": "loss"},
+    "int": {"seed_base": 0.5, "max_disruptions": 1.5},
+    "int or float": {"timeout_seconds": "1", "grace_seconds": True},
+}
+OPTIONAL: dict[str, dict[str, Any]] = {
+    "dict": {"secrets": [], "data_at": [], "environment": [], "pack": []},
+    "bool": {"hyperparams_file": 1, "keep_checkpoints": 0, "capture": "yes"},
+    "str": {"workdir": None, "thresholds_file": 1},
+    "list": {"keep": "*.pt", "stop": {}},
+}
+"""Wrong values by member, by the types that it must have."""
+WRONG = [
+    (member, value, types)
+    for table in (REQUIRED, OPTIONAL)
+    for types, members in table.items()
+    for member, value in members.items()
+]
 
 
 @pytest.mark.parametrize(("member", "value", "types"), WRONG)
@@ -50,8 +45,8 @@ def test_no_member_but_the_optional_ones_may_be_absent(trial_folder: TrialFolder
     path = trial_folder.root / "launch.json"
     known = launch.read_launch(str(path))
 
-    assert set(known) - {"version"} == set(launch.LAUNCH) == {name for name, _, _ in WRONG[:13]}
-    assert set(launch.OPTIONS) == {name for name, _, _ in WRONG[13:]}
+    assert set(known) - {"version"} == set(launch.LAUNCH) == set().union(*REQUIRED.values())
+    assert set(launch.OPTIONS) == set().union(*OPTIONAL.values())
 
 
 @pytest.mark.parametrize(

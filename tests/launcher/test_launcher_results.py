@@ -61,6 +61,10 @@ def test_a_member_metrics_of_another_kind_is_invalid(inner: str, kind: str, tmp_
     )
 
 
+TWICE = ('{"loss": 1, "loss": 2}', '{"loss": 1, "x": [{"a": 1, "a": 1}]}')
+ENDLESS = ("[" * 900_000, '{"a":' * 150_000)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -68,20 +72,14 @@ def test_a_member_metrics_of_another_kind_is_invalid(inner: str, kind: str, tmp_
         ("{", "Expecting property name"),
         ('{"loss": 0.', "delimiter"),
         ('{"loss": 1} {"loss": 2}', "Extra data"),
-        ("[1]", "it is no JSON object"),
-        ("1", "it is no JSON object"),
-        ("null", "it is no JSON object"),
-        ('{"loss": 1, "loss": 2}', "an object has the same name twice"),
-        ('{"loss": 1, "x": [{"a": 1, "a": 1}]}', "an object has the same name twice"),
+        *((text, "it is no JSON object") for text in ("[1]", "1", "null")),
+        *((text, "an object has the same name twice") for text in TWICE),
         ('{"loss": 1, "x": ' + "1" * 301 + "}", "a whole number has more than 300 digits"),
         (b'{"loss": "\xff"}', "'utf-8' codec"),
         (b'\xef\xbb\xbf{"loss": 1}', "BOM"),
         ('{"loss": 1}'.encode("utf-16"), "'utf-8' codec"),
         (b"\0" * 100, "Expecting value"),
-        (nested(17), "it is nested deeper than 16"),
-        (nested(5000), "it is nested deeper than 16"),
-        ("[" * 900_000, "it is nested deeper than 16"),
-        ('{"a":' * 150_000, "it is nested deeper than 16"),
+        *((text, "it is nested deeper than 16") for text in (nested(17), nested(5000), *ENDLESS)),
         ('{"loss": 1}' + " " * (MEBIBYTE - 10), "it is larger than 1 MiB"),
     ],
 )

@@ -84,7 +84,9 @@ def report_of(content: str | bytes, tmp_path: Path, **changes: str) -> Any:
     ],
 )
 def test_numbers_are_found_wherever_they_stand_in_a_line(line: str, values: dict[str, float]) -> None:
-    assert launch.text_members(line) == values
+    found = launch.text_members(line)
+
+    assert {name: number for name, number in found.items() if type(number) is float} == values
 
 
 @settings(max_examples=100, deadline=None)
@@ -352,6 +354,37 @@ def test_a_pattern_finds_no_part_of_a_number_in_another_notation(number: str, pa
     report = printed(f"loss: {number}\n", format="regex", patterns=[pattern])
 
     assert (report.metrics, report.reason) == ({}, "metric-missing")
+
+
+UNREAD: dict[str, tuple[dict[str, Any], str]] = {
+    "text": ({}, "loss={}\n"),
+    "regex": ({"format": "regex", "patterns": [r"loss: (?P<value>\S+)"]}, "loss: {}\n"),
+    "a part": ({"format": "regex", "patterns": [r"loss: (?P<value>[\d.]+)"]}, "loss: {}\n"),
+    "log": ({"format": "log"}, "loss,{}\n"),
+}
+
+
+@pytest.mark.parametrize("form", UNREAD)
+@pytest.mark.parametrize("number", ["1'234.5", "0x10", "1.5k", "2^10", "1_000"])
+def test_an_earlier_number_does_not_count_for_one_that_is_not_read(number: str, form: str) -> None:
+    changes, line = UNREAD[form]
+    before, unread, after = (line.format(value) for value in ("999.5", number, "0.5"))
+
+    report = printed(before + unread, **changes)
+    assert (report.metrics.get("loss"), report.reason) == (None, "metric-missing")
+    assert number in report.message
+    assert printed(before + unread + after, **changes).metrics["loss"] == 0.5
+    if form != "log":
+        assert printed(before + unread + after, reduce="min", **changes).reason == "metric-missing"
+    others = "other=1,234.5\nloss in 3.5s\nloss=None\n"
+    assert printed(before + others, **changes).metrics["loss"] == 999.5
+
+
+def test_a_further_metric_that_is_not_read_is_missing() -> None:
+    changes = {"others": ["size"]}
+
+    assert "size" not in printed("loss=1 size=2\nloss=1 size=1,234.5\n", **changes).metrics
+    assert printed("loss=1 size=1,234.5\nloss=1 size=2 time=1,5\n", **changes).metrics["size"] == 2
 
 
 @pytest.mark.parametrize(

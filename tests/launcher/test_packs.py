@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 from contextlib import suppress
@@ -12,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.launcher.folders import LAUNCHER, SCHEMA, Run, TrialFolder, ended, shell, wait_for
+from tests.launcher.folders import SCHEMA, Run, TrialFolder, ended, shell, wait_for
 
-PACK = Path(__file__).parents[2] / "base/components/pack/v1/pack.py"
 REPORT = 'printf \'{"test_accuracy": 0.5}\' > "$SWEEP_RESULT"'
 ROWS = 4
 
@@ -31,23 +29,7 @@ class Packed:
     def start(self, **variables: str) -> subprocess.Popen[bytes]:
         self.pods += 1
         variables = {"SWEEP_FAILURES": str(self.failures), **variables}
-        self.folder.write()
-        program = self.folder.root / "launcher"
-        if not program.exists():
-            program.mkdir()
-            shutil.copy(PACK, program)
-            shutil.copy(LAUNCHER, program)
-        given = self.folder.variables({"SWEEP_POD_UID": f"pod-{self.pods}", **variables})
-        process = subprocess.Popen(
-            [self.folder.interpreter, "-B", str(program / "pack.py")],
-            env=given,
-            cwd=self.folder.code,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        self.folder.started.append(process)
-        return process
+        return self.folder.start_copied(**{"SWEEP_POD_UID": f"pod-{self.pods}", **variables})
 
     def run(self, **variables: str) -> Run:
         run = ended(self.start(**variables))

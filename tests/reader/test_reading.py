@@ -100,14 +100,7 @@ def test_bytes_that_are_no_utf8_are_refused_with_their_place() -> None:
 
 
 INVISIBLE = {
-    "\x00": "U+0000 control character",
-    "\x08": "U+0008 control character",
-    "\x0b": "U+000B control character",
-    "\r": "U+000D control character",
-    "\x1f": "U+001F control character",
-    "\x7f": "U+007F control character",
-    "\x85": "U+0085 control character",
-    "\x9f": "U+009F control character",
+    **{one: f"U+{ord(one):04X} control character" for one in "\x00\x08\x0b\r\x1f\x7f\x85\x9f\ufffe"},
     "\u00ad": "U+00AD soft hyphen",
     "\u061c": "U+061C arabic letter mark",
     "\u180e": "U+180E mongolian vowel separator",
@@ -119,7 +112,6 @@ INVISIBLE = {
     "\u2069": "U+2069 pop directional isolate",
     "\ufeff": "U+FEFF zero width no-break space",
     "\ufff9": "U+FFF9 interlinear annotation anchor",
-    "\ufffe": "U+FFFE control character",
     "\U000e0001": "U+E0001 language tag",
 }
 

@@ -127,22 +127,23 @@ def test_both_namespaces_enforce_the_restricted_standard_of_one_version() -> Non
             assert held[f"pod-security.kubernetes.io/{mode}-version"] == "v1.30"
 
 
+def opening(cidr: str, port: int) -> dict[str, Any]:
+    return {"to": [{"ipBlock": {"cidr": cidr}}], "ports": [{"protocol": "TCP", "port": port}]}
+
+
 def test_nothing_is_reached_but_names_and_what_the_settings_open() -> None:
     tree = a_platform()
     policies = network_policies(tree, "research").values()
 
     everyone = [policy for policy in policies if policy["podSelector"] == {}]
     assert {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]} in everyone
-    assert {
-        port["port"] for policy in everyone for rule in policy.get("egress", ()) for port in rule["ports"]
-    } == {53}
+    rules = [rule for policy in everyone for rule in policy.get("egress", ())]
+    assert {port["port"] for rule in rules for port in rule["ports"]} == {53}
     (opened,) = [policy for policy in policies if policy["podSelector"] != {}]
     assert opened == {
         "podSelector": {"matchLabels": {"sweepledger.dev/egress-hub": "true"}},
         "policyTypes": ["Egress"],
-        "egress": [
-            {"to": [{"ipBlock": {"cidr": "192.0.2.0/24"}}], "ports": [{"protocol": "TCP", "port": 443}]}
-        ],
+        "egress": [opening("192.0.2.0/24", 443)],
     }
 
 
@@ -172,15 +173,7 @@ def test_the_collector_reaches_what_the_settings_name(known: tuple[Egress, ...],
 
     opened = [port["port"] for rule in egress.pop(OPEN, ()) for port in rule["ports"] if "to" not in rule]
     assert opened == anywhere
-    assert egress == {
-        f"allow-egress-{item.name}": [
-            {
-                "to": [{"ipBlock": {"cidr": item.cidrs[0]}}],
-                "ports": [{"protocol": "TCP", "port": item.ports[0]}],
-            }
-        ]
-        for item in known
-    }
+    assert egress == {f"allow-egress-{item.name}": [opening(item.cidrs[0], item.ports[0])] for item in known}
 
 
 def test_no_trial_is_let_to_the_api_server() -> None:
@@ -220,11 +213,8 @@ def test_the_collector_reads_jobs_and_pods_alone(shapes: tuple[Shape, ...], kind
 def test_no_service_account_hands_out_a_token_by_itself() -> None:
     accounts = [made for made in manifests(a_platform()) if made["kind"] == "ServiceAccount"]
 
-    assert {account["metadata"]["name"] for account in accounts} >= {
-        "sweep-trial",
-        "sweep-collector",
-        "default",
-    }
+    names = {account["metadata"]["name"] for account in accounts}
+    assert names >= {"sweep-trial", "sweep-collector", "default"}
     assert not [account for account in accounts if account["automountServiceAccountToken"]]
 
 
@@ -284,10 +274,8 @@ def test_the_settings_say_where_the_collector_runs_and_what_it_may_use() -> None
     for container in (*pod["initContainers"], *pod["containers"]):
         for amounts in container["resources"].values():
             assert (amounts["memory"], amounts["ephemeral-storage"]) == ("512Mi", "2Gi")
-    assert (
-        next(volume for volume in pod["volumes"] if volume["name"] == "work")["emptyDir"]["sizeLimit"]
-        == "2Gi"
-    )
+    (work,) = [volume for volume in pod["volumes"] if volume["name"] == "work"]
+    assert work["emptyDir"]["sizeLimit"] == "2Gi"
     assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "tools"
 
 
@@ -295,9 +283,8 @@ def test_the_settings_say_where_the_collector_runs_and_what_it_may_use() -> None
 def test_a_collector_that_watches_ends_before_the_next_run(minutes: int, seconds: int) -> None:
     results = replace(PLATFORM_SETTINGS.results, every_minutes=minutes)
     settings = replace(PLATFORM_SETTINGS, results=results)
-    watching = collector_of(replace(settings, collector=CollectorSettings(watches=True)))["jobTemplate"][
-        "spec"
-    ]
+    watched = replace(settings, collector=CollectorSettings(watches=True))
+    watching = collector_of(watched)["jobTemplate"]["spec"]
 
     (collect,) = watching["template"]["spec"]["containers"]
 
@@ -354,10 +341,8 @@ def test_the_collector_signs_whatever_way_its_commits_go(mode: ResultsMode) -> N
 
     assert "--config=commit.gpgSign=true" in clone_of(settings)["command"]
     assert "--config=user.signingKey=/sweep/git/signing" in clone_of(settings)["command"]
-    (needed,) = [
-        secret for secret in required_secrets(settings, a_source()) if secret.name == "sweep-git-write"
-    ]
-    assert "signing" in needed.keys
+    needed = {secret.name: secret.keys for secret in required_secrets(settings, a_source())}
+    assert "signing" in needed["sweep-git-write"]
 
 
 def test_who_may_sign_is_a_file_that_git_reads_and_the_page_says_how_a_key_is_made() -> None:
@@ -375,11 +360,8 @@ def test_who_may_sign_is_a_file_that_git_reads_and_the_page_says_how_a_key_is_ma
 
 def test_one_export_is_two_volumes_and_only_trials_write() -> None:
     tree = a_platform()
-    volumes = {
-        made["metadata"]["name"]: made["spec"]
-        for made in manifests(tree)
-        if made["kind"] == "PersistentVolume"
-    }
+    listed = [made for made in manifests(tree) if made["kind"] == "PersistentVolume"]
+    volumes = {made["metadata"]["name"]: made["spec"] for made in listed}
 
     result, read = volumes["research-results"], volumes["research-results-read"]
     assert (result["accessModes"], read["accessModes"]) == (["ReadWriteMany"], ["ReadOnlyMany"])

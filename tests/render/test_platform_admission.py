@@ -29,7 +29,18 @@ from tests.render.platforms import (
     the,
     trial_policy,
 )
-from tests.render.pod_faults import LABEL_FAULTS, POD_FAULTS, a_variable, a_variable_before, a_volume
+from tests.render.pod_faults import (
+    LABEL_FAULTS,
+    POD_FAULTS,
+    Change,
+    a_variable,
+    a_variable_before,
+    a_volume,
+    an_interpreter,
+    its_claim,
+    the_container,
+    the_pod,
+)
 from tests.render.test_bucket_store import SETTINGS as IN_A_BUCKET
 from tests.sweeps import FULL_SETTINGS, POD_POOL_SETTINGS, a_batch, a_full_sweep, real_bases
 
@@ -45,6 +56,14 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Manifest:
     return next(manifest for manifest in made if manifest["kind"] == "Job")
 
 
+def changed(job: Manifest, *changes: Change) -> Manifest:
+    """Copy a Job, with another pod."""
+    made = deepcopy(job)
+    for change in changes:
+        change(made["spec"]["template"]["spec"])
+    return made
+
+
 def test_a_rendered_job_with_every_option_and_its_pods_are_admitted(job: Manifest) -> None:
     assert refusals(trial_policy(), job) == refusals(trial_policy(), job["spec"]["template"]) == set()
 
@@ -52,9 +71,8 @@ def test_a_rendered_job_with_every_option_and_its_pods_are_admitted(job: Manifes
 @pytest.mark.parametrize("fault", POD_FAULTS)
 def test_a_single_fault_is_refused_in_the_job_and_in_the_pod(fault: str, job: Manifest) -> None:
     says, change = POD_FAULTS[fault]
-    faulty = deepcopy(job)
 
-    change(faulty["spec"]["template"]["spec"])
+    faulty = changed(job, change)
 
     for manifest in (faulty, faulty["spec"]["template"]):
         (message,) = refusals(trial_policy(), manifest)
@@ -63,8 +81,7 @@ def test_a_single_fault_is_refused_in_the_job_and_in_the_pod(fault: str, job: Ma
 
 @pytest.mark.parametrize("program", ["python3.12", "/opt/conda/bin/python", "/sweeps/bin/python3"])
 def test_any_program_of_the_image_starts_the_launcher(program: str, job: Manifest) -> None:
-    other = deepcopy(job)
-    other["spec"]["template"]["spec"]["containers"][0]["command"][0] = program
+    other = changed(job, an_interpreter(program))
 
     assert not refusals(trial_policy(), other)
     assert not refusals(trial_policy(), other["spec"]["template"])
@@ -91,9 +108,8 @@ def test_a_pod_without_the_label_of_a_batch_is_refused(job: Manifest) -> None:
 
 def test_settings_that_name_no_image_leave_the_choice_to_specs_but_ask_for_a_digest(job: Manifest) -> None:
     policy = trial_policy(replace(PLATFORM_SETTINGS, images={}))
-    (other, tag) = (deepcopy(job), deepcopy(job))
-    other["spec"]["template"]["spec"]["containers"][0]["image"] = IMAGE.replace("team", "others")
-    tag["spec"]["template"]["spec"]["containers"][0]["image"] = "registry.example.org/others/trainer:1"
+    other = changed(job, the_container(image=IMAGE.replace("team", "others")))
+    tag = changed(job, the_container(image="registry.example.org/others/trainer:1"))
 
     assert refusals(policy, other) == set()
     assert refusals(policy, tag) == {"images are named by digest"}
@@ -103,10 +119,8 @@ def test_settings_that_name_no_image_leave_the_choice_to_specs_but_ask_for_a_dig
 def test_an_image_that_is_the_default_may_be_asked_for_with_any_digest(port: str, job: Manifest) -> None:
     default = Defaults(image=f"registry.example.org{port}/others/trainer:1@sha256:" + "b" * 64)
     policy = trial_policy(replace(PLATFORM_SETTINGS, defaults=default))
-    older = deepcopy(job)
 
-    for container in older["spec"]["template"]["spec"]["containers"]:
-        container["image"] = f"registry.example.org{port}/others/trainer@sha256:" + "c" * 64
+    older = changed(job, the_container(image=f"registry.example.org{port}/others/trainer@sha256:" + "c" * 64))
 
     assert refusals(policy, older) == set()
     assert refusals(trial_policy(), older)
@@ -115,23 +129,18 @@ def test_an_image_that_is_the_default_may_be_asked_for_with_any_digest(port: str
 def test_data_on_the_claim_of_the_results_is_read_or_lies_in_the_batchs_folder(job: Manifest) -> None:
     shared = {"mnist": Dataset("mnist", "results", "version:1", path="digits")}
     policy = trial_policy(replace(PLATFORM_SETTINGS, datasets=shared))
-    reads, writes = deepcopy(job), deepcopy(job)
-
-    for made, read_only in ((reads, True), (writes, False)):
-        for volume in made["spec"]["template"]["spec"]["volumes"]:
-            if volume["name"] == "data":
-                volume["persistentVolumeClaim"] = {"claimName": "results", "readOnly": read_only}
+    reads, writes = (
+        changed(job, its_claim("data", claimName="results", readOnly=read_only))
+        for read_only in (True, False)
+    )
 
     assert refusals(policy, reads) == set()
     assert "begins with the label" in refusals(policy, writes).pop()
 
 
 def test_an_egress_for_the_api_server_is_the_collectors_alone(job: Manifest) -> None:
-    egress = {
-        **PLATFORM_SETTINGS.egress,
-        API_SERVER_EGRESS: Egress(API_SERVER_EGRESS, ("192.0.2.1/32",), (6443,)),
-    }
-    policy = trial_policy(replace(PLATFORM_SETTINGS, egress=egress))
+    opened = {API_SERVER_EGRESS: Egress(API_SERVER_EGRESS, ("192.0.2.1/32",), (6443,))}
+    policy = trial_policy(replace(PLATFORM_SETTINGS, egress={**PLATFORM_SETTINGS.egress, **opened}))
     faulty = deepcopy(job)
 
     faulty["spec"]["template"]["metadata"]["labels"][f"sweepledger.dev/egress-{API_SERVER_EGRESS}"] = "true"
@@ -171,10 +180,9 @@ def test_a_job_has_no_more_trials_than_the_settings_let_a_sweep_have(job: Manife
 
 def test_only_variables_that_the_settings_allow_may_start_another_program(job: Manifest) -> None:
     policy = trial_policy(replace(PLATFORM_SETTINGS, allowed_variables=("LD_PRELOAD",)))
-    allowed, other = deepcopy(job), deepcopy(job)
 
-    a_variable(name="LD_PRELOAD", value="libtcmalloc.so")(allowed["spec"]["template"]["spec"])
-    a_variable(name="LD_AUDIT", value="libtcmalloc.so")(other["spec"]["template"]["spec"])
+    allowed = changed(job, a_variable(name="LD_PRELOAD", value="libtcmalloc.so"))
+    other = changed(job, a_variable(name="LD_AUDIT", value="libtcmalloc.so"))
 
     assert refusals(policy, allowed) == set()
     assert "no variable starts" in refusals(policy, other).pop()
@@ -183,16 +191,12 @@ def test_only_variables_that_the_settings_allow_may_start_another_program(job: M
 @pytest.mark.parametrize(
     "name",
     [
-        *(
-            *("PYTHONUNBUFFERED", "PYTHONHASHSEED", "PYTHONFAULTHANDLER", "NCCL_DEBUG", "OLD_PATH"),
-            "XLD_PRELOAD",
-        ),
-        *("MY_ENV", "PATHS", "CUDA_VISIBLE_DEVICES", "TOKENIZERS_PARALLELISM"),
+        *("PYTHONUNBUFFERED", "PYTHONHASHSEED", "PYTHONFAULTHANDLER", "NCCL_DEBUG", "OLD_PATH"),
+        *("XLD_PRELOAD", "MY_ENV", "PATHS", "CUDA_VISIBLE_DEVICES", "TOKENIZERS_PARALLELISM"),
     ],
 )
 def test_variables_that_start_nothing_are_admitted(name: str, job: Manifest) -> None:
-    other = deepcopy(job)
-    a_variable(name=name, value="1")(other["spec"]["template"]["spec"])
+    other = changed(job, a_variable(name=name, value="1"))
 
     assert refusals(trial_policy(), other) == set()
 
@@ -238,8 +242,7 @@ def test_pods_are_admitted_only_with_what_their_pool_says(pooled_job: Manifest) 
     ],
 )
 def test_no_pod_claims_devices_that_no_pool_names(claim: dict[str, str], pooled_job: Manifest) -> None:
-    faulty = deepcopy(pooled_job)
-    faulty["spec"]["template"]["spec"]["resourceClaims"] = [claim]
+    faulty = changed(pooled_job, the_pod(resourceClaims=[claim]))
 
     for manifest in (faulty, faulty["spec"]["template"]):
         (message,) = refusals(of_pods(), manifest)
@@ -322,8 +325,7 @@ _PLACES = st.sampled_from(["", "/", "/usr/bin/", "/code/", "/opt/../", "./", *na
 @example(program="a" * 255)
 @example(program="a" * 256)
 def test_specs_and_policies_accept_the_same_interpreters(program: str, job: Manifest) -> None:
-    named = deepcopy(job)
-    named["spec"]["template"]["spec"]["containers"][0]["command"][0] = program
+    named = changed(job, an_interpreter(program))
 
     admitted = refusals(trial_policy(), named) == set()
 

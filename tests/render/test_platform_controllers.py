@@ -2,6 +2,7 @@
 
 import fnmatch
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -50,9 +51,8 @@ def test_argo_cd_makes_one_application_a_batch_and_never_a_job_twice() -> None:
 
 
 def test_argo_cd_leaves_alone_what_a_queue_writes_and_applies_what_git_says_of_other_jobs() -> None:
-    ignored = the("ApplicationSet", "research", a_platform(ARGOCD))["spec"]["template"]["spec"][
-        "ignoreDifferences"
-    ]
+    template = the("ApplicationSet", "research", a_platform(ARGOCD))["spec"]["template"]
+    ignored = template["spec"]["ignoreDifferences"]
 
     queued = 'select(.metadata.labels["kueue.x-k8s.io/queue-name"] != null)'
     job = next(entry for entry in ignored if entry["kind"] == "Job")
@@ -227,11 +227,8 @@ def test_a_flavor_has_the_selector_and_the_taints_of_its_pool_so_that_queued_pod
         spot=True,
     )
 
-    flavor = the(
-        "ResourceFlavor",
-        "research-heavy",
-        a_platform(replace(ARGOCD, pools={"heavy": replace(heavy, name="heavy")})),
-    )
+    tree = a_platform(replace(ARGOCD, pools={"heavy": replace(heavy, name="heavy")}))
+    flavor = the("ResourceFlavor", "research-heavy", tree)
 
     assert flavor["spec"]["nodeLabels"] == {"example.org/pool": "heavy", "nvidia.com/gpu.product": "A100"}
     assert [taint["key"] for taint in flavor["spec"]["tolerations"]] == [
@@ -243,14 +240,8 @@ def test_a_flavor_has_the_selector_and_the_taints_of_its_pool_so_that_queued_pod
 
 
 def test_pools_of_a_cohort_on_the_same_nodes_have_one_flavor_that_tolerates_what_any_of_them_must() -> None:
-    gpus = Pool(
-        "gpus",
-        NodeCapacity("8", "32Gi", 4),
-        queue="gpus",
-        max_nodes=2,
-        cohort="all",
-        selector={"example.org/p": "x"},
-    )
+    place: dict[str, Any] = {"max_nodes": 2, "cohort": "all", "selector": {"example.org/p": "x"}}
+    gpus = Pool("gpus", NodeCapacity("8", "32Gi", 4), queue="gpus", **place)
     plain = replace(gpus, name="plain", queue="plain", node=NodeCapacity("8", "32Gi"))
     tree = a_platform(replace(ARGOCD, pools={"plain": plain, "gpus": gpus}))
 
@@ -267,21 +258,13 @@ def test_the_collector_has_its_queue_in_its_own_namespace() -> None:
     settings = replace(ARGOCD, pools=THREE_POOLS, collector=CollectorSettings(pool="cpu"))
     made = manifests(a_platform(settings), "clusters/optional")
 
-    places = {
-        (one["metadata"]["name"], one["metadata"]["namespace"]) for one in made if one["kind"] == "LocalQueue"
-    }
-    admitted = {
-        one["metadata"]["name"]: one["spec"]["namespaceSelector"]
-        for one in made
-        if one["kind"] == "ClusterQueue"
-    }
+    named = [one["metadata"] for one in made if one["kind"] == "LocalQueue"]
+    places = {(metadata["name"], metadata["namespace"]) for metadata in named}
+    queues = [one for one in made if one["kind"] == "ClusterQueue"]
+    admitted = {one["metadata"]["name"]: one["spec"]["namespaceSelector"] for one in queues}
 
-    assert places == {
-        ("cpu", "research"),
-        ("cpu", "research-collector"),
-        ("light", "research"),
-        ("heavy", "research"),
-    }
+    everywhere = {(name, "research") for name in ("cpu", "light", "heavy")}
+    assert places == everywhere | {("cpu", "research-collector")}
     (expression,) = admitted.pop("research-cpu")["matchExpressions"]
     assert expression["values"] == ["research", "research-collector"]
     for selector in admitted.values():
@@ -289,15 +272,14 @@ def test_the_collector_has_its_queue_in_its_own_namespace() -> None:
 
 
 def test_two_repositories_share_a_cluster_with_kueue() -> None:
+    trees = [a_platform(replace(ARGOCD, namespace=name, pools=THREE_POOLS)) for name in ("vision", "speech")]
     item, other = (
         {
             (made["kind"], made["metadata"]["name"])
-            for made in manifests(
-                a_platform(replace(ARGOCD, namespace=name, pools=THREE_POOLS)), "clusters/opt"
-            )
+            for made in manifests(tree, "clusters/opt")
             if "namespace" not in made["metadata"] and made["kind"] != "PriorityClass"
         }
-        for name in ("vision", "speech")
+        for tree in trees
     )
 
     assert ("WorkloadPriorityClass", "vision-high") in item

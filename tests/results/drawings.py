@@ -91,11 +91,6 @@ def marks(root: ET.Element, kind: str) -> list[tuple[float, float]]:
     return [point for point in points if any(frame.holds(point) for frame in boxes(root))]
 
 
-def explained(root: ET.Element, kind: str) -> int:
-    """Count the marks of a kind outside of all frames: the legend's."""
-    return len([each for each in seen(root) if kind in classes(each)]) - len(marks(root, kind))
-
-
 def paths(root: ET.Element, kind: str) -> list[str]:
     elements = (each for each in seen(root) if each.tag == f"{SVG}path" and kind in classes(each))
     return [each.get("d", "") for each in elements]

@@ -148,22 +148,8 @@ def test_code_of_a_plain_name_is_a_plain_span() -> None:
 
 
 def test_different_values_never_look_the_same() -> None:
-    values: list[Value] = [
-        "a",
-        " a",
-        "a ",
-        "a  b",
-        "a b",
-        "a\nb",
-        "a\u00a0b",
-        "",
-        "~",
-        "true",
-        True,
-        "null",
-        None,
-    ]
-    values += ["1", 1, "x=1", "1e3", 1000, "on", "[1]", [1], '"a"', ["a"], "a, b", "a ×1"]  # noqa: RUF001
+    values: list[Value] = ["a", " a", "a ", "a  b", "a b", "a\nb", "a\u00a0b", "", "~", "true", True, "null"]
+    values += [None, "1", 1, "x=1", "1e3", 1000, "on", "[1]", [1], '"a"', ["a"], "a, b", "a ×1"]  # noqa: RUF001
 
     shown = [display.one_line(display.format_value(value)) for value in values]
 

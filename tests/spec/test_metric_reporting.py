@@ -9,6 +9,12 @@ from sweepledger.structs.metric import Metric, MetricFormat, MetricSource, Reduc
 from tests.builders import a_lock
 from tests.written_specs import bad, good
 
+AS_WRITTEN = (
+    *({"format": "log"}, {"format": "csv", "path": "m.csv"}, {"format": "tensorboard", "path": "runs"}),
+    *({"format": "jsonl", "curve": "val"}, {"format": "jsonl", "capture": True}),
+    {"source": "result", "format": "text", "reduce": "max"},
+)
+
 
 @pytest.mark.parametrize(
     ("document", "output"),
@@ -16,24 +22,13 @@ from tests.written_specs import bad, good
         ({}, {"source": "result"}),
         ({"format": "json"}, {"source": "result"}),
         ({"format": "jsonl", "reduce": "last"}, {"source": "result", "format": "jsonl"}),
-        ({"format": "log"}, {"source": "result", "format": "log"}),
         ({"source": "stdout", "format": "text"}, {"source": "stdout"}),
         ({"source": "stdout", "reduce": "min"}, {"source": "stdout", "reduce": "min"}),
-        ({"format": "csv", "path": "m.csv"}, {"source": "result", "format": "csv", "path": "m.csv"}),
-        (
-            {"format": "tensorboard", "path": "runs"},
-            {"source": "result", "format": "tensorboard", "path": "runs"},
-        ),
         (
             {"source": "stdout", "format": "regex", "patterns": ["l=(?P<value>.)"], "reduce": "min"},
             {"source": "stdout", "format": "regex", "reduce": "min", "patterns": ["l=(?P<value>.)"]},
         ),
-        ({"format": "jsonl", "curve": "val"}, {"source": "result", "format": "jsonl", "curve": "val"}),
-        ({"format": "jsonl", "capture": True}, {"source": "result", "format": "jsonl", "capture": True}),
-        (
-            {"source": "result", "format": "text", "reduce": "max"},
-            {"source": "result", "format": "text", "reduce": "max"},
-        ),
+        *((document, {"source": "result", **document}) for document in AS_WRITTEN),
     ],
 )
 def test_what_is_not_usual_is_said_to_the_launcher(document: dict[str, Any], output: dict[str, Any]) -> None:

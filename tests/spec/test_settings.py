@@ -321,6 +321,10 @@ def test_settings_take_what_the_cluster_takes(text: str) -> None:
     assert isinstance(settings(text), Settings), settings(text)
 
 
+def a_pool(text: str) -> str:
+    return f"pools: {{a: {{{NODE}, {text}}}}}"
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [
@@ -331,30 +335,24 @@ def test_settings_take_what_the_cluster_takes(text: str) -> None:
         (f'code: {{url: "https://a/b", image: train@{DIGEST}}}', ("code.image", "not-in-settings")),
         (f'code: {{url: "ssh://a/b", image: a}}\nimages: {{a: {IMAGE}}}', ("code.url", "code-url")),
         (f'code: {{url: "https://a/b?x=1", image: a}}\nimages: {{a: {IMAGE}}}', ("code.url", "code-url")),
-        (f"pools: {{a: {{{NODE}, pod: {{grace: 29s}}}}}}", ("pools.a.pod.grace", "duration")),
-        (f"pools: {{a: {{{NODE}, pod: {{grace: 61m}}}}}}", ("pools.a.pod.grace", "duration")),
-        (f"pools: {{a: {{{NODE}, pod: {{grace: soon}}}}}}", ("pools.a.pod.grace", "duration")),
+        (a_pool("pod: {grace: 29s}"), ("pools.a.pod.grace", "duration")),
+        (a_pool("pod: {grace: 61m}"), ("pools.a.pod.grace", "duration")),
+        (a_pool("pod: {grace: soon}"), ("pools.a.pod.grace", "duration")),
+        (a_pool("pod: {resources: {cpu: 1}}"), ("pools.a.pod.resources.cpu", "pool-pod")),
+        (a_pool("pod: {scheduler: A_b}"), ("pools.a.pod.scheduler", "cluster-name")),
         (
-            f"pools: {{a: {{{NODE}, pod: {{resources: {{cpu: 1}}}}}}}}",
-            ("pools.a.pod.resources.cpu", "pool-pod"),
-        ),
-        (f"pools: {{a: {{{NODE}, pod: {{scheduler: A_b}}}}}}", ("pools.a.pod.scheduler", "cluster-name")),
-        (
-            f"pools: {{a: {{{NODE}, pod: {{labels: {{kueue.sweepledger.dev/x: mine}}}}}}}}",
+            a_pool("pod: {labels: {kueue.sweepledger.dev/x: mine}}"),
             ("pools.a.pod.labels['kueue.sweepledger.dev/x']", "label-reserved"),
         ),
-        (f"pools: {{a: {{{NODE}, selector: {{b: c/d}}}}}}", ("pools.a.selector.b", "label")),
-        (f"pools: {{a: {{{NODE}, selector: {{}}}}}}", ("pools.a.selector", "out-of-range")),
-        (f"pools: {{a: {{{NODE}, price: 0}}}}", ("pools.a.price", "out-of-range")),
-        (f"pools: {{a: {{{NODE}, gpu_type: A100}}}}", ("pools.a.gpu_type", "pool-gpu")),
+        (a_pool("selector: {b: c/d}"), ("pools.a.selector.b", "label")),
+        (a_pool("selector: {}"), ("pools.a.selector", "out-of-range")),
+        (a_pool("price: 0"), ("pools.a.price", "out-of-range")),
+        (a_pool("gpu_type: A100"), ("pools.a.gpu_type", "pool-gpu")),
         (
             "pools: {a: {node: {cpu: 1, memory: 1Gi, gpu: 1}, gpu_resource: kubernetes.io/gpu}}",
             ("pools.a.gpu_resource", "pool-gpu"),
         ),
-        (
-            f"pools: {{a: {{{NODE}, tolerations: [{{key: a, effect: Never}}]}}}}",
-            ("pools.a.tolerations[0].effect", "wrong-value"),
-        ),
+        (a_pool("tolerations: [{key: a, effect: Never}]"), ("pools.a.tolerations[0].effect", "wrong-value")),
         ("pools: {a: {}}", ("pools.a.node", "missing-key")),
         ("pools: {a: {node: {cpu: 0, memory: 1Gi}}}", ("pools.a.node.cpu", "quantity")),
         ("egress: {a: {cidrs: [203.0.113.0/24], ports: [0]}}", ("egress.a.ports[0]", "out-of-range")),
@@ -380,13 +378,9 @@ def test_settings_take_what_the_cluster_takes(text: str) -> None:
         ("submit: {ttl: 5m}", ("submit.ttl", "duration")),
         ("labels: {kueue.x-k8s.io/queue-name: a}", ("labels['kueue.x-k8s.io/queue-name']", "label-reserved")),
         ("labels: {job-name: a}", ("labels.job-name", "label-reserved")),
-        (
-            "monitoring: {labels: {app.kubernetes.io/part-of: a}}",
-            ("monitoring.labels['app.kubernetes.io/part-of']", "label-reserved"),
-        ),
-        (
-            "monitoring: {labels: {argocd.argoproj.io/instance: a}}",
-            ("monitoring.labels['argocd.argoproj.io/instance']", "label-reserved"),
+        *(
+            (f"monitoring: {{labels: {{{key}: a}}}}", (f"monitoring.labels['{key}']", "label-reserved"))
+            for key in ("app.kubernetes.io/part-of", "argocd.argoproj.io/instance")
         ),
         ("labels: {a/b/c: d}", ("labels['a/b/c']", "label")),
         ("labels: {/b: d}", ("labels['/b']", "label")),

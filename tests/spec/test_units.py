@@ -12,18 +12,8 @@ from sweepledger.structs import quantities as units
 @pytest.mark.parametrize(
     ("amount", "quantity"),
     [
-        (1, "1"),
-        (2.0, "2"),
-        (0.5, "0.5"),
-        (0.001, "0.001"),
-        (1000, "1000"),
-        (1e3, "1000"),
-        ("4", "4"),
-        ("0.25", "0.25"),
-        ("1.125", "1.125"),
-        ("500m", "500m"),
-        ("1m", "1m"),
-        ("1000000m", "1000000m"),
+        *((1, "1"), (2.0, "2"), (0.5, "0.5"), (0.001, "0.001"), (1000, "1000"), (1e3, "1000")),
+        *((text, text) for text in ("4", "0.25", "1.125", "500m", "1m", "1000000m")),
     ],
 )
 def test_cores_are_numbers_or_thousandths(amount: str | float, quantity: str) -> None:

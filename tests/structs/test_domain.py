@@ -17,20 +17,16 @@ from sweepledger.structs.domain import (
 )
 from sweepledger.structs.space import Parameter, SearchSpace
 
+SUM = "probabilities must be 0 or more and sum to 1"
+
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: Choice(()), "a choice must have at least one value, but got none"),
         (lambda: Choice((1, 2), (1.0,)), "a choice must have a probability for each value, but got 1 for 2"),
-        (
-            lambda: Choice((1, 2), (0.5, 0.6)),
-            r"probabilities must be 0 or more and sum to 1, but got \(0.5, 0.6\)",
-        ),
-        (
-            lambda: Choice((1, 2), (1.5, -0.5)),
-            r"probabilities must be 0 or more and sum to 1, but got \(1.5, -0.5\)",
-        ),
+        (lambda: Choice((1, 2), (0.5, 0.6)), rf"{SUM}, but got \(0.5, 0.6\)"),
+        (lambda: Choice((1, 2), (1.5, -0.5)), rf"{SUM}, but got \(1.5, -0.5\)"),
         (lambda: IntUniform(3, 3), "low < high must hold, but got 3 and 3"),
         (lambda: Uniform(2, 1), "low < high must hold, but got 2 and 1"),
         (lambda: LogUniform(1, 0.5), "low < high must hold, but got 1 and 0.5"),

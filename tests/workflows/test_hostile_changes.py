@@ -119,8 +119,7 @@ def planted(
     plant(made)
     made.commit("Plant")
     speak_at_length(made)
-    made.write(".github/sweep.lock", "evil==1\n")
-    merge = made.commit("Propose $(touch x)\n\n::error::forged")
+    merge = made.commit("Propose $(touch x)\n\n::error::forged", {".github/sweep.lock": "evil==1\n"})
     made.git("push", "-q", "origin", f"{merge}:refs/pull/1/merge")
     mark = folder / MARK
     host = Host(made.remote, folder / "host", (installed_machine,))

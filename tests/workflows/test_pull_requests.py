@@ -107,8 +107,7 @@ def test_a_pull_request_for_another_branch_is_judged(sandbox: Sandbox, host: Hos
 def test_a_release_is_made_of_a_commit_on_main_alone(sandbox: Sandbox, host: Host) -> None:
     refused = "Refuse a commit that is not on main"
     on_main = sandbox.git("rev-parse", "origin/main").strip()
-    sandbox.write("beside.txt", "not on main\n")
-    beside = sandbox.commit("Beside main")
+    beside = sandbox.commit("Beside main", {"beside.txt": "not on main\n"})
     sandbox.git("push", "-q", "origin", f"{beside}:refs/heads/beside")
 
     ran = [host.run(OURS / "release.yaml", {"sha": sha}, job="build") for sha in (on_main, beside)]
@@ -125,8 +124,7 @@ def test_results_commits_are_verified_everywhere(sandbox: Sandbox, host: Host, t
     on_main = {"sha": good, "ref": "refs/heads/main", "event": {"before": before}}
     summary = sandbox.root / "results/peak/summary.csv"
     summary.write_text(summary.read_text().replace(",ok,", ",failed,", 1))
-    sandbox.write("base/trial/v1/more.yaml", "a: 1\n")
-    bad = sandbox.commit("results(peak): 3/3 trials")
+    bad = sandbox.commit("results(peak): 3/3 trials", {"base/trial/v1/more.yaml": "a: 1\n"})
     sandbox.git("push", "-q", "origin", f"{bad}:refs/heads/results/peak/0123")
     on_branch = {"sha": bad, "ref": "refs/heads/results/peak/0123", "event": {"before": "0" * 40}}
 

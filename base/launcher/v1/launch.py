@@ -175,7 +175,7 @@ METRIC_TEXT = (  # whatever Katib's default filter matches, but no parts of `1,5
 TERMINAL_CODES = r"\x1b(?:\[[0-9:;<=>?]*[ -/]*[@-~]|[]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])"
 # After a number it makes another of both: `1.2.3`, `1'234`, `1_000`, `0x10`, `1d-3`, `2^3`, `5k`, `2MB`.
 MORE_OF_NUMBER = rf"\d|[._^\u00d7{GROUPS}]\d|[xXoObB][0-9a-fA-F]|[eEdD][+-]?[0-9]|[kKMGT]i?B?(?!\w)"
-# The same before one, and its sign, unless it ends a word or a bracket as in `epoch-5`.
+# The same before one, and a sign, but not that of `epoch-5`.
 LESS_OF_NUMBER = (
     rf"\d(?:[.,_/^\u00d7{GROUPS}]|\.?[eEdD][+-]?)?$|(?<![0-9])0[xXoObB]$|(?<![\w.)\]])[-\u2212\u2013]$"
 )
@@ -219,7 +219,7 @@ class Stopped(Exception):
     """A signal arrived before the command was started."""
 
 
-# ----------------------------------------------------------------------------------------- messages and files
+# ----------------------------------------------------------- messages and files
 
 
 def say(message: str) -> None:
@@ -333,7 +333,7 @@ def sha256(content: bytes) -> str:
     return str(new_sha256(content).hexdigest())
 
 
-# ------------------------------------------------------------------------------------------------ strict JSON
+# ------------------------------------------------------------------ strict JSON
 
 
 def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -407,7 +407,7 @@ def dump(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False) + "\n"
 
 
-# ---------------------------------------------------------------------------------- launch.json and the table
+# ---------------------------------------------------- launch.json and the table
 
 TEXT, AMOUNT = (str,), (int, float)
 LAUNCH: Mapping[str, tuple[type, ...]] = {
@@ -796,7 +796,7 @@ def parse_cell(cell: str, quoted: str | None, kind: str, name: str) -> Any:
     raise ValueError(f"{name} must be a cell of type {kind}, got {cell}")
 
 
-# ------------------------------------------------------------------------------------------------ the command
+# ------------------------------------------------------------------ the command
 
 SPREAD: Mapping[str, Callable[[str, Any], list[str]]] = {
     "args": lambda name, value: [f"--{name}={value}"],
@@ -897,7 +897,7 @@ def read_secrets(paths: Mapping[str, str]) -> dict[bytes, bytes]:
     return secrets
 
 
-# -------------------------------------------------------------------------------------------- hyperparams.yml
+# -------------------------------------------------------------- hyperparams.yml
 
 PLAIN = re.compile(r"[A-Za-z0-9_/][A-Za-z0-9_./+-]*", re.ASCII)
 MISREAD = (  # PLAIN texts that YAML 1.1 does not read as text
@@ -951,7 +951,7 @@ def hyperparams(launch: Mapping[str, Any], row: Row) -> str:
     )
 
 
-# ------------------------------------------------------------------------------------- the working directory
+# ------------------------------------------------------- the working directory
 
 
 class Folders(NamedTuple):
@@ -1351,7 +1351,7 @@ def keep_written(patterns: Iterable[str], work: str, source: str, target: str) -
             shutil.move(path, kept)
 
 
-# ----------------------------------------------------------------------------------- the environment's digest
+# ----------------------------------------------------- the environment's digest
 
 
 class Environment(NamedTuple):
@@ -1523,7 +1523,7 @@ def linked(folder: str) -> Iterator[str]:
                         yield path
 
 
-# ------------------------------------------------------------------------------- signals, processes and pipes
+# ------------------------------------------------- signals, processes and pipes
 
 
 class Signals:
@@ -1877,7 +1877,7 @@ def supervise(
         signals.wait(min(pause, LOOK) if follower and follower.looks and not cause else pause, outputs)
 
 
-# ------------------------------------------------------------------------------------ what the trial reported
+# ------------------------------------------------------ what the trial reported
 
 
 class Report(NamedTuple):
@@ -1971,6 +1971,7 @@ class Gathered:
         self.curve = Curve()
         self.curves = {self.followed: self.curve}
         self.curves.setdefault(self.objective, Curve())
+        self.unread: set[str] = set()  # metrics with numbers that count and are not read
 
     def add(self, members: Mapping[str, Any], step: Any, keeps: Callable[[str], bool]) -> None:
         """Add what one line or event says; `keeps` decides which of what is not a number is a detail."""
@@ -1984,8 +1985,13 @@ class Gathered:
                 point = self.curves[name].add(self.metrics[name], step)
                 if name == self.followed and not self.curve.restarts:  # else steps do not say how far it is
                     self.on_value(*point)
-            elif keeps(name) and (name in self.details or len(self.details) < MOST_METRICS):
-                self.details[name] = value
+                if name != self.objective or self.reduce == "last":
+                    self.unread.discard(name)
+            else:
+                if isinstance(value, OtherNumber) and name in self.wanted:
+                    self.unread.add(name)
+                if keeps(name) and (name in self.details or len(self.details) < MOST_METRICS):
+                    self.details[name] = value
 
     def begin_file(self) -> None:
         """Take the steps of another file beside those of the first."""
@@ -2022,6 +2028,8 @@ class Gathered:
     def report(self, missing: str, *, has_curves: bool = True) -> Report:
         """Return the report; `missing` is the message if there is no objective."""
         curves = self.recorded() if has_curves else {}
+        for name in self.unread:
+            self.metrics.pop(name, None)
         if self.objective not in self.metrics:
             return Report(self.metrics, self.details, "metric-missing", missing, curves)
         if self.curve.restarts:
@@ -2033,12 +2041,21 @@ class Gathered:
         return Report(self.metrics, self.details, None, "", curves)
 
 
-# ------------------------------------------------------------------------------------------- formats of lines
+# ------------------------------------------------------------- formats of lines
+
+
+class OtherNumber(str):
+    """A number in another notation, which is not read."""
+
+    __slots__ = ()
 
 
 def number_or_text(text: str) -> Any:
     """Return the number that a text is, else the text."""
-    return float(text) if re.fullmatch(DECIMAL, text) else text
+    if re.fullmatch(DECIMAL, text):
+        return float(text)
+    match = re.match(f"(?P<value>{DECIMAL})", text)
+    return OtherNumber(text) if match and is_part_of(match) else text
 
 
 def plain_text(line: bytes) -> str:
@@ -2066,7 +2083,12 @@ def is_part_of(match: re.Match[str]) -> bool:
 
 def text_members(line: str) -> dict[str, Any]:
     """Find every `name=value` of a line."""
-    return {match[1]: float(match[2]) for match in re.finditer(METRIC_TEXT, line)}
+    found: dict[str, Any] = {match[1]: float(match[2]) for match in re.finditer(METRIC_TEXT, line)}
+    if line.count("=") > len(found):
+        for name, text in re.findall(rf"(?<![\w./@|-])({NAME})\s*=\s*([0-9.+-][^ ]*)", line):
+            if isinstance(number_or_text(text), OtherNumber):
+                found.setdefault(name, OtherNumber(text))
+    return found
 
 
 def log_members(line: str) -> dict[str, Any]:
@@ -2115,10 +2137,13 @@ def pattern_reader(metric: Mapping[str, Any]) -> Callable[[str], dict[str, Any]]
                 for match in pattern.finditer(piece[:LONGEST_MATCH]):
                     groups = match.groupdict()
                     is_cut = match.end() == LONGEST_MATCH < len(piece)
-                    if re.fullmatch(DECIMAL, groups["value"] or "") and not (is_cut or is_part_of(match)):
-                        found[groups.get("name") or metric["name"]] = float(groups["value"])
+                    name, value = groups.get("name") or metric["name"], number_or_text(groups["value"] or "")
+                    if type(value) is float and not (is_cut or is_part_of(match)):
+                        found[name] = value
                         if groups.get("step"):
                             found["step"] = number_or_text(groups["step"])
+                    elif type(value) is not str:
+                        found.setdefault(name, OtherNumber(groups["value"]))
         return found
 
     return members
@@ -2238,10 +2263,10 @@ class Stream:
     def report(self, place: str, other: str) -> Report:
         """Return what the lines say."""
         missing = f"there is no {SHOWN[self.form].format(self.objective)} {place}"
-        if self.objective in self.gathered.details:
-            missing += f", and {self.gathered.details[self.objective]!r:.100} is no number"
-        elif self.near and (self.form == "text" or self.near.endswith(NO_DECIMAL)):
+        if self.near and (self.near.endswith(NO_DECIMAL) or self.form == "text"):
             missing += f": it printed {self.near}"
+        elif self.objective in self.gathered.details:
+            missing += f", and {self.gathered.details[self.objective]!r:.100} is no number"
         elif self.gathered.metrics:
             missing += f"; its numbers: {', '.join(sorted(self.gathered.metrics)[:10])}"
         return self.gathered.report(missing + would_find(other), has_curves=self.form != "log")
@@ -2252,7 +2277,7 @@ def would_find(form: str) -> str:
     return f"; with metric.format: {form} it would be found" if form else ""
 
 
-# --------------------------------------------------------------------------------- event files of TensorBoard
+# --------------------------------------------------- event files of TensorBoard
 
 
 class Events:
@@ -2438,7 +2463,7 @@ def tensor_number(tensor: bytes) -> float | None:
     return float(value - 2**64 if value >= 2**63 else value)
 
 
-# ------------------------------------------------------------------------------ the files of what is reported
+# ------------------------------------------------ the files of what is reported
 
 
 class Before(NamedTuple):
@@ -2739,7 +2764,7 @@ def report_of_file(path: str, wanted: Sequence[str], shown: str = "$SWEEP_RESULT
     return Report(metrics, details, "metric-missing", message)
 
 
-# -------------------------------------------------------------------------------------------------- artifacts
+# -------------------------------------------------------------------- artifacts
 
 
 def describe(path: str, shown: str) -> dict[str, Any]:
@@ -2776,7 +2801,7 @@ def list_artifacts(folder: str) -> tuple[list[dict[str, Any]], int]:
     return listed, left_out
 
 
-# --------------------------------------------------------------------------------------------- early stopping
+# --------------------------------------------------------------- early stopping
 
 
 class Rule:
@@ -3023,7 +3048,7 @@ def judge(ending: Ending, report: Report, wanted: Sequence[str]) -> Verdict:
     return Verdict("failed", f"exit-{ending.code}", 1 if ending.code == DISRUPTED else ending.code)
 
 
-# ------------------------------------------------------------------------------------------------ one attempt
+# ------------------------------------------------------------------ one attempt
 
 
 class Attempt(NamedTuple):
@@ -3272,7 +3297,7 @@ def run_command_in(scratch: str, attempt: Attempt, signals: Signals) -> Outcome:
     )
 
 
-# ------------------------------------------------------------------------------------------------- the record
+# ------------------------------------------------------------------- the record
 
 
 def small(details: Mapping[str, Any], own: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -3499,7 +3524,7 @@ def delete_folder(path: str) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-# ------------------------------------------------------------------------------------ several rows in one pod
+# ------------------------------------------------------ several rows in one pod
 
 
 class Slot:
@@ -3663,7 +3688,7 @@ def worst(codes: Sequence[int]) -> int:
     return others[0] if others else max(codes)
 
 
-# ----------------------------------------------------------------------------------- capturing logged metrics
+# ----------------------------------------------------- capturing logged metrics
 
 CAPTURE_BEGINS, CAPTURE_ENDS = "\n# capture begins\n", "\n# capture ends\n"
 CAPTURE_HEAD = '''"""Captures what a program logs to W&B or MLflow as lines of JSON in $SWEEP_RESULT."""
@@ -4024,7 +4049,7 @@ def install_capture() -> None:
 # capture ends
 
 
-# ------------------------------------------------------------------------------------------------------- main
+# ------------------------------------------------------------------------- main
 
 
 def own_index() -> int:

@@ -433,7 +433,6 @@ def _require_branch(repository: git.Repository) -> str:
 
 
 def _read_siblings(workspace: Workspace, path: str, read: dict[str, bytes]) -> None:
-    """Add the files beside a spec that it names."""
     beside = workspace.beside(workspace.root / path)
 
     def remember(name: str) -> bytes | None:

@@ -70,10 +70,6 @@ class CommitFiles:
     group: str = field(default="", compare=False, repr=False)
     """The batches whose locks are read together."""
 
-    def has(self, path: str) -> bool:
-        """Return whether a file exists. Raises StorageError."""
-        return path in self.ids
-
     def paths(self) -> tuple[str, ...]:
         """List the files."""
         return tuple(sorted(self.ids))
@@ -125,10 +121,6 @@ class DiskFiles:
         hidden = () if self.checkout is None else self.checkout.hidden_below(self.place)
         return tuple(sorted({*list_folder(self.folder), *hidden}))
 
-    def has(self, path: str) -> bool:
-        """Return whether a file exists. Raises StorageError."""
-        return path in (self.committed or self.names)
-
     def paths(self) -> tuple[str, ...]:
         """List the files. Raises StorageError for links and devices."""
         return self.names
@@ -170,10 +162,6 @@ class MemoryFiles:
     """Files in memory."""
 
     files: FileTree
-
-    def has(self, path: str) -> bool:
-        """Return whether a file exists. Raises StorageError."""
-        return path in self.files.files
 
     def paths(self) -> tuple[str, ...]:
         """List the files."""
@@ -236,7 +224,7 @@ BatchFiles = StoredFiles | WithoutRunning
 
 def without_running(files: StoredFiles) -> BatchFiles:
     """Return the files of an active batch as it was merged, if they also say how it runs now."""
-    if not files.has(RUNNING_FILE) or not files.has(KUSTOMIZATION):
+    if not {RUNNING_FILE, KUSTOMIZATION} <= {*files.paths()}:
         return files
     kustomization = files.read(KUSTOMIZATION)
     if not kustomization.endswith(REFERENCE):

@@ -229,7 +229,6 @@ def _hook_response(month: str | None) -> Response:
 
 
 def _write_reports(checked: Response, report: Path | None, summary: Path | None, patch: bytes) -> None:
-    """Write the files that --report and --summary request. Raises StorageError."""
     if report is not None:
         status = STATUS_BY_EXIT_CODE.get(checked.exit_code, "error")
         contents = {

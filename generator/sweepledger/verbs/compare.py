@@ -20,12 +20,8 @@ from sweepledger.cli import completion
 from sweepledger.cli.response import Response, current_folder, escape_control_characters
 from sweepledger.cli.text.style import new_table, untrusted_text
 from sweepledger.cli.text.values import configuration_text, number_text
+from sweepledger.commands.reports import difference_causes
 from sweepledger.commands.reports.comparison import SweepComparison, compare_sweeps
-from sweepledger.commands.reports.difference_causes import (
-    ExplainedComparison,
-    explain_sweeps,
-    write_proposals,
-)
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import UsageError
 from sweepledger.results.sweep_statistics import TOP, Estimate
@@ -60,9 +56,9 @@ def compare(
         raise UsageError("--write needs --explain, which proposes specs")
     workspace = Workspace.find(current_folder())
     if explain:
-        explained = explain_sweeps(workspace, a, b)
+        explained = difference_causes.explain_sweeps(workspace, a, b)
         if write:
-            write_proposals(workspace, explained.proposals)
+            difference_causes.write_proposals(workspace, explained.proposals)
         return Response(explained, tuple(_explanation_text(explained, written=write)))
     comparison = compare_sweeps(workspace, a, b)
     return Response(comparison, tuple(_comparison_text(comparison)))
@@ -155,7 +151,9 @@ def _comparison_text(comparison: SweepComparison) -> Iterator[RenderableType]:
         yield Text(f"{first} is better in {better}, {second} in {worse}, equal in {equal}")
 
 
-def _explanation_text(explained: ExplainedComparison, *, written: bool) -> Iterator[RenderableType]:
+def _explanation_text(
+    explained: difference_causes.ExplainedComparison, *, written: bool
+) -> Iterator[RenderableType]:
     explanation, metric = explained.explanation, explained.a.lock.metric
     names = [escape_control_characters(side.reference) for side in (explained.a, explained.b)]
     before, after = (number_text(value) for value in explanation.best)

@@ -15,14 +15,8 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from sweepledger import storage
+from sweepledger.cli import response
 from sweepledger.cli.options import StateOption, SweepOrSpecArgument
-from sweepledger.cli.response import (
-    Response,
-    current_folder,
-    escape_control_characters,
-    idle_response,
-    ignore_broken_pipe,
-)
 from sweepledger.cli.text.results import laptop_lines, results_text
 from sweepledger.cli.text.style import new_table
 from sweepledger.cli.text.values import count_text, value_text
@@ -78,8 +72,8 @@ def results(
         ),
     ] = False,
     state: StateOption = None,
-) -> Response:
-    workspace = Workspace.find(current_folder())
+) -> response.Response:
+    workspace = Workspace.find(response.current_folder())
     try:
         ranked = ranking.rank_trials(
             workspace,
@@ -93,17 +87,19 @@ def results(
     except IdleError as idle:
         if output is not None:
             raise
-        return idle_response(idle, {"sweep": name, "sorted_by": sort, "trials": []})
+        return response.idle_response(idle, {"sweep": name, "sorted_by": sort, "trials": []})
     if output is not None:
         return _write(workspace, ranked, output, to)
     if columns is None:
-        return Response(ranked, results_text(ranked))
+        return response.Response(ranked, results_text(ranked))
     chosen = [column.strip() for column in columns.split(",")]
     ranking.require_columns(ranked.table, chosen)
-    return Response(ranked, _columns_text(ranked, chosen, digits))
+    return response.Response(ranked, _columns_text(ranked, chosen, digits))
 
 
-def _write(workspace: Workspace, ranked: ranking.RankedTrials, output: str, to: Path | None) -> Response:
+def _write(
+    workspace: Workspace, ranked: ranking.RankedTrials, output: str, to: Path | None
+) -> response.Response:
     """Write trials in a format for other programs; the response has no text if they went to standard output."""
     if output not in set(ranking.ResultsFormat):
         raise UsageError(f"--output must be one of {', '.join(ranking.ResultsFormat)}, got {output!r}")
@@ -116,11 +112,11 @@ def _write(workspace: Workspace, ranked: ranking.RankedTrials, output: str, to: 
     if to is not None:
         storage.write_file(storage.output_path(to), content)
         data = {"sweep": ranked.sweep, "trials": len(ranked.rows), "file": str(to)}
-        return Response(data, (f"wrote {to}",))
-    with ignore_broken_pipe():
+        return response.Response(data, (f"wrote {to}",))
+    with response.ignore_broken_pipe():
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
-    return Response({"sweep": ranked.sweep, "trials": len(ranked.rows)})
+    return response.Response({"sweep": ranked.sweep, "trials": len(ranked.rows)})
 
 
 def _columns_text(
@@ -145,4 +141,4 @@ def _columns_text(
 def _rounded(value: Value, digits: int) -> str:
     if isinstance(value, float):
         return f"{value:.{digits}g}"
-    return "" if value is None else escape_control_characters(value_text(value))
+    return "" if value is None else response.escape_control_characters(value_text(value))

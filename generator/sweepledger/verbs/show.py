@@ -18,13 +18,7 @@ from rich.text import Text
 
 from sweepledger.cli import options
 from sweepledger.cli.response import EXIT_PROBLEMS, SHORT_COMMIT, Response, current_folder
-from sweepledger.cli.text.style import (
-    facts_table,
-    new_table,
-    status_with_reason,
-    styled_status,
-    untrusted_text,
-)
+from sweepledger.cli.text import style
 from sweepledger.cli.text.values import configuration_text, number_text
 from sweepledger.commands.reports.outputs import FetchedArtifacts, fetch_artifacts, log_link
 from sweepledger.commands.reports.rerun import MetricComparison, Recipe, Reproduction, recipe, run_again
@@ -88,7 +82,7 @@ def show(
         return Response(shown, _recipe_text(shown))
     if fetch is None:
         details = trial_details(workspace, trial)
-        return Response(details, (facts_table(_trial_facts(details)),))
+        return Response(details, (style.facts_table(_trial_facts(details)),))
     claim = workspace.settings.results.artifacts
     pod = options.reader_pod(workspace, context, image, patience, claim=claim) if by_pod else None
     folder = state_folder(workspace.repository, state)
@@ -237,7 +231,9 @@ def _trial_facts(details: TrialDetails) -> Iterator[tuple[str, object]]:
         yield "round", f"{lock.round}, by {lock.method} ({lock.engine})"
     if details.parent:
         yield "parent", details.parent
-    status = status_with_reason(result.status, result.reason) if result else styled_status("missing")
+    status = (
+        style.status_with_reason(result.status, result.reason) if result else style.styled_status("missing")
+    )
     yield "status", status
     if details.message:
         yield "error", details.message
@@ -297,14 +293,14 @@ def _recipe_text(recipe: Recipe) -> tuple[RenderableType, ...]:
     if program.environment is not None:
         facts["environment"] = f"{program.environment.path} {program.environment.digest}"
     command = Text(f"  sweep show {recipe.lock.sweep}/{recipe.trial} --reproduce --run")
-    lines = (untrusted_text(f"  {line}") for line in recipe.lines)
+    lines = (style.untrusted_text(f"  {line}") for line in recipe.lines)
     texts = (Text("with the launcher:", "bold"), command, Text("manually:", "bold"), *lines)
-    return (facts_table(facts.items()), *texts)
+    return (style.facts_table(facts.items()), *texts)
 
 
 def _reproduction_text(reproduction: Reproduction) -> Iterator[RenderableType]:
     status = str(reproduction.record.status) if reproduction.record else "missing"
-    table = new_table("metric", "recorded", "here", "")
+    table = style.new_table("metric", "recorded", "here", "")
     recorded = reproduction.recorded
     table.add_row("status", recorded, status, _equality_text(equal=status == recorded))
     if reproduction.recorded_environment is not None:
@@ -314,19 +310,19 @@ def _reproduction_text(reproduction: Reproduction) -> Iterator[RenderableType]:
     for metric in reproduction.metrics:
         cells = (metric.name, _exact_number(metric.recorded), _exact_number(metric.measured))
         result = Text("timing", "dim") if metric.is_timing else _equality_text(equal=metric.is_equal)
-        table.add_row(*(untrusted_text(cell) for cell in cells), result)
+        table.add_row(*(style.untrusted_text(cell) for cell in cells), result)
     yield table
     for metric in reproduction.metrics:
         if metric.differs:
-            yield untrusted_text(f"{metric.where}: {_difference_text(metric)}", "red")
+            yield style.untrusted_text(f"{metric.where}: {_difference_text(metric)}", "red")
     if reproduction.recipe.ran not in {None, "process"}:
         image = reproduction.recipe.ran
         yield Text(f"the recorded trial ran in {image}; this one ran as a process without an image", "yellow")
     if reproduction.has_other_environment:
-        yield from (untrusted_text(text, "yellow") for text in _environment_lines(reproduction))
+        yield from (style.untrusted_text(text, "yellow") for text in _environment_lines(reproduction))
     if status != recorded:
         for output in filter(None, reproduction.output.values()):
-            yield untrusted_text(output[-MOST_OUTPUT:].rstrip())
+            yield style.untrusted_text(output[-MOST_OUTPUT:].rstrip())
     if reproduction.is_equal:
         yield Text("equal to the last bit, except for timings", "green")
     else:
@@ -360,10 +356,10 @@ def _difference_text(metric: MetricComparison) -> str:
 
 
 def _fetched_text(artifacts: FetchedArtifacts) -> tuple[RenderableType, ...]:
-    table = new_table("file", "bytes", "sha256")
+    table = style.new_table("file", "bytes", "sha256")
     for file in artifacts.files:
-        table.add_row(untrusted_text(file.path), str(file.bytes), file.sha256[:12])
+        table.add_row(style.untrusted_text(file.path), str(file.bytes), file.sha256[:12])
     summary = f"copied {len(artifacts.files)} files of {artifacts.trial} to {artifacts.folder}"
     if artifacts.omitted:
         summary += f"; {artifacts.omitted} further files are not in its record"
-    return (table, untrusted_text(summary))
+    return (table, style.untrusted_text(summary))

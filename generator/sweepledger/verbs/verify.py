@@ -31,17 +31,8 @@ from sweepledger.commands.verification.file_diff import FileDifference, file_dif
 from sweepledger.errors import IdleError, RepositoryError, SpecError, StorageError, UsageError
 from sweepledger.problems import Problem, Severity
 from sweepledger.render.platform import flux
-from sweepledger.repo import batches, files
+from sweepledger.repo import batches, files, git
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
-from sweepledger.repo.git import (
-    UNSHALLOW,
-    CommitSignature,
-    Entry,
-    Repository,
-    commit_signatures,
-    commits,
-    uncommitted_paths,
-)
 from sweepledger.results.paths import LAPTOP_WARNING, RECORDS, RESULTS, batch_of_records, results_folder
 from sweepledger.structs.names import LOCK_FILE, SPECS, is_sweep_name, split_batch_name
 from sweepledger.structs.settings import Settings
@@ -193,7 +184,7 @@ def verify_results(
     """
     repository = workspace.repository
     if repository.is_shallow:
-        raise RepositoryError("this clone is shallow, so who made its records is unknown", hint=UNSHALLOW)
+        raise RepositoryError("this clone is shallow, so who made its records is unknown", hint=git.UNSHALLOW)
     commit = workspace.commit(revision or "HEAD")
     stored = batches.in_commit(repository, commit)
     present = {batch.sweep for batch in stored if not batch.is_active} | _results_folders(workspace, commit)
@@ -239,7 +230,7 @@ def verify_since(
     return Verification(until, len(lines), changed, stray)
 
 
-def _forged_batches(repository: Repository, since: str, until: str) -> Iterator[FileDifference]:
+def _forged_batches(repository: git.Repository, since: str, until: str) -> Iterator[FileDifference]:
     """Yield what differs in batches of `until`, as each came after `since`, from those that the generator writes."""
     listed = repository.run(
         *("log", "--first-parent", "-m", "--no-renames", "--diff-filter=A"),
@@ -274,7 +265,7 @@ def _batch_problems(change: Workspace, base: str | None) -> Iterator[Problem]:
 def _results_folders(workspace: Workspace, commit: str) -> set[str]:
     """Return the folders below results/, of the commit and of its history: a removed one existed."""
     paths = {
-        path for merge in commits(workspace.repository, RESULTS, revision=commit) for path in merge.files
+        path for merge in git.commits(workspace.repository, RESULTS, revision=commit) for path in merge.files
     }
     names = {path.split("/")[1] for path in paths if path.count("/") > 1}
     return {name for name in names if is_sweep_name(name)}
@@ -323,7 +314,7 @@ class _Verification:
         self,
         sweep: str,
         done: tuple[StoredBatch, ...],
-        entries: Mapping[str, Entry],
+        entries: Mapping[str, git.Entry],
         contents: Mapping[str, bytes],
     ) -> Iterator[FileDifference]:
         repository = self.workspace.repository
@@ -339,7 +330,7 @@ class _Verification:
 
     def _work_tree(self, *folders: str) -> Iterator[FileDifference]:
         repository, root = self.workspace.repository, self.workspace.root
-        changed = uncommitted_paths(repository, *folders)
+        changed = git.uncommitted_paths(repository, *folders)
         committed = repository.read(self.commit, *changed) if changed else {}
         for path in changed:
             try:
@@ -398,9 +389,9 @@ def _sweep_lines(verdict: Verification) -> Iterator[RenderableType]:
 
 
 def audit_signatures(
-    repository: Repository,
+    repository: git.Repository,
     commit: str,
-    entries: Mapping[str, Entry],
+    entries: Mapping[str, git.Entry],
     folder: str,
     signers: Iterable[str],
     *,
@@ -410,7 +401,7 @@ def audit_signatures(
 
     `marked` are batches that are made on a laptop: nobody signs what only adds their records.
     """
-    changes = commit_signatures(repository, None, commit, [f"{folder}/"], signers=signers)
+    changes = git.commit_signatures(repository, None, commit, [f"{folder}/"], signers=signers)
     signed = sum(change.is_signed for change in changes)
     first = {path: change for change in changes for path in change.paths}  # the oldest comes last
     laptop = [
@@ -426,7 +417,10 @@ def audit_signatures(
 
 
 def _only_adds(
-    change: CommitSignature, first: Mapping[str, CommitSignature], folder: str, marked: Collection[str]
+    change: git.CommitSignature,
+    first: Mapping[str, git.CommitSignature],
+    folder: str,
+    marked: Collection[str],
 ) -> bool:
     """Return whether a commit changes no records but adds those of marked batches; reports follow from records."""
     records = [path for path in change.paths if path.startswith(f"{folder}/{RECORDS}/")]
@@ -436,10 +430,10 @@ def _only_adds(
 
 
 def _rolled_back(
-    repository: Repository, changes: Sequence[CommitSignature], entries: Mapping[str, Entry]
+    repository: git.Repository, changes: Sequence[git.CommitSignature], entries: Mapping[str, git.Entry]
 ) -> Iterator[UnsignedChange]:
     """Yield the files that a merge set back to an older version: no commit shows this as a change."""
-    newest: dict[str, CommitSignature] = {}
+    newest: dict[str, git.CommitSignature] = {}
     for change in reversed(changes):
         newest |= dict.fromkeys(change.blobs, change)
     for path in sorted(newest.keys() | entries.keys()):
@@ -454,13 +448,13 @@ def _rolled_back(
             )
 
 
-def _blob_after(change: CommitSignature, path: str) -> str | None:
+def _blob_after(change: git.CommitSignature, path: str) -> str | None:
     blob = change.blobs[path]
     return blob if blob.strip("0") else None
 
 
 def audit_paths(
-    repository: Repository, since: str, until: str
+    repository: git.Repository, since: str, until: str
 ) -> tuple[tuple[str, ...], tuple[FileDifference, ...]]:
     """Check every commit since another that changes `results/`; in a merge, files that equal no parent's.
 
@@ -468,7 +462,7 @@ def audit_paths(
     """
     sweeps: set[str] = set()
     stray: set[FileDifference] = set()
-    for change in commit_signatures(repository, since, until, (), signers=()):
+    for change in git.commit_signatures(repository, since, until, (), signers=()):
         named = {path.split("/")[1] for path in change.paths if path.startswith(f"{RESULTS}/")}
         if named:
             sweeps |= named
@@ -477,7 +471,7 @@ def audit_paths(
 
 
 def _stray_paths(
-    repository: Repository, change: CommitSignature, sweeps: list[str]
+    repository: git.Repository, change: git.CommitSignature, sweeps: list[str]
 ) -> Iterator[FileDifference]:
     commit = change.id[:12]
     if len(sweeps) > 1 or not is_sweep_name(sweeps[0]):
@@ -495,7 +489,7 @@ def _stray_paths(
 
 
 def _is_move(
-    path: str, identity: str, sweep: str, active: Mapping[str, Entry], added: Collection[str]
+    path: str, identity: str, sweep: str, active: Mapping[str, git.Entry], added: Collection[str]
 ) -> bool:
     """Return whether a change belongs to an unchanged move of a batch to `archive/`, or to one in `added`.
 

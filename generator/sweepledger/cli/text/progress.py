@@ -13,17 +13,7 @@ from sweepledger.cli.response import SHORT_COMMIT, Format, Response, escape_cont
 from sweepledger.cli.text import rounds
 from sweepledger.cli.text.style import status_with_reason
 from sweepledger.cli.text.values import configuration_text, count_text, number_text, value_text
-from sweepledger.commands.local import (
-    Built,
-    Fetched,
-    RefusedBatch,
-    RemoteFailed,
-    ResultsPushed,
-    RoundPushed,
-    Running,
-    Unpushed,
-    note_blocked,
-)
+from sweepledger.commands import local
 from sweepledger.commands.rounds.next_round import RoundBlocked
 from sweepledger.commands.rounds.round_commit import BlockedSearches
 from sweepledger.commands.run import BatchesCommitted, CodeCommitted, CodeLeftOut, RunEvent
@@ -51,7 +41,7 @@ class _ShownBatch:
     """The parameters that differ between its trials."""
 
     @classmethod
-    def of(cls, event: Built) -> "_ShownBatch":
+    def of(cls, event: local.Built) -> "_ShownBatch":
         """Return what to show of a batch."""
         stored = event.stored
         if stored is None:
@@ -108,24 +98,24 @@ class ProgressDisplay:
         with self._bars:
             yield self
 
-    def follow(self, events: Iterable[RunEvent]) -> Iterator[ResultsPushed]:
+    def follow(self, events: Iterable[RunEvent]) -> Iterator[local.ResultsPushed]:
         """Show every event, and yield the results commits; none is stored, because they contain summaries."""
         for event in events:
             self._show(event)
-            note_blocked(self.blocked, event)
-            if isinstance(event, ResultsPushed):
+            local.note_blocked(self.blocked, event)
+            if isinstance(event, local.ResultsPushed):
                 yield event
 
     def _show(self, event: RunEvent) -> None:
         match event:
-            case Fetched(_, ()) if not self._is_remote:
+            case local.Fetched(_, ()) if not self._is_remote:
                 pass  # a run of its own commits has come to its end
-            case Fetched(commit, active):
+            case local.Fetched(commit, active):
                 batches = ", ".join(active) if active else "nothing"
                 self._print(Text(f"synced {commit[:SHORT_COMMIT]}: {batches} to run"))
-            case Built():
+            case local.Built():
                 self._show_built(event)
-            case RefusedBatch(_, problems):
+            case local.RefusedBatch(_, problems):
                 self.printed_problems.update(problems)
                 self._print(Text("\n".join(map(str, problems)), "red"))
             case events.PodEnded():
@@ -134,14 +124,14 @@ class ProgressDisplay:
                 self._print(_job_text(event))
             case BatchesCommitted() | CodeCommitted() | CodeLeftOut():
                 self._show_preparation(event)
-            case Running(progress):
+            case local.Running(progress):
                 self._update_bars(progress)
-            case RemoteFailed() | Unpushed() | ResultsPushed() | RoundPushed():
+            case local.RemoteFailed() | local.Unpushed() | local.ResultsPushed() | local.RoundPushed():
                 self._print(self._branch_line(event))
             case _:
                 pass  # the progress bars show the other events
 
-    def _show_built(self, event: Built) -> None:
+    def _show_built(self, event: local.Built) -> None:
         shown = self._batches[event.batch] = _ShownBatch.of(event)
         if event.best is not None:
             self._best.setdefault(shown.sweep, event.best)
@@ -177,10 +167,12 @@ class ProgressDisplay:
                 self._print(Text(f"    {escape_control_characters(event.error)}", "red"))
             self._print(Text(f"    `sweep logs {attempt.trial}` shows what it printed", "dim"))
 
-    def _branch_line(self, event: RemoteFailed | Unpushed | ResultsPushed | RoundPushed) -> Text:
-        if isinstance(event, RemoteFailed | Unpushed):
+    def _branch_line(
+        self, event: local.RemoteFailed | local.Unpushed | local.ResultsPushed | local.RoundPushed
+    ) -> Text:
+        if isinstance(event, local.RemoteFailed | local.Unpushed):
             return Text(_warning_text(event), "yellow")
-        is_blocked = isinstance(event, RoundPushed) and isinstance(event.round, RoundBlocked)
+        is_blocked = isinstance(event, local.RoundPushed) and isinstance(event.round, RoundBlocked)
         style = "yellow" if is_blocked else "green"
         return Text(_pushed_text(event, is_remote=self._is_remote), style)
 
@@ -250,8 +242,8 @@ def _job_text(event: events.EditRefused | events.JobFinished) -> Text:
     return Text(f"job {event.batch} {str(event.condition).lower()}: {event.reason}")
 
 
-def _pushed_text(event: ResultsPushed | RoundPushed, *, is_remote: bool) -> str:
-    if isinstance(event, RoundPushed):
+def _pushed_text(event: local.ResultsPushed | local.RoundPushed, *, is_remote: bool) -> str:
+    if isinstance(event, local.RoundPushed):
         return rounds.pushed_round_text(event.round)
     text = rounds.results_commit_text(event.commit)
     fetched = f"{text}; `git pull` fetches it" if is_remote else text
@@ -262,8 +254,8 @@ def _few(paths: Sequence[str]) -> str:
     return list_names([escape_control_characters(path) for path in paths])
 
 
-def _warning_text(event: RemoteFailed | Unpushed) -> str:
-    if isinstance(event, RemoteFailed):
+def _warning_text(event: local.RemoteFailed | local.Unpushed) -> str:
+    if isinstance(event, local.RemoteFailed):
         return event.message
     count = len(event.batches)
     subject, them = (

@@ -8,18 +8,7 @@ from rich.text import Text
 
 from sweepledger.cli.text.style import new_table
 from sweepledger.reader import safe_repr
-from sweepledger.structs.domain import (
-    Beta,
-    Choice,
-    Constant,
-    Domain,
-    IntUniform,
-    LogNormal,
-    LogUniform,
-    Normal,
-    Quantized,
-    Uniform,
-)
+from sweepledger.structs import domain as domains
 from sweepledger.structs.search_block import AdaptiveSearch, ConfigurationList, Design, Rounds
 from sweepledger.structs.space import Parameter
 from sweepledger.structs.values import Value
@@ -58,34 +47,34 @@ def parameter_rows(design: Design) -> Iterator[tuple[str, str]]:
         yield "constraint", constraint.text
 
 
-def domain_text(domain: Domain) -> str:  # noqa: PLR0911 - one return per type of domain
+def domain_text(domain: domains.Domain) -> str:  # noqa: PLR0911 - one return per type of domain
     """Return the possible values of a parameter."""
     match domain:
-        case Constant(value):
+        case domains.Constant(value):
             return _value_text(value)
-        case Choice():
+        case domains.Choice():
             return _choice_text(domain)
-        case IntUniform(low, high):
+        case domains.IntUniform(low, high):
             return f"{low} … {high}, integers"
-        case Uniform(low, high):
+        case domains.Uniform(low, high):
             return f"{_value_text(low)} … {_value_text(high)}, uniform"
-        case LogUniform(low, high):
+        case domains.LogUniform(low, high):
             return f"{_value_text(low)} … {_value_text(high)}, log-uniform"
-        case Normal():
+        case domains.Normal():
             text = f"normal, mu {_value_text(domain.mu)}, sigma {_value_text(domain.sigma)}"
             text += "" if domain.low is None else f", from {_value_text(domain.low)}"
             return text if domain.high is None else f"{text}, to {_value_text(domain.high)}"
-        case LogNormal(mu, sigma):
+        case domains.LogNormal(mu, sigma):
             return f"log-normal, mu {_value_text(mu)}, sigma {_value_text(sigma)}"
-        case Beta(a, b):
+        case domains.Beta(a, b):
             return f"beta, a {_value_text(a)}, b {_value_text(b)}"
-        case Quantized(of, q):
+        case domains.Quantized(of, q):
             return f"{domain_text(of)}, by {_value_text(q)}"
         case _:
             assert_never(domain)
 
 
-def _choice_text(choice: Choice) -> str:
+def _choice_text(choice: domains.Choice) -> str:
     values = [_value_text(value) for value in choice.values[:MOST_VALUES]]
     if choice.probabilities is not None:
         values = [

@@ -4,13 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sweepledger import policy
-from sweepledger.commands.checks.context import (
-    BASE,
-    KUSTOMIZATION,
-    CheckContext,
-    load_references,
-    referenced_bases,
-)
+from sweepledger.commands.checks import context as checked
 from sweepledger.commands.repository import base_files, batch_builder, rendered_manifests
 from sweepledger.errors import RepositoryError, SpecError, ToolError, UnreadableError
 from sweepledger.problems import Problem
@@ -29,7 +23,7 @@ class Builds:
     problems: tuple[Problem, ...] = ()
 
 
-def check_builds(context: CheckContext, *, everything: bool = False) -> Builds:
+def check_builds(context: checked.CheckContext, *, everything: bool = False) -> Builds:
     """Build the active overlays whose input differs from the base commit, or all of them.
 
     Raises ToolError if kustomize cannot be found: a check that cannot run is not a pass.
@@ -39,9 +33,9 @@ def check_builds(context: CheckContext, *, everything: bool = False) -> Builds:
     if context.changed_bases:
         merged_active = [stood for stood in context.merged if stood.is_active]
         if context.changed_versions:
-            load_references(merged_active)
+            checked.load_references(merged_active)
         else:
-            batches.prefetch(merged_active, KUSTOMIZATION)
+            batches.prefetch(merged_active, checked.KUSTOMIZATION)
     to_build = [batch for batch in active if everything or not _is_as_merged(context, batch, merged)]
     if to_build:
         kustomize.command()
@@ -55,7 +49,9 @@ def check_builds(context: CheckContext, *, everything: bool = False) -> Builds:
     )
 
 
-def _is_as_merged(context: CheckContext, batch: StoredBatch, merged: Mapping[str, StoredBatch]) -> bool:
+def _is_as_merged(
+    context: checked.CheckContext, batch: StoredBatch, merged: Mapping[str, StoredBatch]
+) -> bool:
     """Return whether every file that the build reads equals the base commit's: then the build is equal, too."""
     original = merged.get(batch.folder)
     if original is None:
@@ -66,17 +62,19 @@ def _is_as_merged(context: CheckContext, batch: StoredBatch, merged: Mapping[str
         return False
     # Most changes do not touch any base; then nothing needs to be read, nor a lock if they only add versions.
     if context.changed_versions:
-        bases = referenced_bases(original)
+        bases = checked.referenced_bases(original)
         return not any(path.startswith(f"{base}/") for path in context.changed_bases for base in bases)
-    if not context.added_versions or KUSTOMIZATION not in original.contents.paths():
+    if not context.added_versions or checked.KUSTOMIZATION not in original.contents.paths():
         return True
-    content = original.contents.read(KUSTOMIZATION)
+    content = original.contents.read(checked.KUSTOMIZATION)
     return not any(
-        policy.may_build_on(content, version.removeprefix(BASE)) for version in context.added_versions
+        policy.may_build_on(content, version.removeprefix(checked.BASE)) for version in context.added_versions
     )
 
 
-def _build(context: CheckContext, batch: StoredBatch) -> tuple[tuple[Problem, ...], tuple[Manifest, ...]]:
+def _build(
+    context: checked.CheckContext, batch: StoredBatch
+) -> tuple[tuple[Problem, ...], tuple[Manifest, ...]]:
     unsafe = policy.check_kustomization(batch.tree.files, context.bases.files, place=batch.folder)
     if unsafe:
         return tuple(unsafe), ()
@@ -96,7 +94,7 @@ def _build(context: CheckContext, batch: StoredBatch) -> tuple[tuple[Problem, ..
     return problems, manifests
 
 
-def check_unwritten(context: CheckContext, spec: str, overlay: Overlay) -> Iterator[Problem]:
+def check_unwritten(context: checked.CheckContext, spec: str, overlay: Overlay) -> Iterator[Problem]:
     """Build the batch that is written after a spec's merge, and report its problems at the spec."""
     bases = base_files.read_bases(context.workspace.root).files
     batch = StoredBatch(f"{ACTIVE}/{overlay.name}", overlay.tree)

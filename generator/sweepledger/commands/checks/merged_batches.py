@@ -4,14 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from sweepledger.commands.checks.context import (
-    BASE,
-    BASE_VERSION,
-    CheckContext,
-    is_broken,
-    load_references,
-    referenced_bases,
-)
+from sweepledger.commands.checks import context as checked
 from sweepledger.commands.generation.spec_change import repeats_trials, running_file, running_problems
 from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.base_files import KEEP_FILE
@@ -28,7 +21,7 @@ from sweepledger.structs.run_config import RunningState
 from sweepledger.structs.sweep import Sweep
 
 
-def check_merged_batches(context: CheckContext, sweeps: Sequence[Sweep]) -> Iterator[Problem]:
+def check_merged_batches(context: checked.CheckContext, sweeps: Sequence[Sweep]) -> Iterator[Problem]:
     """Compare every merged batch with the work tree."""
     cancelled = {name: sweep for sweep in sweeps for name in sweep.cancel}
     copies: dict[str, list[StoredBatch]] = {}
@@ -53,9 +46,9 @@ def check_merged_batches(context: CheckContext, sweeps: Sequence[Sweep]) -> Iter
 
 
 def _batch_problems(
-    context: CheckContext, batch: StoredBatch, copies: list[StoredBatch], *, is_cancelled: bool
+    context: checked.CheckContext, batch: StoredBatch, copies: list[StoredBatch], *, is_cancelled: bool
 ) -> Iterator[Problem]:
-    if not copies and not is_broken(batch):
+    if not copies and not checked.is_broken(batch):
         yield _problem(context, batch.folder, "a merged batch is missing", "batch-vanished")
     for copy in copies:
         if copy.folder == batch.folder and copy.folder in context.unchanged:
@@ -72,7 +65,7 @@ def _batch_problems(
             yield _problem(context, copy.folder, message, "batch-moved")
 
 
-def _unmerged_archived(context: CheckContext, batch: StoredBatch) -> Problem:
+def _unmerged_archived(context: checked.CheckContext, batch: StoredBatch) -> Problem:
     if _has_records(context, batch):
         base, branch = (context.base or "none")[:12], context.settings.branch
         message = f"is recorded, but the base commit {base} does not have it"
@@ -86,12 +79,12 @@ def _unmerged_archived(context: CheckContext, batch: StoredBatch) -> Problem:
     return Problem(batch.folder, 0, 0, "", message, "batch-moved", hint)
 
 
-def _has_records(context: CheckContext, batch: StoredBatch) -> bool:
+def _has_records(context: checked.CheckContext, batch: StoredBatch) -> bool:
     path = f"{results_folder(batch.lock.sweep)}/{records_path(batch.name)}"
     return (context.workspace.root / path).is_file() or path in context.left_out
 
 
-def _running_states(context: CheckContext, sweeps: Iterable[Sweep]) -> Iterator[Problem]:
+def _running_states(context: checked.CheckContext, sweeps: Iterable[Sweep]) -> Iterator[Problem]:
     merged = batches.by_sweep(context.merged)
     for sweep in sweeps:
         if sweep.running:
@@ -113,7 +106,7 @@ def _running_states(context: CheckContext, sweeps: Iterable[Sweep]) -> Iterator[
             yield Problem(path, 0, 0, "", message, "running-not-written", hint)
 
 
-def _unmoved_cancelled(context: CheckContext, cancelled: dict[str, Sweep]) -> Iterator[Problem]:
+def _unmoved_cancelled(context: checked.CheckContext, cancelled: dict[str, Sweep]) -> Iterator[Problem]:
     active = {batch.name for batch in context.present if batch.is_active}
     for name, sweep in sorted(cancelled.items()):
         if name in active:
@@ -122,7 +115,7 @@ def _unmoved_cancelled(context: CheckContext, cancelled: dict[str, Sweep]) -> It
             yield Problem(sweep.path, 0, 0, "cancel", message, "cancel-not-moved", hint)
 
 
-def _removed_entries(context: CheckContext, sweeps: Iterable[Sweep]) -> Iterator[Problem]:
+def _removed_entries(context: checked.CheckContext, sweeps: Iterable[Sweep]) -> Iterator[Problem]:
     """Compare with the merged spec what results and budgets depend on.
 
     What a sweep's summary calls cancelled is so by its spec: without the entry it would be missing. What a budget
@@ -153,7 +146,7 @@ def _removed_entries(context: CheckContext, sweeps: Iterable[Sweep]) -> Iterator
                 yield Problem(sweep.path, 0, 0, f"running.{name}.resumes", message, "resumes-lowered", hint)
 
 
-def _removed_specs(context: CheckContext) -> Iterator[Problem]:
+def _removed_specs(context: checked.CheckContext) -> Iterator[Problem]:
     """Yield a problem for each removed spec with an unrecorded batch: only a spec says which batch is cancelled."""
     root, folder = context.workspace.root, f"{SPECS}/"
     merged = (path for path in context.base_entries if path.startswith(folder))
@@ -170,7 +163,7 @@ def _removed_specs(context: CheckContext) -> Iterator[Problem]:
         yield Problem(path, 0, 0, "", message, "spec-removed", hint)
 
 
-def _overlay_layout(context: CheckContext) -> Iterator[Problem]:
+def _overlay_layout(context: checked.CheckContext) -> Iterator[Problem]:
     """Yield a problem for each entry of overlays/ other than batches and .gitkeep: controllers read them all."""
     folders = {batch.folder for batch in context.present}
     for root in (ACTIVE, ARCHIVE):
@@ -188,7 +181,7 @@ def _overlay_layout(context: CheckContext) -> Iterator[Problem]:
                 yield Problem(path, 0, 0, "", "is not a batch", "overlay-layout", hint, severity)
 
 
-def _is_as_merged(context: CheckContext, path: str) -> bool:
+def _is_as_merged(context: checked.CheckContext, path: str) -> bool:
     """Return whether a path, and everything below it, equals the base commit."""
     merged = _below(context.base_entries, path)
     is_same = bool(merged) and merged == _below(context.index, path)
@@ -199,7 +192,7 @@ def _below(entries: Mapping[str, Entry], folder: str) -> dict[str, Entry]:
     return {path: entry for path, entry in entries.items() if f"{path}/".startswith(f"{folder}/")}
 
 
-def _problem(context: CheckContext, file: str, message: str, code: str) -> Problem:
+def _problem(context: checked.CheckContext, file: str, message: str, code: str) -> Problem:
     base = (context.base or "HEAD")[:12]
     if context.is_behind:
         hint = f"the base commit is newer: merge it into this branch, `git merge {base}`, then check again"
@@ -210,23 +203,25 @@ def _problem(context: CheckContext, file: str, message: str, code: str) -> Probl
     return Problem(file, 0, 0, "", message, code, hint)
 
 
-def check_frozen_bases(context: CheckContext) -> Iterator[Problem]:
+def check_frozen_bases(context: checked.CheckContext) -> Iterator[Problem]:
     """Compare the bases that the base commit's overlays, active or archived, and platform refer to."""
     changed = [
         path
         for path in sorted(context.changed_bases)
-        if (version := BASE_VERSION.match(path)) is None or version[0] in context.versions
+        if (version := checked.BASE_VERSION.match(path)) is None or version[0] in context.versions
     ]
     if not changed:
         return  # only new versions: no lock needs to be read
-    load_references(context.merged)
+    checked.load_references(context.merged)
     frozen = {
         folder: "merged overlays refer to it"
         for batch in context.merged
-        for folder in referenced_bases(batch)
+        for folder in checked.referenced_bases(batch)
     }
     if BOOTSTRAP_FILE in context.base_entries:
-        frozen |= {f"{BASE}{name}": "the files in clusters/ are made from it" for name in PLATFORM_BASES}
+        frozen |= {
+            f"{checked.BASE}{name}": "the files in clusters/ are made from it" for name in PLATFORM_BASES
+        }
     for path in changed:
         for folder in sorted(frozen):
             if path.startswith(f"{folder}/"):

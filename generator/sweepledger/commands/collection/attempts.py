@@ -16,16 +16,7 @@ from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow
 from sweepledger.repo import batches
 from sweepledger.repo.git import Repository
 from sweepledger.repo.volume import VolumeResults
-from sweepledger.results import bounds
-from sweepledger.results.outcomes import (
-    RANKS,
-    Attempt,
-    BatchRecords,
-    EvaluatedBatch,
-    evaluate,
-    substitute_records,
-    valid_attempt,
-)
+from sweepledger.results import bounds, outcomes
 from sweepledger.results.paths import results_folder
 from sweepledger.structs.record import ExpectedTrial, Record, Status, TrialResult
 
@@ -123,8 +114,8 @@ class TrialReader:
         kept = bounds.within_bound(attempts, bound)
         return [attempt.record for attempt in kept], ignored + [TOO_LARGE] * (len(attempts) - len(kept))
 
-    def _valid(self, record: Record) -> Attempt | None:
-        return valid_attempt(record, self.batch.lock, self._expected[record.index])
+    def _valid(self, record: Record) -> outcomes.Attempt | None:
+        return outcomes.valid_attempt(record, self.batch.lock, self._expected[record.index])
 
 
 def _size(records: Iterable[Record], ignored: Sequence[str], listed: AbstractSet[str]) -> int:
@@ -204,15 +195,15 @@ class BatchAttempts:
         return tuple(why for _, reasons in sorted(self.passed_over.items()) for why in reasons)
 
     @property
-    def results(self) -> BatchRecords:
+    def results(self) -> outcomes.BatchRecords:
         """Return the records as input of `evaluate`."""
-        return BatchRecords(self.batch.lock, expected_trials(self.batch), self.records)
+        return outcomes.BatchRecords(self.batch.lock, expected_trials(self.batch), self.records)
 
     @property
-    def concluded(self) -> BatchRecords:
+    def concluded(self) -> outcomes.BatchRecords:
         """Return the records to commit, with a substitute for each trial without a usable record."""
         results = self.results
-        records = (*results.records, *substitute_records(results, self.passed_over))
+        records = (*results.records, *outcomes.substitute_records(results, self.passed_over))
         concluded = replace(results, records=records, lock_digest=lock_digest(self.batch))
         ignored = {index: len(reasons) for index, reasons in self.passed_over.items()}
         return bounds.kept(concluded, ignored=ignored, silent_seconds=self.silent_seconds)
@@ -229,13 +220,13 @@ class BatchAttempts:
             or outcome.index in over
             or outcome.reason == DISRUPTED
             or outcome.attempts > self.batch.lock.run.retries
-            for outcome in evaluate(self.results).outcomes
+            for outcome in outcomes.evaluate(self.results).outcomes
         )
 
     @property
     def is_final(self) -> bool:
         """Return whether no further attempt at any trial could change anything."""
-        return all(outcome.status.is_final for outcome in evaluate(self.results).outcomes)
+        return all(outcome.status.is_final for outcome in outcomes.evaluate(self.results).outcomes)
 
 
 LOOK_BACK_SECONDS = 30 * 86400
@@ -279,7 +270,9 @@ def late_attempts(
                 yield confirmed
 
 
-def with_late_records(recorded: BatchRecords, late: Iterable[Record]) -> BatchRecords | None:
+def with_late_records(
+    recorded: outcomes.BatchRecords, late: Iterable[Record]
+) -> outcomes.BatchRecords | None:
     """Add late records to those in git; None if they contain nothing new that is valid.
 
     A late record replaces the substitute for the same attempt.
@@ -298,8 +291,8 @@ def with_late_records(recorded: BatchRecords, late: Iterable[Record]) -> BatchRe
     return bounds.kept(merged)
 
 
-def _trial_ends(attempts: BatchRecords) -> list[tuple[Status, str | None]]:
-    return [(result.status, result.reason) for result in evaluate(attempts).outcomes]
+def _trial_ends(attempts: outcomes.BatchRecords) -> list[tuple[Status, str | None]]:
+    return [(result.status, result.reason) for result in outcomes.evaluate(attempts).outcomes]
 
 
 def _missing_trials(repository: Repository, tip: str | None, sweep: str) -> Mapping[str, set[int]]:
@@ -318,14 +311,14 @@ def _missing_trials(repository: Repository, tip: str | None, sweep: str) -> Mapp
     return attempts
 
 
-def evaluate_here(batch: batches.StoredBatch, results: Path) -> EvaluatedBatch | None:
+def evaluate_here(batch: batches.StoredBatch, results: Path) -> outcomes.EvaluatedBatch | None:
     """Return the results of an active batch on a machine's volume; None if it has none, as most run elsewhere."""
     if not (results / batch.name).is_dir():
         return None
-    return evaluate(BatchAttempts.read(results, batch).results)
+    return outcomes.evaluate(BatchAttempts.read(results, batch).results)
 
 
-def finished(evaluated: EvaluatedBatch) -> Iterator[TrialResult]:
+def finished(evaluated: outcomes.EvaluatedBatch) -> Iterator[TrialResult]:
     """Yield the trials of an active batch that no further attempt follows."""
     for outcome, attempts in zip(evaluated.outcomes, evaluated.attempts, strict=True):
         # The launcher starts no attempt after a final record, even if the metric of that record is not usable.
@@ -353,10 +346,10 @@ def with_unrecorded(
     A repeated trial is left out if its recorded result is as good.
     """
     rows = tuple(recorded)
-    ranks = {(row.program, row.trial): RANKS[row.status] for row in rows}
+    ranks = {(row.program, row.trial): outcomes.RANKS[row.status] for row in rows}
     new = tuple(
         SummaryRow.of(one)
         for one in unrecorded
-        if RANKS[one.status] < ranks.get((one.program, one.trial), len(RANKS))
+        if outcomes.RANKS[one.status] < ranks.get((one.program, one.trial), len(outcomes.RANKS))
     )
     return (*rows, *new), frozenset((row.batch, row.index) for row in new)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
+from sweepledger.commands.collection import results_commit
 from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.cluster_evidence import (
     AllExcept,
@@ -29,12 +30,6 @@ from sweepledger.commands.collection.record_store import (
     RecordStore,
     bucket_results,
     record_store,
-)
-from sweepledger.commands.collection.results_commit import (
-    ResultsCommit,
-    UnrecordedError,
-    commit_results,
-    recorded_by,
 )
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.at_commit import SpecAtCommit
@@ -91,7 +86,7 @@ def collector_lease(kubectl: Kubectl, namespace: str, target: Target) -> Iterato
 class Collection:
     """The result of one collection."""
 
-    collected: tuple[ResultsCommit, ...] = ()
+    collected: tuple[results_commit.ResultsCommit, ...] = ()
     pending: tuple[PendingRecords, ...] = ()
     stalled: tuple[StalledBatch, ...] = ()
     failures: tuple[RepositoryError, ...] = ()
@@ -199,10 +194,10 @@ def collect_from_state(
         return replace(attempts, records=tuple(observed))
 
     try:
-        commits = commit_results(
+        commits = results_commit.commit_results(
             target, results, ended, alive=known, complete=complete, running=AllExcept(frozenset())
         )
-    except UnrecordedError as error:
+    except results_commit.UnrecordedError as error:
         commits, failures = error.done, error.failures
     return Collection(commits, rounds=tuple(push_due(target)), failures=failures)
 
@@ -251,7 +246,10 @@ def watch_cluster(
                 return
             tip = target.tip()
             active = [
-                *filter(recorded_by(target, tip), batches.in_commit(target.repository, tip, batches.ACTIVE))
+                *filter(
+                    results_commit.recorded_by(target, tip),
+                    batches.in_commit(target.repository, tip, batches.ACTIVE),
+                )
             ]
             if not active:
                 return
@@ -267,7 +265,7 @@ def _collect_under_lease(
     target: Target, results: Path | RecordStore, kubectl: Kubectl, namespace: str, clock: Callable[[], float]
 ) -> Collection:
     repository, tip = target.repository, target.tip()
-    stored, is_own = batches.in_commit(repository, tip), recorded_by(target, tip)
+    stored, is_own = batches.in_commit(repository, tip), results_commit.recorded_by(target, tip)
     active = [batch for batch in stored if batch.is_active and is_own(batch)]
     cancelled = filter(is_own, batch_records.unrecorded_batches(repository, tip, stored))
     # Observed before the volume is read: a batch that ends in between is recorded next time, never too early.
@@ -295,7 +293,7 @@ def record_ended(
     failures: tuple[RepositoryError, ...] = ()
     ended = cluster.ended | observer.pods.without_objects(cluster.active, cluster.workloads)
     try:
-        commits = commit_results(
+        commits = results_commit.commit_results(
             target,
             results,
             ended,
@@ -304,7 +302,7 @@ def record_ended(
             pods=observer.pods,
             running={name for name, objects in cluster.workloads.items() if objects.is_running},
         )
-    except UnrecordedError as error:
+    except results_commit.UnrecordedError as error:
         commits, failures = error.done, error.failures
     unfinished = [
         (batch, cluster.workloads[batch.name])
@@ -333,7 +331,7 @@ def collect_by_pod(
     """
     settings = workspace.settings
     tip = workspace.base_commit(None)
-    is_own = recorded_by(target, tip)
+    is_own = results_commit.recorded_by(target, tip)
     active = [
         batch for batch in batches.in_commit(workspace.repository, tip, batches.ACTIVE) if is_own(batch)
     ]

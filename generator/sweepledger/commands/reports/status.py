@@ -180,8 +180,6 @@ MOST_EXPLAINED = 20
 
 @dataclass
 class _LiveTrials:
-    """The observed states of a batch's trials, by index."""
-
     workloads: BatchWorkloads
     lock: BatchLock
     is_stalled: bool
@@ -445,7 +443,6 @@ def _spec_problems(workspace: Workspace, sweep: str) -> tuple[Problem, ...]:
 def _search_progress(
     workspace: Workspace, wanted: Container[str], tip: str | None, stored: Sequence[StoredBatch]
 ) -> Iterator[tuple[str, SearchProgress]]:
-    """Return the progress of each search whose spec can be read."""
     searches = [search for search in next_round.searches_in_work_tree(workspace) if search.name in wanted]
     names = catalog.batch_names(workspace.repository, tip) if searches else frozenset()
     for sweep in searches:
@@ -599,7 +596,6 @@ def local_states(
 
 
 def _keep_highest(states: dict[str, TrialState], new: Iterable[tuple[str, TrialState]]) -> None:
-    """Keep the highest state of each trial."""
     for trial, state in new:
         previous = states.get(trial)
         if previous is None or STATE_RANKS[state] < STATE_RANKS[previous]:

@@ -179,7 +179,6 @@ def find_trial(root: Path, reference: str) -> ListedTrial:
 
 
 def _unreadable_batches(root: Path, sweep: str) -> Iterator[UnreadableError]:
-    """Yield why batches cannot be read that could list a trial."""
     for batch in batches.in_work_tree(root):
         if batch.sweep == sweep or (not sweep and not batch.lists_every_trial()):
             try:

@@ -141,7 +141,6 @@ MOST_CODE_FILES, LARGEST_CODE = 100_000, 1 << 30
 
 
 def _code_files(repository: git.Repository, commit: str, sweep: Sweep) -> dict[str, git.Entry]:
-    """Return the files of a sweep's code at a commit."""
     selection = sweep.run.code_selection
     if selection is None:
         return repository.files(commit, sweep.run.code_path)
@@ -423,7 +422,6 @@ def _holds(parsed: ParsedSpec, folder: str) -> bool:
 
 
 def _missing_workdir(root: Path, parsed: ParsedSpec, paths: Collection[str]) -> Problem:
-    """Return the problem of code without the folder that trials start in."""
     folder = parsed.sweep.run.workdir or REPOSITORY
     folders = {str(parent) for path in paths for parent in PurePosixPath(path).parents} - {REPOSITORY}
     is_here = os.path.isdir(root / folder)  # noqa: PTH112 - Path.is_dir raises where a parent may not be entered

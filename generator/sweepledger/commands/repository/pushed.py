@@ -88,7 +88,6 @@ def checked_out(server: Path, environment: Mapping[str, str], ref: PushedRef) ->
 
 
 def _object_folders(server: Path, environment: Mapping[str, str]) -> Iterator[Path]:
-    """Yield the folders of the pushed objects and of the server's own."""
     others = environment.get("GIT_ALTERNATE_OBJECT_DIRECTORIES", "").split(os.pathsep)
     for name in (environment.get("GIT_OBJECT_DIRECTORY", ""), *others):
         if name:

@@ -112,7 +112,6 @@ def with_recorded(repository: Repository, stored: StoredBatches) -> StoredBatche
 def _recorded(
     repository: Repository, commit: str | None, stored: Iterable[StoredBatch]
 ) -> dict[str, StoredBatch]:
-    """Return the batches that a commit has records of, by name."""
     archived = [batch for batch in stored if not batch.is_active]
     files = repository.files(commit, RESULTS) if archived else {}
     return {batch.name: batch for batch in archived if batch_records.records_file(batch) in files}

@@ -188,7 +188,6 @@ class EvidenceSource:
         )
 
     def _started(self, sweep: Sweep) -> Iterator[tuple[str, Iterator[BatchRecords]]]:
-        """Yield each sweep of the warm start with its records."""
         search = sweep.search
         stored = batches.in_commit(self.repository, self.commit) if search and search.start else ()
         for name in search.start if search else ():

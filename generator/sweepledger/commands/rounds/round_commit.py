@@ -8,19 +8,7 @@ from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.base_files import missing_bases_at
 from sweepledger.commands.repository.batch_builder import batch_files
 from sweepledger.commands.repository.workspace import Target
-from sweepledger.commands.rounds.next_round import (
-    ResultsPending,
-    RoundBlocked,
-    RoundDue,
-    SearchEnded,
-    Step,
-    blocked_by,
-    manual_hint,
-    next_repeat_at,
-    next_step_at,
-    searches_at,
-    sweeps_that_repeat,
-)
+from sweepledger.commands.rounds import next_round
 from sweepledger.errors import GeneratorError, RepositoryError
 from sweepledger.render.overlay import Overlay
 from sweepledger.repo.git import Change, Repository
@@ -37,7 +25,7 @@ PROPOSAL_PREFIX = "next"
 class PushedRound:
     """A commit that only requests a round."""
 
-    due: RoundDue
+    due: next_round.RoundDue
     commit: str
 
     def as_data(self) -> dict[str, Any]:
@@ -66,20 +54,20 @@ PushedBatch = PushedRound | PushedRepeat
 class BlockedSearches:
     """The searches that stand still without an end, by what was pushed last of each."""
 
-    by_sweep: dict[str, RoundBlocked] = field(default_factory=dict)
+    by_sweep: dict[str, next_round.RoundBlocked] = field(default_factory=dict)
     paused: dict[str, GeneratorError] = field(default_factory=dict)
     """Batches that paused after their first failures."""
 
-    def add_step(self, sweep: str, step: Step | RoundBlocked | None) -> None:
+    def add_step(self, sweep: str, step: next_round.Step | next_round.RoundBlocked | None) -> None:
         """Take the next step of a search: a blocked one may go on later."""
-        if isinstance(step, RoundBlocked):
+        if isinstance(step, next_round.RoundBlocked):
             self.by_sweep[sweep] = step
         else:
             self.by_sweep.pop(sweep, None)
 
-    def add_round(self, pushed: PushedBatch | RoundBlocked) -> None:
+    def add_round(self, pushed: PushedBatch | next_round.RoundBlocked) -> None:
         """Take a pushed round, or why it was not pushed; repeated trials say nothing of a search."""
-        if isinstance(pushed, RoundBlocked):
+        if isinstance(pushed, next_round.RoundBlocked):
             self.add_step(pushed.sweep, pushed)
         elif isinstance(pushed, PushedRound):
             self.add_step(pushed.due.sweep.name, pushed.due)
@@ -99,7 +87,7 @@ def step_after(
     *,
     refused: RepositoryError | None = None,
     continued: frozenset[str] = frozenset(),
-) -> Step | RoundBlocked | None:
+) -> next_round.Step | next_round.RoundBlocked | None:
     """Return the next step of a sweep whose results are recorded; None if nobody requests its rounds with them.
 
     The collector does if the settings say so, and `sweep run` for the sweeps in `continued`.
@@ -107,18 +95,24 @@ def step_after(
     settings = at_commit.settings_or_defaults(repository, base)
     if sweep not in continued and settings.next is not NextRoundMode.COLLECTOR:
         return None
-    hint = manual_hint(sweep)
+    hint = next_round.manual_hint(sweep)
     if refused is not None:
-        return RoundBlocked(sweep, f"the round was refused: {refused}"[:LONGEST_REASON], hint)
+        return next_round.RoundBlocked(sweep, f"the round was refused: {refused}"[:LONGEST_REASON], hint)
     try:
-        return next_step_at(repository, base, sweep, {records.lock.name: records for records in fresh})
+        return next_round.next_step_at(
+            repository, base, sweep, {records.lock.name: records for records in fresh}
+        )
     except Exception as error:  # noqa: BLE001 - results are recorded even if a sampler fails
-        return RoundBlocked(sweep, f"the round could not be drawn: {error!r}"[:LONGEST_REASON], hint)
+        return next_round.RoundBlocked(
+            sweep, f"the round could not be drawn: {error!r}"[:LONGEST_REASON], hint
+        )
 
 
-def round_files(repository: Repository, base: str, step: Step | RoundBlocked | None) -> Mapping[str, bytes]:
+def round_files(
+    repository: Repository, base: str, step: next_round.Step | next_round.RoundBlocked | None
+) -> Mapping[str, bytes]:
     """Return the files that a commit on top of `base` adds for a step."""
-    return _added_files(repository, base, step.batch) if isinstance(step, RoundDue) else {}
+    return _added_files(repository, base, step.batch) if isinstance(step, next_round.RoundDue) else {}
 
 
 def _added_files(repository: Repository, base: str, batch: Overlay) -> Mapping[str, bytes]:
@@ -126,35 +120,37 @@ def _added_files(repository: Repository, base: str, batch: Overlay) -> Mapping[s
     return {**bases, **batch_files(batch, at_commit.settings_or_defaults(repository, base))}
 
 
-def step_trailers(step: Step | RoundBlocked | None) -> str:
+def step_trailers(step: next_round.Step | next_round.RoundBlocked | None) -> str:
     """Return the trailer that describes the next step in the commit's message."""
     match step:
-        case RoundDue(round=proposal, batch=batch):
+        case next_round.RoundDue(round=proposal, batch=batch):
             drawn = (
                 proposal.engine if proposal.unfitted is None else f"at random, because {proposal.unfitted}"
             )
             what = f"{batch.name} (round {proposal.number}, {batch.lock.trials} trials, {drawn})"
             return f"Next: {one_line(what)}\n"
-        case ResultsPending(evidence=evidence):
+        case next_round.ResultsPending(evidence=evidence):
             return f"Next: none before {one_line(', '.join(evidence.pending) or evidence.awaited)}\n"
-        case SearchEnded(reason=reason, text=text):
+        case next_round.SearchEnded(reason=reason, text=text):
             return f"Next: none ({one_line(f'{reason}: {text}')})\n"
-        case RoundBlocked(reason=why):
+        case next_round.RoundBlocked(reason=why):
             return f"Next: none ({one_line(f'blocked: {why}')})\n"
         case _:
             return ""
 
 
-def push_due_rounds(target: Target, sweep: str) -> Iterator[PushedRound | Step | RoundBlocked | None]:
+def push_due_rounds(
+    target: Target, sweep: str
+) -> Iterator[PushedRound | next_round.Step | next_round.RoundBlocked | None]:
     """Commit every round of a search that is due; yield each, and then the next step.
 
     None if the sweep has no batch yet, or the round is proposed already. Raises ContentionError,
     RepositoryError.
     """
 
-    def make(base: str) -> tuple[Change | None, Step | RoundBlocked | None]:
-        step = next_step_at(target.repository, base, sweep)
-        if not isinstance(step, RoundDue):
+    def make(base: str) -> tuple[Change | None, next_round.Step | next_round.RoundBlocked | None]:
+        step = next_round.next_step_at(target.repository, base, sweep)
+        if not isinstance(step, next_round.RoundDue):
             return None, step
         proposal, lock = step.round, step.batch.lock
         lines = [
@@ -172,20 +168,20 @@ def push_due_rounds(target: Target, sweep: str) -> Iterator[PushedRound | Step |
 
     while True:
         commit, step = target.commit(make, proposals=f"{PROPOSAL_PREFIX}/{sweep}")
-        if not isinstance(step, RoundDue) or commit is None:
+        if not isinstance(step, next_round.RoundDue) or commit is None:
             yield step
             return
         yield PushedRound(step, commit)
 
 
-def push_repeat(target: Target, sweep: str) -> PushedRepeat | RoundBlocked | None:
+def push_repeat(target: Target, sweep: str) -> PushedRepeat | next_round.RoundBlocked | None:
     """Commit the batch that requests trials of a sweep again which infrastructure ended; None if none is due.
 
     None, too, if it is proposed already. Raises ContentionError, RepositoryError.
     """
 
-    def make(base: str) -> tuple[Change | None, Overlay | RoundBlocked | None]:
-        due = next_repeat_at(target.repository, base, sweep)
+    def make(base: str) -> tuple[Change | None, Overlay | next_round.RoundBlocked | None]:
+        due = next_round.next_repeat_at(target.repository, base, sweep)
         if not isinstance(due, Overlay):
             return None, due
         lock = due.lock
@@ -202,7 +198,7 @@ def push_repeat(target: Target, sweep: str) -> PushedRepeat | RoundBlocked | Non
     return due
 
 
-def push_due(target: Target) -> Iterator[PushedBatch | RoundBlocked]:
+def push_due(target: Target) -> Iterator[PushedBatch | next_round.RoundBlocked]:
     """Push every batch that nobody has to request: trials to repeat first, as rounds wait for them.
 
     A failure affects only its sweep, and is yielded. Raises RepositoryError.
@@ -211,13 +207,13 @@ def push_due(target: Target) -> Iterator[PushedBatch | RoundBlocked]:
     yield from push_idle_rounds(target)
 
 
-def push_repeats(target: Target) -> Iterator[PushedRepeat | RoundBlocked]:
+def push_repeats(target: Target) -> Iterator[PushedRepeat | next_round.RoundBlocked]:
     """Push the trials of each sweep that infrastructure ended; `sweep run` those of the sweeps that it continues.
 
     A failure affects only its sweep, and is yielded. Raises RepositoryError.
     """
     tip = target.tip()
-    for sweep in () if tip is None else sweeps_that_repeat(target.repository, tip):
+    for sweep in () if tip is None else next_round.sweeps_that_repeat(target.repository, tip):
         if target.is_laptop and sweep not in target.continued:
             continue  # nobody runs it here
         try:
@@ -225,10 +221,10 @@ def push_repeats(target: Target) -> Iterator[PushedRepeat | RoundBlocked]:
             if pushed is not None:
                 yield pushed
         except RepositoryError as error:
-            yield blocked_by(sweep, error)
+            yield next_round.blocked_by(sweep, error)
 
 
-def push_idle_rounds(target: Target) -> Iterator[PushedRound | RoundBlocked]:
+def push_idle_rounds(target: Target) -> Iterator[PushedRound | next_round.RoundBlocked]:
     """Push every round that is due, if the settings leave that to the collector.
 
     Such a round is due after a change of the spec, if an earlier collector could not draw it, or because rounds
@@ -238,14 +234,15 @@ def push_idle_rounds(target: Target) -> Iterator[PushedRound | RoundBlocked]:
     settings = at_commit.settings_or_defaults(repository, tip)
     if tip is None or (settings.next is not NextRoundMode.COLLECTOR and not target.continued):
         return
-    for sweep in (search.name for search in searches_at(repository, tip, settings)):
+    for sweep in (search.name for search in next_round.searches_at(repository, tip, settings)):
         if not isinstance(
-            step_after(repository, tip, sweep, continued=target.continued), RoundDue | RoundBlocked
+            step_after(repository, tip, sweep, continued=target.continued),
+            next_round.RoundDue | next_round.RoundBlocked,
         ):
             continue
         try:
             for result in push_due_rounds(target, sweep):
-                if isinstance(result, PushedRound | RoundBlocked):
+                if isinstance(result, PushedRound | next_round.RoundBlocked):
                     yield result
         except RepositoryError as error:
-            yield blocked_by(sweep, error)
+            yield next_round.blocked_by(sweep, error)

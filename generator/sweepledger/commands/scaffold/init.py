@@ -17,15 +17,8 @@ from sweepledger.repo.package_data import base_folder, workflows_folder
 from sweepledger.search.adaptive.model_based import is_installed
 from sweepledger.spec.schemas import schema_text
 from sweepledger.spec.starter import MNIST, PLAIN, SCHEMA_FILE, Starter, starter_spec
+from sweepledger.structs import names
 from sweepledger.structs.file_tree import FileTree
-from sweepledger.structs.names import (
-    MAX_SWEEP_NAME_LENGTH,
-    RESERVED_SWEEP_NAMES,
-    SETTINGS_FILE,
-    SPECS,
-    is_sweep_name,
-    repository_namespace,
-)
 from sweepledger.structs.search_block import Method
 from sweepledger.structs.settings import Controller, GenerateMode, NextRoundMode
 
@@ -242,7 +235,7 @@ def first_files(
         "README.md": readme,
         "code/train.py": PROGRAM,
         "sweepledger.yaml": SETTINGS.format(
-            namespace=repository_namespace(name),
+            namespace=names.repository_namespace(name),
             controller=controller,
             generate=generate,
             next=next_,
@@ -364,8 +357,8 @@ def first_tree(
                 for path, content in files.read_sources(workflows_folder())
                 if path.startswith(f".{host}") and path not in unasked
             },
-            f"{SPECS}/{SCHEMA_FILE}": schema_text("sweep").encode(),
-            f"{SPECS}/{EXAMPLE}.yaml": starter_spec(EXAMPLE).encode(),
+            f"{names.SPECS}/{SCHEMA_FILE}": schema_text("sweep").encode(),
+            f"{names.SPECS}/{EXAMPLE}.yaml": starter_spec(EXAMPLE).encode(),
             **dict.fromkeys(base_files.KEEP_FILES, b""),
             **{
                 f"base/{path}": content
@@ -401,17 +394,17 @@ def new_spec(workspace: Workspace, name: str, starter: Starter | None = None) ->
     With a `starter` the spec runs its command, and the repository gets settings if it has none. Raises UsageError
     if the name is invalid or taken, StorageError if `sweeps/` is a link.
     """
-    if name in RESERVED_SWEEP_NAMES:
+    if name in names.RESERVED_SWEEP_NAMES:
         raise UsageError(f"{name!r} is reserved", hint="choose another name")
-    if not is_sweep_name(name):
+    if not names.is_sweep_name(name):
         raise UsageError(
             f"{name!r} is not a valid sweep name",
-            hint=f"lower-case letters, digits and dashes, a letter first, at most {MAX_SWEEP_NAME_LENGTH}",
+            hint=f"lower-case letters, digits and dashes, a letter first, at most {names.MAX_SWEEP_NAME_LENGTH}",
         )
-    path = workspace.root / SPECS / f"{name}.yaml"
-    files.refuse_links(workspace.root, SPECS)
+    path = workspace.root / names.SPECS / f"{name}.yaml"
+    files.refuse_links(workspace.root, names.SPECS)
     if os.path.lexists(path):
-        raise UsageError(f"{SPECS}/{name}.yaml exists", hint="choose another name, or edit it")
+        raise UsageError(f"{names.SPECS}/{name}.yaml exists", hint="choose another name, or edit it")
     settings = workspace.settings
     has_mnist = "mnist" in settings.datasets and (workspace.root / "trainer").is_dir()
     if starter is None:
@@ -422,7 +415,7 @@ def new_spec(workspace: Workspace, name: str, starter: Starter | None = None) ->
     storage.write_file(path.with_name(SCHEMA_FILE), schema_text("sweep").encode())
     storage.write_file(path, text.encode())
     written = [path]
-    settings_path = workspace.root / SETTINGS_FILE
+    settings_path = workspace.root / names.SETTINGS_FILE
     if starter is not None and not os.path.lexists(settings_path):
         storage.write_file(settings_path, FIRST_SETTINGS)
         written.append(settings_path)

@@ -320,7 +320,6 @@ def _repeated(row: Mapping[str, str], name: str) -> str:
 def _provenance_differences(
     batch: StoredBatch, provenance: Any, contents: Mapping[str, bytes], rows: list[dict[str, str]]
 ) -> Iterator[FileDifference]:
-    """Compare the records of a batch with the digests in the provenance."""
     try:
         listed = {
             attempt["record"]: trial["trial"]

@@ -138,7 +138,6 @@ _Groups = Mapping[str, list[tuple[int, Any]]]
 
 
 def _grouped(rows: Iterable[tuple[str, Any]]) -> _Groups:
-    """Return the rows of each name, with their lines."""
     groups: dict[str, list[tuple[int, Any]]] = {}
     for line, (name, row) in enumerate(rows):
         groups.setdefault(name, []).append((line, row))

@@ -40,6 +40,12 @@ Form: TypeAlias = "Mapping[str, Form] | tuple[Form] | Anything | None"
 ANY_KEY = "*"
 ANYTHING = Anything()
 
+
+def _plain(*keys: str) -> dict[str, Form]:
+    """Return the form of a mapping of plain values."""
+    return dict.fromkeys(keys)
+
+
 PEERS = f"{EGRESS_LABEL}{PEERS_EGRESS}"
 """The pods of one distributed trial may reach each other."""
 
@@ -52,20 +58,13 @@ LABELS = (
     "trainer.kubeflow.org/framework",
 )
 QUEUE = (PRIORITY_LABEL, QUEUE_LABEL)
-ANNOTATIONS: Mapping[str, "Form"] = {
-    "sweepledger.dev/generator": None,
-    "sweepledger.dev/program": None,
-    "sweepledger.dev/spec": None,
-    "sweepledger.dev/spec-digest": None,
-    TRIAL_LABEL: None,
-    MIN_PARALLELISM: None,
-}
+ANNOTATIONS = _plain(
+    *(f"sweepledger.dev/{name}" for name in ("generator", "program", "spec", "spec-digest")),
+    *(TRIAL_LABEL, MIN_PARALLELISM),
+)
 TOPOLOGY = (POD_SET_GROUP, PREFERRED_TOPOLOGY, REQUIRED_TOPOLOGY)
 """What pods of a distributed trial may ask Kueue for; another rule compares it with their pool."""
-STEADY: Mapping[str, Form] = {
-    "cluster-autoscaler.kubernetes.io/safe-to-evict": None,
-    "karpenter.sh/do-not-disrupt": None,
-}
+STEADY = _plain("cluster-autoscaler.kubernetes.io/safe-to-evict", "karpenter.sh/do-not-disrupt")
 
 DISTRIBUTED = tuple(
     (kind.api_version, kind.kind)
@@ -81,7 +80,7 @@ DISTRIBUTED = tuple(
 
 TRAIN_JOB = (kubernetes.TRAIN_JOB.api_version, kubernetes.TRAIN_JOB.kind)
 _TRAIN_JOB: Form = {
-    "runtimeRef": {"apiGroup": None, "kind": None, "name": None},
+    "runtimeRef": _plain("apiGroup", "kind", "name"),
     "suspend": None,
     "trainer": ANYTHING,
 }
@@ -89,15 +88,15 @@ _TRAIN_JOB: Form = {
 
 _VOLUME: Form = {
     "name": None,
-    "configMap": {"name": None, "defaultMode": None},
+    "configMap": _plain("name", "defaultMode"),
     "projected": {
         "defaultMode": None,
         # Another rule compares the tokens with those of the pool.
-        "sources": ({"configMap": {"name": None}, "serviceAccountToken": ANYTHING},),
+        "sources": ({"configMap": _plain("name"), "serviceAccountToken": ANYTHING},),
     },
-    "persistentVolumeClaim": {"claimName": None, "readOnly": None},
-    "emptyDir": {"sizeLimit": None, "medium": None},
-    "secret": {"secretName": None, "defaultMode": None, "items": ({"key": None, "path": None},)},
+    "persistentVolumeClaim": _plain("claimName", "readOnly"),
+    "emptyDir": _plain("sizeLimit", "medium"),
+    "secret": {**_plain("secretName", "defaultMode"), "items": (_plain("key", "path"),)},
 }
 _SIDECAR: Mapping[str, Form] = {
     "restartPolicy": None,
@@ -106,14 +105,14 @@ _SIDECAR: Mapping[str, Form] = {
 """What only the sidecar of a bucket has; another rule compares it."""
 _RULE: Form = {
     "action": None,
-    "onExitCodes": {"containerName": None, "operator": None, "values": (None,)},
-    "onPodConditions": ({"type": None, "status": None},),
+    "onExitCodes": {**_plain("containerName", "operator"), "values": (None,)},
+    "onPodConditions": (_plain("type", "status"),),
 }
 
 
 def labels(settings: Settings) -> Mapping[str, Form]:
     """Return the labels that objects may have: those of the generator and of the settings."""
-    return dict.fromkeys((*LABELS, *QUEUE, *settings.labels))
+    return _plain(*LABELS, *QUEUE, *settings.labels)
 
 
 def _pod_labels(settings: Settings, *, distributed: bool) -> Mapping[str, Form]:
@@ -122,30 +121,19 @@ def _pod_labels(settings: Settings, *, distributed: bool) -> Mapping[str, Form]:
     of_pools = (name for pool in settings.pools.values() for name in pool.pod.labels)
     bucket = settings.results.bucket
     own = settings.labels if bucket is None else (*bucket.pod_labels, *settings.labels)
-    return dict.fromkeys((*LABELS, *egress, *((PEERS,) if distributed else ()), *own, *of_pools))
+    return _plain(*LABELS, *egress, *((PEERS,) if distributed else ()), *own, *of_pools)
 
 
 def objects(settings: Settings) -> Mapping[tuple[str, str], Form]:
     """Return the kinds of objects that a batch may have, and the keys of each kind."""
-    metadata: Mapping[str, Form] = {
-        "name": None,
-        "namespace": None,
-        "labels": labels(settings),
-        "annotations": ANNOTATIONS,
-    }
-    common: Mapping[str, Form] = {"apiVersion": None, "kind": None, "metadata": metadata}
+    metadata = {**_plain("name", "namespace"), "labels": labels(settings), "annotations": ANNOTATIONS}
+    common: Mapping[str, Form] = {**_plain("apiVersion", "kind"), "metadata": metadata}
     in_a_wave: Form = {**metadata, "annotations": {**ANNOTATIONS, SYNC_WAVE: None}}
     runtime = (kubernetes.TRAINING_RUNTIME.api_version, kubernetes.TRAINING_RUNTIME.kind)
     job: Form = {
-        "activeDeadlineSeconds": None,
-        "backoffLimitPerIndex": None,
-        "completionMode": None,
-        "completions": None,
-        "maxFailedIndexes": None,
-        "parallelism": None,
+        **_plain("activeDeadlineSeconds", "backoffLimitPerIndex", "completionMode", "completions"),
+        **_plain("maxFailedIndexes", "parallelism", "podReplacementPolicy", "suspend"),
         "podFailurePolicy": {"rules": (_RULE,)},
-        "podReplacementPolicy": None,
-        "suspend": None,
         "template": template(settings),
     }
     return {
@@ -159,12 +147,12 @@ def objects(settings: Settings) -> Mapping[tuple[str, str], Form]:
 
 def template(settings: Settings, *, distributed: bool = False) -> Form:
     """Return the keys that a pod template may have."""
-    of_pools = dict.fromkeys(name for pool in settings.pools.values() for name in pool.pod.annotations)
+    of_pools = (name for pool in settings.pools.values() for name in pool.pod.annotations)
     bucket = settings.results.bucket
     own = () if bucket is None else bucket.pod_annotations
     metadata: Form = {
         "labels": _pod_labels(settings, distributed=distributed),
-        "annotations": dict.fromkeys((*of_pools, *STEADY, *own, *(TOPOLOGY if distributed else ()))),
+        "annotations": _plain(*of_pools, *STEADY, *own, *(TOPOLOGY if distributed else ())),
         "finalizers": (None,),
     }
     return {"metadata": metadata, "spec": _pod(settings, distributed=distributed)}
@@ -173,30 +161,20 @@ def template(settings: Settings, *, distributed: bool = False) -> Form:
 def _pod(settings: Settings, *, distributed: bool) -> Form:
     container = _container(settings, distributed=distributed)
     return {
-        "activeDeadlineSeconds": None,
+        **_plain("activeDeadlineSeconds", "automountServiceAccountToken", "enableServiceLinks"),
+        **_plain("priorityClassName", "restartPolicy", "runtimeClassName", "schedulerName"),
+        **_plain("serviceAccountName", "terminationGracePeriodSeconds"),
         "affinity": ANYTHING,
-        "automountServiceAccountToken": None,
         "containers": (container,),
-        "enableServiceLinks": None,
-        "imagePullSecrets": ({"name": None},),
+        "imagePullSecrets": (_plain("name"),),
         "initContainers": ({**container, **_SIDECAR},),
-        "nodeSelector": {ANY_KEY: None},
-        "priorityClassName": None,
-        "resourceClaims": ({"name": None, "resourceClaimTemplateName": None},),
-        "restartPolicy": None,
-        "runtimeClassName": None,
-        "schedulerName": None,
+        "nodeSelector": _plain(ANY_KEY),
+        "resourceClaims": (_plain("name", "resourceClaimTemplateName"),),
         "securityContext": {
-            "fsGroup": None,
-            "fsGroupChangePolicy": None,
-            "runAsGroup": None,
-            "runAsNonRoot": None,
-            "runAsUser": None,
-            "seccompProfile": {"type": None},
+            **_plain("fsGroup", "fsGroupChangePolicy", "runAsGroup", "runAsNonRoot", "runAsUser"),
+            "seccompProfile": _plain("type"),
         },
-        "serviceAccountName": None,
-        "terminationGracePeriodSeconds": None,
-        "tolerations": ({"key": None, "operator": None, "value": None, "effect": None},),
+        "tolerations": (_plain("key", "operator", "value", "effect"),),
         "topologySpreadConstraints": ANYTHING,
         "volumes": (_VOLUME,),
     }
@@ -204,31 +182,22 @@ def _pod(settings: Settings, *, distributed: bool) -> Form:
 
 def _container(settings: Settings, *, distributed: bool) -> Mapping[str, Form]:
     devices = {GPU_RESOURCE, *(name for pool in settings.pools.values() for name in pool.devices)}
-    amounts: Form = dict.fromkeys(("cpu", "memory", "ephemeral-storage", *devices))
+    amounts = _plain("cpu", "memory", "ephemeral-storage", *devices)
     capabilities: Form = {"add": (None,), "drop": (None,)} if distributed else {"drop": (None,)}
-    ports: Mapping[str, Form] = {"ports": ({"name": None, "containerPort": None, "protocol": None},)}
-    source: Form = {"fieldRef": {"apiVersion": None, "fieldPath": None}}
+    ports: Mapping[str, Form] = {"ports": (_plain("name", "containerPort", "protocol"),)}
+    source: Form = {"fieldRef": _plain("apiVersion", "fieldPath")}
     return {
-        "name": None,
-        "image": None,
+        **_plain("name", "image", "workingDir", "terminationMessagePath", "terminationMessagePolicy"),
         "args": (None,),
         "command": (None,),
-        "workingDir": None,
-        "env": ({"name": None, "value": None, "valueFrom": source},),
+        "env": ({**_plain("name", "value"), "valueFrom": source},),
         **(ports if distributed else {}),
-        "resources": {"claims": ({"name": None},), "limits": amounts, "requests": amounts},
+        "resources": {"claims": (_plain("name"),), "limits": amounts, "requests": amounts},
         "securityContext": {
-            "allowPrivilegeEscalation": None,
+            **_plain("allowPrivilegeEscalation", "privileged", "readOnlyRootFilesystem", "runAsNonRoot"),
             "capabilities": capabilities,
-            "privileged": None,
-            "readOnlyRootFilesystem": None,
-            "runAsNonRoot": None,
         },
-        "terminationMessagePath": None,
-        "terminationMessagePolicy": None,
-        "volumeMounts": (
-            {"name": None, "mountPath": None, "readOnly": None, "subPath": None, "subPathExpr": None},
-        ),
+        "volumeMounts": (_plain("name", "mountPath", "readOnly", "subPath", "subPathExpr"),),
     }
 
 

@@ -12,7 +12,6 @@ from sweepledger.repo.git.history import (
     commit_signatures,
     commit_time,
     commits,
-    last_change_time,
     present_since,
     reachable_trees,
     remote_contains,

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from sweepledger.errors import RepositoryError
-from sweepledger.repo.git.repository import FILE_MODES, LITERAL_PATHS, UNSHALLOW, Repository
+from sweepledger.repo.git.repository import FILE_MODES, LITERAL_PATHS, Repository
 
 FIELDS = "%H%x00%an%x00%aI%x00%s"
 """Separated by the only character that names, subjects and paths cannot contain."""
@@ -65,21 +64,10 @@ def remote_contains(repository: Repository, remote: str, branch: str, tip: str, 
     return False
 
 
-def last_change_time(repository: Repository, tip: str, path: str) -> int | None:
-    """Return the time when a file of a branch got its present content, in seconds by the committer's clock.
-
-    The merge counts, not the merged commit. Raises RepositoryError for a shallow clone, whose oldest commit
-    seems to have added everything.
-    """
-    if repository.is_shallow:
-        raise RepositoryError("this clone is shallow, so the time of a change is unknown", hint=UNSHALLOW)
-    return present_since(repository, tip, path)
-
-
 def present_since(repository: Repository, tip: str, path: str) -> int | None:
     """Return the time when a path got its present content, or a later time, in seconds by the committer's clock.
 
-    Unlike `last_change_time` it works in a shallow clone, whose oldest commit seems to have added everything.
+    The merge counts, not the merged commit. In a shallow clone the oldest commit seems to have added everything.
     """
     listed = repository.run(
         *("rev-list", "--first-parent", "--max-count=1", "--timestamp", tip, "--", path), env=LITERAL_PATHS

@@ -178,8 +178,9 @@ def priority(draft: Draft) -> Iterator[Problem]:
     place, pool = ("run", "priority"), chosen_pool(draft)
     if draft.get(*place, kind=str) is None:
         return
-    if pool.queue is None if pool is not None else "pool" not in draft.names("run"):
-        found = f"{pool.name!r}, which has none" if pool is not None else "no pool"
+    has_no_queue = "pool" not in draft.names("run") if pool is None else pool.queue is None
+    if has_no_queue:
+        found = "no pool" if pool is None else f"{pool.name!r}, which has none"
         able = [pool.name for pool in draft.settings.pools.values() if pool.queue is not None]
         hint = f"pools with a queue: {quoted_names(able)}" if able else "no pool has a queue: delete the key"
         message = f"needs a pool with a queue, got {found}"

@@ -386,7 +386,6 @@ def _queue_finding(name: str, settings: Settings, kubectl: Kubectl) -> HealthFin
 
 
 def _unchecked_finding(name: str, error: ClusterError, *, part: str = "cluster") -> HealthFinding:
-    """Return the finding for a check that could not run."""
     text, hint = str(error), error.hint
     if error.reason == "Forbidden":
         text, hint = "you may not read it", "ask an administrator for the permission"

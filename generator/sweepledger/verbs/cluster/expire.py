@@ -32,7 +32,7 @@ from sweepledger.errors import GeneratorError, IdleError, RepositoryError, SpecE
 from sweepledger.formats import record_json, records_jsonl
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.repo.git import Repository, fetch, last_change_time
+from sweepledger.repo.git import Repository, fetch, present_since
 from sweepledger.repo.volume import VolumeRoot
 from sweepledger.results import bounds
 from sweepledger.results.outcomes import BatchRecords, evaluate
@@ -212,7 +212,7 @@ class ExpiryCase:
         """
         branch = self.branch
         if not branch.is_shallow:
-            return last_change_time(branch.repository, branch.tip, self.records)
+            return present_since(branch.repository, branch.tip, self.records)
         paths = batch_records.records_files(branch.archived[self.batch], branch.files)
         contents = branch.repository.read(branch.tip, *paths).values()
         times = [_ended(record) for content in contents for record in records_jsonl.records(content)]
