@@ -83,8 +83,7 @@ def of_another_team(sandbox: Sandbox, name: str) -> None:
     new = name.replace("vision-a", "text-a")
     shutil.move(sandbox.root / "overlays/active" / name, sandbox.root / "overlays/active" / new)
     for file in (sandbox.root / "overlays/active" / new).iterdir():
-        replace_in(file, name, new)
-        replace_in(file, "vision-a", "text-a")
+        file.write_text(file.read_text().replace(name, new).replace("vision-a", "text-a"))
     shutil.move(sandbox.root / "sweeps/vision-a.yaml", sandbox.root / "sweeps/text-a.yaml")
     replaced("sweeps/text-a.yaml", "vision-a", "text-a")(sandbox, name)
     resign(sandbox.root / "overlays/active" / new)

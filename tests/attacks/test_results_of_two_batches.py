@@ -9,7 +9,6 @@ import pytest
 from sweepledger.errors import SpecError
 from sweepledger.problems import Severity
 from tests.attacks.changing import Change
-from tests.repository import replace_in
 from tests.tiers import parameters
 
 pytestmark = pytest.mark.usefixtures("needs_kustomize")
@@ -31,7 +30,7 @@ def copied(sweep: str, place: str, name: Callable[[str], str] = str, *, renames:
         after = root / place / name(before.name)
         shutil.copytree(before, after)
         for file in after.iterdir() if renames else ():
-            replace_in(file, before.name, after.name)
+            file.write_text(file.read_text().replace(before.name, after.name))
 
     return change
 
