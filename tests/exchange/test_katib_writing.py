@@ -191,6 +191,11 @@ def related(**changes: Any) -> GridSearch:
     return GridSearch(SearchSpace(**parts))
 
 
+FEW = Constraint(less_than("n", 2), "n < 2")
+CONDITIONAL = (
+    Parameter("n", Choice((1, 2))),
+    Parameter("lr", Choice((0.1, 0.2)), (Condition("n", (1,)),)),
+)
 LOSSES: list[tuple[str, Sweep, str]] = [
     ("description", a_sweep(design=related()), "description"),
     ("replicates", a_sweep(design=related(), replicates=2), "replicates: 2"),
@@ -199,24 +204,9 @@ LOSSES: list[tuple[str, Sweep, str]] = [
     ("data", a_sweep(design=related()), "run.data: mnist"),
     ("image", a_sweep(design=related()), "run.image"),
     ("zip", a_sweep(design=related(zips=(("lr", "n"),))), "zip: lr, n"),
-    (
-        "constraint",
-        a_sweep(design=related(constraints=(Constraint(less_than("n", 2), "n < 2"),))),
-        "constraint: n < 2",
-    ),
+    ("constraint", a_sweep(design=related(constraints=(FEW,))), "constraint: n < 2"),
     ("derived", a_sweep(design=related(derived=(DerivedValue("d", Name("n", 0), "n"),))), "derived: d"),
-    (
-        "when",
-        a_sweep(
-            design=related(
-                parameters=(
-                    Parameter("n", Choice((1, 2))),
-                    Parameter("lr", Choice((0.1, 0.2)), (Condition("n", (1,)),)),
-                )
-            )
-        ),
-        "when of lr",
-    ),
+    ("when", a_sweep(design=related(parameters=CONDITIONAL)), "when of lr"),
     ("list", a_sweep(design=a_list([{"a": 1, "b": 2}, {"a": 2}])), "method: list"),
     ("halton", a_sweep(design=a_draw(Sampler.HALTON, p=Uniform(0, 1))), "method: halton"),
     ("seed", a_sweep(design=a_draw(seed=2**40, p=Uniform(0, 1))), f"seed: {2**40}"),

@@ -205,34 +205,26 @@ def promtool() -> Path:
         pytest.skip(f"skipped: {error}")
 
 
+CREATED, SUSPENDED = f"kube_cronjob_created{{{COLLECTOR}}}", f"kube_cronjob_spec_suspend{{{COLLECTOR}}}"
+NO_NODE = 'kube_pod_status_unschedulable{namespace="sweeps-collector",pod="sweep-collector-1-x"}'
+STARTED = 'kube_job_status_start_time{namespace="sweeps-collector",job_name="sweep-collector-1"}'
+PENDING = 'kube_pod_status_phase{namespace="sweeps",pod="p",phase="Pending"}'
 CASES: tuple[tuple[str, str, dict[str, str], str, str], ...] = (
     # alert; what it is about; series; when it is silent still; when it fires
     ("SweepCollectorLate", "it stopped succeeding", {SUCCESS: "0x30"}, "12m", "14m"),
-    (
-        *("SweepCollectorLate", "it has never succeeded"),
-        {f"kube_cronjob_created{{{COLLECTOR}}}": "0x30"},
-        *("12m", "14m"),
-    ),
+    ("SweepCollectorLate", "it has never succeeded", {CREATED: "0x30"}, "12m", "14m"),
     (
         *("SweepCollectorFailing", "its last run failed"),
         {
             SUCCESS: "0x30",
-            'kube_job_status_start_time{namespace="sweeps-collector",job_name="sweep-collector-1"}': "_x4 300x25",
+            STARTED: "_x4 300x25",
             f'{FAILED_RUN},reason="BackoffLimitExceeded"}}': "_x4 1x25",
             f'{FAILED_RUN},reason="DeadlineExceeded"}}': "_x4 0x25",
         },
         *("4m", "7m"),
     ),
-    (
-        *("SweepCollectorUnschedulable", "no node takes its pod"),
-        {'kube_pod_status_unschedulable{namespace="sweeps-collector",pod="sweep-collector-1-x"}': "1x30"},
-        *("4m", "6m"),
-    ),
-    (
-        *("SweepCollectorSuspended", "a person suspended it"),
-        {f"kube_cronjob_spec_suspend{{{COLLECTOR}}}": "1x90"},
-        *("59m", "61m"),
-    ),
+    ("SweepCollectorUnschedulable", "no node takes its pod", {NO_NODE: "1x30"}, "4m", "6m"),
+    ("SweepCollectorSuspended", "a person suspended it", {SUSPENDED: "1x90"}, "59m", "61m"),
     ("SweepCollectorUnknown", "it is not there", {"up": "1x30"}, "14m", "16m"),
     ("SweepSyncLate", "a store does not answer any more", {SYNCED: "0x90"}, "60m", "62m"),
     ("SweepSyncLate", "no run has succeeded", {f"kube_cronjob_created{{{SYNC}}}": "0x90"}, "60m", "62m"),
@@ -251,11 +243,7 @@ CASES: tuple[tuple[str, str, dict[str, str], str, str], ...] = (
         },
         *("44m", "46m"),
     ),
-    (
-        *("SweepTrialsPending", "a pod waits"),
-        {'kube_pod_status_phase{namespace="sweeps",pod="p",phase="Pending"}': "1x90"},
-        *("59m", "61m"),
-    ),
+    ("SweepTrialsPending", "a pod waits", {PENDING: "1x90"}, "59m", "61m"),
     (
         *("SweepBudgetNearlyUsed", "four fifths of it are used or reserved"),
         {
@@ -277,17 +265,17 @@ HEALTHY = {
     EXISTS: "1x120",
     SUCCESS: "0+300x24",
     SYNCED: "0+1800x4",
-    f"kube_cronjob_spec_suspend{{{COLLECTOR}}}": "0x120",
-    'kube_pod_status_unschedulable{namespace="sweeps-collector",pod="sweep-collector-1-x"}': "0x120",
+    SUSPENDED: "0x120",
+    NO_NODE: "0x120",
     'kube_pod_status_unschedulable{namespace="sweeps-collector",pod="sweep-sync-1-x"}': "1x120",
     f'{FAILED_RUN},reason="BackoffLimitExceeded"}}': "1x120",
     f'{FAILED_RUN},reason="Evicted"}}': "0x120",
-    'kube_job_status_start_time{namespace="sweeps-collector",job_name="sweep-collector-1"}': "0x120",
+    STARTED: "0x120",
     f'kube_job_info{{namespace="sweeps",job_name="{PEAK}-0"}}': "1x120",
     f'kube_job_info{{namespace="sweeps",job_name="{PEAK}-1"}}': "1x120",
     f'kube_job_complete{{namespace="sweeps",job_name="{PEAK}-0",condition="true"}}': "1x120",
     MERGED: "0x120",
-    'kube_pod_status_phase{namespace="sweeps",pod="p",phase="Pending"}': "0x120",
+    PENDING: "0x120",
 }
 """A collector that succeeds every five minutes after a failure long ago, and a batch of two of which one has ended."""
 

@@ -23,45 +23,40 @@ from sweepledger.structs.domain import (
 
 POINTS = [number / 100 for number in range(1, 100)]
 
+
+def wandbs(distribution: str, **keys: Any) -> dict[str, Any]:
+    return {"distribution": distribution, **keys}
+
+
 CONTINUOUS: list[tuple[dict[str, Any], Continuous]] = [
-    ({"distribution": "uniform", "min": -0.5, "max": 2.5}, Uniform(-0.5, 2.5)),
-    ({"distribution": "log_uniform", "min": -9.5, "max": 1.5}, LogUniform(math.exp(-9.5), math.exp(1.5))),
-    ({"distribution": "log_uniform_values", "min": 1e-5, "max": 0.1}, LogUniform(1e-5, 0.1)),
-    ({"distribution": "inv_log_uniform", "min": 1.5, "max": 7.0}, LogUniform(math.exp(-7), math.exp(-1.5))),
-    ({"distribution": "inv_log_uniform_values", "min": 1e-3, "max": 0.5}, LogUniform(1e-3, 0.5)),
-    ({"distribution": "normal"}, Normal(0, 1)),
-    ({"distribution": "normal", "mu": 3.0, "sigma": 0.2}, Normal(3, 0.2)),
-    ({"distribution": "log_normal"}, LogNormal(0, 1)),
-    ({"distribution": "log_normal", "mu": -1.0, "sigma": 0.5}, LogNormal(-1, 0.5)),
-    ({"distribution": "beta"}, Beta(1, 1)),
-    ({"distribution": "beta", "a": 2, "b": 5}, Beta(2, 5)),
+    (wandbs("uniform", min=-0.5, max=2.5), Uniform(-0.5, 2.5)),
+    (wandbs("log_uniform", min=-9.5, max=1.5), LogUniform(math.exp(-9.5), math.exp(1.5))),
+    (wandbs("log_uniform_values", min=1e-5, max=0.1), LogUniform(1e-5, 0.1)),
+    (wandbs("inv_log_uniform", min=1.5, max=7.0), LogUniform(math.exp(-7), math.exp(-1.5))),
+    (wandbs("inv_log_uniform_values", min=1e-3, max=0.5), LogUniform(1e-3, 0.5)),
+    (wandbs("normal"), Normal(0, 1)),
+    (wandbs("normal", mu=3.0, sigma=0.2), Normal(3, 0.2)),
+    (wandbs("log_normal"), LogNormal(0, 1)),
+    (wandbs("log_normal", mu=-1.0, sigma=0.5), LogNormal(-1, 0.5)),
+    (wandbs("beta"), Beta(1, 1)),
+    (wandbs("beta", a=2, b=5), Beta(2, 5)),
 ]
 # Sizes prime to 100: where a point falls on a step, W&B takes the value before it, and we the one after.
 DISCRETE: list[tuple[dict[str, Any], Domain]] = [
-    ({"distribution": "constant", "value": 3}, Constant(3)),
-    ({"distribution": "categorical", "values": ["a", "b", "c"]}, Choice(("a", "b", "c"))),
+    (wandbs("constant", value=3), Constant(3)),
+    (wandbs("categorical", values=["a", "b", "c"]), Choice(("a", "b", "c"))),
     (
-        {
-            "distribution": "categorical_w_probabilities",
-            "values": ["a", "b", "c"],
-            "probabilities": [0.125, 0.25, 0.625],
-        },
+        wandbs("categorical_w_probabilities", values=["a", "b", "c"], probabilities=[0.125, 0.25, 0.625]),
         Choice(("a", "b", "c"), (0.125, 0.25, 0.625)),
     ),
-    ({"distribution": "int_uniform", "min": -2, "max": 4}, IntUniform(-2, 4)),
-    ({"distribution": "q_uniform", "min": 0, "max": 30, "q": 7}, Quantized(Uniform(0, 30), 7)),
-    ({"distribution": "q_uniform", "min": 0.0, "max": 1.0, "q": 0.25}, Quantized(Uniform(0, 1), 0.25)),
-    (
-        {"distribution": "q_log_uniform", "min": 0.0, "max": 5.0, "q": 2},
-        Quantized(LogUniform(1, math.exp(5)), 2),
-    ),
-    (
-        {"distribution": "q_log_uniform_values", "min": 1.0, "max": 128.0, "q": 1.0},
-        Quantized(LogUniform(1, 128), 1.0),
-    ),
-    ({"distribution": "q_normal", "mu": 1.0, "sigma": 2.0, "q": 0.3}, Quantized(Normal(1, 2), 0.3)),
-    ({"distribution": "q_log_normal", "mu": 2.0, "sigma": 1.0, "q": 1}, Quantized(LogNormal(2, 1), 1)),
-    ({"distribution": "q_beta", "a": 2, "b": 5, "q": 0.1}, Quantized(Beta(2, 5), 0.1)),
+    (wandbs("int_uniform", min=-2, max=4), IntUniform(-2, 4)),
+    (wandbs("q_uniform", min=0, max=30, q=7), Quantized(Uniform(0, 30), 7)),
+    (wandbs("q_uniform", min=0.0, max=1.0, q=0.25), Quantized(Uniform(0, 1), 0.25)),
+    (wandbs("q_log_uniform", min=0.0, max=5.0, q=2), Quantized(LogUniform(1, math.exp(5)), 2)),
+    (wandbs("q_log_uniform_values", min=1.0, max=128.0, q=1.0), Quantized(LogUniform(1, 128), 1.0)),
+    (wandbs("q_normal", mu=1.0, sigma=2.0, q=0.3), Quantized(Normal(1, 2), 0.3)),
+    (wandbs("q_log_normal", mu=2.0, sigma=1.0, q=1), Quantized(LogNormal(2, 1), 1)),
+    (wandbs("q_beta", a=2, b=5, q=0.1), Quantized(Beta(2, 5), 0.1)),
 ]
 
 
