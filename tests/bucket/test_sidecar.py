@@ -143,7 +143,7 @@ def test_links_and_devices_of_a_trial_are_not_followed(plain_pod: MakePod) -> No
     made.run()
 
     names = [name for name in made.stored().files(BATCH, 0, "uid-1") if not name.startswith("environments/")]
-    assert names == ["artifacts/uid-1/good", "uid-1.err", "uid-1.out"]
+    assert names == ["artifacts/uid-1/good", "uid-1.out"]
     assert made.message["left_out"] == 3
 
 

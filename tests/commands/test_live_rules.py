@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.local import LiveRules
+from sweepledger.commands.local import THRESHOLDS, LiveRules
 from sweepledger.commands.verification.batch_audit import stop_fault
 from sweepledger.formats import records_jsonl
 from sweepledger.formats.record_json import to_line
@@ -17,14 +17,14 @@ from tests.commands.test_collect import leave
 from tests.repository import Sandbox
 
 SMALL = {"cpu": 1, "memory": "256Mi"}
-PROGRAM = """import argparse, os, time
+PROGRAM = """import argparse, time
 from pathlib import Path
 parser = argparse.ArgumentParser()
 parser.add_argument("--x", type=float)
 x = parser.parse_args().x
-seen = Path(os.environ["SWEEP_THRESHOLDS"])
+is_ready = lambda path: "median" in path.read_text()
 until = time.monotonic() + 60
-while x == 1 and time.monotonic() < until and not (seen.exists() and "median" in seen.read_text()):
+while x == 1 and time.monotonic() < until and not any(map(is_ready, Path("STATE").glob("*.json"))):
     time.sleep(0.02)
 for step in range(1, 4):
     print(f"step={step} score={x * step}", flush=True)
@@ -42,7 +42,8 @@ def merged(sandbox: Sandbox) -> str:
         assignments=[{"x": x} for x in (5, 6, 7, 1)],
         run={"code": {"path": "code"}, "resources": SMALL, "parallelism": 1, "timeout": "2m"},
     )
-    sandbox.commit("Ask for a sweep with early stopping", {"code/train.py": PROGRAM})
+    program = PROGRAM.replace("STATE", str(sandbox.root.parent / "state" / THRESHOLDS))
+    sandbox.commit("Ask for a sweep with early stopping", {"code/train.py": program})
     made = sandbox.new_batch()
     sandbox.publish("Its batch")
     return made.name

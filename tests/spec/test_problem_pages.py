@@ -37,9 +37,10 @@ NO_CODES = {
     "linguist-generated",
     "linguist-vendored",
     "shared-memory",
+    "spec-digest",
     "sweep-trial",
 }
-"""Texts of that form that are none: names of a folder, a resource, a role, an account, of volumes and of attributes."""
+"""Texts of that form that are none: of folders, resources, roles, accounts, annotations, volumes and attributes."""
 
 NEVER_SHOWN = {
     "generator-error",
