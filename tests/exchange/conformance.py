@@ -111,7 +111,7 @@ OPTUNA_JOURNAL = "\n".join(
 ).encode()
 
 
-def optuna_sqlite() -> bytes:
+def optuna_sqlite(parameters: dict[str, str]) -> bytes:
     """Return a storage with the tables of Optuna's."""
     database = sqlite3.connect(":memory:")
     database.executescript(
@@ -122,7 +122,7 @@ def optuna_sqlite() -> bytes:
         "INSERT INTO studies VALUES (1, 'tune'); INSERT INTO study_directions VALUES (1, 'MAXIMIZE', 0);"
     )
     database.executemany("INSERT INTO trials VALUES (?, 1)", [(number,) for number in range(8)])
-    rows = [(place, 0, name, text) for place, (name, text) in enumerate(OPTUNA_PARAMETERS.items())]
+    rows = [(place, 0, name, text) for place, (name, text) in enumerate(parameters.items())]
     database.executemany("INSERT INTO trial_params VALUES (?, ?, ?, ?)", rows)
     database.commit()
     return database.serialize()
@@ -146,7 +146,8 @@ EXAMPLES: dict[str, Example] = {
     ),
     "optuna": Example(OPTUNA_JOURNAL, "tpe", OPTUNA_DOMAINS, "maximize", "objective", PLACEHOLDER,
                       {"sampler", "8 trials", "parameter lr"}),
-    "optuna:sqlite": Example(optuna_sqlite(), "tpe", OPTUNA_DOMAINS, "maximize", "objective", PLACEHOLDER, {"sampler"}),
+    "optuna:sqlite": Example(optuna_sqlite(OPTUNA_PARAMETERS), "tpe", OPTUNA_DOMAINS, "maximize", "objective",
+                             PLACEHOLDER, {"sampler"}),
     "ray": Example(
         RAY, "random",
         {"lr": LogUniform(0.0001, 0.1), "n": IntUniform(1, 9), "opt.name": Choice(("sgd", "adam")),

@@ -16,7 +16,17 @@ from sweepledger.exchange.hydra.grammar import parse_value
 from sweepledger.exchange.registry import IMPORTS, WRITERS
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.sweep import Sweep
-from tests.exchange.conformance import EXAMPLES, SEEDS, TRIALS, mutations, read, survive, survive_trials
+from tests.exchange.conformance import (
+    EXAMPLES,
+    SEEDS,
+    TRIALS,
+    a_distribution,
+    mutations,
+    optuna_sqlite,
+    read,
+    survive,
+    survive_trials,
+)
 from tests.exchange.imported import assignments_of, sweep_of, whats
 from tests.written_specs import good
 
@@ -305,27 +315,8 @@ def test_a_line_that_a_journals_writer_did_not_end_is_left_out() -> None:
         read("optuna", whole + b'{"op_code": 4, "stud\n')
 
 
-def a_storage(study: str) -> sqlite3.Connection:
-    """Make a database with one study of one trial, as Optuna does, from the statements that make the study."""
-    database = sqlite3.connect(":memory:")
-    database.executescript(study)
-    database.executescript(
-        "CREATE TABLE trials (trial_id INTEGER PRIMARY KEY, study_id INTEGER); INSERT INTO trials VALUES (1, 1);"
-        "CREATE TABLE trial_params (param_id INTEGER, trial_id INTEGER, param_name TEXT, distribution_json TEXT);"
-    )
-    distribution = {"name": "UniformDistribution", "attributes": {"low": 0.0, "high": 1.0}}
-    database.execute("INSERT INTO trial_params VALUES (1, 1, 'lr', ?)", (json.dumps(distribution),))
-    database.commit()
-    return database
-
-
 def test_a_storage_whose_last_writes_may_be_in_another_file_is_read() -> None:
-    study = (
-        "CREATE TABLE studies (study_id INTEGER, study_name TEXT); INSERT INTO studies VALUES (1, 's');"
-        "CREATE TABLE study_directions (study_id INTEGER, direction TEXT, objective INTEGER);"
-        "INSERT INTO study_directions VALUES (1, 'MAXIMIZE', 0);"
-    )
-    content = bytearray(a_storage(study).serialize())
+    content = bytearray(optuna_sqlite({"lr": a_distribution("Uniform", low=0.0, high=1.0)}))
     content[18:20] = b"\2\2"
 
     imported = read("optuna", bytes(content))

@@ -1,8 +1,6 @@
 """Sweeps that go out to Hydra: Hydra's own parser and sweeper say what they would run."""
 
-import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +9,13 @@ import yaml
 
 from sweepledger.exchange import hydra
 from sweepledger.exchange.conversion import Exported
-from sweepledger.structs.domain import Choice, IntUniform
+from sweepledger.structs.domain import IntUniform
 from sweepledger.structs.search_block import RandomSearch
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.values import Value
 from tests.command_line import run_program
 from tests.exchange.imported import assignments_of, sweep_of
-from tests.exchange.test_hydra import PARSER, jobs, meant, read
+from tests.exchange.test_hydra import PARSER, jobs, read
 from tests.written_specs import parse_sweep
 
 
@@ -88,13 +85,6 @@ def test_integers_that_are_drawn_keep_both_ends_and_come_back_as_integers() -> N
     assert (repr(swept.start), repr(swept.end)) == ("2", "5")
     assert isinstance(block, RandomSearch)
     assert block.space["k"].domain == IntUniform(2, 5)
-
-
-def test_integers_of_a_grid_go_out_as_a_range_that_ends_behind_them() -> None:
-    params, exported = sent(spec_of("{k: {min: 2, max: 5}}"))
-
-    assert run(params) == [["k=2"], ["k=3"], ["k=4"], ["k=5"]]
-    assert "trials" not in whys(exported)
 
 
 THREE = "{values: [1, 2, 3]}"
@@ -216,32 +206,6 @@ def test_a_key_that_is_deleted_has_no_place_in_params_and_is_named() -> None:
     exported = hydra.write(sweep, assignments_of(sweep))
 
     assert "'~old'" in whys(exported)["command: ~old"]
-
-
-MIXED = {"null": "null,1", "quoted": "'1',2", "mapping": "{x:1},2", "letters": "x,1"}
-
-
-@pytest.mark.parametrize("case", MIXED)
-def test_values_of_several_types_survive_the_environment_and_the_way_back(case: str) -> None:
-    came = {"+x": MIXED[case], "y": "1,2"}
-    sweep = sweep_of(read(came))
-
-    went = yaml.safe_load(hydra.write(sweep, assignments_of(sweep)).text)["hydra"]["sweeper"]["params"]
-
-    assert meant(run(went)) == meant(run(came))
-    assert meant([[f"+x={handed(sweep, each)}"] for each in values(sweep)]) == meant(run({"+x": came["+x"]}))
-
-
-def values(sweep: Sweep) -> Sequence[Value]:
-    domain = sweep.design.space["x"].domain
-    assert isinstance(domain, Choice)
-    return domain.values
-
-
-def handed(sweep: Sweep, given: Value) -> str:
-    """Give a value as the launcher puts it into the environment: JSON where a column has several types."""
-    is_json = len({type(each) for each in values(sweep)}) > 1
-    return json.dumps(given) if is_json else str(given)
 
 
 APP = """\

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sweepledger.exchange import jsonl
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.values import Value, canonical_json
-from tests.exchange.imported import a_list, assignments_of, combinations, sweep_of, whats
+from tests.exchange.imported import a_list, combinations, whats
 from tests.sweeps import a_sweep
 
 SCALARS = st.one_of(
@@ -41,18 +41,6 @@ def test_absent_values_are_missing_keys_and_floats_keep_their_point() -> None:
     rows: list[dict[str, Value]] = [{"lr": 1.0, "name": "ü"}, {"lr": 1e-05, "gap": None}]
 
     assert jsonl_text(rows) == '{"lr": 1.0, "name": "\\u00fc"}\n{"lr": 1e-05, "gap": null}\n'
-
-
-def test_an_imported_file_is_a_sweep_of_its_lines() -> None:
-    rows: list[dict[str, Value]] = [{"lr": 0.1}, {"lr": 0.2, "layers": [64, 64], "on": True}]
-
-    imported = jsonl.read(jsonl_text(rows).encode(), name="lines")
-
-    assert [dict(values) for values in assignments_of(sweep_of(imported))] == [
-        {"lr": 0.1},
-        {"lr": 0.2, "layers": (64, 64), "on": True},
-    ]
-    assert whats(imported.losses) == ["metric", "program"]
 
 
 def test_nested_objects_get_dotted_names_and_a_word_in_the_report() -> None:

@@ -251,15 +251,15 @@ def test_a_v1alpha3_grid_with_its_go_template_becomes_a_grid_and_a_command() -> 
     assert "spec.parameters[0].feasibleSpace.max: 0.35" in whats(imported.losses)
 
 
-def test_a_grid_that_katib_would_leave_half_done_takes_as_many_trials_shuffled() -> None:
-    content = an_experiment(
-        algorithm={"algorithmName": "grid"}, parameters=a_parameter("int", min="1", max="9"), maxTrialCount=5
-    )
+@pytest.mark.parametrize(("algorithm", "asked", "trials"), [("grid", 5, 5), ("random", 12, 9)])
+def test_another_number_of_trials_than_combinations_is_named(algorithm: str, asked: int, trials: int) -> None:
+    space = a_parameter("int", min="1", max="9")
+    content = an_experiment(algorithm={"algorithmName": algorithm}, parameters=space, maxTrialCount=asked)
 
     imported = katib.read(content, name="part")
 
-    assert len(assignments_of(sweep_of(imported))) == 5
-    assert "spec.maxTrialCount: 5" in whats(imported.losses)
+    assert len(assignments_of(sweep_of(imported))) == trials
+    assert f"spec.maxTrialCount: {asked}" in whats(imported.losses)
 
 
 @pytest.mark.parametrize(
@@ -535,15 +535,6 @@ def test_what_is_no_experiment_is_refused_with_its_place(content: bytes, message
         katib.read(content, name="no")
 
     assert message in str(refused.value)
-
-
-def test_a_draw_of_more_trials_than_there_are_values_is_cut_to_them() -> None:
-    imported = katib.read(
-        an_experiment(parameters=a_parameter("int", min="1", max="3"), maxTrialCount=9), name="few"
-    )
-
-    assert len(assignments_of(sweep_of(imported))) == 3
-    assert "spec.maxTrialCount: 9" in whats(imported.losses)
 
 
 ANYTHING = st.recursive(

@@ -1,6 +1,5 @@
 """Sweeps as v1beta1 Experiments that Katib's own rules accept."""
 
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -46,41 +45,9 @@ def a_draw(sampler: Sampler = Sampler.RANDOM, seed: int = 3, cap: int = 2, **dom
     return RandomSearch(sampler, SearchSpace(tuple(Parameter(*pair) for pair in domains.items())), seed, cap)
 
 
-def meaning(experiment: dict[str, Any]) -> dict[str, Any]:
-    """Say what an Experiment asks for, whatever its version: space, objective, algorithm and counts."""
-    spec = experiment["spec"]
-    return {
-        "space": {parameter["name"].lstrip("-"): space_of(parameter) for parameter in spec["parameters"]},
-        "objective": (spec["objective"]["type"], spec["objective"]["objectiveMetricName"]),
-        "algorithm": spec["algorithm"]["algorithmName"],
-        "counts": (spec["maxTrialCount"], spec["parallelTrialCount"]),
-    }
-
-
-def space_of(parameter: dict[str, Any]) -> Any:
-    """Give a parameter's values where it has a number of them, else its kind and bounds as exact numbers."""
-    space, kind = parameter["feasibleSpace"], parameter["parameterType"]
-    if "list" in space:
-        return {Decimal(value) for value in space["list"]} if kind == "discrete" else set(space["list"])
-    low, high = Decimal(space["min"]), Decimal(space["max"])
-    step = Decimal(space["step"]) if "step" in space else None
-    if step is None:
-        return kind, low, high, space.get("distribution", "uniform")
-    return {low + step * place for place in range(int((high - low) / step) + 1)}
-
-
-@pytest.mark.parametrize("name", ["random-experiment", "grid-v1alpha3"])
-def test_an_experiment_that_was_read_is_written_as_one_that_means_the_same(name: str) -> None:
-    content = (FILES / f"{name}.yaml").read_bytes()
-
-    experiment, _ = export_katib(sweep_of(katib.read(content, name=name)))
-
-    assert broken(experiment) == []
-    assert meaning(experiment) == meaning(yaml.safe_load(content))
-
-
-def test_what_was_written_is_read_again_as_the_same_sweep() -> None:
-    sweep = sweep_of(katib.read((FILES / "random-v1beta1.yaml").read_bytes(), name="again"))
+@pytest.mark.parametrize("name", ["random-experiment", "grid-v1alpha3", "random-v1beta1"])
+def test_what_was_written_is_read_again_as_the_same_sweep(name: str) -> None:
+    sweep = sweep_of(katib.read((FILES / f"{name}.yaml").read_bytes(), name="again"))
     experiment, first = export_katib(sweep)
 
     again = sweep_of(katib.read(first.text.encode(), name="again"))

@@ -16,7 +16,7 @@ from sweepledger.formats import hyperparams_yaml
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.values import Value, canonical_json
+from sweepledger.structs.values import Value
 from tests.exchange.imported import a_grid, assignments_of, combinations, sweep_of, whats
 from tests.sweeps import a_sweep
 from tests.written_specs import parse_sweep
@@ -89,43 +89,11 @@ def test_their_spaces_have_their_numbers_of_trials_and_their_bytes(name: str, tr
     assert text == dumped(assignments)
 
 
-def test_nvidias_sixteen_sets_have_the_2128_bytes_in_96_lines_of_the_published_file() -> None:
-    text = exported("cifar10")
-
-    assert len(text.encode()) == 2128
-    assert text.count("\n") == 96
-    assert text == dumped(
-        combinations(
-            max_learning_rate=[0.4, 0.6],
-            data_aug_cutout_size=[5, 12],
-            batch_size=[128, 512],
-            momentum=[0.9, 0.99],
-            batch_norm=["on"],
-        )
-    )
-
-
 def test_written_in_the_order_of_the_committed_file_the_sets_are_that_file() -> None:
     text = exported("cifar10-committed")
 
     assert text == dumped(COMMITTED)
     assert hashlib.sha256(text.encode()).hexdigest() == COMMITTED_DIGEST
-    assert text.startswith(
-        "- hyperparam_set:\n    batch_norm: 'on'\n    batch_size: 128\n    data_aug_cutout_size: 5\n"
-        "    max_learning_rate: 0.4\n    momentum: 0.9\n"
-        "- hyperparam_set:\n    batch_norm: 'on'\n    batch_size: 512\n    data_aug_cutout_size: 5\n"
-    )
-
-
-@pytest.mark.parametrize("name", ["cifar10", "cifar10-committed", "cifar10-extended", "mnist-eidf"])
-def test_a_file_with_every_combination_becomes_a_grid_with_the_same_trials(name: str) -> None:
-    text = exported(name)
-
-    imported = nvidia.read(text.encode(), name="again")
-
-    assert imported.spec["method"] == "grid"
-    again = assignments_of(sweep_of(imported))
-    assert list(map(canonical_json, again)) == list(map(canonical_json, assignments_of(a_spec(name))))
 
 
 def test_a_grid_says_its_parameters_slowest_first_and_constants_as_one_value() -> None:
@@ -171,15 +139,6 @@ def test_a_missing_key_is_an_absent_parameter_in_both_directions() -> None:
 
     assert assignments_of(sweep_of(imported)) == tuple(rows)
     assert nvidia.write(a_sweep(design=a_grid()), rows).text == dumped(rows)
-
-
-def test_equal_items_are_one_and_the_report_counts_them() -> None:
-    text = "- hyperparam_set: {lr: 1}\n- hyperparam_set: {lr: 1.0}\n- hyperparam_set: {lr: 2}\n"
-
-    imported = nvidia.read(text.encode(), name="twice")
-
-    assert imported.spec["parameters"] == {"lr": {"values": [1, 2]}}
-    assert "1 assignment(s)" in whats(imported.losses)
 
 
 def test_words_and_numbers_are_read_as_the_pods_read_them() -> None:

@@ -9,11 +9,6 @@ from sweepledger.repo.git import Repository, reachable_trees, uncommitted_paths
 from tests.repository import Sandbox
 
 
-def test_outside_a_repository_an_error_says_so(tmp_path: Path) -> None:
-    with pytest.raises(RepositoryError, match="is not inside a git repository"):
-        Repository.find(tmp_path)
-
-
 def test_a_bare_repository_is_refused(sandbox: Sandbox) -> None:
     with pytest.raises(RepositoryError, match="bare repository"):
         Repository.find(sandbox.remote)
@@ -37,11 +32,12 @@ def test_a_repository_that_calls_itself_bare_has_nothing_to_work_in(sandbox: San
         Repository.find(sandbox.root)
 
 
-def test_a_folder_called_git_without_its_contents_is_no_repository(tmp_path: Path) -> None:
-    (tmp_path / ".git").mkdir()
+def test_a_folder_without_gits_contents_is_no_repository(tmp_path: Path) -> None:
+    (tmp_path / "called/.git").mkdir(parents=True)
 
-    with pytest.raises(RepositoryError, match="is not inside a git repository"):
-        Repository.find(tmp_path)
+    for folder in (tmp_path, tmp_path / "called"):
+        with pytest.raises(RepositoryError, match="is not inside a git repository"):
+            Repository.find(folder)
 
 
 @pytest.mark.parametrize("revision", ["nowhere", "--upload-pack=x", "-x", "$(id)", "", "HEAD:code", "a b"])

@@ -3,31 +3,9 @@
 from sweepledger.results.commit_message import commit_message
 from sweepledger.results.summary import summarise
 from sweepledger.structs.metric import Goal, Metric
-from tests.builders import a_grid, a_program
+from tests.builders import TREE, a_grid, a_program
 
 NAME = "mnist-grid-b1-3f9a1c2e"
-
-
-def test_a_message_has_a_subject_and_trailers() -> None:
-    summary = summarise(
-        [a_grid({"x": [1, 2]}, lambda values: 0.96 if values["x"] == 2 else 0.9)],
-        description="",
-        spec_digest="sha256:" + "5ec0" * 16,
-    )
-
-    assert commit_message(summary, recorded=[NAME]) == (
-        "results(mnist-grid): 2/2 trials, best test_accuracy 0.96 (t00000000001)\n"
-        "\n"
-        "Sweep: mnist-grid\n"
-        "Batch: mnist-grid-b1-3f9a1c2e\n"
-        f"Spec: sweeps/mnist-grid.yaml sha256:{'5ec0' * 16}\n"
-        "Image: local\n"
-        "Code: c0dec0dec0dec0dec0dec0dec0dec0dec0dec0de\n"
-        "Data: sha256:da7ada7ada7ada7ada7ada7ada7ada7ada7ada7ada7ada7ada7ada7ada7ada7a\n"
-        "Generator: 0.1.0\n"
-        "Trials: 2 ok, 0 diverged, 0 failed, 0 missing\n"
-        f"Inputs-Digest: {summary.inputs_digest}\n"
-    )
 
 
 def test_no_winner_and_no_data_are_said() -> None:
@@ -37,7 +15,7 @@ def test_no_winner_and_no_data_are_said() -> None:
 
     assert lines[0] == "results(mnist-grid): 0/2 trials, no winner"
     assert lines[3:5] == ["Batch: mnist-grid-b1-3f9a1c2e", "Batch: other"]
-    assert "Data: none" in lines
+    assert {"Data: none", f"Code: {TREE}"} <= set(lines)
     assert "Spec: sweeps/mnist-grid.yaml none" in lines
     assert "Trials: 0 ok, 0 diverged, 0 failed, 2 missing" in lines
 

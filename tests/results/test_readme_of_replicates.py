@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from markdown_it import MarkdownIt
-
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.results.summary import summarise
 from sweepledger.results.tree import report_files
@@ -65,14 +63,6 @@ def test_where_intervals_overlap_there_is_no_winner_and_the_best_are_listed() ->
     assert "--reproduce" not in text
     assert "## Top 2 of 2 configurations" in text
     assert "| 1 | 0.91 | 0.885 to 0.935 | 3 | `x` | `t00000000000` |" in text
-
-
-def test_the_assignments_are_a_table() -> None:
-    html = MarkdownIt("commonmark").enable("table").render(written(OVERLAP))
-
-    table = html.split("Top 2 of 2 configurations</h2>")[1].split("</table>")[0]
-    assert table.count("<tr>") == 3
-    assert table.count("<th ") + table.count("<th>") == table.count("<td") / 2 == 6
 
 
 def test_all_trials_of_the_best_assignment_are_marked() -> None:

@@ -2,10 +2,7 @@
 
 import hashlib
 import json
-import time
 from dataclasses import replace
-
-import pytest
 
 from sweepledger.formats import record_json, records_jsonl, summary_csv
 from sweepledger.results.outcomes import BatchRecords
@@ -13,7 +10,7 @@ from sweepledger.results.paths import records_path, results_folder
 from sweepledger.results.summary import summarise
 from sweepledger.results.tree import result_files
 from sweepledger.structs.record import Record, Status
-from sweepledger.structs.values import Value, bytes_digest
+from sweepledger.structs.values import bytes_digest
 from tests.builders import DATA, TREE, a_grid, a_lock, a_program, a_record, an_expected_trial
 
 NAME = "mnist-grid-b1-3f9a1c2e"
@@ -147,22 +144,3 @@ def test_provenance_is_exactly_this() -> None:
         "version": 1,
     }
     assert text == json.dumps(expected_data, indent=1, sort_keys=True) + "\n"
-
-
-@pytest.mark.full_suite("large inputs")
-def test_ten_thousand_records_take_less_than_three_seconds() -> None:
-    parameters: dict[str, list[Value]] = {
-        "a": list(range(100)),
-        "b": list(range(10)),
-        "c": [f"name {number}" for number in range(10)],
-    }
-    batch = a_grid(parameters, lambda v: float(str(v["a"])) / 7)
-    contents = [record_json.to_line(each).encode() for each in batch.records]
-
-    before = time.process_time()
-    records = tuple(each for each in map(record_json.read, contents) if isinstance(each, Record))
-    result_files(summarise([replace(batch, records=records)], description="Why?"))
-    spent = time.process_time() - before
-
-    assert len(records) == 10_000
-    assert spent < 30

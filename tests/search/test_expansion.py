@@ -77,12 +77,6 @@ def ids(sweep: Sweep) -> list[str]:
 # Order
 
 
-def test_the_last_parameter_varies_fastest() -> None:
-    space = a_space(a=Choice((1, 2)), b=Choice(("x", "y")))
-
-    assert values(expansion_of(GridSearch(space))) == [(1, "x"), (1, "y"), (2, "x"), (2, "y")]
-
-
 def derived(expression: Expression, *inputs: Value) -> list[object]:
     space = replace(a_space(a=Choice(inputs)), derived=(DerivedValue("b", expression, "…"),))
     return [row[1] for row in values(expansion_of(GridSearch(space)))]

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
-
 from sweepledger.search.adaptive import Observation, Round
 from sweepledger.search.adaptive.rounds import next_round
 from sweepledger.structs.record import Status
@@ -87,20 +85,6 @@ def test_a_trial_that_was_stopped_early_is_no_better_than_the_worst_that_was_not
     early = drawn(sweep, [*known, an_observation(stopped, 0.0, status=Status.PRUNED)])
 
     assert early == drawn(sweep, [*known, an_observation(stopped, worst)])
-
-
-@pytest.mark.parametrize(
-    "known",
-    [
-        pytest.param(lambda _: 1.0, id="equal values"),
-        pytest.param(lambda at: 1e300 if at["x"] > 0 else -1e300, id="huge values"),
-        pytest.param(lambda at: None if at["x"] > 0 else 1.0, id="failures"),
-    ],
-)
-def test_odd_results_do_not_end_a_search(known: Any) -> None:
-    sweep = a_bowl()
-
-    assert len(drawn(sweep, history(sweep, known, 24)).suggestions) == 2
 
 
 def test_conditions_constraints_and_small_spaces_are_searched() -> None:

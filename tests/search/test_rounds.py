@@ -13,7 +13,6 @@ from sweepledger.structs.run_config import Resources, RunConfig
 from sweepledger.structs.search_block import AdaptiveSearch, Resource
 from sweepledger.structs.settings import SweepLimits
 from sweepledger.structs.sweep import Budget
-from sweepledger.structs.values import canonical_json
 from tests.search.searches import MIXED, a_search, an_observation, history, loss, recorded, searched
 
 
@@ -22,15 +21,6 @@ def test_a_search_without_a_feasible_configuration_is_rejected() -> None:
 
     assert isinstance(expansion, tuple)
     assert [problem.code for problem in expansion] == ["constraint-nothing"]
-
-
-def test_a_round_has_its_size_and_only_new_configurations() -> None:
-    sweep = a_search()
-
-    observations = searched(sweep, loss, 5)
-
-    assert len(observations) == 20
-    assert len({canonical_json(observation.configuration) for observation in observations}) == 20
 
 
 def test_another_round_or_seed_proposes_other_configurations() -> None:

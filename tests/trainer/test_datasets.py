@@ -53,14 +53,6 @@ def test_the_split_is_stratified_400_to_100_in_each_class(mnist_5k: Dataset) -> 
     assert len(mnist_5k.test.pixels) == 1000 * SIZE
 
 
-def test_prepared_digits_are_those_of_the_package(tmp_path: Path, mnist_5k: Dataset) -> None:
-    message = prepare("mnist", tmp_path / "new")
-
-    assert message == f"wrote {tmp_path}/new/{ROWS_FILE} (5000 MNIST digits, sha256:{ROWS_SHA256})"
-    assert load("mnist", tmp_path / "new") == mnist_5k
-    assert mnist_5k.digest == f"sha256:{ROWS_SHA256}"
-
-
 def test_preparing_replaces_a_damaged_file_and_leaves_no_other(folder_with: Put, rows: bytes) -> None:
     folder = folder_with(ROWS_FILE, rows[:-1])
 
@@ -123,12 +115,6 @@ def test_idx_files_are_read_plain_or_packed(folder_with: Put, packed: bool) -> N
     assert (dataset.test.pixels, dataset.test.labels) == (IMAGES[:SIZE], b"\x05")
 
 
-def test_the_digest_of_idx_files_is_computed_from_their_checksums() -> None:
-    listing = "".join(f"{sha256(content)}  {name}\n" for name, content in sorted(FILES.items()))
-
-    assert a_manifest(FILES).digest == f"sha256:{sha256(listing.encode())}"
-
-
 def test_idx_files_are_preferred_to_the_rows(folder_with: Put, rows: bytes) -> None:
     folder = folder_with(ROWS_FILE, rows)
     for name, content in FILES.items():
@@ -147,14 +133,6 @@ def test_some_of_the_idx_files_are_rejected_even_beside_the_rows(folder_with: Pu
     error = refusal(folder, FILES)
 
     assert str(error) == (f"{folder}: must hold all four IDX files or none, but lacks {', '.join(OTHERS)}")
-
-
-def test_an_idx_file_with_a_wrong_checksum_is_named(folder_with: Put) -> None:
-    for name, content in FILES.items():
-        folder = folder_with(name, content)
-    folder_with(OTHERS[-1], idx_bytes((1,), b"\x06"))
-
-    assert str(refusal(folder, FILES)).startswith(f"{folder}/{OTHERS[-1]}: must have SHA-256 ")
 
 
 def test_a_truncated_gzip_file_is_named(folder_with: Put) -> None:

@@ -12,7 +12,7 @@ from tests.trainer import archives
 from tests.trainer.archives import members, packed
 from trainer import data
 from trainer.__main__ import main
-from trainer.contract import BAD_SWEEP, TrialError
+from trainer.contract import BAD_SWEEP, STORAGE_FAILED, TrialError
 from trainer.data import HEADER, MNIST, Manifest, prepare
 
 ROOT = Path(__file__).parents[2]
@@ -141,18 +141,23 @@ def test_damaged_originals_are_never_prepared(folder: Path, manifests: Mapping[s
     assert [file.name for file in folder.iterdir()] == [path.name]
 
 
-def test_an_interrupted_write_leaves_no_prepared_file(
+def test_an_interrupted_write_keeps_the_file_before_it_and_leaves_no_other(
     folder: Path, manifests: Mapping[str, Manifest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(_: int) -> None:
         raise OSError(28, "No space left on device")
 
+    (folder / "cifar10.u8").write_bytes(b"old")
     monkeypatch.setattr(os, "fsync", broken)
 
-    with pytest.raises(TrialError, match="No space left on device"):
+    with pytest.raises(
+        TrialError, match=r"cifar10\.u8: cannot be written: No space left on device"
+    ) as caught:
         prepare(NAME, folder, manifests=manifests)
 
-    assert [path.name for path in folder.iterdir()] == ["cifar-10-binary.tar.gz"]
+    assert caught.value.exit_code == STORAGE_FAILED
+    assert (folder / "cifar10.u8").read_bytes() == b"old"
+    assert len(list(folder.iterdir())) == 2
 
 
 @pytest.mark.parametrize("form", ["--from FOLDER", "--from=FOLDER"])
