@@ -639,11 +639,16 @@ def test_a_write_through_a_mapping_is_noticed(written: str, local_folder: TrialF
 
 @pytest.mark.parametrize("workdir", ["package", "package/deep", "./package/", "link"])
 def test_the_command_starts_where_the_sweep_says(workdir: str, trial_folder: TrialFolder) -> None:
-    put(trial_folder.code, package__deep__x_txt="", package__x_txt="")
+    old = {"package__hyperparams_yml": "an old one", "package__deep__hyperparams_yml": "an old one"}
+    put(trial_folder.code, package__deep__x_txt="", package__x_txt="", **old)
     link_to("package", trial_folder.code / "link")
     trial_folder.changes = {"workdir": workdir, "hyperparams_file": True}
 
-    assert said(trial_folder, "[ -f x.txt ]; [ -f hyperparams.yml ]; [ $PWD -ef . ]") == []
+    script = "[ -f x.txt ]; grep -q hyperparam_set hyperparams.yml; [ $PWD -ef . ]; echo more > results.log"
+    assert said(trial_folder, script) == []
+    kept = contents(trial_folder.code)
+    assert len(kept) == 4
+    assert kept["package/hyperparams.yml"] == b"an old one"
 
 
 @pytest.mark.parametrize("workdir", ["nowhere", "main.py", "outside"])
