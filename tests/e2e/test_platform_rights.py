@@ -1,11 +1,9 @@
 """Hazard: the rights that the pages ask for suffice, for persons and controllers, and allow nothing else."""
 
 import json
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 
 import pytest
 
@@ -67,58 +65,6 @@ def test_a_platform_is_applied_twice_by_an_account_with_the_documented_rights(ap
     unseen = {finding["check"] for finding in _findings(team) if finding["state"] == "not checked"}
     # Its collector runs every half hour, so it may not have run yet.
     assert {what.partition(" ")[0] for what in unseen} <= {"Secret", "PersistentVolume", "a", "collector"}
-
-
-def test_two_teams_that_follow_the_pages_have_no_object_in_common(applied: Applied, team: Team) -> None:
-    owners = {item.root: _owners(item) for item in (team, applied.team)}
-
-    assert all(owners.values())
-    assert not owners[team.root].keys() & owners[applied.team.root].keys()
-    for owner in owners.values():
-        assert len(set(owner.values())) == 1, "objects of one platform belong to one repository"
-    assert set(owners[team.root].values()) != set(owners[applied.team.root].values())
-
-
-POLICIES = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
-
-
-def test_a_repository_takes_no_object_of_anothers_namespace(applied: Applied, tmp_path: Path) -> None:
-    before = _owners(applied.team)
-    fork = replace(applied.team, root=tmp_path / "fork")
-    shutil.copytree(applied.team.root, fork.root)
-    output = fork.sweep(
-        "cluster", "bootstrap", fork.controller, "--repo", "https://git.example.org/fork.git"
-    ).stdout
-    folder = ("-k", str(fork.root / "clusters" / fork.controller))
-
-    first = fork.server.kubectl(
-        *("apply", "--server-side", fork.field_manager(fork.controller), *folder), check=False
-    )
-    assert _owners(applied.team) == before
-    forced = fork.server.kubectl("apply", "--server-side", "--force-conflicts", *folder, check=False)
-
-    assert "delete validatingadmissionpolicybinding" in output
-    assert "conflict" in first.stdout + first.stderr
-    assert "belongs to the repository" in forced.stdout + forced.stderr
-    after = _owners(applied.team)
-    # Kubernetes subjects no policy to policies: whoever may write them can force theirs.
-    assert {kind for (kind, *name), _ in after.items() ^ before.items()} <= POLICIES
-    applied.team.server.kubectl(
-        *("apply", "--server-side", "--force-conflicts", applied.team.field_manager(fork.controller)),
-        *("-k", str(applied.team.root / "clusters" / fork.controller)),
-    )
-    assert _owners(applied.team) == before
-
-
-def _owners(team: Team) -> dict[tuple[str, str, str], str]:
-    """Return the owner that the cluster has for each object of a team's platform."""
-    document = {}
-    for folder in ("platform", team.controller):
-        output = team.server.kubectl("get", "-o", "json", "-k", str(team.root / "clusters" / folder)).stdout
-        for item in json.loads(output)["items"]:
-            name = item["kind"], item["metadata"].get("namespace", ""), item["metadata"]["name"]
-            document[name] = item["metadata"]["annotations"]["sweepledger.dev/repository"]
-    return document
 
 
 def _findings(team: Team) -> list[dict[str, str]]:

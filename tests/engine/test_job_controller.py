@@ -21,8 +21,6 @@ from sweepledger.engine.local.job_controller import (
     KillPod,
     ObservedState,
     PodState,
-    PruneJob,
-    RefuseEdit,
     StartPod,
     reconcile,
 )
@@ -61,12 +59,6 @@ def started(actions: tuple[Action, ...]) -> list[int]:
 
 def one(does: int, **changes: int) -> LocalBatch:
     return indexed([""] * does, **changes)  # type: ignore[arg-type]
-
-
-def test_new_jobs_are_created_before_pods_start() -> None:
-    job = one(2)
-
-    assert reconcile([job], ObservedState({}, (), ROOMY), 0.0) == (CreateJob(job.name),)
 
 
 def test_lower_indexes_start_first_and_parallelism_is_kept() -> None:
@@ -126,12 +118,6 @@ def test_other_indexes_start_before_a_waiting_one() -> None:
     job = one(3, parallelism=1, retries=1)
 
     assert started(reconcile([job], seen(job, {0: failed(1, at=10.0)}), 10.5)) == [1]
-
-
-def test_an_attempt_gets_the_number_of_failures_before_it() -> None:
-    job = one(1, retries=2)
-
-    assert reconcile([job], seen(job, {0: failed(1, 137)}), 99.0) == (StartPod(job.name, 0, 2),)
 
 
 def test_a_job_is_complete_when_every_index_is_ok() -> None:
@@ -200,36 +186,6 @@ def test_a_pod_past_its_deadline_is_killed_once() -> None:
 
     assert reconcile([job], seen(job, pods=(pod(job, 0),)), 300.5) == (KillPod("u0", "deadline"),)
     assert reconcile([job], seen(job, pods=(pod(job, 0, stopping=True),)), 300.5) == ()
-
-
-def test_jobs_that_are_not_desired_are_pruned_after_their_pods() -> None:
-    job = one(2)
-
-    assert reconcile([], seen(job, pods=(pod(job, 0),)), 0.0) == (KillPod("u0", "pruned"),)
-    assert reconcile([], seen(job, pods=(pod(job, 0, stopping=True),)), 0.0) == ()
-    assert reconcile([], seen(job), 0.0) == (PruneJob(job.name),)
-
-
-def test_an_untouched_job_is_left_alone() -> None:
-    job = one(2)
-
-    assert reconcile([], seen(job, pods=(pod(job, 0),)), 0.0, untouched=[job.name]) == ()
-
-
-def test_a_changed_job_is_refused_and_not_touched() -> None:
-    job = one(2)
-    other = replace(job, digest="other")
-
-    actions = reconcile([job], seen(other, pods=(pod(job, 0),)), 0.0)
-
-    assert actions == (RefuseEdit(job.name),)
-
-
-def test_an_ended_job_starts_nothing_whatever_its_records_contain() -> None:
-    job = one(2)
-    state = JobState(job.digest, 0.0, JobCondition.FAILED)
-
-    assert reconcile([job], ObservedState({job.name: state}, (), ROOMY), 99.0) == ()
 
 
 @dataclass
@@ -331,25 +287,6 @@ def test_every_batch_ends_and_all_invariants_hold(job: LocalBatch, slots: int, d
     assert reconcile([job], world.observed(), world.now) == ()
     for number, count in world.starts.items():
         assert count <= 1 + job.retries + world.lost[number]
-
-
-@settings(max_examples=60, deadline=None)
-@given(BATCHES, st.data())
-def test_an_index_with_a_result_is_never_started(job: LocalBatch, data: st.DataObject) -> None:
-    states = st.builds(
-        IndexState,
-        st.sampled_from([None, Status.OK, Status.DIVERGED, Status.PRUNED]),
-        st.lists(
-            st.builds(FailedAttempt, st.sampled_from([0, 1, 42, 137]), st.floats(0, 10)), max_size=3
-        ).map(tuple),
-    )
-    indexes = {index: data.draw(states) for index in job.indexes}
-
-    actions = reconcile([job], seen(job, indexes), data.draw(st.floats(0, 1000)))
-
-    for action in actions:
-        if isinstance(action, StartPod):
-            assert indexes[action.index].result is None
 
 
 def test_a_paused_job_starts_nothing_and_kills_nothing() -> None:

@@ -91,19 +91,17 @@ def is_running(pid: int) -> bool:
         return False
 
 
-@pytest.mark.parametrize(("code", "exit_code"), [("", 0), ("raise SystemExit(42)", 42)], ids=["0", "42"])
+@pytest.mark.parametrize(
+    ("code", "exit_code"),
+    [("", 0), ("raise SystemExit(42)", 42), ("import os; os.kill(os.getpid(), 15)", 143)],
+    ids=["0", "42", "killed"],
+)
 def test_the_exit_code_is_that_of_the_launcher(tmp_path: Path, node: Node, code: str, exit_code: int) -> None:
     launch = launch_of(tmp_path, code)
 
     node.start(launch)
 
     assert ended(node) == PodExit(launch.uid, exit_code, None, "")
-
-
-def test_a_launcher_killed_by_a_signal_has_the_shells_exit_code(tmp_path: Path, node: Node) -> None:
-    node.start(launch_of(tmp_path, "import os; os.kill(os.getpid(), 15)"))
-
-    assert ended(node).code == 143
 
 
 @pytest.mark.parametrize("child", [SESSION, ORPHAN], ids=["setsid", "double fork"])
@@ -270,51 +268,6 @@ def test_a_supervisor_that_gets_sigterm_kills_its_pod(tmp_path: Path, node: Node
 
     assert ended(node).reason == "killed"
     assert local_node.find_pod_processes([launch.uid]) == ()
-
-
-def test_the_pod_ends_when_the_engine_is_killed(tmp_path: Path) -> None:
-    launch = launch_of(tmp_path, f"{ORPHAN}\n{SLEEP}")
-    # Stands for the engine: it holds the pipe to the supervisor, and dies without a word.
-    script = (
-        "import subprocess, sys, time\n"
-        "uid, *command = sys.argv[1:]\n"
-        "child = subprocess.Popen(command, stdin=subprocess.PIPE, env={'SWEEP_POD_UID': uid})\n"
-        "child.stdin.write(sys.stdin.buffer.readline()); child.stdin.flush()\n"
-        "time.sleep(300)"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", script, launch.uid, *supervisor_command()], stdin=subprocess.PIPE
-    ) as engine:
-        assert engine.stdin is not None
-        engine.stdin.write(launch.instructions())
-        engine.stdin.flush()
-        wait_until_some_run(launch.uid, 3)
-
-        engine.send_signal(signal.SIGKILL)
-
-    give_up = time.monotonic() + 120
-    while local_node.find_pod_processes([launch.uid]):
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
-
-
-def test_processes_of_an_earlier_engine_are_found_by_their_variable_and_killed() -> None:
-    uid = str(uuid4())
-    children = [
-        subprocess.Popen([sys.executable, "-c", SLEEP], env={environment.POD_UID_VARIABLE: mark})
-        for mark in (uid, "other")
-    ]
-    try:
-        wait_until_some_run(uid, 1)
-
-        assert local_node.kill_pod_processes([uid]) == 1
-
-        assert children[0].wait(120) == -signal.SIGKILL
-        assert children[1].poll() is None
-    finally:
-        for child in children:
-            child.kill()
-            child.wait()
 
 
 def test_instructions_are_one_line(tmp_path: Path) -> None:

@@ -405,15 +405,6 @@ def test_pods_at_the_same_time_have_supervisors_of_their_own(node: Node, tmp_pat
     assert [process.pid for process in node._waiting] == [supervisor]  # noqa: SLF001 - only the node knows them
 
 
-def test_a_waiting_supervisor_has_the_uid_of_no_pod(node: Node, tmp_path: Path) -> None:
-    launch = launch_of(tmp_path, a_quick_launcher(tmp_path))
-    node.start(launch)
-    ended(node)
-
-    assert local_node.find_pod_processes([pod_server.NO_UID])
-    assert not local_node.find_pod_processes([launch.uid])
-
-
 def test_a_waiting_supervisor_that_was_killed_is_replaced(node: Node, tmp_path: Path) -> None:
     launcher = a_quick_launcher(tmp_path)
     node.start(launch_of(tmp_path, launcher))

@@ -6,7 +6,6 @@ import re
 import sys
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -275,7 +274,7 @@ def test_the_locale_changes_no_value(locale: str, trial_folder: TrialFolder) -> 
 
 
 @given(assignment=ASSIGNMENTS)
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_table_arrives_exactly_at_a_process(assignment: dict[str, Any], trial_folder: TrialFolder) -> None:
     # No argument and no variable of a process can hold a zero byte.
     values = {name: value for name, value in assignment.items() if "\\u0000" not in json.dumps(value)}
@@ -287,28 +286,3 @@ def test_a_table_arrives_exactly_at_a_process(assignment: dict[str, Any], trial_
     assert result["argv"] == [f"--{name}={value}" for name, value in values.items()]
     assert repr(json.loads(result["trial"])) == repr(values)
     (trial_folder.results / "uid-1.json").unlink()
-
-
-@given(assignment=ASSIGNMENTS)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_assignment_becomes_exact_arguments_and_files(
-    assignment: dict[str, Any], tmp_path_factory: pytest.TempPathFactory, trial_folder: TrialFolder
-) -> None:
-    scratch = tmp_path_factory.mktemp("scratch")
-    trial_folder.write()
-    columns = [{"name": name, "type": cell_of(value)[0]} for name, value in assignment.items()]
-    command = ["x", [{"macro": "args_json"}], [{"macro": "args_no_hyphens"}]]
-    instructions = {**trial_folder.launch_json(), "columns": columns, "command": command}
-    row = launch.Row(0, "t1", "", assignment)
-    attempt = launch.Attempt(instructions, row, "uid-1", 1, str(trial_folder.results))
-
-    with mock.patch.dict(os.environ, SWEEP_CODE=str(trial_folder.code)):
-        (_, as_json, *pairs), variables = launch.prepare(attempt, str(scratch))[:2]
-
-    assert repr(json.loads(as_json)) == repr(assignment)
-    assert (scratch / "trial.json").read_text() == as_json
-    assert pairs == [f"{name}={value}" for name, value in assignment.items()]
-    names = {"".join(c if c.isalnum() else "_" for c in name).upper() for name in assignment}
-    assert {name for name in variables if name.startswith(b"SWEEP_PARAM_")} == {
-        f"SWEEP_PARAM_{name}".encode() for name in names
-    }

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.launcher import batch
-from tests.launcher.folders import PATIENCE, REPORT, TrialFolder, python, shell
+from tests.launcher.folders import PATIENCE, TrialFolder, python, shell
 
 ROWS = 4
 
@@ -103,14 +103,6 @@ def test_a_command_that_never_stops_writing_to_a_file_ends_at_its_timeout(trial_
     assert to_files(trial_folder).wait(PATIENCE) == 124
 
     assert trial_folder.record()["reason"] == "timeout"
-
-
-def test_a_process_left_behind_that_holds_the_output_is_killed(trial_folder: TrialFolder) -> None:
-    trial_folder.command = shell(f"sleep 300 & echo said; {REPORT}")
-
-    assert to_files(trial_folder).wait(PATIENCE) == 0
-
-    assert (trial_folder.results / "uid-1.out").read_text() == "said\n"
 
 
 def test_the_rows_of_a_pack_read_the_table_once(tmp_path: Path) -> None:

@@ -89,17 +89,6 @@ def test_nothing_that_a_command_writes_reaches_the_code(script: str, trial_folde
     assert folder_state(trial_folder.code) == state
 
 
-def test_no_attempt_sees_what_another_wrote(trial_folder: TrialFolder) -> None:
-    script = (
-        'for place in . "$HOME" "$TMPDIR"; do'
-        " [ ! -e $place/mark ]; echo x > $place/mark; done; [ ! -e ../mark ]; echo x > ../mark"
-    )
-
-    for uid in ("uid-1", "uid-2", "uid-3"):
-        said(trial_folder, script, SWEEP_POD_UID=uid)
-        (trial_folder.results / f"{uid}.json").unlink()
-
-
 FORGED = (
     "import json, os; edited = open('tracked.txt', 'r+'); edited.write('AS'); edited.close(); "
     "os.utime('tracked.txt', (0, 0)); note = {'/': [0, 2**62], 'tracked.txt': os.stat('tracked.txt').st_ino}; "
@@ -650,11 +639,16 @@ def test_a_write_through_a_mapping_is_noticed(written: str, local_folder: TrialF
 
 @pytest.mark.parametrize("workdir", ["package", "package/deep", "./package/", "link"])
 def test_the_command_starts_where_the_sweep_says(workdir: str, trial_folder: TrialFolder) -> None:
-    put(trial_folder.code, package__deep__x_txt="", package__x_txt="")
+    old = {"package__hyperparams_yml": "an old one", "package__deep__hyperparams_yml": "an old one"}
+    put(trial_folder.code, package__deep__x_txt="", package__x_txt="", **old)
     link_to("package", trial_folder.code / "link")
     trial_folder.changes = {"workdir": workdir, "hyperparams_file": True}
 
-    assert said(trial_folder, "[ -f x.txt ]; [ -f hyperparams.yml ]; [ $PWD -ef . ]") == []
+    script = "[ -f x.txt ]; grep -q hyperparam_set hyperparams.yml; [ $PWD -ef . ]; echo more > results.log"
+    assert said(trial_folder, script) == []
+    kept = contents(trial_folder.code)
+    assert len(kept) == 4
+    assert kept["package/hyperparams.yml"] == b"an old one"
 
 
 @pytest.mark.parametrize("workdir", ["nowhere", "main.py", "outside"])
@@ -905,7 +899,9 @@ def test_a_link_to_elsewhere_does_not_count(script: str, path: str, trial_folder
     assert reported(trial_folder, script, path=path)["reason"] == "metric-missing"
 
 
-@pytest.mark.parametrize("path", ["/etc/passwd", "../../../metrics", "$HERE/metrics", "$SWEEP_DATA/*.json"])
+@pytest.mark.parametrize(
+    "path", ["/etc/passwd", "../../../metrics", "$HERE/metrics", "$SWEEP_DATA/*.json", "$NOWHERE/x"]
+)
 def test_a_path_outside_the_folders_of_the_attempt_is_refused(path: str, trial_folder: TrialFolder) -> None:
     record = reported(trial_folder, f"touch $HERE/began; {REPORT}", path=path)
 

@@ -76,24 +76,6 @@ def test_the_file_is_that_of_the_whole_batch(trial_folder: TrialFolder) -> None:
     assert (trial_folder.root / "copy.yml").read_text() == hyperparams_yaml.write(sets)
 
 
-def test_the_working_directory_has_all_else_and_may_be_written_to(trial_folder: TrialFolder) -> None:
-    (trial_folder.code / "module").mkdir(parents=True)
-    (trial_folder.code / "module" / "data.txt").write_text("deep")
-    (trial_folder.code / "hyperparams.yml").write_text("an old one")
-    (trial_folder.code / ".hidden").touch()
-    trial_folder.changes = {"hyperparams_file": True}
-    checks = "test -f .hidden && grep -q deep module/data.txt && grep -q hyperparam_set hyperparams.yml"
-    trial_folder.command = shell(
-        f'{checks} && [ "$PWD" = "$(pwd -P)" ] && echo more > results.log && {REPORT}'
-    )
-
-    run = trial_folder.run()
-
-    assert run.code == 0, run.err
-    assert (trial_folder.code / "hyperparams.yml").read_text() == "an old one"
-    assert not (trial_folder.code / "results.log").exists()
-
-
 def test_no_such_file_lies_there_unasked(trial_folder: TrialFolder) -> None:
     trial_folder.command = shell(f"test ! -e hyperparams.yml && {REPORT}")
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line import captured
 from tests.launcher.folders import (
     PATIENCE,
     REPORT,
@@ -145,27 +144,6 @@ def test_descendants_are_found_whatever_their_names(tmp_path: Path) -> None:
     assert set(pids) <= set(descendants)
     assert os.getpid() not in descendants
     assert len(descendants) == len(set(descendants))
-
-
-def test_an_ended_child_may_have_left_descendants_and_no_child_has_none() -> None:
-    script = f"""
-import importlib.util, os, subprocess, sys
-sys.dont_write_bytecode = True
-spec = importlib.util.spec_from_file_location("launch", {launch.__file__!r})
-launch = sys.modules["launch"] = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(launch)
-launch.adopt_orphans()
-seen = [launch.has_children()]
-child = subprocess.Popen([sys.executable, "-I", "-S", "-c", ""])
-os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-seen.append(launch.has_children())
-child.wait()
-print([*seen, launch.has_children()])
-"""
-    done = captured(python(script), check=True)
-
-    is_known = hasattr(os, "waitid")  # not on macOS
-    assert done.stdout == ("[False, True, False]\n" if is_known else "[True, True, True]\n")
 
 
 def test_a_stopped_trial_is_killed_at_its_timeout(trial_folder: TrialFolder) -> None:

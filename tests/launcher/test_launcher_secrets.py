@@ -80,16 +80,6 @@ def test_a_secret_may_stand_in_no_argument(trial_folder: TrialFolder) -> None:
     assert "the environment variable HUB_KEY, which is not set" in record["details"]["error"]
 
 
-@pytest.mark.parametrize("secrets", [[], "x", {"HUB_KEY": 1}, None])
-def test_secrets_of_another_form_are_refused(secrets: object, trial_folder: TrialFolder) -> None:
-    trial_folder.changes = {"secrets": secrets}
-
-    run = trial_folder.run()
-
-    assert run.code == 43
-    assert run.said[0].startswith("launch.json: ")
-
-
 def test_another_rank_has_the_secrets_too(trial_folder: TrialFolder) -> None:
     with_secret(trial_folder, b"word")
     trial_folder.command = shell('[ "$HUB_KEY" = word ]')

@@ -251,6 +251,13 @@ LOSS: dict[str, Any] = {"name": "loss", "source": "result"}
         ({"metric": LOSS | {"format": "xml"}}, "must be one of json, jsonl, text"),
         ({"metric": LOSS | {"reduce": 1}}, "reduce must be one of last, min, max"),
         ({"metric": LOSS | {"source": "stdout", "format": "json"}}, "stdout is none"),
+        ({"environment": {"lock": 5}}, "launch.json: environment: lock must be str, got 5"),
+        ({"secrets": {"TOKEN": 5}}, "launch.json: secrets: TOKEN must be str, got 5"),
+        ({"data_at": {"mnist": 5}}, "launch.json: data_at: mnist must be str, got 5"),
+        ({"keep": ["*.pt", 5]}, "keep and workdir must be paths inside the code, got 5"),
+        ({"keep": ["a/../../*"]}, "keep and workdir must be paths inside the code, got 'a/"),
+        ({"workdir": "/etc"}, "keep and workdir must be paths inside the code, got '/etc'"),
+        ({"workdir": "../x"}, "keep and workdir must be paths inside the code, got '../x'"),
     ],
 )
 def test_another_form_is_refused(change: dict[str, Any], message: str, trial_folder: TrialFolder) -> None:

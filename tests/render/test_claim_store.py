@@ -1,6 +1,5 @@
 """Trials whose records are in pods and whose files are on a volume that one node mounts."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller, ResultsSettings, ResultsStore, Settings
 from tests.render.building import accepted, built, job_of, named, pod_templates
 from tests.render.judging import refusals
-from tests.render.platforms import PLATFORM_SETTINGS, a_platform, cron_pod, the, trial_policy
+from tests.render.platforms import PLATFORM_SETTINGS, a_platform, cron_pod, trial_policy
 from tests.render.test_bucket_store import IMAGE
 from tests.sweeps import a_batch, a_full_sweep
 
@@ -55,15 +54,8 @@ def test_a_pod_that_is_not_held_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX], ids=str)
-def test_the_collector_mounts_no_volume_and_the_expiry_mounts_the_claim(controller: Controller) -> None:
+def test_the_expiry_mounts_the_claim(controller: Controller) -> None:
     tree = a_platform(replace(on_a_claim(keep_days=30), controller=controller, datasets={}))
-    collector, expiry = (cron_pod(name, tree) for name in ("sweep-collector", "sweep-expiry"))
 
-    assert not any(b"kind: PersistentVolume" in content for _, content in tree)
-    assert collector["containers"][0]["command"] == ["sweep", "cluster", "collect", "--push", "--cluster"]
-    assert "persistentVolumeClaim" not in json.dumps(collector)
-    assert named(expiry["volumes"], "results")["persistentVolumeClaim"]["claimName"] == "disk"
-    rules = the("Role", "sweep-collector-reads", tree)["rules"]
-    (verbs,) = [rule["verbs"] for rule in rules if rule["resources"] == ["pods"]]
-    assert verbs == ["get", "list", "patch"]
-    assert "results export" not in tree.files["clusters/README.md"].decode()
+    volumes = cron_pod("sweep-expiry", tree)["volumes"]
+    assert named(volumes, "results")["persistentVolumeClaim"]["claimName"] == "disk"

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from jsonschema_rs import Draft202012Validator
 
-from sweepledger import policy
 from sweepledger.formats import yaml
 from sweepledger.render import distributed
 from sweepledger.render.base_files import Bases
@@ -74,28 +73,6 @@ def containers(batch: Batch) -> Iterator[dict[str, Any]]:
     for thing in objects(batch):
         for template in templates(thing).values():
             yield from template["spec"]["containers"]
-
-
-@pytest.mark.sampled(2)
-@SHAPES
-@pytest.mark.parametrize("nodes", [1, 3])
-def test_what_kustomize_renders_passes_the_policy(shape: Shape, nodes: int, tmp_path: Path) -> None:
-    batch = a_trial_of_several_pods(shape, nodes)
-
-    assert policy.check_batch(rendered(batch).name, SETTINGS, built(batch, tmp_path), file="x") == ()
-
-
-@pytest.mark.sampled(2)
-@SHAPES
-@pytest.mark.parametrize("pool", ["queued", "chosen", "sliced"])
-def test_all_options_together_pass_the_policy(shape: Shape, pool: str, tmp_path: Path) -> None:
-    batch = a_batch(shape, sweep=a_full_sweep(pool, nodes=2))
-
-    problems = policy.check_batch(
-        rendered(batch, FULL_SETTINGS).name, FULL_SETTINGS, built(batch, tmp_path, FULL_SETTINGS), file="x"
-    )
-
-    assert problems == ()
 
 
 @cache

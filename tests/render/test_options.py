@@ -90,11 +90,11 @@ def full(shape: Shape, folder: Path, pool: str = "queued", **run: Any) -> tuple[
     return built(a_batch(shape, sweep=a_full_sweep(pool, **run)), folder, FULL_SETTINGS)
 
 
-@pytest.mark.sampled(1)
-@SHAPES
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("shape", Shape, ids=str)
 @POOLS
 def test_all_options_together_pass_the_policy(shape: Shape, pool: str, tmp_path: Path) -> None:
-    batch = a_batch(shape, sweep=a_full_sweep(pool))
+    batch = a_batch(shape, sweep=a_full_sweep(pool, nodes=2 if shape.is_distributed else 1))
     name = rendered(batch, FULL_SETTINGS).name
 
     assert policy.check_batch(name, FULL_SETTINGS, built(batch, tmp_path, FULL_SETTINGS), file="x") == ()

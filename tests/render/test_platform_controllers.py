@@ -271,22 +271,6 @@ def test_the_collector_has_its_queue_in_its_own_namespace() -> None:
         assert selector == {"matchLabels": {"kubernetes.io/metadata.name": "research"}}
 
 
-def test_two_repositories_share_a_cluster_with_kueue() -> None:
-    trees = [a_platform(replace(ARGOCD, namespace=name, pools=THREE_POOLS)) for name in ("vision", "speech")]
-    item, other = (
-        {
-            (made["kind"], made["metadata"]["name"])
-            for made in manifests(tree, "clusters/opt")
-            if "namespace" not in made["metadata"] and made["kind"] != "PriorityClass"
-        }
-        for tree in trees
-    )
-
-    assert ("WorkloadPriorityClass", "vision-high") in item
-    assert len(item) == len(other) == 3 + 3 + 3
-    assert not item & other
-
-
 def test_nothing_of_kueue_is_applied_by_a_controller() -> None:
     tree = a_platform(replace(ARGOCD, pools=THREE_POOLS))
 

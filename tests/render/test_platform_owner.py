@@ -10,7 +10,7 @@ from sweepledger.structs.kubernetes import OWNER_ANNOTATION
 from sweepledger.structs.names import repository_namespace
 from sweepledger.structs.settings import Controller, Settings
 from tests.render.judging import is_judged, refusals
-from tests.render.platforms import PLATFORM_SETTINGS, URL, a_platform, a_source, manifests, the
+from tests.render.platforms import PLATFORM_SETTINGS, THREE_POOLS, URL, a_platform, a_source, manifests, the
 
 Manifest = dict[str, Any]
 OTHER = "https://git.example.org/other/sweeps.git"
@@ -64,11 +64,11 @@ def test_new_repositories_have_no_object_in_common(controller: Controller) -> No
             (made["kind"], made["metadata"].get("namespace"), made["metadata"]["name"])
             for made in manifests(
                 a_platform(
-                    Settings(namespace=repository_namespace(name), controller=controller),
+                    Settings(namespace=repository_namespace(name), controller=controller, pools=THREE_POOLS),
                     a_source(url=f"https://git.example.org/{name}"),
                 )
             )
-            if "metadata" in made
+            if "metadata" in made and made["kind"] != "PriorityClass"
         }
         for name in ("vision", "speech", "sweeps", "Speech_2")
     ]

@@ -13,11 +13,15 @@ from tests.render.platforms import PLATFORM_SETTINGS, a_platform, cron_pod, the,
 from tests.render.test_bucket_store import IMAGE
 
 WITHOUT_FILES = replace(PLATFORM_SETTINGS, results=ResultsSettings(store=ResultsStore.API))
+ON_A_DISK = replace(PLATFORM_SETTINGS, results=ResultsSettings(store=ResultsStore.CLAIM, claim="disk"))
 
 
 @pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX], ids=str)
-def test_there_is_no_volume_for_results_and_the_collector_mounts_none(controller: Controller) -> None:
-    tree = a_platform(replace(WITHOUT_FILES, controller=controller, datasets={}))
+@pytest.mark.parametrize("settings", [WITHOUT_FILES, ON_A_DISK], ids=["api", "claim"])
+def test_there_is_no_volume_for_results_and_the_collector_mounts_none(
+    controller: Controller, settings: Settings
+) -> None:
+    tree = a_platform(replace(settings, controller=controller, datasets={}))
     pod = cron_pod("sweep-collector", tree)
     (collect,) = pod["containers"]
 
@@ -26,9 +30,6 @@ def test_there_is_no_volume_for_results_and_the_collector_mounts_none(controller
     assert collect["command"] == ["sweep", "cluster", "collect", "--push", "--cluster"]
     assert "results" not in json.dumps([pod["volumes"], collect["volumeMounts"]])
     assert "results export" not in tree.files["clusters/README.md"].decode()
-
-
-ON_A_DISK = replace(PLATFORM_SETTINGS, results=ResultsSettings(store=ResultsStore.CLAIM, claim="disk"))
 
 
 @pytest.mark.parametrize(
@@ -53,7 +54,7 @@ def verbs(settings: Settings) -> list[str]:
 
 def test_the_collector_may_patch_pods_only_where_records_are_in_them() -> None:
     assert verbs(PLATFORM_SETTINGS) == ["get", "list"]
-    assert verbs(WITHOUT_FILES) == ["get", "list", "patch"]
+    assert verbs(WITHOUT_FILES) == verbs(ON_A_DISK) == ["get", "list", "patch"]
 
 
 def test_a_policy_binds_what_the_collector_changes_of_pods() -> None:
