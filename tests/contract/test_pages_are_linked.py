@@ -48,3 +48,11 @@ def test_no_link_leads_nowhere() -> None:
     }
 
     assert broken == set()
+
+
+def test_tests_that_a_page_of_promises_names_exist() -> None:
+    texts = [path.read_text("utf-8") for path in (ROOT / "tests").rglob("*.py")]
+    names = {name for text in texts for name in re.findall(r"def test_(\w+)", text)}
+    promises = "".join((ROOT / page).read_text("utf-8") for page in ("docs/guarantees.md", "SECURITY.md"))
+
+    assert set(re.findall(r"`(?:test_)?([a-z]+(?:_[a-z]+){4,})`", promises)) <= names
