@@ -34,8 +34,12 @@ nitpicky = True
 LINK = re.compile(r"(?<!!)\[(?P<text>[^\]\n]+)\]\((?P<target>(?![a-z]+:|#)[^)\s#]+)(?P<part>#[^)\s]*)?\)")
 
 
+ROW = re.compile(r'<a id="(?P<id>[\w-]+)"></a>(?P<key>`[^`\n]+`)')
+"""A key in a table, with the name by which other pages link to it, as GitHub reads it."""
+
+
 def relink(_app: Sphinx, docname: str, source: list[str]) -> None:
-    """Turn links to files that are no pages into plain names: the site has only the documentation."""
+    """Turn links to files that are no pages into plain names, and names of rows into those of MyST."""
     folder = PurePosixPath("docs") / PurePosixPath(docname).parent
 
     def replaced(link: re.Match[str]) -> str:
@@ -46,7 +50,7 @@ def relink(_app: Sphinx, docname: str, source: list[str]) -> None:
         is_page = re.fullmatch(r"docs/(?!decisions/).*\.md", path) and (ROOT / path).is_file()
         return link[0] if is_page else link["text"] if "`" in link["text"] else f"`{path}`"
 
-    source[0] = LINK.sub(replaced, source[0])
+    source[0] = ROW.sub(r"\g<key>{#\g<id>}", LINK.sub(replaced, source[0]))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
