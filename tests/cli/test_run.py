@@ -253,7 +253,7 @@ MISTAKES: dict[str, tuple[Callable[[Path], object], tuple[str, ...], int]] = {
     "a metric that is not a number": (
         lambda lab: program(lab, SCRIPT.replace("{1 - (x - 2) ** 2}", "nan")),
         RUN,
-        0,
+        5,
     ),
     "a python that does not exist": (lambda lab: spec(lab, "[python,", "[pyhton,"), RUN, 5),
     "a script that may not be executed": (lambda lab: spec(lab, "[python, train.py", "[./train.py"), RUN, 5),

@@ -20,7 +20,7 @@ from sweepledger.structs.record import Environment
 from sweepledger.structs.values import bytes_digest
 from sweepledger.verbs.show import trial_details
 from sweepledger.verbs.try_ import try_trial
-from tests.repository import TRAIN, Sandbox, append_to, replace_in
+from tests.repository import TRAIN, Sandbox, append_to
 
 PACKAGE = f"import sys\nfrom fitting import peak\nprint(peak.__file__)\n{TRAIN}"
 BUILD = {
@@ -53,10 +53,16 @@ def package(sandbox: Sandbox, folder: str) -> None:
     sandbox.publish("A package", {f"{prefix}fitting/train.py": PACKAGE, "scripts/train.py": PACKAGE})
 
 
-def ask(sandbox: Sandbox, command: list[str], code: str) -> None:
+def write(sandbox: Sandbox, command: list[str], code: str) -> Path:
     text = f"{{code: {code}, resources: {{cpu: 1, memory: 256Mi}}, timeout: 1m}}"
     parameters = {"x": {"values": [2]}}
-    sandbox.write_spec("fit", parameters=parameters, command=[*command, "${args}"], run=yaml.load(text))
+    return sandbox.write_spec(
+        "fit", parameters=parameters, command=[*command, "${args}"], run=yaml.load(text)
+    )
+
+
+def ask(sandbox: Sandbox, command: list[str], code: str) -> None:
+    write(sandbox, command, code)
     sandbox.publish_batches("Ask")
 
 
@@ -136,8 +142,7 @@ def test_a_module_that_is_added_to_the_code_is_no_problem_any_more(sandbox: Sand
     link(python, sandbox.root)
     ask(sandbox, [python, "scripts/train.py"], "{path: scripts}")
     assert run(sandbox)[0] != []
-    spec = sandbox.root / "sweeps/fit.yaml"
-    replace_in(spec, "{path: scripts}", "{path: [scripts, fitting]}")
+    spec = write(sandbox, [python, "scripts/train.py"], "{path: [scripts, fitting]}")
     sandbox.generate("fit", update=True)
     append_to(spec, f"cancel: [{sandbox.active()[0]}]\n")
     sandbox.git("rm", "-q", "-r", f"overlays/active/{sandbox.active()[0]}")
