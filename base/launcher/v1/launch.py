@@ -315,7 +315,7 @@ def write_once(folder: str, name: str, content: bytes) -> None:
     try:
         os.makedirs(folder, exist_ok=True)
         if not os.path.lexists(os.path.join(folder, name)):
-            # Several launchers may write to a common folder; in its own, the next attempt writes over the rest.
+            # Several launchers may write to a common folder; in its own, the next attempt writes over it.
             own = "SWEEP_ENVIRONMENTS" not in os.environ
             write_safely(os.path.join(folder, name), content, ".tmp" if own else f".{os.getpid()}.tmp")
     except OSError as error:
