@@ -1,8 +1,8 @@
 """Options and arguments that several commands share."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -148,12 +148,17 @@ def reader_pod(
     return ReaderPodOptions(workspace, Kubectl(context), image, patience, claim)
 
 
-def one_of(names: Collection[str]) -> Callable[[str], str]:
-    """Return what takes an argument that is one of some names."""
+def format_argument(formats: Collection[str]) -> Any:
+    """Return the argument FORMAT, which is one of these names."""
 
     def checked(text: str) -> str:
-        if text not in names:
-            raise typer.BadParameter(f"{text!r} is not one of {', '.join(map(repr, names))}")
+        if text not in formats:
+            raise typer.BadParameter(f"{text!r} is not one of {', '.join(map(repr, formats))}")
         return text
 
-    return checked
+    return typer.Argument(
+        metavar="FORMAT",
+        help=f"One of {', '.join(formats)}.",
+        callback=checked,
+        autocompletion=lambda: list(formats),
+    )

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from sweepledger import search
-from sweepledger.cli.options import FormatOption, OutputOption, SweepArgument, one_of
+from sweepledger.cli.options import FormatOption, OutputOption, SweepArgument, format_argument
 from sweepledger.cli.response import Format, Response, current_folder, print_conversion
 from sweepledger.commands.local import DesiredState, RefusedBatch
 from sweepledger.commands.repository.workspace import Workspace
@@ -121,15 +121,7 @@ seq 0 $((trials - 1)) | xargs -P "${JOBS:-$parallelism}" -n 1 bash "$0"
 
 
 def export(
-    foreign: Annotated[
-        str,
-        typer.Argument(
-            metavar="FORMAT",
-            help=f"One of {', '.join(FORMATS)}.",
-            callback=one_of(FORMATS),
-            autocompletion=lambda: list(FORMATS),
-        ),
-    ],
+    foreign: Annotated[str, format_argument(FORMATS)],
     name: SweepArgument,
     batch: Annotated[
         str | None,

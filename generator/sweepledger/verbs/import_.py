@@ -16,7 +16,7 @@ import typer
 
 from sweepledger import search, spec
 from sweepledger.cli import response
-from sweepledger.cli.options import FormatOption, OutputOption, one_of
+from sweepledger.cli.options import FormatOption, OutputOption, format_argument
 from sweepledger.commands.repository.spec_edit import automatic_edit
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import evidence_file
@@ -55,15 +55,7 @@ UNWRITTEN_FILE = "<imported>"
 
 
 def import_(
-    foreign: Annotated[
-        str,
-        typer.Argument(
-            metavar="FORMAT",
-            help=f"One of {', '.join(FORMATS)}.",
-            callback=one_of(FORMATS),
-            autocompletion=lambda: list(FORMATS),
-        ),
-    ],
+    foreign: Annotated[str, format_argument(FORMATS)],
     file: Annotated[str, typer.Argument(metavar="FILE", help="File to import; `-` reads standard input.")],
     name: Annotated[
         str | None,
