@@ -111,11 +111,15 @@ CHECKED_EVENT = 4 * KIBIBYTE  # whose checksum is compared even if it has no sca
 MOST_FILES = 10_000  # that a path with wildcards may match
 CREATED_MODE = 0o644
 FOR_LAUNCHER = {
-    b"SWEEP_" + name
-    for name in (
-        *(b"CODE", b"CODE_STATE", b"COPIES", b"DATA_STATE"),
-        *(b"EARLIER", b"ENVIRONMENTS", b"SCRATCH", b"TERMINATION_LOG", b"THRESHOLDS"),
-    )
+    b"SWEEP_CODE",
+    b"SWEEP_CODE_STATE",
+    b"SWEEP_COPIES",
+    b"SWEEP_DATA_STATE",
+    b"SWEEP_EARLIER",
+    b"SWEEP_ENVIRONMENTS",
+    b"SWEEP_SCRATCH",
+    b"SWEEP_TERMINATION_LOG",
+    b"SWEEP_THRESHOLDS",
 }
 """Variables that no command gets: they lead to what other trials have."""
 MOST_CODE_FILES = 100_000  # of the code, which every trial copies

@@ -1,7 +1,7 @@
 """The folders of a pod below the engine's state."""
 
 # pathlib would add to what every trial costs:
-# ruff: noqa: PTH103, PTH108, PTH110, PTH113, PTH114, PTH115, PTH120, PTH208
+# ruff: noqa: PTH103, PTH108, PTH110, PTH113, PTH114, PTH115, PTH120
 
 import contextlib
 import functools
@@ -171,8 +171,8 @@ LEFT_FILES = (TERMINATION_FILE, STDERR_FILE)
 def leave_pod(folders: StateFolders, uid: str) -> bool:
     """Return whether another pod can have the folder of an ended one, which has nothing but a launcher's folder.
 
-    In that, the next launcher keeps only what nobody has changed. Files beside the copy of the code are deleted
-    here, because they may be large, and nobody may take a result for that of the next.
+    From that, the next launcher takes only files of the code that nobody has changed. All beside the copy of the code
+    is deleted here, because it may be large, and nobody may take a result for that of the next.
     """
     pod = folders.pod(uid)
     with contextlib.suppress(OSError, StorageError):
@@ -193,7 +193,7 @@ def leave_pod(folders: StateFolders, uid: str) -> bool:
                     os.unlink(entry)
                 elif entry.name == STDERR_FILE and state.st_size > len(FIRST_LINE):
                     os.truncate(entry, len(FIRST_LINE))
-            elif entry.name != "run" and os.listdir(entry):
+            elif entry.name != "run":
                 remove_folder(Path(entry.path))
         return True
     return False
