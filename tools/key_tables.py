@@ -90,12 +90,15 @@ def _resolved(entry: Schema, definitions: Schema) -> tuple[Schema, str]:
 
 
 def _line(row: Row) -> str:
-    anchor = re.sub(r"[^a-z0-9_-]", "", row.path.lower())
     meaning = re.sub(r"\n+", "<br>", row.schema.get("description", ""))
     if row.again:
-        meaning = f"As [`{row.again}`](#{re.sub('[^a-z0-9_-]', '', row.again.lower())}). {meaning}"
-    cells = (f'<a id="{anchor}"></a>`{row.path}`', _value(row), meaning)
+        meaning = f"As [`{row.again}`](#{_anchor(row.again)}). {meaning}"
+    cells = (f'<a id="{_anchor(row.path)}"></a>`{row.path}`', _value(row), meaning)
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |\n"
+
+
+def _anchor(path: str) -> str:
+    return re.sub(r"[^a-z0-9_-]", "", path.lower())
 
 
 def _value(row: Row) -> str:
