@@ -89,7 +89,7 @@ def best_value_at(
 ) -> float | None:
     """Return the best value of a batch's sweep and program; None if there is none.
 
-    It is that of a trial which is recorded at a commit, or one of those that are not recorded yet.
+    The trials that are recorded at the commit count, and the given rows that are not recorded yet.
     """
     path = f"{results_folder(lock.sweep)}/{SUMMARY_FILE}"
     content = repository.read(commit, path).get(path)
@@ -106,8 +106,8 @@ def eligible_rows(
 ) -> tuple[SummaryRow, ...]:
     """Return the trials that may be ranked: those of one program that the spec contains.
 
-    It is the one with the digest `program`, if it has any rows, else that of the newest batch that has, of those
-    that do not only run failed trials again.
+    That is `program` if any row has it. Otherwise it is the program of the newest batch with rows; a batch that only
+    retries failed trials counts as older than all others.
     """
     candidates = tuple(rows)
     programs = {row.program for row in candidates}
@@ -190,7 +190,7 @@ def _unreadable_batches(root: Path, sweep: str) -> Iterator[UnreadableError]:
 def matching_trials(
     root: Path, sweep: str, trial: str, unreadable: list[UnreadableError]
 ) -> Iterator[ListedTrial]:
-    """Yield the rows that list a trial; collect why batches cannot be read."""
+    """Yield the rows that list a trial, and add an error to `unreadable` for each batch that cannot be read."""
     for batch in batches.in_work_tree(root):
         if sweep not in {"", batch.sweep} or not batch.may_list(trial):
             continue
@@ -218,7 +218,7 @@ def laptop_batches_at(repository: Repository, commit: str | None, sweep: str) ->
 
 @dataclass(frozen=True)
 class CountedTrial:
-    """A trial, in the batch with the attempt that counts."""
+    """A trial with its result: the attempt that counts, and the batch that ran it."""
 
     trial: ListedTrial
     row: SummaryRow | None

@@ -197,10 +197,10 @@ def locked_program_at(
 
 
 def ranked_program(repository: git.Repository, commit: str | None, locks: Sequence[BatchLock]) -> str | None:
-    """Return the digest of the program, among those of some locks by number, that a commit's spec and code are.
+    """Return the digest of the program that a commit's spec and code describe; the locks are sorted by number.
 
-    None if it is none of them, if there is only one, or if the spec cannot be read. With `git revert` it is an
-    earlier one again. A program that only failed trials ran is none of them.
+    None if no lock has it, if all locks have one program, or if the spec cannot be read. After `git revert` it is an
+    earlier program. Programs that only retries of failed trials ran do not count.
     """
     locks = [lock for lock in locks if not lock.repairs]
     if commit is None or len({lock.program.digest for lock in locks}) < 2:  # noqa: PLR2004 - a choice
@@ -339,7 +339,7 @@ REWRITES = frozenset({"filter", "ident", "working-tree-encoding"})
 POINTER = re.compile(
     rb"version \S+\n(?:ext-\S+ \S+\n)*oid sha256:[0-9a-f]{64}\nsize [0-9]+\n?|/annex/objects/\S+\n?"
 )
-"""What git-lfs and git-annex have in git in place of a file."""
+"""The text that git-lfs or git-annex commits instead of a file."""
 LARGEST_POINTER = 1023
 ENCRYPTED = b"\0GITCRYPT\0"
 UNDO = "add the line `/{path} -filter -ident -working-tree-encoding` to .gitattributes, `git add --renormalize {path}`"
@@ -353,7 +353,7 @@ STATES = {
         "`git update-index --no-assume-unchanged {path}`, `git update-index --no-skip-worktree {path}`",
     ),
 }
-"""What is said of files, and another way out, by attribute or kind."""
+"""The words of the message, and a way out besides excluding the file, by attribute or kind."""
 
 
 def refuse_rewritten_code(repository: git.Repository, parsed: ParsedSpec) -> None:
@@ -371,7 +371,7 @@ def refuse_rewritten_code(repository: git.Repository, parsed: ParsedSpec) -> Non
 def _rewritten_code(
     repository: git.Repository, parsed: ParsedSpec, files: Mapping[str, git.Entry | None]
 ) -> Iterator[Problem]:
-    """Yield a problem for each way in which files of the code are otherwise here than in git, which trials run."""
+    """Yield a problem for each cause by which files of the code differ here from git's, which trials run."""
     ways: dict[str, list[str]] = {}
     for path, attributes in git.index_attributes(repository, files).items():
         for name, value in attributes:
@@ -412,7 +412,7 @@ def _small_contents(repository: git.Repository, code: Mapping[str, git.Entry]) -
 
 
 def _holds(parsed: ParsedSpec, folder: str) -> bool:
-    """Return whether a sweep's code may have files of a folder, as far as their names tell."""
+    """Return whether a sweep's code may have files of a folder, by the name of the folder alone."""
     run = parsed.sweep.run
     if run.code_selection is None:
         return f"{folder}/".startswith(f"{run.code_path.rstrip('/')}/")

@@ -1,7 +1,7 @@
 """The batches that exist before a command plans or changes any: merged, recorded and proposed ones.
 
 What HEAD has recorded counts as merged, pushed or not: it is never removed and never requested again. Specs that have
-their batches already are told by digests instead of by reading and expanding them.
+their batches already are recognised by digests, without reading and expanding them.
 """
 
 import os
