@@ -51,7 +51,7 @@ Files in SWEEP_RESULTS
   artifacts/<uid>/, checkpoints/, environments/, thresholds/, .lock
 
 Exit codes: 0 for ok and pruned, 42 diverged, 43 no trial could succeed, 44 too many disruptions, 70 a fault
-of the launcher, 74 the volume or the scratch folder, 124 timeout, else the command's; of several rows the worst.
+of the launcher, 74 volume or scratch folder failed, 124 timeout, else the command's; of several the worst.
 If the folder has a record of the row with status ok, pruned or diverged, the launcher exits at once.
 """
 
