@@ -12,9 +12,10 @@ from sweepledger.structs.search_block import Method
 from sweepledger.structs.settings import Dataset, Settings
 from sweepledger.structs.space import Parameter
 from sweepledger.structs.sweep import Sweep
+from tests.sweeps import with_keys
 from tests.written_specs import parse_sweep
 
-SETTINGS = Settings(datasets={"mnist": Dataset("mnist", "mnist", "sha256:" + "0" * 64)})
+SETTINGS = with_keys(Settings(), datasets={"mnist": Dataset("mnist", "mnist", "sha256:" + "0" * 64)})
 
 
 @pytest.mark.parametrize("name", ["lr", "a" * 36])

@@ -242,7 +242,7 @@ def _prepare(workspace: Workspace, stored: batches.StoredBatch) -> PreparedBatch
     commit = repository.commit("HEAD")
     assert commit is not None, "the batch is in a commit"
     state = create_state(repository).resolve()
-    mirror = Mirror(state, str(repository.folder), repository.branch() or workspace.settings.branch)
+    mirror = Mirror(state, str(repository.folder), repository.branch() or workspace.settings.git.branch)
     mirror.borrow(repository)
     desired = DesiredState(repository, mirror, state, work_tree=repository).desired(commit, stored)
     if isinstance(desired, RefusedBatch):

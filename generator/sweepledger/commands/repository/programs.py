@@ -37,10 +37,10 @@ UNKNOWN_TREE = ""
 def requested_program(settings: Settings, sweep: Sweep, *, tree: str = UNKNOWN_TREE) -> Program:
     """Return the program that spec and settings require, given its code tree."""
     run = sweep.run
-    dataset = settings.dataset_named(run.data)
+    dataset = settings.trials.dataset_named(run.data)
     assert run.data is None or dataset is not None, "the spec's checks refuse unknown datasets"
     return Program(
-        image=settings.image_of(run.image),
+        image=settings.trials.image_of(run.image),
         command=sweep.command,
         code=requested_code(sweep, tree=tree),
         data=None if dataset is None else Data(dataset.name, dataset.identity, run.data_places),

@@ -88,7 +88,7 @@ def _after_first_round(
     )
     evidence = source.evidence(sweep, program.digest)
     bounds = remaining_bounds(sweep, merged, program)
-    state, text, reason = _next_state(workspace.settings.next, evidence, new)
+    state, text, reason = _next_state(workspace.settings.git.next, evidence, new)
     return SearchProgress(
         sweep.method,
         state,

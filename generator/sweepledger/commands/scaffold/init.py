@@ -406,9 +406,9 @@ def new_spec(workspace: Workspace, name: str, starter: Starter | None = None) ->
     if os.path.lexists(path):
         raise UsageError(f"{names.SPECS}/{name}.yaml exists", hint="choose another name, or edit it")
     settings = workspace.settings
-    has_mnist = "mnist" in settings.datasets and (workspace.root / "trainer").is_dir()
+    has_mnist = "mnist" in settings.trials.datasets and (workspace.root / "trainer").is_dir()
     if starter is None:
-        text = starter_spec(name, example=MNIST if has_mnist else PLAIN, clones=settings.code is not None)
+        text = starter_spec(name, example=MNIST if has_mnist else PLAIN, clones=settings.git.code is not None)
     else:
         text = _spec_of_command(workspace, name, starter)
     # Committed beside the specs, so that every clone has the right version offline.
