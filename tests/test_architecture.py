@@ -31,7 +31,7 @@ LAYERS = (
     {"structs"},
     {"formats"},
     {"reader"},
-    {"expressions"},
+    {"expressions", "distributions"},
     {
         "spec",
         "exchange",
@@ -65,7 +65,7 @@ OWNERS = {
     "rich": {"cli", "verbs"},
     "torch": {"search"},  # one place, which counts its threads
     "numpy": {"search"},
-    "scipy": {"search"},
+    "scipy": {"distributions"},
     "obstore": {"bucket"},
     "optuna": {"search", "exchange", "stores"},  # exchange reads studies, stores write them
     "cmaes": {"search"},

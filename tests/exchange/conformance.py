@@ -11,6 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from sweepledger import search
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.constant import Constant
+from sweepledger.distributions.int_uniform import IntUniform
+from sweepledger.distributions.log_uniform import LogUniform
+from sweepledger.distributions.normal import Normal
+from sweepledger.distributions.quantized import Quantized
+from sweepledger.distributions.uniform import Uniform
 from sweepledger.errors import ToolError
 from sweepledger.exchange.conversion import Imported
 from sweepledger.exchange.registry import READERS
@@ -21,16 +28,7 @@ from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.search import Expansion
 from sweepledger.search.encoding import encode_space
 from sweepledger.spec import ParsedSpec, parse
-from sweepledger.structs.domain import (
-    Choice,
-    Constant,
-    Domain,
-    IntUniform,
-    LogUniform,
-    Normal,
-    Quantized,
-    Uniform,
-)
+from sweepledger.structs.domain import Domain
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
 from sweepledger.verbs.import_ import TABLES as TRIAL_READERS

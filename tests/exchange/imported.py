@@ -5,10 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sweepledger import search
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.constant import Constant
 from sweepledger.exchange.conversion import Imported, Loss
 from sweepledger.exchange.spec_text import spec_text
 from sweepledger.search import Expansion
-from sweepledger.structs.domain import Choice, Constant
 from sweepledger.structs.search_block import ConfigurationList, GridSearch
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.space import Parameter, SearchSpace

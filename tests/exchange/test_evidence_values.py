@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from sweepledger.distributions.choice import Choice
 from sweepledger.exchange.evidence import table
 from sweepledger.formats.evidence_jsonl import ForeignTrial
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.formats.summary_csv import value_cell
-from sweepledger.structs.domain import Choice
 from sweepledger.structs.record import Status
 from sweepledger.structs.sweep import Sweep
 from tests.written_specs import good

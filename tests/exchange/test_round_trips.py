@@ -5,11 +5,15 @@ from functools import cache
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.constant import Constant
+from sweepledger.distributions.quantized import Quantized
+from sweepledger.distributions.uniform import Uniform
 from sweepledger.errors import UsageError
 from sweepledger.exchange.conversion import most_trials
 from sweepledger.exchange.registry import EXPORTS, IMPORTS, READERS, WRITERS
 from sweepledger.formats.foreign_yaml import ForeignError
-from sweepledger.structs.domain import Choice, Constant, Domain, Quantized, Uniform
+from sweepledger.structs.domain import Domain
 from sweepledger.structs.search_block import AdaptiveSearch, RandomSearch
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import canonical_json

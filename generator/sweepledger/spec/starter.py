@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sweepledger.reader.scalars import describe_split, rejoin_split, resolve_scalar
-from sweepledger.structs.combinations import is_ordered
+from sweepledger.structs.domain import is_ordered
 from sweepledger.structs.metric import Goal
 from sweepledger.structs.search_block import Method
 

@@ -13,13 +13,13 @@ from sweepledger.reader import DocumentPath
 from sweepledger.spec.draft import Draft, RawMapping
 from sweepledger.spec.keys import SEARCH_KEYS, Spec
 from sweepledger.spec.sections import search_section
-from sweepledger.spec.space_builder import build_space, frozen_value
+from sweepledger.spec.space_builder import build_space
 from sweepledger.structs import search_block
 from sweepledger.structs.program import PROGRAM_MACRO, REPOSITORY, CodeSelection, DataPlaces, data_name
 from sweepledger.structs.run_config import CodeKeys, RunConfig
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Script, Sweep
-from sweepledger.structs.values import Value, bytes_digest
+from sweepledger.structs.values import Value, bytes_digest, frozen_value
 
 
 def build_run(data: RawMapping, settings: Settings) -> RunConfig:

@@ -35,7 +35,6 @@ from sweepledger.search import Configuration, Expansion
 from sweepledger.search.unit_cube import discrepancy, unit_points
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.batch import Batch
-from sweepledger.structs.domain import Continuous
 from sweepledger.structs.names import SPECS
 from sweepledger.structs.program import Code, Program
 from sweepledger.structs.run_config import Shape
@@ -398,7 +397,7 @@ def _discrepancy(design: Design, rejected: int, kept: Sequence[Configuration]) -
     if design.sampler is Sampler.LATIN_HYPERCUBE and len(kept) > MOST_POINTS:
         return None
     space = SearchSpace(
-        tuple(parameter for parameter in design.space.parameters if isinstance(parameter.domain, Continuous))
+        tuple(parameter for parameter in design.space.parameters if parameter.domain.is_continuous)
     )
     points = unit_points(space, kept[:MOST_POINTS])
     value = discrepancy(points)

@@ -23,7 +23,6 @@ from sweepledger.spec import ParsedSpec
 from sweepledger.spec.rules.program import DATA_PLACE, WORKDIR
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs.batch import BatchLock
-from sweepledger.structs.domain import Choice
 from sweepledger.structs.program import LOCAL_IMAGE, REPOSITORY, Code, Data, EnvironmentLock, Macro, Program
 from sweepledger.structs.quantities import format_bytes
 from sweepledger.structs.settings import Settings
@@ -492,8 +491,8 @@ def misread_booleans(root: Path, parsed: ParsedSpec) -> Iterator[Problem]:
     booleans = {
         parameter.name
         for parameter in sweep.design.space.parameters
-        if isinstance(parameter.domain, Choice)
-        and any(isinstance(each, bool) for each in parameter.domain.values)
+        if not parameter.domain.is_constant
+        and any(isinstance(each, bool) for each in parameter.domain.listed)
     }
     if not booleans or str(Macro("args")) not in sweep.command:
         return
