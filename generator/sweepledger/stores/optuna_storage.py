@@ -16,6 +16,7 @@ from sweepledger.stores.contents import (
     VERSION_KEY,
     FinishedTrial,
     StoreChange,
+    StoreKind,
     SweepContents,
     library,
 )
@@ -231,3 +232,6 @@ def _is_fractional(domain: Domain | None) -> bool:
 
 def _is_log(domain: Domain | None) -> bool:
     return isinstance(domain.of if isinstance(domain, Quantized) else domain, LogUniform)
+
+
+STORE = StoreKind("optuna", "sqlite:///optuna.db", write, version)
