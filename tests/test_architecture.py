@@ -19,6 +19,7 @@ PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
 LAYERS = (
     {
         "errors",
+        "extensions",
         "garbage_collection",
         "problems",
         "safe_open",
