@@ -56,7 +56,6 @@ LAYERS = (
 
 OWNERS = {
     "ruamel": {"reader"},
-    "jsonschema": {"spec"},
     "jsonschema_rs": {"policy"},
     "yaml": {"formats"},
     "jinja2": {"results", "site"},
