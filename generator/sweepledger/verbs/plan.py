@@ -1,6 +1,6 @@
-"""Review sweeps before the merge.
+"""Review trials and cost of sweeps before the merge.
 
-It shows trials, coverage, forecast, cost, and changes since the base commit.
+It also shows coverage, forecast, and changes since the base commit.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -47,7 +47,7 @@ print(f"score={1 - (arguments.x - 2) ** 2 - arguments.rate}")
 
 SETTINGS = """\
 # Settings of this repository, for every sweep in it. A spec can only use images, data and nodes that are named here.
-# `sweep validate --schema settings` prints every key; keys that are not set have a default.
+# `sweep schema --settings` prints every key; keys that are not set have a default.
 version: 1
 namespace: {namespace}  # where trials run: no other repository of a cluster has it; names of objects begin so
 controller: {controller}
@@ -383,7 +383,7 @@ def _for_server(path: str, content: bytes, runner: str | None, checks_app: int |
 
 
 FIRST_SETTINGS = b"""\
-# Settings of this repository, for every sweep in it: `sweep validate --schema settings` prints every key.
+# Settings of this repository, for every sweep in it: `sweep schema --settings` prints every key.
 version: 1
 """
 
