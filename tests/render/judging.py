@@ -26,7 +26,11 @@ def refusals(
     held = evaluated(f"[{', '.join(rule['expression'] for rule in rules)}]", given)
     if not isinstance(held, list):  # the error of one of them
         held = [evaluated(rule["expression"], given) for rule in rules]
-    return {rule["message"].rpartition(" [")[0] for rule, holds in zip(rules, held, strict=True) if holds is not True}
+    return {
+        rule["message"].rpartition(" [")[0]
+        for rule, holds in zip(rules, held, strict=True)
+        if holds is not True
+    }
 
 
 def _with_kind(manifest: Manifest) -> Manifest:

@@ -65,7 +65,7 @@ RULES_OF_PODS = [
     for rule in yaml.safe_load(path.read_text(encoding="utf-8"))["spec"]["validations"]
 ]
 OF_POLICIES = frozenset(
-    re.findall(r" \[([a-z-]+)\]$", "\n".join(rule["message"] for rule in RULES_OF_PODS), re.M)
+    re.findall(r" \[([a-z-]+)\]$", "\n".join(rule["message"] for rule in RULES_OF_PODS), re.MULTILINE)
 )
 """Codes of what the API server refuses."""
 
