@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from sweepledger.reader.scalars import describe_split, rejoin_split, resolve_scalar
 from sweepledger.spec.program_options import UNKNOWN, OptionKind, ProgramOptions
-from sweepledger.structs.combinations import is_ordered
+from sweepledger.structs.domain import is_ordered
 from sweepledger.structs.metric import Goal
 from sweepledger.structs.search_block import Method, Sampler
 

@@ -67,9 +67,10 @@ def submit_batches(
     UsageError, RepositoryError, SpecError for policy problems, ClusterError, ToolError.
     """
     settings = workspace.settings
-    if settings.controller is not Controller.SUBMIT:
+    if settings.platform.controller is not Controller.SUBMIT:
         raise UsageError(
-            f"{SETTINGS_FILE} has controller: {settings.controller}; with two controllers trials would run twice",
+            f"{SETTINGS_FILE} has controller: {settings.platform.controller}; "
+            "with two controllers trials would run twice",
             hint="merge the batch and let the controller apply it, or set `controller: submit`",
         )
     commit = workspace.base_commit(None)
@@ -118,7 +119,7 @@ def _find_batches(workspace: Workspace, commit: str | None, name: str) -> tuple[
             f"{name}: its results are in git already, or it was cancelled; it never runs again",
             hint=f"`sweep retry {named[-1].lock.sweep}` requests its failed trials again",
         )
-    where = f"{workspace.remote}/{workspace.settings.branch}"
+    where = f"{workspace.remote}/{workspace.settings.git.branch}"
     hint = f"merge it first: only what stands on {where} runs (`git fetch` if it was merged elsewhere)"
     raise RepositoryError(f"no batch {name!r} stands in git", hint=hint)
 
@@ -132,7 +133,7 @@ def _plan(workspace: Workspace, commit: str, batch: batches.StoredBatch, kubectl
     present = [
         job
         for kind in submission.resource_names(jobs)
-        for job in kubectl.list(kind, settings.namespace, selector)
+        for job in kubectl.list(kind, settings.trials.namespace, selector)
     ]
     was_begun = any(kubectl.find(manifest) is not None for manifest in shared)
     files = workspace.repository.read(commit, batch_records.records_file(batch).rpartition("/")[0])
@@ -185,9 +186,11 @@ def _create(plan: _Plan, settings: Settings, kubectl: Kubectl, *, dry_run: bool)
                     f"{plan.batch.name} is being submitted by another user at the moment",
                     hint="look at what they create: `kubectl get jobs --selector sweepledger.dev/batch`",
                 ) from error
-    queue = submission.project_queue(settings.namespace)
+    queue = submission.project_queue(settings.trials.namespace)
     created: list[Mapping[str, Any]] = []
     for manifest in plan.missing:
-        prepared = submission.prepare_manifest(manifest, ttl=settings.submit.ttl_seconds, queue=queue)
+        prepared = submission.prepare_manifest(
+            manifest, ttl=settings.platform.submit.ttl_seconds, queue=queue
+        )
         created.append(kubectl.create(prepared, dry_run=dry_run))
     return Submitted(plan.batch.name, object_names(created), object_names(plan.present), len(plan.done))

@@ -79,9 +79,9 @@ def spec_change_problems(
     program: Program,
 ) -> Iterator[Problem]:
     """Yield a problem for each change that would give a batch that cannot run or has trials outside the spec."""
-    if settings.controller is not Controller.NONE and program.image == LOCAL_IMAGE:
+    if settings.platform.controller is not Controller.NONE and program.image == LOCAL_IMAGE:
         message = (
-            f"must be an image of the cluster because controller is {str(settings.controller)!r}; "
+            f"must be an image of the cluster because controller is {str(settings.platform.controller)!r}; "
             f"{LOCAL_IMAGE!r} is locked"
         )
         hint = f"`sweep generate {parsed.sweep.name} --update` locks the current image, and requests every trial again"
@@ -252,7 +252,7 @@ def running_problems(sweep: Sweep, merged: Iterable[StoredBatch], settings: Sett
             message, hint = "is no merged batch of this sweep", f"`sweep status {sweep.name}` lists them"
         elif not batch.is_active:
             continue
-        elif settings.controller is Controller.SUBMIT:
+        elif settings.platform.controller is Controller.SUBMIT:
             message = "was created by `sweep submit`, which changes nothing that exists"
             hint = "suspend its Jobs with kubectl"
         elif _is_queued(batch.lock, settings):
@@ -273,5 +273,5 @@ def running_problems(sweep: Sweep, merged: Iterable[StoredBatch], settings: Sett
 
 
 def _is_queued(lock: BatchLock, settings: Settings) -> bool:
-    pool = settings.pool(lock.run.pool)
+    pool = settings.trials.pool(lock.run.pool)
     return pool is not None and pool.queue is not None

@@ -68,7 +68,7 @@ class HistoryReader:
             recorded=self._recorded(sweep),
             code_changes={} if summary is None else dict(self._code_changes(summary)),
             prices={} if summary is None else dict(self._prices(stored)),
-            currency=self.settings.currency,
+            currency=self.settings.teams.currency,
             problem=problem,
             ranked=self.ranked_program(sweep),
             foreign=foreign_labels(self._repository, self._commit, read) if read else (),
@@ -120,10 +120,10 @@ class HistoryReader:
             yield (before.tree, after.tree), revision
 
     def _prices(self, stored: Iterable[batches.StoredBatch]) -> Iterator[tuple[str, float]]:
-        if not any(pool.price for pool in self.settings.pools.values()):
+        if not any(pool.price for pool in self.settings.trials.pools.values()):
             return
         for batch in batches.readable(stored):
-            pool = self.settings.pool(batch.lock.run.pool)
+            pool = self.settings.trials.pool(batch.lock.run.pool)
             price = None if pool is None or pool.price is None else hourly_price(batch.lock.run, pool)
             if price is not None:
                 yield batch.name, price

@@ -24,7 +24,6 @@ from sweepledger.spec.program_options import OptionKind, read_options
 from sweepledger.spec.rules.program import DATA_PLACE, WORKDIR
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs.batch import BatchLock
-from sweepledger.structs.domain import Choice
 from sweepledger.structs.program import LOCAL_IMAGE, REPOSITORY, Code, Data, EnvironmentLock, Macro, Program
 from sweepledger.structs.quantities import format_bytes
 from sweepledger.structs.settings import Settings
@@ -38,10 +37,10 @@ UNKNOWN_TREE = ""
 def requested_program(settings: Settings, sweep: Sweep, *, tree: str = UNKNOWN_TREE) -> Program:
     """Return the program that spec and settings require, given its code tree."""
     run = sweep.run
-    dataset = settings.dataset_named(run.data)
+    dataset = settings.trials.dataset_named(run.data)
     assert run.data is None or dataset is not None, "the spec's checks refuse unknown datasets"
     return Program(
-        image=settings.image_of(run.image),
+        image=settings.trials.image_of(run.image),
         command=sweep.command,
         code=requested_code(sweep, tree=tree),
         data=None if dataset is None else Data(dataset.name, dataset.identity, run.data_places),
@@ -490,8 +489,8 @@ def misread_booleans(root: Path, parsed: ParsedSpec) -> Iterator[Problem]:
     booleans = {
         parameter.name
         for parameter in sweep.design.space.parameters
-        if isinstance(parameter.domain, Choice)
-        and any(isinstance(each, bool) for each in parameter.domain.values)
+        if not parameter.domain.is_constant
+        and any(isinstance(each, bool) for each in parameter.domain.listed)
     }
     if not booleans or str(Macro("args")) not in sweep.command:
         return

@@ -53,7 +53,7 @@ print(f"score={1 - (arguments.x - 2) ** 2 - arguments.rate}")
 
 SETTINGS = """\
 # Settings of this repository, for every sweep in it. A spec can only use images, data and nodes that are named here.
-# `sweep validate --schema settings` prints every key; keys that are not set have a default.
+# `sweep schema --settings` prints every key; keys that are not set have a default.
 version: 1
 namespace: {namespace}  # where trials run: no other repository of a cluster has it; names of objects begin so
 controller: {controller}
@@ -389,7 +389,7 @@ def _for_server(path: str, content: bytes, runner: str | None, checks_app: int |
 
 
 FIRST_SETTINGS = b"""\
-# Settings of this repository, for every sweep in it: `sweep validate --schema settings` prints every key.
+# Settings of this repository, for every sweep in it: `sweep schema --settings` prints every key.
 version: 1
 """
 
@@ -420,10 +420,10 @@ def new_spec(workspace: Workspace, name: str, starter: Starter | None = None) ->
     if os.path.lexists(path):
         raise UsageError(f"{names.SPECS}/{name}.yaml exists", hint="choose another name, or edit it")
     settings = workspace.settings
-    has_mnist = "mnist" in settings.datasets and (workspace.root / "trainer").is_dir()
+    has_mnist = "mnist" in settings.trials.datasets and (workspace.root / "trainer").is_dir()
     warnings: tuple[Problem, ...] = ()
     if starter is None:
-        text = starter_spec(name, example=MNIST if has_mnist else PLAIN, clones=settings.code is not None)
+        text = starter_spec(name, example=MNIST if has_mnist else PLAIN, clones=settings.git.code is not None)
     else:
         text, warnings = _spec_of_command(workspace, name, starter)
     # Committed beside the specs, so that every clone has the right version offline.

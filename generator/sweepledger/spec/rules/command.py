@@ -154,7 +154,7 @@ def program_macro(draft: Draft) -> Iterator[Problem]:
 
 def secret_macros(draft: Draft) -> Iterator[Problem]:
     """A command contains no secrets, because it is shown, recorded and listed by `ps`."""
-    known = draft.settings.secrets
+    known = draft.settings.trials.secrets
     secrets = [known[name] for _, name in draft.items("run", "secrets") if name in known]
     secret_names = {Macro("envvar", secret.variable): secret.name for secret in secrets}
     for place, text in draft.texts("command"):
