@@ -40,9 +40,7 @@ def implied_name(low: object, high: object) -> str:
     return "int_uniform" if isinstance(low, int) and isinstance(high, int) else "uniform"
 
 
-RANGE = Form.of(
-    "min max", "step count", lambda keys: FORMS[implied_name(keys["min"], keys["max"])].make(keys)
-)
+RANGE = Form("min max", "step count", lambda keys: FORMS[implied_name(keys["min"], keys["max"])].make(keys))
 UNNAMED = {
     **choice.SPACINGS,
     "value": FORMS["constant"],

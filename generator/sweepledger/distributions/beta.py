@@ -4,12 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from sweepledger.distributions.continuous import Continuous, number_text
+from sweepledger.distributions.continuous import Continuous
 from sweepledger.distributions.form import Form
 from sweepledger.distributions.quantized import with_rounded
 from sweepledger.distributions.rounding import ContinuousQuantile
 from sweepledger.distributions.scipy_modules import import_scipy
-from sweepledger.structs.domain import require_positive
+from sweepledger.structs.domain import number_text, require_positive
 
 REQUIREMENT = "distribution: beta requires"
 DRAWN_BETA_STEPS = 40
@@ -29,22 +29,18 @@ class Beta(Continuous):
 
     @property
     def ends(self) -> tuple[float, ...]:
-        """The ends of the unit interval."""
         return self.support
 
     @property
     def support(self) -> tuple[float, float]:
-        """The unit interval."""
         return 0.0, 1.0
 
     @property
     def text(self) -> str:
-        """The shape parameters."""
         return f"beta, a {number_text(self.a)}, b {number_text(self.b)}"
 
     @property
     def keys(self) -> dict[str, Any]:
-        """The shape parameters."""
         return {"distribution": "beta", "a": self.a, "b": self.b}
 
     def quantized_steps(self, _: float | None) -> int:
@@ -63,6 +59,6 @@ class Beta(Continuous):
 
 
 FORMS = with_rounded(
-    {"beta": Form.of("", "a b", lambda keys: Beta(float(keys.get("a", 1)), float(keys.get("b", 1))))}
+    {"beta": Form("", "a b", lambda keys: Beta(float(keys.get("a", 1)), float(keys.get("b", 1))))}
 )
 TEXT = "`beta` (a, b)"

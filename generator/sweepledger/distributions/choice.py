@@ -49,33 +49,23 @@ class Choice(Domain):
 
     @property
     def listed(self) -> tuple[Value, ...]:
-        """The values."""
         return self.values
 
     @property
     def chances(self) -> tuple[float, ...] | None:
-        """The probabilities."""
         return self.probabilities
 
     @property
     def axis(self) -> Axis:
-        """The indices of the values, in their order if they are numbers in order."""
         has_order = self.probabilities is None and is_ordered(self.values)
         return Ordinal(len(self.values)) if has_order else Categorical(len(self.values))
 
     @property
     def draw_steps(self) -> int:
-        """Those of an index."""
         return DRAWN_INDEX_STEPS
 
     @property
-    def text(self) -> str:
-        """The values."""
-        return ", ".join(map(repr, self.values))
-
-    @property
     def keys(self) -> dict[str, Any]:
-        """The values with their probabilities."""
         listed = {"values": list(self.values)}
         return listed if self.probabilities is None else listed | {"probabilities": list(self.probabilities)}
 
@@ -115,13 +105,13 @@ def _spaced(spacing: Spacing) -> Form:
         start, stop, count = keys[spacing]
         return Choice(spaced(spacing, start, stop, int(count)))
 
-    return Form.of(spacing, "", make)
+    return Form(spacing, "", make)
 
 
 SPACINGS = {str(spacing): _spaced(spacing) for spacing in Spacing}
 """Forms that have a key of their own in place of a distribution."""
 FORMS = {
-    "categorical": Form.of("values", "probabilities", _of_values),
-    "categorical_w_probabilities": Form.of("values probabilities", "", _of_values),
+    "categorical": Form("values", "probabilities", _of_values),
+    "categorical_w_probabilities": Form("values probabilities", "", _of_values),
 }
 TEXT = "`categorical` (values), `categorical_w_probabilities` (values, probabilities)"

@@ -17,27 +17,18 @@ class Constant(Domain):
 
     @property
     def listed(self) -> tuple[Value, ...]:
-        """The value."""
         return (self.value,)
 
     @property
     def axis(self) -> Axis:
-        """With a condition, it exists or not."""
         return Categorical(1)
 
     @property
     def draw_steps(self) -> int:
-        """None: nothing is drawn."""
         return 0
 
     @property
-    def text(self) -> str:
-        """The value."""
-        return repr(self.value)
-
-    @property
     def keys(self) -> dict[str, Any]:
-        """The value."""
         return {"value": self.value}
 
     def quantile(self) -> Quantile:
@@ -54,5 +45,5 @@ class Constant(Domain):
         return lambda _: self.value, lambda value: 0 if identity(value) == key else None
 
 
-FORMS = {"constant": Form.of("value", "", lambda keys: Constant(frozen_value(keys["value"])))}
+FORMS = {"constant": Form("value", "", lambda keys: Constant(frozen_value(keys["value"])))}
 TEXT = "`constant` (value)"

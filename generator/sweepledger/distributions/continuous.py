@@ -37,9 +37,10 @@ class Continuous(Domain):
         """Compile the share of draws below a number."""
 
     @property
-    @abstractmethod
     def support(self) -> tuple[float, float]:
         """The numbers between which all draws are."""
+        assert self.shape is not None, f"{self!r} must state its support"
+        return self.shape.support
 
     @property
     def exact_steps(self) -> float:
@@ -71,8 +72,3 @@ class Continuous(Domain):
             "room for different numbers of 10 significant digits",
             "draws are rounded to 10 digits: widen the range, or write one value as value",
         )
-
-
-def number_text(number: float) -> str:
-    """Return a number for readers."""
-    return f"{number:g}" if float(number).is_integer() and isinstance(number, float) else repr(number)

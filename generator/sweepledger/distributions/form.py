@@ -26,8 +26,9 @@ class BoundKind(StrEnum):
 class Form:
     """The keys of a form of parameter, and the domain that they make."""
 
-    needs: frozenset[str]
-    may_have: frozenset[str]
+    required: str
+    """Keys that it needs, in words."""
+    optional: str
     make: Callable[[Keys], Domain]
     scale: BoundKind = BoundKind.LINEAR
     is_integer: bool = False
@@ -35,24 +36,15 @@ class Form:
     is_inverse: bool = False
     """Whether the bounds are of the negative logarithm."""
 
-    @classmethod
-    def of(
-        cls,
-        needs: str,
-        may_have: str,
-        make: Callable[[Keys], Domain],
-        *,
-        scale: BoundKind = BoundKind.LINEAR,
-        is_inverse: bool = False,
-        is_integer: bool = False,
-    ) -> "Form":
-        """Return the form with these keys, in words."""
-        return cls(frozenset(needs.split()), frozenset(may_have.split()), make, scale, is_integer, is_inverse)
+    @property
+    def needs(self) -> frozenset[str]:
+        """The keys that it needs."""
+        return frozenset(self.required.split())
 
     @property
     def keys(self) -> frozenset[str]:
         """Every key of the form but `when`, which all have."""
-        return self.needs | self.may_have
+        return self.needs.union(self.optional.split())
 
     @property
     def is_listed(self) -> bool:

@@ -66,11 +66,6 @@ class IntUniform(Domain):
         return DRAWN_INDEX_STEPS
 
     @property
-    def text(self) -> str:
-        """The bounds."""
-        return f"{self.low} … {self.high}, integers"
-
-    @property
     def keys(self) -> dict[str, Any]:
         """The bounds."""
         return {"distribution": "int_uniform", "min": self.low, "max": self.high}
@@ -98,7 +93,7 @@ class IntUniform(Domain):
 
 
 FORMS = {
-    "int_uniform": Form.of(
+    "int_uniform": Form(
         "min max", "", lambda keys: IntUniform(int(keys["min"]), int(keys["max"])), is_integer=True
     )
 }

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sweepledger.distributions import exact_quantiles
-from sweepledger.distributions.continuous import Continuous, number_text
+from sweepledger.distributions.continuous import Continuous
 from sweepledger.distributions.form import BoundKind, Form, Keys
 from sweepledger.distributions.normal import TAIL_ERROR, standard_cdf
 from sweepledger.distributions.quantized import with_rounded
@@ -31,22 +31,10 @@ class LogNormal(Continuous):
 
     @property
     def shape(self) -> Bell:
-        """The bell of the logarithms."""
         return Bell(self.mu, self.sigma, is_log=True)
 
     @property
-    def support(self) -> tuple[float, float]:
-        """All positive numbers."""
-        return 0.0, math.inf
-
-    @property
-    def text(self) -> str:
-        """Mean and deviation of the logarithms."""
-        return f"log-normal, mu {number_text(self.mu)}, sigma {number_text(self.sigma)}"
-
-    @property
     def keys(self) -> dict[str, Any]:
-        """Mean and deviation of the logarithms."""
         return {"distribution": "log_normal", "mu": self.mu, "sigma": self.sigma}
 
     def unrounded(self) -> ContinuousQuantile:
@@ -74,5 +62,5 @@ def _make(keys: Keys) -> LogNormal:
     return LogNormal(float(keys.get("mu", 0)), float(keys.get("sigma", 1)))
 
 
-FORMS = with_rounded({"log_normal": Form.of("", "mu sigma", _make, scale=BoundKind.EXPONENTS)})
+FORMS = with_rounded({"log_normal": Form("", "mu sigma", _make, scale=BoundKind.EXPONENTS)})
 TEXT = "`log_normal` (mu, sigma of the natural logarithm)"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sweepledger.distributions import exact_quantiles
-from sweepledger.distributions.continuous import Continuous, number_text
+from sweepledger.distributions.continuous import Continuous
 from sweepledger.distributions.form import BoundKind, Form, Keys
 from sweepledger.distributions.quantized import with_rounded
 from sweepledger.distributions.rounding import ERROR, ContinuousQuantile
@@ -29,16 +29,6 @@ class LogUniform(Continuous):
     def shape(self) -> NumberRange:
         """The numbers between the bounds."""
         return NumberRange(self.low, self.high, is_log=True)
-
-    @property
-    def support(self) -> tuple[float, float]:
-        """The bounds."""
-        return self.low, self.high
-
-    @property
-    def text(self) -> str:
-        """The bounds."""
-        return f"{number_text(self.low)} … {number_text(self.high)}, log-uniform"
 
     @property
     def keys(self) -> dict[str, Any]:
@@ -66,7 +56,7 @@ def _form(scale: BoundKind, *, is_inverse: bool = False) -> Form:
     def make(keys: Keys) -> LogUniform:
         return LogUniform(*map(float, form.ends(keys["min"], keys["max"])))
 
-    form = Form.of("min max", "count", make, scale=scale, is_inverse=is_inverse)
+    form = Form("min max", "count", make, scale=scale, is_inverse=is_inverse)
     return form
 
 

@@ -7,7 +7,7 @@ from sys import float_info
 from typing import Any
 
 from sweepledger.distributions import exact_quantiles
-from sweepledger.distributions.continuous import Continuous, number_text
+from sweepledger.distributions.continuous import Continuous
 from sweepledger.distributions.form import Form, Keys
 from sweepledger.distributions.quantized import with_rounded
 from sweepledger.distributions.rounding import ERROR, EXACT_QUANTILE_STEPS, ContinuousQuantile
@@ -39,14 +39,7 @@ class Normal(Continuous):
 
     @property
     def shape(self) -> Bell:
-        """The bell with its bounds."""
         return Bell(self.mu, self.sigma, low=self.low, high=self.high)
-
-    @property
-    def support(self) -> tuple[float, float]:
-        """The bounds, infinite if there are none."""
-        low, high = self.low, self.high
-        return -math.inf if low is None else low, math.inf if high is None else high
 
     @property
     def exact_steps(self) -> float:
@@ -56,15 +49,7 @@ class Normal(Continuous):
         return EXACT_QUANTILE_STEPS * (1 + farthest**2 / TAIL)
 
     @property
-    def text(self) -> str:
-        """Mean, deviation and bounds."""
-        text = f"normal, mu {number_text(self.mu)}, sigma {number_text(self.sigma)}"
-        text += "" if self.low is None else f", from {number_text(self.low)}"
-        return text if self.high is None else f"{text}, to {number_text(self.high)}"
-
-    @property
     def keys(self) -> dict[str, Any]:
-        """Mean, deviation and bounds."""
         bounds = {key: end for key, end in (("min", self.low), ("max", self.high)) if end is not None}
         kind = "truncated_normal" if bounds else "normal"
         return {"distribution": kind, "mu": self.mu, "sigma": self.sigma, **bounds}
@@ -134,7 +119,7 @@ def _make(keys: Keys) -> Normal:
 
 
 FORMS = {
-    **with_rounded({"normal": Form.of("", "mu sigma", _make)}),
-    "truncated_normal": Form.of("", "mu sigma min max", _make),
+    **with_rounded({"normal": Form("", "mu sigma", _make)}),
+    "truncated_normal": Form("", "mu sigma min max", _make),
 }
 TEXT = "`normal` (mu, sigma), `truncated_normal` (mu, sigma, min and/or max)"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sweepledger.distributions.continuous import Continuous, number_text
+from sweepledger.distributions.continuous import Continuous
 from sweepledger.distributions.form import Form, Keys
 from sweepledger.distributions.rounding import quantized_quantile
 from sweepledger.structs.domain import (
@@ -20,6 +20,7 @@ from sweepledger.structs.domain import (
     Quantile,
     StepRange,
     UnitInterval,
+    number_text,
     require_positive,
 )
 from sweepledger.structs.values import Value, is_number
@@ -40,22 +41,18 @@ class Quantized(Domain):
 
     @property
     def shape(self) -> NumberRange | Bell | None:
-        """The shape of the distribution, with a step."""
         return None if self.of.shape is None else replace(self.of.shape, step=self.q)
 
     @property
     def ends(self) -> tuple[float, ...]:
-        """The bounds of the distribution."""
         return self.of.ends
 
     @property
     def is_whole(self) -> bool:
-        """Whether q is."""
         return float(self.q).is_integer()
 
     @property
     def grid_values(self) -> GridValues | None:
-        """The multiples between two bounds, if all are equally likely."""
         match self.of.shape:
             case NumberRange(low, high, is_log=False):
                 return StepRange.between(low, high, self.q)
@@ -64,7 +61,6 @@ class Quantized(Domain):
 
     @property
     def axis(self) -> Axis:
-        """The multiples, and the bounds if these are not multiples, if all are equally likely."""
         numbers = self._multiples
         return UnitInterval() if numbers is None else Ordinal(len(numbers))
 
@@ -78,17 +74,14 @@ class Quantized(Domain):
 
     @property
     def draw_steps(self) -> int:
-        """Those of the distribution."""
         return self.of.quantized_steps(self.q)
 
     @property
     def text(self) -> str:
-        """The distribution and q."""
         return f"{self.of.text}, by {number_text(self.q)}"
 
     @property
     def keys(self) -> dict[str, Any]:
-        """The keys of the distribution, and q."""
         keys = self.of.keys
         return {**keys, "distribution": f"{PREFIX}{keys['distribution']}", "q": self.q}
 
@@ -139,4 +132,4 @@ def _quantized(form: Form) -> Form:
         assert isinstance(of, Continuous), f"{of!r} is not continuous"
         return Quantized(of, float(keys.get("q", 1)))
 
-    return replace(form, may_have=form.may_have - {"count"} | {"q"}, make=make)
+    return replace(form, optional=f"{form.optional} q".removeprefix("count "), make=make)

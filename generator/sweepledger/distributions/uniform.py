@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sweepledger.distributions.continuous import Continuous, number_text
+from sweepledger.distributions.continuous import Continuous
 from sweepledger.distributions.form import Form
 from sweepledger.distributions.quantized import with_rounded
 from sweepledger.distributions.rounding import ContinuousQuantile
@@ -27,16 +27,6 @@ class Uniform(Continuous):
         return NumberRange(self.low, self.high)
 
     @property
-    def support(self) -> tuple[float, float]:
-        """The bounds."""
-        return self.low, self.high
-
-    @property
-    def text(self) -> str:
-        """The bounds."""
-        return f"{number_text(self.low)} … {number_text(self.high)}, uniform"
-
-    @property
     def keys(self) -> dict[str, Any]:
         """The bounds."""
         return {"distribution": "uniform", "min": self.low, "max": self.high}
@@ -53,6 +43,6 @@ class Uniform(Continuous):
 
 
 FORMS = with_rounded(
-    {"uniform": Form.of("min max", "count", lambda keys: Uniform(float(keys["min"]), float(keys["max"])))}
+    {"uniform": Form("min max", "count", lambda keys: Uniform(float(keys["min"]), float(keys["max"])))}
 )
 TEXT = "`uniform` (min, max)"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
-from math import ceil
+from math import ceil, inf
 from typing import Any, ClassVar
 
 from sweepledger.structs.values import Value, is_number
@@ -100,6 +100,17 @@ class NumberRange:
         """The bounds."""
         return self.low, self.high
 
+    @property
+    def support(self) -> tuple[float, float]:
+        """The smallest and the largest number."""
+        return self.low, self.high
+
+    @property
+    def text(self) -> str:
+        """The numbers, for readers."""
+        kind = "integers" if self.is_integer else "log-uniform" if self.is_log else "uniform"
+        return f"{number_text(self.low)} … {number_text(self.high)}, {kind}"
+
 
 @dataclass(frozen=True, slots=True)
 class Bell:
@@ -116,6 +127,20 @@ class Bell:
     def ends(self) -> tuple[float, ...]:
         """The bounds that are given."""
         return tuple(end for end in (self.low, self.high) if end is not None)
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The smallest and the largest number."""
+        least = 0.0 if self.is_log else -inf
+        return least if self.low is None else self.low, inf if self.high is None else self.high
+
+    @property
+    def text(self) -> str:
+        """The numbers, for readers."""
+        kind = "log-normal" if self.is_log else "normal"
+        text = f"{kind}, mu {number_text(self.mu)}, sigma {number_text(self.sigma)}"
+        text += "" if self.low is None else f", from {number_text(self.low)}"
+        return text if self.high is None else f"{text}, to {number_text(self.high)}"
 
 
 class Domain(ABC):
@@ -173,9 +198,9 @@ class Domain(ABC):
         """Steps of a draw, in the unit of `sweepledger.search.estimates`."""
 
     @property
-    @abstractmethod
     def text(self) -> str:
-        """The numbers in words. Nobody asks a domain with listed values."""
+        """The numbers in words; a domain with listed values has none."""
+        return "" if self.shape is None else self.shape.text
 
     @property
     @abstractmethod
@@ -202,6 +227,11 @@ class Domain(ABC):
     def narrowness(self) -> tuple[str, str] | None:
         """Return what the domain must have so that its draws differ, and a hint; None if they do."""
         return None
+
+
+def number_text(number: float) -> str:
+    """Return a number for readers."""
+    return f"{number:g}" if isinstance(number, float) and number.is_integer() else repr(number)
 
 
 def require_order(low: float, high: float) -> None:

@@ -48,7 +48,6 @@ from sweepledger.structs.settings import Controller
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
 from sweepledger.structs.values import bytes_digest
-from tests.sweeps import with_keys
 
 
 def try_(
@@ -129,7 +128,9 @@ def try_trial(workspace: Workspace, name: str, number: int, *, quiet: bool, keep
     Raises SpecError, UsageError for a trial that does not exist, StorageError for wrong data, ToolError.
     """
     # A cluster needs an image, this machine does not.
-    settings = with_keys(workspace.settings, controller=Controller.NONE)
+    settings = replace(
+        workspace.settings, platform=replace(workspace.settings.platform, controller=Controller.NONE)
+    )
     (parsed,) = replace(workspace, settings=settings).specs([name])
     programs.refuse_rewritten_code(workspace.repository, parsed)
     sweep = parsed.sweep

@@ -17,8 +17,7 @@ from sweepledger.render.platform.objects import (
 )
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.kubernetes import APPLIER_ACCOUNT
-from sweepledger.structs.settings import Settings
-from tests.sweeps import with_keys
+from sweepledger.structs.settings import Settings, TrialSettings
 
 FLUX = "platform/flux/v1"
 """The folder of these objects below `base/`."""
@@ -57,7 +56,7 @@ def batch_kustomization(name: str, settings: Settings) -> bytes:
     made = manifest(
         KUSTOMIZATION,
         name,
-        with_keys(Settings(), namespace=settings.trials.namespace),
+        Settings(TrialSettings(settings.trials.namespace)),
         namespace=Names.of(settings).flux,
         spec={
             "interval": "1h0m0s",

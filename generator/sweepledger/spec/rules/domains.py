@@ -82,7 +82,7 @@ def missing_keys(draft: Draft) -> Iterator[Problem]:
             beside = ", ".join(sorted(needs & mapping.keys()))
             message = f"must be given beside {beside}" if form is RANGE else f"must be given with {name}"
             yield draft.problem((*leaf.path, key), message, code="missing-key", at_key=True)
-        if form and form.may_have >= BOUND_KEYS and not BOUND_KEYS & mapping.keys():
+        if form and form.keys - form.needs >= BOUND_KEYS and not BOUND_KEYS & mapping.keys():
             message = f"must have min, max or both with {name}"
             hint = f"without bounds it is {name.replace(TRUNCATED, '')}"
             yield draft.problem(leaf.path, message, code="missing-key", hint=hint, at_key=True)
