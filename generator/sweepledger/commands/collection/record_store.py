@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.engine.cluster import helper_pods, submission
+from sweepledger.engine.cluster import helper_pods, workloads
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import RepositoryError, ToolError, UsageError
 from sweepledger.repo.git import Repository
@@ -138,4 +138,4 @@ def reader_queue(settings: Settings) -> str | None:
     queues = [pool.queue for _, pool in sorted(settings.pools.items()) if pool.queue is not None]
     if queues:
         return queues[0]
-    return submission.project_queue(settings.namespace) if settings.controller is Controller.SUBMIT else None
+    return workloads.project_queue(settings.namespace) if settings.controller is Controller.SUBMIT else None

@@ -12,8 +12,8 @@ from sweepledger.commands.repository import base_files
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.repo import files
+from sweepledger.repo.files import base_folder, workflows_folder
 from sweepledger.repo.git import Repository, create_repository
-from sweepledger.repo.package_data import base_folder, workflows_folder
 from sweepledger.search.adaptive.model_based import is_installed
 from sweepledger.spec.schemas import schema_text
 from sweepledger.spec.starter import MNIST, PLAIN, SCHEMA_FILE, Starter, starter_spec
