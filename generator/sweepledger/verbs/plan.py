@@ -18,7 +18,7 @@ from sweepledger.cli import response
 from sweepledger.cli.options import BaseOption, MonthOption
 from sweepledger.cli.text.plan import plan_comment, plan_text
 from sweepledger.commands.generation import spec_change
-from sweepledger.commands.generation.proposals import propose_pack, propose_rounds
+from sweepledger.commands.generation.spec_change import propose_pack, propose_rounds
 from sweepledger.commands.repository import at_commit, catalog, costs, programs
 from sweepledger.commands.repository.stored_batches import StoredBatches, stored_batches
 from sweepledger.commands.repository.workspace import Workspace, read_specs

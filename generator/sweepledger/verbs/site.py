@@ -35,7 +35,7 @@ from sweepledger import __version__, storage
 from sweepledger.cli.options import ContextOption, StateOption
 from sweepledger.cli.response import Response, current_folder
 from sweepledger.commands.collection.attempts import evaluate_here
-from sweepledger.commands.reports.site_history import HistoryReader
+from sweepledger.commands.reports.history import HistoryReader
 from sweepledger.commands.reports.status import TrialState, live_batches, local_states
 from sweepledger.commands.repository import costs
 from sweepledger.commands.repository.workspace import Workspace

@@ -15,8 +15,8 @@ from sweepledger.engine.local import machine
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo import files
+from sweepledger.repo.files import base_folder, workflows_folder
 from sweepledger.repo.git import Repository, create_repository
-from sweepledger.repo.package_data import base_folder, workflows_folder
 from sweepledger.search.adaptive.model_based import is_installed
 from sweepledger.spec.parser import parse
 from sweepledger.spec.program_options import UNKNOWN, read_options

@@ -20,9 +20,8 @@ from sweepledger.repo.git import FILE_MODE, Entry, Repository
 from sweepledger.results.infrastructure import Losses
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.results.paths import RECORDS, RESULTS, batch_of_records, laptop_path, results_folder
-from sweepledger.results.provenance import PROVENANCE_FILE, parse_provenance
 from sweepledger.results.summary import Summary
-from sweepledger.results.tree import result_files
+from sweepledger.results.tree import PROVENANCE_FILE, parse_provenance, result_files
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.metric import Goal
 from sweepledger.structs.names import LOCK_FILE, SPECS, SUFFIX
