@@ -93,6 +93,21 @@ class Goal(StrEnum):
     MINIMIZE = "minimize"
 
 
+LOWER_IS_BETTER = frozenset(
+    {"loss", "logloss", "error", "rmse", "mse", "mae", "perplexity", "ppl", "regret", "seconds"}
+)
+
+
+def words_of(name: str) -> list[str]:
+    """Return the words of a metric's name, in small letters."""
+    return re.findall(r"[a-z]+|\d+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower())
+
+
+def usual_goal(name: str) -> Goal:
+    """Return the goal that the words of a metric's name suggest."""
+    return Goal.MINIMIZE if LOWER_IS_BETTER & {*words_of(name)} else Goal.MAXIMIZE
+
+
 MetricForm = Annotated[
     str,
     like(

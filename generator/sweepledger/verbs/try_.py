@@ -22,7 +22,7 @@ from sweepledger.commands.repository import programs
 from sweepledger.commands.repository.base_files import read_bases
 from sweepledger.commands.repository.outside_imports import ImportCheck, check_imports, started_program
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.scaffold.metric_proposals import Proposal, propose
+from sweepledger.commands.scaffold.metric_proposals import MetricProposal, propose
 from sweepledger.engine.local.local_batch import ResourceAmounts, local_batch
 from sweepledger.engine.local.node import Launch
 from sweepledger.engine.local.pods import DesiredBatch, LocalPod, prepare_launch
@@ -97,7 +97,9 @@ class Tried:
     """Imports that no trial of a batch would find."""
     folder: Path | None = None
     """Where it started, with what it has written; None: deleted."""
-    proposal: Proposal | None = None
+    advice: tuple[str, ...] = ()
+    """What to change if the program refused its arguments."""
+    proposal: MetricProposal | None = None
     """A metric block that reads what the trial left, if it did not report its metric."""
 
     @property
@@ -172,14 +174,17 @@ def try_trial(workspace: Workspace, name: str, number: int, *, quiet: bool, keep
             storage.remove_folder(scratch)
     missing = (replace(problem, severity=Severity.WARNING) for problem in imports.problems)
     warnings = (*programs.misread_booleans(workspace.root, parsed), *missing)
-    return Tried(batch.trials[0], number, of, record, exit_code, warnings, start if keep else None, proposal)
+    error = (record.error_line if record else None) or ""
+    advice = tuple(programs.argument_advice(workspace.root, sweep, error))
+    start = start if keep else None
+    return Tried(batch.trials[0], number, of, record, exit_code, warnings, start, advice, proposal)
 
 
 UNREAD_METRIC = frozenset({"metric-missing", "result-invalid"})
 """Reasons of trials that ended without their metric."""
 
 
-def _proposal(launch: Launch, sweep: Sweep, start: Path, code: Path) -> Proposal | None:
+def _proposal(launch: Launch, sweep: Sweep, start: Path, code: Path) -> MetricProposal | None:
     results = Path(launch.environment["SWEEP_RESULTS"])
     paths = (results / f"{launch.uid}.{end}" for end in ("out", "err"))
     out, err = (path.read_text(errors="replace") if path.is_file() else "" for path in paths)
@@ -267,7 +272,8 @@ def _parts(tried: Tried) -> tuple[RenderableType, ...]:
 
 
 def _proposed(tried: Tried, name: str, *, is_written: bool) -> Iterator[Text]:
-    """Yield what the trial left instead of its metric, and the metric block that reads it."""
+    """Yield what to change: arguments, or the metric block, with what the trial left instead of its metric."""
+    yield from (Text(f"hint: {advice}") for advice in tried.advice)
     if tried.proposal is None:
         return
     for place, shown in tried.proposal.shown:

@@ -10,7 +10,7 @@ from typing import Any
 from sweepledger.errors import GeneratorError
 from sweepledger.formats.event_tags import scalar_tags
 from sweepledger.repo.files import read_input
-from sweepledger.structs.metric import METRIC_NAME, Goal, Metric
+from sweepledger.structs.metric import METRIC_NAME, Metric, usual_goal, words_of
 
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 LABEL_END = re.compile(r"[,;|()\[\]{}\t%]")
@@ -25,11 +25,19 @@ UNLIKELY = frozenset(
     {"epoch", "step", "iter", "iteration", "time", "seconds", "lr", "rate", "seed", "loss_scale"}
 )
 LIKELY = (
-    *("accuracy", "acc", "score", "f1", "auc", "reward", "return", "r2", "bleu", "map", "iou"),
-    *("loss", "error", "rmse", "mse", "mae", "perplexity", "ppl", "regret"),
+    *("accuracy", "score", "f1", "auc", "reward", "return", "r2", "bleu", "map", "iou"),
+    *("loss", "error", "rmse", "mse", "mae", "perplexity", "regret"),
 )
-LOWER_IS_BETTER = frozenset({"loss", "error", "rmse", "mse", "mae", "perplexity", "ppl", "regret", "logloss"})
-HELD_OUT = frozenset({"val", "valid", "validation", "test", "eval"})
+HELD_OUT = frozenset({"val", "test"})
+SAME = {
+    "valid": "val",
+    "validation": "val",
+    "eval": "val",
+    "evaluation": "val",
+    "acc": "accuracy",
+    "ppl": "perplexity",
+}
+"""Words of one meaning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +54,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
+class MetricProposal:
     """A metric block that reads what the trial left, and where other numbers are."""
 
     block: Mapping[str, Any]
@@ -54,7 +62,7 @@ class Proposal:
     """Places and what stands there, the best first."""
 
 
-def propose(metric: Metric, stdout: str, stderr: str, folder: Path, code: Path) -> Proposal | None:
+def propose(metric: Metric, stdout: str, stderr: str, folder: Path, code: Path) -> MetricProposal | None:
     """Return a metric block for what a trial left, best guess first; None if it left no number.
 
     `folder` is where it started, `code` has the files that were there before.
@@ -66,11 +74,9 @@ def propose(metric: Metric, stdout: str, stderr: str, folder: Path, code: Path) 
     best = ranked[0]
     is_named = _rank(best.name, metric.name) >= NAMED
     name = best.name if "path" in best.keys else metric.name if is_named else _slug(best.name)
-    goal = metric.goal
-    if not is_named:
-        goal = Goal.MINIMIZE if LOWER_IS_BETTER & {*_words(best.name)} else Goal.MAXIMIZE
+    goal = metric.goal if is_named else usual_goal(best.name)
     shown = dict.fromkeys((each.place, each.shown) for each in ranked)
-    return Proposal({"name": name, "goal": str(goal), **best.keys}, tuple(shown)[:MOST_LINES])
+    return MetricProposal({"name": name, "goal": str(goal), **best.keys}, tuple(shown)[:MOST_LINES])
 
 
 NAMED = 50
@@ -91,7 +97,7 @@ def _rank(name: str, wanted: str) -> int:
 
 
 def _words(name: str) -> list[str]:
-    return re.findall(r"[a-z]+|\d+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower())
+    return [SAME.get(word, word) for word in words_of(name)]
 
 
 def _slug(name: str) -> str:
@@ -103,10 +109,10 @@ def _printed(stdout: str, stderr: str) -> Iterator[Found]:
     for place, text in (("stdout", stdout), ("stderr", stderr)):
         last: dict[str, Found] = {}
         for line in text.splitlines():
-            for label in _labels(line[:LONGEST_LINE]):
-                pattern = r"\s+".join(map(re.escape, label.split())) + r"\s*" + VALUE_GROUP
+            for label, gap in _labels(line[:LONGEST_LINE]):
+                pattern = r"\s+".join(map(re.escape, label.split())) + gap + VALUE_GROUP
                 match = re.search(pattern, line)
-                if match is None or not _is_number(match["value"]):
+                if match is None or not is_number(match["value"], line[match.end("value") :]):
                     continue
                 source = "stdout" if place == "stdout" else "output"
                 keys = {"source": source, "format": "regex", "patterns": [pattern]}
@@ -114,23 +120,30 @@ def _printed(stdout: str, stderr: str) -> Iterator[Found]:
         yield from last.values()
 
 
-def _labels(line: str) -> Iterator[str]:
-    """Yield the words directly before each number of a line."""
-    start = 0
+def _labels(line: str) -> Iterator[tuple[str, str]]:
+    """Yield the words before each number of a line, and a pattern for what is between them: blanks, or numbers."""
+    start, label, gap = 0, "", r"\s*"
     for number in NUMBER.finditer(line):
         before = line[start : number.start()]
         start = number.end()
-        label = LABEL_END.split(before)[-1].strip()
-        if re.search(r"[A-Za-z]{2}", label) and len(label) <= LONGEST_LABEL:
-            yield label
+        words = LABEL_END.split(before)[-1].strip()
+        if re.search(r"[A-Za-z]{2}", words):
+            label, gap = words, r"\s*"
+        elif "," in before or ";" in before or "|" in before:
+            label = ""
+        else:  # as in "Accuracy: 9000/10000 (90%)"
+            gap += rf"\d[\d.]*{re.escape(before)}"
+        if label and len(label) <= LONGEST_LABEL:
+            yield label, gap
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str, rest: str) -> bool:
+    """Return whether a text is a number where it stands: what follows is no part of it."""
     try:
         float(text)
     except ValueError:
         return False
-    return True
+    return re.match(r"[\s,;|)\]}%]|\Z", rest) is not None
 
 
 def _written(folder: Path, code: Path) -> Iterator[Found]:
