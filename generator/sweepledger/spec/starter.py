@@ -85,6 +85,7 @@ version: 1
 name: {name}   # the file's name
 
 {method}
+# Read from a line such as `{metric_name}=0.94`; for other forms, `sweep try {name} --write` changes this.
 metric: {metric}
 
 parameters:
@@ -158,6 +159,7 @@ class Starter:
             name=_yaml_scalar(name),
             method=self._method_lines(search),
             metric=self._metric_block,
+            metric_name=self.metric,
             parameters="".join(
                 f"  {_yaml_scalar(key)}: {{{domain.yaml}}}\n" for key, domain in parameters.items()
             ),
@@ -198,7 +200,7 @@ class Starter:
         if self.pattern is not None:
             pattern = json.dumps(with_value_group(self.pattern), ensure_ascii=False)
             return f"{{{head}, source: stdout, format: regex, patterns: [{pattern}]}}"
-        return f"{{{head}, source: stdout}}   # a line `{self.metric}=0.94`; or JSON in $SWEEP_RESULT"
+        return f"{{{head}, source: stdout}}"
 
     @property
     def is_search(self) -> bool:
