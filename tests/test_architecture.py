@@ -19,6 +19,7 @@ PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
 LAYERS = (
     {
         "errors",
+        "extensions",
         "garbage_collection",
         "problems",
         "safe_open",
@@ -31,7 +32,7 @@ LAYERS = (
     {"structs"},
     {"formats"},
     {"reader"},
-    {"expressions"},
+    {"expressions", "distributions"},
     {
         "spec",
         "exchange",
@@ -64,7 +65,7 @@ OWNERS = {
     "rich": {"cli", "verbs"},
     "torch": {"search"},  # one place, which counts its threads
     "numpy": {"search"},
-    "scipy": {"search"},
+    "scipy": {"distributions"},
     "obstore": {"bucket"},
     "optuna": {"search", "exchange", "stores"},  # exchange reads studies, stores write them
     "cmaes": {"search"},

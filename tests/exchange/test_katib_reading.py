@@ -10,11 +10,15 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.int_uniform import IntUniform
+from sweepledger.distributions.log_uniform import LogUniform
+from sweepledger.distributions.normal import Normal
+from sweepledger.distributions.uniform import Uniform
 from sweepledger.exchange import katib
 from sweepledger.exchange.conversion import Imported
 from sweepledger.exchange.katib.reader import DEFAULT_FILTER, pattern_of_filter
 from sweepledger.formats.foreign_yaml import ForeignError
-from sweepledger.structs.domain import Choice, IntUniform, LogUniform, Normal, Uniform
 from sweepledger.structs.early_stopping import PercentileStop
 from sweepledger.structs.metric import Goal, MetricSource, Reduce
 from sweepledger.structs.run_config import Shape

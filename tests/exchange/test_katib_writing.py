@@ -8,19 +8,17 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sweepledger.distributions.beta import Beta
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.int_uniform import IntUniform
+from sweepledger.distributions.log_normal import LogNormal
+from sweepledger.distributions.log_uniform import LogUniform
+from sweepledger.distributions.normal import Normal
+from sweepledger.distributions.quantized import Quantized
+from sweepledger.distributions.uniform import Uniform
 from sweepledger.exchange import katib
 from sweepledger.exchange.conversion import Exported
-from sweepledger.structs.domain import (
-    Beta,
-    Choice,
-    Domain,
-    IntUniform,
-    LogNormal,
-    LogUniform,
-    Normal,
-    Quantized,
-    Uniform,
-)
+from sweepledger.structs.domain import Domain
 from sweepledger.structs.expression import Comparison, Literal, Name
 from sweepledger.structs.metric import Goal, Metric, MetricSource
 from sweepledger.structs.run_config import Resources, RunConfig

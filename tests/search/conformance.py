@@ -2,19 +2,17 @@
 
 from itertools import islice
 
+from sweepledger.distributions.beta import Beta
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.constant import Constant
+from sweepledger.distributions.int_uniform import IntUniform
+from sweepledger.distributions.log_normal import LogNormal
+from sweepledger.distributions.log_uniform import LogUniform
+from sweepledger.distributions.normal import Normal
+from sweepledger.distributions.quantized import Quantized
+from sweepledger.distributions.uniform import Uniform
 from sweepledger.search.candidates import draw_candidates
-from sweepledger.structs.domain import (
-    Beta,
-    Choice,
-    Constant,
-    Domain,
-    IntUniform,
-    LogNormal,
-    LogUniform,
-    Normal,
-    Quantized,
-    Uniform,
-)
+from sweepledger.structs.domain import Domain
 from sweepledger.structs.search_block import RandomSearch, Sampler
 from sweepledger.structs.space import Parameter, SearchSpace
 from sweepledger.structs.values import Value, digest

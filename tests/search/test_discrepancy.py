@@ -2,8 +2,12 @@
 
 import pytest
 
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.constant import Constant
+from sweepledger.distributions.int_uniform import IntUniform
+from sweepledger.distributions.log_uniform import LogUniform
+from sweepledger.distributions.uniform import Uniform
 from sweepledger.search.unit_cube import discrepancy, unit_points
-from sweepledger.structs.domain import Choice, Constant, IntUniform, LogUniform, Uniform
 from sweepledger.structs.search_block import Sampler
 from tests.search.conformance import a_space, draw_assignments
 

@@ -6,11 +6,15 @@ from dataclasses import replace
 import pytest
 
 from sweepledger import search
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.constant import Constant
+from sweepledger.distributions.int_uniform import IntUniform
+from sweepledger.distributions.uniform import Uniform
 from sweepledger.errors import SpecError
 from sweepledger.problems import Problem, SourceMap, SourcePosition
 from sweepledger.search import Expansion, expansion
 from sweepledger.structs import trial as trials_module
-from sweepledger.structs.domain import Choice, Constant, Domain, IntUniform, Uniform
+from sweepledger.structs.domain import Domain
 from sweepledger.structs.expression import (
     Arithmetic,
     Call,

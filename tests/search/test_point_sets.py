@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from scipy.stats import qmc  # type: ignore[import-untyped]
 
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.constant import Constant
+from sweepledger.distributions.uniform import Uniform
 from sweepledger.search import point_sets
 from sweepledger.search.candidates import draw_candidates
-from sweepledger.structs.domain import Choice, Constant, Uniform
 from sweepledger.structs.search_block import RandomSearch, Sampler
 from tests.pythons import require_python
 from tests.search.conformance import PREFIX_STABLE, WITH_BETA, a_space, digest_of_draws, draw_assignments

@@ -4,9 +4,11 @@ import sys
 
 import pytest
 
+from sweepledger.distributions.beta import Beta
+from sweepledger.distributions.uniform import Uniform
 from sweepledger.errors import ToolError
 from sweepledger.search.unit_cube import discrepancy
-from sweepledger.structs.domain import Beta, Domain, Uniform
+from sweepledger.structs.domain import Domain
 from sweepledger.structs.search_block import Sampler
 from tests.search.conformance import a_space, draw_assignments
 

@@ -4,19 +4,17 @@ from typing import Any
 
 import pytest
 
-from sweepledger.spec.space_builder import build_domain
-from sweepledger.structs.domain import (
-    Beta,
-    Choice,
-    Constant,
-    Domain,
-    IntUniform,
-    LogNormal,
-    LogUniform,
-    Normal,
-    Quantized,
-    Uniform,
-)
+from sweepledger.distributions import build_domain
+from sweepledger.distributions.beta import Beta
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.constant import Constant
+from sweepledger.distributions.int_uniform import IntUniform
+from sweepledger.distributions.log_normal import LogNormal
+from sweepledger.distributions.log_uniform import LogUniform
+from sweepledger.distributions.normal import Normal
+from sweepledger.distributions.quantized import Quantized
+from sweepledger.distributions.uniform import Uniform
+from sweepledger.structs.domain import Domain
 from sweepledger.structs.search_block import ConfigurationList, GridSearch, RandomSearch, Sampler
 from sweepledger.structs.space import Condition, Parameter, SearchSpace
 from sweepledger.structs.sweep import Budget

@@ -5,16 +5,21 @@ import sys
 
 import pytest
 
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.constant import Constant
+from sweepledger.distributions.int_uniform import IntUniform
+from sweepledger.distributions.log_uniform import LogUniform
+from sweepledger.distributions.uniform import Uniform
 from sweepledger.spec.starter import MNIST, PLAIN, Starter, starter_spec
-from sweepledger.structs.domain import Choice, Constant, IntUniform, LogUniform, Uniform
 from sweepledger.structs.metric import Goal
 from sweepledger.structs.search_block import Method
 from sweepledger.structs.settings import Dataset, Settings
 from sweepledger.structs.space import Parameter
 from sweepledger.structs.sweep import Sweep
+from tests.sweeps import with_keys
 from tests.written_specs import parse_sweep
 
-SETTINGS = Settings(datasets={"mnist": Dataset("mnist", "mnist", "sha256:" + "0" * 64)})
+SETTINGS = with_keys(Settings(), datasets={"mnist": Dataset("mnist", "mnist", "sha256:" + "0" * 64)})
 
 
 @pytest.mark.parametrize("name", ["lr", "a" * 36])

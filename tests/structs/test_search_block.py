@@ -1,4 +1,4 @@
-from sweepledger.structs.domain import Choice
+from sweepledger.distributions.choice import Choice
 from sweepledger.structs.search_block import AdaptiveSearch, Method, Resource, Rounds, hyperband_brackets
 from sweepledger.structs.space import Condition, Parameter, SearchSpace, parents_first
 

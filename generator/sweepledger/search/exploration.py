@@ -18,7 +18,6 @@ from sweepledger.search.configurations import (
 )
 from sweepledger.search.estimates import max_candidates, value_bytes
 from sweepledger.search.unit_cube import UndrawableError
-from sweepledger.structs.domain import Continuous
 from sweepledger.structs.search_block import (
     AdaptiveSearch,
     ConfigurationList,
@@ -285,9 +284,7 @@ def _cap_hints(explored: Exploration, cap: int) -> Iterator[str]:
     """Suggest no smaller run_cap: fewer draws are examined for it, which need not give as many."""
     space, most = explored.design.space, max_candidates(explored.design)
     yield "loosen the constraints or widen the domains" if space.constraints else "widen the domains"
-    if explored.duplicates and any(
-        isinstance(parameter.domain, Continuous) for parameter in space.parameters
-    ):
+    if explored.duplicates and any(parameter.domain.is_continuous for parameter in space.parameters):
         yield "drawn numbers are rounded to 10 significant digits"
     yield f"at most {most} {_candidate_noun(explored)} are examined for a run_cap of {cap}"
 

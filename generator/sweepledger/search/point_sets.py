@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, count, islice, repeat
 from typing import TYPE_CHECKING
 
+from sweepledger.distributions.scipy_modules import import_scipy
 from sweepledger.search.rng import STEP, shuffled_indices, stream
-from sweepledger.search.scipy_modules import import_scipy
 
 if TYPE_CHECKING:
     import numpy as np

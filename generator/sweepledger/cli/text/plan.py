@@ -27,7 +27,6 @@ from sweepledger.cli.text.values import (
 from sweepledger.problems import Problem, list_names
 from sweepledger.results.display import escape_markdown, format_number, markdown_code, one_line
 from sweepledger.structs import node_pool, search_block
-from sweepledger.structs.domain import Choice, Constant
 from sweepledger.structs.quantities import format_bytes
 from sweepledger.structs.trial import Trial
 from sweepledger.structs.values import Value
@@ -112,9 +111,9 @@ def _search_summary(review: plan.Review) -> str:
 def _design_summary(design: search_block.Design) -> str:
     sizes = [
         shorten(parameter.name, LONGEST_VALUE)
-        + (f" {len(parameter.domain.values)}" if isinstance(parameter.domain, Choice) else "")
+        + (f" {len(parameter.domain.listed)}" if parameter.domain.listed else "")
         for parameter in design.space.parameters
-        if not isinstance(parameter.domain, Constant)
+        if not parameter.domain.is_constant
     ]
     parameters = f" {TIMES} ".join(sizes) or "one configuration"
     match design:

@@ -1,14 +1,13 @@
 """A search space as text: one line per parameter, then what relates parameters."""
 
 from collections.abc import Iterator
-from typing import assert_never
 
 from rich.table import Table
 from rich.text import Text
 
 from sweepledger.cli.text.style import new_table
 from sweepledger.reader import safe_repr
-from sweepledger.structs import domain as domains
+from sweepledger.structs.domain import Domain
 from sweepledger.structs.search_block import AdaptiveSearch, ConfigurationList, Design, Rounds
 from sweepledger.structs.space import Parameter
 from sweepledger.structs.values import Value
@@ -47,40 +46,18 @@ def parameter_rows(design: Design) -> Iterator[tuple[str, str]]:
         yield "constraint", constraint.text
 
 
-def domain_text(domain: domains.Domain) -> str:  # noqa: PLR0911 - one return per type of domain
+def domain_text(domain: Domain) -> str:
     """Return the possible values of a parameter."""
-    match domain:
-        case domains.Constant(value):
-            return _value_text(value)
-        case domains.Choice():
-            return _choice_text(domain)
-        case domains.IntUniform(low, high):
-            return f"{low} … {high}, integers"
-        case domains.Uniform(low, high):
-            return f"{_value_text(low)} … {_value_text(high)}, uniform"
-        case domains.LogUniform(low, high):
-            return f"{_value_text(low)} … {_value_text(high)}, log-uniform"
-        case domains.Normal():
-            text = f"normal, mu {_value_text(domain.mu)}, sigma {_value_text(domain.sigma)}"
-            text += "" if domain.low is None else f", from {_value_text(domain.low)}"
-            return text if domain.high is None else f"{text}, to {_value_text(domain.high)}"
-        case domains.LogNormal(mu, sigma):
-            return f"log-normal, mu {_value_text(mu)}, sigma {_value_text(sigma)}"
-        case domains.Beta(a, b):
-            return f"beta, a {_value_text(a)}, b {_value_text(b)}"
-        case domains.Quantized(of, q):
-            return f"{domain_text(of)}, by {_value_text(q)}"
-        case _:
-            assert_never(domain)
+    return domain.text if not domain.listed else _listed_text(domain)
 
 
-def _choice_text(choice: domains.Choice) -> str:
-    values = [_value_text(value) for value in choice.values[:MOST_VALUES]]
-    if choice.probabilities is not None:
+def _listed_text(domain: Domain) -> str:
+    values = [_value_text(value) for value in domain.listed[:MOST_VALUES]]
+    if domain.chances is not None:
         values = [
-            f"{text} ({100 * share:.3g} %)" for text, share in zip(values, choice.probabilities, strict=False)
+            f"{text} ({100 * share:.3g} %)" for text, share in zip(values, domain.chances, strict=False)
         ]
-    more = [f"… ({len(choice.values)} values)"] if len(choice.values) > MOST_VALUES else []
+    more = [f"… ({len(domain.listed)} values)"] if len(domain.listed) > MOST_VALUES else []
     return ", ".join([*values, *more])
 
 

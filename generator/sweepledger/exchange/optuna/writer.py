@@ -8,7 +8,7 @@ from sweepledger.errors import UsageError
 from sweepledger.exchange import conversion
 from sweepledger.exchange.conversion import Exported, Loss, LossList
 from sweepledger.exchange.spec_parts import DEFAULT_RUN_CAP
-from sweepledger.structs import domain as domains
+from sweepledger.structs.domain import Domain, NumberRange
 from sweepledger.structs.metric import MetricFormat, Reduce
 from sweepledger.structs.names import environment_name
 from sweepledger.structs.program import Macro, parse_element
@@ -179,8 +179,8 @@ def _search_space(sweep: Sweep, losses: LossList) -> tuple[Mapping[str, Any], Ma
     space: dict[str, _Distribution] = {}
     for parameter in design.space.parameters:
         name, domain = parameter.name, parameter.domain
-        if isinstance(domain, domains.Constant):
-            constants[name] = canonical(domain.value)
+        if domain.is_constant:
+            constants[name] = canonical(domain.listed[0])
             continue
         distribution = _distribution(domain)
         if distribution is None:
@@ -198,14 +198,14 @@ def _known_space(
 ) -> tuple[Mapping[str, Any], Mapping[str, _Distribution]]:
     """Return what all configurations have alike, and for every other name a distribution that has its values."""
     declared = {parameter.name: parameter.domain for parameter in sweep.design.space.parameters}
-    drawn = {name: domain for name, domain in declared.items() if not isinstance(domain, domains.Constant)}
+    drawn = {name: domain for name, domain in declared.items() if not domain.is_constant}
     constants: dict[str, Any] = {}
     space: dict[str, _Distribution] = {}
     for name, written_values in conversion.distinct_columns(assignments).items():
         values: list[Any] = [canonical(value) for value in written_values]
         domain = drawn.get(name)
         everywhere = all(name in assignment for assignment in assignments)
-        if len(values) == 1 and everywhere and not isinstance(domain, domains.Choice):
+        if len(values) == 1 and everywhere and (domain is None or not domain.listed):
             constants[name] = values[0]
             continue
         distribution = None if domain is None else _distribution(domain)
@@ -220,31 +220,31 @@ def _known_space(
     return constants, space
 
 
-def _distribution(domain: domains.Domain) -> _Distribution | None:
+def _distribution(domain: Domain) -> _Distribution | None:
     """Return Optuna's distribution with the same values; None if it has none."""
-    match domain:
-        case domains.Choice(values):
-            return _categories([canonical(value) for value in values])
-        case domains.IntUniform(low, high):
+    if domain.listed:
+        return _categories([canonical(value) for value in domain.listed])
+    match domain.shape:
+        case NumberRange(low, high, is_integer=True):
             return _Distribution(f"IntDistribution({low}, {high})")
-        case domains.Uniform(low, high):
-            return _Distribution(f"FloatDistribution({low!r}, {high!r})")
-        case domains.LogUniform(low, high):
-            return _Distribution(f"FloatDistribution({low!r}, {high!r}, log=True)")
-        case domains.Quantized(of, q):
-            return _steps(of, q)
+        case NumberRange(low, high, is_log, step=None):
+            return _Distribution(f"FloatDistribution({low!r}, {high!r}{', log=True' if is_log else ''})")
+        case NumberRange() as steps:
+            return _steps(steps)
         case _:
             return None
 
 
-def _steps(of: domains.Continuous, q: float) -> _Distribution | None:
+def _steps(steps: NumberRange) -> _Distribution | None:
     """Return Optuna's distribution of rounded values; None if it has none."""
-    match of:
-        case domains.Uniform(low, high) if (low / q).is_integer() and (high / q).is_integer():
+    match steps:
+        case NumberRange(low, high, False, step=float(q)) if (low / q).is_integer() and (
+            high / q
+        ).is_integer():
             if all(float(number).is_integer() for number in (low, high, q)):
                 return _Distribution(f"IntDistribution({int(low)}, {int(high)}, step={int(q)})")
             return _Distribution(f"FloatDistribution({low!r}, {high!r}, step={q!r})")
-        case domains.LogUniform(low, high) if q == 1 and float(low).is_integer() and float(high).is_integer():
+        case NumberRange(low, high, True, step=1) if float(low).is_integer() and float(high).is_integer():
             return _Distribution(f"IntDistribution({int(low)}, {int(high)}, log=True)")
         case _:
             return None
@@ -272,14 +272,11 @@ def _is_json(values: Iterable[Any]) -> bool:
     return len(kinds) > 1 or not kinds <= {"bool", "number", "str"}
 
 
-def _domain_losses(name: str, domain: domains.Domain) -> Iterator[Loss]:
-    match domain:
-        case domains.Choice(_, probabilities) if probabilities is not None:
-            yield Loss(f"parameters.{name}.probabilities", "Optuna's categories are equally likely at first")
-        case domains.Quantized():
-            yield Loss(f"parameters.{name}", "the ends are as likely as the other steps in Optuna")
-        case _:
-            pass
+def _domain_losses(name: str, domain: Domain) -> Iterator[Loss]:
+    if domain.chances is not None:
+        yield Loss(f"parameters.{name}.probabilities", "Optuna's categories are equally likely at first")
+    elif domain.shape is not None and domain.shape.step is not None:
+        yield Loss(f"parameters.{name}", "the ends are as likely as the other steps in Optuna")
 
 
 def _sampler(sweep: Sweep) -> str:

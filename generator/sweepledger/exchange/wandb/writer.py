@@ -8,7 +8,7 @@ from sweepledger.exchange import conversion
 from sweepledger.exchange.conversion import Exported, Loss, LossList
 from sweepledger.exchange.spec_parts import find_script
 from sweepledger.formats.yaml import dump
-from sweepledger.structs import domain as domains
+from sweepledger.structs.domain import Bell
 from sweepledger.structs.early_stopping import HyperbandStop
 from sweepledger.structs.program import DEFAULT_COMMAND, PROGRAM_MACRO
 from sweepledger.structs.search_block import (
@@ -20,6 +20,7 @@ from sweepledger.structs.search_block import (
     RandomSearch,
     Sampler,
 )
+from sweepledger.structs.space import Parameter
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value, written
 
@@ -113,41 +114,15 @@ def _listed(assignments: Sequence[Mapping[str, Value]], losses: LossList) -> dic
 
 def _parameters(design: Design, losses: LossList) -> Iterator[tuple[str, dict[str, Any]]]:
     for parameter in design.space.parameters:
-        if isinstance(parameter.domain, domains.Normal) and (parameter.domain.low, parameter.domain.high) != (
-            None,
-            None,
-        ):
-            losses.add(f"parameters.{parameter.name}", "written as normal: W&B does not truncate it")
-        yield parameter.name, _domain(parameter.domain)
+        yield parameter.name, _keys(parameter, losses)
 
 
-def _domain(domain: domains.Domain) -> dict[str, Any]:
-    match domain:
-        case domains.Constant(value):
-            return {"value": written(value)}
-        case domains.Choice(values, probabilities):
-            listed = {"values": written(values)}
-            return listed if probabilities is None else {**listed, "probabilities": list(probabilities)}
-        case domains.IntUniform(low, high):
-            return {"distribution": "int_uniform", "min": low, "max": high}
-        case domains.Quantized(of, q):
-            keys = _continuous(of)
-            return {**keys, "distribution": f"q_{keys['distribution']}", "q": q}
-        case _:
-            return _continuous(domain)
-
-
-def _continuous(domain: domains.Continuous) -> dict[str, Any]:
-    match domain:
-        case domains.Uniform(low, high):
-            return {"distribution": "uniform", "min": low, "max": high}
-        case domains.LogUniform(low, high):
-            return {"distribution": "log_uniform_values", "min": low, "max": high}
-        case domains.Normal(mu, sigma):
-            return {"distribution": "normal", "mu": mu, "sigma": sigma}
-        case domains.LogNormal(mu, sigma):
-            return {"distribution": "log_normal", "mu": mu, "sigma": sigma}
-        case domains.Beta(a, b):
-            return {"distribution": "beta", "a": a, "b": b}
-        case _:
-            assert_never(domain)
+def _keys(parameter: Parameter, losses: LossList) -> dict[str, Any]:
+    shape = parameter.domain.shape
+    if isinstance(shape, Bell) and shape.ends:
+        losses.add(f"parameters.{parameter.name}", "written as normal: W&B does not truncate it")
+        return {"distribution": "normal", "mu": shape.mu, "sigma": shape.sigma}
+    return {
+        key: written(value) if key in {"value", "values"} else value
+        for key, value in parameter.domain.keys.items()
+    }

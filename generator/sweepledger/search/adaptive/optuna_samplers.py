@@ -11,16 +11,8 @@ from typing import Any, Self, assert_never
 
 from sweepledger.errors import ToolError
 from sweepledger.search.adaptive.proposer import EncodedEvidence, Proposer
-from sweepledger.search.encoding import (
-    DECIMALS,
-    Categorical,
-    Coordinate,
-    Coordinates,
-    EncodedDimension,
-    EncodedSpace,
-    Ordinal,
-    UnitInterval,
-)
+from sweepledger.search.encoding import DECIMALS, Coordinate, Coordinates, EncodedDimension, EncodedSpace
+from sweepledger.structs.domain import Categorical, Ordinal, UnitInterval
 from sweepledger.structs.record import Status
 from sweepledger.structs.search_block import AdaptiveSearch, Method
 from sweepledger.structs.sweep import Sweep

@@ -21,15 +21,14 @@ from sweepledger.search.configurations import (
 )
 from sweepledger.search.encoding import (
     DECIMALS,
-    Categorical,
     Coordinate,
     Coordinates,
     EncodedDimension,
     EncodedSpace,
-    UnitInterval,
     encode_space,
 )
 from sweepledger.search.rng import RandomSequence, derive_seed
+from sweepledger.structs.domain import Categorical, UnitInterval
 from sweepledger.structs.search_block import AdaptiveSearch, Resource
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value, canonical_json, is_number

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from sweepledger.distributions import FORMS
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
-from sweepledger.spec.keys import DISTRIBUTIONS
 from sweepledger.spec.rules.domains import distribution_of
 from sweepledger.spec.rules.metrics import metric_format
 from sweepledger.spec.sections import Leaf, search_section
@@ -29,9 +29,6 @@ OWNERS: dict[DocumentPath, frozenset[str]] = {
 """Keys that not every method has, and the methods that have them."""
 UNUSED_HINTS = {"seed": "nothing is drawn; delete the key"}
 UNUSED_HINTS |= dict.fromkeys(("zip", "run_cap"), "a list is run as written; delete the key")
-COUNTABLE_DISTRIBUTIONS = frozenset(
-    {"", "constant", "categorical", "categorical_w_probabilities", "int_uniform", "q_uniform"}
-)
 
 
 def integer_bounds(draft: Draft) -> Iterator[Problem]:
@@ -39,7 +36,7 @@ def integer_bounds(draft: Draft) -> Iterator[Problem]:
     section = search_section(draft)
     for leaf in section.leaves.values() if section.method in DRAWING_METHODS else ():
         kind, keys = distribution_of(draft, leaf) or ("", {})
-        if kind != "int_uniform" or keys.keys() - {"min", "max", "when"}:
+        if not kind or not FORMS[kind].is_integer or keys.keys() - {"min", "max", "when"}:
             continue
         low, high = keys["min"], keys["max"]
         if high - low == 1:
@@ -108,7 +105,7 @@ def grid_domains(draft: Draft) -> Iterator[Problem]:
 def _uncountable(draft: Draft, leaf: Leaf) -> str | None:
     """Return the name of a parameter's continuous domain; None if it is countable or invalid."""
     kind, keys = distribution_of(draft, leaf) or ("", {})
-    if kind in COUNTABLE_DISTRIBUTIONS or {"step", "count"} & {*draft.names(*leaf.path)}:
+    if not kind or FORMS[kind].is_countable or {"step", "count"} & {*draft.names(*leaf.path)}:
         return None
     return f"distribution: {kind}" if "distribution" in keys else "min and max alone"
 
@@ -117,14 +114,13 @@ def _countable_hint(found: str) -> str:
     if found == "min and max alone":
         return "add step: 0.1 or count: 5, or let a method draw: random, sobol, halton, latin-hypercube"
     kind = found.removeprefix("distribution: ")
-    if "count" in DISTRIBUTIONS[kind].keys:
+    if "count" in FORMS[kind].keys:
         return "add count: 5, or let a method draw: random, sobol, halton, latin-hypercube"
     return "write values, or let a method draw: random, sobol, halton, latin-hypercube"
 
 
 END_KEYS = (("rounds", "max"), ("rounds", "patience"), ("run_cap",), ("budget",), ("metric", "target"))
 SMALLEST_POPULATION = 2
-CATEGORICAL = frozenset({"constant", "categorical", "categorical_w_probabilities"})
 
 
 def search_end(draft: Draft) -> Iterator[Problem]:
@@ -172,7 +168,7 @@ def cma_es_space(draft: Draft) -> Iterator[Problem]:
     lists = [draft.get(*leaf.path, "values", kind=list) for leaf in leaves]
     numbers = sum(values is not None and all(map(is_number, values)) for values in lists)
     kinds = [distribution_of(draft, leaf) for leaf in leaves]
-    numbers += sum(found is not None and found[0] not in CATEGORICAL for found in kinds)
+    numbers += sum(found is not None and not FORMS[found[0]].is_listed for found in kinds)
     if numbers < SMALLEST_POPULATION:
         message = f"must have two numeric parameters without conditions with method: cma-es, got {numbers}"
         hint = "method: tpe takes all types of parameters, and conditions"

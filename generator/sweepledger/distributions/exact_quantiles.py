@@ -5,13 +5,24 @@ Only for the few values that are too close to a rounding edge for a double to de
 
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, getcontext, localcontext
 from functools import cache
-from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from statistics import NormalDist
 
 _DIGITS = 60
 """Newton's step doubles the digits of a double; as many again protect against cancellation."""
 
 MAX_DEVIATIONS = 40
 """Beyond this number of standard deviations the tail has a mass of 10^-349, and the sum has too many terms."""
+
+
+@cache
+def standard_normal() -> "NormalDist":
+    """Return the standard normal distribution. Imported late: few commands draw, and the module takes time to load."""
+    from statistics import NormalDist  # noqa: PLC0415
+
+    return NormalDist()
 
 
 def log_uniform(u: float, low: float, high: float) -> Decimal:
@@ -24,7 +35,7 @@ def log_uniform(u: float, low: float, high: float) -> Decimal:
 def normal(u: float, mu: float, sigma: float) -> Decimal:
     """Return the quantile of a normal distribution."""
     with localcontext(_context(_DIGITS)):
-        return Decimal(mu) + Decimal(sigma) * _refined(NormalDist().inv_cdf(u), Decimal(u))
+        return Decimal(mu) + Decimal(sigma) * _refined(standard_normal().inv_cdf(u), Decimal(u))
 
 
 def log_normal(u: float, mu: float, sigma: float) -> Decimal:
