@@ -13,8 +13,6 @@ from msgspec import Meta
 from sweepledger.model.keys import like
 
 MAX_METRIC_NAME_LENGTH = 63
-LONGEST_MATCH = 1000
-"""Characters of a line that patterns of metrics are applied to, as in the launcher."""
 METRIC_NAME = re.compile(rf"[A-Za-z][A-Za-z0-9_./@-]{{0,{MAX_METRIC_NAME_LENGTH - 1}}}", re.ASCII)
 
 

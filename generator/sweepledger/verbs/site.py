@@ -46,8 +46,8 @@ from sweepledger.engine.local import store
 from sweepledger.engine.local.volumes import reported_lines
 from sweepledger.errors import GeneratorError, StorageError, UsageError
 from sweepledger.formats import json
-from sweepledger.formats.metric_lines import objective_points
 from sweepledger.plan import counts_towards
+from sweepledger.reader.metric_lines import objective_points
 from sweepledger.repo import batches, files, volume
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import Entry, commit_time

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
-from sweepledger.reader.metric_patterns import pattern_error
+from sweepledger.reader.metric_lines import pattern_error
 from sweepledger.spec.draft import Draft
 from sweepledger.structs.metric import (
     DEFAULT_FORMATS,
