@@ -2,7 +2,7 @@
 
 import pytest
 
-from sweepledger.cli.text.search_space import domain_text, parameter_rows
+from sweepledger.cli.text.plan import domain_text, parameter_rows
 from sweepledger.expressions.parser import parse_expression
 from sweepledger.structs.domain import (
     Beta,

@@ -42,7 +42,8 @@ def sync(
         str | None,
         typer.Argument(
             metavar="[STORE]",
-            help="mlflow, optuna, wandb, tensorboard, parquet or model-card; default: the servers of results.sync.",
+            help=f"One of {', '.join(STORES)}; default: the servers of results.sync.",
+            autocompletion=lambda: list(STORES),
             show_default=False,
         ),
     ] = None,
