@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from sweepledger.reader.scalars import describe_split, rejoin_split, resolve_scalar
 from sweepledger.structs.domain import is_ordered
+from sweepledger.structs.methods import FIRST_SEARCH, LARGER_SEARCH, Method
 from sweepledger.structs.metric import Goal
-from sweepledger.structs.search_block import Method
 
 SCHEMA_FILE = ".schema.json"
 """File in the specs' folder with the schema for editors; the first line of a spec refers to it."""
@@ -163,8 +163,8 @@ class Starter:
             (columns, MOST_COLUMNS, "numbers and values without an order"),
         ):
             if count > limit:
-                return Method.TPE, f"{count} {counted} are more than the {limit} that suit bayes"
-        return Method.BAYES, "a Gaussian process learns most from few trials of few parameters"
+                return LARGER_SEARCH, f"{count} {counted} are more than the {limit} that suit bayes"
+        return FIRST_SEARCH, "a Gaussian process learns most from few trials of few parameters"
 
     @property
     def module(self) -> str | None:

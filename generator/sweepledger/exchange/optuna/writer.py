@@ -9,23 +9,17 @@ from sweepledger.exchange import conversion
 from sweepledger.exchange.conversion import Exported, Loss, LossList
 from sweepledger.exchange.spec_parts import DEFAULT_RUN_CAP
 from sweepledger.structs.domain import Domain, NumberRange
+from sweepledger.structs.methods import methods_with
 from sweepledger.structs.metric import MetricFormat, Reduce
 from sweepledger.structs.names import environment_name
 from sweepledger.structs.program import Macro, parse_element
-from sweepledger.structs.search_block import AdaptiveSearch, Method
+from sweepledger.structs.search_block import AdaptiveSearch
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value, canonical, canonical_json, is_number
 
 Assignments = Sequence[Mapping[str, Value]]
 
 TOOL = "Optuna"
-SAMPLERS: Mapping[str, str] = {
-    Method.TPE: "TPESampler",
-    Method.BAYES: "GPSampler",
-    Method.CMA_ES: "CmaEsSampler",
-    Method.NSGA2: "NSGAIISampler",
-}
-"""Optuna's class for each method that it has."""
 STATIC_SAMPLER = "RandomSampler"
 """For methods whose configurations are all known: it draws none."""
 READABLE = frozenset({None, MetricFormat.JSON, MetricFormat.TEXT})
@@ -283,12 +277,12 @@ def _sampler(sweep: Sweep) -> str:
     design = sweep.design
     if not isinstance(design, AdaptiveSearch):
         return f"optuna.samplers.{STATIC_SAMPLER}(seed=0)"
-    if design.method not in SAMPLERS:
+    if (sampler := design.method.elsewhere.get("optuna")) is None:
         raise UsageError(
             f"{sweep.name} has the method {design.method}, whose trials continue earlier ones",
-            hint=f"export a search by one of {', '.join(map(str, SAMPLERS))}",
+            hint=f"export a search by one of {', '.join(methods_with(lambda method: 'optuna' in method.elsewhere))}",
         )
-    return f"optuna.samplers.{SAMPLERS[design.method]}(seed={design.seed})"
+    return f"optuna.samplers.{sampler}(seed={design.seed})"
 
 
 def _trials(design: AdaptiveSearch) -> int:
