@@ -21,11 +21,12 @@ from sweepledger.exchange.spec_parts import CODE_DIR, DEFAULT_RUN_CAP, PROGRAM, 
 from sweepledger.formats.evidence_jsonl import ForeignTrial
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.domain import Domain, NumberRange
+from sweepledger.structs.methods import methods_with
 from sweepledger.structs.metric import MetricFormat, Reduce
 from sweepledger.structs.names import environment_name, suggest_sweep_name
 from sweepledger.structs.program import Macro, parse_element
 from sweepledger.structs.record import Status
-from sweepledger.structs.search_block import AdaptiveSearch, Method
+from sweepledger.structs.search_block import AdaptiveSearch
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import canonical, canonical_json, is_number
 
@@ -243,13 +244,6 @@ def _trials(study: StoredStudy, sweep: Sweep) -> Iterator[ForeignTrial]:
         yield ForeignTrial(configuration_of(parameters, trial.params.__getitem__), metrics, status)
 
 
-SAMPLERS: Mapping[str, str] = {
-    Method.TPE: "TPESampler",
-    Method.BAYES: "GPSampler",
-    Method.CMA_ES: "CmaEsSampler",
-    Method.NSGA2: "NSGAIISampler",
-}
-"""Optuna's class for each method that it has."""
 STATIC_SAMPLER = "RandomSampler"
 """For methods whose configurations are all known: it draws none."""
 READABLE = frozenset({None, MetricFormat.JSON, MetricFormat.TEXT})
@@ -512,12 +506,12 @@ def _sampler(sweep: Sweep) -> str:
     design = sweep.design
     if not isinstance(design, AdaptiveSearch):
         return f"optuna.samplers.{STATIC_SAMPLER}(seed=0)"
-    if design.method not in SAMPLERS:
+    if (sampler := design.method.elsewhere.get("optuna")) is None:
         raise UsageError(
             f"{sweep.name} has the method {design.method}, whose trials continue earlier ones",
-            hint=f"export a search by one of {', '.join(map(str, SAMPLERS))}",
+            hint=f"export a search by one of {', '.join(methods_with(lambda method: 'optuna' in method.elsewhere))}",
         )
-    return f"optuna.samplers.{SAMPLERS[design.method]}(seed={design.seed})"
+    return f"optuna.samplers.{sampler}(seed={design.seed})"
 
 
 def _losses(sweep: Sweep) -> Iterator[Loss]:

@@ -10,8 +10,10 @@ from pathlib import PurePosixPath
 from sweepledger.reader.scalars import describe_split, rejoin_split, resolve_scalar
 from sweepledger.spec.program_options import UNKNOWN, OptionKind, ProgramOptions
 from sweepledger.structs.domain import is_ordered
+from sweepledger.structs.methods import FIRST_SEARCH, LARGER_SEARCH, SAMPLERS, Method
+from sweepledger.structs.methods import GRID as GRID_METHOD
+from sweepledger.structs.methods import PLAIN as PLAIN_SAMPLER
 from sweepledger.structs.metric import Goal
-from sweepledger.structs.search_block import Method, Sampler
 
 SCHEMA_FILE = ".schema.json"
 """File in the specs' folder with the schema for editors; the first line of a spec refers to it."""
@@ -179,10 +181,10 @@ class Starter:
         trials = self.trials or DEFAULT_TRIALS
         method, why = self.named_method, ""
         if method is None and self.is_search:
-            method, why = search or self.method
+            method, why = search or (self.method[0].name, self.method[1])
         if method is None and self.trials is not None:
-            method = "random"
-        if method in {None, "grid"}:
+            method = PLAIN_SAMPLER.name
+        if method in {None, GRID_METHOD}:
             return GRID
         if method in SAMPLERS:
             return SAMPLES.format(method=method, trials=trials)
@@ -218,11 +220,10 @@ class Starter:
             (columns, MOST_COLUMNS, "numbers and values without an order"),
         ):
             if count > limit:
-                return Method.TPE, f"{count} {counted} are more than the {limit} that suit bayes"
-        return Method.BAYES, "a Gaussian process learns most from few trials of few parameters"
+                return LARGER_SEARCH, f"{count} {counted} are more than the {limit} that suit bayes"
+        return FIRST_SEARCH, "a Gaussian process learns most from few trials of few parameters"
 
 
-SAMPLERS = frozenset(map(str, Sampler))
 METRIC_FILES = {".csv": "csv", ".json": "json", ".jsonl": "jsonl"}
 """Formats of files by the end of their names; others are event files of TensorBoard."""
 FIRST_GROUP = re.compile(r"((?:^|[^\\])(?:\\\\)*)\((?!\?)")

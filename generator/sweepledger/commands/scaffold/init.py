@@ -25,7 +25,7 @@ from sweepledger.spec.starter import MNIST, PARALLELISM, PLAIN, SCHEMA_FILE, Sta
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs import names
 from sweepledger.structs.file_tree import FileTree
-from sweepledger.structs.search_block import Method
+from sweepledger.structs.methods import LARGER_SEARCH
 from sweepledger.structs.settings import Controller, GenerateMode, NextRoundMode
 
 
@@ -303,10 +303,7 @@ def _search_here(starter: Starter) -> tuple[str, str]:
     """Return the method of a first search, whose library is installed here, and why it is that."""
     method, why = starter.method
     if is_installed(method):
-        return method, why
-    if is_installed(Method.TPE):
-        return Method.TPE, f"{method} needs `pip install 'sweepledger[bayes]'`"
-    return (
-        method,
-        f"it needs `pip install 'sweepledger[{'bayes' if method is Method.BAYES else 'adaptive'}]'`",
-    )
+        return method.name, why
+    if is_installed(LARGER_SEARCH):
+        return LARGER_SEARCH.name, f"{method} needs `pip install 'sweepledger[{method.extra}]'`"
+    return method.name, f"it needs `pip install 'sweepledger[{method.extra}]'`"
