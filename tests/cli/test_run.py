@@ -69,10 +69,10 @@ def test_two_commands_lead_from_a_script_at_the_root_to_results(lab: Path) -> No
     run = run_sweep("run", "score", "--format", "json", cwd=lab)
 
     assert new.returncode == 0, new.stderr
-    assert (
-        new.stdout
-        == "wrote sweeps/score.yaml, sweepledger.yaml, .gitattributes\nnext: `sweep try score`, then `sweep run score`\n"
-    )
+    assert new.stdout.splitlines() == [
+        "wrote sweeps/score.yaml, sweepledger.yaml, .gitattributes",
+        "next: `sweep try score`, then `sweep run score`",
+    ]
     assert run.returncode == 0, run.stderr
     data = json.loads(run.stdout)["data"]
     assert [trial["metrics"]["score"] for trial in data["sweeps"][0]["trials"]] == [1.0, 0.0]
