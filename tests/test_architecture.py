@@ -19,6 +19,7 @@ PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
 LAYERS = (
     {
         "errors",
+        "extensions",
         "garbage_collection",
         "problems",
         "safe_open",
@@ -55,7 +56,6 @@ LAYERS = (
 
 OWNERS = {
     "ruamel": {"reader"},
-    "jsonschema": {"spec"},
     "jsonschema_rs": {"policy"},
     "yaml": {"formats"},
     "jinja2": {"results", "site"},

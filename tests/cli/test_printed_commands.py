@@ -447,7 +447,7 @@ NOT_RUN = {
     "it is in a generated file, a comment or a page": """
         sweep cluster bootstrap {controller} --repo URL --branch main; sweep cluster data FOLDER;
         sweep cluster data PATH; sweep import wandb FILE; sweep cluster pin trainer --tag v1;
-        sweep validate --schema settings; sweep submit {example}
+        sweep schema --settings; sweep submit {example}
     """,
 }
 """Commands that no situation above prints, by the reason; a verb alone is the subject of a sentence."""

@@ -46,7 +46,7 @@ def test_it_writes_the_platform_and_says_so_in_the_settings_where_comments_stay(
     assert "# Owned by the platform team." in text
     assert "# the volume" in text
     settings = sandbox.workspace.settings
-    assert (settings.controller, settings.results.mode) == (Controller.FLUX, ResultsMode.PUSH)
+    assert (settings.platform.controller, settings.results.mode) == (Controller.FLUX, ResultsMode.PUSH)
     assert settings.results.claim == "kept"
 
 
@@ -184,14 +184,14 @@ def test_choosing_the_other_controller_takes_the_first_ones_files_away(sandbox: 
 
     assert "clusters/flux/source.yaml" in result.removed
     assert not kustomization.exists()
-    assert sandbox.workspace.settings.controller is Controller.ARGOCD
+    assert sandbox.workspace.settings.platform.controller is Controller.ARGOCD
 
 
 def test_another_branch_is_set_in_the_settings_too(sandbox: Sandbox) -> None:
     result = run_bootstrap(sandbox, branch="stable")
 
     assert "branch: stable" in result.changed_settings
-    assert sandbox.workspace.settings.branch == "stable"
+    assert sandbox.workspace.settings.git.branch == "stable"
 
 
 @pytest.mark.parametrize(

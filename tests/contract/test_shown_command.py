@@ -32,6 +32,7 @@ VALUES = st.one_of(SCALARS, st.lists(SCALARS, max_size=3).map(tuple))
 ELEMENTS = st.sampled_from(
     [
         *("${args}", "${args_no_hyphens}", "${args_no_boolean_flags}", "${args_json}"),
+        *("${args_single_hyphen}", "${args_spaced}", "${args_switches}", "${param:rate}"),
         *("--file=${args_json_file}", "${env}", "${interpreter}", "--home=${envvar:HOME}"),
         *("--seed=${seed}", "plain $$ text"),
     ]

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from sweepledger.errors import SpecError, UsageError
-from sweepledger.exchange.conversion import Imported
-from sweepledger.exchange.registry import READERS
+from sweepledger.exchange.conversion import ForeignFormat, Imported
+from sweepledger.verbs import import_
 from sweepledger.verbs.import_ import ForeignFile, import_spec
 from tests.command_line import run_sweep
 from tests.repository import Sandbox
@@ -224,7 +224,7 @@ def test_a_number_out_of_reach(number: float, monkeypatch: pytest.MonkeyPatch, t
     def read(content: bytes, *, name: str) -> Imported:
         return Imported({"name": name, "x": number}, ())
 
-    monkeypatch.setitem(READERS, "csv", read)
+    monkeypatch.setattr(import_, "formats", lambda: {"csv": ForeignFormat("csv", "numbers", read=read)})
 
     with pytest.raises(SpecError) as refused:
         import_spec("csv", a_source(), folder=tmp_path)

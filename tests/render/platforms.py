@@ -11,7 +11,7 @@ from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.node_pool import NodeCapacity, Pool
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller, Dataset, Image, Nfs, ResultsSettings, Settings
-from tests.sweeps import FULL_SETTINGS, real_bases
+from tests.sweeps import FULL_SETTINGS, real_bases, with_keys
 
 URL = "https://git.example.org/team/sweeps.git"
 DISTRIBUTED = tuple(sorted(shape for shape in Shape if shape.is_distributed))
@@ -20,10 +20,10 @@ COLLECTOR = Image("collector", "registry.example.org/tools/sweep", "sha256:" + "
 TRAINER = Image("trainer", "registry.example.org/team/trainer", "sha256:" + "a" * 64)
 NFS = Nfs("nfs.example.org", "/export/results")
 
-PLATFORM_SETTINGS = replace(
+PLATFORM_SETTINGS = with_keys(
     FULL_SETTINGS,
     controller=Controller.FLUX,
-    images={**FULL_SETTINGS.images, "collector": COLLECTOR, "trainer": TRAINER},
+    images={**FULL_SETTINGS.trials.images, "collector": COLLECTOR, "trainer": TRAINER},
     results=ResultsSettings("results", checkpoints="fast", artifacts="large", nfs=NFS),
     datasets={"mnist": Dataset("mnist", "mnist-claim", "version:1", nfs=Nfs("nfs.example.org", "/export/m"))},
 )
@@ -64,7 +64,7 @@ def _documents(content: bytes) -> tuple[dict[str, Any], ...]:
 def trial_policy(settings: Settings = PLATFORM_SETTINGS, shapes: tuple[Shape, ...] = ()) -> dict[str, Any]:
     """Give the admission policy for the Jobs and pods of trials."""
     tree = a_platform(settings, a_source(shapes=shapes))
-    return the("ValidatingAdmissionPolicy", f"{settings.namespace}-trials", tree)
+    return the("ValidatingAdmissionPolicy", f"{settings.trials.namespace}-trials", tree)
 
 
 def manifests(tree: FileTree, below: str = "clusters/") -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Run the trials of a pod: read a row of the table, run the user's command, write one record.
 
 One file that needs the standard library alone, in Python 3.8 or newer, and can be mounted into any image.
-Overlays refer to it: from release 0.1.0 on, a change is a v2. This is a summary of docs/launcher.md.
+This is a summary of docs/launcher.md.
 
 Arguments: none, or `--` and the command that a reviewer has read, which runs only if the row gives the same.
 `<envvar:NAME>` and `<args_json_file>` stand for values that only the pod can know.
@@ -50,16 +50,8 @@ Files in SWEEP_RESULTS
   <uid>.artifacts                    the list of artifacts, if it is too long for the record
   artifacts/<uid>/, checkpoints/, environments/, thresholds/, .lock
 
-Exit codes
-  0    ok or pruned: the command exited with 0 and the metric is finite, or a rule ended it early
-  42   diverged: the command exited with 42, or the metric is not finite
-  43   the command exited with 43, it cannot be started or is not the one shown, or the contract is broken
-  44   more disruptions than launch.json allows; nothing was started
-  74   the results volume or the scratch folder failed, and so did the termination message
-  124  timeout: SIGTERM to the process group of the command, later SIGKILL, as after a SIGTERM to the launcher
-  1    the command exited with 0 and without a metric, or with 44
-  70   a fault of the launcher
-  else the command's exit code, or 128 + its signal; of several rows the worst: 43, 74, 44, others, 42, 0
+Exit codes: 0 for ok and pruned, 42 diverged, 43 no trial could succeed, 44 too many disruptions, 70 a fault
+of the launcher, 74 volume or scratch folder failed, 124 timeout, else the command's; of several the worst.
 If the folder has a record of the row with status ok, pruned or diverged, the launcher exits at once.
 """
 
@@ -806,10 +798,21 @@ def parse_cell(cell: str, quoted: str | None, kind: str, name: str) -> Any:
 SPREAD: Mapping[str, Callable[[str, Any], list[str]]] = {
     "args": lambda name, value: [f"--{name}={value}"],
     "args_no_hyphens": lambda name, value: [f"{name}={value}"],
-    "args_no_boolean_flags": lambda name, value: (
-        [f"--{name}={value}"] if not isinstance(value, bool) else [f"--{name}"] if value else []
-    ),
+    "args_no_boolean_flags": lambda name, value: switch(name, value, []),
+    "args_single_hyphen": lambda name, value: [f"-{name}", *words_of(value)],
+    "args_spaced": lambda name, value: [f"--{name}", *words_of(value)],
+    "args_switches": lambda name, value: switch(name, value, [f"--no-{name}"]),
 }
+
+
+def switch(name: str, value: Any, off: list[str]) -> list[str]:
+    """Return the arguments of a value; those of false are `off`."""
+    return [f"--{name}={value}"] if not isinstance(value, bool) else [f"--{name}"] if value else off
+
+
+def words_of(value: Any) -> list[str]:
+    """Return a value as arguments: each entry of a list is one."""
+    return list(map(str, value if isinstance(value, list) else [value]))
 
 
 def parameter_variables(values: Mapping[str, Any], columns: Iterable[Mapping[str, str]]) -> dict[str, str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from sweepledger.errors import UsageError
 from sweepledger.exchange import conversion
-from sweepledger.exchange.conversion import Exported, Imported, Loss, LossList
+from sweepledger.exchange.conversion import Exported, ForeignFormat, Imported, Loss, LossList
 from sweepledger.exchange.fields import Fields, exact_number, no_values, show_value, spec_number
 from sweepledger.exchange.kubernetes.command import Placeholders
 from sweepledger.exchange.kubernetes.container import ImportedTrial
@@ -243,3 +243,12 @@ def _choices(name: str, values: Sequence[Value], losses: LossList) -> dict[str, 
     if not all(isinstance(value, str) for value in values):
         losses.add(f"parameters.{name}", f"values are text in an {KIND}: numbers come back as text")
     return {"categorical": {"choices": list(dict.fromkeys(str(canonical(value)) for value in values))}}
+
+
+FORMAT = ForeignFormat(
+    "optimization-job",
+    "an OptimizationJob of Kubeflow Trainer (trainer.kubeflow.org/v1alpha1)",
+    read=read,
+    write=write,
+    is_search=True,
+)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sweepledger.exchange.conversion import Imported, Loss, LossList
+from sweepledger.exchange.conversion import ForeignFormat, Imported, Loss, LossList
 from sweepledger.exchange.fields import json_text, no_values, show_value
 from sweepledger.exchange.search_frame import ForeignSearch, parameter_names, run_keys, search_spec
 from sweepledger.exchange.spec_parts import CODE_DIR, PROGRAM
@@ -456,3 +456,6 @@ def _count(value: object) -> int | None:
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
+
+
+FORMAT = ForeignFormat("ray", "a Python file with one dict of calls such as tune.uniform(0, 1)", read=read)

@@ -457,9 +457,8 @@ class Spec:
         ),
     ] = DEFAULT_COMMAND
     """The program and its arguments, one per list item, run without a shell in the parent folder of the code, so paths
-    begin with the code's folder: `trainer/train.py`. Macros: ${args}, ${args_no_hyphens}, ${args_no_boolean_flags},
-    ${args_json}, ${args_json_file}, ${env}, ${envvar:NAME}, ${interpreter}, ${program}, ${seed}. Optional if `program`
-    is given."""
+    begin with the code's folder: `trainer/train.py`. Macros such as ${args} and ${param:lr} stand for the
+    trial's values. Optional if `program` is given."""
     run: Annotated[RunConfig, Meta(examples=[{"parallelism": 4, "timeout": "10m"}])] = field(
         default_factory=RunConfig
     )

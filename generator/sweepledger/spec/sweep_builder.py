@@ -26,7 +26,7 @@ def build_run(data: RawMapping, settings: Settings) -> RunConfig:
     """Build the section `run` of a spec without problems."""
     code: CodeKeys = decode(CodeKeys, data.get("code", {}))
     run: RunConfig = decode(RunConfig, {key: data[key] for key in data.keys() - {"code", "data"}})
-    usual, infrastructure, named = settings.defaults, run.infrastructure, data.get("data")
+    usual, infrastructure, named = settings.trials.defaults, run.infrastructure, data.get("data")
     is_distributed = run.shape is not None and run.shape.is_distributed
     absent: dict[str, Any] = {
         "pool": usual.pool,
@@ -112,8 +112,8 @@ def build_spec(draft: Draft, warnings: tuple[Problem, ...]) -> ParsedSpec:
         cancel=spec.cancel,
         running=spec.running,
         retry=spec.retry,
-        limits=draft.settings.limits,
-        pool=draft.settings.pool(run.pool),
+        limits=draft.settings.teams.limits,
+        pool=draft.settings.trials.pool(run.pool),
         scripts=tuple(script for _, script in scripts),
         other_metrics=tuple(
             replace(spec.metric, name=one.name, goal=one.goal, impute=one.impute)

@@ -16,6 +16,7 @@ from sweepledger.stores.contents import (
     VERSION_KEY,
     FinishedTrial,
     StoreChange,
+    StoreKind,
     SweepContents,
     library,
 )
@@ -208,3 +209,6 @@ def _distribution(optuna: Any, name: str, contents: SweepContents) -> _Domain:
         categories.setdefault(canonical_json(value), _category(value, has_lists=has_lists))
     distribution = optuna.distributions.CategoricalDistribution(tuple(categories.values()))
     return _Domain(distribution, categories)
+
+
+STORE = StoreKind("optuna", "sqlite:///optuna.db", write, version)

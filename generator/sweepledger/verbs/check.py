@@ -182,7 +182,7 @@ def check_change(
     else:
         problems += new_batches.check_new_batches(context, specs)
         guarded = recorded_history.GUARDED_FOLDERS
-    if context.settings.signers or not by_collector:
+    if context.settings.git.signers or not by_collector:
         problems += recorded_history.check_recorded_history(context, sweeps, places=guarded)
     problems += cluster_files.check_flux_files(context)
     problems += cluster_files.check_secrets(context)

@@ -23,7 +23,7 @@ from sweepledger.engine.local.local_batch import TEMPORARY, LocalBatch, Parent
 from sweepledger.engine.local.volumes import StateFolders, write_files
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.exchange.conversion import Loss
-from sweepledger.exchange.registry import EXPORTS, WRITERS
+from sweepledger.exchange.registry import formats
 from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.git import Mirror
@@ -34,7 +34,7 @@ from sweepledger.structs.program import LOCAL_IMAGE
 SLURM, SHELL = "slurm", "shell"
 BATCH_FORMATS = (SLURM, SHELL)
 """Formats that a committed batch is converted to, instead of a spec."""
-FORMATS = (*EXPORTS, *BATCH_FORMATS)
+FORMATS = (*(name for name, each in formats().items() if each.write), *BATCH_FORMATS)
 
 MOST_TASKS = 1000
 """Tasks of one array: Slurm allows the indexes 0 to 1000 by default. Each task runs several rows if needed."""
@@ -168,10 +168,6 @@ class PreparedBatch:
     """Folders of the code, relative to it, in which Python looks first."""
 
 
-SEARCH_FORMATS = frozenset({"katib", "optimization-job", "optuna", "wandb"})
-"""Formats of tools that run the search themselves."""
-
-
 def export_sweep(
     workspace: Workspace, format_name: str, name: str, *, output: Path | None = None
 ) -> ExportedSweep:
@@ -179,15 +175,20 @@ def export_sweep(
     refuse_existing(output)
     (parsed,) = workspace.specs([name])
     sweep = parsed.sweep
-    if sweep.search is not None and format_name not in SEARCH_FORMATS:
+    chosen = formats()[format_name]
+    assert chosen.write is not None
+    if sweep.search is not None and not chosen.is_search:
+        others = " or ".join(
+            sorted(each.name for each in formats().values() if each.is_search and each.write)
+        )
         raise UsageError(
             f"{name} is an adaptive search, and {format_name} lists known configurations",
-            hint=f"export {' or '.join(sorted(SEARCH_FORMATS))}; `sweep results --output csv` has what ran",
+            hint=f"export {others}; `sweep results --output csv` has what ran",
         )
     expansion = search.explore(sweep, parsed.source)
     if not isinstance(expansion, search.Expansion):
         raise SpecError(expansion)
-    exported = WRITERS[format_name](sweep, expansion.configurations)
+    exported = chosen.write(sweep, expansion.configurations)
     if output is not None:
         write_file(output, exported.text.encode())
     warnings = tuple(sorted([*parsed.warnings, *expansion.warnings]))
@@ -242,7 +243,7 @@ def _prepare(workspace: Workspace, stored: batches.StoredBatch) -> PreparedBatch
     commit = repository.commit("HEAD")
     assert commit is not None, "the batch is in a commit"
     state = create_state(repository).resolve()
-    mirror = Mirror(state, str(repository.folder), repository.branch() or workspace.settings.branch)
+    mirror = Mirror(state, str(repository.folder), repository.branch() or workspace.settings.git.branch)
     mirror.borrow(repository)
     desired = DesiredState(repository, mirror, state, work_tree=repository).desired(commit, stored)
     if isinstance(desired, RefusedBatch):

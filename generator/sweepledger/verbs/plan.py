@@ -1,6 +1,6 @@
-"""Review sweeps before the merge.
+"""Review trials and cost of sweeps before the merge.
 
-It shows trials, coverage, forecast, cost, and changes since the base commit.
+It also shows coverage, forecast, and changes since the base commit.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from sweepledger.cli import response
 from sweepledger.cli.options import BaseOption, MonthOption
 from sweepledger.cli.text.plan import plan_comment, plan_text
 from sweepledger.commands.generation import spec_change
-from sweepledger.commands.generation.proposals import propose_pack, propose_rounds
+from sweepledger.commands.generation.spec_change import propose_pack, propose_rounds
 from sweepledger.commands.repository import at_commit, catalog, costs, programs
 from sweepledger.commands.repository.stored_batches import StoredBatches, stored_batches
 from sweepledger.commands.repository.workspace import Workspace, read_specs
@@ -103,7 +103,12 @@ def plan_sweeps(
     settled = () if selected else tuple(review.sweep.name for review in reviews if not review.is_change)
     news = tuple(review for review in reviews if selected or review.is_change)
     return planning.Planned(
-        stored.commit, news, settled, tuple(sorted(problems)), workspace.settings.currency, context.month
+        stored.commit,
+        news,
+        settled,
+        tuple(sorted(problems)),
+        workspace.settings.teams.currency,
+        context.month,
     )
 
 
@@ -207,7 +212,9 @@ class _PlanContext:
     ) -> Iterator[planning.Note]:
         """Yield what the spec could say to take less time or fewer pods, as a block to paste, with the figures."""
         settings = self.workspace.settings
-        follows = settings.next is not NextRoundMode.REVIEW or settings.controller is Controller.NONE
+        follows = (
+            settings.git.next is not NextRoundMode.REVIEW or settings.platform.controller is Controller.NONE
+        )
         if follows and not self.stored.merged_of.get(sweep.name, ()):
             rounds = propose_rounds(sweep, expansion.configurations, program, self.timing)
             yield from () if rounds is None else (planning.Note("rounds", rounds),)
@@ -227,7 +234,7 @@ class _PlanContext:
     ) -> tuple[planning.Note, ...]:
         """Return notes on the trials and the design that a sweep requests."""
         settings, repository = self.workspace.settings, self.workspace.repository
-        dataset = settings.dataset_named(sweep.run.data)
+        dataset = settings.trials.dataset_named(sweep.run.data)
         return planning.notes(
             sweep,
             trials,
@@ -255,7 +262,7 @@ class _PlanContext:
         """Compare the upper bound of new trials with the budgets that the sweep counts towards."""
         budgets = {
             team: budget
-            for team, budget in self.workspace.settings.budgets.items()
+            for team, budget in self.workspace.settings.teams.budgets.items()
             if planning.counts_towards(budget, sweep.name)
         }
         ledger = self.ledger if budgets else costs.MonthLedger(self.month)

@@ -61,7 +61,7 @@ def retry(
     statuses = frozenset(map(Status, selected)) or RETRYABLE_STATUSES
     workspace = Workspace.find(response.current_folder())
     retried = retry_trials(workspace, name, batch=batch, statuses=statuses, update=update)
-    return _response(retried, is_cluster=workspace.settings.controller is not Controller.NONE)
+    return _response(retried, is_cluster=workspace.settings.platform.controller is not Controller.NONE)
 
 
 def _response(retried: "Retried", *, is_cluster: bool) -> response.Response:

@@ -35,7 +35,7 @@ from sweepledger import __version__, storage
 from sweepledger.cli.options import ContextOption, StateOption
 from sweepledger.cli.response import Response, current_folder
 from sweepledger.commands.collection.attempts import evaluate_here
-from sweepledger.commands.reports.site_history import HistoryReader
+from sweepledger.commands.reports.history import HistoryReader
 from sweepledger.commands.reports.status import TrialState, live_batches, local_states
 from sweepledger.commands.repository import costs
 from sweepledger.commands.repository.workspace import Workspace
@@ -281,7 +281,7 @@ class _SiteBuilder:
             times=times,
             costs=tuple(self._costs([time.month for time in times])),
             commit=commit,
-            currency=self._reader.settings.currency,
+            currency=self._reader.settings.teams.currency,
         )
         fragments = [
             self._files[path] for sweep in self.made if (path := _folder(sweep) + DATA) in self._files
@@ -299,12 +299,12 @@ class _SiteBuilder:
 
     def _costs(self, months: Iterable[str]) -> Iterator[MonthlyCost]:
         settings = self._reader.settings
-        if not settings.budgets:
+        if not settings.teams.budgets:
             return
         merged = [batch for listed in self._reader.batches.values() for batch in listed]
         for month in months:
             ledger = costs.month_ledger(self._repository, self._commit, settings, month, merged=merged)
-            for team, budget in sorted(settings.budgets.items()):
+            for team, budget in sorted(settings.teams.budgets.items()):
                 charges = [one for one in ledger.used if counts_towards(budget, one.sweep)]
                 hours, money = sum(one.gpu_hours for one in charges), sum(one.money for one in charges)
                 yield MonthlyCost(month, team, hours, money)
@@ -517,7 +517,7 @@ def running_batches(
             RunningBatch(batch, tuple(_local_trials(batch, state, is_running=is_running))) for batch in active
         )
     observed = live_batches(workspace, kubectl, active, tip=commit, now=time.time())
-    namespace = workspace.settings.namespace
+    namespace = workspace.settings.trials.namespace
     return tuple(
         RunningBatch(batch, tuple(_cluster_trials(batch, observed[batch.name].states, kubectl, namespace)))
         for batch in active

@@ -111,7 +111,9 @@ def try_trial(workspace: Workspace, name: str, number: int, *, quiet: bool, keep
     Raises SpecError, UsageError for a trial that does not exist, StorageError for wrong data, ToolError.
     """
     # A cluster needs an image, this machine does not.
-    settings = replace(workspace.settings, controller=Controller.NONE)
+    settings = replace(
+        workspace.settings, platform=replace(workspace.settings.platform, controller=Controller.NONE)
+    )
     (parsed,) = replace(workspace, settings=settings).specs([name])
     programs.refuse_rewritten_code(workspace.repository, parsed)
     sweep = parsed.sweep
@@ -182,7 +184,7 @@ def _launch(
         contents[file] = table
     contents[LAUNCH_FILE] = instructions
     local = local_batch(made.lock, contents, {LAUNCHER_FILE: bases.launcher})
-    data = workspace.settings.dataset(batch.program.data)
+    data = workspace.settings.trials.dataset(batch.program.data)
     folder = None
     if data is not None:
         cache = state_folder(workspace.repository) / DATA

@@ -93,7 +93,7 @@ def step_after(
     The collector does if the settings say so, and `sweep run` for the sweeps in `continued`.
     """
     settings = at_commit.settings_or_defaults(repository, base)
-    if sweep not in continued and settings.next is not NextRoundMode.COLLECTOR:
+    if sweep not in continued and settings.git.next is not NextRoundMode.COLLECTOR:
         return None
     hint = next_round.manual_hint(sweep)
     if refused is not None:
@@ -232,7 +232,7 @@ def push_idle_rounds(target: Target) -> Iterator[PushedRound | next_round.RoundB
     """
     repository, tip = target.repository, target.tip()
     settings = at_commit.settings_or_defaults(repository, tip)
-    if tip is None or (settings.next is not NextRoundMode.COLLECTOR and not target.continued):
+    if tip is None or (settings.git.next is not NextRoundMode.COLLECTOR and not target.continued):
         return
     for sweep in (search.name for search in next_round.searches_at(repository, tip, settings)):
         if not isinstance(

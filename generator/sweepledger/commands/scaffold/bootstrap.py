@@ -202,7 +202,7 @@ def is_batch_file(path: str) -> bool:
 def _bootstrap_file(settings: Settings, source: GitSource, rendered: FileTree) -> bytes:
     digests = {path: digest for path, digest in rendered.digests.items() if not is_batch_file(path)}
     content = file.Bootstrap(
-        settings.controller, source.url, source.branch, source.shapes, source.is_public, digests
+        settings.platform.controller, source.url, source.branch, source.shapes, source.is_public, digests
     )
     return file.write(content, banner=platform.BANNER).encode()
 
@@ -262,7 +262,8 @@ class Bootstrapped:
     def secrets_by_cluster(self) -> tuple[tuple[str | None, tuple[RequiredSecret, ...]], ...]:
         """Return the Secrets to create, by cluster; first, without a name, those of one that has only Argo CD."""
         required = {
-            own.cluster: platform.required_secrets(own, self.source) for own in self.settings.in_clusters
+            own.fleet.cluster: platform.required_secrets(own, self.source)
+            for own in self.settings.in_clusters
         }
         here = {
             cluster: tuple(secret for secret in secrets if not secret.is_elsewhere)
@@ -280,7 +281,7 @@ class Bootstrapped:
     @property
     def required_objects(self) -> tuple[tuple[str | None, tuple[RequiredObject, ...]], ...]:
         """Return the other objects that a person makes, for each cluster that needs any."""
-        needed = ((own.cluster, platform.required_objects(own)) for own in self.settings.in_clusters)
+        needed = ((own.fleet.cluster, platform.required_objects(own)) for own in self.settings.in_clusters)
         return tuple((cluster, objects) for cluster, objects in needed if objects)
 
     @property
@@ -289,7 +290,7 @@ class Bootstrapped:
         lacking: dict[str, list[str]] = {}
         for own in self.settings.in_clusters:
             for gap in unset_settings(own, self.source):
-                lacking.setdefault(gap, []).append(own.cluster or "")
+                lacking.setdefault(gap, []).append(own.fleet.cluster or "")
         every = len(self.settings.in_clusters)
         return tuple(
             gap if len(clusters) == every else f"{gap} (only in cluster {', '.join(clusters)})"
@@ -302,7 +303,7 @@ def bootstrap(workspace: Workspace, request: BootstrapRequest) -> Bootstrapped:
 
     Edited files are overwritten only with `force`. Raises UsageError, RepositoryError, SpecError.
     """
-    active = (flux.active_folder(own.cluster) for own in workspace.settings.in_clusters)
+    active = (flux.active_folder(own.fleet.cluster) for own in workspace.settings.in_clusters)
     files.refuse_links(workspace.root, CLUSTERS, *active, SETTINGS_FILE)
     recorded = read_bootstrap(workspace.root)
     source = _source(workspace, request, recorded)
@@ -344,7 +345,7 @@ def unapplied_batches(
     stored: Iterable[batches.StoredBatch], settings: Settings
 ) -> tuple[tuple[batches.StoredBatch, str | None], ...]:
     """Return the active batches that no cluster of the settings would run, each with the cluster of its lock."""
-    own = {one.cluster for one in settings.in_clusters}
+    own = {one.fleet.cluster for one in settings.in_clusters}
     active = batches.readable(batch for batch in stored if batch.is_active)
     return tuple((batch, batch.lock.cluster) for batch in active if batch.lock.cluster not in own)
 
@@ -352,7 +353,7 @@ def unapplied_batches(
 def unapplied_text(batch: batches.StoredBatch, cluster: str | None, settings: Settings) -> tuple[str, str]:
     """Return where a batch is active that no cluster would run, and what to do about it."""
     cancel = f"`sweep cancel {batch.sweep} --replace`"
-    if cluster in settings.lost_clusters:
+    if cluster in settings.fleet.lost_clusters:
         spec = f"remove `cluster: {cluster}` from its spec if it has it"
         return f"is active in cluster {cluster!r}, which was given up", f"{spec}, and run {cancel}"
     where = "the only cluster" if cluster is None else f"cluster {cluster!r}"
@@ -366,13 +367,13 @@ def unset_settings(settings: Settings, source: GitSource) -> tuple[str, ...]:
     """Return settings that are missing or do not fit, each with the consequence."""
     gaps = []
     names = platform.Names.of(settings)
-    if "collector" not in settings.images:
+    if "collector" not in settings.trials.images:
         gaps.append(
             "images.collector: not set, so the collector is suspended; `sweep cluster pin collector` sets it"
         )
-    if settings.results.sync and "sync" not in settings.images:
+    if settings.results.sync and "sync" not in settings.trials.images:
         gaps.append("images.sync: not set, so nothing is written to the stores of results.sync")
-    if not settings.signers:
+    if not settings.git.signers:
         refused = settings.results.mode is ResultsMode.BRANCH
         lost = (
             "`sweep check` refuses the collector's branches" if refused else "no signature protects results"
@@ -389,7 +390,7 @@ def unset_settings(settings: Settings, source: GitSource) -> tuple[str, ...]:
             f"results.claim: no volume is written; make the claim {settings.results.claim!r} in {names.trials} "
             "(ReadWriteOnce), of a class whose volumes honour fsGroup"
         )
-    if not settings.pools or any(pool.max_nodes is None for pool in settings.pools.values()):
+    if not settings.trials.pools or any(pool.max_nodes is None for pool in settings.trials.pools.values()):
         gaps.append(
             "pools: without max_nodes for each, the quota bounds no cpu, memory or GPUs; nor is there a "
             "sample of such a pool's queue"
@@ -399,8 +400,8 @@ def unset_settings(settings: Settings, source: GitSource) -> tuple[str, ...]:
 
 def _egress_gaps(settings: Settings, source: GitSource) -> Iterator[str]:
     """Yield what could be reached without need, and what could not be reached although it must be."""
-    git = settings.egress.get(GIT_EGRESS)
-    if git is not None and source.port not in (None, *git.ports) and settings.proxy is None:
+    git = settings.network.egress.get(GIT_EGRESS)
+    if git is not None and source.port not in (None, *git.ports) and settings.network.proxy is None:
         opened = ", ".join(map(str, git.ports))
         yield (
             f"egress.{GIT_EGRESS}.ports: {opened}, without {source.port} of {source.origin}, so the collector cannot "
@@ -408,13 +409,17 @@ def _egress_gaps(settings: Settings, source: GitSource) -> Iterator[str]:
         )
     if (
         settings.results.keep_days is not None
-        and GIT_EGRESS not in settings.egress
+        and GIT_EGRESS not in settings.network.egress
         and source.port is not None
     ):
         yield (
             f"egress.{GIT_EGRESS}: not set, so what deletes old results may reach every host on port {source.port}"
         )
-    if settings.code is not None and GIT_EGRESS not in settings.egress and settings.proxy is None:
+    if (
+        settings.git.code is not None
+        and GIT_EGRESS not in settings.network.egress
+        and settings.network.proxy is None
+    ):
         yield (
             f"egress.{GIT_EGRESS}: not set, so trials cannot clone code where the network enforces NetworkPolicies; "
             "name the address of the git server"
@@ -434,7 +439,7 @@ def _source(workspace: Workspace, request: BootstrapRequest, recorded: file.Boot
     Shapes in use are always allowed.
     """
     url = request.url or _followed_url(workspace.settings, recorded) or workspace.remote_url()
-    branch = request.branch or (recorded.branch if recorded else workspace.settings.branch)
+    branch = request.branch or (recorded.branch if recorded else workspace.settings.git.branch)
     shapes = {*(request.shapes if request.shapes is not None else (recorded.shapes if recorded else ()))}
     stored = (batch for batch in batches.in_work_tree(workspace.root) if batch.is_active)
     specs = (workspace.parse(path) for path in workspace.spec_paths())  # wrong ones are ignored
@@ -457,7 +462,7 @@ def _source(workspace: Workspace, request: BootstrapRequest, recorded: file.Boot
 
 def _followed_url(settings: Settings, recorded: file.Bootstrap | None) -> str | None:
     """Return the address that the cluster follows so far; None before the first bootstrap."""
-    return settings.repository or (recorded.url if recorded else None)
+    return settings.git.repository or (recorded.url if recorded else None)
 
 
 def _edits(
@@ -469,9 +474,9 @@ def _edits(
         ("controller",): request.controller.value,
         ("results", "mode"): mode.value,
     }
-    if request.monitoring is not None and request.monitoring is not settings.monitoring.enabled:
+    if request.monitoring is not None and request.monitoring is not settings.platform.monitoring.enabled:
         edits["monitoring",] = {} if request.monitoring else None
-    if settings.branch != source.branch:
+    if settings.git.branch != source.branch:
         edits["branch",] = source.branch
     if source.url != (_followed_url(settings, recorded) or source.url):
         edits["repository",] = source.url

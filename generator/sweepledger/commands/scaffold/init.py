@@ -3,20 +3,26 @@
 import os
 import re
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
 from sweepledger import __version__, storage
 from sweepledger.commands.repository import base_files
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.errors import RepositoryError, UsageError
+from sweepledger.commands.scaffold import command_line
+from sweepledger.engine.local import machine
+from sweepledger.errors import RepositoryError, SpecError, UsageError
+from sweepledger.problems import Problem, Severity
 from sweepledger.repo import files
+from sweepledger.repo.files import base_folder, workflows_folder
 from sweepledger.repo.git import Repository, create_repository
-from sweepledger.repo.package_data import base_folder, workflows_folder
 from sweepledger.search.adaptive.model_based import is_installed
+from sweepledger.spec.parser import parse
+from sweepledger.spec.program_options import UNKNOWN, read_options
 from sweepledger.spec.schemas import schema_text
-from sweepledger.spec.starter import MNIST, PLAIN, SCHEMA_FILE, Starter, starter_spec
+from sweepledger.spec.starter import MNIST, PARALLELISM, PLAIN, SCHEMA_FILE, Starter, starter_spec
+from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs import names
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.methods import LARGER_SEARCH
@@ -47,7 +53,7 @@ print(f"score={1 - (arguments.x - 2) ** 2 - arguments.rate}")
 
 SETTINGS = """\
 # Settings of this repository, for every sweep in it. A spec can only use images, data and nodes that are named here.
-# `sweep validate --schema settings` prints every key; keys that are not set have a default.
+# `sweep schema --settings` prints every key; keys that are not set have a default.
 version: 1
 namespace: {namespace}  # where trials run: no other repository of a cluster has it; names of objects begin so
 controller: {controller}
@@ -383,16 +389,24 @@ def _for_server(path: str, content: bytes, runner: str | None, checks_app: int |
 
 
 FIRST_SETTINGS = b"""\
-# Settings of this repository, for every sweep in it: `sweep validate --schema settings` prints every key.
+# Settings of this repository, for every sweep in it: `sweep schema --settings` prints every key.
 version: 1
 """
 
 
-def new_spec(workspace: Workspace, name: str, starter: Starter | None = None) -> tuple[Path, ...]:
+@dataclass(frozen=True)
+class NewSpec:
+    """What `sweep new` wrote."""
+
+    paths: tuple[Path, ...]
+    warnings: tuple[Problem, ...] = ()
+
+
+def new_spec(workspace: Workspace, name: str, starter: Starter | None = None) -> NewSpec:
     """Write `sweeps/<name>.yaml`, and the schema that editors explain its keys by; return what was written.
 
     With a `starter` the spec runs its command, and the repository gets settings if it has none. Raises UsageError
-    if the name is invalid or taken, StorageError if `sweeps/` is a link.
+    if the name is invalid or taken, StorageError if `sweeps/` is a link, SpecError for a spec that cannot run.
     """
     if name in names.RESERVED_SWEEP_NAMES:
         raise UsageError(f"{name!r} is reserved", hint="choose another name")
@@ -406,11 +420,12 @@ def new_spec(workspace: Workspace, name: str, starter: Starter | None = None) ->
     if os.path.lexists(path):
         raise UsageError(f"{names.SPECS}/{name}.yaml exists", hint="choose another name, or edit it")
     settings = workspace.settings
-    has_mnist = "mnist" in settings.datasets and (workspace.root / "trainer").is_dir()
+    has_mnist = "mnist" in settings.trials.datasets and (workspace.root / "trainer").is_dir()
+    warnings: tuple[Problem, ...] = ()
     if starter is None:
-        text = starter_spec(name, example=MNIST if has_mnist else PLAIN, clones=settings.code is not None)
+        text = starter_spec(name, example=MNIST if has_mnist else PLAIN, clones=settings.git.code is not None)
     else:
-        text = _spec_of_command(workspace, name, starter)
+        text, warnings = _spec_of_command(workspace, name, starter)
     # Committed beside the specs, so that every clone has the right version offline.
     storage.write_file(path.with_name(SCHEMA_FILE), schema_text("sweep").encode())
     storage.write_file(path, text.encode())
@@ -421,37 +436,45 @@ def new_spec(workspace: Workspace, name: str, starter: Starter | None = None) ->
         written.append(settings_path)
     if base_files.write_attribute_lines(workspace.root):
         written.append(workspace.root / base_files.ATTRIBUTES_FILE)
-    return tuple(written)
+    return NewSpec(tuple(written), warnings)
 
 
-PROJECT_FILES = (
-    *("pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "environment.yml", "uv.lock"),
-    *("conf", "config", "configs", "src"),
-)
-"""What shows that a repository is one program: its scripts need files outside of their own folders."""
-
-
-def _spec_of_command(workspace: Workspace, name: str, starter: Starter) -> str:
-    """Return a spec for a command whose program is in the repository. Raises UsageError."""
-    programs = starter.programs()
-    if not programs:
-        raise UsageError("--command must name a program, got nothing", hint="--command 'python train.py'")
-    places = (os.path.normpath(program) for program in programs)
-    inside = (place for place in places if not place.startswith(("/", "..")))
-    program = next((place for place in inside if (workspace.root / place).is_file()), None)
-    if program is None:
-        raise UsageError(
-            f"--command must name a file of the repository, got {programs[0]!r}",
-            hint=_path_from_the_root(workspace, programs[0])
-            or f"a trial starts in {workspace.root}: give the path from there, or the module after `python -m`",
-        )
-    folder = program.partition("/")[0] if starter.module else program.rpartition("/")[0]
-    if folder == program or any((workspace.root / name).exists() for name in PROJECT_FILES):
-        folder = ""
+def _spec_of_command(workspace: Workspace, name: str, starter: Starter) -> tuple[str, tuple[Problem, ...]]:
+    """Return a spec for a command, and warnings. Raises UsageError, and SpecError for a spec that cannot run."""
+    program = command_line.find_program(workspace, starter.command)
+    is_module = command_line.module_name(starter.command) is not None
+    code = command_line.code_folder(workspace, program, is_module=is_module)
+    options = UNKNOWN
+    if program is not None and program.endswith(".py"):
+        options = read_options(files.read_input(workspace.root / program))
     try:
-        return starter.spec(name, code=folder or ".", search=_search_here(starter))
+        text = starter.spec(
+            name, code=code, search=_search_here(starter), options=options, memory=_memory_of_a_trial()
+        )
     except ValueError as error:
         raise UsageError(f"--param {error}", hint="--param learning_rate=0.1,0.01") from error
+    path = f"{names.SPECS}/{name}.yaml"
+    parsed = parse(text.encode(), path, workspace.settings)
+    if isinstance(parsed, tuple):
+        raise SpecError(parsed)
+    return text, tuple(
+        replace(
+            parsed.source.problem(
+                f"must be an option of {program}, got {parameter!r}",
+                *("parameters", parameter),
+                code="program-option",
+                hint=did_you_mean(parameter, options.kinds),
+            ),
+            severity=Severity.WARNING,
+        )
+        for parameter in starter.unknown_parameters(options)
+    )
+
+
+def _memory_of_a_trial() -> str:
+    """Return what a trial may use if all that run at once leave a quarter of this machine."""
+    share = machine.memory() * 3 // 4 // PARALLELISM
+    return f"{share >> 30}Gi" if share >> 30 else f"{share >> 20}Mi"
 
 
 def _search_here(starter: Starter) -> tuple[str, str]:
@@ -462,11 +485,3 @@ def _search_here(starter: Starter) -> tuple[str, str]:
     if is_installed(LARGER_SEARCH):
         return LARGER_SEARCH.name, f"{method} needs `pip install 'sweepledger[{method.extra}]'`"
     return method.name, f"it needs `pip install 'sweepledger[{method.extra}]'`"
-
-
-def _path_from_the_root(workspace: Workspace, program: str) -> str | None:
-    """Return a hint with the path of the only file that ends in a path which was given from its own folder."""
-    if program.startswith(("/", "..")) or not program.isprintable():
-        return None
-    named = workspace.repository.run("ls-files", "-z", "--", f":(glob)**/{program}").split("\0")[:-1]
-    return f"a trial starts in {workspace.root}: did you mean {named[0]}?" if len(named) == 1 else None

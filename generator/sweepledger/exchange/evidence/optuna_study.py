@@ -1,6 +1,7 @@
 """Finished trials of a study in Optuna's storage: a SQLite database or a journal file, read by Optuna itself."""
 
 import importlib
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,19 @@ SQLITE = b"SQLite format 3\0"
 STATES = {"COMPLETE": Status.OK, "PRUNED": Status.PRUNED, "FAIL": Status.FAILED}
 
 
-def study_trials(file: Path, sweep: Sweep, study: str | None) -> tuple[str, Iterator[ForeignTrial]]:
-    """Return the name of a study, and its finished trials. The file may be changed: pass a copy.
+def read_trials(content: bytes, sweep: Sweep, study: str | None) -> tuple[str, Iterator[ForeignTrial]]:
+    """Return the name of a study, and its finished trials.
 
     Raises ForeignError for a file that Optuna cannot read, or several studies without a name; ToolError without Optuna.
     """
+    with tempfile.TemporaryDirectory(prefix="sweep-study-") as folder:
+        copy = Path(folder, "study")  # Optuna may change it
+        copy.write_bytes(content)
+        name, trials = _study_trials(copy, sweep, study)
+        return name, iter(tuple(trials))
+
+
+def _study_trials(file: Path, sweep: Sweep, study: str | None) -> tuple[str, Iterator[ForeignTrial]]:
     try:
         optuna: Any = importlib.import_module("optuna")
     except ImportError as error:

@@ -48,7 +48,9 @@ def release_policies(settings: Settings, bases: Mapping[str, bytes]) -> list[Man
 
 def kustomization_policies(settings: Settings, bases: Mapping[str, bytes]) -> list[Manifest]:
     """Return the policy for Kustomizations: one without a service account is applied with Flux's own rights."""
-    policy = _policy("flux-batches", settings, bases, {"active": [f"./{active_folder(settings.cluster)}"]})
+    policy = _policy(
+        "flux-batches", settings, bases, {"active": [f"./{active_folder(settings.fleet.cluster)}"]}
+    )
     return [policy, _binding(policy, settings, Names.of(settings).flux)]
 
 

@@ -40,9 +40,9 @@ Values = dict[str, Any]
 def of_trials(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> Values:
     """Return the values of `trials.yaml`, by variable."""
     finalizers = [RECORD_FINALIZER] if settings.results.store.holds_pods else []
-    opened = [*sorted(settings.egress.keys() - {API_SERVER_EGRESS}), PEERS_EGRESS]
+    opened = [*sorted(settings.network.egress.keys() - {API_SERVER_EGRESS}), PEERS_EGRESS]
     return {
-        "maxTrials": settings.limits.max_trials or MAX_TRIALS,
+        "maxTrials": settings.teams.limits.max_trials or MAX_TRIALS,
         "finalizers": finalizers,
         "owners": sorted({OWNERS[shape] for shape in source.shapes}),
         "egress": [f"{EGRESS_LABEL}{name}" for name in opened],
@@ -66,22 +66,24 @@ def _images(settings: Settings) -> Values:
 
     Settings that name no image leave the choice to specs.
     """
-    default = settings.defaults.image
-    named = {image.repository for image in settings.images.values()}
-    if default != LOCAL_IMAGE and default not in settings.images:
+    default = settings.trials.defaults.image
+    named = {image.repository for image in settings.trials.images.values()}
+    if default != LOCAL_IMAGE and default not in settings.trials.images:
         name = default.partition("@")[0]
         head, slash, last = name.rpartition("/")
         named.add(f"{head}{slash}{last.partition(':')[0]}")
     added = [
         f"{_patterns([name])[0]}={pattern}"
-        for name, sidecar in sorted(settings.sidecars.items())
-        for pattern in _patterns(settings.with_mirrors([sidecar.image]))
+        for name, sidecar in sorted(settings.admission.sidecars.items())
+        for pattern in _patterns(settings.admission.with_mirrors([sidecar.image]))
     ]
     return {
         "images": _patterns(named),
-        "mirrors": _patterns(settings.with_mirrors(named) - named),
+        "mirrors": _patterns(settings.admission.with_mirrors(named) - named),
         "sidecars": added,
-        "sidecarVolumes": sorted({name for one in settings.sidecars.values() for name in one.volumes}),
+        "sidecarVolumes": sorted(
+            {name for one in settings.admission.sidecars.values() for name in one.volumes}
+        ),
     }
 
 
@@ -90,13 +92,13 @@ def _patterns(repositories: Iterable[str]) -> list[str]:
 
 
 def _queues(settings: Settings) -> Values:
-    queues = {pool.queue for pool in settings.pools.values() if pool.queue is not None}
-    without = [name for name, pool in sorted(settings.pools.items()) if pool.queue is None]
+    queues = {pool.queue for pool in settings.trials.pools.values() if pool.queue is not None}
+    without = [name for name, pool in sorted(settings.trials.pools.items()) if pool.queue is None]
     return {"queues": sorted(queues), "poolsWithoutQueue": without}
 
 
 def _pods(settings: Settings) -> Values:
-    pools = [pool for _, pool in sorted(settings.pools.items())]
+    pools = [pool for _, pool in sorted(settings.trials.pools.items())]
     fields = [scheduling_fields(pool, has_gpus=False) for pool in pools]
     taints = {
         f"{taint['key']}={taint.get('value', '')}:{taint['effect']}"
@@ -112,7 +114,7 @@ def _pods(settings: Settings) -> Values:
         for key, value in {**pool.pod.annotations, **topology_annotations(pool, templates)}.items()
         if key.startswith(POD_SET_ANNOTATIONS)
     }
-    classes = {settings.priority_class, *_pod_values(settings, lambda pod: pod.priority_class)}
+    classes = {settings.trials.priority_class, *_pod_values(settings, lambda pod: pod.priority_class)}
     tokens = {
         f"{pool.pod.service_account} {name} {token.audience}"
         for pool in pools
@@ -120,7 +122,7 @@ def _pods(settings: Settings) -> Values:
     }
     devices = {f"{name}={template}" for pool in pools for name, template in pool.pod.claims.items()}
     return {
-        "accounts": settings.trial_accounts,
+        "accounts": settings.trials.trial_accounts,
         "tokens": sorted(tokens),
         "schedulers": _pod_values(settings, lambda pod: pod.scheduler),
         "devices": sorted(devices),
@@ -137,15 +139,22 @@ def _pods(settings: Settings) -> Values:
 
 def _pod_values(settings: Settings, read: Callable[[PodSettings], str | None]) -> list[str]:
     """Return the different values that pools give to a field of pods, sorted."""
-    return sorted({value for pool in settings.pools.values() if (value := read(pool.pod)) is not None})
+    return sorted({value for pool in settings.trials.pools.values() if (value := read(pool.pod)) is not None})
 
 
 def _volumes(settings: Settings) -> Values:
-    pull = settings.image_pull_secret
+    pull, secrets = (
+        settings.trials.image_pull_secret,
+        {one.secret for one in settings.trials.secrets.values()},
+    )
+    if settings.git.code is not None and settings.git.code.secret:
+        secrets.add(settings.git.code.secret)
+    if settings.results.bucket is not None:
+        secrets.update(settings.results.bucket.secrets)
     return {
         "resultClaims": sorted(set(settings.results.claims.values())),
-        "dataClaims": sorted(settings.dataset_claims),
-        "secrets": sorted(settings.mountable_secrets),
+        "dataClaims": sorted(settings.trials.dataset_claims),
+        "secrets": sorted(secrets),
         "pullSecrets": [] if pull is None else [pull],
     }
 
@@ -154,20 +163,24 @@ def _store(settings: Settings) -> Values:
     """Return what the sidecar of a bucket may be. Without a Secret, its account has an identity of the cloud."""
     bucket = settings.results.bucket
     if bucket is None:
-        return {"identities": settings.trial_accounts[1:]}
-    images = {settings.images[COLLECTOR_IMAGE].repository} if COLLECTOR_IMAGE in settings.images else set()
-    clients = settings.client_variables(settings.egress)
-    named = "|".join(_patterns(settings.named_dataset_folders))
+        return {"identities": settings.trials.trial_accounts[1:]}
+    images = (
+        {settings.trials.images[COLLECTOR_IMAGE].repository}
+        if COLLECTOR_IMAGE in settings.trials.images
+        else set()
+    )
+    clients = settings.network.client_variables(settings.network.egress)
+    named = "|".join(_patterns(settings.trials.named_dataset_folders))
     has_identity = bucket.secret is None
     return {
-        "identities": settings.trial_accounts[0 if has_identity else 1 :],
+        "identities": settings.trials.trial_accounts[0 if has_identity else 1 :],
         "store": [bucket.url],
         "storeImages": _patterns(images),
-        "storeMirrors": _patterns(settings.with_mirrors(images) - images),
+        "storeMirrors": _patterns(settings.admission.with_mirrors(images) - images),
         "storeVariables": sorted({*STORE_VARIABLES, *bucket.variables, COMPLETION_INDEX_VARIABLE, *clients}),
         "storeSecrets": bucket.secrets,
         "cloudVariables": ["AWS_", "AZURE_"] if has_identity else [],
-        "datasets": settings.dataset_folders,
+        "datasets": settings.trials.dataset_folders,
         "severalDatasets": [f"^({named})( ({named}))*$"] if named else [],
     }
 
@@ -182,11 +195,11 @@ def _variables(settings: Settings, bases: Mapping[str, bytes]) -> Values:
         if container == CODE_CONTAINER or value.startswith("/")
     }
     code = {variable for variable, container, _ in fixed if container == CODE_CONTAINER}
-    clients = settings.client_variables(settings.egress)
+    clients = settings.network.client_variables(settings.network.egress)
     return {
-        "clone": [] if settings.code is None else clone_command(Bases(bases)),
+        "clone": [] if settings.git.code is None else clone_command(Bases(bases)),
         "cloneVariables": sorted({*code, *CODE_VARIABLES, COMPLETION_INDEX_VARIABLE, *clients}),
-        "allowedVariables": settings.allowed_variables,
+        "allowedVariables": settings.admission.allowed_variables,
         "fixedVariables": sorted({variable for variable, _, _ in fixed}),
         "fixedValues": sorted({f"{variable}={value}" for variable, _, value in fixed}),
     }

@@ -23,10 +23,10 @@ def _objects(file: str, settings: Settings, source: GitSource, bases: Mapping[st
         "collector": names.collector,
         "project": names.project,
         "platform": names.platform_project,
-        "argocd": settings.argocd.namespace,
+        "argocd": settings.platform.argocd.namespace,
         "url": source.url,
         "revision": source.revision,
-        "folder": platform_folder(settings.cluster),
+        "folder": platform_folder(settings.fleet.cluster),
     }
     return from_base(bases[f"{ARGOCD}/{file}"], settings, words)
 
@@ -36,10 +36,12 @@ def projects(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) 
     made = _objects("projects.yaml", settings, source, bases)
     for project in made:
         spec = project["spec"]
-        spec["destinations"] = [{**settings.argocd.destination, **place} for place in spec["destinations"]]
+        spec["destinations"] = [
+            {**settings.platform.argocd.destination, **place} for place in spec["destinations"]
+        ]
     batches, platform = (project["spec"]["namespaceResourceWhitelist"] for project in made)
     batches += [{"group": kind.group, "kind": kind.kind} for kind in objects.batch_kinds(source)]
-    if any(egress.hosts for egress in settings.egress.values()):
+    if any(egress.hosts for egress in settings.network.egress.values()):
         platform.append(HOST_KIND)
     return made
 
@@ -48,14 +50,14 @@ def application_set(settings: Settings, source: GitSource, bases: Mapping[str, b
     """Return the ApplicationSet with one Application per folder of `overlays/active`."""
     (made,) = _objects("batches.yaml", settings, source, bases)
     (generator,), template = made["spec"]["generators"], made["spec"]["template"]
-    if settings.cluster is not None:  # each lock names its cluster
+    if settings.fleet.cluster is not None:  # each lock names its cluster
         folders = generator["git"].pop("directories")
         generator["git"]["files"] = [{**one, "path": f"{one['path']}/{LOCK_FILE}"} for one in folders]
-        generator["selector"] = {"matchLabels": {"cluster": settings.cluster}}
+        generator["selector"] = {"matchLabels": {"cluster": settings.fleet.cluster}}
     template["metadata"]["labels"] = labels(settings)
     template["metadata"]["annotations"] |= batch_subscriptions(settings)
     application = template["spec"]
-    application["destination"] = {**settings.argocd.destination, **application["destination"]}
+    application["destination"] = {**settings.platform.argocd.destination, **application["destination"]}
     application["ignoreDifferences"] += [
         _ignored(kind) for kind in objects.custom_kinds(source) if kind.policy
     ]
@@ -65,7 +67,7 @@ def application_set(settings: Settings, source: GitSource, bases: Mapping[str, b
 def root(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> Manifest:
     """Return the Application of the platform."""
     (made,) = _objects("root.yaml", settings, source, bases)
-    made["spec"]["destination"] = {**settings.argocd.destination, **made["spec"]["destination"]}
+    made["spec"]["destination"] = {**settings.platform.argocd.destination, **made["spec"]["destination"]}
     if subscriptions := platform_subscriptions(settings):
         made["metadata"]["annotations"] = subscriptions
     return made

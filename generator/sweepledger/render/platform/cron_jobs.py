@@ -75,12 +75,15 @@ def collector_cron_job(settings: Settings, source: GitSource, bases: Mapping[str
     _place(job, settings)
     job["spec"]["template"]["metadata"]["labels"] |= _identity_labels(settings)
     _fill_collector_pod(pod, settings, source)
-    sizes = {"memory": settings.collector.memory, "ephemeral-storage": settings.collector.disk}
+    sizes = {
+        "memory": settings.platform.collector.memory,
+        "ephemeral-storage": settings.platform.collector.disk,
+    }
     for container in (*pod["initContainers"], *pod["containers"]):
         for amounts in container["resources"].values():
             amounts.update(sizes)
     (work,) = (volume for volume in pod["volumes"] if volume["name"] == "work")
-    work["emptyDir"]["sizeLimit"] = settings.collector.disk
+    work["emptyDir"]["sizeLimit"] = settings.platform.collector.disk
     return made
 
 
@@ -91,7 +94,7 @@ def _cron_job(base: bytes, settings: Settings, account: str, *, image: str) -> M
     ours = labels(settings, **{COMPONENT_LABEL: account})
     place = names.trials if account == EXPIRY_ACCOUNT else names.collector
     made["metadata"] |= {"namespace": place, "labels": ours}
-    made["spec"]["suspend"] = image not in settings.images
+    made["spec"]["suspend"] = image not in settings.trials.images
     job["metadata"] = {"labels": dict(ours)}
     job["spec"]["template"]["metadata"] = {"labels": dict(ours)}
     return made
@@ -99,7 +102,7 @@ def _cron_job(base: bytes, settings: Settings, account: str, *, image: str) -> M
 
 def _place(job: Manifest, settings: Settings) -> None:
     """Choose nodes or queue, and the priority, of what runs in the collector's namespace."""
-    pool = settings.pool(settings.collector.pool)
+    pool = settings.trials.pool(settings.platform.collector.pool)
     if pool is not None and pool.queue is not None:
         job["metadata"]["labels"][QUEUE_LABEL] = pool.queue
     _place_pod(job["spec"]["template"]["spec"], settings)
@@ -107,11 +110,11 @@ def _place(job: Manifest, settings: Settings) -> None:
 
 def _place_pod(pod: Manifest, settings: Settings) -> None:
     """Choose the nodes of the collector's pool and its priority; with a queue, Kueue would choose the nodes."""
-    pool = settings.pool(settings.collector.pool)
+    pool = settings.trials.pool(settings.platform.collector.pool)
     if pool is not None:
         pod |= scheduling_fields(pool, has_gpus=False)
-    if settings.collector.priority_class is not None:
-        pod["priorityClassName"] = settings.collector.priority_class
+    if settings.platform.collector.priority_class is not None:
+        pod["priorityClassName"] = settings.platform.collector.priority_class
 
 
 def fill_clone(
@@ -120,10 +123,10 @@ def fill_clone(
     """Set the image of a pod that works on a clone, what its first container clones, and what git keeps of that."""
     clone, work = pod["initContainers"][0], pod["containers"][0]
     for container in (clone, work):
-        if image in settings.images:
-            container["image"] = settings.images[image].reference
+        if image in settings.trials.images:
+            container["image"] = settings.trials.images[image].reference
         variables = {
-            **settings.client_variables(settings.egress),
+            **settings.network.client_variables(settings.network.egress),
             "HOME": WORK,
             "TMPDIR": WORK,
             "GIT_TERMINAL_PROMPT": "0",
@@ -136,8 +139,8 @@ def fill_clone(
     pod["volumes"] += authorities_volume(settings)
     configuration = [f"--config={line}" for line in kept]
     clone["command"] += [f"--branch={source.branch}", *configuration, "--", source.url, REPOSITORY]
-    if settings.image_pull_secret is not None:
-        pod["imagePullSecrets"] = [{"name": settings.image_pull_secret}]
+    if settings.trials.image_pull_secret is not None:
+        pod["imagePullSecrets"] = [{"name": settings.trials.image_pull_secret}]
 
 
 def _fill_collector_pod(pod: Manifest, settings: Settings, source: GitSource) -> None:
@@ -147,9 +150,9 @@ def _fill_collector_pod(pod: Manifest, settings: Settings, source: GitSource) ->
             volume["secret"]["secretName"] = GIT_WRITE_SECRET
         if volume["name"] == "results":
             volume["persistentVolumeClaim"]["claimName"] = settings.results.claim
-    if settings.cluster is not None:
-        pod["containers"][0]["command"].append(f"--in={settings.cluster}")
-    if settings.collector.watches:
+    if settings.fleet.cluster is not None:
+        pod["containers"][0]["command"].append(f"--in={settings.fleet.cluster}")
+    if settings.platform.collector.watches:
         # A run ends before the next one, which would be left out otherwise.
         pod["containers"][0]["command"].append(
             f"--watch={max(settings.results.every_minutes * 60 - WATCH_MARGIN, WATCH_MARGIN)}"
@@ -245,7 +248,7 @@ def expiry_cron_job(settings: Settings, source: GitSource, bases: Mapping[str, b
         return []
     made = _cron_job(bases[EXPIRY_BASE], settings, EXPIRY_ACCOUNT, image=COLLECTOR_IMAGE)
     template, bucket = made["spec"]["jobTemplate"]["spec"]["template"], settings.results.bucket
-    proxy = [] if settings.proxy is None else [settings.proxy.egress]
+    proxy = [] if settings.network.proxy is None else [settings.network.proxy.egress]
     opened = [GIT_EGRESS, *([bucket.egress] if bucket is not None else []), *proxy]
     template["metadata"]["labels"] |= {f"{EGRESS_LABEL}{name}": "true" for name in opened}
     template["metadata"]["labels"] |= _identity_labels(settings)

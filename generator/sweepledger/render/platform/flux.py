@@ -17,7 +17,7 @@ from sweepledger.render.platform.objects import (
 )
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.kubernetes import APPLIER_ACCOUNT
-from sweepledger.structs.settings import Settings
+from sweepledger.structs.settings import Settings, TrialSettings
 
 FLUX = "platform/flux/v1"
 """The folder of these objects below `base/`."""
@@ -56,7 +56,7 @@ def batch_kustomization(name: str, settings: Settings) -> bytes:
     made = manifest(
         KUSTOMIZATION,
         name,
-        Settings(namespace=settings.namespace),
+        Settings(TrialSettings(settings.trials.namespace)),
         namespace=Names.of(settings).flux,
         spec={
             "interval": "1h0m0s",
@@ -81,7 +81,7 @@ def objects(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -
         "flux": Names.of(settings).flux,
         "url": source.url,
         "branch": source.branch,
-        "active": active_folder(settings.cluster),
+        "active": active_folder(settings.fleet.cluster),
         "server": server,
     }
     made = from_base(bases[f"{FLUX}/flux.yaml"], settings, words)

@@ -38,7 +38,7 @@ def objects(settings: Settings) -> list[Manifest]:
     flavor, with the tolerations of all of them: Kueue lends quota of a flavor only to queues that have this flavor.
     A flavor that the settings name is there, and so is its cohort, which queues of other repositories join.
     """
-    pools = [pool for _, pool in sorted(settings.pools.items()) if pool.queue and pool.max_nodes]
+    pools = [pool for _, pool in sorted(settings.trials.pools.items()) if pool.queue and pool.max_nodes]
     if not pools:
         return []
     prefix = Names.of(settings).trials
@@ -74,12 +74,12 @@ def objects(settings: Settings) -> list[Manifest]:
 
 def priority_class(settings: Settings) -> list[Manifest]:
     """Return the priority class of the settings: as important as pods without one, and never preempting."""
-    if settings.priority_class is None:
+    if settings.trials.priority_class is None:
         return []
     return [
         manifest(
             "scheduling.k8s.io/v1/PriorityClass",
-            settings.priority_class,
+            settings.trials.priority_class,
             settings,
             description="Trials of hyperparameter sweeps: they wait, and push nobody aside.",
             globalDefault=False,
@@ -92,7 +92,7 @@ def priority_class(settings: Settings) -> list[Manifest]:
 def _queues(pool: Pool, flavor: str, settings: Settings) -> list[Manifest]:
     names = Names.of(settings)
     shared = f"{names.trials}-{pool.name}"
-    places = [names.trials, *([names.collector] if settings.collector.pool == pool.name else [])]
+    places = [names.trials, *([names.collector] if settings.platform.collector.pool == pool.name else [])]
     chosen: Manifest = {"matchLabels": {NAMESPACE_LABEL: names.trials}}
     if len(places) > 1:
         chosen = {"matchExpressions": [{"key": NAMESPACE_LABEL, "operator": "In", "values": places}]}

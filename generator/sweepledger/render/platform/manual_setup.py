@@ -71,17 +71,22 @@ class RequiredObject:
 def required_objects(settings: Settings) -> tuple[RequiredObject, ...]:
     """List the objects beside Secrets and volumes that pods need, and a person makes."""
     names, made = Names.of(settings), list[RequiredObject]()
-    if settings.authorities is not None:
+    if settings.network.authorities is not None:
         for place in (names.trials, names.collector):
-            name, purpose = settings.authorities.config_map, "authorities"
+            name, purpose = settings.network.authorities.config_map, "authorities"
             made.append(RequiredObject("configmaps", "ConfigMap", place, name, purpose))
-    classes = [(settings.priority_class, "trials"), (settings.collector.priority_class, "collector")]
-    classes += [(pool.pod.priority_class, f"pool {name}") for name, pool in sorted(settings.pools.items())]
+    classes = [
+        (settings.trials.priority_class, "trials"),
+        (settings.platform.collector.priority_class, "collector"),
+    ]
+    classes += [
+        (pool.pod.priority_class, f"pool {name}") for name, pool in sorted(settings.trials.pools.items())
+    ]
     for priority, purpose in classes:
         if priority is not None:
             resource = "priorityclasses.scheduling.k8s.io"
             made.append(RequiredObject(resource, "PriorityClass", None, priority, purpose))
-    for name, pool in sorted(settings.pools.items()):
+    for name, pool in sorted(settings.trials.pools.items()):
         pod, purpose = pool.pod, f"pool {name}"
         if pod.runtime_class is not None:
             resource = "runtimeclasses.node.k8s.io"
@@ -103,28 +108,28 @@ def required_secrets(settings: Settings, source: GitSource) -> tuple[RequiredSec
     names = Names.of(settings)
     keys = ("identity", "known_hosts") if source.scheme == "ssh" else ("username", "password")
     made = [] if source.is_public else [_controller(settings, source, keys)]
-    if settings.controller is Controller.FLUX:
+    if settings.platform.controller is Controller.FLUX:
         made.append(RequiredSecret("webhook of the git server", names.flux, WEBHOOK_SECRET, ("token",)))
     made.append(RequiredSecret("collector, write", names.collector, GIT_WRITE_SECRET, (*keys, SIGNING_KEY)))
     made += _sync(settings, source, keys)
     if settings.results.keep_days is not None and not source.is_public:
         made.append(RequiredSecret("expiry, read", names.trials, GIT_READ_SECRET, keys))
-    if settings.image_pull_secret is not None:
+    if settings.trials.image_pull_secret is not None:
         made += [
             RequiredSecret(
                 "image pull",
                 place,
-                settings.image_pull_secret,
+                settings.trials.image_pull_secret,
                 (".dockerconfigjson",),
                 type="kubernetes.io/dockerconfigjson",
             )
             for place in (names.trials, names.collector)
         ]
-    if settings.controller is Controller.FLUX and settings.monitoring.enabled:
+    if settings.platform.controller is Controller.FLUX and settings.platform.monitoring.enabled:
         made += _flux_notifications(settings)
-    if settings.code is not None and settings.code.secret is not None:
+    if settings.git.code is not None and settings.git.code.secret is not None:
         made.append(
-            RequiredSecret("code fetch", names.trials, settings.code.secret, ("username", "password"))
+            RequiredSecret("code fetch", names.trials, settings.git.code.secret, ("username", "password"))
         )
     return (*made, *_bucket(settings), *_listed(settings))
 
@@ -171,7 +176,7 @@ def _sync(settings: Settings, source: GitSource, keys: tuple[str, ...]) -> list[
 
 
 def _flux_notifications(settings: Settings) -> list[RequiredSecret]:
-    place, monitoring = Names.of(settings).flux, settings.monitoring
+    place, monitoring = Names.of(settings).flux, settings.platform.monitoring
     messages = RequiredSecret("messages: the address of the service", place, NOTIFY_SECRET, ("address",))
     statuses = RequiredSecret("commit statuses, write", place, STATUS_SECRET, ("token",))
     return [*([messages] if monitoring.notify else []), *([statuses] if monitoring.commit_status else [])]
@@ -179,22 +184,22 @@ def _flux_notifications(settings: Settings) -> list[RequiredSecret]:
 
 def _controller(settings: Settings, source: GitSource, keys: tuple[str, ...]) -> RequiredSecret:
     names, purpose = Names.of(settings), "controller, read"
-    if settings.controller is Controller.FLUX:
+    if settings.platform.controller is Controller.FLUX:
         return RequiredSecret(purpose, names.flux, GIT_READ_SECRET, keys)
     return RequiredSecret(
         purpose,
-        settings.argocd.namespace,
+        settings.platform.argocd.namespace,
         f"{names.trials}-git-read",
         ("sshPrivateKey",) if source.scheme == "ssh" else keys,
         literals=("type=git", f"url={source.url}"),
         label="argocd.argoproj.io/secret-type=repository",
-        is_elsewhere=settings.argocd.is_remote,
+        is_elsewhere=settings.platform.argocd.is_remote,
     )
 
 
 def _listed(settings: Settings) -> list[RequiredSecret]:
     keys: dict[str, set[str]] = {}
-    for one in settings.secrets.values():
+    for one in settings.trials.secrets.values():
         keys.setdefault(one.secret, set()).add(one.key)
     place = Names.of(settings).trials
     return [RequiredSecret("trials", place, name, tuple(sorted(held))) for name, held in sorted(keys.items())]
@@ -221,7 +226,7 @@ def pre_receive_hook(settings: Settings, source: GitSource, bases: Mapping[str, 
     """Write the pre-receive hook that confines the collector's credential on the git server."""
     head = (
         f"#!/bin/sh\n# {BANNER}\nset -eu\n"
-        f"branch='{source.branch}' mode='{settings.results.mode}' next='{settings.next}' "
+        f"branch='{source.branch}' mode='{settings.results.mode}' next='{settings.git.next}' "
         f"collector='{COLLECTOR_ACCOUNT}'\n"
     )
     return head.encode() + bases[HOOK_BASE]
@@ -235,14 +240,14 @@ def key_pair_commands() -> tuple[str, str]:
 
 def allowed_signers(settings: Settings) -> bytes:
     """Write the settings' signers as the file that git reads."""
-    return "".join(f"{line}\n" for line in (f"# {BANNER}", *settings.signers)).encode()
+    return "".join(f"{line}\n" for line in (f"# {BANNER}", *settings.git.signers)).encode()
 
 
 def ruleset(settings: Settings, source: GitSource, workflows: Iterable[str]) -> str:
     """Return the same for a server without hooks, whose workflows are in these folders and files."""
     past = ", past which deploy keys may push" if settings.results.mode is ResultsMode.PUSH else ""
     # Several collectors only push: by merges they would contend for one branch.
-    instead = "" if settings.clusters else ": use --results-mode branch there"
+    instead = "" if settings.fleet.clusters else ": use --results-mode branch there"
     return (
         "where the server runs no hooks (GitHub): give the collector a deploy key with write access, and no other "
         f"such key to anybody; let a ruleset on {source.branch} refuse force pushes and deletions and "
@@ -255,11 +260,11 @@ def ruleset(settings: Settings, source: GitSource, workflows: Iterable[str]) -> 
 def _protected_paths(settings: Settings, workflows: Iterable[str]) -> list[str]:
     """List the paths that are not the collector's; it takes something away in clusters/ with Flux only."""
     clusters = ["clusters/**/*"]
-    if settings.controller is Controller.FLUX:
+    if settings.platform.controller is Controller.FLUX:
         clusters = ["clusters/*", "clusters/extra/**/*"]
         for own in settings.in_clusters:
-            place = platform_folder(own.cluster)
-            clusters += [] if own.cluster is None else [f"{place}/*"]
+            place = platform_folder(own.fleet.cluster)
+            clusters += [] if own.fleet.cluster is None else [f"{place}/*"]
             clusters += [f"{place}/flux/*"]
             clusters += [f"{place}/{name}/**/*" for name in ("platform", "optional", "monitoring")]
     ours = [f"{path[1:]}**/*" if path.endswith("/") else path[1:] for path in workflows]
@@ -288,12 +293,14 @@ def apply_platform_command(settings: Settings, source: GitSource) -> str:
 
     What two managers own stays in the cluster when one takes it out of git: Argo CD is to be the only one.
     """
-    folder = f"{platform_folder(settings.cluster)}/platform"
-    if settings.controller is Controller.ARGOCD:
+    folder = f"{platform_folder(settings.fleet.cluster)}/platform"
+    if settings.platform.controller is Controller.ARGOCD:
         return f"kubectl apply --server-side --field-manager=argocd-controller -k {folder}"
     return apply_command(source, f"-k {folder}")
 
 
 def apply_controller_command(settings: Settings, source: GitSource) -> str:
     """Return the command that applies the objects that the controller reads."""
-    return apply_command(source, f"-k {platform_folder(settings.cluster)}/{settings.controller.value}")
+    return apply_command(
+        source, f"-k {platform_folder(settings.fleet.cluster)}/{settings.platform.controller.value}"
+    )

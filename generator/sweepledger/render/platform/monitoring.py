@@ -35,14 +35,14 @@ LONGEST_UID = 40
 
 def monitoring_folder(settings: Settings) -> str:
     """Return the folder that these files are in."""
-    return f"{platform_folder(settings.cluster)}/monitoring"
+    return f"{platform_folder(settings.fleet.cluster)}/monitoring"
 
 
 def monitoring_files(
     settings: Settings, source: GitSource, bases: Mapping[str, bytes]
 ) -> Iterator[tuple[str, bytes]]:
     """Yield the files of the folder; nothing if the settings do not enable monitoring."""
-    if not settings.monitoring.enabled:
+    if not settings.platform.monitoring.enabled:
         return
     names, groups = Names.of(settings), rule_groups(settings, bases)
     folder = monitoring_folder(settings)
@@ -53,12 +53,12 @@ def monitoring_files(
         namespace=names.collector,
         spec={"groups": groups},
     )
-    rule["metadata"]["labels"] |= dict(settings.monitoring.labels)
+    rule["metadata"]["labels"] |= dict(settings.platform.monitoring.labels)
     objects = {"alerts.yaml": [rule]}
     if notifications := notification_objects(settings, source, bases):
         objects["notifications.yaml"] = notifications
     files = {**objects, "prometheus-rules.yaml": [{"groups": groups}]}
-    if settings.controller is Controller.FLUX:
+    if settings.platform.controller is Controller.FLUX:
         files["kube-state-metrics.yaml"] = [yaml.load(bases[f"{MONITORING}/kube-state-metrics.yaml"])]
     for name, manifests in files.items():
         yield f"{folder}/{name}", dump_objects(*manifests, purpose=f"{FILES[f'monitoring/{name}']}.")
@@ -87,13 +87,13 @@ def rule_groups(settings: Settings, bases: Mapping[str, bytes]) -> list[dict[str
         "collector": True,
         "sync": bool(settings.results.sync),
         "expiry": settings.results.keep_days is not None,
-        "argocd": settings.controller is not Controller.FLUX,
-        "flux": settings.controller is Controller.FLUX,
+        "argocd": settings.platform.controller is not Controller.FLUX,
+        "flux": settings.platform.controller is Controller.FLUX,
         "batches": True,
-        "budgets": bool(settings.budgets),
+        "budgets": bool(settings.teams.budgets),
     }
     rules = [rule for name, is_used in chosen.items() if is_used for rule in lists[name]]
-    return [{"name": f"{settings.namespace}-sweeps", "interval": "1m", "rules": rules}]
+    return [{"name": f"{settings.trials.namespace}-sweeps", "interval": "1m", "rules": rules}]
 
 
 def _filled(bases: Mapping[str, bytes], file: str, settings: Settings) -> str:

@@ -31,8 +31,8 @@ def namespace(name: str, settings: Settings, bases: Mapping[str, bytes]) -> list
         else:
             metadata["namespace"] = name
         made.append({**part, "metadata": metadata})
-        if metadata["name"] == DNS_POLICY and settings.dns is not None:
-            made[-1]["spec"] = {**part["spec"], "egress": [_dns(settings.dns)]}
+        if metadata["name"] == DNS_POLICY and settings.network.dns is not None:
+            made[-1]["spec"] = {**part["spec"], "egress": [_dns(settings.network.dns)]}
     return made
 
 
@@ -64,7 +64,7 @@ def collector_bounds(settings: Settings) -> list[Manifest]:
     """Leave room for the collector, and for one pod of a person who looks after it."""
     place = Names.of(settings).collector
     room = SYNC_MEMORY if settings.results.sync else 0
-    memory = str(QUOTA_RUNS * quantities.whole_quantity(settings.collector.memory) + room)
+    memory = str(QUOTA_RUNS * quantities.whole_quantity(settings.platform.collector.memory) + room)
     hard = {"pods": "4", "requests.cpu": "2", "requests.memory": memory, "limits.memory": memory}
     return [manifest("v1/ResourceQuota", "sweep-collector", settings, namespace=place, spec={"hard": hard})]
 
@@ -78,7 +78,7 @@ def _quota(settings: Settings) -> dict[str, str]:
         "services.loadbalancers": "0",
         "services.nodeports": "0",
     }
-    return {**counted, **_capacity(settings.pools.values())}
+    return {**counted, **_capacity(settings.trials.pools.values())}
 
 
 def _capacity(pools: Iterable[Pool]) -> dict[str, str]:
@@ -100,7 +100,7 @@ def _capacity(pools: Iterable[Pool]) -> dict[str, str]:
 def _limits(settings: Settings) -> list[Manifest]:
     modest = {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "1Gi"}
     container: Manifest = {"type": "Container", "defaultRequest": dict(modest), "default": dict(modest)}
-    largest = _largest_node(settings.pools.values())
+    largest = _largest_node(settings.trials.pools.values())
     return [container, {"type": "Pod", "max": largest}] if largest else [container]
 
 

@@ -30,7 +30,7 @@ def trials_egress(settings: Settings, source: GitSource) -> list[Manifest]:
     place = Names.of(settings).trials
     opened = [
         policy
-        for name, egress in sorted(settings.egress.items())
+        for name, egress in sorted(settings.network.egress.items())
         if name != API_SERVER_EGRESS
         for label in [{f"{EGRESS_LABEL}{name}": "true"}]
         for policy in _policies(f"allow-egress-{name}", settings, place, label, egress)
@@ -46,7 +46,7 @@ def collector_egress(settings: Settings, source: GitSource) -> list[Manifest]:
     """
     bucket = settings.results.bucket
     names = (API_SERVER_EGRESS, GIT_EGRESS, *((bucket.egress,) if bucket else ()), *_proxied(settings))
-    known = [name for name in dict.fromkeys(names) if name in settings.egress]
+    known = [name for name in dict.fromkeys(names) if name in settings.network.egress]
     return _of_component(COLLECTOR_ACCOUNT, "allow-", known, ports_to_anywhere(settings, source), settings)
 
 
@@ -56,18 +56,20 @@ def sync_egress(settings: Settings, source: GitSource) -> list[Manifest]:
     if not stores:
         return []
     names = {GIT_EGRESS, *_proxied(settings), *(store.egress for store in stores)}
-    ports = () if GIT_EGRESS in settings.egress or source.port is None else (source.port,)
-    return _of_component(SYNC_ACCOUNT, "sync-", sorted(names & settings.egress.keys()), ports, settings)
+    ports = () if GIT_EGRESS in settings.network.egress or source.port is None else (source.port,)
+    return _of_component(
+        SYNC_ACCOUNT, "sync-", sorted(names & settings.network.egress.keys()), ports, settings
+    )
 
 
 def _proxied(settings: Settings) -> tuple[str, ...]:
-    return () if settings.proxy is None else (settings.proxy.egress,)
+    return () if settings.network.proxy is None else (settings.network.proxy.egress,)
 
 
 def ports_to_anywhere(settings: Settings, source: GitSource) -> tuple[int, ...]:
     """Return the ports on which the collector may reach every host, because the settings do not name hosts."""
-    ports = set[int]() if API_SERVER_EGRESS in settings.egress else {*API_SERVER_PORTS}
-    if GIT_EGRESS not in settings.egress and source.port is not None:
+    ports = set[int]() if API_SERVER_EGRESS in settings.network.egress else {*API_SERVER_PORTS}
+    if GIT_EGRESS not in settings.network.egress and source.port is not None:
         ports.add(source.port)
     return tuple(sorted(ports))
 
@@ -80,7 +82,9 @@ def _of_component(
     made = [
         policy
         for name in names
-        for policy in _policies(f"{prefix}egress-{name}", settings, place, label, settings.egress[name])
+        for policy in _policies(
+            f"{prefix}egress-{name}", settings, place, label, settings.network.egress[name]
+        )
     ]
     if anywhere:
         name = f"{prefix.replace('allow-', '')}{ANY_HOST}"
@@ -98,7 +102,7 @@ def _policies(
     if egress.hosts:
         spec = {
             "endpointSelector": {"matchLabels": dict(label)},
-            "egress": [_names(settings.dns or KUBE_DNS), _hosts(egress)],
+            "egress": [_names(settings.network.dns or KUBE_DNS), _hosts(egress)],
         }
         made.append(manifest(HOST_POLICY, name, settings, namespace=namespace, spec=spec))
     return made
@@ -135,7 +139,7 @@ def _expiry(settings: Settings, source: GitSource) -> list[Manifest]:
 
     No trial may bear the label then: admission knows the settings' names only.
     """
-    if settings.results.keep_days is None or GIT_EGRESS in settings.egress or source.port is None:
+    if settings.results.keep_days is None or GIT_EGRESS in settings.network.egress or source.port is None:
         return []
     label = {f"{EGRESS_LABEL}{GIT_EGRESS}": "true"}
     return [_policy(ANY_HOST, settings, Names.of(settings).trials, label, {"ports": _ports((source.port,))})]

@@ -35,7 +35,7 @@ LONGEST_PREFIX = 63 - len("subscribe.-recorded.googlechat")
 
 def notification_objects(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> list[Manifest]:
     """Return the objects by which the controller sends messages and commit statuses, if the settings want any."""
-    match settings.controller:
+    match settings.platform.controller:
         case Controller.ARGOCD:
             return _argocd_templates(settings, bases)
         case Controller.FLUX:
@@ -55,8 +55,8 @@ def platform_subscriptions(settings: Settings) -> dict[str, str]:
 
 
 def _subscriptions(settings: Settings, *triggers: str) -> dict[str, str]:
-    monitoring, prefix = settings.monitoring, _prefix(settings)
-    if not monitoring.enabled or settings.controller is not Controller.ARGOCD:
+    monitoring, prefix = settings.platform.monitoring, _prefix(settings)
+    if not monitoring.enabled or settings.platform.controller is not Controller.ARGOCD:
         return {}
     subscriptions = {f"{SUBSCRIBE}.{prefix}-status.github": ""} if monitoring.commit_status else {}
     if monitoring.notify is not None:
@@ -72,9 +72,9 @@ def _prefix(settings: Settings) -> str:
 
 
 def _argocd_templates(settings: Settings, bases: Mapping[str, bytes]) -> list[Manifest]:
-    if settings.monitoring.notify is None and not settings.monitoring.commit_status:
+    if settings.platform.monitoring.notify is None and not settings.platform.monitoring.commit_status:
         return []
-    words = {"prefix": _prefix(settings), "argocd": settings.argocd.namespace}
+    words = {"prefix": _prefix(settings), "argocd": settings.platform.argocd.namespace}
     (shared,) = from_base(bases[f"{MONITORING}/notifications-argocd.yaml"], settings, words)
     # The ConfigMap is Argo CD's: labels of one repository do not belong there.
     del shared["metadata"]["labels"]
@@ -82,13 +82,13 @@ def _argocd_templates(settings: Settings, bases: Mapping[str, bytes]) -> list[Ma
 
 
 def _flux_objects(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> list[Manifest]:
-    notify, names, made = settings.monitoring.notify, Names.of(settings), list[Manifest]()
+    notify, names, made = settings.platform.monitoring.notify, Names.of(settings), list[Manifest]()
     words = {"trials": names.trials, "flux": names.flux, "url": source.url}
     if notify is not None:
         words["service"] = FLUX_PROVIDERS.get(notify.service, str(notify.service))
         made += from_base(bases[f"{MONITORING}/notifications-flux.yaml"], settings, words)
         made[0]["spec"]["channel"] = notify.channel
-    if settings.monitoring.commit_status:
+    if settings.platform.monitoring.commit_status:
         kind = source.server_kind(STATUS_PROVIDERS)
         words["server"] = "gitea" if kind is None else STATUS_PROVIDERS[kind]
         made += from_base(bases[f"{MONITORING}/commit-status-flux.yaml"], settings, words)

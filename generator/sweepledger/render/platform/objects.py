@@ -50,7 +50,7 @@ class Names:
     @classmethod
     def of(cls, settings: Settings) -> "Names":
         """Return the namespaces of the settings."""
-        return cls(settings.namespace, settings.cluster)
+        return cls(settings.trials.namespace, settings.fleet.cluster)
 
     @property
     def project(self) -> str:
@@ -75,7 +75,7 @@ class Names:
 
 def labels(settings: Settings, **more: str) -> dict[str, str]:
     """Label an object of the platform; the repository's own labels never replace ours."""
-    return {**dict(sorted(settings.labels.items())), **GENERATOR_LABELS, PART_OF: PLATFORM, **more}
+    return {**dict(sorted(settings.trials.labels.items())), **GENERATOR_LABELS, PART_OF: PLATFORM, **more}
 
 
 def manifest(

@@ -13,14 +13,14 @@ def text(settings: Settings, source: GitSource, paths: list[str]) -> str:
     """Return clusters/README.md, or that of one of several clusters."""
     rows = [
         f"| `{path}` | {FILES[path.removeprefix('../')]} |"
-        for path in (_below(full, settings.cluster) for full in paths)
+        for path in (_below(full, settings.fleet.cluster) for full in paths)
         if path.removeprefix("../") in FILES
     ]
     listed = "\n".join(["| file | what it is for |", "|---|---|", *rows])
     steps = "\n".join(f"{number}. {step}" for number, step in enumerate(_steps(settings, source), 1))
-    cluster = "" if settings.cluster is None else f" in cluster `{settings.cluster}`"
+    cluster = "" if settings.fleet.cluster is None else f" in cluster `{settings.fleet.cluster}`"
     return (
-        f"<!-- {BANNER} -->\n\n# The platform of namespace `{settings.namespace}`{cluster}\n\n"
+        f"<!-- {BANNER} -->\n\n# The platform of namespace `{settings.trials.namespace}`{cluster}\n\n"
         f"What a cluster needs to run the sweeps of `{source.url}`, branch `{source.branch}`.\n\n"
         f"{listed}\n\n## What to apply first\n\n"
         f"Once all of this is on `{source.branch}`: the cluster reads the branch, not this clone.\n\n"
@@ -39,14 +39,14 @@ def list_of_clusters(settings: Settings, source: GitSource) -> str:
     """Return the page above those of the clusters."""
     rows = [
         f"| [{name}]({name}/README.md) | {cluster.weight} | {', '.join(cluster.pools or ('all',))} |"
-        for name, cluster in sorted(settings.clusters.items())
+        for name, cluster in sorted(settings.fleet.clusters.items())
         if not cluster.is_lost
     ]
-    lost = settings.lost_clusters
+    lost = settings.fleet.lost_clusters
     listed = "\n".join(["| cluster | weight | pools |", "|---|---|---|", *rows])
     given_up = f"\nGiven up: {', '.join(lost)}.\n" if lost else ""
     return (
-        f"<!-- {BANNER} -->\n\n# The clusters of namespace `{settings.namespace}`\n\n"
+        f"<!-- {BANNER} -->\n\n# The clusters of namespace `{settings.trials.namespace}`\n\n"
         f"Each runs the batches of `{source.url}`, branch `{source.branch}`, whose lock names it.\n\n"
         f"{listed}\n{given_up}"
     )
@@ -60,7 +60,7 @@ def _proposed(settings: Settings) -> str:
         "and opens no pull request: its credential can do nothing but push. A person of your team opens it, "
         "or a workflow that the server runs when a branch `results/**` comes, for example with "
         "`gh pr create --fill --head BRANCH` or `glab mr create --fill --source-branch BRANCH`, and merges "
-        f"it in any way. It is replaced when `{settings.branch}` moves, and deleted once it is merged.\n"
+        f"it in any way. It is replaced when `{settings.git.branch}` moves, and deleted once it is merged.\n"
     )
 
 
@@ -80,9 +80,9 @@ def _signed(settings: Settings) -> str:
 
 
 def _steps(settings: Settings, source: GitSource) -> list[str]:
-    names, place = Names.of(settings), platform_folder(settings.cluster)
+    names, place = Names.of(settings), platform_folder(settings.fleet.cluster)
     apply = manual_setup.apply_platform_command(settings, source)
-    chosen = "" if settings.cluster is None else f" --in {settings.cluster}"
+    chosen = "" if settings.fleet.cluster is None else f" --in {settings.fleet.cluster}"
     steps = [
         f"`{apply}`: namespaces `{names.trials}` and `{names.collector}`.",
         "The Secrets that `sweep cluster bootstrap` lists, from files outside of the clone; they are never in git.",
@@ -94,30 +94,32 @@ def _steps(settings: Settings, source: GitSource) -> list[str]:
         f"`{manual_setup.apply_controller_command(settings, source)}`: from here on the cluster follows the branch.",
         f"`sweep cluster doctor{chosen}`: says what of this is in place.",
     ]
-    if settings.controller is Controller.FLUX:
+    if settings.platform.controller is Controller.FLUX:
         steps[-2] += (
             " It applies batches, not the platform: when `platform/` or `flux/` changes, apply it again with the "
             "command above."
         )
         space = manual_setup.apply_command(source, f"-f {place}/flux/namespace.yaml")
         steps[0] += f" And `{space}`: `{names.flux}`."
-    if settings.controller is Controller.ARGOCD:
+    if settings.platform.controller is Controller.ARGOCD:
         steps[-2] += (
             " Argo CD then keeps `platform/` applied. When `argocd/` changes, apply it again with "
             "`--force-conflicts`: Argo CD writes into its ApplicationSet."
         )
-        if settings.argocd.is_remote:
+        if settings.platform.argocd.is_remote:
             steps[0] += " In the cluster of the trials, as the Secrets of its namespaces."
             remote = manual_setup.apply_command(source, f"-k {place}/remote")
             steps.insert(-2, f"`{remote}`, in the cluster of the trials.")
             steps[-2] += " In the cluster of Argo CD."
-    if settings.priority_class is not None:
+    if settings.trials.priority_class is not None:
         sample = manual_setup.apply_command(source, f"-f {place}/optional/priority-class.yaml")
-        steps.insert(1, f"`{sample}`, unless the cluster has PriorityClass `{settings.priority_class}`.")
+        steps.insert(
+            1, f"`{sample}`, unless the cluster has PriorityClass `{settings.trials.priority_class}`."
+        )
     if needed := manual_setup.required_objects(settings):
         listed = ", ".join(f"{one.title} ({one.purpose})" for one in needed)
         steps.insert(2, f"What the settings name, and no file declares: {listed}.")
-    if any(pool.queue and pool.max_nodes for pool in settings.pools.values()):
+    if any(pool.queue and pool.max_nodes for pool in settings.trials.pools.values()):
         steps.insert(
             1,
             f"`{manual_setup.apply_command(source, f'-f {place}/optional/kueue.yaml')}`, with your quotas in it.",

@@ -45,19 +45,19 @@ def platform_tree(
     """
     files: dict[str, bytes] = {}
     for own in settings.in_clusters:
-        batches = [name for name, cluster in active.items() if cluster == own.cluster]
+        batches = [name for name, cluster in active.items() if cluster == own.fleet.cluster]
         files |= _cluster_files(own, source, bases, batches)
-    if settings.controller is Controller.FLUX:
+    if settings.platform.controller is Controller.FLUX:
         # If a cluster comes back, its Flux deletes the Jobs there only if it finds the folder empty: without the
         # folder, it applies and prunes nothing.
-        files |= {f"{flux.active_folder(name)}/.gitkeep": b"" for name in settings.lost_clusters}
-    if settings.signers:
+        files |= {f"{flux.active_folder(name)}/.gitkeep": b"" for name in settings.fleet.lost_clusters}
+    if settings.git.signers:
         files[manual_setup.SIGNERS_FILE] = manual_setup.allowed_signers(settings)
     files[manual_setup.HOOK_FILE] = manual_setup.pre_receive_hook(settings, source, bases)
     for own in settings.in_clusters:
         listed = sorted([*files, BOOTSTRAP_FILE])
-        files[f"{platform_folder(own.cluster)}/README.md"] = readme.text(own, source, listed).encode()
-    if settings.clusters:
+        files[f"{platform_folder(own.fleet.cluster)}/README.md"] = readme.text(own, source, listed).encode()
+    if settings.fleet.clusters:
         files[f"{CLUSTERS}/README.md"] = readme.list_of_clusters(settings, source).encode()
     return FileTree(files)
 
@@ -65,7 +65,7 @@ def platform_tree(
 def _cluster_files(
     settings: Settings, source: GitSource, bases: Mapping[str, bytes], active: Iterable[str]
 ) -> dict[str, bytes]:
-    place = platform_folder(settings.cluster)
+    place = platform_folder(settings.fleet.cluster)
     folders = {
         "platform": _platform(settings, source, bases),
         "argocd": _argocd(settings, source, bases),
@@ -73,15 +73,15 @@ def _cluster_files(
     }
     owned = [made for listed in folders.values() for objects in listed.values() for made in objects]
     folders["platform"]["owner.yaml"] = admission.owner_policy(settings, owned, bases)
-    match settings.controller:
+    match settings.platform.controller:
         case Controller.ARGOCD:
             del folders["flux"]
-            if settings.argocd.is_remote:
+            if settings.platform.argocd.is_remote:
                 folders[REMOTE] = {"lease.yaml": folders["argocd"].pop("lease.yaml")}
         case Controller.FLUX:
             del folders["argocd"]
         case _:
-            raise ValueError(f"no controller to write files for, but got {settings.controller!r}")
+            raise ValueError(f"no controller to write files for, but got {settings.platform.controller!r}")
     files = {
         path: content
         for name, listed in folders.items()
@@ -90,10 +90,10 @@ def _cluster_files(
     optional = {"kueue.yaml": kueue.objects(settings), "priority-class.yaml": kueue.priority_class(settings)}
     files |= {f"{place}/{path}": content for path, content in _dumped("optional", optional)}
     files |= dict(monitoring.monitoring_files(settings, source, bases))
-    if settings.controller is Controller.FLUX:
-        files[f"{flux.active_folder(settings.cluster)}/.gitkeep"] = b""
+    if settings.platform.controller is Controller.FLUX:
+        files[f"{flux.active_folder(settings.fleet.cluster)}/.gitkeep"] = b""
         files |= {
-            flux.batch_file(name, settings.cluster): flux.batch_kustomization(name, settings)
+            flux.batch_file(name, settings.fleet.cluster): flux.batch_kustomization(name, settings)
             for name in active
         }
     return files

@@ -26,7 +26,7 @@ def datasets(settings: Settings) -> list[Manifest]:
     place = Names.of(settings).trials
     exports = {
         one.claim: one.nfs
-        for _, one in sorted(settings.datasets.items())
+        for _, one in sorted(settings.trials.datasets.items())
         if one.claim is not None and one.nfs is not None
     }
     return [

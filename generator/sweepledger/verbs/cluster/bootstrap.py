@@ -165,7 +165,7 @@ def _undeclared(result: Bootstrapped) -> list[str]:
     ]
     for cluster, objects in groupby(result.undeclared, key=lambda one: one.cluster):
         if cluster:
-            lost = cluster in result.settings.lost_clusters
+            lost = cluster in result.settings.fleet.lost_clusters
             lines.append(f"  in cluster {cluster}{', if it comes back' if lost else ''}, and in no other:")
         lines += [f"  {'  ' if cluster else ''}{one.deletion}" for one in objects]
     return lines

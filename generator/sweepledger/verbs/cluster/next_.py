@@ -56,7 +56,7 @@ def next_(
         steps = push_next(workspace, results_target(workspace, push=True), names or ())
     else:
         steps = write_next(workspace, names or (), check=check_only, base=base)
-    branch = workspace.settings.branch
+    branch = workspace.settings.git.branch
     is_missing = check_only and any(step.is_missing for step in steps)
     # A workflow with nothing to commit has succeeded.
     is_over = not push and all(step.is_over for step in steps)
