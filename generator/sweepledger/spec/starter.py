@@ -9,10 +9,8 @@ from pathlib import PurePosixPath
 
 from sweepledger.reader.scalars import describe_split, rejoin_split, resolve_scalar
 from sweepledger.spec.program_options import UNKNOWN, OptionKind, ProgramOptions
+from sweepledger.structs import methods
 from sweepledger.structs.domain import is_ordered
-from sweepledger.structs.methods import FIRST_SEARCH, LARGER_SEARCH, SAMPLERS, Method
-from sweepledger.structs.methods import GRID as GRID_METHOD
-from sweepledger.structs.methods import PLAIN as PLAIN_SAMPLER
 from sweepledger.structs.metric import Goal
 
 SCHEMA_FILE = ".schema.json"
@@ -181,12 +179,13 @@ class Starter:
         trials = self.trials or DEFAULT_TRIALS
         method, why = self.named_method, ""
         if method is None and self.is_search:
-            method, why = search or (self.method[0].name, self.method[1])
+            suited, reason = self.method
+            method, why = search or (suited.name, reason)
         if method is None and self.trials is not None:
-            method = PLAIN_SAMPLER.name
-        if method in {None, GRID_METHOD}:
+            method = methods.PLAIN.name
+        if method in {None, methods.GRID}:
             return GRID
-        if method in SAMPLERS:
+        if method in methods.SAMPLERS:
             return SAMPLES.format(method=method, trials=trials)
         why = f"; {why}" if why else ""
         return SEARCH.format(
@@ -210,7 +209,7 @@ class Starter:
         return any(isinstance(domain, _Range) for _, domain in map(_parameter, self.parameters))
 
     @property
-    def method(self) -> tuple[Method, str]:
+    def method(self) -> tuple[methods.Method, str]:
         """The method that suits a first search of its parameters, and why."""
         domains = [domain for _, domain in map(_parameter, self.parameters)]
         searched = [domain for domain in domains if isinstance(domain, _Range) or len(domain.values) > 1]
@@ -220,8 +219,8 @@ class Starter:
             (columns, MOST_COLUMNS, "numbers and values without an order"),
         ):
             if count > limit:
-                return LARGER_SEARCH, f"{count} {counted} are more than the {limit} that suit bayes"
-        return FIRST_SEARCH, "a Gaussian process learns most from few trials of few parameters"
+                return methods.LARGER_SEARCH, f"{count} {counted} are more than the {limit} that suit bayes"
+        return methods.FIRST_SEARCH, "a Gaussian process learns most from few trials of few parameters"
 
 
 METRIC_FILES = {".csv": "csv", ".json": "json", ".jsonl": "jsonl"}
