@@ -15,10 +15,10 @@ from tests.cluster.apiserver import Server
 from tests.cluster.platforms import policed_job, rendered_and_applied
 from tests.cluster.templates import pods
 from tests.render.test_bucket_store import BUCKET, FAULTS, IMAGE, in_a_bucket
-from tests.sweeps import a_batch, a_full_sweep, real_bases
+from tests.sweeps import a_batch, a_full_sweep, real_bases, with_keys
 
 NAMESPACE = "bucket-test"
-SETTINGS = replace(
+SETTINGS = with_keys(
     in_a_bucket(keep_days=30),
     namespace=NAMESPACE,
     controller=Controller.ARGOCD,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sweepledger.exchange.registry import EXPORTS, IMPORTS
 from tests.command_line import run_sweep
+from tests.exchange.imported import READERS, WRITERS
 from tests.exchange.katib_rules import broken
 from tests.repository import Sandbox
 
@@ -86,8 +86,8 @@ def test_the_page_of_formats_lists_every_format_and_whether_it_is_written() -> N
     ]
     listed = {name: row[3] for row in rows for name in re.findall(r"`([a-z-]+)`", row[0])}
 
-    assert set(listed) == set(IMPORTS)
-    assert {name for name, export in listed.items() if export == "yes"} == set(EXPORTS)
+    assert set(listed) == set(READERS)
+    assert {name for name, export in listed.items() if export == "yes"} == set(WRITERS)
 
 
 @pytest.mark.parametrize("page", ["from-katib.md", "formats.md", "from-wandb.md", "from-hydra.md"])

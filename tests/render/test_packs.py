@@ -136,7 +136,7 @@ def test_a_packed_batch_passes_the_policy(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["jobs", "pods"])
 def test_admission_lets_a_pod_start_the_program_of_packs_and_no_other(kind: str, tmp_path: Path) -> None:
-    settings, name = PLATFORM_SETTINGS, f"{PLATFORM_SETTINGS.namespace}-trials"
+    settings, name = PLATFORM_SETTINGS, f"{PLATFORM_SETTINGS.trials.namespace}-trials"
     judged = the("ValidatingAdmissionPolicy", name, a_platform(settings, a_source()))
 
     jobs_built = {pack: job_of(built(packed(pack), tmp_path, settings)) for pack in (PACK, None)}

@@ -173,7 +173,7 @@ class DesiredState:
             code_state=code.state,
             data_state="" if data is None else data.state,
             earlier=self.outputs(commit, batch).files,
-            failures=settings.limits.failures,
+            failures=settings.teams.limits.failures,
         )
 
 

@@ -40,7 +40,7 @@ def secret_folder(name: str) -> str:
 def write(name: str, batch: Batch, settings: Settings, table: Table, *, banner: str) -> str:
     """Return the text of launch.json for a batch named `name`."""
     program, run, metric = batch.program, batch.run, batch.sweep.metric
-    pool = settings.pool(run.pool)
+    pool = settings.trials.pool(run.pool)
     reported, others = metric.reported, [other.name for other in batch.sweep.metrics[1:]]
     # The launcher reads it beside the metric.
     capture = {"capture": True} if reported.pop("capture", False) else {}
@@ -71,7 +71,9 @@ def write(name: str, batch: Batch, settings: Settings, table: Table, *, banner: 
             "max_disruptions": run.max_disruptions,
             "hyperparams_file": run.hyperparams_file,
             "secrets": {
-                settings.secrets[secret].variable: f"{secret_folder(secret)}/{settings.secrets[secret].key}"
+                settings.trials.secrets[
+                    secret
+                ].variable: f"{secret_folder(secret)}/{settings.trials.secrets[secret].key}"
                 for secret in sorted(run.secrets)
             },
             **({"environment": {"lock": program.environment.path}} if program.environment else {}),

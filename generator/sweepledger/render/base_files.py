@@ -60,8 +60,8 @@ def components_of(batch: Batch, settings: Settings) -> tuple[str, ...]:
     """Return the components that a batch uses, as sorted folders below `base/`."""
     run = batch.run
     clones = run.code_mode is CodeMode.CLONE
-    pool = settings.pool(run.pool)
-    data = settings.dataset(batch.program.data)
+    pool = settings.trials.pool(run.pool)
+    data = settings.trials.dataset(batch.program.data)
     switches = {
         GPUS: run.resources.gpu > 0 and (pool is None or pool.gpu_resource == GPU_RESOURCE),
         SHARED_MEMORY: run.resources.shared_memory is not None,
@@ -74,7 +74,7 @@ def components_of(batch: Batch, settings: Settings) -> tuple[str, ...]:
         BUCKET_STORE: settings.results.store is ResultsStore.BUCKET,
         CLONE: clones,
         PACK: run.pack is not None,
-        CREDENTIALS: clones and settings.code is not None and settings.code.secret is not None,
+        CREDENTIALS: clones and settings.git.code is not None and settings.git.code.secret is not None,
         # Whatever scales the nodes of a pool would else move a trial that has run for hours. Not on spot nodes:
         # there it would keep Karpenter from draining a node that the provider takes away.
         STEADY: pool is not None and not pool.spot,

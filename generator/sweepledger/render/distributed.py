@@ -125,14 +125,14 @@ def manifests(name: str, batch: Batch, settings: Settings, table: Table, bases: 
     folder = SHAPE_FOLDERS[batch.shape]
     where: Mapping[str, Any] = yaml.load(bases.files[f"{folder}/places.yaml"])
     shared = pod.shared_template({}, name, batch, settings, table.shards, bases)
-    pool, made = settings.pool(batch.run.pool), []
+    pool, made = settings.trials.pool(batch.run.pool), []
     if "batch" in where:
         read = msgspec.convert(where["batch"], FieldPaths)
         base = _prepared(bases, f"{folder}/batch.yaml", batch, read)
         own = pod.output_mounts(settings, trial_folder_by_variable(name, INDEX_VARIABLE))
         pods = _Pods(shared, own, pool)
         labels = pod.labels(name, batch, settings)
-        metadata = {"name": name, "namespace": settings.namespace, "labels": labels}
+        metadata = {"name": name, "namespace": settings.trials.namespace, "labels": labels}
         made.append(_filled(base, read, pods, metadata, name))
     read = msgspec.convert(where["trial"], FieldPaths)
     base = _prepared(bases, f"{folder}/trial.yaml", batch, read)

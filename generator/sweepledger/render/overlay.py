@@ -89,7 +89,7 @@ def _manifests(name: str, batch: Batch, bases: Bases, settings: Settings, writte
             {
                 "apiVersion": "kustomize.config.k8s.io/v1beta1",
                 "kind": "Kustomization",
-                "namespace": settings.namespace,
+                "namespace": settings.trials.namespace,
                 **listed,
                 "resources": [f"{TO_BASE}/{LAUNCHER}", *listed["resources"]],
                 "patches": [*listed["patches"], _own_launcher(name)],

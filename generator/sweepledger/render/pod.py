@@ -59,6 +59,7 @@ from sweepledger.structs.settings import (
     AUTHORITIES_VOLUME,
     COLLECTOR_IMAGE,
     GIT_EGRESS,
+    Authorities,
     BucketSettings,
     Dataset,
     Settings,
@@ -83,7 +84,7 @@ def table_map(batch: str, number: int) -> str:
 def labels(name: str, batch: Batch, settings: Settings) -> dict[str, str]:
     """Return the labels of every object and pod of a batch; those of the settings never replace sweepledger's."""
     return {
-        **dict(sorted(settings.labels.items())),
+        **dict(sorted(settings.trials.labels.items())),
         **GENERATOR_LABELS,
         SWEEP_LABEL: batch.sweep.name,
         BATCH_LABEL: name,
@@ -99,7 +100,7 @@ def trial_metadata(name: str, trial_object: str, batch: Batch, settings: Setting
     """Return the metadata of the object of one trial, which has a name of its own."""
     return {
         "name": trial_object,
-        "namespace": settings.namespace,
+        "namespace": settings.trials.namespace,
         "labels": {
             **labels(name, batch, settings),
             **queue_labels(batch, settings),
@@ -111,7 +112,7 @@ def trial_metadata(name: str, trial_object: str, batch: Batch, settings: Setting
 
 def queue_labels(batch: Batch, settings: Settings) -> dict[str, str]:
     """Return the labels of objects that Kueue queues, if the pool is a queue; pods need none."""
-    pool = settings.pool(batch.run.pool)
+    pool = settings.trials.pool(batch.run.pool)
     if pool is None or pool.queue is None:
         return {}
     priority = {} if batch.run.priority is None else {PRIORITY_LABEL: batch.run.priority}
@@ -120,7 +121,7 @@ def queue_labels(batch: Batch, settings: Settings) -> dict[str, str]:
 
 def queue_annotations(batch: Batch, settings: Settings) -> dict[str, str]:
     """Return the annotation of an Indexed Job whose trials its queue need not admit together."""
-    pool = settings.pool(batch.run.pool)
+    pool = settings.trials.pool(batch.run.pool)
     least = None if pool is None or pool.queue is None else pool.min_parallelism
     # Kueue refuses a Job that does not ask for more.
     is_none = least is None or least >= batch.run.pods_at_once(len(batch.trials))
@@ -139,13 +140,13 @@ def annotations(batch: Batch) -> dict[str, str]:
 
 def startup_seconds(batch: Batch, settings: Settings) -> int:
     """Return how long a pod may take to start."""
-    pool = settings.pool(batch.run.pool)
+    pool = settings.trials.pool(batch.run.pool)
     return max(POD_STARTUP_SECONDS, 0 if pool is None else pool.startup_seconds)
 
 
 def grace_seconds(batch: Batch, settings: Settings) -> int:
     """Return the termination grace period of pods, in seconds."""
-    pool = settings.pool(batch.run.pool)
+    pool = settings.trials.pool(batch.run.pool)
     if pool is not None and pool.pod.grace_seconds is not None:
         return pool.pod.grace_seconds
     return GRACE_SECONDS if settings.results.bucket is None else BUCKET_GRACE_SECONDS
@@ -159,7 +160,7 @@ def resources(batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> Ma
         "memory": _memory(wanted.memory, shards),
         "ephemeral-storage": quantities.format_bytes(disk(batch, settings)),
     }
-    pool, claims = settings.pool(batch.run.pool), {}
+    pool, claims = settings.trials.pool(batch.run.pool), {}
     if wanted.gpu:
         amounts[GPU_RESOURCE if pool is None else pool.gpu_resource] = str(wanted.gpu)
     if pool is not None:
@@ -172,7 +173,7 @@ def disk(batch: Batch, settings: Settings) -> int:
     """Return the bytes that a pod may write on its node."""
     others = 0 if settings.results.claims else 1  # without a claim, files of the trial are on the node, too
     others += _restores_parents(batch, settings)  # and those of its parent
-    data = settings.dataset(batch.program.data)
+    data = settings.trials.dataset(batch.program.data)
     copied = 0 if data is None or data.size is None else quantities.whole_quantity(data.size)
     cloned = CLONED * batch.program.code.disk if batch.run.code_mode is CodeMode.CLONE else 0
     kept = others * quantities.whole_quantity(batch.run.pod_resources.scratch)
@@ -194,7 +195,7 @@ def _memory(wanted: str, shards: tuple[Shard, ...]) -> str:
 
 def template(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> Manifest:
     """Return the part of the pod template that all trials share, to be merged over base and components."""
-    pool = settings.pool(batch.run.pool)
+    pool = settings.trials.pool(batch.run.pool)
     container = {
         "name": "trial",
         "image": batch.program.container_image,
@@ -218,10 +219,10 @@ def template(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, .
         spec["initContainers"] = [*clones, *sidecars]
     if bucket is not None:
         spec["terminationGracePeriodSeconds"] = grace_seconds(batch, settings)
-    if settings.image_pull_secret is not None:
-        spec["imagePullSecrets"] = [{"name": settings.image_pull_secret}]
-    if settings.priority_class is not None:
-        spec["priorityClassName"] = settings.priority_class
+    if settings.trials.image_pull_secret is not None:
+        spec["imagePullSecrets"] = [{"name": settings.trials.image_pull_secret}]
+    if settings.trials.priority_class is not None:
+        spec["priorityClassName"] = settings.trials.priority_class
     metadata: Manifest = {"labels": labels(name, batch, settings)}
     if pool is not None:
         own, metadata = pool.pod, _pool_metadata(pool, metadata["labels"])
@@ -291,7 +292,10 @@ def _parent(folder: str, trial: str, settings: Settings) -> Manifest:
 
 def _destinations(batch: Batch, settings: Settings) -> list[str]:
     """Return the egress names of the pods: all containers of a pod share one network."""
-    cloning = {GIT_EGRESS, *((settings.proxy.egress,) if settings.proxy else ())} & settings.egress.keys()
+    cloning = {
+        GIT_EGRESS,
+        *((settings.network.proxy.egress,) if settings.network.proxy else ()),
+    } & settings.network.egress.keys()
     clones = cloning if batch.run.code_mode is CodeMode.CLONE else set[str]()
     bucket = settings.results.bucket
     return sorted({*batch.run.egress, *clones, *((bucket.egress,) if bucket else ())})
@@ -309,13 +313,13 @@ def output_mounts(settings: Settings, folder: Mapping[str, str]) -> Manifest:
 
 
 def _environment(batch: Batch, settings: Settings) -> list[Manifest]:
-    data = settings.dataset(batch.program.data)
+    data = settings.trials.dataset(batch.program.data)
     variables = {
-        **settings.client_variables(_destinations(batch, settings)),
+        **settings.network.client_variables(_destinations(batch, settings)),
         # The components for one dataset have it, too.
         **({DATA_VARIABLE: DATA_PATH} if isinstance(data, SeveralDatasets) and data.claims else {}),
         "OMP_NUM_THREADS": str(batch.run.threads),
-        **gpu_memory_variables(batch.run, settings.pool(batch.run.pool)),
+        **gpu_memory_variables(batch.run, settings.trials.pool(batch.run.pool)),
         **{variable: escape_variables(value) for variable, value in batch.run.environment.items()},
         "SWEEP_RAN": batch.program.image,
     }
@@ -327,13 +331,13 @@ def _mounts(batch: Batch, settings: Settings) -> list[Manifest]:
         {"name": f"secret-{secret}", "mountPath": secret_folder(secret), "readOnly": True}
         for secret in sorted(batch.run.secrets)
     ]
-    mounts += _data_mounts(settings.dataset(batch.program.data))
+    mounts += _data_mounts(settings.trials.dataset(batch.program.data))
     if _restores_parents(batch, settings):
         mounts.append({"name": PARENT_VOLUME, "mountPath": PARENT_PATH, "readOnly": True})
-    pool = settings.pool(batch.run.pool)
+    pool = settings.trials.pool(batch.run.pool)
     if pool is not None and pool.pod.tokens:
         mounts.append({"name": TOKENS_VOLUME, "mountPath": f"/sweep/{TOKENS_VOLUME}", "readOnly": True})
-    return [*mounts, *authorities_mount(settings)]
+    return [*mounts, *authorities_mount(settings.network.authorities)]
 
 
 def _data_mounts(data: Dataset | SeveralDatasets | None) -> list[Manifest]:
@@ -372,19 +376,18 @@ def _read_claim(volume: str, claim: str | None) -> Manifest:
     return {"name": volume, "persistentVolumeClaim": {"claimName": claim, "readOnly": True}}
 
 
-def authorities_mount(settings: Settings) -> list[Manifest]:
+def authorities_mount(authorities: Authorities | None) -> list[Manifest]:
     """Return the mount of the certificates that a container's clients trust, if the settings name them."""
-    if settings.authorities is None:
+    if authorities is None:
         return []
     return [{"name": AUTHORITIES_VOLUME, "mountPath": f"/sweep/{AUTHORITIES_VOLUME}", "readOnly": True}]
 
 
-def authorities_volume(settings: Settings) -> list[Manifest]:
+def authorities_volume(authorities: Authorities | None) -> list[Manifest]:
     """Return the volume of that mount."""
-    named = settings.authorities
-    if named is None:
+    if authorities is None:
         return []
-    return [{"name": AUTHORITIES_VOLUME, "configMap": {"name": named.config_map, "defaultMode": 0o444}}]
+    return [{"name": AUTHORITIES_VOLUME, "configMap": {"name": authorities.config_map, "defaultMode": 0o444}}]
 
 
 def _volumes(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> list[Manifest]:
@@ -405,39 +408,39 @@ def _volumes(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, .
         volumes += bucket_secrets(settings.results.bucket)
     if _restores_parents(batch, settings):
         volumes.append({"name": PARENT_VOLUME, "emptyDir": {"sizeLimit": batch.run.pod_resources.scratch}})
-    volumes += _data_volumes(settings.dataset(batch.program.data))
+    volumes += _data_volumes(settings.trials.dataset(batch.program.data))
     if batch.run.resources.shared_memory is not None:
         limit = {"medium": "Memory", "sizeLimit": batch.run.pod_resources.shared_memory}
         volumes.append({"name": "shared-memory", "emptyDir": limit})
     for secret_name in sorted(batch.run.secrets):
-        secret = settings.secrets[secret_name]
+        secret = settings.trials.secrets[secret_name]
         volumes += _secret(f"secret-{secret_name}", secret.secret, secret.key)
-    if batch.run.code_mode is CodeMode.CLONE and settings.code is not None:
+    if batch.run.code_mode is CodeMode.CLONE and settings.git.code is not None:
         size = {"sizeLimit": quantities.format_bytes(CLONED * batch.program.code.disk)}
         if batch.program.code.disk:
             volumes += [{"name": name, "emptyDir": size} for name in CLONE_VOLUMES]
-        volumes += _secret("clone-credentials", settings.code.secret)
-    pool = settings.pool(batch.run.pool)
+        volumes += _secret("clone-credentials", settings.git.code.secret)
+    pool = settings.trials.pool(batch.run.pool)
     if pool is not None and (tokens := pool.pod.token_volume) is not None:
         volumes.append(tokens)
-    return [*volumes, *authorities_volume(settings)]
+    return [*volumes, *authorities_volume(settings.network.authorities)]
 
 
 def _clone(batch: Batch, settings: Settings) -> Manifest:
-    assert settings.code is not None, "the spec's checks refuse a clone without a place to clone from"
+    assert settings.git.code is not None, "the spec's checks refuse a clone without a place to clone from"
     code, wanted = batch.program.code, batch.run.pod_resources
     # As much as the trial: a pod is placed by its largest container, so this one never costs a node.
     amounts = {"cpu": wanted.cpu, "memory": wanted.memory}
     source = {
-        "CODE_BRANCH": escape_variables(settings.branch),
-        "CODE_URL": escape_variables(settings.code.url),
+        "CODE_BRANCH": escape_variables(settings.git.branch),
+        "CODE_URL": escape_variables(settings.git.code.url),
     }
-    clients = settings.client_variables(_destinations(batch, settings))
+    clients = settings.network.client_variables(_destinations(batch, settings))
     variables = dict(sorted((source | locked_code(code) | clients).items()))
-    mounts = authorities_mount(settings)
+    mounts = authorities_mount(settings.network.authorities)
     return {
         "name": CODE_CONTAINER,
-        "image": settings.image_of(settings.code.image),
+        "image": settings.trials.image_of(settings.git.code.image),
         "env": [{"name": name, "value": value} for name, value in variables.items()],
         "resources": {"limits": dict(amounts), "requests": dict(amounts)},
         **({"volumeMounts": mounts} if mounts else {}),
@@ -475,7 +478,7 @@ def bucket_client(bucket: BucketSettings) -> Manifest:
 def _sidecar(name: str, batch: Batch, settings: Settings, bucket: BucketSettings) -> Manifest:
     mounts = [{"name": PARENT_VOLUME, "mountPath": PARENT_PATH}] if _restores_parents(batch, settings) else []
     pack = batch.run.pack
-    data = settings.dataset(batch.program.data)
+    data = settings.trials.dataset(batch.program.data)
     own = {
         **({} if data is None or data.size is None else _copied(data, data.size, batch)),
         "SWEEP_STORE_GRACE": str(grace_seconds(batch, settings)),
@@ -508,13 +511,13 @@ def _store_container(
 ) -> Manifest:
     client = bucket_client(bucket)
     variables = {"SWEEP_BATCH": name, "SWEEP_STORE_URL": bucket.url, **own_variables}
-    variables |= settings.client_variables({bucket.egress})
+    variables |= settings.network.client_variables({bucket.egress})
     own = [{"name": variable, "value": value} for variable, value in sorted(variables.items())]
     return {
         "name": STORE_CONTAINER,
-        "image": settings.image_of(COLLECTOR_IMAGE),
+        "image": settings.trials.image_of(COLLECTOR_IMAGE),
         "env": [*own, *client["env"]],
-        "volumeMounts": [*client["volumeMounts"], *authorities_mount(settings), *mounts],
+        "volumeMounts": [*client["volumeMounts"], *authorities_mount(settings.network.authorities), *mounts],
     }
 
 
@@ -527,7 +530,7 @@ def store_proof(name: str, settings: Settings, bucket: BucketSettings, component
         "metadata": {"labels": {**egress, **bucket.pod_labels}},
         "spec": {
             "initContainers": [_store_container(name, settings, bucket, own, mounts)],
-            "volumes": [*bucket_secrets(bucket), *authorities_volume(settings)],
+            "volumes": [*bucket_secrets(bucket), *authorities_volume(settings.network.authorities)],
             "terminationGracePeriodSeconds": GRACE_SECONDS,
         },
     }

@@ -8,7 +8,7 @@ from sweepledger.structs.settings import ClusterSettings, Settings
 
 def eligible_clusters(settings: Settings, pool: str | None) -> tuple[ClusterSettings, ...]:
     """Return the clusters that could run trials of a pool: they were not given up, and have it."""
-    live = (settings.clusters[name] for name in settings.live_clusters)
+    live = (settings.fleet.clusters[name] for name in settings.fleet.live_clusters)
     return tuple(cluster for cluster in live if cluster.has_pool(pool))
 
 

@@ -182,7 +182,7 @@ def check_change(
     else:
         problems += new_batches.check_new_batches(context, specs)
         guarded = recorded_history.GUARDED_FOLDERS
-    if context.settings.signers or not by_collector:
+    if context.settings.git.signers or not by_collector:
         problems += recorded_history.check_recorded_history(context, sweeps, places=guarded)
     problems += cluster_files.check_flux_files(context)
     problems += cluster_files.check_secrets(context)
@@ -366,7 +366,9 @@ def build_fix(workspace: Workspace, problems: Iterable[Problem], *, base: str | 
     after: dict[str, bytes] = {}
     for batch in (*unsound, *(stale for generated in planned for stale in generated.stale)):
         before |= {f"{batch.folder}/{path}": content for path, content in batch.tree}
-        before |= _existing_files(workspace, possible_flux_files(workspace.settings, batch.name))
+        before |= _existing_files(
+            workspace, possible_flux_files(workspace.settings.fleet.clusters, batch.name)
+        )
     for generated in planned:
         after |= added_files(workspace, generated)
     return write_patch(before | _existing_files(workspace, after), after)

@@ -61,7 +61,7 @@ def retry(
     statuses = frozenset(map(Status, selected)) or RETRYABLE_STATUSES
     workspace = Workspace.find(response.current_folder())
     retried = retry_trials(workspace, name, batch=batch, statuses=statuses, update=update)
-    return _response(retried, is_cluster=workspace.settings.controller is not Controller.NONE)
+    return _response(retried, is_cluster=workspace.settings.platform.controller is not Controller.NONE)
 
 
 def _response(retried: "Retried", *, is_cluster: bool) -> response.Response:
@@ -277,7 +277,9 @@ def _change(workspace: Workspace, planned: Generated, overlay: Overlay, text: by
         ),
         writes={
             **base_files.missing_bases(workspace.root, overlay.lock.bases),
-            **batch_files(overlay, workspace.settings),
+            **batch_files(
+                overlay, workspace.settings.platform.controller, workspace.settings.trials.namespace
+            ),
             sweep.path: text,
         },
     )

@@ -119,7 +119,7 @@ def _show_interruption(run: SweepRun, state: Path, form: response.Format) -> Non
     """Hand over what a controller would run again after a push, unless trials would lose checkpoints; say how to."""
     console = response.open_console(stderr=form is response.Format.JSON)
     names = " ".join(sorted(run.names))
-    if run.workspace.settings.controller is Controller.NONE:
+    if run.workspace.settings.platform.controller is Controller.NONE:
         hint = f"before `git push`: `sweep run {names} --hand-over` records what has finished"
         console.print(hint, markup=False, highlight=False)
         return

@@ -217,7 +217,7 @@ def _branch_lines(
 
 def _next_lines(workspace: Workspace, statuses: Iterable[SweepStatus]) -> Iterator[Text]:
     """Yield doubts, what vouches for no results, which results are not pulled, and trials that were interrupted."""
-    branch = workspace.settings.branch
+    branch = workspace.settings.git.branch
     for status in statuses:
         yield from (Text(f"{status.sweep}: {doubt}", "yellow") for doubt in status.doubts)
         if status.laptop:

@@ -238,7 +238,7 @@ def _forged_batches(repository: git.Repository, since: str, until: str) -> Itera
         *(f"{since}..{until}", "--", f":(glob){ACTIVE}/*/{LOCK_FILE}"),
     )
     present = {batch.name for batch in batches.in_commit(repository, until)}
-    branch = f"{pushed.BRANCHES}{at_commit.settings_or_defaults(repository, until).branch}"
+    branch = f"{pushed.BRANCHES}{at_commit.settings_or_defaults(repository, until).git.branch}"
     for part in listed.split("commit ")[1:]:
         commit, *paths = part.split()
         folders = tuple(path.removesuffix(LOCK_FILE) for path in paths if path.split("/")[-2] in present)
@@ -276,7 +276,7 @@ def _signers(workspace: Workspace, commit: str, chosen: Path | None) -> tuple[st
         text = files.read_input(chosen).decode(errors="replace")
         return tuple(line for line in text.splitlines() if line and not line.startswith("#"))
     settings = at_commit.read_settings(workspace.repository, commit)
-    return settings.signers if isinstance(settings, Settings) else ()
+    return settings.git.signers if isinstance(settings, Settings) else ()
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,8 @@ from sweepledger.commands.repository.workspace import SPEC_LIKE
 from sweepledger.problems import Problem
 from sweepledger.reader import safe_repr
 from sweepledger.repo import batches
-from sweepledger.repo.files import PYTHON_CACHE
+from sweepledger.repo.files import PYTHON_CACHE, base_folder
 from sweepledger.repo.git import EXECUTABLE_MODE, FILE_MODE, FILE_MODES, LINK_MODE, SUBMODULE_MODE, Entry
-from sweepledger.repo.package_data import base_folder
 from sweepledger.repo.state import STATE, leads_into_state, may_lead_into_state
 from sweepledger.results.paths import RESULTS
 from sweepledger.spec import ParsedSpec

@@ -67,7 +67,7 @@ def _batch_problems(
 
 def _unmerged_archived(context: checked.CheckContext, batch: StoredBatch) -> Problem:
     if _has_records(context, batch):
-        base, branch = (context.base or "none")[:12], context.settings.branch
+        base, branch = (context.base or "none")[:12], context.settings.git.branch
         message = f"is recorded, but the base commit {base} does not have it"
         hint = (
             f"push it if this is {branch}, where its results were recorded; compare with the branch that has it by "

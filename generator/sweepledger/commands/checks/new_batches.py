@@ -35,7 +35,7 @@ def check_settings_unchanged(context: CheckContext) -> Iterator[Problem]:
         message = (
             f"must not change together with new batches, got {len(context.added)}: they are judged by it"
         )
-        hint = "merge the settings first, then ask for the batches"
+        hint = "merge the settings first, then generate the batches"
         yield Problem(SETTINGS_FILE, 0, 0, "", message, "settings-changed", hint)
 
 
@@ -61,11 +61,11 @@ def check_budgets(context: CheckContext, planned: Sequence[next_batch.Generated]
     """
     settings = context.settings if SETTINGS_FILE in context.base_entries else context.workspace.settings
     added = {batch.name for batch in context.added}
-    on_merge = settings.generate is GenerateMode.ON_MERGE
+    on_merge = settings.git.generate is GenerateMode.ON_MERGE
     new = [
         generated for generated in planned if generated.batch and (on_merge or generated.batch.name in added)
     ]
-    if not settings.budgets:
+    if not settings.teams.budgets:
         return
     repository, merged = context.workspace.repository, batches.by_sweep(context.merged)
     repeated = [
@@ -82,9 +82,9 @@ def check_budgets(context: CheckContext, planned: Sequence[next_batch.Generated]
     asking += [(charge.sweep, "running") for charge in repeated]
     for balance in _balances(context, settings, new, repeated, month):
         if balance.is_exceeded:
-            team = settings.budgets[balance.team]
+            team = settings.teams.budgets[balance.team]
             name, key = next(item for item in asking if counts_towards(team, item[0]))
-            yield costs.overdrawn(f"{SPECS}/{name}{SUFFIX}", key, balance, month, settings.currency)
+            yield costs.overdrawn(f"{SPECS}/{name}{SUFFIX}", key, balance, month, settings.teams.currency)
 
 
 def _balances(
@@ -110,7 +110,7 @@ def _balances(
         },
     )
     requests = [(generated.sweep, generated.batch.lock.trials) for generated in new if generated.batch]
-    return costs.requested_balances(ledger, settings.budgets, requests, repeated)
+    return costs.requested_balances(ledger, settings.teams.budgets, requests, repeated)
 
 
 def unreadable_batches(context: CheckContext) -> Iterator[Problem]:
@@ -176,7 +176,7 @@ def _plan_problems(context: CheckContext, generated: next_batch.Generated) -> It
         return
     if generated.batch and generated.batch.name not in {batch.name for batch in context.added}:
         count = generated.batch.lock.trials
-        if context.workspace.settings.generate is GenerateMode.ON_MERGE:
+        if context.workspace.settings.git.generate is GenerateMode.ON_MERGE:
             message = f"{count} trial(s) that no batch lists; their batch is written after the merge"
             yield Problem(path, 0, 0, "", message, "pending", None, Severity.WARNING)
             yield from builds.check_unwritten(context, path, generated.batch)

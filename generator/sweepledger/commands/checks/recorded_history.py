@@ -136,7 +136,7 @@ def check_recorded_history(
     unsigned = set(_left_behind(context, changed)) if context.is_behind else set()
     newer: set[str] = set()
     for touch in commit_signatures(
-        repository, context.base, "HEAD", places, signers=context.settings.signers
+        repository, context.base, "HEAD", places, signers=context.settings.git.signers
     ):
         paths = sorted(changed.intersection(touch.paths))
         newest = repository.files(touch.id, *places) if touch.is_signed and paths else {}

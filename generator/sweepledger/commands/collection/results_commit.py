@@ -38,8 +38,8 @@ def recorded_by(target: Target, tip: str | None) -> Callable[[StoredBatch], bool
     if cluster is None:
         return lambda _: True
     settings = at_commit.settings_or_defaults(target.repository, tip)
-    live = settings.live_clusters
-    if cluster in settings.lost_clusters:
+    live = settings.fleet.live_clusters
+    if cluster in settings.fleet.lost_clusters:
         raise RepositoryError(
             f"cluster {cluster} was given up: nothing of it is recorded",
             hint=f"if it is back, remove `lost` from clusters.{cluster}",

@@ -63,16 +63,16 @@ def _trial_folders(trials: frozenset[str], older: Iterable[StoredBatch]) -> dict
     }
 
 
-def flux_files(settings: Settings, lock: BatchLock) -> dict[str, bytes]:
+def flux_files(controller: Controller, namespace: str, lock: BatchLock) -> dict[str, bytes]:
     """Return the files that make the controller run an active batch, by their path in the repository."""
-    if settings.controller is not Controller.FLUX:
+    if controller is not Controller.FLUX:
         return {}
-    return {flux.batch_file(lock.name, lock.cluster): flux.batch_kustomization(lock.name, settings)}
+    return {flux.batch_file(lock.name, lock.cluster): flux.batch_kustomization(lock.name, namespace)}
 
 
-def possible_flux_files(settings: Settings, batch: str) -> tuple[str, ...]:
+def possible_flux_files(clusters: Iterable[str], batch: str) -> tuple[str, ...]:
     """Return the paths that a batch's Flux file may have: its lock, which names the cluster, may be unreadable."""
-    return tuple(flux.batch_file(batch, cluster) for cluster in (None, *sorted(settings.clusters)))
+    return tuple(flux.batch_file(batch, cluster) for cluster in (None, *sorted(clusters)))
 
 
 READABLE_JOBS = 20
@@ -125,7 +125,7 @@ def build_overlay(
         raise RepositoryError(
             f"the next batch of {sweep.name} must have at most {MAX_API_TRIALS} {what} with results.store: "
             f"{settings.results.store}, got {pods}",
-            hint="lower run_cap or ask for fewer values, and for the rest once these are merged; "
+            hint="lower run_cap or list fewer values, and add the rest once these are merged; "
             "or choose store: volume in sweepledger.yaml",
         )
     restarts = sweep.search is not None and sweep.search.restarts_trials
@@ -158,7 +158,7 @@ def _cluster(request: BatchRequest, last: StoredBatch | None, settings: Settings
     """Return the cluster of the batch after the last one; None if there is one. Raises RepositoryError."""
     sweep, former = request.sweep, last.lock.cluster if last else None
     cluster = choose_cluster(settings, sweep.name, sweep.run, last=former)
-    if settings.clusters and cluster is None:
+    if settings.fleet.clusters and cluster is None:
         raise RepositoryError(
             f"no cluster can run the next batch of {sweep.name}",
             hint="let run.cluster name one that has the pool and was not given up",
@@ -176,10 +176,10 @@ def _place(cluster: str | None) -> str:
     return "the only cluster" if cluster is None else f"cluster {cluster}"
 
 
-def batch_files(batch: Overlay, settings: Settings) -> dict[str, bytes]:
+def batch_files(batch: Overlay, controller: Controller, namespace: str) -> dict[str, bytes]:
     """Return the files that add a batch, by path: its overlay and its Flux file."""
     overlaid = {f"{ACTIVE}/{batch.name}/{path}": content for path, content in batch.tree}
-    return {**overlaid, **flux_files(settings, batch.lock)}
+    return {**overlaid, **flux_files(controller, namespace, batch.lock)}
 
 
 def _largest_round(request: BatchRequest) -> int:

@@ -52,7 +52,7 @@ class Timing:
 
     def next_cluster(self, sweep: Sweep) -> str | None:
         """Return the cluster of a sweep's next batch; None: the only one, or none could run it."""
-        if not self.settings.clusters:
+        if not self.settings.fleet.clusters:
             return None
         newest = batches.newest(batches.readable(batches.of_sweep(self.merged, sweep.name)))
         former = newest.lock.cluster if newest else None
@@ -177,7 +177,7 @@ def month_ledger(
     counted = [
         batch
         for batch in merged
-        if any(plan.counts_towards(team, batch.sweep) for team in settings.budgets.values())
+        if any(plan.counts_towards(team, batch.sweep) for team in settings.teams.budgets.values())
     ]
     cancelled = {batch.name for batch in batch_records.unrecorded_batches(repository, commit, counted)}
     unfinished = {
@@ -289,7 +289,7 @@ def _requested_run(batch: StoredBatch, settings: Settings) -> tuple[RunConfig, P
         lock = batch.vetted().lock
     except UnreadableError:
         return None
-    return lock.run, settings.pool(lock.run.pool), lock.trials
+    return lock.run, settings.trials.pool(lock.run.pool), lock.trials
 
 
 def _recorded_usage(

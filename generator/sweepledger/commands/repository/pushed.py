@@ -79,7 +79,7 @@ def checked_out(server: Path, environment: Mapping[str, str], ref: PushedRef) ->
                 listed, encoding="utf-8", errors="surrogateescape"
             )
         merged = at_commit.settings_or_defaults(repository, ref.old or ref.new)
-        if ref.name != f"{BRANCHES}{merged.branch}":
+        if ref.name != f"{BRANCHES}{merged.git.branch}":
             yield None
             return
         repository.run("update-ref", "--no-deref", "HEAD", ref.new)

@@ -172,7 +172,7 @@ def _ended_by_cancel(evidence: RoundEvidence) -> SearchEnded | None:
     retried = {retry.batch for retry in evidence.sweep.retry}
     if last not in evidence.sweep.cancel or last in retried:
         return None
-    return SearchEnded(evidence, "cancelled", f"{last} was cancelled, and nothing asks for its trials again")
+    return SearchEnded(evidence, "cancelled", f"{last} was cancelled, and no spec requests its trials again")
 
 
 def _refuse_known_trials(evidence: RoundEvidence, trials: tuple[Trial, ...]) -> None:
@@ -310,7 +310,7 @@ def over_budget(
     """Return why a requested batch exceeds a team's budget of the month; None if it does not."""
     sweep, batch = requested
     budgets = {
-        team: budget for team, budget in settings.budgets.items() if counts_towards(budget, sweep.name)
+        team: budget for team, budget in settings.teams.budgets.items() if counts_towards(budget, sweep.name)
     }
     if not budgets:
         return None
@@ -334,7 +334,7 @@ def unrunnable(
     for name in batch.lock.bases:
         if not any(path.startswith(f"base/{name}/") for path in files):
             return RoundBlocked(sweep, f"the next batch needs base/{name}, which is not there", hint)
-    if settings.controller is not Controller.NONE and batch.lock.program.image == LOCAL_IMAGE:
+    if settings.platform.controller is not Controller.NONE and batch.lock.program.image == LOCAL_IMAGE:
         return RoundBlocked(sweep, "no image is locked, so no cluster can run it", hint)
     return None
 
