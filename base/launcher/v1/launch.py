@@ -4,7 +4,6 @@ One file that needs the standard library alone, in Python 3.8 or newer, and can 
 This is a summary of docs/launcher.md, which lists the variables of the command, too.
 
 Arguments: none, or `--` and the command that a reviewer has read, which runs only if the row gives the same.
-`<envvar:NAME>` and `<args_json_file>` stand for values that only the pod can know.
 
 Environment
   SWEEP_LAUNCH    path of launch.json: columns, shards, command, metric, seed, timeout, limits and options
@@ -29,18 +28,12 @@ Environment
   SWEEP_CODE_STATE, SWEEP_DATA_STATE   of the code and of SWEEP_DATA: if one changes, no result counts
   SWEEP_EARLIER   JSON file: by row, record, output and artifacts of an earlier attempt that exited with 0 and
                   without a metric; its output is read by the metric of launch.json, and no command starts
-  SWEEP_COPIES    if set, no other launcher runs this trial, and SWEEP_SCRATCH may have the folder of an ended
-                  attempt: what nobody has changed is used again
+  SWEEP_COPIES    if set, no other launcher runs this trial, and what nobody changed of a copy is used again
+  SWEEP_OVERLAY   folder of the attempt with all folders, the code by an overlay: nothing is copied
   SWEEP_ENVIRONMENTS  folder for the lists of distributions of several trials; default: environments/
-
-Files in SWEEP_RESULTS
-  <uid>.json, <uid>.out, <uid>.err   the record, complete or absent; head and tail of the output
-  <uid>.artifacts                    the list of artifacts, if it is too long for the record
-  artifacts/<uid>/, checkpoints/, environments/, thresholds/, .lock
 
 Exit codes: 0 for ok and pruned, 42 diverged, 43 no trial could succeed, 44 too many disruptions, 70 a fault
 of the launcher, 74 volume or scratch folder failed, 124 timeout, else the command's; of several the worst.
-If the folder has a record of the row with status ok, pruned or diverged, the launcher exits at once.
 """
 
 from __future__ import annotations
@@ -90,23 +83,16 @@ LARGEST_EVENT = 256 * KIBIBYTE  # that is searched for scalars
 CHECKED_EVENT = 4 * KIBIBYTE  # whose checksum is compared even if it has no scalars
 MOST_FILES = 10_000  # that a path with wildcards may match
 CREATED_MODE = 0o644
-FOR_LAUNCHER = {
-    b"SWEEP_CODE",
-    b"SWEEP_CODE_STATE",
-    b"SWEEP_COPIES",
-    b"SWEEP_DATA_STATE",
-    b"SWEEP_EARLIER",
-    b"SWEEP_ENVIRONMENTS",
-    b"SWEEP_SCRATCH",
-    b"SWEEP_TERMINATION_LOG",
-    b"SWEEP_THRESHOLDS",
-}
-"""Variables that no command gets: they lead to what other trials have."""
+FOR_LAUNCHER = (
+    b"CODE CODE_STATE COPIES DATA_STATE EARLIER ENVIRONMENTS OVERLAY SCRATCH TERMINATION_LOG THRESHOLDS"
+)
+"""Variables without SWEEP_ that no command gets: they lead to what other trials have."""
 MOST_CODE_FILES = 100_000  # of the code, which every trial copies
 LARGEST_CODE = 1024 * 1024 * KIBIBYTE
 LONGEST_TEMPORARY = 70  # bytes of TMPDIR: libraries put sockets there, whose paths end at 108
 COPIED = "copied"  # a JSON file with the inode of each file of the code's copy, and when they were copied
 COPY_TIMES = "/"  # its name in that file: the first and the last time of change that they have
+OVERLAY = "SWEEP_OVERLAY"
 MOST_SHARED = 5000  # files of a copy that a later attempt may take
 MOST_WAITS = 40  # times half a millisecond
 OLD_CHANGE = 10**10  # nanoseconds after which a folder that did not change has the time of its last change
@@ -985,21 +971,25 @@ def short_link(trial: str) -> str:
 
 
 def code_folder() -> str:
-    """Return the folder of the locked code, after all links."""
+    """Return the folder of the locked code."""
     return os.path.realpath(need("SWEEP_CODE"))
 
 
 def make_folders(trial: str) -> Folders:
-    """Copy the code into the folder of an attempt, and add HOME and TMPDIR."""
+    """Copy the code into the folder of an attempt, and add HOME and TMPDIR; an overlay has them."""
     work, home, temporary = (os.path.join(trial, name) for name in ("run/work", "home", "tmp"))
-    for folder in (os.path.dirname(work), home, temporary):
+    is_copy = OVERLAY not in os.environ
+    for folder in (os.path.dirname(work), home, temporary) if is_copy else ():
         os.mkdir(folder, 0o700)
     if len(os.fsencode(temporary)) > LONGEST_TEMPORARY:
         os.symlink(temporary, short_link(trial))
         temporary = short_link(trial)
-    expected, code = os.environ.get("SWEEP_CODE_STATE", ""), code_folder()
-    if not expected and not os.path.isdir(code):
+    code = code_folder()
+    if not os.environ.get("SWEEP_CODE_STATE") and not os.path.isdir(code):
         raise Refused(f"SWEEP_CODE: there is no folder {code}: the image must have the code there")
+    if not is_copy:
+        compare_code(code)
+        return Folders(trial, work, home, temporary)
     earlier, begin = earlier_copy(trial), changed_now(trial)
     try:
         state, numbers = copy_folder(code, work, earlier)
@@ -1007,12 +997,18 @@ def make_folders(trial: str) -> Folders:
         raise Refused(f"the code cannot be copied for the trial: {error}") from error
     finally:
         delete_folder(earlier.trial)
-    if expected.startswith(BY_CONTENT):
+    compare_code(code, state)
+    is_shared = "SWEEP_COPIES" in os.environ and len(numbers) <= MOST_SHARED
+    return Folders(trial, work, home, temporary, note_of_copy(trial, numbers, begin) if is_shared else b"")
+
+
+def compare_code(code: str, state: str = "") -> None:
+    """Compare the state of the code, if it is known, with what was locked. Raises CodeChanged."""
+    expected = os.environ.get("SWEEP_CODE_STATE", "")
+    if not state or expected.startswith(BY_CONTENT):
         state = state_of(code, expected)
     if expected and state != expected:
         raise CodeChanged("the stored code is no longer what was locked: something wrote to it")
-    is_shared = "SWEEP_COPIES" in os.environ and len(numbers) <= MOST_SHARED
-    return Folders(trial, work, home, temporary, note_of_copy(trial, numbers, begin) if is_shared else b"")
 
 
 def open_folder(path: str, parent: int | None = None) -> int:
@@ -1266,9 +1262,10 @@ def state_of(folder: str, expected: str = "", *, follows: bool = False) -> str:
     while waiting:
         parent = waiting.pop()
         states.append(state_line(parent, os.stat(os.path.join(folder, parent))))
+        prefix = parent + os.sep if parent else ""
         with os.scandir(os.path.join(folder, parent)) as entries:
             for entry in entries:
-                name = os.path.join(parent, entry.name)
+                name = prefix + entry.name
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(name)
                     continue
@@ -3148,7 +3145,8 @@ def prepare(attempt: Attempt, scratch: str) -> Prepared:
     if os.path.isdir(parent) and not os.statvfs(parent).f_flag & os.ST_RDONLY:
         given["SWEEP_PARENT"] = os.path.join(scratch, "parent")
         copy_folder(parent, given["SWEEP_PARENT"], is_code=False)
-    variables = {name: text for name, text in os.environb.items() if name not in FOR_LAUNCHER}
+    hidden = {b"SWEEP_" + name for name in FOR_LAUNCHER.split()}
+    variables = {name: text for name, text in os.environb.items() if name not in hidden}
     variables.update((name.encode(), text.encode("utf-8", "surrogateescape")) for name, text in given.items())
     single = {
         "args_json": assignment,
@@ -3239,7 +3237,7 @@ def read_again(attempt: Attempt) -> Outcome | None:
 
 def run_command(attempt: Attempt, signals: Signals) -> Outcome:
     """Run the command in folders of its own, and leave nothing of it outside them."""
-    scratch = make_temporary_folder("trial-")
+    scratch = os.environ.get(OVERLAY) or make_temporary_folder("trial-")
     try:
         return run_command_in(scratch, attempt, signals)
     finally:
@@ -3276,6 +3274,8 @@ def run_command_in(scratch: str, attempt: Attempt, signals: Signals) -> Outcome:
         until = time.monotonic() + PATIENCE
         for tee in tees:
             tee.finish(until)
+    if OVERLAY in os.environ:  # the command could see a change
+        compare_code(code_folder())
     wanted = wanted_of(metric)
     report = read_report(printed, command.files, metric)
     if printed and report.reason and words.has_metric(metric):
@@ -3369,7 +3369,8 @@ def own_details(attempt: Attempt, outcome: Outcome) -> dict[str, Any]:
         own["parent"] = os.environ["SWEEP_PARENT_ID"][:200]
     if outcome.peak_memory:  # the command was started
         own["peak_memory"] = outcome.peak_memory
-        own["wall"] = "pod" if "@" in os.environ.get("SWEEP_RAN", "") and not attempt.slot else "directory"
+        is_pod = "@" in os.environ.get("SWEEP_RAN", "") and not attempt.slot
+        own["wall"] = "pod" if is_pod else "namespace" if OVERLAY in os.environ else "directory"
     if outcome.earlier:
         own["read_again"] = outcome.earlier
     return own
