@@ -18,7 +18,7 @@ from sweepledger.commands.collection import results_commit
 from sweepledger.commands.collection.attempts import BatchAttempts, finished_here
 from sweepledger.commands.collection.results_commit import UnrecordedError
 from sweepledger.commands.repository import at_commit, batch_records, catalog, rendered_manifests, workspace
-from sweepledger.commands.repository.base_files import packaged_launcher
+from sweepledger.commands.repository.base_files import packaged_launcher, runs_in_clusters
 from sweepledger.commands.repository.outside_imports import (
     locked_python_path,
     refuse_other_environment,
@@ -156,7 +156,8 @@ class DesiredState:
             raise SpecError(settings)
         if batch.name not in self.judged:
             rendered_manifests.refuse_forged(batch)
-            rendered_manifests.render_at(self.repository, commit, batch, settings)
+            if runs_in_clusters(batch.lock, settings):
+                rendered_manifests.render_at(self.repository, commit, batch, settings)
         made = rendered_manifests.local_batch_at(self.repository, commit, batch, settings)
         program = batch.lock.program
         store_code(self.repository, program.code, [commit])

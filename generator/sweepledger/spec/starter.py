@@ -16,6 +16,7 @@ from sweepledger.structs.metric import Goal
 SCHEMA_FILE = ".schema.json"
 """File in the specs' folder with the schema for editors; the first line of a spec refers to it."""
 
+SCHEMA_LINE = f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
 MNIST = """\
 # yaml-language-server: $schema=.schema.json
 # A sweep: what to try, what to measure, how to run it.

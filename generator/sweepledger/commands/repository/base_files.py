@@ -10,9 +10,24 @@ from sweepledger.repo import files
 from sweepledger.repo.batches import ACTIVE, ARCHIVE
 from sweepledger.repo.files import base_folder
 from sweepledger.repo.git import Checkout, Repository, index_attributes
+from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.file_tree import FileTree
+from sweepledger.structs.program import LOCAL_IMAGE
+from sweepledger.structs.settings import Controller, Settings
 
 BASE = "base/"
+
+
+def needed_bases(lock: BatchLock, settings: Settings) -> tuple[str, ...]:
+    """Return the bases that the repository must have for a batch: none if no cluster can run it."""
+    return lock.bases if runs_in_clusters(lock, settings) else ()
+
+
+def runs_in_clusters(lock: BatchLock, settings: Settings) -> bool:
+    """Return whether a cluster may run a batch; a program without an image runs on laptops alone, by lock and table."""
+    return settings.platform.controller is not Controller.NONE or lock.program.image != LOCAL_IMAGE
+
+
 KEEP_FILE = ".gitkeep"
 KEEP_FILES = (f"{ACTIVE}/{KEEP_FILE}", f"{ARCHIVE}/{KEEP_FILE}")
 """Empty files in the folders that controllers watch: a controller prunes only if its folder exists."""
@@ -88,6 +103,11 @@ def missing_bases_at(repository: Repository, commit: str, names: Iterable[str]) 
     """Return the files of those bases that a commit does not have yet, by their path in the repository."""
     present = repository.files(commit, BASE)
     return _packaged(name for name in names if not any(path.startswith(f"{BASE}{name}/") for path in present))
+
+
+def packaged_file(path: str) -> bytes:
+    """Return the package's content of a file of `base/`."""
+    return files.read_file(base_folder() / path.removeprefix(BASE))
 
 
 def packaged_launcher() -> Path:
