@@ -18,7 +18,7 @@ from sweepledger.commands.collection import results_commit
 from sweepledger.commands.collection.attempts import BatchAttempts, finished_here
 from sweepledger.commands.collection.results_commit import UnrecordedError
 from sweepledger.commands.repository import at_commit, batch_records, catalog, rendered_manifests, workspace
-from sweepledger.commands.repository.base_files import packaged_launcher, runs_in_clusters
+from sweepledger.commands.repository.base_files import packaged_launcher
 from sweepledger.commands.repository.outside_imports import (
     locked_python_path,
     refuse_other_environment,
@@ -37,6 +37,7 @@ from sweepledger.errors import GeneratorError, PausedError, RepositoryError, Spe
 from sweepledger.formats import launch_json
 from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.problems import Problem
+from sweepledger.render.base_files import runs_in_clusters
 from sweepledger.repo import batches, datasets
 from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.git import REMOTE, Mirror, Repository, store_code
@@ -156,7 +157,7 @@ class DesiredState:
             raise SpecError(settings)
         if batch.name not in self.judged:
             rendered_manifests.refuse_forged(batch)
-            if runs_in_clusters(batch.lock, settings):
+            if runs_in_clusters(batch.lock.program, settings.platform.controller):
                 rendered_manifests.render_at(self.repository, commit, batch, settings)
         made = rendered_manifests.local_batch_at(self.repository, commit, batch, settings)
         program = batch.lock.program

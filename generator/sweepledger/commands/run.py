@@ -22,6 +22,7 @@ from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.store import batch_conditions
 from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.problems import Problem, Severity, list_names
+from sweepledger.render.base_files import runs_in_clusters
 from sweepledger.repo import batches, files, git
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.files import base_folder
@@ -311,7 +312,7 @@ class SweepRun:
             if overlay is None:
                 continue
             batch = StoredBatch(f"{ACTIVE}/{overlay.name}", overlay.tree)
-            if base_files.runs_in_clusters(overlay.lock, self.workspace.settings):
+            if runs_in_clusters(overlay.lock.program, self.workspace.settings.platform.controller):
                 written = self.workspace.repository.read(base, "base") | self._batch_files(base, (generated,))
                 present = {path: written[path] for path in written if path.startswith(base_files.BASE)}
                 rendered_manifests.render(batch, present, self.workspace.settings, merged)

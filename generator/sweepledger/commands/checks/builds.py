@@ -8,6 +8,7 @@ from sweepledger.commands.checks import context as checked
 from sweepledger.commands.repository import base_files, batch_builder, rendered_manifests
 from sweepledger.errors import RepositoryError, SpecError, ToolError, UnreadableError
 from sweepledger.problems import Problem
+from sweepledger.render.base_files import runs_in_clusters
 from sweepledger.render.overlay import Overlay
 from sweepledger.repo import batches, kustomize
 from sweepledger.repo.batches import ACTIVE, StoredBatch
@@ -56,7 +57,7 @@ def check_builds(context: checked.CheckContext, *, everything: bool = False) -> 
 def _is_for_clusters(context: checked.CheckContext, batch: StoredBatch) -> bool:
     """Return whether a cluster may run a batch; one with an unreadable lock may be for any."""
     try:
-        return base_files.runs_in_clusters(batch.lock, context.workspace.settings)
+        return runs_in_clusters(batch.lock.program, context.workspace.settings.platform.controller)
     except RepositoryError:
         return True
 
@@ -108,7 +109,7 @@ def _build(
 
 def check_unwritten(context: checked.CheckContext, spec: str, overlay: Overlay) -> Iterator[Problem]:
     """Build the batch that is written after a spec's merge, and report its problems at the spec."""
-    if not base_files.runs_in_clusters(overlay.lock, context.workspace.settings):
+    if not runs_in_clusters(overlay.lock.program, context.workspace.settings.platform.controller):
         return
     bases = base_files.read_bases(context.workspace.root).files
     batch = StoredBatch(f"{ACTIVE}/{overlay.name}", overlay.tree)

@@ -5,27 +5,21 @@ from pathlib import Path
 from types import MappingProxyType
 
 from sweepledger import storage
-from sweepledger.render.base_files import LAUNCHER, LAUNCHER_FILE, Bases
+from sweepledger.render.base_files import LAUNCHER, LAUNCHER_FILE, Bases, runs_in_clusters
 from sweepledger.repo import files
 from sweepledger.repo.batches import ACTIVE, ARCHIVE
 from sweepledger.repo.files import base_folder
 from sweepledger.repo.git import Checkout, Repository, index_attributes
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.file_tree import FileTree
-from sweepledger.structs.program import LOCAL_IMAGE
-from sweepledger.structs.settings import Controller, Settings
+from sweepledger.structs.settings import Settings
 
 BASE = "base/"
 
 
 def needed_bases(lock: BatchLock, settings: Settings) -> tuple[str, ...]:
     """Return the bases that the repository must have for a batch: none if no cluster can run it."""
-    return lock.bases if runs_in_clusters(lock, settings) else ()
-
-
-def runs_in_clusters(lock: BatchLock, settings: Settings) -> bool:
-    """Return whether a cluster may run a batch; a program without an image runs on laptops alone, by lock and table."""
-    return settings.platform.controller is not Controller.NONE or lock.program.image != LOCAL_IMAGE
+    return lock.bases if runs_in_clusters(lock.program, settings.platform.controller) else ()
 
 
 KEEP_FILE = ".gitkeep"
