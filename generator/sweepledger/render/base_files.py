@@ -11,8 +11,9 @@ from sweepledger.formats import yaml
 from sweepledger.render.manifest import Manifest
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.node_pool import GPU_RESOURCE
+from sweepledger.structs.program import LOCAL_IMAGE, Program
 from sweepledger.structs.run_config import CodeMode, Shape
-from sweepledger.structs.settings import Dataset, ResultsStore, Settings
+from sweepledger.structs.settings import Controller, Dataset, ResultsStore, Settings
 
 LAUNCHER = "launcher/v1"
 LAUNCHER_FILE = "launch.py"
@@ -93,3 +94,8 @@ def clone_command(bases: Bases) -> list[str]:
     (container,) = component_patch(bases, CLONE)["spec"]["initContainers"]
     command: list[str] = container["command"]
     return command
+
+
+def runs_in_clusters(program: Program, controller: Controller) -> bool:
+    """Return whether a cluster may run a program's batches; without an image, laptops do, by lock and table."""
+    return controller is not Controller.NONE or program.image != LOCAL_IMAGE

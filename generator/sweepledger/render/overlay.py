@@ -64,9 +64,11 @@ def _overlay(lock: BatchLock, files: Mapping[str, bytes]) -> Overlay:
 
 
 def _files(name: str, batch: Batch, bases: Bases, settings: Settings, written: Table) -> dict[str, bytes]:
-    files = {shard.file: shard.text.encode() for shard in written.shards}
-    manifests = _manifests(name, batch, bases, settings, written)
-    return files | {file: text.encode() for file, text in manifests.items()}
+    files = {shard.file: shard.text for shard in written.shards}
+    files[launch_json.LAUNCH_FILE] = launch_json.write(name, batch, settings, written, banner=_banner(batch))
+    if base_files.runs_in_clusters(batch.program, settings.platform.controller):
+        files |= _manifests(name, batch, bases, settings, written)
+    return {file: text.encode() for file, text in files.items()}
 
 
 def _manifests(name: str, batch: Batch, bases: Bases, settings: Settings, written: Table) -> dict[str, str]:
@@ -83,7 +85,6 @@ def _manifests(name: str, batch: Batch, bases: Bases, settings: Settings, writte
         case _:
             assert_never(batch.shape)
     return {
-        launch_json.LAUNCH_FILE: launch_json.write(name, batch, settings, written, banner=banner),
         "job.yaml": yaml.dump(*objects, banner=banner),
         "kustomization.yaml": yaml.dump(
             {
@@ -162,7 +163,7 @@ def _lock(
         bases=bases_of(batch, settings),
         columns={column.name: str(column.type) for column in columns},
         files=dict(sorted(FileTree(files).digests.items())),
-        blobs={path: blob_id(files[path]) for path in NOT_ARCHIVED},
+        blobs={path: blob_id(files[path]) for path in NOT_ARCHIVED if path in files},
     )
 
 

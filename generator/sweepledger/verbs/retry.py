@@ -276,7 +276,9 @@ def _change(workspace: Workspace, planned: Generated, overlay: Overlay, text: by
             f"Sweep: {sweep.name}\nBatch: {overlay.name}\nTrials: {overlay.lock.trials}\n"
         ),
         writes={
-            **base_files.missing_bases(workspace.root, overlay.lock.bases),
+            **base_files.missing_bases(
+                workspace.root, base_files.needed_bases(overlay.lock, workspace.settings)
+            ),
             **batch_files(
                 overlay, workspace.settings.platform.controller, workspace.settings.trials.namespace
             ),

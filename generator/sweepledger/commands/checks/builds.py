@@ -8,6 +8,7 @@ from sweepledger.commands.checks import context as checked
 from sweepledger.commands.repository import base_files, batch_builder, rendered_manifests
 from sweepledger.errors import RepositoryError, SpecError, ToolError, UnreadableError
 from sweepledger.problems import Problem
+from sweepledger.render.base_files import runs_in_clusters
 from sweepledger.render.overlay import Overlay
 from sweepledger.repo import batches, kustomize
 from sweepledger.repo.batches import ACTIVE, StoredBatch
@@ -36,7 +37,11 @@ def check_builds(context: checked.CheckContext, *, everything: bool = False) -> 
             checked.load_references(merged_active)
         else:
             batches.prefetch(merged_active, checked.KUSTOMIZATION)
-    to_build = [batch for batch in active if everything or not _is_as_merged(context, batch, merged)]
+    to_build = [
+        batch
+        for batch in active
+        if _is_for_clusters(context, batch) and (everything or not _is_as_merged(context, batch, merged))
+    ]
     if to_build:
         kustomize.command()
     built = {batch.name: _build(context, batch) for batch in to_build}
@@ -47,6 +52,14 @@ def check_builds(context: checked.CheckContext, *, everything: bool = False) -> 
         unchanged=tuple(batch.name for batch in active if batch.name not in rendered),
         problems=(*problems, *duplicate_objects(rendered, [batch.name for batch in active])),
     )
+
+
+def _is_for_clusters(context: checked.CheckContext, batch: StoredBatch) -> bool:
+    """Return whether a cluster may run a batch; one with an unreadable lock may be for any."""
+    try:
+        return runs_in_clusters(batch.lock.program, context.workspace.settings.platform.controller)
+    except RepositoryError:
+        return True
 
 
 def _is_as_merged(
@@ -96,6 +109,8 @@ def _build(
 
 def check_unwritten(context: checked.CheckContext, spec: str, overlay: Overlay) -> Iterator[Problem]:
     """Build the batch that is written after a spec's merge, and report its problems at the spec."""
+    if not runs_in_clusters(overlay.lock.program, context.workspace.settings.platform.controller):
+        return
     bases = base_files.read_bases(context.workspace.root).files
     batch = StoredBatch(f"{ACTIVE}/{overlay.name}", overlay.tree)
     try:

@@ -11,7 +11,7 @@ from typing import Any, Self
 from sweepledger import search, storage
 from sweepledger.commands.generation import spec_change
 from sweepledger.commands.repository import base_files, batch_builder, programs
-from sweepledger.commands.repository.base_files import read_bases, write_bases
+from sweepledger.commands.repository.base_files import needed_bases, read_bases, write_bases
 from sweepledger.commands.repository.stored_batches import StoredBatches, stored_batches
 from sweepledger.commands.repository.workspace import Workspace, staging_folder
 from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence, evidence_file
@@ -236,10 +236,8 @@ def write_batches(workspace: Workspace, planned: Sequence[Generated]) -> None:
     """Write the planned batches to the work tree."""
     if not planned:
         return
-    write_bases(
-        workspace.root,
-        {name for generated in planned if generated.batch for name in generated.batch.lock.bases},
-    )
+    locks = [generated.batch.lock for generated in planned if generated.batch]
+    write_bases(workspace.root, {name for lock in locks for name in needed_bases(lock, workspace.settings)})
     staging = staging_folder(workspace)
     for generated in planned:
         for path, content in generated.running.items():
@@ -533,7 +531,7 @@ def added_files(workspace: Workspace, generated: Generated) -> dict[str, bytes]:
     if overlay is None:
         return {}
     return {
-        **base_files.missing_bases(workspace.root, overlay.lock.bases),
+        **base_files.missing_bases(workspace.root, needed_bases(overlay.lock, workspace.settings)),
         **{path: b"" for path in base_files.KEEP_FILES if not (workspace.root / path).exists()},
         **batch_builder.batch_files(
             overlay, workspace.settings.platform.controller, workspace.settings.trials.namespace

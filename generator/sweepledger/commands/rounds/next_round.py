@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sweepledger.commands.repository import at_commit, costs, programs
-from sweepledger.commands.repository.base_files import read_bases_at
+from sweepledger.commands.repository.base_files import needed_bases, read_bases_at
 from sweepledger.commands.repository.batch_builder import BatchRequest, build_overlay, parent_trials
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence
@@ -329,9 +329,9 @@ def unrunnable(
     repository: Repository, commit: str, batch: Overlay, settings: Settings, hint: str
 ) -> RoundBlocked | None:
     """Return why a batch needs the user: its base is not in the repository, or it has no image; None if it does not."""
-    sweep = batch.lock.sweep
-    files = repository.files(commit, *(f"base/{name}" for name in batch.lock.bases))
-    for name in batch.lock.bases:
+    sweep, needed = batch.lock.sweep, needed_bases(batch.lock, settings)
+    files = repository.files(commit, *(f"base/{name}" for name in needed)) if needed else {}
+    for name in needed:
         if not any(path.startswith(f"base/{name}/") for path in files):
             return RoundBlocked(sweep, f"the next batch needs base/{name}, which is not there", hint)
     if settings.platform.controller is not Controller.NONE and batch.lock.program.image == LOCAL_IMAGE:
