@@ -53,10 +53,10 @@ CASES = (
 
 def write(case: Case, work: Path) -> None:
     """Write an overlay and what it is built from."""
+    from sweepledger.distributions.choice import Choice  # noqa: PLC0415
     from sweepledger.repo import files  # noqa: PLC0415
     from sweepledger.search import expansion  # noqa: PLC0415
     from sweepledger.structs.batch import Batch  # noqa: PLC0415
-    from sweepledger.structs.domain import Choice  # noqa: PLC0415
     from sweepledger.structs.run_config import Shape  # noqa: PLC0415
     from sweepledger.structs.search_block import GridSearch  # noqa: PLC0415
     from sweepledger.structs.space import Parameter, SearchSpace  # noqa: PLC0415

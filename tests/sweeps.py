@@ -4,6 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.constant import Constant
 from sweepledger.formats.hyperparams_csv import Table
 from sweepledger.render.base_files import Bases
 from sweepledger.render.overlay import Overlay, overlay
@@ -11,7 +13,6 @@ from sweepledger.render.pod import Pods
 from sweepledger.repo import files
 from sweepledger.search import expansion
 from sweepledger.structs.batch import Batch
-from sweepledger.structs.domain import Choice, Constant
 from sweepledger.structs.kubernetes import CLAIMS_VERSION
 from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.node_pool import NodeCapacity, PodSettings, Pool, ServiceToken, Toleration

@@ -148,7 +148,7 @@ def test_a_program_outside_the_repository_is_refused(lab: Path, command: str) ->
     done = run_sweep("new", "fit", "--command", command, cwd=lab)
 
     assert done.returncode == 2
-    assert "--command must name a file of the repository, got " in done.stderr
+    assert "--command must name a file of the repository or an installed program, got " in done.stderr
     assert "or the module after `python -m`" in done.stderr
 
 

@@ -9,9 +9,10 @@ import jsonschema
 import pytest
 
 from sweepledger.commands.repository.batch_records import expected_trials
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.constant import Constant
 from sweepledger.formats import record_json
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.structs.domain import Choice, Constant
 from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.record import Record, Status
 from sweepledger.structs.run_config import Shape

@@ -10,11 +10,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sweepledger.distributions.constant import Constant
 from sweepledger.formats import hyperparams_csv
 from sweepledger.formats.hyperparams_csv import Row, Table
 from sweepledger.render.command import trial_arguments, trial_environment
 from sweepledger.structs.batch import Batch
-from sweepledger.structs.domain import Constant
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.search_block import GridSearch
 from sweepledger.structs.space import Parameter, SearchSpace
@@ -32,6 +32,7 @@ VALUES = st.one_of(SCALARS, st.lists(SCALARS, max_size=3).map(tuple))
 ELEMENTS = st.sampled_from(
     [
         *("${args}", "${args_no_hyphens}", "${args_no_boolean_flags}", "${args_json}"),
+        *("${args_single_hyphen}", "${args_spaced}", "${args_switches}", "${param:rate}"),
         *("--file=${args_json_file}", "${env}", "${interpreter}", "--home=${envvar:HOME}"),
         *("--seed=${seed}", "plain $$ text"),
     ]

@@ -45,7 +45,7 @@ REPLACED = frozenset(
 WRITTEN_BY_ASDICT: dict[str, list[Any]] = {
     "commands/reports/comparison.py": [Interval, Spent, Interval],
     "commands/reports/difference_causes.py": [FactorFinding],
-    "plan/review_json.py": [
+    "plan/review.py": [
         *(OutdatedPart, Cost, Cost, TrialCounts, Pack, RoundBounds, Forecast, Note),
         *(PodDisk, Budget, Balance, FileChange, Discrepancy, DesignReview),
     ],
@@ -63,7 +63,7 @@ def is_answer(path: Path, function: ast.FunctionDef | ast.Module) -> bool:
     folder = path.relative_to(PACKAGE).parts[0]
     if isinstance(function, ast.Module):
         is_command = folder == "cli" and "text" not in path.parts and path.name != "app.py"
-        return is_command or folder == "verbs" or path.name == "review_json.py"
+        return is_command or folder == "verbs" or path.match("plan/review.py")
     return folder in {"commands", "engine"} and function.name.endswith("_data")
 
 

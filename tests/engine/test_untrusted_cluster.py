@@ -16,7 +16,7 @@ import pytest
 
 from sweepledger.engine.cluster import helper_pods, kubectl, pods, untrusted_tar, workloads
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
-from sweepledger.formats.record_json import LARGEST_TRIAL_FILE
+from sweepledger.structs.record import LARGEST_TRIAL_FILE
 from sweepledger.structs.run_config import Shape
 from tests.builders import a_lock
 

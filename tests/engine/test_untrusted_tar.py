@@ -10,7 +10,7 @@ import pytest
 
 from sweepledger.engine.cluster import untrusted_tar
 from sweepledger.engine.cluster.untrusted_tar import ArchiveError, unpack
-from sweepledger.formats.record_json import LARGEST_TRIAL_FILE
+from sweepledger.structs.record import LARGEST_TRIAL_FILE
 
 END = bytes(2 * untrusted_tar.BLOCK)
 

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from jsonschema_rs import Draft202012Validator
 
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.constant import Constant
 from sweepledger.formats import yaml
 from sweepledger.render import distributed
 from sweepledger.render.base_files import Bases
 from sweepledger.structs.batch import Batch
-from sweepledger.structs.domain import Choice, Constant
 from sweepledger.structs.names import MAX_DISTRIBUTED_NAME_LENGTH, MAX_LABEL_LENGTH
 from sweepledger.structs.run_config import Resources, Shape
 from sweepledger.structs.search_block import GridSearch

@@ -100,6 +100,7 @@ def test_only_the_pods_of_a_pytorch_job_wait_for_their_master(tmp_path: Path) ->
         "image": IMAGE,
         "command": ["sh", "-c", "until nslookup master; do sleep 2; done"],
         "resources": {"limits": resources, "requests": resources},
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
     }
     pod["spec"].setdefault("initContainers", []).append(waits)
 

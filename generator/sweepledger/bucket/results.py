@@ -18,13 +18,13 @@ from sweepledger.bucket.layout import ObjectKind, ObjectName
 from sweepledger.bucket.objects import Bucket
 from sweepledger.errors import StorageError
 from sweepledger.formats.record_json import (
-    LARGEST_TRIAL_FILE,
     MOST_COUNTED,
     MOST_RECORD_BYTES,
     MOST_RECORDS,
     UNREAD,
 )
 from sweepledger.structs.names import DELETING_PREFIX
+from sweepledger.structs.record import LARGEST_TRIAL_FILE
 
 MOST_LISTED = 1_000_000
 """Objects in a list of records: ten attempts of the largest batch."""

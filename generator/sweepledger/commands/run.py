@@ -24,7 +24,7 @@ from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.problems import Problem, Severity, list_names
 from sweepledger.repo import batches, files, git
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
-from sweepledger.repo.package_data import base_folder
+from sweepledger.repo.files import base_folder
 from sweepledger.results.outcomes import evaluate
 from sweepledger.spec.starter import SCHEMA_FILE
 from sweepledger.spec.sweep_builder import PROGRAM_SUFFIXES

@@ -17,10 +17,10 @@ from typing import Any
 from sweepledger.formats import csv_cells
 from sweepledger.formats.csv_cells import split_raw
 from sweepledger.formats.json import load as load_json
-from sweepledger.formats.record_json import BATCH_NAME, LARGEST_NUMBER, TIME, TRIAL_ID
+from sweepledger.formats.record_json import LARGEST_NUMBER
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.metric import Goal, pareto_indices
-from sweepledger.structs.record import Status, TrialResult
+from sweepledger.structs.record import BATCH_NAME, TIME, TRIAL_ID, Status, TrialResult
 from sweepledger.structs.values import Value, canonical, canonical_json, written
 
 SUMMARY_FILE = "summary.csv"

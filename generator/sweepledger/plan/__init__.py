@@ -37,7 +37,18 @@ from sweepledger.plan.forecast import (
     forecast,
     hourly_price,
 )
-from sweepledger.plan.notes import BestTrial, notes
-from sweepledger.plan.review import DesignReview, Note, Planned, Rejection, Review, TrialCounts, count_trials
-from sweepledger.plan.review_json import balance_as_data, pool_usage_as_data, review_as_data
+from sweepledger.plan.review import (
+    BestTrial,
+    DesignReview,
+    Note,
+    Planned,
+    Rejection,
+    Review,
+    TrialCounts,
+    balance_as_data,
+    count_trials,
+    notes,
+    pool_usage_as_data,
+    review_as_data,
+)
 from sweepledger.plan.upper_bounds import Cost, PodDisk, PoolUsage, RoundBounds, cost, pool_usage

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from sweepledger.formats.record_json import (
-    LARGEST_TRIAL_FILE,
     MOST_COUNTED,
     MOST_RECORD_BYTES,
     MOST_RECORDS,
@@ -24,6 +23,7 @@ from sweepledger.formats.record_json import (
 from sweepledger.safe_open import FILE_FLAGS, FOLDER_FLAGS, NOT_REGULAR_ERRNOS, read_regular
 from sweepledger.storage import storage_error, storage_errors
 from sweepledger.structs.batch import BatchLock
+from sweepledger.structs.record import LARGEST_TRIAL_FILE
 from sweepledger.structs.values import bytes_digest
 
 T = TypeVar("T")

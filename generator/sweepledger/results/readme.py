@@ -21,7 +21,6 @@ from sweepledger.results import display
 from sweepledger.results.best_trial import Verdict
 from sweepledger.results.commit_message import count_statuses
 from sweepledger.results.configurations import ConfigurationResults
-from sweepledger.results.early_stopping_savings import EarlyStopping, early_stopping
 from sweepledger.results.figures.catalog import (
     CURVES_FILE,
     FRONT_FILE,
@@ -35,7 +34,7 @@ from sweepledger.results.figures.intermediate_values import trial_curves
 from sweepledger.results.importance import Importance, ParameterImportance, ValueGroup
 from sweepledger.results.inference import Interval
 from sweepledger.results.outcomes import EvaluatedBatch
-from sweepledger.results.rounds import rounds, rungs
+from sweepledger.results.rounds import EarlyStopping, early_stopping, rounds, rungs
 from sweepledger.results.summary import TOP, Summary, pareto_front
 from sweepledger.structs.metric import Goal
 from sweepledger.structs.record import Status, TrialResult

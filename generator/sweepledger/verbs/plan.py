@@ -1,6 +1,6 @@
-"""Review sweeps before the merge.
+"""Review trials and cost of sweeps before the merge.
 
-It shows trials, coverage, forecast, cost, and changes since the base commit.
+It also shows coverage, forecast, and changes since the base commit.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from sweepledger.cli import response
 from sweepledger.cli.options import BaseOption, MonthOption
 from sweepledger.cli.text.plan import plan_comment, plan_text
 from sweepledger.commands.generation import spec_change
-from sweepledger.commands.generation.proposals import propose_pack, propose_rounds
+from sweepledger.commands.generation.spec_change import propose_pack, propose_rounds
 from sweepledger.commands.repository import at_commit, catalog, costs, programs
 from sweepledger.commands.repository.stored_batches import StoredBatches, stored_batches
 from sweepledger.commands.repository.workspace import Workspace, read_specs
@@ -35,11 +35,10 @@ from sweepledger.search import Configuration, Expansion
 from sweepledger.search.unit_cube import discrepancy, unit_points
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.batch import Batch
-from sweepledger.structs.domain import Continuous
 from sweepledger.structs.names import SPECS
 from sweepledger.structs.program import Code, Program
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.search_block import Design, RandomSearch, Sampler
+from sweepledger.structs.search_block import Design, RandomSearch
 from sweepledger.structs.settings import Controller, NextRoundMode, ResultsStore, Settings
 from sweepledger.structs.space import SearchSpace
 from sweepledger.structs.sweep import Sweep
@@ -380,7 +379,7 @@ def _design_review(sweep: Sweep, expansion: Expansion) -> planning.DesignReview:
     design, count = sweep.design, expansion.count
     constraints = zip(design.space.constraints, count.rejections, count.unevaluated, strict=False)
     return planning.DesignReview(
-        design.method,
+        str(design.method),
         count.candidates,
         count.rejected,
         count.duplicates,
@@ -395,13 +394,13 @@ def _design_review(sweep: Sweep, expansion: Expansion) -> planning.DesignReview:
 
 def _discrepancy(design: Design, rejected: int, kept: Sequence[Configuration]) -> planning.Discrepancy | None:
     """Return the discrepancy of quasi-random points. For constrained spaces there is no reference value."""
-    if not isinstance(design, RandomSearch) or design.sampler is Sampler.RANDOM or rejected:
+    if not isinstance(design, RandomSearch) or not design.sampler.is_even or rejected:
         return None
     # Each prefix of a sequence is evenly distributed; of a Latin hypercube only all points are.
-    if design.sampler is Sampler.LATIN_HYPERCUBE and len(kept) > MOST_POINTS:
+    if design.sampler.has_fixed_count and len(kept) > MOST_POINTS:
         return None
     space = SearchSpace(
-        tuple(parameter for parameter in design.space.parameters if isinstance(parameter.domain, Continuous))
+        tuple(parameter for parameter in design.space.parameters if parameter.domain.is_continuous)
     )
     points = unit_points(space, kept[:MOST_POINTS])
     value = discrepancy(points)

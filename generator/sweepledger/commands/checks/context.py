@@ -14,7 +14,7 @@ from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError
 from sweepledger.render.base_files import LAUNCHER, SHAPE_FOLDERS
 from sweepledger.repo import batches, files, git
-from sweepledger.repo.package_data import base_folder
+from sweepledger.repo.files import base_folder
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.names import LOCK_FILE, SETTINGS_FILE
 from sweepledger.structs.run_config import Shape

@@ -35,7 +35,7 @@ def check_settings_unchanged(context: CheckContext) -> Iterator[Problem]:
         message = (
             f"must not change together with new batches, got {len(context.added)}: they are judged by it"
         )
-        hint = "merge the settings first, then ask for the batches"
+        hint = "merge the settings first, then generate the batches"
         yield Problem(SETTINGS_FILE, 0, 0, "", message, "settings-changed", hint)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.engine.cluster import helper_pods, submission
+from sweepledger.engine.cluster import helper_pods, workloads
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import RepositoryError, ToolError, UsageError
 from sweepledger.repo.git import Repository
@@ -143,7 +143,7 @@ def reader_queue(settings: Settings) -> str | None:
     if queues:
         return queues[0]
     return (
-        submission.project_queue(settings.trials.namespace)
+        workloads.project_queue(settings.trials.namespace)
         if settings.platform.controller is Controller.SUBMIT
         else None
     )

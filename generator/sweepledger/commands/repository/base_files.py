@@ -8,8 +8,8 @@ from sweepledger import storage
 from sweepledger.render.base_files import LAUNCHER, LAUNCHER_FILE, Bases
 from sweepledger.repo import files
 from sweepledger.repo.batches import ACTIVE, ARCHIVE
+from sweepledger.repo.files import base_folder
 from sweepledger.repo.git import Checkout, Repository, index_attributes
-from sweepledger.repo.package_data import base_folder
 from sweepledger.structs.file_tree import FileTree
 
 BASE = "base/"

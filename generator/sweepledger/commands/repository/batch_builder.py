@@ -159,7 +159,7 @@ def build_overlay(request: BatchRequest, merged: Sequence[StoredBatch], inputs: 
         raise RepositoryError(
             f"the next batch of {sweep.name} must have at most {MAX_API_TRIALS} {what} with results.store: "
             f"{inputs.results.store}, got {pods}",
-            hint="lower run_cap or ask for fewer values, and for the rest once these are merged; "
+            hint="lower run_cap or list fewer values, and add the rest once these are merged; "
             "or choose store: volume in sweepledger.yaml",
         )
     restarts = sweep.search is not None and sweep.search.restarts_trials

@@ -20,10 +20,10 @@ from sweepledger.reader import safe_repr
 from sweepledger.repo import git
 from sweepledger.repo.files import read_input
 from sweepledger.spec import ParsedSpec
+from sweepledger.spec.program_options import OptionKind, read_options
 from sweepledger.spec.rules.program import DATA_PLACE, WORKDIR
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs.batch import BatchLock
-from sweepledger.structs.domain import Choice
 from sweepledger.structs.program import LOCAL_IMAGE, REPOSITORY, Code, Data, EnvironmentLock, Macro, Program
 from sweepledger.structs.quantities import format_bytes
 from sweepledger.structs.settings import Settings
@@ -475,37 +475,67 @@ def missing_scripts_here(repository: git.Repository, parsed: ParsedSpec) -> Iter
     )
 
 
-MISREAD_BOOLEAN_CODE = "boolean-argument"
-BOOLEAN_OPTION = re.compile(
-    r"""add_argument\(\s*(?:["']-\w["'],\s*)?["']--(?P<name>[\w.-]+)["'](?P<options>[^()]*(?:\([^()]*\)[^()]*)*)\)"""
+ARGUMENT_ERROR = re.compile(
+    r"unrecognized arguments|no such option|unrecognized options|unexpected (?:extra )?argument"
+    r"|unknown (?:option|flag)|ambiguous option|expected (?:one|at least one) argument|ignored explicit argument"
+    r"|takes no value",
+    re.IGNORECASE,
 )
-"""An option of argparse with its keyword arguments."""
+"""How parsers of command lines say that an argument is none of theirs."""
+
+
+def argument_advice(root: Path, sweep: Sweep, error: str) -> Iterator[str]:
+    """Yield what to change if the program refused its arguments: names and the macro, by the options in its source."""
+    if not ARGUMENT_ERROR.search(error):
+        return
+    for script in sweep.scripts:
+        try:
+            options = read_options(read_input(root / sweep.run.program_folder / script.path))
+        except (GeneratorError, OSError):
+            continue
+        names = [parameter.name for parameter in sweep.design.space.parameters]
+        for name in names:
+            spelling = options.spelling(name)
+            if spelling not in {name, None}:
+                yield f"rename the parameter {name} to {spelling}, as {script.path} calls it"
+            elif options.is_complete and spelling is None:
+                meant = did_you_mean(name, options.kinds) or "remove the parameter"
+                yield f"{script.path} has no option --{name}: {meant}"
+        kinds = {options.kinds.get(options.spelling(name) or name) for name in names}
+        macro = next((macro for kind, macro in MACROS_OF_SWITCHES.items() if kind in kinds), None)
+        if not options.has_hyphens:
+            macro = "${args_no_hyphens}"
+        if macro is not None and macro not in sweep.command:
+            yield f'write "{macro}" in place of "${{args}}"'
+
+
+MACROS_OF_SWITCHES = {OptionKind.ON_OFF: "${args_switches}", OptionKind.SWITCH: "${args_no_boolean_flags}"}
+MISREAD_BOOLEAN_CODE = "boolean-argument"
 BOOLEAN_HINTS = {
-    "type": ("takes the text False for true, by type=bool", "type=lambda text: text == 'True'"),
-    "flag": ("takes no value", '"${args_no_boolean_flags}" in place of "${args}"'),
+    OptionKind.TRUTH: ("takes the text False for true, by type=bool", "type=lambda text: text == 'True'"),
+    OptionKind.SWITCH: ("takes no value", '"${args_no_boolean_flags}" in place of "${args}"'),
+    OptionKind.ON_OFF: ("takes no value", '"${args_switches}" in place of "${args}"'),
 }
 
 
 def misread_booleans(root: Path, parsed: ParsedSpec) -> Iterator[Problem]:
-    """Yield a warning for each option of argparse, in a script of the work tree, that misreads true and false."""
+    """Yield a warning for each option, of a script of the work tree, that misreads true and false."""
     sweep = parsed.sweep
     booleans = {
         parameter.name
         for parameter in sweep.design.space.parameters
-        if isinstance(parameter.domain, Choice)
-        and any(isinstance(each, bool) for each in parameter.domain.values)
+        if not parameter.domain.is_constant
+        and any(isinstance(each, bool) for each in parameter.domain.listed)
     }
     if not booleans or str(Macro("args")) not in sweep.command:
         return
     for number, script in enumerate(sweep.scripts):
         try:
-            text = read_input(root / sweep.run.program_folder / script.path).decode()
-        except (GeneratorError, OSError, ValueError):
+            options = read_options(read_input(root / sweep.run.program_folder / script.path))
+        except (GeneratorError, OSError):
             continue
-        for option in BOOLEAN_OPTION.finditer(text):
-            name, options = option["name"], option["options"]
-            kind = "type" if re.search(r"\btype\s*=\s*bool\b", options) else "flag"
-            if name not in booleans or (kind == "flag" and "store_true" not in options):
+        for name, kind in options.kinds.items():
+            if name not in booleans or kind not in BOOLEAN_HINTS:
                 continue
             message, hint = BOOLEAN_HINTS[kind]
             yield parsed.source.problem(

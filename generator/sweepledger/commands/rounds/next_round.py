@@ -166,7 +166,7 @@ def _ended_by_cancel(evidence: RoundEvidence) -> SearchEnded | None:
     retried = {retry.batch for retry in evidence.sweep.retry}
     if last not in evidence.sweep.cancel or last in retried:
         return None
-    return SearchEnded(evidence, "cancelled", f"{last} was cancelled, and nothing asks for its trials again")
+    return SearchEnded(evidence, "cancelled", f"{last} was cancelled, and no spec requests its trials again")
 
 
 def _refuse_known_trials(evidence: RoundEvidence, trials: tuple[Trial, ...]) -> None:

@@ -116,9 +116,9 @@ def _next_state(
         return SearchState.OVER, ended.text, ended.reason
     name, number = evidence.sweep.name, evidence.rounds + 1
     requesters = {
-        NextRoundMode.REVIEW: f"`sweep cluster next {name}` asks for it",
-        NextRoundMode.WORKFLOW: "a workflow asks for it",
-        NextRoundMode.COLLECTOR: "the collector asks for it",
+        NextRoundMode.REVIEW: f"`sweep cluster next {name}` requests it",
+        NextRoundMode.WORKFLOW: "a workflow requests it",
+        NextRoundMode.COLLECTOR: "the collector requests it",
     }
     # Only a person requests the first round of a new program.
     requester = requesters[mode if evidence.rounds else NextRoundMode.REVIEW]
@@ -153,7 +153,7 @@ def _bounds_after(sweep: Sweep, trials: int, rounds: int, expansion: Expansion |
         expanded = expansion or explore(sweep)
         count = len(expanded.configurations) * sweep.replicates if isinstance(expanded, Expansion) else 0
         return round_bounds(sweep, trials=trials, rounds=rounds, max_trials=count)
-    if search.method.is_sampler:
+    if search.method.has_model:
         affordable = limits.affordable_trials(sweep, MAX_TRIALS)
         most = affordable if affordable < MAX_TRIALS else None
         return round_bounds(sweep, trials=trials, rounds=rounds, max_trials=most)

@@ -17,7 +17,6 @@ from sweepledger.engine.cluster.api_objects import has_condition, named_object, 
 from sweepledger.engine.cluster.health import HealthFinding, HealthStatus
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.errors import ToolError
-from sweepledger.formats.record_json import LARGEST_TRIAL_FILE
 from sweepledger.process import Limits, ProcessStream
 from sweepledger.storage import storage_error
 from sweepledger.structs.kubernetes import (
@@ -33,6 +32,7 @@ from sweepledger.structs.kubernetes import (
     STORE_CONTAINER,
     TRIAL_USER,
 )
+from sweepledger.structs.record import LARGEST_TRIAL_FILE
 
 T = TypeVar("T")
 

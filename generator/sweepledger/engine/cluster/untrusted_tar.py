@@ -8,8 +8,8 @@ import re
 import tarfile
 from pathlib import Path
 
-from sweepledger.formats.record_json import LARGEST_TRIAL_FILE
 from sweepledger.process import ByteSource
+from sweepledger.structs.record import LARGEST_TRIAL_FILE
 
 BLOCK = tarfile.BLOCKSIZE
 CHUNK_BYTES = 1 << 16
