@@ -37,7 +37,6 @@ from sweepledger.errors import GeneratorError, PausedError, RepositoryError, Spe
 from sweepledger.formats import launch_json
 from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.problems import Problem
-from sweepledger.render.base_files import runs_in_clusters
 from sweepledger.repo import batches, datasets
 from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.git import REMOTE, Mirror, Repository, store_code
@@ -157,7 +156,7 @@ class DesiredState:
             raise SpecError(settings)
         if batch.name not in self.judged:
             rendered_manifests.refuse_forged(batch)
-            if runs_in_clusters(batch.lock.program, settings.platform.controller):
+            if batch.lock.program.runs_in_clusters:
                 rendered_manifests.render_at(self.repository, commit, batch, settings)
         made = rendered_manifests.local_batch_at(self.repository, commit, batch, settings)
         program = batch.lock.program

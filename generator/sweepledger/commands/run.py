@@ -22,7 +22,6 @@ from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.store import batch_conditions
 from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.problems import Problem, Severity, list_names
-from sweepledger.render.base_files import runs_in_clusters
 from sweepledger.repo import batches, files, git
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.files import base_folder
@@ -312,7 +311,7 @@ class SweepRun:
             if overlay is None:
                 continue
             batch = StoredBatch(f"{ACTIVE}/{overlay.name}", overlay.tree)
-            if runs_in_clusters(overlay.lock.program, self.workspace.settings.platform.controller):
+            if overlay.lock.program.runs_in_clusters:
                 written = self.workspace.repository.read(base, "base") | self._batch_files(base, (generated,))
                 present = {path: written[path] for path in written if path.startswith(base_files.BASE)}
                 rendered_manifests.render(batch, present, self.workspace.settings, merged)
@@ -369,7 +368,7 @@ class SweepRun:
         folders = {"/".join(path.split("/")[1:-1]) for path in committed if path.startswith(base_files.BASE)}
         added = {path: b"" for path in base_files.KEEP_FILES if path not in committed}
         for overlay in (generated.batch for generated in new if generated.batch):
-            for name in base_files.needed_bases(overlay.lock, self.workspace.settings):
+            for name in overlay.lock.needed_bases:
                 if not any(folder == name or folder.startswith(f"{name}/") for folder in folders):
                     own = self.workspace.root / "base" / name
                     tree = files.read_sources(own if own.is_dir() else base_folder() / name)

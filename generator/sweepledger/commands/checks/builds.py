@@ -8,7 +8,6 @@ from sweepledger.commands.checks import context as checked
 from sweepledger.commands.repository import base_files, batch_builder, rendered_manifests
 from sweepledger.errors import RepositoryError, SpecError, ToolError, UnreadableError
 from sweepledger.problems import Problem
-from sweepledger.render.base_files import runs_in_clusters
 from sweepledger.render.overlay import Overlay
 from sweepledger.repo import batches, kustomize
 from sweepledger.repo.batches import ACTIVE, StoredBatch
@@ -40,7 +39,7 @@ def check_builds(context: checked.CheckContext, *, everything: bool = False) -> 
     to_build = [
         batch
         for batch in active
-        if _is_for_clusters(context, batch) and (everything or not _is_as_merged(context, batch, merged))
+        if _is_for_clusters(batch) and (everything or not _is_as_merged(context, batch, merged))
     ]
     if to_build:
         kustomize.command()
@@ -54,10 +53,10 @@ def check_builds(context: checked.CheckContext, *, everything: bool = False) -> 
     )
 
 
-def _is_for_clusters(context: checked.CheckContext, batch: StoredBatch) -> bool:
+def _is_for_clusters(batch: StoredBatch) -> bool:
     """Return whether a cluster may run a batch; one with an unreadable lock may be for any."""
     try:
-        return runs_in_clusters(batch.lock.program, context.workspace.settings.platform.controller)
+        return batch.lock.program.runs_in_clusters
     except RepositoryError:
         return True
 
@@ -109,7 +108,7 @@ def _build(
 
 def check_unwritten(context: checked.CheckContext, spec: str, overlay: Overlay) -> Iterator[Problem]:
     """Build the batch that is written after a spec's merge, and report its problems at the spec."""
-    if not runs_in_clusters(overlay.lock.program, context.workspace.settings.platform.controller):
+    if not overlay.lock.program.runs_in_clusters:
         return
     bases = base_files.read_bases(context.workspace.root).files
     batch = StoredBatch(f"{ACTIVE}/{overlay.name}", overlay.tree)

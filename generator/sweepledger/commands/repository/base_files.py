@@ -5,21 +5,14 @@ from pathlib import Path
 from types import MappingProxyType
 
 from sweepledger import storage
-from sweepledger.render.base_files import LAUNCHER, LAUNCHER_FILE, Bases, runs_in_clusters
+from sweepledger.render.base_files import LAUNCHER, LAUNCHER_FILE, Bases
 from sweepledger.repo import files
 from sweepledger.repo.batches import ACTIVE, ARCHIVE
 from sweepledger.repo.files import base_folder
 from sweepledger.repo.git import Checkout, Repository, index_attributes
-from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.file_tree import FileTree
-from sweepledger.structs.settings import Settings
 
 BASE = "base/"
-
-
-def needed_bases(lock: BatchLock, settings: Settings) -> tuple[str, ...]:
-    """Return the bases that the repository must have for a batch: none if no cluster can run it."""
-    return lock.bases if runs_in_clusters(lock.program, settings.platform.controller) else ()
 
 
 KEEP_FILE = ".gitkeep"

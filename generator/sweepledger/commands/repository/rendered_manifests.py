@@ -11,7 +11,7 @@ from sweepledger.commands.repository.base_files import packaged_file
 from sweepledger.engine.local.local_batch import LocalBatch, Parent, local_batch
 from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.problems import Problem
-from sweepledger.render.base_files import LAUNCHER, LAUNCHER_FILE, PACK, PACK_FILE, runs_in_clusters
+from sweepledger.render.base_files import LAUNCHER, LAUNCHER_FILE, PACK, PACK_FILE
 from sweepledger.render.overlay import batch_digest
 from sweepledger.repo import batches, datasets, files, kustomize
 from sweepledger.repo.batches import StoredBatch
@@ -92,7 +92,7 @@ def local_batch_at(repository: Repository, commit: str, batch: StoredBatch, sett
     if lock.parents and lock.shape is Shape.JOBS:  # only there can each trial have a mount of its own
         parents = batch_builder.parent_folders_of(batch, batches.in_commit(repository, commit))
     contents = repository.read(commit, *launcher)
-    if not runs_in_clusters(lock.program, settings.platform.controller):  # no commit needs bases for it
+    if not lock.program.runs_in_clusters:  # no commit needs bases for it
         contents = {path: packaged_file(path) for path in launcher} | dict(contents)
     if missing := sorted({*launcher} - contents.keys()):
         raise RepositoryError(

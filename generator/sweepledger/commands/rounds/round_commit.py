@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sweepledger.commands.repository import at_commit
-from sweepledger.commands.repository.base_files import missing_bases_at, needed_bases
+from sweepledger.commands.repository.base_files import missing_bases_at
 from sweepledger.commands.repository.batch_builder import batch_files
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds import next_round
@@ -117,7 +117,7 @@ def round_files(
 
 def _added_files(repository: Repository, base: str, batch: Overlay) -> Mapping[str, bytes]:
     settings = at_commit.settings_or_defaults(repository, base)
-    bases = missing_bases_at(repository, base, needed_bases(batch.lock, settings))
+    bases = missing_bases_at(repository, base, batch.lock.needed_bases)
     return {**bases, **batch_files(batch, settings.platform.controller, settings.trials.namespace)}
 
 
