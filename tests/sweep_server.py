@@ -161,7 +161,9 @@ def start(client: socket.socket) -> int:
 def import_sweep() -> None:
     """Import everything that a command may need, before any fork."""
     for module in pkgutil.walk_packages(sweepledger.__path__, "sweepledger."):
-        if not module.name.endswith(("__main__", "pod_supervisor", "cma_es", "nsga2", "optuna_samplers")):
+        if not module.name.endswith(
+            ("__main__", "pod_supervisor", "cma_es", "nsga2", "optuna_samplers", "tpe")
+        ):
             importlib.import_module(module.name)
     for name in IMPORTED_LATE:
         with suppress(ModuleNotFoundError):

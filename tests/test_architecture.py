@@ -58,7 +58,7 @@ OWNERS = {
     "ruamel": {"reader"},
     "jsonschema_rs": {"policy"},
     "yaml": {"formats"},
-    "jinja2": {"results", "site"},
+    "jinja2": {"commands", "results", "site"},  # each has templates of its own
     "git": {"repo"},
     "typer": {"cli", "verbs"},
     "click": {"cli"},

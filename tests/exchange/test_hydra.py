@@ -115,7 +115,7 @@ def test_intervals_become_distributions(text: str) -> None:
     search = sweep.search
 
     assert search
-    assert (search.method, search.seed, search.cap, sweep.metric.goal) == ("tpe", 7, 9, "maximize")
+    assert (sweep.method, search.seed, search.cap, sweep.metric.goal) == ("tpe", 7, 9, "maximize")
     assert search.space["x"].domain == INTERVALS[text]
 
 

@@ -148,7 +148,7 @@ def test_a_bayes_sweep_becomes_a_search_by_rounds_with_its_target() -> None:
 
     sweep = sweep_of(imported)
     assert sweep.search
-    assert (sweep.search.method, sweep.search.seed, sweep.search.cap) == ("bayes", 0, 7)
+    assert (sweep.method, sweep.search.seed, sweep.search.cap) == ("bayes", 0, 7)
     assert (sweep.metric.target, sweep.metric.impute) == (0.1, "latest")
     assert {"seed", "rounds", "metric.impute_while_running"} <= loss_reasons(imported).keys()
     assert "metric.target" not in loss_reasons(imported)

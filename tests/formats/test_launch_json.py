@@ -10,9 +10,10 @@ from sweepledger.formats import hyperparams_csv, launch_json
 from sweepledger.formats.hyperparams_csv import Row, Table
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.early_stopping import PatienceStop, TargetRule, ThresholdRule
+from sweepledger.structs.methods import METHODS
 from sweepledger.structs.metric import Goal, Metric, MetricFormat
 from sweepledger.structs.program import Data
-from sweepledger.structs.search_block import AdaptiveSearch, Method, Resource, Rounds
+from sweepledger.structs.search_block import AdaptiveSearch, Resource, Rounds
 from sweepledger.structs.settings import Settings
 from tests.launcher.folders import launch as launcher
 from tests.sweeps import FULL_SETTINGS, SETTINGS, SPACE, a_batch, a_full_sweep, a_sweep
@@ -107,7 +108,7 @@ def test_only_a_batch_that_ends_trials_early_says_so_and_the_launcher_takes_ever
 
 def test_where_later_trials_go_on_from_its_own_a_batch_keeps_checkpoints() -> None:
     resource = Resource("epochs", 1, 9)
-    search = AdaptiveSearch(Method.HALVING, SPACE, 7, Rounds(9), resource=resource)
+    search = AdaptiveSearch(METHODS["halving"], SPACE, 7, Rounds(9), resource=resource)
     batch = replace(a_batch(), sweep=a_sweep(design=search))
 
     assert written(batch, SETTINGS)["keep_checkpoints"] is True

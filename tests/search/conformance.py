@@ -13,7 +13,8 @@ from sweepledger.distributions.quantized import Quantized
 from sweepledger.distributions.uniform import Uniform
 from sweepledger.search.candidates import draw_candidates
 from sweepledger.structs.domain import Domain
-from sweepledger.structs.search_block import RandomSearch, Sampler
+from sweepledger.structs.methods import SAMPLERS, Sampler
+from sweepledger.structs.search_block import RandomSearch
 from sweepledger.structs.space import Parameter, SearchSpace
 from sweepledger.structs.values import Value, digest
 
@@ -37,7 +38,7 @@ DOMAINS: dict[str, Domain] = {
 
 WITH_BETA: dict[str, Domain] = {**DOMAINS, "beta": Beta(2, 3), "q_beta": Quantized(Beta(2, 3), 0.05)}
 
-PREFIX_STABLE = (Sampler.RANDOM, Sampler.SOBOL, Sampler.HALTON)
+PREFIX_STABLE = (SAMPLERS["random"], SAMPLERS["sobol"], SAMPLERS["halton"])
 
 
 def a_space(*zips: tuple[str, ...], **domains: Domain) -> SearchSpace:

@@ -23,7 +23,8 @@ from sweepledger.search.exploration import EARLY_CHECK
 from sweepledger.search.unit_cube import ParameterAxis, UndrawableError
 from sweepledger.structs.domain import Domain
 from sweepledger.structs.expression import Arithmetic, Comparison, Expression, Literal, Name
-from sweepledger.structs.search_block import Design, GridSearch, RandomSearch, Sampler
+from sweepledger.structs.methods import SAMPLERS
+from sweepledger.structs.search_block import Design, GridSearch, RandomSearch
 from sweepledger.structs.space import Condition, Constraint, DerivedValue, Parameter, SearchSpace
 from tests.sweeps import a_sweep
 
@@ -47,7 +48,7 @@ def sum_of(names: Sequence[str]) -> Expression:
 
 
 def random(space: SearchSpace, cap: int) -> RandomSearch:
-    return RandomSearch(Sampler.RANDOM, space, seed=0, cap=cap)
+    return RandomSearch(SAMPLERS["random"], space, seed=0, cap=cap)
 
 
 def refused(design: Design, **changes: object) -> list[Problem]:

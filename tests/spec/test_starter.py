@@ -11,8 +11,8 @@ from sweepledger.distributions.int_uniform import IntUniform
 from sweepledger.distributions.log_uniform import LogUniform
 from sweepledger.distributions.uniform import Uniform
 from sweepledger.spec.starter import MNIST, PLAIN, Starter, starter_spec
+from sweepledger.structs.methods import METHODS
 from sweepledger.structs.metric import Goal
-from sweepledger.structs.search_block import Method
 from sweepledger.structs.settings import Dataset, Settings
 from sweepledger.structs.space import Parameter
 from sweepledger.structs.sweep import Sweep
@@ -70,7 +70,7 @@ def test_a_range_makes_the_starter_a_search_whose_method_is_chosen() -> None:
 
     assert isinstance(sweep, Sweep)
     assert sweep.search is not None
-    assert sweep.search.method is Method.BAYES
+    assert sweep.search.method is METHODS["bayes"]
     assert sweep.search.space.parameters == (
         Parameter("rate", LogUniform(1e-5, 0.1)),
         Parameter("depth", IntUniform(1, 4000)),

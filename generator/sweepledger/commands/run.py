@@ -375,7 +375,8 @@ class SweepRun:
                     own = self.workspace.root / "base" / name
                     tree = files.read_sources(own if own.is_dir() else base_folder() / name)
                     added |= {f"{base_files.BASE}{name}/{path}": content for path, content in tree}
-            added |= batch_files(overlay, self.workspace.settings)
+            settings = self.workspace.settings
+            added |= batch_files(overlay, settings.platform.controller, settings.trials.namespace)
         return added
 
 

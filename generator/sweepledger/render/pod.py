@@ -59,6 +59,7 @@ from sweepledger.structs.settings import (
     AUTHORITIES_VOLUME,
     COLLECTOR_IMAGE,
     GIT_EGRESS,
+    Authorities,
     BucketSettings,
     Dataset,
     Settings,
@@ -336,7 +337,7 @@ def _mounts(batch: Batch, settings: Settings) -> list[Manifest]:
     pool = settings.trials.pool(batch.run.pool)
     if pool is not None and pool.pod.tokens:
         mounts.append({"name": TOKENS_VOLUME, "mountPath": f"/sweep/{TOKENS_VOLUME}", "readOnly": True})
-    return [*mounts, *authorities_mount(settings)]
+    return [*mounts, *authorities_mount(settings.network.authorities)]
 
 
 def _data_mounts(data: Dataset | SeveralDatasets | None) -> list[Manifest]:
@@ -375,19 +376,18 @@ def _read_claim(volume: str, claim: str | None) -> Manifest:
     return {"name": volume, "persistentVolumeClaim": {"claimName": claim, "readOnly": True}}
 
 
-def authorities_mount(settings: Settings) -> list[Manifest]:
+def authorities_mount(authorities: Authorities | None) -> list[Manifest]:
     """Return the mount of the certificates that a container's clients trust, if the settings name them."""
-    if settings.network.authorities is None:
+    if authorities is None:
         return []
     return [{"name": AUTHORITIES_VOLUME, "mountPath": f"/sweep/{AUTHORITIES_VOLUME}", "readOnly": True}]
 
 
-def authorities_volume(settings: Settings) -> list[Manifest]:
+def authorities_volume(authorities: Authorities | None) -> list[Manifest]:
     """Return the volume of that mount."""
-    named = settings.network.authorities
-    if named is None:
+    if authorities is None:
         return []
-    return [{"name": AUTHORITIES_VOLUME, "configMap": {"name": named.config_map, "defaultMode": 0o444}}]
+    return [{"name": AUTHORITIES_VOLUME, "configMap": {"name": authorities.config_map, "defaultMode": 0o444}}]
 
 
 def _volumes(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> list[Manifest]:
@@ -423,7 +423,7 @@ def _volumes(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, .
     pool = settings.trials.pool(batch.run.pool)
     if pool is not None and (tokens := pool.pod.token_volume) is not None:
         volumes.append(tokens)
-    return [*volumes, *authorities_volume(settings)]
+    return [*volumes, *authorities_volume(settings.network.authorities)]
 
 
 def _clone(batch: Batch, settings: Settings) -> Manifest:
@@ -437,7 +437,7 @@ def _clone(batch: Batch, settings: Settings) -> Manifest:
     }
     clients = settings.network.client_variables(_destinations(batch, settings))
     variables = dict(sorted((source | locked_code(code) | clients).items()))
-    mounts = authorities_mount(settings)
+    mounts = authorities_mount(settings.network.authorities)
     return {
         "name": CODE_CONTAINER,
         "image": settings.trials.image_of(settings.git.code.image),
@@ -517,7 +517,7 @@ def _store_container(
         "name": STORE_CONTAINER,
         "image": settings.trials.image_of(COLLECTOR_IMAGE),
         "env": [*own, *client["env"]],
-        "volumeMounts": [*client["volumeMounts"], *authorities_mount(settings), *mounts],
+        "volumeMounts": [*client["volumeMounts"], *authorities_mount(settings.network.authorities), *mounts],
     }
 
 
@@ -530,7 +530,7 @@ def store_proof(name: str, settings: Settings, bucket: BucketSettings, component
         "metadata": {"labels": {**egress, **bucket.pod_labels}},
         "spec": {
             "initContainers": [_store_container(name, settings, bucket, own, mounts)],
-            "volumes": [*bucket_secrets(bucket), *authorities_volume(settings)],
+            "volumes": [*bucket_secrets(bucket), *authorities_volume(settings.network.authorities)],
             "terminationGracePeriodSeconds": GRACE_SECONDS,
         },
     }

@@ -16,7 +16,6 @@ from sweepledger.structs.search_block import (
     Design,
     GridSearch,
     RandomSearch,
-    Sampler,
 )
 from sweepledger.structs.values import Value, canonical_json
 
@@ -123,10 +122,12 @@ def estimate_work(design: Design) -> WorkEstimate:
 def max_candidates(design: Design) -> int | None:
     """Return the largest number of candidates to examine, even if they give few configurations; None: all."""
     match design:
-        case RandomSearch(sampler=Sampler.LATIN_HYPERCUBE, cap=cap):
-            return cap
         case RandomSearch(cap=cap):
-            return min(max(MIN_CANDIDATES, CANDIDATES_EACH * cap), MAX_CANDIDATES)
+            return (
+                cap
+                if design.sampler.has_fixed_count
+                else min(max(MIN_CANDIDATES, CANDIDATES_EACH * cap), MAX_CANDIDATES)
+            )
         case GridSearch() | ConfigurationList() | AdaptiveSearch():
             return None
         case _:

@@ -24,7 +24,6 @@ from sweepledger.structs.search_block import (
     Design,
     GridSearch,
     RandomSearch,
-    Sampler,
 )
 from sweepledger.structs.space import Constraint, DerivedValue
 from sweepledger.structs.values import canonical_json
@@ -262,7 +261,7 @@ def _cap_problems(explored: Exploration, source: SourceMap) -> Iterator[Problem]
             message = f"must make at most run_cap = {cap} configurations, got {kept}"
             hint = f"raise run_cap, or draw {cap} of them with `method: random` and a seed"
             yield source.problem(message, code="too-many-trials", hint=hint)
-        case RandomSearch(sampler=Sampler.LATIN_HYPERCUBE, cap=cap) if kept < cap:
+        case RandomSearch(sampler, cap=cap) if kept < cap and sampler.has_fixed_count:
             message = f"run_cap requests {cap} configurations, of which {kept} remain: {_losses(explored)}"
             hint = "a Latin hypercube draws no replacements; raise run_cap, or use random or sobol"
             yield _warning(source, message, code="run-cap-short", hint=hint)
@@ -295,9 +294,12 @@ def _losses(explored: Exploration) -> str:
 
 def _unbalanced_count(explored: Exploration, source: SourceMap) -> Iterator[Problem]:
     match explored.design:
-        case RandomSearch(sampler=Sampler.SOBOL, cap=cap) if cap.bit_count() != 1:
+        case RandomSearch(sampler, cap=cap) if sampler.needs_power_of_two and cap.bit_count() != 1:
             lower = 1 << (cap.bit_length() - 1)
-            message = f"must be a power of two, such as {lower} or {2 * lower}, for balanced sobol points, got {cap}"
+            message = (
+                f"must be a power of two, such as {lower} or {2 * lower}, for balanced {sampler} points, "
+            )
+            message += f"got {cap}"
             hint = "other counts work, but cover the space less evenly"
             yield _warning(source, message, code="unbalanced-count", hint=hint)
         case _:

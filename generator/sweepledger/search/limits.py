@@ -19,7 +19,6 @@ from sweepledger.structs.search_block import (
     Design,
     GridSearch,
     RandomSearch,
-    Sampler,
 )
 from sweepledger.structs.settings import SweepLimits
 from sweepledger.structs.space import SearchSpace
@@ -115,7 +114,7 @@ def _size_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
                 yield _too_many(
                     search, message, "try fewer values, or method: random with a seed and run_cap"
                 )
-        case RandomSearch(sampler, space, _, cap) if sampler is not Sampler.LATIN_HYPERCUBE:
+        case RandomSearch(sampler, space, _, cap) if not sampler.has_fixed_count:
             distinct = count_distinct(space)
             if distinct is not None and distinct < cap:
                 yield _too_few(search, design, distinct, cap)
@@ -179,10 +178,8 @@ def _table_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
 def _min_configurations(design: Design) -> int:
     """Count the configurations that a design has unless another rule rejects it."""
     match design:
-        case RandomSearch(sampler=Sampler.LATIN_HYPERCUBE, space=space, cap=cap):
-            return 0 if space.constraints else cap
-        case RandomSearch(cap=cap):
-            return cap
+        case RandomSearch(sampler, space, cap=cap):
+            return 0 if sampler.has_fixed_count and space.constraints else cap
         case GridSearch(space, None) if not space.constraints:
             return count_combinations(space)
         case GridSearch():

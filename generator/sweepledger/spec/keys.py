@@ -13,6 +13,7 @@ from msgspec import Meta
 
 from sweepledger import distributions
 from sweepledger.model.keys import EntryName, empty_mapping
+from sweepledger.structs import methods
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.early_stopping import (
     DEFAULT_ETA,
@@ -26,7 +27,7 @@ from sweepledger.structs.metric import Goal, GoalKey, Impute, ImputeKey, Metric,
 from sweepledger.structs.names import PARAMETER_NAME, SWEEP_NAME
 from sweepledger.structs.program import DEFAULT_COMMAND
 from sweepledger.structs.run_config import RunConfig, RunningState
-from sweepledger.structs.search_block import Method, Resource, Rounds, Sampler, StartMapping
+from sweepledger.structs.search_block import Resource, Rounds, StartMapping
 from sweepledger.structs.sweep import Budget, Retry
 from sweepledger.structs.values import LARGEST_EXACT_INTEGER
 
@@ -264,7 +265,6 @@ class EarlyTerminate:
 
 SEARCH_KEYS = frozenset({"assignments", "constraints", "derived", "parameters", "zip"})
 """Keys of what is tried, which may be large: `space_builder` reads them."""
-METHODS = (*("grid", *Sampler, "list"), *Method)
 NAME_EXAMPLE = "mnist-grid-b1-3f9a1c2e"
 BatchName = Annotated[str, Meta(description="Name of a batch.", examples=[NAME_EXAMPLE])]
 EXPRESSIONS = (
@@ -294,18 +294,10 @@ class Spec:
             Meta(
                 description=(
                     "How trials are chosen.\n\n"
-                    "- `grid`: every combination; the last parameter varies fastest\n"
-                    "- `random`: independent draws\n"
-                    "- `sobol`, `halton`: draws that cover the space more evenly; a Sobol set is balanced for a power "
-                    "of two\n"
-                    "- `latin-hypercube`: draws with one value in each part of each range\n"
-                    "- `list`: the configurations in `assignments`\n"
-                    "- `tpe`, `bayes`, `cma-es`, `nsga2`: rounds of trials proposed by a model of the results so far\n"
-                    "- `halving`, `hyperband`, `asha`: rounds in which the better trials continue with more of a "
-                    "`resource`\n"
-                    "- `pbt`: a population that trains on; its worst members go on from the best ones."
+                    + "\n".join(f"- `{name}`: {text}" for name, text in methods.TEXTS.items())
+                    + "."
                 ),
-                extra_json_schema={"enum": [*map(str, METHODS)]},
+                extra_json_schema={"enum": [*methods.NAMES]},
                 examples=["grid", "random"],
             ),
         ]

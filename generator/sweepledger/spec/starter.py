@@ -9,9 +9,9 @@ from pathlib import PurePosixPath
 
 from sweepledger.reader.scalars import describe_split, rejoin_split, resolve_scalar
 from sweepledger.spec.program_options import UNKNOWN, OptionKind, ProgramOptions
+from sweepledger.structs import methods
 from sweepledger.structs.domain import is_ordered
 from sweepledger.structs.metric import Goal
-from sweepledger.structs.search_block import Method, Sampler
 
 SCHEMA_FILE = ".schema.json"
 """File in the specs' folder with the schema for editors; the first line of a spec refers to it."""
@@ -85,6 +85,7 @@ version: 1
 name: {name}   # the file's name
 
 {method}
+# Read from a line such as `{metric_name}=0.94`; for other forms, `sweep try {name} --write` changes this.
 metric: {metric}
 
 parameters:
@@ -158,6 +159,7 @@ class Starter:
             name=_yaml_scalar(name),
             method=self._method_lines(search),
             metric=self._metric_block,
+            metric_name=self.metric,
             parameters="".join(
                 f"  {_yaml_scalar(key)}: {{{domain.yaml}}}\n" for key, domain in parameters.items()
             ),
@@ -177,12 +179,13 @@ class Starter:
         trials = self.trials or DEFAULT_TRIALS
         method, why = self.named_method, ""
         if method is None and self.is_search:
-            method, why = search or self.method
+            suited, reason = self.method
+            method, why = search or (suited.name, reason)
         if method is None and self.trials is not None:
-            method = "random"
-        if method in {None, "grid"}:
+            method = methods.PLAIN.name
+        if method in {None, methods.GRID}:
             return GRID
-        if method in SAMPLERS:
+        if method in methods.SAMPLERS:
             return SAMPLES.format(method=method, trials=trials)
         why = f"; {why}" if why else ""
         return SEARCH.format(
@@ -198,7 +201,7 @@ class Starter:
         if self.pattern is not None:
             pattern = json.dumps(with_value_group(self.pattern), ensure_ascii=False)
             return f"{{{head}, source: stdout, format: regex, patterns: [{pattern}]}}"
-        return f"{{{head}, source: stdout}}   # a line `{self.metric}=0.94`; or JSON in $SWEEP_RESULT"
+        return f"{{{head}, source: stdout}}"
 
     @property
     def is_search(self) -> bool:
@@ -206,7 +209,7 @@ class Starter:
         return any(isinstance(domain, _Range) for _, domain in map(_parameter, self.parameters))
 
     @property
-    def method(self) -> tuple[Method, str]:
+    def method(self) -> tuple[methods.Method, str]:
         """The method that suits a first search of its parameters, and why."""
         domains = [domain for _, domain in map(_parameter, self.parameters)]
         searched = [domain for domain in domains if isinstance(domain, _Range) or len(domain.values) > 1]
@@ -216,11 +219,10 @@ class Starter:
             (columns, MOST_COLUMNS, "numbers and values without an order"),
         ):
             if count > limit:
-                return Method.TPE, f"{count} {counted} are more than the {limit} that suit bayes"
-        return Method.BAYES, "a Gaussian process learns most from few trials of few parameters"
+                return methods.LARGER_SEARCH, f"{count} {counted} are more than the {limit} that suit bayes"
+        return methods.FIRST_SEARCH, "a Gaussian process learns most from few trials of few parameters"
 
 
-SAMPLERS = frozenset(map(str, Sampler))
 METRIC_FILES = {".csv": "csv", ".json": "json", ".jsonl": "jsonl"}
 """Formats of files by the end of their names; others are event files of TensorBoard."""
 FIRST_GROUP = re.compile(r"((?:^|[^\\])(?:\\\\)*)\((?!\?)")

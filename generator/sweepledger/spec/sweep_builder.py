@@ -14,7 +14,7 @@ from sweepledger.spec.draft import Draft, RawMapping
 from sweepledger.spec.keys import SEARCH_KEYS, Spec
 from sweepledger.spec.sections import search_section
 from sweepledger.spec.space_builder import build_space
-from sweepledger.structs import search_block
+from sweepledger.structs import methods, search_block
 from sweepledger.structs.program import PROGRAM_MACRO, REPOSITORY, CodeSelection, DataPlaces, data_name
 from sweepledger.structs.run_config import CodeKeys, RunConfig
 from sweepledger.structs.settings import Settings
@@ -172,18 +172,18 @@ def _scripts(draft: Draft, run: RunConfig) -> Iterator[tuple[DocumentPath, Scrip
 def _design(draft: Draft, spec: Spec) -> search_block.Design:
     space = build_space(draft, search_section(draft))
     match spec.method:
-        case "grid":
+        case methods.GRID:
             return search_block.GridSearch(space, spec.run_cap)
-        case "list":
+        case methods.LIST:
             rows = draft.table.rows if draft.table is not None else None
             written = (_frozen_values(row) for _, row in draft.items("assignments"))
             return search_block.ConfigurationList(space, tuple(written) if rows is None else rows)
-        case method if method in search_block.ADAPTIVE_METHODS:
+        case str(method) if method in methods.METHODS:
             assert spec.seed is not None
             assert spec.rounds is not None
             frozen = (replace(one, values=_frozen_values(one.values)) for one in spec.start)
             return search_block.AdaptiveSearch(
-                search_block.Method(method),
+                methods.METHODS[method],
                 space,
                 spec.seed,
                 spec.rounds,
@@ -195,9 +195,7 @@ def _design(draft: Draft, spec: Spec) -> search_block.Design:
         case method:
             assert spec.seed is not None
             assert spec.run_cap is not None
-            return search_block.RandomSearch(
-                search_block.Sampler(method or ""), space, spec.seed, spec.run_cap
-            )
+            return search_block.RandomSearch(methods.SAMPLERS[method or ""], space, spec.seed, spec.run_cap)
 
 
 def _frozen_values(written: Mapping[str, Any]) -> Mapping[str, Value]:

@@ -24,6 +24,13 @@ class MetricSource(StrEnum):
     """JSON in the file `$SWEEP_RESULT`."""
     STDOUT = "stdout"
     """Lines on standard output."""
+    OUTPUT = "output"
+    """Lines on standard output and standard error, as they come."""
+
+    @property
+    def is_printed(self) -> bool:
+        """Whether metrics are lines that the trial prints."""
+        return self is not MetricSource.RESULT
 
 
 class MetricFormat(StrEnum):
@@ -57,7 +64,7 @@ REPORT_KEYS = frozenset({"source", "format", "reduce", "path", "patterns", "capt
 """Keys of a metric that say how trials report it."""
 
 DEFAULT_FORMATS: Mapping[MetricSource, MetricFormat] = MappingProxyType(
-    {MetricSource.RESULT: MetricFormat.JSON, MetricSource.STDOUT: MetricFormat.TEXT}
+    {source: MetricFormat.TEXT if source.is_printed else MetricFormat.JSON for source in MetricSource}
 )
 """Format if the spec names none."""
 
@@ -86,6 +93,21 @@ class Goal(StrEnum):
 
     MAXIMIZE = "maximize"
     MINIMIZE = "minimize"
+
+
+LOWER_IS_BETTER = frozenset(
+    {"loss", "logloss", "error", "rmse", "mse", "mae", "perplexity", "ppl", "regret", "seconds"}
+)
+
+
+def words_of(name: str) -> list[str]:
+    """Return the words of a metric's name, in small letters."""
+    return re.findall(r"[a-z]+|\d+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower())
+
+
+def usual_goal(name: str) -> Goal:
+    """Return the goal that the words of a metric's name suggest."""
+    return Goal.MINIMIZE if LOWER_IS_BETTER & {*words_of(name)} else Goal.MAXIMIZE
 
 
 MetricForm = Annotated[
@@ -121,7 +143,8 @@ class Metric:
     name: MetricName
     goal: GoalKey = Goal.MINIMIZE
     source: Annotated[MetricSource, Meta(examples=["result"])] = MetricSource.RESULT
-    """Where a trial writes its metrics: `result` is the file $SWEEP_RESULT, `stdout` is standard output."""
+    """Where a trial writes its metrics: `result` is the file $SWEEP_RESULT, `stdout` is standard output,
+    `output` is standard output and standard error."""
     format: Annotated[MetricFormat, Meta(examples=["jsonl"])] | None = None
     """Format of the metrics: `json` is one object in the file, `jsonl` one object per line with its step, `text` lines
     with `name=value`, `log` lines `key,value`, `csv` a table with a header, `regex` lines that `patterns` match,

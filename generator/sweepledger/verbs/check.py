@@ -366,7 +366,9 @@ def build_fix(workspace: Workspace, problems: Iterable[Problem], *, base: str | 
     after: dict[str, bytes] = {}
     for batch in (*unsound, *(stale for generated in planned for stale in generated.stale)):
         before |= {f"{batch.folder}/{path}": content for path, content in batch.tree}
-        before |= _existing_files(workspace, possible_flux_files(workspace.settings, batch.name))
+        before |= _existing_files(
+            workspace, possible_flux_files(workspace.settings.fleet.clusters, batch.name)
+        )
     for generated in planned:
         after |= added_files(workspace, generated)
     return write_patch(before | _existing_files(workspace, after), after)

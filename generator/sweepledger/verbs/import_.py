@@ -31,9 +31,10 @@ from sweepledger.reader.yaml_edit import append_item
 from sweepledger.safe_open import read_regular
 from sweepledger.search.encoding import encode_space
 from sweepledger.storage import refuse_existing, storage_errors, write_file
+from sweepledger.structs.methods import methods_with
 from sweepledger.structs.names import SPECS, is_sweep_name, suggest_sweep_name
 from sweepledger.structs.record import Status
-from sweepledger.structs.search_block import MODEL_METHODS, AdaptiveSearch
+from sweepledger.structs.search_block import AdaptiveSearch
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import bytes_digest
@@ -224,10 +225,10 @@ def warm_start(
     Raises UsageError for a sweep that is no search, a file that cannot be read, or without a usable trial.
     """
     (sweep,) = workspace.sweeps([name])
-    if sweep.search is None or not sweep.search.method.is_sampler:
+    if sweep.search is None or not sweep.search.method.has_model:
         raise UsageError(
             f"{sweep.name} has no model that learns from other trials",
-            hint=f"use one of the methods {', '.join(sorted(MODEL_METHODS))}",
+            hint=f"use one of the methods {', '.join(methods_with(lambda method: method.has_model))}",
         )
     label = evidence or suggest_sweep_name(file.name.partition(".")[0])
     if label is None or not is_sweep_name(label):

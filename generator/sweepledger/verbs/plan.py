@@ -38,7 +38,7 @@ from sweepledger.structs.batch import Batch
 from sweepledger.structs.names import SPECS
 from sweepledger.structs.program import Code, Program
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.search_block import Design, RandomSearch, Sampler
+from sweepledger.structs.search_block import Design, RandomSearch
 from sweepledger.structs.settings import Controller, NextRoundMode, ResultsStore, Settings
 from sweepledger.structs.space import SearchSpace
 from sweepledger.structs.sweep import Sweep
@@ -376,7 +376,7 @@ def _design_review(sweep: Sweep, expansion: Expansion) -> planning.DesignReview:
     design, count = sweep.design, expansion.count
     constraints = zip(design.space.constraints, count.rejections, count.unevaluated, strict=False)
     return planning.DesignReview(
-        design.method,
+        str(design.method),
         count.candidates,
         count.rejected,
         count.duplicates,
@@ -391,10 +391,10 @@ def _design_review(sweep: Sweep, expansion: Expansion) -> planning.DesignReview:
 
 def _discrepancy(design: Design, rejected: int, kept: Sequence[Configuration]) -> planning.Discrepancy | None:
     """Return the discrepancy of quasi-random points. For constrained spaces there is no reference value."""
-    if not isinstance(design, RandomSearch) or design.sampler is Sampler.RANDOM or rejected:
+    if not isinstance(design, RandomSearch) or not design.sampler.is_even or rejected:
         return None
     # Each prefix of a sequence is evenly distributed; of a Latin hypercube only all points are.
-    if design.sampler is Sampler.LATIN_HYPERCUBE and len(kept) > MOST_POINTS:
+    if design.sampler.has_fixed_count and len(kept) > MOST_POINTS:
         return None
     space = SearchSpace(
         tuple(parameter for parameter in design.space.parameters if parameter.domain.is_continuous)

@@ -114,7 +114,9 @@ def rename_sweep(workspace: Workspace, old: str, new: str) -> Renamed:
                 left[0] -= made[0].lock.trials
         for each in overlays:
             writes |= base_files.missing_bases(workspace.root, each.lock.bases)
-            writes |= batch_files(each, workspace.settings)
+            writes |= batch_files(
+                each, workspace.settings.platform.controller, workspace.settings.trials.namespace
+            )
         count = sum(each.lock.trials for each in overlays)
         return Change(
             f"rename({new}): {count} recorded trials of {old}\n",

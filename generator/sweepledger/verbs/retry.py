@@ -277,7 +277,9 @@ def _change(workspace: Workspace, planned: Generated, overlay: Overlay, text: by
         ),
         writes={
             **base_files.missing_bases(workspace.root, overlay.lock.bases),
-            **batch_files(overlay, workspace.settings),
+            **batch_files(
+                overlay, workspace.settings.platform.controller, workspace.settings.trials.namespace
+            ),
             sweep.path: text,
         },
     )

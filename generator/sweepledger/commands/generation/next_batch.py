@@ -249,7 +249,7 @@ def write_batches(workspace: Workspace, planned: Sequence[Generated]) -> None:
                 storage.write_file(workspace.root / path, content)
         for stored in generated.stale:
             # References to a folder are removed before it and written after it: a crash leaves none dangling.
-            for path in batch_builder.possible_flux_files(workspace.settings, stored.name):
+            for path in batch_builder.possible_flux_files(workspace.settings.fleet.clusters, stored.name):
                 files.refuse_links(workspace.root, path)
                 storage.remove_file(workspace.root / path)
             files.remove_folder(workspace.root / stored.folder, staging=staging)
@@ -257,7 +257,11 @@ def write_batches(workspace: Workspace, planned: Sequence[Generated]) -> None:
             target = workspace.root / ACTIVE / generated.batch.name
             if not target.is_dir():
                 files.write_folder(target, generated.batch.tree, staging=staging)
-            for path, content in batch_builder.flux_files(workspace.settings, generated.batch.lock).items():
+            settings, lock = workspace.settings, generated.batch.lock
+            flux_files = batch_builder.flux_files(
+                settings.platform.controller, settings.trials.namespace, lock
+            )
+            for path, content in flux_files.items():
                 files.refuse_links(workspace.root, path)
                 storage.write_file(workspace.root / path, content)
 
@@ -421,7 +425,9 @@ def _plan_sweep(
         bool(existing)
         and all(
             (workspace.root / path).is_file() and (workspace.root / path).read_bytes() == content
-            for path, content in batch_builder.flux_files(workspace.settings, overlay.lock).items()
+            for path, content in batch_builder.flux_files(
+                workspace.settings.platform.controller, workspace.settings.trials.namespace, overlay.lock
+            ).items()
         )
     )
     missing = programs.missing_scripts(workspace.repository, parsed, program) if overlay else ()
@@ -529,7 +535,9 @@ def added_files(workspace: Workspace, generated: Generated) -> dict[str, bytes]:
     return {
         **base_files.missing_bases(workspace.root, overlay.lock.bases),
         **{path: b"" for path in base_files.KEEP_FILES if not (workspace.root / path).exists()},
-        **batch_builder.batch_files(overlay, workspace.settings),
+        **batch_builder.batch_files(
+            overlay, workspace.settings.platform.controller, workspace.settings.trials.namespace
+        ),
     }
 
 

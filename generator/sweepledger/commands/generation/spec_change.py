@@ -30,7 +30,7 @@ from sweepledger.structs.early_stopping import COMPARING_RULES
 from sweepledger.structs.program import LOCAL_IMAGE, Code, Program
 from sweepledger.structs.record import Status
 from sweepledger.structs.run_config import Pack, RunConfig, RunningState, Shape
-from sweepledger.structs.search_block import RandomSearch, Sampler
+from sweepledger.structs.search_block import RandomSearch
 from sweepledger.structs.settings import Controller, Settings
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
@@ -160,7 +160,7 @@ def _changed_hypercube(
 ) -> Iterator[Problem]:
     """Refuse a changed number of points in a Latin hypercube that has batches: all points would move."""
     design = parsed.sweep.design
-    if not isinstance(design, RandomSearch) or design.sampler is not Sampler.LATIN_HYPERCUBE or not merged:
+    if not isinstance(design, RandomSearch) or not design.sampler.has_fixed_count or not merged:
         return
     digests = {batch.lock.spec.digest for batch in merged}
     for commit in commits(repository, parsed.sweep.path):
@@ -169,7 +169,7 @@ def _changed_hypercube(
         if not isinstance(before, RandomSearch) or before.sampler is not design.sampler:
             continue
         if _draw_identity(design) == _draw_identity(before) and design.cap != before.cap:
-            message = f"must stay {before.cap} for a latin-hypercube that has batches, got {design.cap}"
+            message = f"must stay {before.cap} for a {design.method} that has batches, got {design.cap}"
             hint = "other counts draw other points: use sobol, or write a sweep with another seed"
             yield parsed.source.problem(message, "search", code="hypercube-count", hint=hint)
 

@@ -63,16 +63,16 @@ def _trial_folders(trials: frozenset[str], older: Iterable[StoredBatch]) -> dict
     }
 
 
-def flux_files(settings: Settings, lock: BatchLock) -> dict[str, bytes]:
+def flux_files(controller: Controller, namespace: str, lock: BatchLock) -> dict[str, bytes]:
     """Return the files that make the controller run an active batch, by their path in the repository."""
-    if settings.platform.controller is not Controller.FLUX:
+    if controller is not Controller.FLUX:
         return {}
-    return {flux.batch_file(lock.name, lock.cluster): flux.batch_kustomization(lock.name, settings)}
+    return {flux.batch_file(lock.name, lock.cluster): flux.batch_kustomization(lock.name, namespace)}
 
 
-def possible_flux_files(settings: Settings, batch: str) -> tuple[str, ...]:
+def possible_flux_files(clusters: Iterable[str], batch: str) -> tuple[str, ...]:
     """Return the paths that a batch's Flux file may have: its lock, which names the cluster, may be unreadable."""
-    return tuple(flux.batch_file(batch, cluster) for cluster in (None, *sorted(settings.fleet.clusters)))
+    return tuple(flux.batch_file(batch, cluster) for cluster in (None, *sorted(clusters)))
 
 
 READABLE_JOBS = 20
@@ -176,10 +176,10 @@ def _place(cluster: str | None) -> str:
     return "the only cluster" if cluster is None else f"cluster {cluster}"
 
 
-def batch_files(batch: Overlay, settings: Settings) -> dict[str, bytes]:
+def batch_files(batch: Overlay, controller: Controller, namespace: str) -> dict[str, bytes]:
     """Return the files that add a batch, by path: its overlay and its Flux file."""
     overlaid = {f"{ACTIVE}/{batch.name}/{path}": content for path, content in batch.tree}
-    return {**overlaid, **flux_files(settings, batch.lock)}
+    return {**overlaid, **flux_files(controller, namespace, batch.lock)}
 
 
 def _largest_round(request: BatchRequest) -> int:

@@ -475,6 +475,41 @@ def missing_scripts_here(repository: git.Repository, parsed: ParsedSpec) -> Iter
     )
 
 
+ARGUMENT_ERROR = re.compile(
+    r"unrecognized arguments|no such option|unrecognized options|unexpected (?:extra )?argument"
+    r"|unknown (?:option|flag)|ambiguous option|expected (?:one|at least one) argument|ignored explicit argument"
+    r"|takes no value",
+    re.IGNORECASE,
+)
+"""How parsers of command lines say that an argument is none of theirs."""
+
+
+def argument_advice(root: Path, sweep: Sweep, error: str) -> Iterator[str]:
+    """Yield what to change if the program refused its arguments: names and the macro, by the options in its source."""
+    if not ARGUMENT_ERROR.search(error):
+        return
+    for script in sweep.scripts:
+        try:
+            options = read_options(read_input(root / sweep.run.program_folder / script.path))
+        except (GeneratorError, OSError):
+            continue
+        names = [parameter.name for parameter in sweep.design.space.parameters]
+        for name in names:
+            spelling = options.spelling(name)
+            if spelling not in {name, None}:
+                yield f"rename the parameter {name} to {spelling}, as {script.path} calls it"
+            elif options.is_complete and spelling is None:
+                meant = did_you_mean(name, options.kinds) or "remove the parameter"
+                yield f"{script.path} has no option --{name}: {meant}"
+        kinds = {options.kinds.get(options.spelling(name) or name) for name in names}
+        macro = next((macro for kind, macro in MACROS_OF_SWITCHES.items() if kind in kinds), None)
+        if not options.has_hyphens:
+            macro = "${args_no_hyphens}"
+        if macro is not None and macro not in sweep.command:
+            yield f'write "{macro}" in place of "${{args}}"'
+
+
+MACROS_OF_SWITCHES = {OptionKind.ON_OFF: "${args_switches}", OptionKind.SWITCH: "${args_no_boolean_flags}"}
 MISREAD_BOOLEAN_CODE = "boolean-argument"
 BOOLEAN_HINTS = {
     OptionKind.TRUTH: ("takes the text False for true, by type=bool", "type=lambda text: text == 'True'"),

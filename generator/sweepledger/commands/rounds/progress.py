@@ -153,7 +153,7 @@ def _bounds_after(sweep: Sweep, trials: int, rounds: int, expansion: Expansion |
         expanded = expansion or explore(sweep)
         count = len(expanded.configurations) * sweep.replicates if isinstance(expanded, Expansion) else 0
         return round_bounds(sweep, trials=trials, rounds=rounds, max_trials=count)
-    if search.method.is_sampler:
+    if search.method.has_model:
         affordable = limits.affordable_trials(sweep, MAX_TRIALS)
         most = affordable if affordable < MAX_TRIALS else None
         return round_bounds(sweep, trials=trials, rounds=rounds, max_trials=most)

@@ -13,7 +13,8 @@ from sweepledger.exchange.hydra.overrides import hydra_text
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.formats.yaml import dump
 from sweepledger.structs.domain import NumberRange
-from sweepledger.structs.search_block import Design, GridSearch, RandomSearch, Sampler
+from sweepledger.structs.methods import PLAIN
+from sweepledger.structs.search_block import Design, GridSearch, RandomSearch
 from sweepledger.structs.space import Parameter
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value, canonical_json, written
@@ -56,7 +57,7 @@ def _optuna_document(
 ) -> dict[str, Any]:
     losses.add("seed", "Optuna draws other values for the same seed")
     losses.add(f"method: {design.method}", "needs the Optuna sweeper: pip install hydra-optuna-sweeper")
-    if design.sampler is not Sampler.RANDOM:
+    if design.sampler is not PLAIN:
         losses.add(f"method: {design.method}", "written as random: the sweeper does not have this sampler")
     hydra = document["hydra"]
     sweeper = {

@@ -10,15 +10,14 @@ from sweepledger.exchange.spec_parts import find_script
 from sweepledger.formats.yaml import dump
 from sweepledger.structs.domain import Bell
 from sweepledger.structs.early_stopping import HyperbandStop
+from sweepledger.structs.methods import PLAIN, Method
 from sweepledger.structs.program import DEFAULT_COMMAND, PROGRAM_MACRO
 from sweepledger.structs.search_block import (
     AdaptiveSearch,
     ConfigurationList,
     Design,
     GridSearch,
-    Method,
     RandomSearch,
-    Sampler,
 )
 from sweepledger.structs.space import Parameter
 from sweepledger.structs.sweep import Sweep
@@ -66,7 +65,7 @@ def _method(design: Design, losses: LossList) -> dict[str, Any]:
             return {"method": "grid"} | ({} if cap is None else {"run_cap": cap})
         case RandomSearch(sampler=sampler, cap=cap):
             losses.add("seed", "W&B has none: it draws other values each time")
-            if sampler is not Sampler.RANDOM:
+            if sampler is not PLAIN:
                 losses.add(f"method: {sampler}", "written as random: W&B has no other sampler")
             return {"method": "random", "run_cap": cap}
         case ConfigurationList():
@@ -98,7 +97,7 @@ def _early_terminate(sweep: Sweep, losses: LossList) -> dict[str, Any] | None:
 def _bayes(method: Method, cap: int | None, losses: LossList) -> dict[str, Any]:
     losses.add("seed", "W&B has none: it proposes other values each time")
     losses.add("rounds", "W&B proposes one trial at a time, from the trials that have ended")
-    if method is not Method.BAYES:
+    if "wandb" not in method.elsewhere:
         losses.add(f"method: {method}", "written as bayes: W&B has no other adaptive method")
     return {"method": "bayes"} | ({} if cap is None else {"run_cap": cap})
 

@@ -9,11 +9,12 @@ from typing import Any
 
 from sweepledger.errors import ToolError
 from sweepledger.search import encoding
-from sweepledger.search.adaptive.proposer import EncodedEvidence
+from sweepledger.search.adaptive.proposer import EncodedEvidence, Proposer
 from sweepledger.structs.domain import Ordinal, UnitInterval
 from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.record import Status
 from sweepledger.structs.search_block import AdaptiveSearch
+from sweepledger.structs.sweep import Sweep
 
 try:
     import cmaes
@@ -129,3 +130,14 @@ def _to_coordinate(number: float, count: int) -> encoding.Coordinate:
 
 def _to_optimizer(coordinate: encoding.Coordinate, count: int) -> float:
     return (coordinate + 0.5) / count if count else float(coordinate)
+
+
+def create_proposer(
+    sweep: Sweep,
+    search: AdaptiveSearch,
+    space: encoding.EncodedSpace,
+    evidence: Sequence[EncodedEvidence],
+    seed: int,
+) -> Proposer:
+    """Create the model of a round."""
+    return CmaEsProposer(sweep.metric, search, space, evidence, seed)

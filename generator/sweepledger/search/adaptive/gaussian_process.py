@@ -10,12 +10,13 @@ from typing import Any, assert_never
 
 from sweepledger.errors import ToolError
 from sweepledger.search import encoding
-from sweepledger.search.adaptive.proposer import EncodedEvidence, ModelError
+from sweepledger.search.adaptive.proposer import EncodedEvidence, ModelError, Proposer
 from sweepledger.search.rng import RandomSequence
 from sweepledger.structs.domain import Categorical, Ordinal, UnitInterval
 from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.record import Status
-from sweepledger.structs.search_block import DEFAULT_STARTUP
+from sweepledger.structs.search_block import DEFAULT_STARTUP, AdaptiveSearch
+from sweepledger.structs.sweep import Sweep
 
 try:
     import egobox
@@ -215,3 +216,14 @@ def _to_coordinate(dimension: encoding.EncodedDimension, number: float) -> encod
     if isinstance(dimension.kind, UnitInterval):
         return round(min(max(number, 0.0), 1.0), encoding.DECIMALS)
     return min(max(round(number), 0), dimension.kind.count - 1)
+
+
+def create_proposer(
+    sweep: Sweep,
+    search: AdaptiveSearch,
+    space: encoding.EncodedSpace,
+    evidence: Sequence[EncodedEvidence],
+    seed: int,
+) -> Proposer:
+    """Create the model of a round."""
+    return GaussianProcessProposer(sweep.metrics, space, evidence, seed, search.rounds.startup)

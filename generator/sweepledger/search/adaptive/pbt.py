@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from sweepledger.search.adaptive import termination
-from sweepledger.search.adaptive.observations import Observation, Round, SearchEnd, Suggestion
+from sweepledger.search.adaptive.observations import KnownTrials, Observation, Round, SearchEnd, Suggestion
 from sweepledger.search.adaptive.successive_halving import ENGINE, Rungs, without_resource
 from sweepledger.search.candidates import feasible_configurations
 from sweepledger.search.configurations import (
@@ -65,11 +65,9 @@ class _Variation:
         return True
 
 
-def pbt_round(
-    sweep: Sweep, search: AdaptiveSearch, own: Sequence[Observation], number: int
-) -> Round | SearchEnd:
+def next_round(sweep: Sweep, search: AdaptiveSearch, trials: KnownTrials, number: int) -> Round | SearchEnd:
     """Compute the next generation of a population."""
-    resource = search.resource
+    resource, own = search.resource, trials.own
     assert resource is not None
     amounts = resource.generations
     reached = max(

@@ -17,6 +17,7 @@ from sweepledger.spec.sections import Leaf, Section, search_section, sound_keys
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs.combinations import MAX_COMBINATIONS, MAX_TRIALS
 from sweepledger.structs.domain import StepRange
+from sweepledger.structs.methods import GRID, LIST
 from sweepledger.structs.values import canonical_json
 
 
@@ -63,7 +64,7 @@ def grid_sizes(draft: Draft) -> Iterator[Problem]:
     """
     section = search_section(draft)
     conditional = any(leaf.conditions for leaf in section.leaves.values())
-    if section.method != "grid" or conditional:
+    if section.method != GRID or conditional:
         return
     constrained = "constraints" in draft.names()
     most = MAX_COMBINATIONS if constrained else MAX_TRIALS
@@ -176,7 +177,7 @@ def zip_tuples(draft: Draft) -> Iterator[Problem]:
 
 def _zip_groups(draft: Draft) -> Iterator[tuple[Section, DocumentPath]]:
     section = search_section(draft)
-    for place, group in draft.items("zip") if section.method != "list" else ():
+    for place, group in draft.items("zip") if section.method != LIST else ():
         if isinstance(group, list):
             yield section, place
 

@@ -10,6 +10,7 @@ from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.domains import distribution_of, is_sound_value, quote
 from sweepledger.spec.sections import Leaf, Section, search_section
 from sweepledger.spec.suggestions import did_you_mean
+from sweepledger.structs.methods import LIST
 from sweepledger.structs.values import identity
 
 """Distributions whose bounds are values."""
@@ -71,7 +72,7 @@ def redundant(draft: Draft) -> Iterator[Problem]:
     for place, name in _conditions(draft, section):
         parent = section.leaves.get(name)
         values = _own_values(draft, parent) if parent else None
-        if values is None or parent is None or parent.conditions or section.method == "list":
+        if values is None or parent is None or parent.conditions or section.method == LIST:
             continue
         wanted = {
             identity(value)

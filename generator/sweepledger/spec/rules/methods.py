@@ -9,22 +9,22 @@ from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.domains import distribution_of
 from sweepledger.spec.rules.metrics import metric_format
 from sweepledger.spec.sections import Leaf, search_section
+from sweepledger.structs.methods import GRID, LIST, METHODS, SAMPLERS, Method, methods_with
 from sweepledger.structs.metric import STREAM_FORMATS
 from sweepledger.structs.names import RESERVED_SWEEP_NAMES, SWEEP_NAME
-from sweepledger.structs.search_block import ADAPTIVE_METHODS, OVERLAPPING_METHODS, Method, Sampler
 from sweepledger.structs.values import is_number
 
-SAMPLING_METHODS = frozenset(map(str, Sampler))
+SAMPLING_METHODS, ADAPTIVE_METHODS = frozenset(SAMPLERS), frozenset(METHODS)
 DRAWING_METHODS = SAMPLING_METHODS | ADAPTIVE_METHODS
-RESOURCE_METHODS = frozenset(str(method) for method in Method if method.has_parents)
+RESOURCE_METHODS = frozenset(methods_with(lambda method: method.has_parents))
 OWNERS: dict[DocumentPath, frozenset[str]] = {
-    ("zip",): DRAWING_METHODS | {"grid"},
+    ("zip",): DRAWING_METHODS | {GRID},
     ("seed",): DRAWING_METHODS,
-    ("run_cap",): DRAWING_METHODS | {"grid"},
-    ("assignments",): frozenset({"list"}),
+    ("run_cap",): DRAWING_METHODS | {GRID},
+    ("assignments",): frozenset({LIST}),
     ("start",): ADAPTIVE_METHODS,
     ("resource",): RESOURCE_METHODS,
-    ("rounds", "startup"): frozenset({str(Method.TPE), str(Method.BAYES)}),
+    ("rounds", "startup"): frozenset(methods_with(lambda method: method.has_startup)),
 }
 """Keys that not every method has, and the methods that have them."""
 UNUSED_HINTS = {"seed": "nothing is drawn; delete the key"}
@@ -72,12 +72,12 @@ def required_keys(draft: Draft) -> Iterator[Problem]:
         ("run_cap", SAMPLING_METHODS, "how many assignments to draw, for example run_cap: 50"),
         (
             "parameters",
-            DRAWING_METHODS | {"grid"},
+            DRAWING_METHODS | {GRID},
             "for example parameters: {learning_rate: {values: [0.01, 0.1]}}",
         ),
         (
             "assignments",
-            {"list"},
+            {LIST},
             "for example assignments: [{learning_rate: 0.1}], or NAME.csv next to the spec",
         ),
         ("rounds", ADAPTIVE_METHODS, "for example rounds: {size: 8, max: 12}; eight assignments at a time"),
@@ -91,7 +91,7 @@ def required_keys(draft: Draft) -> Iterator[Problem]:
 def grid_domains(draft: Draft) -> Iterator[Problem]:
     """The parameters of a grid have countable values."""
     section = search_section(draft)
-    for leaf in section.leaves.values() if section.method == "grid" else ():
+    for leaf in section.leaves.values() if section.method == GRID else ():
         if "probabilities" in draft.names(*leaf.path):
             message, place = ("must not be given in a grid, got probabilities", (*leaf.path, "probabilities"))
             hint = "a grid tries every value; method: random draws by probability"
@@ -125,8 +125,8 @@ SMALLEST_POPULATION = 2
 
 def search_end(draft: Draft) -> Iterator[Problem]:
     """An adaptive search has an end, because merging the spec approves all of its rounds."""
-    method = draft.get("method", kind=str)
-    if method not in ADAPTIVE_METHODS - {"halving", "hyperband", "pbt"} or not draft.names("rounds"):
+    method = _adaptive_method(draft)
+    if method is None or method.ends or not draft.names("rounds"):
         return
     if not any(place[-1] in draft.names(*place[:-1]) for place in END_KEYS):
         message, hint = "must have an end, got only a size", "for example max: 12, or run_cap at the top"
@@ -135,17 +135,18 @@ def search_end(draft: Draft) -> Iterator[Problem]:
 
 def overlapping_rounds(draft: Draft) -> Iterator[Problem]:
     """Rounds overlap only if a round does not compare all trials of the one before."""
-    method, ahead = draft.get("method", kind=str), draft.number("rounds", "ahead")
-    if method in ADAPTIVE_METHODS - OVERLAPPING_METHODS and ahead is not None and ahead > 1:
+    method, ahead = _adaptive_method(draft), draft.number("rounds", "ahead")
+    if method is not None and not method.overlaps and ahead is not None and ahead > 1:
+        overlapping = methods_with(lambda each: each.overlaps)
         message = f"must be 1 with method: {method}, got {safe_repr(ahead)}"
-        hint = f"its rounds need all results of the round before; {', '.join(sorted(OVERLAPPING_METHODS))} overlap"
+        hint = f"its rounds need all results of the round before; {', '.join(overlapping)} overlap"
         yield draft.problem(("rounds", "ahead"), message, code="out-of-range", hint=hint)
 
 
 def population_size(draft: Draft) -> Iterator[Problem]:
     """A round has at least two configurations if trials are compared within it."""
-    method, size = draft.get("method", kind=str), draft.number("rounds", "size")
-    if method in RESOURCE_METHODS - {"asha"} and size is not None and size < SMALLEST_POPULATION:
+    method, size = _adaptive_method(draft), draft.number("rounds", "size")
+    if method is not None and not method.overlaps and size is not None and size < SMALLEST_POPULATION:
         message = f"must be at least {SMALLEST_POPULATION} with method: {method}, got {safe_repr(size)}"
         yield draft.problem(("rounds", "size"), message, code="out-of-range")
 
@@ -159,10 +160,10 @@ def replicates(draft: Draft) -> Iterator[Problem]:
         yield draft.problem(("replicates",), message, code="method-key", hint=hint, at_key=True)
 
 
-def cma_es_space(draft: Draft) -> Iterator[Problem]:
-    """CMA-ES needs two numeric parameters without conditions."""
-    section = search_section(draft)
-    if section.method != "cma-es" or not section.is_whole:
+def numeric_space(draft: Draft) -> Iterator[Problem]:
+    """Some methods need two numeric parameters without conditions."""
+    section, method = search_section(draft), _adaptive_method(draft)
+    if method is None or not method.needs_numbers or not section.is_whole:
         return
     leaves = [leaf for leaf in section.leaves.values() if not leaf.conditions]
     lists = [draft.get(*leaf.path, "values", kind=list) for leaf in leaves]
@@ -170,9 +171,13 @@ def cma_es_space(draft: Draft) -> Iterator[Problem]:
     kinds = [distribution_of(draft, leaf) for leaf in leaves]
     numbers += sum(found is not None and not FORMS[found[0]].is_listed for found in kinds)
     if numbers < SMALLEST_POPULATION:
-        message = f"must have two numeric parameters without conditions with method: cma-es, got {numbers}"
+        message = f"must have two numeric parameters without conditions with method: {method}, got {numbers}"
         hint = "method: tpe takes all types of parameters, and conditions"
         yield draft.problem(("parameters",), message, code="search-space", hint=hint, at_key=True)
+
+
+def _adaptive_method(draft: Draft) -> Method | None:
+    return METHODS.get(draft.get("method", kind=str) or "")
 
 
 def _resource_method(draft: Draft) -> str | None:
@@ -207,8 +212,9 @@ def kept_checkpoints(draft: Draft) -> Iterator[Problem]:
 
 def population_continues(draft: Draft) -> Iterator[Problem]:
     """The members of a population train on: without their checkpoints nothing of it would be left."""
-    if draft.get("method", kind=str) == Method.PBT and draft.get("resource", "continues", kind=bool) is False:
-        message = "must be true with method: pbt, got false"
+    method = _adaptive_method(draft)
+    if method is not None and method.must_continue and draft.get("resource", "continues", kind=bool) is False:
+        message = f"must be true with method: {method}, got false"
         hint = "asha, halving and hyperband may begin anew"
         yield draft.problem(("resource", "continues"), message, code="out-of-range", hint=hint)
 

@@ -241,7 +241,7 @@ def evidence_weights(step: next_round.Step) -> tuple[EvidenceWeight, ...]:
     """Count the observations by how they are used, the search's own before those of a warm start."""
     groups: dict[tuple[bool, str], list[int | None]] = {}
     search = step.evidence.sweep.search
-    space = encode_space(search.space) if search is not None and search.method.is_sampler else None
+    space = encode_space(search.space) if search is not None and search.method.has_model else None
     for observation in step.evidence.observations:
         is_known = space is None or space.encode(observation.configuration) is not None
         use = WEIGHTS.get(observation.status, "with their last value") if is_known else OUTSIDE
