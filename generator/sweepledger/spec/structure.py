@@ -15,19 +15,8 @@ from sweepledger.reader import Document, DocumentPath, safe_repr
 from sweepledger.spec.schemas import load_schema
 from sweepledger.spec.suggestions import did_you_mean, quoted_names
 
-RUN_KEYS = frozenset({"artifacts"})
-
 FOREIGN_KEYS = frozenset({"entity", "project"})
 """Keys that only W&B's sweep files have."""
-
-
-def planned_keys(schema: str, path: DocumentPath) -> frozenset[str]:
-    """Return the keys that a mapping at this path will support in a later version."""
-    match (schema, *path):
-        case ("sweep", "run"):
-            return RUN_KEYS
-        case _:
-            return frozenset()
 
 
 def foreign_hint(schema: str, path: DocumentPath, key: str) -> str | None:
@@ -211,17 +200,13 @@ def _problems(document: Document, breach: Breach, *, name: str) -> Iterator[Prob
 
 def _unknown_keys(document: Document, breach: Breach, *, name: str) -> Iterator[Problem]:
     path, known = breach.path, breach.rules["properties"]
-    later = planned_keys(name, path)
     for key in breach.value:
         place = (*path, key)
         if key in known or place in document.unread:
             continue
-        if key in later:
-            message, code, hint = f"the key {key!r} is not supported yet", "not-supported-yet", None
-        else:
-            message, code = f"must be a known key, got {safe_repr(key)}", "unknown-key"
-            hint = foreign_hint(name, path, key) or did_you_mean(key, known)
-        yield document.problem(place, message, code=code, hint=hint, at_key=True)
+        message = f"must be a known key, got {safe_repr(key)}"
+        hint = foreign_hint(name, path, key) or did_you_mean(key, known)
+        yield document.problem(place, message, code="unknown-key", hint=hint, at_key=True)
 
 
 INSTEAD: Mapping[DocumentPath, str] = {
