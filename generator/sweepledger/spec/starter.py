@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from sweepledger.reader.scalars import describe_split, rejoin_split, resolve_scalar
+from sweepledger.reader.yaml_edit import format_scalar
 from sweepledger.spec.program_options import UNKNOWN, OptionKind, ProgramOptions
 from sweepledger.structs import methods
 from sweepledger.structs.domain import is_ordered
@@ -167,7 +168,7 @@ class Starter:
                 f"  {_yaml_scalar(key)}: {{{domain.yaml}}}\n" for key, domain in parameters.items()
             ),
             arguments=_shown_arguments(words, parameters),
-            command=f"[{', '.join(map(_yaml_text, words))}]",
+            command=f"[{', '.join(map(format_scalar, words))}]",
             code=CODE_OF_REPOSITORY if code == "." else f"{{path: {_yaml_scalar(code)}}}",
             memory=memory,
             parallelism=PARALLELISM,
@@ -344,29 +345,13 @@ SPREAD = {"${args}": "--{name}={value}", "${args_no_hyphens}": "{name}={value}"}
 """Macros that become one argument of every parameter, and its form."""
 
 
-def _yaml_text(text: str) -> str:
-    """Return a text as YAML, in quotes if it would be another type of value."""
-    return (
-        text
-        if isinstance(_value(text), str) and _yaml_scalar(text) == text
-        else json.dumps(text, ensure_ascii=False)
-    )
-
-
 def _yaml_scalar(text: str) -> str:
-    """Return a value as YAML: numbers and booleans as they are, and all other text quoted unless it is plain."""
-    if NUMBER.fullmatch(text) or PLAIN_WORD.fullmatch(text) or text in {"true", "false"}:
-        return text
-    return json.dumps(text, ensure_ascii=False)
+    """Return a value of the command line as YAML: numbers and booleans as they are, and all other text as text."""
+    return text if NUMBER.fullmatch(text) or text in {"true", "false"} else format_scalar(text)
 
 
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 RANGE = re.compile(f"({NUMBER.pattern})\\.\\.({NUMBER.pattern})")
-PLAIN_WORD = re.compile(
-    r"(?!(?:y|n|yes|no|on|off|true|false|null)\Z)[A-Za-z_][A-Za-z0-9_/]*(?:[.-][A-Za-z0-9_/]+)*",
-    re.IGNORECASE,
-)
-"""Words that every reader of YAML takes for the text that they are."""
 
 
 def starter_spec(name: str, *, example: str = PLAIN, clones: bool = False) -> str:
