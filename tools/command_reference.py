@@ -14,7 +14,7 @@ FORMAT_HELP = "Print text, or one JSON object."
 
 HEAD = ("| argument or option | description |", "|---|---|")
 SEVERAL = 3
-"""Options of at least so many commands are described once."""
+"""Options and arguments of at least so many commands are described once."""
 
 PAGE = Path(__file__).parents[1] / "docs/commands.md"
 
@@ -57,20 +57,25 @@ def page() -> str:
     commands = dict(group.commands)
     cluster = commands.pop("cluster")
     below = {f"cluster {name}": command for name, command in cluster.commands.items()}
-    options = [row for command in [*commands.values(), *below.values()] for row in _options(command).items()]
+    options = [
+        row for command in [*commands.values(), *below.values()] for row in _described(command).items()
+    ]
     shared = {row: name for row, name in options if options.count((row, name)) >= SEVERAL}
     parts = [INTRODUCTION, "## Commands\n"]
     parts += [_section(name, command, shared) for name, command in commands.items()]
     parts += ["## Commands of `sweep cluster`\n", f"{cluster.help}\n"]
     parts += [_section(name, command, shared) for name, command in below.items()]
-    parts += ["## Options of several commands\n", *HEAD, *shared, ""]
+    parts += ["## Shared by several commands\n", *HEAD, *shared, ""]
     return "\n".join(parts)
 
 
-def _options(command: Any) -> dict[str, str]:
-    """Return the rows of the options, each with the option's name."""
-    params = [param for param in command.params if param.param_type_name == "option"]
-    return {row: param.opts[0] for param in params for row in _rows(param)}
+def _described(command: Any) -> dict[str, str]:
+    """Return the rows of the options, each with the option's name, and of the arguments, which the usage names."""
+    return {
+        row: param.opts[0] if param.param_type_name == "option" else ""
+        for param in command.params
+        for row in _rows(param)
+    }
 
 
 def _section(name: str, command: Any, shared: Mapping[str, str]) -> str:
@@ -78,8 +83,8 @@ def _section(name: str, command: Any, shared: Mapping[str, str]) -> str:
     usage = " ".join(["sweep", name, *(param.metavar or param.name.upper() for param in arguments)])
     lines = [f"### `{usage}`\n", f"{inspect.cleandoc(command.help)}\n"]
     rows = [row for param in command.params for row in _rows(param)]
-    if names := [f"`{shared[row]}`" for row in rows if row in shared]:
-        lines.append(f"Also [{', '.join(names)}](#options-of-several-commands).\n")
+    if names := [f"`{shared[row]}`" for row in rows if shared.get(row)]:
+        lines.append(f"Also [{', '.join(names)}](#shared-by-several-commands).\n")
     if rows := [row for row in rows if row not in shared]:
         lines += [*HEAD, *rows, ""]
     return "\n".join(lines)
