@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from sweepledger.bucket import layout, transfer
-from sweepledger.bucket.file_list import StoredFile
-from sweepledger.bucket.layout import ObjectKind, ObjectName
+from sweepledger.bucket.layout import ObjectKind, ObjectName, StoredFile
 from sweepledger.bucket.objects import Bucket
 from sweepledger.errors import StorageError
 from sweepledger.formats.record_json import (

@@ -9,15 +9,6 @@ from sweepledger.plan.budgets import (
     counts_towards,
     reservation,
 )
-from sweepledger.plan.changes import (
-    CodeChange,
-    Difference,
-    FileChange,
-    OutdatedPart,
-    UnreadableSpec,
-    difference,
-    outdated_parts,
-)
 from sweepledger.plan.coverage import (
     Coverage,
     Discrepancy,
@@ -39,15 +30,22 @@ from sweepledger.plan.forecast import (
 )
 from sweepledger.plan.review import (
     BestTrial,
+    CodeChange,
     DesignReview,
+    Difference,
+    FileChange,
     Note,
+    OutdatedPart,
     Planned,
     Rejection,
     Review,
     TrialCounts,
+    UnreadableSpec,
     balance_as_data,
     count_trials,
+    difference,
     notes,
+    outdated_parts,
     pool_usage_as_data,
     review_as_data,
 )

@@ -18,9 +18,7 @@ from jinja2.bccache import Bucket
 from sweepledger.formats.hyperparams_csv import REPLICATE_COLUMN
 from sweepledger.formats.summary_csv import parameter_names
 from sweepledger.results import display
-from sweepledger.results.best_trial import Verdict
-from sweepledger.results.commit_message import count_statuses
-from sweepledger.results.configurations import ConfigurationResults
+from sweepledger.results.best_trial import ConfigurationResults, Verdict
 from sweepledger.results.figures.catalog import (
     CURVES_FILE,
     FRONT_FILE,
@@ -35,7 +33,7 @@ from sweepledger.results.importance import Importance, ParameterImportance, Valu
 from sweepledger.results.inference import Interval
 from sweepledger.results.outcomes import EvaluatedBatch
 from sweepledger.results.rounds import EarlyStopping, early_stopping, rounds, rungs
-from sweepledger.results.summary import TOP, Summary, pareto_front
+from sweepledger.results.summary import TOP, Summary, count_statuses, pareto_front
 from sweepledger.structs.metric import Goal
 from sweepledger.structs.record import Status, TrialResult
 from sweepledger.structs.values import Value

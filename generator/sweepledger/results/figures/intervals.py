@@ -6,7 +6,7 @@ from xml.etree.ElementTree import Element
 
 from sweepledger.formats.summary_csv import parameter_names
 from sweepledger.results import display
-from sweepledger.results.configurations import ConfigurationResults
+from sweepledger.results.best_trial import ConfigurationResults
 from sweepledger.results.figures import svg
 from sweepledger.results.figures.axis import Axis, number_axis
 from sweepledger.results.figures.page import (
