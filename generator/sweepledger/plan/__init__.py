@@ -4,9 +4,15 @@ from sweepledger.plan.budgets import (
     Balance,
     BudgetUnit,
     Charge,
+    Cost,
+    PodDisk,
+    PoolUsage,
+    RoundBounds,
     balances,
     charge,
+    cost,
     counts_towards,
+    pool_usage,
     reservation,
 )
 from sweepledger.plan.coverage import (
@@ -49,4 +55,3 @@ from sweepledger.plan.review import (
     pool_usage_as_data,
     review_as_data,
 )
-from sweepledger.plan.upper_bounds import Cost, PodDisk, PoolUsage, RoundBounds, cost, pool_usage

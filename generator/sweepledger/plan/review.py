@@ -10,10 +10,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, replace
 from typing import Any, assert_never
 
-from sweepledger.plan.budgets import Balance
+from sweepledger.plan.budgets import Balance, Cost, PodDisk, PoolUsage, RoundBounds, cost, pool_usage
 from sweepledger.plan.coverage import Coverage, Discrepancy, Histogram, ParameterCoverage, ValueCounts
 from sweepledger.plan.forecast import Forecast
-from sweepledger.plan.upper_bounds import Cost, PodDisk, PoolUsage, RoundBounds, cost, pool_usage
 from sweepledger.problems import Problem
 from sweepledger.structs.program import Program
 from sweepledger.structs.run_config import RunConfig
@@ -86,7 +85,7 @@ class CodeChange:
     """What differs between two versions of the code."""
 
     since: str | None
-    """The merged batch that runs the previous version; None: the later version is the last commit's, and does not run."""
+    """The merged batch that runs the previous version; None: the later one is the last commit's, and does not run."""
     files: tuple[FileChange, ...] | None
     """None if this clone lacks one of the versions."""
 
