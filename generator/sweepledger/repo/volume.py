@@ -14,13 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from sweepledger.formats.record_json import (
-    LARGEST_TRIAL_FILE,
-    MOST_COUNTED,
-    MOST_RECORD_BYTES,
-    MOST_RECORDS,
-    UNREAD,
-)
+from sweepledger.formats import record_json
 from sweepledger.safe_open import FILE_FLAGS, FOLDER_FLAGS, NOT_REGULAR_ERRNOS, read_regular
 from sweepledger.storage import storage_error, storage_errors
 from sweepledger.structs.batch import BatchLock
@@ -50,7 +44,7 @@ def _trial_records(path: str, parent: int | None = None) -> Iterator[bytes | Non
             with storage_errors(path), os.scandir(folder) as entries:
                 names = (entry.name for entry in entries if entry.name.endswith(".json"))
                 # Those that are read, and those that are counted: a trial can make a million names.
-                first = heapq.nsmallest(MOST_RECORDS + MOST_COUNTED, names)
+                first = heapq.nsmallest(record_json.MOST_RECORDS + record_json.MOST_COUNTED, names)
             yield from _bounded(first, lambda name: _read_file(name, folder))
 
 
@@ -74,17 +68,17 @@ def _bounded(names: Iterable[str], read: Callable[[str], bytes | None]) -> Itera
     """Read the record files of one trial, in the order of names, up to the bounds of a trial."""
     size = 0
     for number, name in enumerate(names):
-        if number >= MOST_RECORDS or size > MOST_RECORD_BYTES:
-            yield UNREAD
+        if number >= record_json.MOST_RECORDS or size > record_json.MOST_RECORD_BYTES:
+            yield record_json.UNREAD
             continue
         content = read(name)
-        size += len(content) if content is not None and len(content) <= LARGEST_TRIAL_FILE else 0
+        size += len(content) if content is not None and len(content) <= record_json.LARGEST_TRIAL_FILE else 0
         yield content
 
 
 def _read_file(path: str, folder: int | None = None) -> bytes | None:
     with storage_errors(path):
-        return _retry_stale(lambda: read_regular(path, LARGEST_TRIAL_FILE, dir_fd=folder))
+        return _retry_stale(lambda: read_regular(path, record_json.LARGEST_TRIAL_FILE, dir_fd=folder))
 
 
 def _retry_stale(action: Callable[[], T]) -> T:
@@ -111,7 +105,7 @@ def attempt_output(results: Path, batch: str, place: str) -> dict[str, tuple[str
 
 def _output(name: str, folder: Path) -> str:
     content = _read_file(str(folder / name)) or b""
-    return content.decode(errors="replace") if len(content) <= LARGEST_TRIAL_FILE else ""
+    return content.decode(errors="replace") if len(content) <= record_json.LARGEST_TRIAL_FILE else ""
 
 
 def begun_trials(results: Path, batch: str, pod: int | None = None) -> list[int]:
@@ -154,7 +148,7 @@ def read_output(results: Path, batch: str, place: str, name: str, start: int) ->
             raise storage_error(f"{path}/{name}", error) from error
         try:
             is_regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
-            return os.pread(descriptor, LARGEST_TRIAL_FILE, start) if is_regular else b""
+            return os.pread(descriptor, record_json.LARGEST_TRIAL_FILE, start) if is_regular else b""
         finally:
             os.close(descriptor)
 

@@ -11,15 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from sweepledger.formats import records_jsonl
-from sweepledger.results.best_trial import (
-    ConfigurationResults,
-    Ranking,
-    Verdict,
-    decide,
-    group_configurations,
-    ranking_warnings,
-    verdict_reason,
-)
+from sweepledger.results import best_trial
 from sweepledger.results.display import format_number, one_line
 from sweepledger.results.doubts import Doubt, doubts
 from sweepledger.results.inference import Interval, optimism
@@ -100,7 +92,7 @@ class Summary:
 
     With replicates, the first ok trial of the best configuration.
     """
-    verdict: Verdict
+    verdict: best_trial.Verdict
     reason: str
     """The verdict in words, with its numbers."""
     warnings: tuple[str, ...]
@@ -109,7 +101,7 @@ class Summary:
     """95 % interval of the best mean; None without replicates, and for a single result."""
     optimism: float | None
     """With replicates, by how much selection is expected to overstate the best mean."""
-    replicated: tuple[ConfigurationResults, ...]
+    replicated: tuple[best_trial.ConfigurationResults, ...]
     """With replicates, the newest program's configurations, best first; otherwise empty."""
     top: tuple[TrialResult, ...]
     """The best eligible trials."""
@@ -161,7 +153,7 @@ def summarise(
     current = [outcome for outcome in outcomes if outcome.program == lock.program.digest]
     eligible = [outcome for outcome in current if outcome.in_spec is not False]
     field = _ranking(outcomes, eligible, lock)
-    verdict = decide(field)
+    verdict = best_trial.decide(field)
     first = field.ranked[0] if verdict.is_won else None
     doubted, counts = doubts(current, lock.metrics), Counter(outcome.status for outcome in outcomes)
     return Summary(
@@ -176,15 +168,15 @@ def summarise(
         counts=MappingProxyType({status: counts[status] for status in Status}),
         winner=None if first is None else first.trial,
         verdict=verdict,
-        reason=verdict_reason(verdict, field),
+        reason=best_trial.verdict_reason(verdict, field),
         warnings=(
             *(doubt.text for doubt in doubted),
-            *ranking_warnings(field, outcomes),
+            *best_trial.ranking_warnings(field, outcomes),
             *_laptop_warning(evaluated),
         ),
         interval=None if first is None else first.interval,
         optimism=optimism([configuration.values for configuration in field.ranked]),
-        replicated=group_configurations(current, lock.metric) if field.has_replicates else (),
+        replicated=best_trial.group_configurations(current, lock.metric) if field.has_replicates else (),
         top=tuple(_ranked(eligible, lock.metric)[:TOP]),
         doubts=doubted,
     )
@@ -212,11 +204,13 @@ def _evaluated(batches: Iterable[BatchRecords], in_spec: InSpec | None) -> tuple
     return evaluated
 
 
-def _ranking(outcomes: Iterable[TrialResult], eligible: Sequence[TrialResult], lock: BatchLock) -> Ranking:
+def _ranking(
+    outcomes: Iterable[TrialResult], eligible: Sequence[TrialResult], lock: BatchLock
+) -> best_trial.Ranking:
     """Return the configurations, grouped into ranked ones and those that are not eligible."""
-    configurations, program = group_configurations(outcomes, lock.metric), lock.program.digest
+    configurations, program = best_trial.group_configurations(outcomes, lock.metric), lock.program.digest
     current = [configuration for configuration in configurations if configuration.trial.program == program]
-    return Ranking(
+    return best_trial.Ranking(
         ranked=tuple(configuration for configuration in current if configuration.is_ranked),
         outside=tuple(configuration for configuration in current if configuration.in_spec is False),
         others=tuple(
