@@ -156,7 +156,7 @@ class DesiredState:
             raise SpecError(settings)
         if batch.name not in self.judged:
             rendered_manifests.refuse_forged(batch)
-            if batch.lock.program.runs_in_clusters:
+            if settings.git.manifests:
                 rendered_manifests.render_at(self.repository, commit, batch, settings)
         made = rendered_manifests.local_batch_at(self.repository, commit, batch, settings)
         program = batch.lock.program

@@ -63,7 +63,7 @@ def check_builds(context: checked.CheckContext, *, everything: bool = False) -> 
     to_build = [
         batch
         for batch in active
-        if _is_for_clusters(batch) and (everything or not _is_as_merged(context, batch, merged))
+        if context.settings.git.manifests and (everything or not _is_as_merged(context, batch, merged))
     ]
     if to_build:
         kustomize.command()
@@ -75,14 +75,6 @@ def check_builds(context: checked.CheckContext, *, everything: bool = False) -> 
         unchanged=tuple(batch.name for batch in active if batch.name not in rendered),
         problems=(*problems, *duplicate_objects(rendered, [batch.name for batch in active])),
     )
-
-
-def _is_for_clusters(batch: StoredBatch) -> bool:
-    """Return whether a cluster may run a batch; one with an unreadable lock may be for any."""
-    try:
-        return batch.lock.program.runs_in_clusters
-    except RepositoryError:
-        return True
 
 
 def _is_as_merged(
@@ -132,7 +124,7 @@ def _build(
 
 def check_unwritten(context: checked.CheckContext, spec: str, overlay: Overlay) -> Iterator[Problem]:
     """Build the batch that is written after a spec's merge, and report its problems at the spec."""
-    if not overlay.lock.program.runs_in_clusters:
+    if not overlay.lock.has_manifests:
         return
     bases = base_files.read_bases(context.workspace.root).files
     batch = StoredBatch(f"{ACTIVE}/{overlay.name}", overlay.tree)

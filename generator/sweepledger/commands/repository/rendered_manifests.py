@@ -92,7 +92,7 @@ def local_batch_at(repository: Repository, commit: str, batch: StoredBatch, sett
     if lock.parents and lock.shape is Shape.JOBS:  # only there can each trial have a mount of its own
         parents = batch_builder.parent_folders_of(batch, batches.in_commit(repository, commit))
     contents = repository.read(commit, *launcher)
-    if not lock.program.runs_in_clusters:  # no commit needs bases for it
+    if not settings.git.manifests:  # no commit needs bases
         contents = {path: packaged_file(path) for path in launcher} | dict(contents)
     if missing := sorted({*launcher} - contents.keys()):
         raise RepositoryError(

@@ -19,7 +19,7 @@ from sweepledger.structs.kubernetes import (
     TRIAL_ACCOUNT,
 )
 from sweepledger.structs.names import MAX_LABEL_LENGTH, PLATFORM_SUFFIX
-from sweepledger.structs.settings import PEERS_EGRESS
+from sweepledger.structs.settings import PEERS_EGRESS, Controller
 
 SYSTEM_PRIORITY = "system-"
 """Kubernetes keeps names of priority classes that begin so to itself."""
@@ -46,6 +46,16 @@ def sidecars(draft: Draft) -> Iterator[Problem]:
         if name in OWN_CONTAINERS:
             message = f"must be another name: a trial's own container has it, got {safe_repr(name)}"
             yield draft.problem(("sidecars", name), message, code="cluster-name", at_key=True)
+
+
+def manifests(draft: Draft) -> Iterator[Problem]:
+    """What applies batches needs their manifests."""
+    controller = draft.get("controller", kind=str)
+    if draft.get("manifests", kind=bool) is False and controller not in {None, Controller.NONE}:
+        message = f"must be true if controller is {safe_repr(controller)}, got false"
+        yield draft.problem(
+            ("manifests",), message, code="no-manifests", hint="delete the key: true is the default"
+        )
 
 
 def own_secrets(draft: Draft) -> Iterator[Problem]:
