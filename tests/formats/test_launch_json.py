@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sweepledger.structs.batch import Batch
-from sweepledger.structs.early_stopping import PatienceStop, TargetRule, ThresholdRule
+from sweepledger.structs.early_stopping import PatienceRule, TargetRule, ThresholdRule
 from sweepledger.structs.methods import METHODS
 from sweepledger.structs.metric import Goal, Metric, MetricFormat
 from sweepledger.structs.program import Data
@@ -98,8 +98,8 @@ def test_only_a_batch_that_ends_trials_early_says_so_and_the_launcher_takes_ever
     rules = (
         ThresholdRule("median", ((1, 0.5), (3, 0.75))),
         ThresholdRule("hyperband", ((3, -0.5),), of_last=True),
-        PatienceStop(3, 0.01, min_iter=5, max_iter=9),
-        PatienceStop(3),
+        PatienceRule(3, 0.01, first=5, last=9),
+        PatienceRule(3),
         TargetRule(0.99, first=2),
     )
 

@@ -2629,7 +2629,9 @@ def files_of(
     return Files(result, path, roots, shown=metric["path"], is_folder=metric["format"] == "tensorboard")
 
 
-def read_report(printed: Stream | None, files: Files, metric: Mapping[str, Any]) -> Report:
+def read_report(
+    printed: Stream | None, files: Files, metric: Mapping[str, Any], words: LastWords | None = None
+) -> Report:
     """Return what the trial reported, from where its sweep reads it."""
     if printed is None:
         if metric["format"] == "tensorboard":
@@ -2646,6 +2648,8 @@ def read_report(printed: Stream | None, files: Files, metric: Mapping[str, Any])
         return report._replace(
             message=f"{report.message}; there is a $SWEEP_RESULT, for metric.source: result"
         )
+    if report.reason and words and words.has_metric(metric):
+        return report._replace(message=f"{report.message}; stderr has it, for metric.source: output")
     return report
 
 
@@ -3245,6 +3249,22 @@ def run_command(attempt: Attempt, signals: Signals) -> Outcome:
             os.unlink(short_link(scratch))
 
 
+def compare_overlaid_code() -> None:
+    """Refuse a change of the code that a command could see, which had no copy of it."""
+    if OVERLAY in os.environ:
+        compare_code(code_folder())
+
+
+def outputs_of(attempt: Attempt, printed: Stream | None, words: LastWords) -> tuple[Tee, ...]:
+    """Return what reads stdout, and stderr unless both are one stream."""
+    path = attempt.path(f"{attempt.uid}.out")  # also of a command that writes nothing
+    if attempt.launch["metric"]["source"] != "output":
+        out = Tee(1, path, printed.feed if printed else len, create(path))
+        return out, Tee(2, attempt.path(f"{attempt.uid}.err"), words.feed)
+    feeds = [printed.feed] if printed else []
+    return (Tee(1, path, lambda chunk: [feed(chunk) for feed in (*feeds, words.feed)], create(path)),)
+
+
 def run_command_in(scratch: str, attempt: Attempt, signals: Signals) -> Outcome:
     """Run the command to its end, and to the end of everything that it started."""
     launch, metric = attempt.launch, attempt.launch["metric"]
@@ -3252,18 +3272,13 @@ def run_command_in(scratch: str, attempt: Attempt, signals: Signals) -> Outcome:
     is_followed = (launch.get("stop") or "thresholds_file" in launch) and attempt.rank == 0
     follower = Follower(launch, command.files, signals.wake) if is_followed else None
     on_value = follower.take if follower else no_value
-    printed = Stream(metric, on_value=on_value) if metric["source"] != "result" else None
-    path = attempt.path(f"{attempt.uid}.out")  # also of a command that writes nothing
+    printed = None if metric["source"] == "result" else Stream(metric, on_value=on_value)
     words = LastWords()
-    stderr = subprocess.STDOUT if metric["source"] == "output" else subprocess.PIPE
-    watchers = [printed.feed] if printed else []
-    watchers += [words.feed] if stderr == subprocess.STDOUT else []
-    out = Tee(1, path, lambda chunk: [watch(chunk) for watch in watchers], create(path))
-    err = Tee(2, attempt.path(f"{attempt.uid}.err"), words.feed)
-    tees = (out, err) if stderr == subprocess.PIPE else (out,)
+    tees = outputs_of(attempt, printed, words)
     if signals.stop:
         raise Stopped(signals.stop)
     started = utc()
+    stderr = subprocess.PIPE if tees[1:] else subprocess.STDOUT
     child = start(command.arguments, command.variables, command.place, stderr)
     try:
         for tee, pipe in zip(tees, (child.stdout, child.stderr)):
@@ -3274,13 +3289,9 @@ def run_command_in(scratch: str, attempt: Attempt, signals: Signals) -> Outcome:
         until = time.monotonic() + PATIENCE
         for tee in tees:
             tee.finish(until)
-    if OVERLAY in os.environ:  # the command could see a change
-        compare_code(code_folder())
+    compare_overlaid_code()
     wanted = wanted_of(metric)
-    report = read_report(printed, command.files, metric)
-    if printed and report.reason and words.has_metric(metric):
-        report = report._replace(message=f"{report.message}; stderr has it, for metric.source: output")
-    report = complete_report(report, wanted)
+    report = complete_report(read_report(printed, command.files, metric, words), wanted)
     if "keep" in launch:
         kept = os.path.join(attempt.artifacts, attempt.uid)
         keep_written(launch["keep"], command.folders.work, code_folder(), kept)
@@ -3291,14 +3302,12 @@ def run_command_in(scratch: str, attempt: Attempt, signals: Signals) -> Outcome:
         verdict = Verdict("ok", None, 0)
     elif broken and broken.is_behind:
         verdict = Verdict("pruned", broken.rule, FINAL["pruned"])
-    elif broken:  # it reached what was requested
-        verdict = judge(ending._replace(code=0, cause=0), report, wanted)
-    else:
-        verdict = judge(ending, report, wanted)
+    else:  # a rule may also end what reached the target
+        verdict = judge(ending._replace(code=0, cause=0) if broken else ending, report, wanted)
     if has_data_changed():
         report = Report({}, {}, "data-changed", "the dataset changed while the trial ran")
         verdict, broken = Verdict("failed", report.reason, 1), None
-    if out.failure:
+    if tees[0].failure:
         report.details["output_incomplete"] = True
     secrets = [command.variables[name.encode()] for name in launch.get("secrets", {})]
     cause = words.cause(secrets) if ending.code and not ending.cause else ""

@@ -7,7 +7,7 @@ from typing import Any, assert_never
 from sweepledger.formats import json
 from sweepledger.formats.hyperparams_csv import Column, ColumnType, Table
 from sweepledger.structs.batch import Batch
-from sweepledger.structs.early_stopping import PatienceStop, StopRule, TargetRule, ThresholdRule
+from sweepledger.structs.early_stopping import PatienceRule, StopRule, TargetRule, ThresholdRule
 from sweepledger.structs.metric import Goal
 from sweepledger.structs.node_pool import GRACE_SECONDS as POD_GRACE_SECONDS
 from sweepledger.structs.node_pool import Pool
@@ -149,7 +149,7 @@ def _rule(rule: StopRule, goal: Goal) -> dict[str, Any]:
                 "value": value,
                 "thresholds": [list(point) for point in points],
             }
-        case PatienceStop(reports, margin, first, last):
+        case PatienceRule(reports, margin, first, last):
             until = {} if last is None else {"until": last}
             own = {"rule": "patience", "reports": reports, "margin": margin, "from": first, **until}
         case TargetRule(value, first):

@@ -74,8 +74,20 @@ def _overlay(lock: BatchLock, files: Mapping[str, bytes]) -> Overlay:
 
 
 def _files(pods: Pods) -> dict[str, bytes]:
-    files = {shard.file: shard.text.encode() for shard in pods.table.shards}
-    return files | {file: text.encode() for file, text in _manifests(pods).items()}
+    has_sidecar = pods.results.bucket is not None
+    launch = launch_json.write(
+        pods.name,
+        pods.batch,
+        pods.table,
+        pods.pool,
+        pods.trials.secrets,
+        has_sidecar=has_sidecar,
+        banner=_banner(pods.batch),
+    )
+    files = {**{shard.file: shard.text for shard in pods.table.shards}, launch_json.LAUNCH_FILE: launch}
+    if pods.batch.program.runs_in_clusters:
+        files |= _manifests(pods)
+    return {file: text.encode() for file, text in files.items()}
 
 
 def _manifests(pods: Pods) -> dict[str, str]:
@@ -91,12 +103,7 @@ def _manifests(pods: Pods) -> dict[str, str]:
             objects = distributed.manifests(pods)
         case _:
             assert_never(batch.shape)
-    has_sidecar = pods.results.bucket is not None
-    launch = launch_json.write(
-        name, batch, pods.table, pods.pool, trials.secrets, has_sidecar=has_sidecar, banner=banner
-    )
     return {
-        launch_json.LAUNCH_FILE: launch,
         "job.yaml": yaml.dump(*objects, banner=banner),
         "kustomization.yaml": yaml.dump(
             {
@@ -169,7 +176,7 @@ def _lock(pods: Pods, digest: str, files: Mapping[str, bytes]) -> BatchLock:
         bases=(LAUNCHER, SHAPE_FOLDERS[batch.shape], *pods.components),
         columns={column.name: str(column.type) for column in pods.table.columns},
         files=dict(sorted(FileTree(files).digests.items())),
-        blobs={path: blob_id(files[path]) for path in NOT_ARCHIVED},
+        blobs={path: blob_id(files[path]) for path in NOT_ARCHIVED if path in files},
     )
 
 

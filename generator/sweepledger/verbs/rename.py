@@ -118,7 +118,7 @@ def rename_sweep(workspace: Workspace, old: str, new: str) -> Renamed:
                 attempts[made[0].name] = made[1]
                 left[0] -= made[0].lock.trials
         for each in overlays:
-            writes |= base_files.missing_bases(workspace.root, each.lock.bases)
+            writes |= base_files.missing_bases(workspace.root, each.lock.needed_bases)
             writes |= batch_files(
                 each, workspace.settings.platform.controller, workspace.settings.trials.namespace
             )

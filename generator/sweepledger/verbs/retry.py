@@ -281,7 +281,7 @@ def _change(workspace: Workspace, planned: Generated, overlay: Overlay, text: by
             f"Sweep: {sweep.name}\nBatch: {overlay.name}\nTrials: {overlay.lock.trials}\n"
         ),
         writes={
-            **base_files.missing_bases(workspace.root, overlay.lock.bases),
+            **base_files.missing_bases(workspace.root, overlay.lock.needed_bases),
             **batch_files(
                 overlay, workspace.settings.platform.controller, workspace.settings.trials.namespace
             ),

@@ -232,10 +232,8 @@ def write_batches(workspace: Workspace, planned: Sequence[Generated]) -> None:
     """Write the planned batches to the work tree."""
     if not planned:
         return
-    write_bases(
-        workspace.root,
-        {name for generated in planned if generated.batch for name in generated.batch.lock.bases},
-    )
+    locks = [generated.batch.lock for generated in planned if generated.batch]
+    write_bases(workspace.root, {name for lock in locks for name in lock.needed_bases})
     staging = staging_folder(workspace)
     for generated in planned:
         for path, content in generated.running.items():
@@ -539,7 +537,7 @@ def added_files(workspace: Workspace, generated: Generated) -> dict[str, bytes]:
     if overlay is None:
         return {}
     return {
-        **base_files.missing_bases(workspace.root, overlay.lock.bases),
+        **base_files.missing_bases(workspace.root, overlay.lock.needed_bases),
         **{path: b"" for path in base_files.KEEP_FILES if not (workspace.root / path).exists()},
         **batch_builder.batch_files(
             overlay, workspace.settings.platform.controller, workspace.settings.trials.namespace

@@ -325,9 +325,9 @@ def unrunnable(
     repository: Repository, commit: str, batch: Overlay, controller: Controller, hint: str
 ) -> RoundBlocked | None:
     """Return why a batch needs the user: its base is not in the repository, or it has no image; None if it does not."""
-    sweep = batch.lock.sweep
-    files = repository.files(commit, *(f"base/{name}" for name in batch.lock.bases))
-    for name in batch.lock.bases:
+    sweep, needed = batch.lock.sweep, batch.lock.needed_bases
+    files = repository.files(commit, *(f"base/{name}" for name in needed)) if needed else {}
+    for name in needed:
         if not any(path.startswith(f"base/{name}/") for path in files):
             return RoundBlocked(sweep, f"the next batch needs base/{name}, which is not there", hint)
     if controller is not Controller.NONE and batch.lock.program.image == LOCAL_IMAGE:
