@@ -82,13 +82,13 @@ def _desired_state(
     settings = at_commit.read_settings(repository, commit)
     if not isinstance(settings, Settings):
         raise SpecError(settings)
-    made = local_batch_at(repository, commit, batch, settings)
+    made = local_batch_at(repository, commit, batch, settings.trials, settings.network.proxy)
     mirror = Mirror(state, str(workspace.root), workspace.settings.git.branch)
     mirror.borrow(repository)
     store_code(repository, program.code, ["HEAD", commit])
     code = mirror.code(program.code)
     cache = state_folder(workspace.repository) / DATA
-    data = locked_data(batch, (settings, workspace.settings), cache, code=code.folder)
+    data = locked_data(batch, (settings.trials, workspace.settings.trials), cache, code=code.folder)
     started = outside_imports.started_program(program, batch.lock.run, code.folder)
     python_path = outside_imports.locked_python_path(batch, started, repository)
     desired = DesiredBatch(

@@ -15,7 +15,7 @@ from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.quantities import is_memory
 from sweepledger.structs.run_config import Resources, RunConfig, Shape
-from sweepledger.structs.settings import Controller, ResultsStore, Settings
+from sweepledger.structs.settings import Controller, ResultsSettings, ResultsStore
 
 RESOURCES = ("run", "resources")
 
@@ -192,7 +192,7 @@ def pool_fit(draft: Draft) -> Iterator[Problem]:
     pool, run = chosen_pool(draft), _requested_run(draft)
     if pool is None or run is None:
         return
-    pool = _beside_sidecar(draft.settings, pool)
+    pool = _beside_sidecar(draft.settings.results, pool)
     insufficient = tuple(node_pool.insufficient_resources(run, pool.node))
     for name in insufficient:
         place, requested, available = _lacking_resource(run, pool, name)
@@ -212,9 +212,9 @@ SIDECAR_MILLI_CPUS, SIDECAR_MEMORY = 100, 256 << 20
 """What the sidecar of a bucket requests, as base/components/bucket-store says."""
 
 
-def _beside_sidecar(settings: Settings, pool: Pool) -> Pool:
+def _beside_sidecar(results: ResultsSettings, pool: Pool) -> Pool:
     """Return a pool with what its nodes offer to trials: less where a sidecar moves files to a bucket."""
-    if settings.results.bucket is None:
+    if results.bucket is None:
         return pool
     cpus = quantities.whole_quantity(pool.node.cpu, unit=1000) - SIDECAR_MILLI_CPUS
     memory = quantities.whole_quantity(pool.node.memory) - SIDECAR_MEMORY
@@ -238,7 +238,7 @@ def _requested_run(draft: Draft) -> RunConfig | None:
     if any(place[:2] in {("run", key) for key in REQUESTED} for place in draft.broken):
         return None
     try:
-        return build_run(run, draft.settings)
+        return build_run(run, draft.settings.trials.defaults)
     except ValueError:
         return None
 
@@ -263,7 +263,9 @@ def _written_path(draft: Draft, place: DocumentPath) -> DocumentPath:
 def _fit_hint(draft: Draft, run: RunConfig) -> str:
     able = [
         pool.name
-        for pool in (_beside_sidecar(draft.settings, each) for each in draft.settings.trials.pools.values())
+        for pool in (
+            _beside_sidecar(draft.settings.results, each) for each in draft.settings.trials.pools.values()
+        )
         if not any(node_pool.insufficient_resources(run, pool.node))
         and node_pool.max_concurrent_trials(run, pool) != 0
     ]
