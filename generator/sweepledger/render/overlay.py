@@ -5,7 +5,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import assert_never
 
 from sweepledger import __version__
 from sweepledger.formats import documents, hyperparams_csv, launch_json, yaml
@@ -78,10 +77,8 @@ def _manifests(name: str, batch: Batch, bases: Bases, settings: Settings, writte
             listed = jobs.indexed_kustomization(batch, settings)
         case Shape.JOBS:
             objects = jobs.trial_jobs(name, batch, settings, written, bases)
-        case Shape.TRAIN_JOB | Shape.MPI_JOB | Shape.JOB_SET | Shape.PYTORCH_JOB | Shape.TF_JOB:
-            objects = distributed.manifests(name, batch, settings, written, bases)
         case _:
-            assert_never(batch.shape)
+            objects = distributed.manifests(name, batch, settings, written, bases)
     return {
         launch_json.LAUNCH_FILE: launch_json.write(name, batch, settings, written, banner=banner),
         "job.yaml": yaml.dump(*objects, banner=banner),

@@ -19,20 +19,11 @@ from sweepledger.structs.kubernetes import (
     RECORD_FINALIZER,
     STORE_CONTAINER,
     STORE_VARIABLES,
+    WORKLOAD_KINDS,
 )
 from sweepledger.structs.node_pool import PodSettings, scheduling_fields, topology_annotations
 from sweepledger.structs.program import LOCAL_IMAGE
-from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import API_SERVER_EGRESS, COLLECTOR_IMAGE, PEERS_EGRESS, Settings
-
-OWNERS: Mapping[Shape, str] = {
-    Shape.JOB_SET: "JobSet",
-    Shape.MPI_JOB: "MPIJob",
-    Shape.PYTORCH_JOB: "PyTorchJob",
-    Shape.TF_JOB: "TFJob",
-    Shape.TRAIN_JOB: "JobSet",
-}
-"""The kinds that create Jobs or pods for a distributed trial."""
 
 Values = dict[str, Any]
 
@@ -44,7 +35,9 @@ def of_trials(settings: Settings, source: GitSource, bases: Mapping[str, bytes])
     return {
         "maxTrials": settings.teams.limits.max_trials or MAX_TRIALS,
         "finalizers": finalizers,
-        "owners": sorted({OWNERS[shape] for shape in source.shapes}),
+        "owners": sorted(
+            {kind.owner or kind.kind for kind in map(WORKLOAD_KINDS.__getitem__, source.shapes)}
+        ),
         "egress": [f"{EGRESS_LABEL}{name}" for name in opened],
         **_images(settings),
         **_queues(settings),
