@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Iterator
 
+from sweepledger.distributions import FORMS
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, format_path
 from sweepledger.spec.draft import Draft
@@ -23,8 +24,8 @@ def constant_parameters(draft: Draft) -> Iterator[Problem]:
         return
     for leaf in section.leaves.values():
         keys = {*draft.names(*leaf.path)} - {"when"}
-        kind = draft.get(*leaf.path, "distribution", kind=str) or "constant"
-        if keys - {"value", "distribution"} or kind != "constant":
+        form = FORMS.get(draft.get(*leaf.path, "distribution", kind=str) or "")
+        if keys - {"value", "distribution"} or (form and "value" not in form.keys):
             message = f"must have one value with method: list, got {', '.join(sorted(keys))}"
             hint = "values that differ between trials belong in assignments"
             yield draft.problem(leaf.path, message, code="list-domain", hint=hint, at_key=True)
