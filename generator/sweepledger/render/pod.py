@@ -34,6 +34,7 @@ from sweepledger.structs.kubernetes import (
     PRIORITY_LABEL,
     QUEUE_LABEL,
     RESULTS_VOLUME,
+    SOURCE_ANNOTATIONS,
     STORE_CONTAINER,
     STORE_CREDENTIALS,
     STORE_SEALS,
@@ -130,12 +131,9 @@ def queue_annotations(batch: Batch, settings: Settings) -> dict[str, str]:
 
 def annotations(batch: Batch) -> dict[str, str]:
     """Return annotations that say where an object comes from, for people who only see the cluster."""
-    return {
-        "sweepledger.dev/generator": __version__,
-        "sweepledger.dev/program": f"sha256:{batch.program.digest}",
-        "sweepledger.dev/spec": batch.sweep.path,
-        "sweepledger.dev/spec-digest": batch.sweep.digest,
-    }
+    program = f"sha256:{batch.program.digest}"
+    values = (__version__, program, batch.sweep.path, batch.sweep.digest)
+    return dict(zip(SOURCE_ANNOTATIONS, values, strict=True))
 
 
 def startup_seconds(batch: Batch, settings: Settings) -> int:
