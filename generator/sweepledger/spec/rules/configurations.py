@@ -1,7 +1,7 @@
 """Configurations listed in a spec, or in a file next to it, whose texts are checked like values in the spec."""
 
 import re
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from itertools import islice
 from pathlib import PurePosixPath
 
@@ -16,7 +16,7 @@ from sweepledger.spec.rules.names import parameter_name_error
 from sweepledger.spec.sections import search_section
 from sweepledger.structs.methods import LIST
 from sweepledger.structs.names import environment_name
-from sweepledger.structs.values import canonical_json, identity
+from sweepledger.structs.values import Value, identity
 
 FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,250}\.csv", re.ASCII)
 
@@ -87,19 +87,29 @@ def constant_parameters(draft: Draft) -> Iterator[Problem]:
 
 
 def distinct_configurations(draft: Draft) -> Iterator[Problem]:
-    """Configurations differ: equal ones would be one trial."""
+    """Configurations differ, in the spec and in a file: equal ones would be one trial."""
     section = search_section(draft)
-    if section.method != LIST:
-        return
-    first: dict[str, DocumentPath] = {}
-    for place, assignment in draft.items("assignments"):
-        if not isinstance(assignment, dict) or not _is_whole(draft, place, assignment):
-            continue
-        other = first.setdefault(canonical_json(assignment), place)
-        if other != place:
-            message = f"must differ from {format_path(other)}, got the same values"
-            hint = "to run a configuration several times, set replicates"
-            yield draft.problem(place, message, code="duplicate-value", hint=hint)
+    first: dict[Hashable, str] = {}
+    hint = "to run a configuration several times, set replicates"
+    for place, assignment in draft.items("assignments") if section.method == "list" else ():
+        if isinstance(assignment, dict) and _is_whole(draft, place, assignment):
+            where = format_path(place)
+            other = first.setdefault(_identity(assignment), where)
+            if other != where:
+                message = f"must differ from {other}, got the same values"
+                yield draft.problem(place, message, code="duplicate-value", hint=hint)
+    table = section.table if section.method == "list" else None
+    for number, row in enumerate(table.rows if table else ()):
+        where = f"line {number + 2}"
+        other = first.setdefault(_identity(row), where)
+        if other != where and table is not None:
+            message = f"must differ from {other}, got the same values"
+            name = next(iter(row), table.names[0])
+            yield table.problem(number, name, message, code="duplicate-value", hint=hint)
+
+
+def _identity(configuration: Mapping[str, Value]) -> Hashable:
+    return frozenset((name, identity(value)) for name, value in configuration.items())
 
 
 def column_names(draft: Draft) -> Iterator[Problem]:
@@ -118,21 +128,6 @@ def column_names(draft: Draft) -> Iterator[Problem]:
             message = f"must differ from {other!r} in more than case and punctuation, got {name!r}"
             hint = f"both would be the variable {environment_name(name)}"
             yield section.table.problem(HEADER_ROW, name, message, code="parameter-collision", hint=hint)
-
-
-def distinct_rows(draft: Draft) -> Iterator[Problem]:
-    """The lines of a file differ: equal ones would be one trial."""
-    section = search_section(draft)
-    if section.method != LIST:
-        return
-    first: dict[Hashable, int] = {}
-    for number, row in enumerate(section.table.rows if section.table else ()):
-        other = first.setdefault(tuple((name, identity(row[name])) for name in row), number)
-        if other != number and section.table is not None:
-            message = f"must differ from line {other + 2}, got the same values"
-            hint = "to run a configuration several times, set replicates"
-            name = next(iter(row), section.table.names[0])
-            yield section.table.problem(number, name, message, code="duplicate-value", hint=hint)
 
 
 def _is_whole(draft: Draft, place: DocumentPath, assignment: dict[str, object]) -> bool:
