@@ -11,18 +11,11 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from sweepledger import distributions
+from sweepledger import distributions, stopping
 from sweepledger.model.keys import EntryName, empty_mapping
 from sweepledger.structs import methods
 from sweepledger.structs.combinations import MAX_TRIALS
-from sweepledger.structs.early_stopping import (
-    DEFAULT_ETA,
-    EarlyStop,
-    HyperbandStop,
-    PatienceStop,
-    PercentileStop,
-    TargetStop,
-)
+from sweepledger.structs.early_stopping import DEFAULT_ETA, StopPolicy
 from sweepledger.structs.metric import Goal, GoalKey, Impute, ImputeKey, Metric, MetricName
 from sweepledger.structs.names import PARAMETER_NAME, SWEEP_NAME
 from sweepledger.structs.program import DEFAULT_COMMAND
@@ -95,8 +88,7 @@ class ParameterKeys:
     """The upper bound, included. With `log_uniform`, `q_log_uniform` and `inv_log_uniform` it is a natural-log
     exponent, as in W&B: 0 means 1."""
     step: Annotated[Positive, Meta(examples=[0.1, 2])] | None = None
-    """Makes the range a list: from `min` to `max` by exactly this step, both included. Steps are exact decimals,
-    without noise in the last digits."""
+    """Makes the range a list: from `min` to `max` by exactly this decimal step, both included."""
     count: Annotated[int, Meta(ge=2, le=MAX_TRIALS, examples=[5])] | None = None
     """Makes the range a list of this number of points, both bounds included: evenly spaced, or by equal ratios with a
     log distribution."""
@@ -219,12 +211,10 @@ class EarlyTerminate:
         Meta(
             description=(
                 "The rule.\n\n"
-                "- `hyperband`: as in W&B; at steps that grow by eta, one trial of eta continues\n"
-                "- `median`, `percentile`: a trial stops if it is worse than this share of other trials at that step\n"
-                "- `patience`: a trial stops after a number of reports without a better value\n"
-                "- `target`: a trial stops when it has reached `metric.target`."
+                + "\n".join(f"- `{name}`: {kind.text}" for name, kind in stopping.TYPES.items())
+                + "."
             ),
-            extra_json_schema={"enum": ["hyperband", "median", "percentile", "patience", "target"]},
+            extra_json_schema={"enum": [*stopping.TYPES]},
             examples=["hyperband"],
         ),
     ]
@@ -248,19 +238,9 @@ class EarlyTerminate:
     """The smallest improvement that counts as better for `patience`."""
 
     @property
-    def rule(self) -> EarlyStop:
-        """The rule itself."""
-        first = self.min_iter or 1
-        match self.type:
-            case "hyperband":
-                return HyperbandStop(self.min_iter, self.max_iter, self.s, self.eta, self.strict)
-            case "median" | "percentile":
-                return PercentileStop(self.percentile, first, self.max_iter, self.min_trials)
-            case "patience":
-                assert self.patience is not None
-                return PatienceStop(self.patience, self.min_delta, first, self.max_iter)
-            case _:
-                return TargetStop(first)
+    def policy(self) -> StopPolicy:
+        """The policy that the keys make."""
+        return stopping.TYPES[self.type].make(self)
 
 
 SEARCH_KEYS = frozenset({"assignments", "constraints", "derived", "parameters", "zip"})
@@ -373,8 +353,8 @@ class Spec:
             min_length=1,
             max_length=MOST_NAMES,
             description=(
-                "Values computed from others, by name; trials receive them like parameters. A derived value may use "
-                f"other derived values. {EXPRESSIONS}"
+                "Values computed from others, by name, in the language of `constraints`; trials receive them like "
+                "parameters. A derived value may use other derived values."
             ),
         ),
     ] = field(default_factory=empty_mapping)
@@ -404,16 +384,13 @@ class Spec:
             examples=[[{"lr": 0.1, "width": 64}, {"lr": 0.01, "width": 128}], "best-of-last-week.csv"],
         ),
     ] = ()
-    """For `method: list`: the configurations, each a mapping from names to values, or a CSV file next to the spec: a
-    header of names, and one line per configuration. An unquoted cell has the same meaning as in YAML, a quoted cell is
-    text, an empty cell means absent. `parameters` (constants only) apply if a configuration does not contain them."""
+    """For `method: list`: the configurations, each a mapping from names to values, or a CSV file next to the spec with
+    a header of names. `parameters` (constants only) apply if a configuration does not contain them."""
     replicates: Annotated[int, Meta(ge=1, le=1000, examples=[3])] = 1
     """Number of times that each configuration runs, with different seeds: `run.seed_base`, the next one, and so on.
     Raising it keeps the existing trials."""
     rounds: Annotated[Rounds, Meta(examples=[{"size": 8, "max": 12}])] | None = None
-    """Size and end of the rounds of a sweep: it ends at `max` rounds, `metric.target` or `patience`; an adaptive search
-    also at `run_cap` or the budget, another one after its last configuration. Without the key, a static sweep requests
-    all trials at once; with an `early_terminate` that compares them, `sweep plan` proposes a size."""
+    """Size and end of the rounds of a sweep. Without the key, a static sweep requests all trials at once."""
     start: Annotated[
         tuple[
             Annotated[

@@ -17,6 +17,7 @@ from sweepledger.structs.metric import Goal
 SCHEMA_FILE = ".schema.json"
 """File in the specs' folder with the schema for editors; the first line of a spec refers to it."""
 
+SCHEMA_LINE = f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
 MNIST = """\
 # yaml-language-server: $schema=.schema.json
 # A sweep: what to try, what to measure, how to run it.
@@ -95,7 +96,7 @@ parameters:
 command: {command}
 
 run:
-  code: {{path: {code}}}   # its committed files are locked and run
+  code: {code}   # these committed files are locked and run
   resources: {{cpu: 1, memory: {memory}}}   # of one trial
   parallelism: {parallelism}   # trials at once
   timeout: 1h   # of one attempt
@@ -111,6 +112,8 @@ SEARCH = """\
 method: {method}   # a search, whose rounds learn from results{why}
 seed: 0   # the same seed and results, the same trials
 rounds: {{size: {parallelism}, max: {rounds}}}   # trials of a round, and number of rounds"""
+CODE_OF_REPOSITORY = '{path: ., exclude: ["*.ipynb", "*.log", "*.md"]}'
+"""Beside a program at the root lie files that no trial needs; a change of them is none of the code."""
 PARALLELISM = 2
 DEFAULT_TRIALS = 20
 """Of a search or sample for which none are given."""
@@ -166,7 +169,7 @@ class Starter:
             ),
             arguments=_shown_arguments(words, parameters),
             command=f"[{', '.join(map(format_scalar, words))}]",
-            code=_yaml_scalar(code) if code != "." else code,
+            code=CODE_OF_REPOSITORY if code == "." else f"{{path: {_yaml_scalar(code)}}}",
             memory=memory,
             parallelism=PARALLELISM,
         )
