@@ -11,7 +11,14 @@ from sweepledger.spec.rules.program import effective_image
 from sweepledger.spec.suggestions import quoted_names
 from sweepledger.spec.sweep_builder import build_run
 from sweepledger.structs import node_pool, quantities
-from sweepledger.structs.kubernetes import WORKLOAD_KINDS
+from sweepledger.structs.kubernetes import (
+    BAD_HYPERPARAMETERS,
+    BAD_SWEEP,
+    DISRUPTED,
+    STORAGE_FAILED,
+    TIMED_OUT,
+    WORKLOAD_KINDS,
+)
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.quantities import is_memory
@@ -80,7 +87,7 @@ def shape_retries(draft: Draft) -> Iterator[Problem]:
         yield draft.warning(place, message, code="retries-unused", hint=hint, at_key=written)
 
 
-LAUNCHER_CODES = frozenset({1, 42, 43, 44, 74, 124})
+LAUNCHER_CODES = frozenset({1, BAD_HYPERPARAMETERS, BAD_SWEEP, DISRUPTED, STORAGE_FAILED, TIMED_OUT})
 """Exit codes of the launcher with a meaning of their own, and the one of every Python program that fails."""
 
 
