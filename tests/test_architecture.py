@@ -32,7 +32,7 @@ LAYERS = (
     {"structs"},
     {"formats"},
     {"reader"},
-    {"expressions", "distributions"},
+    {"expressions", "distributions", "stopping"},
     {
         "spec",
         "exchange",

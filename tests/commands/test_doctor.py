@@ -142,7 +142,7 @@ def complete(
     spec = {"clusterQueue": "research"}
     queue = an_object("LocalQueue", "research", namespace, version="kueue.x-k8s.io/v1beta1", spec=spec)
     made_from = bootstrap_file.read((sandbox.root / bootstrap_file.BOOTSTRAP_FILE).read_bytes())
-    source = GitSource(made_from.url, made_from.branch, made_from.shapes, is_public=made_from.is_public)
+    source = GitSource(made_from.url, made_from.branch, made_from.shapes, is_public=made_from.public)
     needed = secrets_of(sandbox.workspace.settings, source)
     claim = a_claim(namespace, "ReadWriteMany")
     authorities = [

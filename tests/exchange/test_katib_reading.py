@@ -19,7 +19,7 @@ from sweepledger.exchange import katib
 from sweepledger.exchange.conversion import Imported
 from sweepledger.exchange.katib.reader import DEFAULT_FILTER, pattern_of_filter
 from sweepledger.formats.foreign_yaml import ForeignError
-from sweepledger.structs.early_stopping import PercentileStop
+from sweepledger.stopping.percentile import PercentileStop
 from sweepledger.structs.methods import SAMPLERS
 from sweepledger.structs.metric import Goal, MetricSource, Reduce
 from sweepledger.structs.run_config import Shape

@@ -20,8 +20,8 @@ from sweepledger.distributions.uniform import Uniform
 from sweepledger.exchange import wandb
 from sweepledger.exchange.conversion import Imported
 from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.stopping.hyperband import HyperbandStop
 from sweepledger.structs.domain import Domain
-from sweepledger.structs.early_stopping import HyperbandStop
 from sweepledger.structs.metric import MetricSource
 from sweepledger.structs.search_block import GridSearch, RandomSearch, Rounds
 from sweepledger.structs.sweep import Sweep

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sweepledger import search
-from sweepledger.commands.repository.batch_builder import BatchRequest, build_overlay
+from sweepledger.commands.repository.batch_builder import BatchRequest, RenderInputs, build_overlay
 from sweepledger.formats import yaml
 from sweepledger.search import expansion
 from sweepledger.search.expansion import Expansion
@@ -75,7 +75,15 @@ def requested(settings: Settings, trials: int, **run: Any) -> list[Any]:
         return [problem.code for problem in result]
     program = a_program(sweep, image=settings.trials.image_of("git"))
     request = BatchRequest(sweep, program, expansion.expand(sweep, program))
-    tree = build_overlay(request, (), some_bases(), settings).tree
+    inputs = RenderInputs(
+        some_bases(),
+        settings.trials,
+        settings.network,
+        settings.results,
+        settings.git,
+        settings.fleet,
+    )
+    tree = build_overlay(request, (), inputs).tree
     return [
         thing
         for path, content in tree

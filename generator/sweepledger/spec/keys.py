@@ -11,18 +11,11 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from sweepledger import distributions
+from sweepledger import distributions, stopping
 from sweepledger.model.keys import EntryName, empty_mapping
 from sweepledger.structs import methods
 from sweepledger.structs.combinations import MAX_TRIALS
-from sweepledger.structs.early_stopping import (
-    DEFAULT_ETA,
-    EarlyStop,
-    HyperbandStop,
-    PatienceStop,
-    PercentileStop,
-    TargetStop,
-)
+from sweepledger.structs.early_stopping import DEFAULT_ETA, StopPolicy
 from sweepledger.structs.metric import Goal, GoalKey, Impute, ImputeKey, Metric, MetricName
 from sweepledger.structs.names import PARAMETER_NAME, SWEEP_NAME
 from sweepledger.structs.program import DEFAULT_COMMAND
@@ -218,12 +211,10 @@ class EarlyTerminate:
         Meta(
             description=(
                 "The rule.\n\n"
-                "- `hyperband`: as in W&B; at steps that grow by eta, one trial of eta continues\n"
-                "- `median`, `percentile`: a trial stops if it is worse than this share of other trials at that step\n"
-                "- `patience`: a trial stops after a number of reports without a better value\n"
-                "- `target`: a trial stops when it has reached `metric.target`."
+                + "\n".join(f"- `{name}`: {kind.text}" for name, kind in stopping.TYPES.items())
+                + "."
             ),
-            extra_json_schema={"enum": ["hyperband", "median", "percentile", "patience", "target"]},
+            extra_json_schema={"enum": [*stopping.TYPES]},
             examples=["hyperband"],
         ),
     ]
@@ -247,19 +238,9 @@ class EarlyTerminate:
     """The smallest improvement that counts as better for `patience`."""
 
     @property
-    def rule(self) -> EarlyStop:
-        """The rule itself."""
-        first = self.min_iter or 1
-        match self.type:
-            case "hyperband":
-                return HyperbandStop(self.min_iter, self.max_iter, self.s, self.eta, self.strict)
-            case "median" | "percentile":
-                return PercentileStop(self.percentile, first, self.max_iter, self.min_trials)
-            case "patience":
-                assert self.patience is not None
-                return PatienceStop(self.patience, self.min_delta, first, self.max_iter)
-            case _:
-                return TargetStop(first)
+    def policy(self) -> StopPolicy:
+        """The policy that the keys make."""
+        return stopping.TYPES[self.type].make(self)
 
 
 SEARCH_KEYS = frozenset({"assignments", "constraints", "derived", "parameters", "zip"})

@@ -119,7 +119,7 @@ def build_spec(draft: Draft, warnings: tuple[Problem, ...]) -> ParsedSpec:
             replace(spec.metric, name=one.name, goal=one.goal, impute=one.impute)
             for one in spec.other_metrics
         ),
-        early_stop=None if spec.early_terminate is None else spec.early_terminate.rule,
+        early_stop=None if spec.early_terminate is None else spec.early_terminate.policy,
         static_rounds=None if isinstance(design, search_block.AdaptiveSearch) else spec.rounds,
     )
     return ParsedSpec(sweep, build_source_map(draft, [path for path, _ in scripts]), warnings)

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from sweepledger.model.keys import like
+from sweepledger.structs.values import as_data
 
 MAX_METRIC_NAME_LENGTH = 63
 METRIC_NAME = re.compile(rf"[A-Za-z][A-Za-z0-9_./@-]{{0,{MAX_METRIC_NAME_LENGTH - 1}}}", re.ASCII)
@@ -58,6 +59,9 @@ class Reduce(StrEnum):
     MIN = "min"
     MAX = "max"
 
+
+REPORT_KEYS = frozenset({"source", "format", "reduce", "path", "patterns", "capture", "curve"})
+"""Keys of a metric that say how trials report it."""
 
 DEFAULT_FORMATS: Mapping[MetricSource, MetricFormat] = MappingProxyType(
     {source: MetricFormat.TEXT if source.is_printed else MetricFormat.JSON for source in MetricSource}
@@ -172,19 +176,12 @@ class Metric:
     @property
     def reported(self) -> dict[str, Any]:
         """How trials report the metric, without defaults."""
-        options: dict[str, Any] = {"source": str(self.source)}
-        if self.format not in {None, DEFAULT_FORMATS[self.source]}:
-            options["format"] = str(self.format)
-        if self.reduce is not Reduce.LAST:
-            options["reduce"] = str(self.reduce)
-        if self.path is not None:
-            options["path"] = self.path
-        if self.patterns:
-            options["patterns"] = list(self.patterns)
-        if self.capture:
-            options["capture"] = True
-        if self.curve is not None:
-            options["curve"] = self.curve
+        options: dict[str, Any] = {
+            name: value for name, value in as_data(self).items() if name in REPORT_KEYS
+        }
+        for name, usual in (("format", DEFAULT_FORMATS[self.source]), ("reduce", Reduce.LAST)):
+            if options.get(name) == usual:
+                del options[name]
         return options
 
     @property

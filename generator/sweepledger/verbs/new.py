@@ -58,7 +58,7 @@ def new(
         str | None,
         typer.Option(
             "--metric-path",
-            metavar="PATH",
+            metavar="GLOB",
             help="File that the command writes the metric to: CSV, JSON, or events.",
         ),
     ] = None,

@@ -207,8 +207,8 @@ def _launch(
     workspace: Workspace, batch: Batch, folders: StateFolders, code: Path, imports: ImportCheck
 ) -> Launch:
     """Return how the local engine would start the only trial of a batch."""
-    bases = read_bases(workspace.root)
-    made = overlay(batch, bases, workspace.settings)
+    bases, settings = read_bases(workspace.root), workspace.settings
+    made = overlay(batch, bases, settings.trials, settings.network, settings.results, settings.git)
     contents, instructions = {}, made.tree[LAUNCH_FILE]
     for file in read_table_layout(instructions).files:
         # The launcher checks the digest of the table, from which the id goes.

@@ -353,7 +353,7 @@ def _parameter_notes(parameter: plan.ParameterCoverage) -> str:
 def _has_changed_spec(review: plan.Review) -> bool:
     change = review.difference
     return not (
-        isinstance(change, plan.Difference) and change.is_same_text and change.former == review.sweep.path
+        isinstance(change, plan.Difference) and change.is_same_text and change.previous == review.sweep.path
     )
 
 
@@ -361,18 +361,18 @@ def _change_text(review: plan.Review) -> str:
     """Return how the trials differ from those at the base commit; later rounds of a search are unknown."""
     change, path = review.difference, review.sweep.path
     match change:
-        case plan.Difference(former=former) if review.further_rounds is not None:
-            return "new sweep" if former is None else "further rounds continue from the recorded results"
-        case plan.Difference(former=None):
+        case plan.Difference(previous=previous) if review.further_rounds is not None:
+            return "new sweep" if previous is None else "further rounds continue from the recorded results"
+        case plan.Difference(previous=None):
             return f"new sweep: all {count_text(len(change.added), 'trial')} added"
-        case plan.Difference(former) if change.is_empty and former == path:
+        case plan.Difference(previous) if change.is_empty and previous == path:
             return f"search space unchanged ({count_text(change.unchanged, 'trial')})"
-        case plan.Difference(former):
+        case plan.Difference(previous):
             counts = f"{len(change.added):,} added, {len(change.removed):,} removed, {change.unchanged:,} unchanged"
-            return counts if former == path else f"{counts}; renamed from {one_line(former or '')}"
+            return counts if previous == path else f"{counts}; renamed from {one_line(previous or '')}"
         case plan.UnreadableSpec():
             problems = count_text(len(change.problems), "problem")
-            return f"cannot be compared: {one_line(change.former)} has {problems} at that commit"
+            return f"cannot be compared: {one_line(change.previous)} has {problems} at that commit"
         case _:
             assert_never(change)
 
@@ -418,7 +418,7 @@ def _review_parts(review: plan.Review, planned: plan.Planned) -> Iterator[Render
         yield from _expanded_parts(review)
     if planned.base is not None and _has_changed_spec(review):
         yield Text(f"  spec compared with {planned.base[:SHORT_COMMIT]}: {_change_text(review)}")
-    if isinstance(review.difference, plan.Difference) and review.difference.former is not None:
+    if isinstance(review.difference, plan.Difference) and review.difference.previous is not None:
         for sign, trials in (("+", review.difference.added), ("-", review.difference.removed)):
             if trials:
                 yield _trial_table((f"  {sign}", (trial,)) for trial in trials[:FEW_TRIALS])
@@ -648,7 +648,7 @@ def _change(review: plan.Review, base: str) -> Iterator[str]:
     commit = f"`{base[:SHORT_COMMIT]}`"
     yield from ("### Difference", "")
     yield from (f"Spec compared with {commit}: {escape_markdown(_change_text(review))}.", "")
-    if isinstance(change, plan.Difference) and change.former is not None and not change.is_empty:
+    if isinstance(change, plan.Difference) and change.previous is not None and not change.is_empty:
         yield from _table(
             " | trial | values", [*_few("added", change.added), *_few("removed", change.removed)]
         )

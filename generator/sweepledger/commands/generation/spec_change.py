@@ -26,7 +26,6 @@ from sweepledger.search import Configuration
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs import node_pool
 from sweepledger.structs.batch import BatchLock
-from sweepledger.structs.early_stopping import COMPARING_RULES
 from sweepledger.structs.program import LOCAL_IMAGE, Code, Program
 from sweepledger.structs.record import Status
 from sweepledger.structs.run_config import Pack, RunConfig, RunningState, Shape
@@ -362,7 +361,7 @@ def propose_rounds(
 
     None if the spec has rounds, no rule compares its trials, or all waves would take longer.
     """
-    if sweep.rounds is not None or not isinstance(sweep.early_stop, COMPARING_RULES):
+    if sweep.rounds is not None or sweep.early_stop is None or not sweep.early_stop.compares:
         return None
     trials = [assignment for assignment in configurations for _ in range(sweep.replicates)]
     workload = PlannedTrials(sweep.run, trials, sweep.pool, timing.past(program, sweep.name))

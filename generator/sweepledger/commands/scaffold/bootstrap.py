@@ -194,7 +194,7 @@ def compare_platform(
 def recorded_source(recorded: file.Bootstrap) -> GitSource:
     """Return what the last bootstrap was made for. Raises RepositoryError for what no cluster can read."""
     try:
-        return GitSource(recorded.url, recorded.branch, recorded.shapes, is_public=recorded.is_public)
+        return GitSource(recorded.url, recorded.branch, recorded.shapes, is_public=recorded.public)
     except ValueError as error:
         raise RepositoryError(
             f"{file.BOOTSTRAP_FILE}: {error}",
@@ -210,7 +210,12 @@ def is_batch_file(path: str) -> bool:
 def _bootstrap_file(settings: Settings, source: GitSource, rendered: FileTree) -> bytes:
     digests = {path: digest for path, digest in rendered.digests.items() if not is_batch_file(path)}
     content = file.Bootstrap(
-        settings.platform.controller, source.url, source.branch, source.shapes, source.is_public, digests
+        controller=settings.platform.controller,
+        url=source.url,
+        branch=source.branch,
+        shapes=source.shapes,
+        public=source.is_public,
+        files=digests,
     )
     return file.write(content, banner=platform.BANNER).encode()
 
@@ -472,7 +477,7 @@ def _source(workspace: Workspace, request: BootstrapRequest, recorded: file.Boot
     requested = (parsed.sweep.run.shape for parsed in specs if isinstance(parsed, ParsedSpec))
     in_use = {*(batch.lock.shape for batch in stored), *filter(None, requested)}
     shapes |= {shape for shape in in_use if shape.is_distributed}
-    public = request.is_public if request.is_public is not None else bool(recorded and recorded.is_public)
+    public = request.is_public if request.is_public is not None else bool(recorded and recorded.public)
     try:
         source = GitSource(url, branch, tuple(sorted(shapes)), is_public=public)
     except ValueError as error:

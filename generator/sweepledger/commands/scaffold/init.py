@@ -21,7 +21,15 @@ from sweepledger.search.adaptive.model_based import is_installed
 from sweepledger.spec.parser import parse
 from sweepledger.spec.program_options import UNKNOWN, read_options
 from sweepledger.spec.schemas import schema_text
-from sweepledger.spec.starter import MNIST, PARALLELISM, PLAIN, SCHEMA_FILE, Starter, starter_spec
+from sweepledger.spec.starter import (
+    MNIST,
+    PARALLELISM,
+    PLAIN,
+    SCHEMA_FILE,
+    SCHEMA_LINE,
+    Starter,
+    starter_spec,
+)
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs import names
 from sweepledger.structs.file_tree import FileTree
@@ -248,8 +256,12 @@ def new_spec(workspace: Workspace, name: str, starter: Starter | None = None) ->
         text = starter_spec(name, example=MNIST if has_mnist else PLAIN, clones=settings.git.code is not None)
     else:
         text, warnings = _spec_of_command(workspace, name, starter)
-    # Committed beside the specs, so that every clone has the right version offline.
-    storage.write_file(path.with_name(SCHEMA_FILE), schema_text("sweep").encode())
+    schema = path.with_name(SCHEMA_FILE)
+    if starter is None or os.path.lexists(schema):
+        # Committed beside the specs, so that every clone has the right version offline.
+        storage.write_file(schema, schema_text("sweep").encode())
+    else:
+        text = text.removeprefix(SCHEMA_LINE)
     storage.write_file(path, text.encode())
     written = [path]
     settings_path = workspace.root / names.SETTINGS_FILE

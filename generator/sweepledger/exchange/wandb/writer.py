@@ -9,7 +9,6 @@ from sweepledger.exchange.conversion import Exported, Loss, LossList
 from sweepledger.exchange.spec_parts import find_script
 from sweepledger.formats.yaml import dump
 from sweepledger.structs.domain import Bell
-from sweepledger.structs.early_stopping import HyperbandStop
 from sweepledger.structs.methods import PLAIN, Method
 from sweepledger.structs.program import DEFAULT_COMMAND, PROGRAM_MACRO
 from sweepledger.structs.search_block import (
@@ -83,15 +82,10 @@ def _metric(sweep: Sweep, losses: LossList) -> dict[str, Any]:
 
 
 def _early_terminate(sweep: Sweep, losses: LossList) -> dict[str, Any] | None:
-    match sweep.early_stop:
-        case None:
-            return None
-        case HyperbandStop(first, last, count, eta, strict):
-            keys = {"min_iter": first} if count is None else {"max_iter": last, "s": count}
-            return {"type": "hyperband", **keys, "eta": eta, "strict": strict}
-        case _:
-            losses.add("early_terminate", "W&B has only hyperband; all trials run to their end")
-            return None
+    policy = sweep.early_stop
+    if policy is not None and policy.wandb is None:
+        losses.add("early_terminate", "W&B has only hyperband; all trials run to their end")
+    return None if policy is None else policy.wandb
 
 
 def _bayes(method: Method, cap: int | None, losses: LossList) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.domains import distribution_of
 from sweepledger.spec.rules.metrics import metric_format
 from sweepledger.spec.sections import Leaf, search_section
+from sweepledger.stopping import TYPES
 from sweepledger.structs.methods import GRID, LIST, METHODS, SAMPLERS, Method, methods_with
 from sweepledger.structs.metric import STREAM_FORMATS
 from sweepledger.structs.names import RESERVED_SWEEP_NAMES, SWEEP_NAME
@@ -258,58 +259,40 @@ def start_mappings(draft: Draft) -> Iterator[Problem]:
                 yield draft.problem(path, message, code="start-sweep", hint=hint)
 
 
-EARLY_STOPPING_KEYS = {
-    "hyperband": frozenset({"min_iter", "max_iter", "s", "eta", "strict"}),
-    "median": frozenset({"min_iter", "max_iter", "min_trials"}),
-    "percentile": frozenset({"min_iter", "max_iter", "min_trials", "percentile"}),
-    "patience": frozenset({"min_iter", "max_iter", "patience", "min_delta"}),
-    "target": frozenset({"min_iter"}),
-}
-COMPARING_TYPES = frozenset({"hyperband", "median", "percentile"})
-"""Types that compare a trial with the recorded curves of others."""
-
 CODE = "early-stop"
 
 
 def early_stopping_keys(draft: Draft) -> Iterator[Problem]:
     """`early_terminate` has only keys that its type uses, and those that it requires."""
-    kind = draft.get("early_terminate", "type", kind=str)
-    if kind not in EARLY_STOPPING_KEYS:
+    name, given = draft.get("early_terminate", "type", kind=str), {*draft.names("early_terminate")}
+    kind = TYPES.get(name or "")
+    if kind is None:
         return
-    for key in draft.names("early_terminate"):
-        if key != "type" and key not in EARLY_STOPPING_KEYS[kind]:
-            message = f"must not be given with type: {kind}, got {key}"
-            hint = f"it has {', '.join(sorted(EARLY_STOPPING_KEYS[kind]))}"
-            yield draft.problem(("early_terminate", key), message, code=CODE, hint=hint, at_key=True)
-    if kind == "patience" and "patience" not in draft.names("early_terminate"):
-        message, hint = "must be given with type: patience", "for example patience: 5"
-        place = ("early_terminate", "patience")
-        yield draft.problem(place, message, code="missing-key", hint=hint, at_key=True)
-    if kind == "target" and "target" not in draft.names("metric"):
-        message, hint = "must be given with early_terminate: {type: target}", "for example target: 0.99"
+    keys = sorted(kind.keys.split())
+    for key in sorted(given - {"type", *keys}):
+        message, hint = f"must not be given with type: {name}, got {key}", f"it has {', '.join(keys)}"
+        yield draft.problem(("early_terminate", key), message, code=CODE, hint=hint, at_key=True)
+    for key in sorted(kind.required.keys() - given):
+        message, hint = f"must be given with type: {name}", f"for example {kind.required[key]}"
+        yield draft.problem(("early_terminate", key), message, code="missing-key", hint=hint, at_key=True)
+    if (wrong := kind.problem(given)) is not None:
+        message, hint = wrong
+        yield draft.problem(("early_terminate",), message, code=CODE, hint=hint, at_key=True)
+    if kind.needs_target and "target" not in draft.names("metric"):
+        message, hint = f"must be given with early_terminate: {{type: {name}}}", "for example target: 0.99"
         yield draft.problem(("metric", "target"), message, code="missing-key", hint=hint, at_key=True)
 
 
 def early_stopping_alone(draft: Draft) -> Iterator[Problem]:
     """Warn if trials would be compared with the curves of a batch that contains all of them."""
     kind, method = draft.get("early_terminate", "type", kind=str), draft.get("method", kind=str)
-    if kind not in COMPARING_TYPES or method in ADAPTIVE_METHODS or "rounds" in draft.names():
+    compares = kind in TYPES and TYPES[kind].policy.compares
+    if not compares or method in ADAPTIVE_METHODS or "rounds" in draft.names():
         return
     if method is not None:
         message = f"{kind} compares with recorded trials, and all trials are requested in one batch"
         hint = "add for example rounds: {size: 8}, so that later rounds are compared with earlier ones"
         yield draft.warning(("early_terminate",), message, code="early-stop-alone", hint=hint, at_key=True)
-
-
-def hyperband_steps(draft: Draft) -> Iterator[Problem]:
-    """`hyperband` has min_iter, or max_iter and s."""
-    given = {*draft.names("early_terminate")}
-    if draft.get("early_terminate", "type", kind=str) != "hyperband":
-        return
-    if ("s" in given) is ("min_iter" in given) or ("s" in given and "max_iter" not in given):
-        message = "must have either min_iter, or max_iter and s"
-        hint = "min_iter: 3 compares at 3, 9, 27 …; max_iter: 27 and s: 2 at 3 and 9"
-        yield draft.problem(("early_terminate",), message, code=CODE, hint=hint, at_key=True)
 
 
 def early_stopping_curve(draft: Draft) -> Iterator[Problem]:

@@ -6,6 +6,7 @@ from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.reader.metric_lines import pattern_error
 from sweepledger.spec.draft import Draft
+from sweepledger.stopping import TYPES
 from sweepledger.structs.methods import METHODS, methods_with
 from sweepledger.structs.metric import (
     DEFAULT_FORMATS,
@@ -125,7 +126,7 @@ def target_and_impute(draft: Draft) -> Iterator[Problem]:
     method, stop = draft.get("method", kind=str), draft.get("early_terminate", "type", kind=str)
     if method in METHODS or method is None:
         return
-    is_target_used = stop == "target" or "rounds" in draft.names()
+    is_target_used = (stop in TYPES and TYPES[stop].needs_target) or "rounds" in draft.names()
     for key in ("target", "impute"):
         if key in draft.names("metric") and not (key == "target" and is_target_used):
             message = f"must not be given with method: {method}, got {key}"

@@ -44,17 +44,21 @@ class ProxySettings:
 
     address: Annotated[
         str,
-        Meta(
-            pattern=r"^https?://[A-Za-z0-9.:\[\]-]+$",
-            max_length=253,
-            examples=["http://proxy.example.org:3128"],
+        keys.like(
+            r"https?://[A-Za-z0-9.:\[\]-]+", "must be http:// or https:// and a host", code="wrong-form"
         ),
+        Meta(max_length=253, examples=["http://proxy.example.org:3128"]),
     ]
     """Its address."""
     egress: Annotated[str, Meta(examples=["proxy"])]
     """Name of the egress that leads to it; pods that have it use the proxy."""
     exceptions: Annotated[
-        tuple[Annotated[str, Meta(pattern="^[A-Za-z0-9.:/*-]{1,253}$")], ...],
+        tuple[
+            Annotated[
+                str, keys.like("[A-Za-z0-9.:/*-]{1,253}", "must be a host or a network", code="wrong-form")
+            ],
+            ...,
+        ],
         keys.Key("except"),
         Meta(min_length=1, max_length=100, examples=[[".example.org", "10.0.0.0/8"]]),
     ] = ()

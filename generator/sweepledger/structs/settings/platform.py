@@ -232,7 +232,17 @@ class FleetSettings:
     """The clusters of a repository that has several."""
 
     clusters: Annotated[
-        Mapping[Annotated[str, Meta(pattern=f"^{CLUSTER_NAME.pattern}$")], ClusterSettings],
+        Mapping[
+            Annotated[
+                str,
+                keys.like(
+                    CLUSTER_NAME.pattern,
+                    "must be at most 30 lower-case letters, digits and inner hyphens, beginning with a letter",
+                    code="wrong-form",
+                ),
+            ],
+            ClusterSettings,
+        ],
         Meta(
             max_length=100,
             examples=[{"eu": {"argocd": {"cluster": "gpu-eu"}}, "us": {"argocd": {"cluster": "gpu-us"}}}],
