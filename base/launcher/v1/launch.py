@@ -20,8 +20,7 @@ Environment
   SWEEP_POD_UID   id of the attempt; default: a new one
   SWEEP_FAILURES  how often the trial has failed; default: the number of its records
   SWEEP_DISRUPTIONS  how often the cluster has ended a pod of the trial; default: 0
-  SWEEP_PARENT       checkpoints of another trial, from which this one continues; the command gets a copy,
-                     unless they are mounted read-only
+  SWEEP_PARENT       checkpoints of another trial, from which this one continues
   SWEEP_PARENT_ID    that trial, for the record
   SWEEP_RAN, SWEEP_NODE   what runs (default: process) and where, for the record
   SWEEP_TERMINATION_LOG   file for the termination message, if it exists; default: /dev/termination-log
@@ -38,21 +37,19 @@ Environment of the command, in addition to what leads to no other trial of the a
   SWEEP_TRIAL_ID, SWEEP_SEED, JOB_ID (the row, counted from 1)
   SWEEP_RESULT        file for what the trial reports, unless launch.json names stdout or other files
   SWEEP_ARTIFACTS     folder for files to keep; the record has their paths, sizes and digests
-  SWEEP_CHECKPOINTS   folder that all attempts share, deleted once the trial is ok or pruned, unless
-                      launch.json keeps it
+  SWEEP_CHECKPOINTS   folder that all attempts share
   HOME, TMPDIR, XDG_* private folders of the attempt, as the working directory is
 
 Exit codes
-  0    ok or pruned: the command exited with 0 and the metric is finite, or a rule ended it early
+  0    ok or pruned: the command exited with 0 and the metric is finite
   42   diverged: the command exited with 42, or the metric is not finite
   43   the command exited with 43, it cannot be started or is not the one shown, or the contract is broken
   44   more disruptions than launch.json allows; nothing was started
   74   the results volume or the scratch folder failed, and so did the termination message
-  124  timeout: SIGTERM to the process group of the command, later SIGKILL, as after a SIGTERM to the launcher
+  124  timeout: SIGTERM to the process group of the command, later SIGKILL
   1    the command exited with 0 and without a metric, or with 44
   70   a fault of the launcher
   else the command's exit code, or 128 + its signal; of several rows the worst: 43, 74, 44, others, 42, 0
-If the folder has a record of the row with status ok, pruned or diverged, the launcher exits at once.
 """
 
 from __future__ import annotations
@@ -996,7 +993,7 @@ def make_folders(trial: str) -> Folders:
     if not os.environ.get("SWEEP_CODE_STATE") and not os.path.isdir(code):
         raise Refused(f"SWEEP_CODE: there is no folder {code}: the image must have the code there")
     if not is_copy:
-        compare_code(code)
+        compare_code(code, recent=1.0)  # it is compared again after the command
         return Folders(trial, work, home, temporary)
     earlier, begin = earlier_copy(trial), changed_now(trial)
     try:
@@ -1010,11 +1007,17 @@ def make_folders(trial: str) -> Folders:
     return Folders(trial, work, home, temporary, note_of_copy(trial, numbers, begin) if is_shared else b"")
 
 
-def compare_code(code: str, state: str = "") -> None:
-    """Compare the state of the code, if it is known, with what was locked. Raises CodeChanged."""
+COMPARED: dict[str, float] = {}  # by state, when a process that runs several rows has last seen it
+
+
+def compare_code(code: str, state: str = "", *, recent: float = 0.0) -> None:
+    """Compare the state of the code, if it is known, with what was locked, or was it lately."""
     expected = os.environ.get("SWEEP_CODE_STATE", "")
+    if time.monotonic() < COMPARED.get(expected, 0.0) + recent:
+        return
     if not state or expected.startswith(BY_CONTENT):
         state = state_of(code, expected)
+    COMPARED[state] = time.monotonic()
     if expected and state != expected:
         raise CodeChanged("the stored code is no longer what was locked: something wrote to it")
 
