@@ -15,7 +15,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -26,10 +26,10 @@ sys.path[:0] = [str(ROOT), str(ROOT / "generator")]
 from tests.cluster.apiserver import TOKEN, Server, running  # noqa: E402
 from tests.render.building import built, job_of  # noqa: E402
 from tests.render.platforms import PLATFORM_SETTINGS, a_platform, manifests  # noqa: E402
-from tests.sweeps import a_batch, a_full_sweep  # noqa: E402
+from tests.sweeps import a_batch, a_full_sweep, with_keys  # noqa: E402
 
 IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
-SETTINGS = replace(PLATFORM_SETTINGS, priority_class=None)
+SETTINGS = with_keys(PLATFORM_SETTINGS, priority_class=None)
 ASKED = 200
 TEAMS = (1, 10, 100)
 MIB = 1 << 20
@@ -78,7 +78,7 @@ def space(number: int) -> str:
 
 def policies_of(number: int) -> list[Manifest]:
     """Return a team's namespace with the account of trials, and its policies and their bindings."""
-    settings = replace(SETTINGS, namespace=space(number))
+    settings = with_keys(SETTINGS, namespace=space(number))
     made = [one for one in manifests(a_platform(settings), "clusters/platform/") if "kind" in one]
     wanted = [
         one

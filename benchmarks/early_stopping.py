@@ -23,14 +23,15 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks import grids  # noqa: E402 - only now on the path
 from sweepledger.formats.launch_json import write_stop_rules  # noqa: E402 - likewise
-from sweepledger.search.stop_rules import LearningCurve, compile_stop_rules  # noqa: E402 - likewise
-from sweepledger.structs.early_stopping import EarlyStop, HyperbandStop, PercentileStop  # noqa: E402
+from sweepledger.stopping.hyperband import HyperbandStop  # noqa: E402 - likewise
+from sweepledger.stopping.percentile import PercentileStop  # noqa: E402 - likewise
+from sweepledger.structs.early_stopping import LearningCurve, StopPolicy  # noqa: E402 - likewise
 from sweepledger.structs.metric import Goal, Metric  # noqa: E402 - likewise
 
 METRIC = Metric(grids.METRIC, Goal.MAXIMIZE)
 LAUNCH: Mapping[str, Any] = runpy.run_path(str(ROOT / "base/launcher/v1/launch.py"), run_name="launch")
 
-RULES: Mapping[str, EarlyStop] = {
+RULES: Mapping[str, StopPolicy] = {
     "median, min_iter 3": PercentileStop(min_iter=3),
     "percentile 25, min_iter 3": PercentileStop(percentile=25, min_iter=3),
     "hyperband, min_iter 3, eta 3": HyperbandStop(min_iter=3),
@@ -48,13 +49,13 @@ class Replay:
     """Whether a trial of the best final value ran to its end."""
 
 
-def replay(curves: Sequence[grids.Curve], rule: EarlyStop, size: int) -> Replay:
+def replay(curves: Sequence[grids.Curve], rule: StopPolicy, size: int) -> Replay:
     """Ask for the trials batch by batch, in the order given."""
     left: list[LearningCurve] = []
     trained, whole, best = 0, 0, max(curve.values[-1] for curve in curves)
     kept = False
     for first in range(0, len(curves), size):
-        rules = write_stop_rules(compile_stop_rules(rule, METRIC, left), METRIC.goal)
+        rules = write_stop_rules(rule.compile(METRIC, left), METRIC.goal)
         ended = [(curve, *ends(curve, rules)) for curve in curves[first : first + size]]
         for curve, step, is_whole in ended:
             trained, whole = trained + step, whole + len(curve.values)

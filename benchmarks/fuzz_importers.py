@@ -30,9 +30,10 @@ from tests.exchange.conformance import (  # noqa: E402 - the path is set above
     survive_trials,
     written,
 )
+from tests.exchange.imported import READERS  # noqa: E402
 
 READS: dict[str, tuple[Callable[[bytes], str | None], bytes]] = {
-    **{name: (partial(written, name), content) for name, content in SEEDS.items()},
+    **{name: (partial(written, READERS[name.partition(":")[0]]), content) for name, content in SEEDS.items()},
     **{f"trials:{form}": (partial(survive_trials, form), content) for form, content in TRIALS.items()},
 }
 """What reads a file of a format, and the file that is changed."""

@@ -27,8 +27,8 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.functions import FUNCTIONS, Function, Values  # noqa: E402 - only now on the path
 from benchmarks.search import a_sweep, by_chance, interval, observed, suggested  # noqa: E402 - likewise
 from sweepledger.search.adaptive import Observation, Round, Suggestion  # noqa: E402 - likewise
-from sweepledger.search.adaptive.optuna_samplers import CANDIDATES  # noqa: E402 - likewise
 from sweepledger.search.adaptive.rounds import next_round  # noqa: E402 - likewise
+from sweepledger.search.adaptive.tpe import CANDIDATES  # noqa: E402 - likewise
 from sweepledger.structs.record import Status  # noqa: E402 - likewise
 from sweepledger.structs.sweep import Sweep  # noqa: E402 - likewise
 from sweepledger.structs.values import digest  # noqa: E402 - likewise

@@ -29,8 +29,8 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.functions import FUNCTIONS, LOG, Function, Values  # noqa: E402 - only now on the path
 from sweepledger.search.adaptive import Observation, SearchEnd  # noqa: E402
-from sweepledger.search.adaptive.optuna_samplers import CANDIDATES  # noqa: E402
 from sweepledger.search.adaptive.rounds import next_round  # noqa: E402
+from sweepledger.search.adaptive.tpe import CANDIDATES  # noqa: E402
 from sweepledger.search.candidates import feasible_configurations  # noqa: E402
 from sweepledger.spec import ParsedSpec, parse  # noqa: E402
 from sweepledger.structs.record import Status  # noqa: E402

@@ -38,7 +38,7 @@ from tests import builds
 ROOT = Path(__file__).parent.parent
 
 IMPORTED_LATE = (
-    *("encodings.ascii", "git", "jsonschema", "pydantic", "pydantic.plugin._loader"),
+    *("encodings.ascii", "git", "pydantic", "pydantic.plugin._loader"),
     *("rich._emoji_codes", "rich.console", "rich.table", "rich.text", "ruamel.yaml"),
     *("typer._adapters", "typer._click.decorators"),
 )
@@ -161,7 +161,9 @@ def start(client: socket.socket) -> int:
 def import_sweep() -> None:
     """Import everything that a command may need, before any fork."""
     for module in pkgutil.walk_packages(sweepledger.__path__, "sweepledger."):
-        if not module.name.endswith(("__main__", "pod_supervisor", "cma_es", "nsga2", "optuna_samplers")):
+        if not module.name.endswith(
+            ("__main__", "pod_supervisor", "cma_es", "nsga2", "optuna_samplers", "tpe")
+        ):
             importlib.import_module(module.name)
     for name in IMPORTED_LATE:
         with suppress(ModuleNotFoundError):

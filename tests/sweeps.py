@@ -4,11 +4,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.constant import Constant
+from sweepledger.formats.hyperparams_csv import Table
 from sweepledger.render.base_files import Bases
+from sweepledger.render.overlay import Overlay, overlay
+from sweepledger.render.pod import Pods
 from sweepledger.repo import files
 from sweepledger.search import expansion
 from sweepledger.structs.batch import Batch
-from sweepledger.structs.domain import Choice, Constant
 from sweepledger.structs.kubernetes import CLAIMS_VERSION
 from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.node_pool import NodeCapacity, PodSettings, Pool, ServiceToken, Toleration
@@ -33,7 +37,18 @@ SPACE = SearchSpace(
     (Parameter("learning_rate", Choice((0.1, 1e-05))), Parameter("name", Constant('say "on"')))
 )
 
-SETTINGS = Settings(datasets={"mnist": Dataset("mnist", "mnist-claim", "sha256:" + "d" * 64)})
+
+def with_keys(settings: Settings, **keys: Any) -> Settings:
+    """Return settings with other values of some keys of the document, whichever groups have them."""
+    groups = {
+        name: replace(group, **{key: keys.pop(key) for key in {*keys} & {*group.__slots__}})
+        for name in ("trials", "network", "git", "platform", "fleet", "admission", "teams")
+        for group in [getattr(settings, name)]
+    }
+    return replace(settings, **groups, **keys)
+
+
+SETTINGS = with_keys(Settings(), datasets={"mnist": Dataset("mnist", "mnist-claim", "sha256:" + "d" * 64)})
 
 POOLS = {
     "queued": Pool(
@@ -52,7 +67,8 @@ POOLS = {
     ),
 }
 
-FULL_SETTINGS = Settings(
+FULL_SETTINGS = with_keys(
+    Settings(),
     namespace="research",
     results=ResultsSettings("results", checkpoints="fast", artifacts="large"),
     code=CodeSource("https://git.example.org/team/sweeps.git", "git", "git-read"),
@@ -80,12 +96,21 @@ POD_SETTINGS = PodSettings(
     tokens={"hub": ServiceToken("https://hub.example.org"), "vault": ServiceToken("vault", 1800)},
     grace_seconds=120,
 )
-POD_POOL_SETTINGS = replace(
+POD_POOL_SETTINGS = with_keys(
     FULL_SETTINGS,
     pools={**POOLS, "chosen": replace(POOLS["chosen"], pod=POD_SETTINGS)},
     kubernetes=CLAIMS_VERSION,
 )
 """The same, with a pool that sets everything about its pods."""
+
+
+def overlay_of(batch: Batch, bases: Bases, settings: Settings) -> Overlay:
+    return overlay(batch, bases, settings.trials, settings.network, settings.results, settings.git)
+
+
+def pods_of(batch: Batch, settings: Settings) -> Pods:
+    trials, network, results, git = settings.trials, settings.network, settings.results, settings.git
+    return Pods("lr-b1-00000000", batch, Table((), ()), some_bases(), trials, network, results, git)
 
 
 def a_sweep(**changes: Any) -> Sweep:

@@ -18,6 +18,7 @@ from sweepledger.structs.settings import (
     SweepLimits,
 )
 from sweepledger.structs.sweep import Sweep
+from tests.sweeps import with_keys
 
 DIGEST = "sha256:" + "0123456789abcdef" * 4
 POOLS = (
@@ -35,7 +36,8 @@ SECRETS = (
     SecretReference("hugging-face", "hugging-face", "token", "HF_TOKEN"),
     SecretReference("wandb", "wandb", "key", "WANDB_API_KEY"),
 )
-SETTINGS = Settings(
+SETTINGS = with_keys(
+    Settings(),
     limits=SweepLimits(max_gpu_hours=5000),
     code=CodeSource("https://git.example.org/team/sweeps.git", "git"),
     images={name: Image(name, f"registry.example.org/{name}", DIGEST) for name in ("git", "train")},

@@ -143,7 +143,9 @@ class Schemas:
     def of_class(self, kind: type) -> Schema:
         keys = keys_of(kind)
         required = [name for name, key in keys.items() if key.is_required]
-        properties = {name: self.of_key(key, texts(kind).get(key.attribute)) for name, key in keys.items()}
+        properties = {
+            name: self.of_key(key, texts(key.owner).get(key.attribute)) for name, key in keys.items()
+        }
         shown = [name for name, key in keys.items() if key.is_required or key.absent is not MISSING]
         shown = shown or [*properties][:1]
         return {

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.repo.package_data import base_folder
+from sweepledger.repo.files import base_folder
 from sweepledger.verbs.check import check_change
 from sweepledger.verbs.generate import generate_batches as generate
 from tests.repository import Sandbox

@@ -166,7 +166,7 @@ def test_a_teams_own_files_have_a_folder(platform_sandbox: Sandbox) -> None:
 
 @pytest.mark.sampled(1)
 def test_another_repository_is_named_by_the_settings(platform_sandbox: Sandbox) -> None:
-    controller = platform_sandbox.workspace.settings.controller
+    controller = platform_sandbox.workspace.settings.platform.controller
     bootstrap(platform_sandbox.workspace, BootstrapRequest(controller, OTHER))
     settings = platform_sandbox.root / "sweepledger.yaml"
 

@@ -17,7 +17,7 @@ from sweepledger.commands.reports.difference_causes import (
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import GeneratorError, StorageError
 from sweepledger.repo import batches
-from sweepledger.stores.registry import STORES
+from sweepledger.stores.registry import stores
 from sweepledger.verbs.cluster.metrics import git_metrics, metrics_text
 from sweepledger.verbs.generate import generate_batches as generate
 from sweepledger.verbs.sync import sync_sweep
@@ -155,9 +155,9 @@ def test_edited_results_are_no_traceback(name: str, history: tuple[Sandbox, str]
     assert [path.name for path in tmp_path.iterdir()] in ([], ["a"])
     assert [path.name for path in tmp_path.glob("a/*")] in ([], ["b"])
     assert [path.name for path in tmp_path.glob("a/b/*")] in ([], ["c"])
-    assert {path.name for path in tmp_path.glob("a/b/c/*")} <= STORES.keys()
+    assert {path.name for path in tmp_path.glob("a/b/c/*")} <= stores().keys()
     if name in REFUSED:
-        assert refused == {"explain", "explain batches", "compare", *STORES} - {"optuna", "mlflow"}
+        assert refused == {"explain", "explain batches", "compare", *stores()} - {"optuna", "mlflow"}
 
 
 @pytest.mark.sampled(1)

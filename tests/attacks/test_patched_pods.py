@@ -15,6 +15,7 @@ from sweepledger.structs.settings import ResultsSettings, ResultsStore
 from tests.cluster.apiserver import Server
 from tests.render.judging import refusals
 from tests.render.platforms import PLATFORM_SETTINGS, a_platform, the
+from tests.sweeps import with_keys
 
 REFUSAL = f"of a pod the collector changes nothing but the finalizer {RECORD_FINALIZER}"
 OTHER_FINALIZER = "example.org/keeps"
@@ -68,14 +69,14 @@ def patched(document: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("patch", PATCHES)
 def test_the_policy_refuses_every_other_change_of_a_held_pod(patch: str) -> None:
-    policy = the("ValidatingAdmissionPolicy", f"{SETTINGS.namespace}-releases", a_platform(SETTINGS))
+    policy = the("ValidatingAdmissionPolicy", f"{SETTINGS.trials.namespace}-releases", a_platform(SETTINGS))
     held = {"status": {}, **POD}
 
     assert refusals(policy, patched(held, PATCHES[patch]), "UPDATE", old=held) == {REFUSAL}
 
 
 def test_the_policy_lets_the_finalizer_go() -> None:
-    policy = the("ValidatingAdmissionPolicy", f"{SETTINGS.namespace}-releases", a_platform(SETTINGS))
+    policy = the("ValidatingAdmissionPolicy", f"{SETTINGS.trials.namespace}-releases", a_platform(SETTINGS))
     held = {"status": {}, **POD}
 
     assert refusals(policy, patched(held, RELEASE), "UPDATE", old=held) == set()
@@ -85,7 +86,7 @@ def test_the_policy_lets_the_finalizer_go() -> None:
 def namespace(apiserver: Server) -> Iterator[str]:
     """A namespace with the policy in force and a held pod, in which the collector's account may patch pods."""
     name = f"releases-{uuid.uuid4().hex[:8]}"
-    tree = a_platform(replace(SETTINGS, namespace=name))
+    tree = a_platform(with_keys(SETTINGS, namespace=name))
     policies = [
         the(kind, f"{name}-releases", tree)
         for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")

@@ -19,7 +19,7 @@ from sweepledger.errors import StorageError
 from sweepledger.formats import record_json
 from sweepledger.formats.launch_json import LAUNCHER_PATH
 from sweepledger.formats.pack_message import vouch
-from sweepledger.structs.record import Record
+from sweepledger.structs.record import LARGEST_TRIAL_FILE, Record
 from tests.bucket.pods import BATCH, SEALS, Pod
 from tests.builders import a_record
 from tests.launcher.folders import shell
@@ -225,7 +225,7 @@ def test_a_bucket_that_somebody_fills_ends(bucket: Bucket, monkeypatch: pytest.M
 
 
 def test_records_that_are_too_large_are_not_fetched(bucket: Bucket) -> None:
-    large = b"x" * (record_json.LARGEST_TRIAL_FILE + 1)
+    large = b"x" * (LARGEST_TRIAL_FILE + 1)
     bucket.put(ObjectName(BATCH, ObjectKind.RECORD, 0, "uid-0", layout.digest(large)).key, large)
 
     assert list(BucketResults(bucket).records(BATCH, 0)) == [record_json.UNREAD]

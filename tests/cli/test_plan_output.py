@@ -12,6 +12,8 @@ from sweepledger import search
 from sweepledger.cli.response import open_console
 from sweepledger.cli.text import plan
 from sweepledger.cli.text.values import value_text
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.constant import Constant
 from sweepledger.plan import (
     CodeChange,
     DesignReview,
@@ -27,7 +29,6 @@ from sweepledger.plan import (
 )
 from sweepledger.problems import Problem, Severity
 from sweepledger.search import Expansion
-from sweepledger.structs.domain import Choice, Constant
 from sweepledger.structs.node_pool import GpuShares, GpuSharing, NodeCapacity, Pool
 from sweepledger.structs.run_config import Pack, Resources
 from sweepledger.structs.run_config import RunConfig as Runs

@@ -253,7 +253,7 @@ def unread(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
                 (["validate", "--format", "json"], 0),
                 (["generate", "--help"], 0),
                 (["--version"], 0),
-                (["validate", "--schema", "sweep"], 0),
+                (["schema"], 0),
                 (["validate"], 0),
                 (["plan"], 0),
                 (["generate", "--check", "--format", "json"], 5),
@@ -323,7 +323,7 @@ def test_control_characters_in_commit_messages_are_escaped(sandbox: Sandbox) -> 
 
 
 TOP = (
-    "new import validate plan try run generate check submit status why results show logs log compare site retry "
+    "new import schema validate plan try run generate check submit status why results show logs log compare site retry "
     "cancel rename verify export sync cluster"
 )
 """The commands of `sweep` in the order of use."""
@@ -356,7 +356,7 @@ def test_the_help_names_every_command(tmp_path: Path, group: tuple[str, ...], co
     {
         "generate --update": "--update needs the names of sweeps",
         "generate peak --update --push": "--push cannot be combined with",
-        "validate peak --schema sweep": "--schema checks no spec",
+        "schema --key run.retry": "did you mean 'run.retries'?",
         "compare peak peak --write": "--write needs --explain",
         "show t0 --run": "--run needs --reproduce",
         "show t0 --by-pod": "--by-pod needs --fetch DIR",

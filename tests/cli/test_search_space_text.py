@@ -2,20 +2,18 @@
 
 import pytest
 
-from sweepledger.cli.text.search_space import domain_text, parameter_rows
+from sweepledger.cli.text.plan import domain_text, parameter_rows
+from sweepledger.distributions.beta import Beta
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.constant import Constant
+from sweepledger.distributions.int_uniform import IntUniform
+from sweepledger.distributions.log_normal import LogNormal
+from sweepledger.distributions.log_uniform import LogUniform
+from sweepledger.distributions.normal import Normal
+from sweepledger.distributions.quantized import Quantized
+from sweepledger.distributions.uniform import Uniform
 from sweepledger.expressions.parser import parse_expression
-from sweepledger.structs.domain import (
-    Beta,
-    Choice,
-    Constant,
-    Domain,
-    IntUniform,
-    LogNormal,
-    LogUniform,
-    Normal,
-    Quantized,
-    Uniform,
-)
+from sweepledger.structs.domain import Domain
 from sweepledger.structs.search_block import ConfigurationList, GridSearch
 from sweepledger.structs.space import Condition, Constraint, DerivedValue, Parameter, SearchSpace
 

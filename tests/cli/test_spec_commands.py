@@ -7,17 +7,41 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sweepledger.spec.schemas import load_schema
+from sweepledger.spec.schemas import load_schema, schema_text
 from tests.command_line import run_sweep
 from tests.repository import Sandbox
 
 
-@pytest.mark.parametrize("name", ["sweep", "settings"])
-def test_the_schema_is_printed_anywhere(tmp_path: Path, name: str) -> None:
-    done = run_sweep("validate", "--schema", name, cwd=tmp_path)
+@pytest.mark.parametrize(("name", "options"), [("sweep", ()), ("settings", ("--settings",))])
+def test_the_schema_is_printed_anywhere(tmp_path: Path, name: str, options: tuple[str, ...]) -> None:
+    done = run_sweep("schema", *options, cwd=tmp_path)
 
-    assert done.returncode == 0
-    assert json.loads(done.stdout) == load_schema(name)
+    assert (done.returncode, done.stdout) == (0, schema_text(name))
+
+
+def test_each_key_of_a_name_is_described_with_the_paths_at_which_it_may_be(tmp_path: Path) -> None:
+    def lines(*options: str) -> list[str]:
+        return run_sweep("schema", *options, cwd=tmp_path).stdout.splitlines()
+
+    retries = lines("--key", "retries")
+    port = json.loads(
+        run_sweep("schema", "--settings", "--key", "dns.port", "--format", "json", cwd=tmp_path).stdout
+    )
+
+    assert [line for line in retries if line[0] != " "] == [
+        "run.retries: integer, 0 to 10; default 0",
+        "run.infrastructure.retries: integer, 0 to 10; required; such as 2",
+    ]
+    assert lines("--key", "parameters.lr.parameters.head.min") == lines("--key", "parameters.x.min")
+    (key,) = port["data"]["keys"]
+    assert (key["path"], key["also"]) == ("dns.port", ["clusters.NAME.dns.port"])
+    assert key["schema"]["default"] == 53
+
+
+def test_a_key_of_the_other_document_is_named_with_the_option(tmp_path: Path) -> None:
+    done = run_sweep("schema", "--key", "pools.big.price", cwd=tmp_path)
+
+    assert (done.returncode, "run the command with --settings" in done.stderr) == (2, True)
 
 
 def test_a_new_spec_names_the_schema_next_to_it(sandbox: Sandbox) -> None:

@@ -77,7 +77,7 @@ def start_fleet(machine: Machine, follower: str | None, *, boot_seconds: int) ->
     made = fleet.start_fleet(machine, follower, pool=text)
     machine.server.apply(*yaml.load_all((made.team.root / "clusters/optional/kueue.yaml").read_bytes()))
     settings = parse_settings(made.team.root / "sweepledger.yaml")
-    start(machine, node_pools(), settings.pools, boot_seconds=boot_seconds)
+    start(machine, node_pools(), settings.trials.pools, boot_seconds=boot_seconds)
     return made
 
 

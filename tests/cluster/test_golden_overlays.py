@@ -5,14 +5,13 @@ import shutil
 import time
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sweepledger import spec
-from sweepledger.engine.cluster import submission
+from sweepledger.engine.cluster import workloads
 from sweepledger.formats import batch_json, running_yaml
 from sweepledger.formats.running_yaml import REFERENCE, RUNNING_FILE
 from sweepledger.repo import kustomize
@@ -27,6 +26,7 @@ from tests.cluster.templates import pods
 from tests.golden.test_golden import SETTINGS as GOLDEN_SETTINGS
 from tests.manifests import manifest
 from tests.render.platforms import COLLECTOR, DISTRIBUTED, a_platform, a_source, manifests
+from tests.sweeps import with_keys
 
 pytestmark = pytest.mark.usefixtures("needs_kustomize")
 
@@ -67,14 +67,14 @@ def platform_settings(text: str | bytes = WITH_SETTINGS.read_bytes(), **changes:
     """Give the settings of the golden overlays, as those of a repository that Argo CD follows."""
     read = spec.parse_settings(text if isinstance(text, bytes) else text.encode(), "sweepledger.yaml")
     assert isinstance(read, Settings), read
-    return replace(read, controller=Controller.ARGOCD, **changes)
+    return with_keys(read, controller=Controller.ARGOCD, **changes)
 
 
 @pytest.fixture(scope="module")
 def platform(apiserver: Server) -> Server:
     """Their platform: a restricted namespace, quota, limits, accounts, admission policies, priority class."""
     full = platform_settings()
-    full = replace(full, images={**full.images, "collector": COLLECTOR})
+    full = with_keys(full, images={**full.trials.images, "collector": COLLECTOR})
     own = [
         platform_settings((GOLDEN / case / "sweepledger.yaml").read_bytes(), namespace=_namespace(case))
         for case in OWN_PLATFORMS
@@ -96,12 +96,12 @@ def platform(apiserver: Server) -> Server:
 
 def _named_by_pools(settings: Settings) -> list[dict[str, Any]]:
     """Give the objects that pools only name, because the platform team owns them."""
-    named = [pool.pod for pool in settings.pools.values() if pool.pod is not None]
+    named = [pool.pod for pool in settings.trials.pools.values() if pool.pod is not None]
     accounts = {pod.service_account for pod in named if pod.service_account}
     runtimes = {pod.runtime_class for pod in named if pod.runtime_class}
     priorities = {pod.priority_class for pod in named if pod.priority_class}
     return [
-        *(manifest("ServiceAccount", name, settings.namespace) for name in accounts),
+        *(manifest("ServiceAccount", name, settings.trials.namespace) for name in accounts),
         *(manifest("RuntimeClass", name, api="node.k8s.io/v1", handler=name) for name in runtimes),
         *(manifest("PriorityClass", name, api="scheduling.k8s.io/v1", value=1) for name in priorities),
     ]
@@ -119,7 +119,7 @@ def _count(server: Server, quota: Mapping[str, Any]) -> None:
 def _bare_job() -> dict[str, Any]:
     container = {"name": "trial", "image": "a.example/b"}
     template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
-    namespace = platform_settings().namespace
+    namespace = platform_settings().trials.namespace
     return manifest("Job", "bare", namespace, api="batch/v1", spec={"template": template})
 
 
@@ -154,7 +154,7 @@ def test_the_server_accepts_every_golden_overlay(overlay: Path, platform: Server
 @OVERLAY
 def test_what_the_server_applies_has_known_fields(overlay: Path, platform: Server, tmp_path: Path) -> None:
     """Argo CD is told not to validate: it would read the whole schema of an API for each object."""
-    made = next(one for one in built(tmp_path, overlay) if one["kind"] not in submission.KEPT_NAME_KINDS)
+    made = next(one for one in built(tmp_path, overlay) if one["kind"] not in workloads.KEPT_NAME_KINDS)
     made["spec"]["unheardOf"] = "nothing"
     argocd = ("apply", "--server-side", "--dry-run=server", "--validate=false", "-f", "-")
 
@@ -176,8 +176,8 @@ def test_the_platform_admits_pods_and_no_stranger(overlay: Path, platform: Serve
 @OVERLAY
 def test_overlays_are_accepted_as_they_are_submitted(overlay: Path, platform: Server, tmp_path: Path) -> None:
     """Where GitOps is forbidden; the platform there is not ours, and its policies ask for the opposite."""
-    made = next(one for one in built(tmp_path, overlay) if one["kind"] not in submission.KEPT_NAME_KINDS)
-    turned = submission.prepare_manifest(made, ttl=3600, queue="project-user-queue")
+    made = next(one for one in built(tmp_path, overlay) if one["kind"] not in workloads.KEPT_NAME_KINDS)
+    turned = workloads.prepare_manifest(made, ttl=3600, queue="project-user-queue")
     turned["metadata"]["namespace"] = "default"
 
     create = ("create", "--dry-run=server", "--validate=strict", "-f", "-", "--output=yaml")

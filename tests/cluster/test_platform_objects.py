@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +19,13 @@ from tests.render.building import built
 from tests.render.platforms import a_platform, manifests, the
 from tests.render.pod_faults import LABEL_FAULTS, POD_FAULTS
 from tests.render.test_sync import SYNCING
-from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, real_bases
+from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, real_bases, with_keys
 
 IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
 NAMESPACE = "platform-test"
 """Of these tests alone: others use the same server."""
 
-SETTINGS = replace(SYNCING, namespace=NAMESPACE, controller=Controller.ARGOCD)
+SETTINGS = with_keys(SYNCING, namespace=NAMESPACE, controller=Controller.ARGOCD)
 SECONDS = 180
 FILLED_IN = {"no cpu request", "no memory limit", "no resources"}
 """Faults that a pod has no more when it is judged: the LimitRange filled it in."""
@@ -46,7 +45,7 @@ REFUSED_BEFORE = {"another runtime"}
 @pytest.fixture(scope="module")
 def platform(apiserver: Server) -> Iterator[Server]:
     """The platform, applied as its README says; what lies in no namespace is taken away again."""
-    flux = replace(SETTINGS, controller=Controller.FLUX)
+    flux = with_keys(SETTINGS, controller=Controller.FLUX)
     made = manifests(a_platform(SETTINGS))
     made += manifests(a_platform(flux, active=("lr-b1-3f9a1c2e",)), "clusters/flux/")
     objects = [one for one in made if "kind" in one]
@@ -60,7 +59,7 @@ def platform(apiserver: Server) -> Iterator[Server]:
 
 def a_job(folder: Path) -> dict[str, Any]:
     """An Indexed Job with every option, in the namespace of these tests."""
-    settings = replace(FULL_SETTINGS, namespace=NAMESPACE)
+    settings = with_keys(FULL_SETTINGS, namespace=NAMESPACE)
     made = built(a_batch(sweep=a_full_sweep(), image=IMAGE), folder, settings)
     return next(manifest for manifest in made if manifest["kind"] == "Job")
 
@@ -198,7 +197,7 @@ UNSAFE = {"force": True, "prune": False, "deletionPolicy": "Orphan"}
 
 
 def a_kustomization() -> dict[str, Any]:
-    flux = replace(SETTINGS, controller=Controller.FLUX)
+    flux = with_keys(SETTINGS, controller=Controller.FLUX)
     return the("Kustomization", "lr-b1-3f9a1c2e", a_platform(flux, active=("lr-b1-3f9a1c2e",)))
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from tests.cluster.platforms import policed_job, rendered_and_applied
 from tests.cluster.templates import pods
 from tests.render.test_bucket_store import a_variable
 from tests.render.test_several_datasets import IN_THE_BUCKET, a_batch_of_several
+from tests.sweeps import with_keys
 
 OTHERS = {
     f"dataset-{number}": Dataset(
@@ -24,12 +24,12 @@ OTHERS = {
 
 def of_cluster(settings: Settings, name: str) -> Settings:
     """Return settings for a namespace of the server, which has no priority class."""
-    return replace(settings, namespace=name, controller=Controller.ARGOCD, priority_class=None)
+    return with_keys(settings, namespace=name, controller=Controller.ARGOCD, priority_class=None)
 
 
 def test_a_sidecar_may_copy_several_datasets_and_no_other(apiserver: Server, tmp_path: Path) -> None:
     settings = of_cluster(
-        replace(IN_THE_BUCKET, datasets={**IN_THE_BUCKET.datasets, **OTHERS}), "copies-of-data"
+        with_keys(IN_THE_BUCKET, datasets={**IN_THE_BUCKET.trials.datasets, **OTHERS}), "copies-of-data"
     )
     with rendered_and_applied(apiserver, settings):
         job = policed_job(apiserver, a_batch_of_several(settings), settings, tmp_path)

@@ -46,7 +46,7 @@ def test_it_writes_the_platform_and_says_so_in_the_settings_where_comments_stay(
     assert "# Owned by the platform team." in text
     assert "# the volume" in text
     settings = sandbox.workspace.settings
-    assert (settings.controller, settings.results.mode) == (Controller.FLUX, ResultsMode.PUSH)
+    assert (settings.platform.controller, settings.results.mode) == (Controller.FLUX, ResultsMode.PUSH)
     assert settings.results.claim == "kept"
 
 
@@ -184,14 +184,14 @@ def test_choosing_the_other_controller_takes_the_first_ones_files_away(sandbox: 
 
     assert "clusters/flux/source.yaml" in result.removed
     assert not kustomization.exists()
-    assert sandbox.workspace.settings.controller is Controller.ARGOCD
+    assert sandbox.workspace.settings.platform.controller is Controller.ARGOCD
 
 
 def test_another_branch_is_set_in_the_settings_too(sandbox: Sandbox) -> None:
     result = run_bootstrap(sandbox, branch="stable")
 
     assert "branch: stable" in result.changed_settings
-    assert sandbox.workspace.settings.branch == "stable"
+    assert sandbox.workspace.settings.git.branch == "stable"
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_it_lists_every_secret_that_a_private_repository_needs_and_writes_none(s
         ("code fetch", "sweeps", "code-read"): ("username", "password"),
         ("trials", "sweeps", "hub-token"): ("token",),
     }
-    assert platform.results_folder_commands(result.settings)[1:] == (
+    assert platform.results_folder_commands([result.settings.results])[1:] == (
         "chown root:65532 /export/results",
         "chmod 2770 /export/results",
     )
@@ -302,7 +302,9 @@ def test_the_owners_of_workflows_are_those_of_the_git_host(sandbox: Sandbox) -> 
     assert {"/.gitlab/ @<the platform team>", "/.gitlab-ci.yml @<the platform team>"} <= {
         *platform.codeowners(bootstrapped.workflows)
     }
-    ruleset = platform.ruleset(bootstrapped.settings, bootstrapped.source, bootstrapped.workflows)
+    ruleset = platform.ruleset(
+        ResultsMode.PUSH, Controller.ARGOCD, [None], bootstrapped.source, bootstrapped.workflows
+    )
     assert ".gitlab/**/*, .gitlab-ci.yml, sweeps/**/*" in ruleset
     assert ".github" not in ruleset
 

@@ -9,8 +9,8 @@ import pytest
 from sweepledger.commands.checks import layout
 from sweepledger.errors import StorageError
 from sweepledger.repo import files
+from sweepledger.repo.files import base_folder
 from sweepledger.repo.git import Repository
-from sweepledger.repo.package_data import base_folder
 from sweepledger.structs.values import blob_id, bytes_digest
 from sweepledger.verbs.check import CheckReport, check_change
 from tests.repository import Sandbox, append_to, followed_by, replace_in

@@ -50,7 +50,9 @@ def test_other_settings_want_another_bootstrap(platform_sandbox: Sandbox) -> Non
     assert {problem.code for problem in errors} == {"drift"}
     assert {"clusters/bootstrap.yaml", NETWORK} <= {problem.file for problem in errors}
     assert "sweep cluster bootstrap" in str(errors[0].hint)
-    bootstrap(platform_sandbox.workspace, BootstrapRequest(platform_sandbox.workspace.settings.controller))
+    bootstrap(
+        platform_sandbox.workspace, BootstrapRequest(platform_sandbox.workspace.settings.platform.controller)
+    )
     assert problems(platform_sandbox) == []
 
 
@@ -69,7 +71,9 @@ def test_an_edit_is_refused_where_the_platform_changes_and_shown_elsewhere(platf
     (problem,) = problems(platform_sandbox)
 
     assert (problem.file, problem.code, problem.severity) == (NETWORK, "platform-edited", Severity.ERROR)
-    bootstrap(platform_sandbox.workspace, BootstrapRequest(platform_sandbox.workspace.settings.controller))
+    bootstrap(
+        platform_sandbox.workspace, BootstrapRequest(platform_sandbox.workspace.settings.platform.controller)
+    )
     assert [item.code for item in problems(platform_sandbox)] == ["platform-edited"]
     platform_sandbox.publish("Past the check")
     platform_sandbox.propose(xs="1, 2, 3, 4")
@@ -132,7 +136,9 @@ def test_a_shape_is_refused_until_bootstrap_allows_it(platform_sandbox: Sandbox)
         "overlays/active/wide",
         "sweeps/wide.yaml",
     ]
-    bootstrap(platform_sandbox.workspace, BootstrapRequest(platform_sandbox.workspace.settings.controller))
+    bootstrap(
+        platform_sandbox.workspace, BootstrapRequest(platform_sandbox.workspace.settings.platform.controller)
+    )
     assert not [problem for problem in problems(platform_sandbox) if problem.severity is Severity.ERROR]
 
 

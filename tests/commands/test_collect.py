@@ -298,7 +298,7 @@ def test_a_branch_is_replaced_when_main_or_results_move(sandbox: Sandbox, result
 def test_two_propose_at_once(merged: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     batch, name = stored(merged).name, proposal(merged)
     (commit,) = commit_results(reviewed(merged), results, {batch})
-    monkeypatch.setattr("sweepledger.repo.git.proposal.proposals", lambda *_: {})
+    monkeypatch.setattr("sweepledger.repo.git.branch.proposals", lambda *_: {})
     monkeypatch.setenv("GIT_COMMITTER_NAME", "another")
 
     assert commit_results(reviewed(merged), results, {batch}) == ()

@@ -27,6 +27,7 @@ from tests.commands.test_bootstrap import URL, install, push
 from tests.commands.test_collect import leave
 from tests.commands.test_pushed_rounds import amended, followed
 from tests.repository import Sandbox, append_to, followed_by, replace_in
+from tests.sweeps import with_keys
 
 TWO = "clusters: {eu: {weight: 3}, us: {}}\n"
 LOST = "clusters: {eu: {weight: 3}, us: {lost: true}}\n"
@@ -242,8 +243,10 @@ def test_a_reader_pod_waits_in_a_queue_of_its_own_cluster(sandbox: Sandbox) -> N
     }
 
     assert queues == {"eu": "b", "us": "a"}
-    assert reader_queue(Settings(controller=Controller.ARGOCD)) is None
-    assert reader_queue(Settings(namespace="lab", controller=Controller.SUBMIT)) == "lab-user-queue"
+    assert reader_queue(with_keys(Settings(), controller=Controller.ARGOCD)) is None
+    assert (
+        reader_queue(with_keys(Settings(), namespace="lab", controller=Controller.SUBMIT)) == "lab-user-queue"
+    )
 
 
 def test_an_active_batch_of_no_cluster_forbids_clusters(sandbox: Sandbox) -> None:
@@ -266,7 +269,7 @@ def test_a_command_that_needs_a_cluster_asks_for_it(sandbox: Sandbox) -> None:
         sandbox.workspace.in_cluster(None)
     with pytest.raises(UsageError, match="no cluster of"):
         sandbox.workspace.in_cluster("asia")
-    assert sandbox.workspace.in_cluster("us").cluster_settings.cluster == "us"
+    assert sandbox.workspace.in_cluster("us").cluster_settings.fleet.cluster == "us"
 
 
 def test_why_and_status_send_to_the_cluster_of_a_batch(sandbox: Sandbox) -> None:

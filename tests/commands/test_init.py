@@ -29,7 +29,7 @@ def test_a_new_repository_is_whole_and_clean(tmp_path: Path, controller: str) ->
     bases = {path.split("/")[1] for path in made.files if path.startswith("base/")}
     assert bases == {"components", "jobs", "launcher", "trial"}, "the rest comes with what needs it"
     assert not any(path.startswith(("generator/", "clusters/", "tests/")) for path in made.files)
-    assert Workspace.find(root).settings.controller is Controller(controller)
+    assert Workspace.find(root).settings.platform.controller is Controller(controller)
     page = (root / "README.md").read_text()
     assert f"needs sweepledger {__version__}" in page
     assert (f"sweep cluster bootstrap {controller}" in page) is (controller in {"argocd", "flux"})
@@ -131,7 +131,11 @@ def test_every_commented_setting_is_one_that_can_be_set(tmp_path: Path) -> None:
     settings = Workspace.find(tmp_path / "lab").settings
 
     expected = (["trainer"], ["digits"], ["cpu"])
-    assert (list(settings.images), list(settings.datasets), list(settings.pools)) == expected
+    assert (
+        list(settings.trials.images),
+        list(settings.trials.datasets),
+        list(settings.trials.pools),
+    ) == expected
 
 
 def test_the_first_commit_has_an_author(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,7 +246,7 @@ def test_workflows_are_the_packaged_ones_and_write_on_merge_by_choice(tmp_path: 
         workflow = f".github/workflows/{name}.yaml"
         assert (workflow in plain, (tmp_path / "merging" / workflow).is_file()) == (False, True)
     settings = Workspace.find(tmp_path / "merging").settings
-    assert (settings.generate, settings.next) == (GenerateMode.ON_MERGE, NextRoundMode.WORKFLOW)
+    assert (settings.git.generate, settings.git.next) == (GenerateMode.ON_MERGE, NextRoundMode.WORKFLOW)
     for path in packaged.rglob("*.*"):
         inside = path.relative_to(packaged)
         if path.is_file() and inside.parts[0] == ".github":
@@ -256,10 +260,12 @@ def test_the_namespace_is_derived_once_and_a_renamed_clone_keeps_it(tmp_path: Pa
     git(tmp_path, "clone", "-q", str(tmp_path / "vision-lab"), str(tmp_path / "other-name"))
     older = tmp_path / "other-name/sweepledger.yaml"
 
-    namespaces = [Workspace.find(tmp_path / name).settings.namespace for name in ("vision-lab", "other-name")]
+    namespaces = [
+        Workspace.find(tmp_path / name).settings.trials.namespace for name in ("vision-lab", "other-name")
+    ]
     older.write_text(re.sub(r"^namespace: .*\n", "", text, flags=re.MULTILINE))
 
     assert namespaces == ["vision-lab-sweeps"] * 2
     assert re.search(r"^namespace: vision-lab-sweeps\b", text, re.MULTILINE)
     # A repository from before keeps the one that all had.
-    assert Workspace.find(tmp_path / "other-name").settings.namespace == "sweeps"
+    assert Workspace.find(tmp_path / "other-name").settings.trials.namespace == "sweeps"

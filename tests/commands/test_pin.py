@@ -159,7 +159,7 @@ def test_a_new_image_is_added_by_its_repository(sandbox: Sandbox, host: str, she
 
     pin_image(sandbox.workspace, "collector", repository=f"{host}/team/collector", tag="v1")
 
-    added = sandbox.workspace.settings.images["collector"]
+    added = sandbox.workspace.settings.trials.images["collector"]
     assert added.reference == f"{host}/team/collector:v1@{shelf.digest}"
 
 

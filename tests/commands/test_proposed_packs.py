@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.generation import proposals
+from sweepledger.commands.generation import spec_change
 from sweepledger.plan import PlannedTrials, TimingHistory
 from sweepledger.plan.durations import TimedTrial
 from sweepledger.structs.node_pool import NodeCapacity, Pool
@@ -23,7 +23,7 @@ def chosen(
     wanted = {"parallelism": 16, "resources": Resources("1", "1Gi"), **run}
     history = TimingHistory(tuple(TimedTrial("lr-b1", {"rate": 0.1}, seconds) for _ in range(3)))
     workload = PlannedTrials(replace(a_sweep().run, **wanted), ({"rate": 0.1},) * trials, pool, history)
-    return proposals.choose_pack(replace(a_sweep(), run=workload.run, pool=pool), workload)
+    return spec_change.choose_pack(replace(a_sweep(), run=workload.run, pool=pool), workload)
 
 
 def test_short_trials_fill_ten_minutes_of_a_pod_as_many_at_once_as_a_node_has_room_for() -> None:
@@ -60,7 +60,7 @@ def test_without_records_or_an_estimate_each_trial_has_a_pod() -> None:
     workload = PlannedTrials(a_sweep().run, ({},) * 100)
 
     why = "a pod each: no trial of this program is recorded"
-    assert proposals.choose_pack(a_sweep(), workload) == (None, why)
+    assert spec_change.choose_pack(a_sweep(), workload) == (None, why)
 
 
 def spec(sandbox: Sandbox, more: str = "", *, search: bool = False) -> None:

@@ -214,10 +214,10 @@ def test_of_two_sweeps_none_is_taken_and_the_way_out_is_told(sandbox: Sandbox) -
     trial = trial_of(newest(sandbox))
     copied(sandbox, old, "tower-b1-00000000")
 
-    with pytest.raises(UsageError, match="is of several sweeps: peak, tower") as caught:
+    with pytest.raises(UsageError, match="is in several sweeps: peak, tower") as caught:
         catalog.find_trial(sandbox.workspace.root, trial[:6])
 
-    assert caught.value.hint == f"ask for peak/{trial}, tower/{trial}"
+    assert caught.value.hint == f"name its sweep: peak/{trial}, tower/{trial}"
     assert catalog.find_trial(sandbox.workspace.root, f"tower/{trial}").batch.name == "tower-b1-00000000"
     assert catalog.find_trial(sandbox.workspace.root, f"peak/{trial[:6]}").batch.name == old
     with pytest.raises(UsageError, match="no trial 'nobody/"):

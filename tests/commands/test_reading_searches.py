@@ -35,7 +35,7 @@ def test_the_status_of_a_search_to_its_last_round(sandbox: Sandbox, results: Pat
     assert come(sandbox) == SearchProgress("tpe", SearchState.WAITING, waits, 1, 2, 0, 6)
 
     record(sandbox, results)
-    due = "round 2 is due: `sweep cluster next hill` asks for it"
+    due = "round 2 is due: `sweep cluster next hill` requests it"
     assert come(sandbox) == SearchProgress("tpe", SearchState.DUE, due, 1, 2, 3, 6)
 
     (step,) = write_next(sandbox.workspace)
@@ -53,8 +53,8 @@ def test_the_status_of_a_search_to_its_last_round(sandbox: Sandbox, results: Pat
 @pytest.mark.parametrize(
     ("next_by", "says"),
     [
-        ("workflow", "round 2 is due: a workflow asks for it"),
-        ("review", "`sweep cluster next hill` asks for it"),
+        ("workflow", "round 2 is due: a workflow requests it"),
+        ("review", "`sweep cluster next hill` requests it"),
     ],
 )
 def test_status_says_who_adds_a_round(sandbox: Sandbox, results: Path, next_by: str, says: str) -> None:

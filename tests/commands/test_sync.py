@@ -12,7 +12,7 @@ from sweepledger.commands.collection.collector import collect_from_state
 from sweepledger.commands.repository.workspace import Workspace, results_target
 from sweepledger.errors import ToolError, UsageError
 from sweepledger.repo.git import Repository
-from sweepledger.stores.registry import StoreKind
+from sweepledger.stores.registry import stores
 from sweepledger.structs.settings import SyncTarget
 from sweepledger.verbs import sync as command
 from tests.command_line import run_sweep
@@ -61,11 +61,12 @@ def test_a_failing_server(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.
     storage = f"sqlite:///{tmp_path}/optuna.db"
     attempted = []
 
-    def unreachable(self: object, sweep: str, place: str) -> None:
+    def unreachable(sweep: str, place: str) -> None:
         attempted.append(sweep)
         raise ToolError("MLflow does not answer", hint="")
 
-    monkeypatch.setattr(StoreKind, "version", unreachable)
+    kinds = {name: replace(kind, version=unreachable) for name, kind in stores().items()}
+    monkeypatch.setattr(command, "all_stores", lambda: kinds)
     monkeypatch.setenv("SWEEP_TRUSTED_CLONE", str(sandbox.root))
 
     synced = command.sync_stores(with_stores(sandbox.workspace, mlflow="https://mlflow.example.org"))
@@ -105,16 +106,17 @@ def test_credentials_of_a_store(sandbox: Sandbox, tmp_path: Path, monkeypatch: p
         (folder / "..data").mkdir()
     seen = {}
 
-    def version(kind: StoreKind, sweep: str, place: str) -> None:
-        seen[kind.module] = os.environ.get("PGPASSWORD")
+    def version(sweep: str, place: str) -> None:
+        seen[place.partition(":")[0]] = os.environ.get("PGPASSWORD")
         raise ToolError(f"{sweep} at {place}", hint="")
 
-    monkeypatch.setattr(StoreKind, "version", version)
+    kinds = {name: replace(kind, version=version) for name, kind in stores().items()}
+    monkeypatch.setattr(command, "all_stores", lambda: kinds)
     workspace = with_stores(sandbox.workspace, mlflow="https://mlflow.example.org", optuna="postgresql://db")
 
     command.sync_stores(workspace, credentials=tmp_path / "accounts")
 
-    assert seen == {"mlflow_tracking": "one", "optuna_storage": "two"}
+    assert seen == {"https": "one", "postgresql": "two"}
     assert "PGPASSWORD" not in os.environ
 
 

@@ -116,12 +116,15 @@ def test_a_lock_with_fitting_digests_is_refused(sandbox: Sandbox, batch: StoredB
     assert path in {item for item, _, _ in differing_cells(sandbox.verify())}
 
 
-@pytest.mark.parametrize("folder", ["results", "overlays/archive/{}"])
+@pytest.mark.parametrize("folder", ["results", "results/peak/records", "overlays/archive/{}"])
 def test_what_is_gone_is_missed(sandbox: Sandbox, batch: StoredBatch, folder: str) -> None:
     shutil.rmtree(sandbox.root / folder.format(batch.name))
     sandbox.commit("Forget all")
 
-    assert sandbox.verify().sweeps[0].state is VerificationState.DIFFERS
+    (verified,) = sandbox.verify().sweeps
+    assert verified.state is VerificationState.DIFFERS
+    missing = {item.path for item in verified.differences if item.message.endswith("and is missing")}
+    assert [path for path in missing if (sandbox.root / path).is_file()] == []
 
 
 def test_results_that_a_listed_key_signed_are_verified(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -2,11 +2,9 @@
 
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 from sweepledger.render.base_files import Bases
-from sweepledger.render.overlay import overlay
 from sweepledger.repo import files
 from sweepledger.search import expansion
 from sweepledger.structs.batch import Batch
@@ -14,10 +12,11 @@ from sweepledger.structs.program import Code, Data, Program
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import SweepLimits
 from sweepledger.structs.sweep import Sweep
+from tests.sweeps import overlay_of, with_keys
 from tests.written_specs import SETTINGS as LIMITED
 from tests.written_specs import parse_sweep
 
-SETTINGS = replace(LIMITED, limits=SweepLimits())
+SETTINGS = with_keys(LIMITED, limits=SweepLimits())
 """Every value that a spec may have, at once, is more than any budget."""
 BASES = Bases(files.read_folder(Path(__file__).parents[2] / "base").files)
 
@@ -28,11 +27,13 @@ def digest_of(path: Path) -> str:
     sweep = parse_sweep(spec, name, SETTINGS, beside=lambda file: (path.parent / file).read_bytes())
     assert isinstance(sweep, Sweep), "\n".join(map(str, sweep))
     data = (
-        None if sweep.run.data is None else Data(sweep.run.data, SETTINGS.datasets[sweep.run.data].identity)
+        None
+        if sweep.run.data is None
+        else Data(sweep.run.data, SETTINGS.trials.datasets[sweep.run.data].identity)
     )
     program = Program("local", sweep.command, Code("trainer", "c" * 40), data)
     batch = Batch(sweep, 1, None, program, expansion.expand(sweep, program), Shape.INDEXED)
-    return overlay(batch, BASES, SETTINGS).tree.digest
+    return overlay_of(batch, BASES, SETTINGS).tree.digest
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from tests.render.platforms import (
     a_source,
     manifests,
 )
-from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep
+from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, with_keys
 
 ROOT = Path(__file__).parents[2]
 CHECKOV = ROOT / ".venv/checkov/bin/python"
@@ -83,7 +83,7 @@ def as_jobs(manifest: dict[str, Any]) -> list[dict[str, Any]]:
 
 @pytest.mark.usefixtures("needs_kustomize")
 def test_even_the_pods_of_kinds_that_checkov_does_not_know_fail_nothing(tmp_path: Path) -> None:
-    settings = replace(PLATFORM_SETTINGS, controller=Controller.ARGOCD, pools=THREE_POOLS)
+    settings = with_keys(PLATFORM_SETTINGS, controller=Controller.ARGOCD, pools=THREE_POOLS)
     documents = manifests(a_platform(settings, a_source(shapes=DISTRIBUTED)))
     for shape in Shape:
         made = built(a_batch(shape, sweep=a_full_sweep(), image=IMAGE), tmp_path, FULL_SETTINGS)
@@ -99,7 +99,7 @@ def test_even_the_pods_of_kinds_that_checkov_does_not_know_fail_nothing(tmp_path
 
 @pytest.mark.usefixtures("needs_kustomize")
 def test_overlays_as_they_are_rendered_fail_nothing_on_the_platform(tmp_path: Path) -> None:
-    documents = manifests(a_platform(replace(PLATFORM_SETTINGS, controller=Controller.ARGOCD)))
+    documents = manifests(a_platform(with_keys(PLATFORM_SETTINGS, controller=Controller.ARGOCD)))
     for shape in Shape:
         documents += built(a_batch(shape, sweep=a_full_sweep(), image=IMAGE), tmp_path, FULL_SETTINGS)
 

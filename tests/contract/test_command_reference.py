@@ -1,7 +1,6 @@
 """docs/commands.md describes the commands that exist."""
 
 from sweepledger.cli.response import EXIT_DRIFT, EXIT_INTERNAL_ERROR, EXIT_SEARCH_ENDED
-from sweepledger.stores.registry import STORES
 from tools import command_reference
 
 
@@ -14,10 +13,3 @@ def test_the_page_is_generated_from_the_commands() -> None:
 def test_the_page_explains_the_exit_codes() -> None:
     for code in (EXIT_DRIFT, EXIT_SEARCH_ENDED, EXIT_INTERNAL_ERROR):
         assert f"| {code} | " in command_reference.INTRODUCTION
-
-
-def test_the_help_names_every_store() -> None:
-    """The help does not load the module that knows them."""
-    *stores, last = STORES
-
-    assert f"{', '.join(stores)} or {last}" in command_reference.page()

@@ -71,7 +71,7 @@ def test_the_wheel_carries_the_generator_and_base_and_nothing_else(tmp_path: Pat
     assert not [name for name in names if "__pycache__" in name]
 
     code = (
-        "from sweepledger.repo.package_data import base_folder as base\n"
+        "from sweepledger.repo.files import base_folder as base\n"
         "print((base() / 'jobs/v1/job.yaml').is_file(), base())"
     )
     done = captured(

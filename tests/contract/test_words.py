@@ -20,12 +20,10 @@ from sweepledger.commands.rounds.progress import SearchProgress
 from sweepledger.commands.verification.file_diff import FileDifference
 from sweepledger.engine.cluster.health import HealthFinding
 from sweepledger.exchange.conversion import Loss
-from sweepledger.plan.budgets import Balance
-from sweepledger.plan.changes import FileChange, OutdatedPart
+from sweepledger.plan.budgets import Balance, Cost, PodDisk, RoundBounds
 from sweepledger.plan.coverage import Discrepancy
 from sweepledger.plan.forecast import Forecast, Quantiles
-from sweepledger.plan.review import DesignReview, Note, Rejection, TrialCounts
-from sweepledger.plan.upper_bounds import Cost, PodDisk, RoundBounds
+from sweepledger.plan.review import DesignReview, FileChange, Note, OutdatedPart, Rejection, TrialCounts
 from sweepledger.results.causes import FactorFinding
 from sweepledger.results.inference import Interval
 from sweepledger.structs.run_config import Pack
@@ -45,7 +43,7 @@ REPLACED = frozenset(
 WRITTEN_BY_ASDICT: dict[str, list[Any]] = {
     "commands/reports/comparison.py": [Interval, Spent, Interval],
     "commands/reports/difference_causes.py": [FactorFinding],
-    "plan/review_json.py": [
+    "plan/review.py": [
         *(OutdatedPart, Cost, Cost, TrialCounts, Pack, RoundBounds, Forecast, Note),
         *(PodDisk, Budget, Balance, FileChange, Discrepancy, DesignReview),
     ],
@@ -63,7 +61,7 @@ def is_answer(path: Path, function: ast.FunctionDef | ast.Module) -> bool:
     folder = path.relative_to(PACKAGE).parts[0]
     if isinstance(function, ast.Module):
         is_command = folder == "cli" and "text" not in path.parts and path.name != "app.py"
-        return is_command or folder == "verbs" or path.name == "review_json.py"
+        return is_command or folder == "verbs" or path.match("plan/review.py")
     return folder in {"commands", "engine"} and function.name.endswith("_data")
 
 

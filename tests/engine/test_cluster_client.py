@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.engine.cluster import kubectl, submission
+from sweepledger.engine.cluster import kubectl, workloads
 from sweepledger.engine.cluster.health import HealthStatus, check_claim, check_object
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.errors import ToolError
@@ -64,18 +64,18 @@ def test_the_queue_of_the_pool_comes_before_that_of_the_cluster() -> None:
     labels = {QUEUE_LABEL: "fast"}
     job = {"kind": "Job", "metadata": {"name": "a", "labels": labels}, "spec": {}}
 
-    assert submission.prepare_manifest(job, ttl=60, queue="usual")["metadata"]["labels"] == labels
+    assert workloads.prepare_manifest(job, ttl=60, queue="usual")["metadata"]["labels"] == labels
 
 
 def test_all_containers_and_init_containers_get_requests_and_limits() -> None:
     pod = {"initContainers": [{"name": "clone"}], "containers": [{"name": "trial"}]}
     job = {"kind": "Job", "metadata": {"name": "a"}, "spec": {"template": {"spec": pod}}}
 
-    made = submission.prepare_manifest(job, ttl=60, queue="usual")["spec"]["template"]["spec"]
+    made = workloads.prepare_manifest(job, ttl=60, queue="usual")["spec"]["template"]["spec"]
 
     for container in (*made["initContainers"], *made["containers"]):
         asked = container["resources"]
-        assert asked["requests"] == asked["limits"] == submission.DEFAULT_LIMITS
+        assert asked["requests"] == asked["limits"] == workloads.DEFAULT_LIMITS
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_all_containers_and_init_containers_get_requests_and_limits() -> None:
 def test_a_server_without_limits_per_index_is_too_old(server: str, *, is_old: bool) -> None:
     job = {"kind": "Job", "metadata": {"name": "a"}, "spec": {"backoffLimitPerIndex": 1}}
 
-    assert submission.is_too_old(server, [job]) is is_old
+    assert workloads.is_too_old(server, [job]) is is_old
 
 
 @pytest.mark.parametrize(

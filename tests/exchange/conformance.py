@@ -3,17 +3,24 @@
 import json
 import random
 import re
-import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from sweepledger import search
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.constant import Constant
+from sweepledger.distributions.int_uniform import IntUniform
+from sweepledger.distributions.log_uniform import LogUniform
+from sweepledger.distributions.normal import Normal
+from sweepledger.distributions.quantized import Quantized
+from sweepledger.distributions.uniform import Uniform
 from sweepledger.errors import ToolError
-from sweepledger.exchange.conversion import Imported
-from sweepledger.exchange.registry import READERS
+from sweepledger.exchange.conversion import ForeignFormat, Imported, Reader
 from sweepledger.exchange.spec_text import spec_text
 from sweepledger.formats import evidence_jsonl
 from sweepledger.formats.evidence_jsonl import ForeignEvidence
@@ -21,19 +28,12 @@ from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.search import Expansion
 from sweepledger.search.encoding import encode_space
 from sweepledger.spec import ParsedSpec, parse
-from sweepledger.structs.domain import (
-    Choice,
-    Constant,
-    Domain,
-    IntUniform,
-    LogUniform,
-    Normal,
-    Quantized,
-    Uniform,
-)
+from sweepledger.structs.domain import Domain
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
-from sweepledger.verbs.import_ import TABLES as TRIAL_READERS
+from sweepledger.structs.values import canonical_json
+from tests.exchange.imported import READERS, TRIAL_READERS, assignments_of, sweep_of, whats
+from tests.written_specs import good
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,37 +97,24 @@ OPTUNA_PARAMETERS = {
     "drop": a_distribution("Float", low=0, high=0.5, log=False, step=0.25),
     "opt": a_distribution("Categorical", choices=["sgd", "adam", None, 1, True]),
 }
-OPTUNA_JOURNAL = "\n".join(
-    json.dumps(line)
-    for line in [
-        {"op_code": 0, "study_name": "tune", "directions": [2]},
-        *({"op_code": 4, "study_id": 0} for _ in range(8)),
-        *(
-            {"op_code": 5, "trial_id": 0, "param_name": name, "distribution": text}
-            for name, text in OPTUNA_PARAMETERS.items()
-        ),
-        {"op_code": 6, "trial_id": 0, "state": 1, "values": [1.0]},
-    ]
-).encode()
 
 
-def optuna_sqlite(parameters: dict[str, str]) -> bytes:
-    """Return a storage with the tables of Optuna's."""
-    database = sqlite3.connect(":memory:")
-    database.executescript(
-        "CREATE TABLE studies (study_id INTEGER, study_name TEXT);"
-        "CREATE TABLE study_directions (study_id INTEGER, direction TEXT, objective INTEGER);"
-        "CREATE TABLE trials (trial_id INTEGER, study_id INTEGER);"
-        "CREATE TABLE trial_params (param_id INTEGER, trial_id INTEGER, param_name TEXT, distribution_json TEXT);"
-        "INSERT INTO studies VALUES (1, 'tune'); INSERT INTO study_directions VALUES (1, 'MAXIMIZE', 0);"
-    )
-    database.executemany("INSERT INTO trials VALUES (?, 1)", [(number,) for number in range(8)])
-    rows = [(place, 0, name, text) for place, (name, text) in enumerate(parameters.items())]
-    database.executemany("INSERT INTO trial_params VALUES (?, ?, ?, ?)", rows)
-    database.commit()
-    return database.serialize()
+def a_journal(**studies: list[dict[str, str]]) -> bytes:
+    """Return a journal of Optuna with studies to maximize, each with the distributions of its trials."""
+    lines: list[dict[str, Any]] = [{"op_code": 0, "study_name": name, "directions": [2]} for name in studies]
+    number = 0
+    for study, trials in enumerate(studies.values()):
+        for trial in trials:
+            lines.append({"op_code": 4, "study_id": study, "datetime_start": "2026-01-01T00:00:00.000000"})
+            parameters = {"op_code": 5, "trial_id": number, "param_value_internal": 0}
+            lines += [
+                {**parameters, "param_name": name, "distribution": text} for name, text in trial.items()
+            ]
+            number += 1
+    return "".join(json.dumps(line | {"worker_id": "a"}) + "\n" for line in lines).encode()
 
 
+OPTUNA_JOURNAL = a_journal(tune=[OPTUNA_PARAMETERS, *[{}] * 7])
 OPTUNA_DOMAINS: dict[str, Domain] = {
     "lr": LogUniform(0.001, 1),
     "n": IntUniform(1, 9),
@@ -146,8 +133,6 @@ EXAMPLES: dict[str, Example] = {
     ),
     "optuna": Example(OPTUNA_JOURNAL, "tpe", OPTUNA_DOMAINS, "maximize", "objective", PLACEHOLDER,
                       {"sampler", "8 trials", "parameter lr"}),
-    "optuna:sqlite": Example(optuna_sqlite(OPTUNA_PARAMETERS), "tpe", OPTUNA_DOMAINS, "maximize", "objective",
-                             PLACEHOLDER, {"sampler"}),
     "ray": Example(
         RAY, "random",
         {"lr": LogUniform(0.0001, 0.1), "n": IntUniform(1, 9), "opt.name": Choice(("sgd", "adam")),
@@ -167,7 +152,7 @@ OLDER = {
     "katib": (FILES / "katib/random-v1beta1.yaml").read_bytes(),
     "hydra": b"hydra: {sweeper: {n_trials: 3, sampler: {seed: 1}, params: {x: 'range(1,9)', y: 'interval(0,1)'}, "
     b"search_space: {z: {type: float, low: 0, high: 1}}, ax_config: {params: {w: {type: range, bounds: [0, 1]}}}}}",
-    "nvidia": (FILES / "nvidia/cifar10.yaml").read_bytes(),
+    "nvidia": b"- hyperparam_set:\n    lr: 0.1\n    opt: sgd\n- hyperparam_set:\n    lr: 0.2\n    opt: adam\n",
     "csv": b"lr,opt\n0.1,sgd\n0.2,adam\n",
     "jsonl": b'{"lr": 0.1}\n{"lr": 0.2}\n',
 }
@@ -246,6 +231,7 @@ def _replacement(
 
 
 def read(name: str, content: bytes | None = None) -> Imported:
+    """Read a file of a format; default: its example."""
     return READERS[name.partition(":")[0]](SEEDS[name] if content is None else content, name="imported")
 
 
@@ -260,7 +246,7 @@ def survive_trials(form: str, content: bytes) -> None:
     """Read a file of any content as trials: what is written of them reads back, or a refusal."""
     sweep = _search()
     try:
-        trials = tuple(TRIAL_READERS[f".{form}"](content, sweep))
+        trials = tuple(TRIAL_READERS[form](content, sweep, None)[1])
     except ForeignError:
         return
     assert sweep.search is not None
@@ -271,11 +257,11 @@ def survive_trials(form: str, content: bytes) -> None:
     assert evidence_jsonl.write(evidence_jsonl.read(written.encode())) == written
 
 
-def written(name: str, content: bytes) -> str | None:
+def written(read: Reader, content: bytes) -> str | None:
     """Return the spec that a file of any content becomes; None if it is refused. Any other exception is a bug."""
     try:
-        imported = read(name, content)
-        text = spec_text(imported, name)
+        imported = read(content, name="imported")
+        text = spec_text(imported, "a file")
     except (ForeignError, ToolError):
         return None
     assert all(loss.part and loss.reason for loss in imported.losses)
@@ -289,8 +275,53 @@ def explore_written(text: str, content: bytes) -> None:
         assert isinstance(search.explore(parsed.sweep, parsed.source), Expansion | tuple)
 
 
-def survive(name: str, content: bytes) -> None:
+def survive(read: Reader, content: bytes) -> None:
     """Import a file of any content: a spec that our reader answers, or a refusal."""
-    text = written(name, content)
+    text = written(read, content)
     if text is not None:
         explore_written(text, content)
+
+
+REPEATED = good(
+    method="grid",
+    metric={"name": "score", "goal": "maximize", "source": "stdout"},
+    parameters={"alpha": {"values": ["u", "v"]}, "beta": {"values": ["x", "y"]}},
+    replicates=2,
+)
+"""Every format can have its trials, and none its replicates."""
+
+
+def there_and_back(form: ForeignFormat, sweep: Sweep) -> tuple[Sweep, set[str]]:
+    """Return the sweep that comes back, and what was lost on either way."""
+    assert form.read
+    assert form.write
+    exported = form.write(sweep, () if sweep.search else assignments_of(sweep))
+    beside = exported.text.encode()
+    imported = form.read(beside, name="again")
+    again = sweep_of(imported, beside=lambda file: beside if file.endswith(".csv") else None)
+    return again, {*whats(exported.losses), *whats(imported.losses)}
+
+
+def trials(sweep: Sweep) -> list[str]:
+    return sorted(map(canonical_json, assignments_of(sweep)))
+
+
+def conforms(form: ForeignFormat, content: bytes, *, count: int, reads_back: bool = True) -> None:
+    """Fail unless a format keeps to what all do; `content` is a file that it reads, of which `count` are changed."""
+    assert form.read
+    first, second = (form.read(content, name="imported") for _ in range(2))
+    assert (spec_text(first, form.name), first.losses) == (spec_text(second, form.name), second.losses)
+    assert form.read(content, name="other").spec["name"] in {"other", first.spec["name"]}
+    for hostile in (b"", b"\0\xff", b"[" * 100_000, b"SQLite format 3\0"):
+        with pytest.raises(ForeignError):
+            form.read(hostile, name="imported")
+    for changed in mutations(content, seed=1, count=count):
+        survive(form.read, changed)
+    if form.write is None:
+        return
+    rows = assignments_of(REPEATED)
+    exported = form.write(REPEATED, rows)
+    assert exported == form.write(REPEATED, rows)
+    assert any("replicates" in loss.part for loss in exported.losses)
+    if reads_back:
+        assert trials(there_and_back(form, REPEATED)[0]) == trials(REPEATED)

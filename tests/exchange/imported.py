@@ -5,10 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sweepledger import search
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.constant import Constant
 from sweepledger.exchange.conversion import Imported, Loss
+from sweepledger.exchange.registry import formats
 from sweepledger.exchange.spec_text import spec_text
 from sweepledger.search import Expansion
-from sweepledger.structs.domain import Choice, Constant
 from sweepledger.structs.search_block import ConfigurationList, GridSearch
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.space import Parameter, SearchSpace
@@ -17,6 +19,10 @@ from sweepledger.structs.values import Value
 from tests.written_specs import parse_sweep
 
 Assignments = Sequence[Mapping[str, Value]]
+READERS = {name: each.read for name, each in formats().items() if each.read}
+WRITERS = {name: each.write for name, each in formats().items() if each.write}
+TRIAL_READERS = {name: each.trials for name, each in formats().items() if each.trials}
+SEARCH_FORMATS = {name for name in WRITERS if formats()[name].is_search}
 
 
 def sweep_of(imported: Imported, *, beside: Callable[[str], bytes | None] = lambda _: None) -> Sweep:

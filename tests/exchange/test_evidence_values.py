@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from sweepledger.exchange.evidence import table
+from sweepledger.distributions.choice import Choice
 from sweepledger.formats.evidence_jsonl import ForeignTrial
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.formats.summary_csv import value_cell
-from sweepledger.structs.domain import Choice
 from sweepledger.structs.record import Status
 from sweepledger.structs.sweep import Sweep
+from tests.exchange.imported import TRIAL_READERS
 from tests.written_specs import good
 
 
@@ -26,7 +26,7 @@ def a_search(**parameters: dict[str, Any]) -> Sweep:
 
 
 def read(text: str, sweep: Sweep) -> list[ForeignTrial]:
-    return list(table.read_csv(text.encode(), sweep))
+    return list(TRIAL_READERS["csv"](text.encode(), sweep, None)[1])
 
 
 def values(cell: str, domain: dict[str, Any]) -> list[Any]:
@@ -124,7 +124,7 @@ def test_without_a_column_a_parameter_is_not_null() -> None:
 def test_null_of_json_lines_is_null() -> None:
     line = json.dumps({"x": 0.5, "a": None, "score": 1})
 
-    (trial,) = table.read_jsonl(line.encode(), a_search(a={"values": ["k", None]}))
+    _, (trial,) = TRIAL_READERS["jsonl"](line.encode(), a_search(a={"values": ["k", None]}), None)
 
     assert trial.configuration == {"x": 0.5, "a": None}
 

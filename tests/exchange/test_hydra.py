@@ -7,20 +7,18 @@ from typing import Any
 import pytest
 import yaml
 
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.constant import Constant
+from sweepledger.distributions.int_uniform import IntUniform
+from sweepledger.distributions.log_normal import LogNormal
+from sweepledger.distributions.log_uniform import LogUniform
+from sweepledger.distributions.normal import Normal
+from sweepledger.distributions.quantized import Quantized
+from sweepledger.distributions.uniform import Uniform
 from sweepledger.exchange import hydra
 from sweepledger.exchange.conversion import Imported
 from sweepledger.formats.foreign_yaml import ForeignError
-from sweepledger.structs.domain import (
-    Choice,
-    Constant,
-    Domain,
-    IntUniform,
-    LogNormal,
-    LogUniform,
-    Normal,
-    Quantized,
-    Uniform,
-)
+from sweepledger.structs.domain import Domain
 from sweepledger.structs.search_block import GridSearch, RandomSearch
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value
@@ -117,7 +115,7 @@ def test_intervals_become_distributions(text: str) -> None:
     search = sweep.search
 
     assert search
-    assert (search.method, search.seed, search.cap, sweep.metric.goal) == ("tpe", 7, 9, "maximize")
+    assert (sweep.method, search.seed, search.cap, sweep.metric.goal) == ("tpe", 7, 9, "maximize")
     assert search.space["x"].domain == INTERVALS[text]
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
+from sweepledger.distributions.int_uniform import IntUniform
 from sweepledger.exchange import hydra
 from sweepledger.exchange.conversion import Exported
-from sweepledger.structs.domain import IntUniform
 from sweepledger.structs.search_block import RandomSearch
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep

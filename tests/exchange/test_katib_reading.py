@@ -10,15 +10,20 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.int_uniform import IntUniform
+from sweepledger.distributions.log_uniform import LogUniform
+from sweepledger.distributions.normal import Normal
+from sweepledger.distributions.uniform import Uniform
 from sweepledger.exchange import katib
 from sweepledger.exchange.conversion import Imported
 from sweepledger.exchange.katib.reader import DEFAULT_FILTER, pattern_of_filter
 from sweepledger.formats.foreign_yaml import ForeignError
-from sweepledger.structs.domain import Choice, IntUniform, LogUniform, Normal, Uniform
-from sweepledger.structs.early_stopping import PercentileStop
+from sweepledger.stopping.percentile import PercentileStop
+from sweepledger.structs.methods import SAMPLERS
 from sweepledger.structs.metric import Goal, MetricSource, Reduce
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.search_block import GridSearch, RandomSearch, Resource, Rounds, Sampler
+from sweepledger.structs.search_block import GridSearch, RandomSearch, Resource, Rounds
 from tests.exchange.imported import assignments_of, sweep_of, whats
 from tests.written_specs import good
 
@@ -86,7 +91,7 @@ def test_the_random_experiment_of_the_slides_becomes_its_space_objective_and_cou
     sweep = sweep_of(imported)
     block = sweep.design
     assert isinstance(block, RandomSearch)
-    assert (block.sampler, block.cap, block.seed) == (Sampler.RANDOM, 12, 0)
+    assert (block.sampler, block.cap, block.seed) == (SAMPLERS["random"], 12, 0)
     assert {parameter.name: parameter.domain for parameter in block.space.parameters} == {
         "lr": Uniform(0.01, 0.03),
         "num-layers": IntUniform(2, 5),
@@ -164,7 +169,7 @@ def test_a_v1beta1_experiment_becomes_a_sweep_with_every_kind_of_parameter() -> 
     sweep = sweep_of(imported)
     block = sweep.search
     assert block
-    assert (block.method, block.rounds.size) == ("tpe", 4)
+    assert (sweep.method, block.rounds.size) == ("tpe", 4)
     assert (block.seed, block.cap, sweep.run.parallelism) == (7, 20, 4)
     assert sweep.early_stop == PercentileStop(min_iter=4, min_trials=3)
     domains = {parameter.name: parameter.domain for parameter in block.space.parameters}
@@ -596,7 +601,7 @@ def test_an_algorithm_that_learns_is_a_search_by_rounds(name: str, method: str) 
 
     sweep = sweep_of(imported)
     assert sweep.search
-    assert (sweep.search.method, sweep.search.seed, sweep.search.rounds.size) == (method, 5, 4)
+    assert (sweep.method, sweep.search.seed, sweep.search.rounds.size) == (method, 5, 4)
     assert (sweep.search.cap, sweep.metric.target) == (4, 0.99)
     assert "spec.algorithm.algorithmSettings[1]: sigma: 0.1" in whats(imported.losses)
 
@@ -617,7 +622,7 @@ def test_a_hyperband_without_a_resource_becomes_tpe_and_says_so() -> None:
 
     search = sweep_of(imported).search
     assert search
-    assert search.method == "tpe"
+    assert search.method.name == "tpe"
     assert "spec.algorithm.algorithmName: hyperband" in whats(imported.losses)
 
 
@@ -626,7 +631,7 @@ def test_a_population_keeps_its_size() -> None:
 
     search = sweep_of(imported).search
     assert search
-    assert (search.method, search.rounds.size) == ("pbt", 6)
+    assert (search.method.name, search.rounds.size) == ("pbt", 6)
     assert "resource" in whats(imported.losses)
 
 

@@ -8,23 +8,22 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sweepledger.distributions.beta import Beta
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.int_uniform import IntUniform
+from sweepledger.distributions.log_normal import LogNormal
+from sweepledger.distributions.log_uniform import LogUniform
+from sweepledger.distributions.normal import Normal
+from sweepledger.distributions.quantized import Quantized
+from sweepledger.distributions.uniform import Uniform
 from sweepledger.exchange import katib
 from sweepledger.exchange.conversion import Exported
-from sweepledger.structs.domain import (
-    Beta,
-    Choice,
-    Domain,
-    IntUniform,
-    LogNormal,
-    LogUniform,
-    Normal,
-    Quantized,
-    Uniform,
-)
+from sweepledger.structs.domain import Domain
 from sweepledger.structs.expression import Comparison, Literal, Name
+from sweepledger.structs.methods import SAMPLERS, Sampler
 from sweepledger.structs.metric import Goal, Metric, MetricSource
 from sweepledger.structs.run_config import Resources, RunConfig
-from sweepledger.structs.search_block import GridSearch, RandomSearch, Sampler
+from sweepledger.structs.search_block import GridSearch, RandomSearch
 from sweepledger.structs.space import Condition, Constraint, DerivedValue, Parameter, SearchSpace
 from sweepledger.structs.sweep import Budget, Sweep
 from sweepledger.structs.values import Value
@@ -41,7 +40,9 @@ def export_katib(sweep: Sweep) -> tuple[dict[str, Any], Exported]:
     return yaml.safe_load(exported.text), exported
 
 
-def a_draw(sampler: Sampler = Sampler.RANDOM, seed: int = 3, cap: int = 2, **domains: Domain) -> RandomSearch:
+def a_draw(
+    sampler: Sampler = SAMPLERS["random"], seed: int = 3, cap: int = 2, **domains: Domain
+) -> RandomSearch:
     return RandomSearch(sampler, SearchSpace(tuple(Parameter(*pair) for pair in domains.items())), seed, cap)
 
 
@@ -175,9 +176,9 @@ LOSSES: list[tuple[str, Sweep, str]] = [
     ("derived", a_sweep(design=related(derived=(DerivedValue("d", Name("n", 0), "n"),))), "derived: d"),
     ("when", a_sweep(design=related(parameters=CONDITIONAL)), "when of lr"),
     ("list", a_sweep(design=a_list([{"a": 1, "b": 2}, {"a": 2}])), "method: list"),
-    ("halton", a_sweep(design=a_draw(Sampler.HALTON, p=Uniform(0, 1))), "method: halton"),
+    ("halton", a_sweep(design=a_draw(SAMPLERS["halton"], p=Uniform(0, 1))), "method: halton"),
     ("seed", a_sweep(design=a_draw(seed=2**40, p=Uniform(0, 1))), f"seed: {2**40}"),
-    ("sobol", a_sweep(design=a_draw(Sampler.SOBOL, p=Uniform(0, 1))), "seed"),
+    ("sobol", a_sweep(design=a_draw(SAMPLERS["sobol"], p=Uniform(0, 1))), "seed"),
     ("beta", a_sweep(design=a_draw(p=Beta(1, 2))), "p: beta"),
     ("cut", a_sweep(design=a_draw(p=Normal(0, 1, -1, 1))), "p: bounds of the normal distribution"),
     ("odds", a_sweep(design=a_draw(p=Choice(("a", "b"), (0.1, 0.9)), q=Uniform(0, 1))), "p.probabilities"),

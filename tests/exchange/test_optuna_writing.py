@@ -13,12 +13,11 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
 from sweepledger.errors import UsageError
-from sweepledger.exchange.registry import READERS, WRITERS
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import canonical_json
 from tests.command_line import run_program
 from tests.exchange.drawn import sweeps
-from tests.exchange.imported import assignments_of, sweep_of, whats
+from tests.exchange.imported import READERS, WRITERS, assignments_of, sweep_of, whats
 from tests.written_specs import good
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)

@@ -5,29 +5,27 @@ from functools import cache
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.constant import Constant
+from sweepledger.distributions.quantized import Quantized
+from sweepledger.distributions.uniform import Uniform
 from sweepledger.errors import UsageError
 from sweepledger.exchange.conversion import most_trials
-from sweepledger.exchange.registry import EXPORTS, IMPORTS, READERS, WRITERS
+from sweepledger.exchange.registry import formats
 from sweepledger.formats.foreign_yaml import ForeignError
-from sweepledger.structs.domain import Choice, Constant, Domain, Quantized, Uniform
+from sweepledger.structs.domain import Domain
 from sweepledger.structs.search_block import AdaptiveSearch, RandomSearch
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import canonical_json
-from sweepledger.verbs.export import SEARCH_FORMATS
+from tests.exchange.conformance import REPEATED, there_and_back, trials
 from tests.exchange.drawn import searches, sweeps
-from tests.exchange.imported import assignments_of, sweep_of, whats
+from tests.exchange.imported import READERS, SEARCH_FORMATS, WRITERS
 from tests.written_specs import good
 
 pytest.importorskip("hydra")
 
-ALSO_READ = sorted(set(IMPORTS) & set(EXPORTS) - {"optuna"})
+ALSO_READ = sorted(set(READERS) & set(WRITERS) - {"optuna"})
 """Optuna's script is read by Optuna alone: see test_optuna_writing.py."""
-PLAIN = good(
-    method="grid",
-    metric={"name": "score", "goal": "maximize", "source": "stdout"},
-    parameters={"alpha": {"values": ["u", "v"]}, "beta": {"values": ["x", "y"]}},
-)
-"""Every format can have its trials."""
 WITH_CONSTANT = good(
     method="grid",
     metric={"name": "score", "source": "stdout"},
@@ -53,19 +51,6 @@ UNLIMITED = good(
 """Only its results end it."""
 
 
-def there_and_back(name: str, sweep: Sweep) -> tuple[Sweep, set[str]]:
-    """Return the sweep that comes back, and what was lost on either way."""
-    exported = WRITERS[name](sweep, () if sweep.search else assignments_of(sweep))
-    imported = READERS[name](exported.text.encode(), name="again")
-    beside = exported.text.encode()
-    again = sweep_of(imported, beside=lambda file: beside if file.endswith(".csv") else None)
-    return again, {*whats(exported.losses), *whats(imported.losses)}
-
-
-def trials(sweep: Sweep) -> list[str]:
-    return sorted(map(canonical_json, assignments_of(sweep)))
-
-
 def space(sweep: Sweep) -> object:
     """Return what random trials are drawn from, and how many; None of other sweeps."""
     block = sweep.design
@@ -79,22 +64,15 @@ def is_same(again: Sweep, sweep: Sweep) -> bool:
     return trials(again) == trials(sweep) or (drawn is not None and space(again) == drawn)
 
 
-@pytest.mark.parametrize("name", ALSO_READ)
-def test_a_plain_grid_comes_back_as_it_was(name: str) -> None:
-    again, _ = there_and_back(name, PLAIN)
-
-    assert trials(again) == trials(PLAIN)
-
-
 @cache
 def always_lost(name: str) -> set[str]:
     """Return what is reported of every sweep, which says nothing of values."""
-    return there_and_back(name, PLAIN)[1]
+    return there_and_back(formats()[name], REPEATED)[1]
 
 
 def check(name: str, sweep: Sweep) -> None:
     try:
-        again, lost = there_and_back(name, sweep)
+        again, lost = there_and_back(formats()[name], sweep)
     except (UsageError, ForeignError):
         return  # refused with the reason
     assert is_same(again, sweep) or lost - always_lost(name), "something else comes back in silence"
@@ -150,7 +128,7 @@ def changed_in_search(again: Sweep, sweep: Sweep) -> set[str]:
 
 def check_search(name: str, sweep: Sweep) -> None:
     try:
-        again, lost = there_and_back(name, sweep)
+        again, lost = there_and_back(formats()[name], sweep)
     except (UsageError, ForeignError):
         return  # refused with the reason
     names = {"trials": {"run_cap", "Trial", "trials"}, "method": {"method", "algorithmName"}}

@@ -8,22 +8,20 @@ from typing import Any
 import pytest
 import yaml
 
+from sweepledger.distributions.beta import Beta
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.constant import Constant
+from sweepledger.distributions.int_uniform import IntUniform
+from sweepledger.distributions.log_normal import LogNormal
+from sweepledger.distributions.log_uniform import LogUniform
+from sweepledger.distributions.normal import Normal
+from sweepledger.distributions.quantized import Quantized
+from sweepledger.distributions.uniform import Uniform
 from sweepledger.exchange import wandb
 from sweepledger.exchange.conversion import Imported
 from sweepledger.formats.foreign_yaml import ForeignError
-from sweepledger.structs.domain import (
-    Beta,
-    Choice,
-    Constant,
-    Domain,
-    IntUniform,
-    LogNormal,
-    LogUniform,
-    Normal,
-    Quantized,
-    Uniform,
-)
-from sweepledger.structs.early_stopping import HyperbandStop
+from sweepledger.stopping.hyperband import HyperbandStop
+from sweepledger.structs.domain import Domain
 from sweepledger.structs.metric import MetricSource
 from sweepledger.structs.search_block import GridSearch, RandomSearch, Rounds
 from sweepledger.structs.sweep import Sweep
@@ -150,7 +148,7 @@ def test_a_bayes_sweep_becomes_a_search_by_rounds_with_its_target() -> None:
 
     sweep = sweep_of(imported)
     assert sweep.search
-    assert (sweep.search.method, sweep.search.seed, sweep.search.cap) == ("bayes", 0, 7)
+    assert (sweep.method, sweep.search.seed, sweep.search.cap) == ("bayes", 0, 7)
     assert (sweep.metric.target, sweep.metric.impute) == (0.1, "latest")
     assert {"seed", "rounds", "metric.impute_while_running"} <= loss_reasons(imported).keys()
     assert "metric.target" not in loss_reasons(imported)

@@ -6,27 +6,31 @@ from typing import Any
 
 import pytest
 
-from sweepledger.formats import hyperparams_csv, launch_json
-from sweepledger.formats.hyperparams_csv import Row, Table
 from sweepledger.structs.batch import Batch
-from sweepledger.structs.early_stopping import PatienceStop, TargetRule, ThresholdRule
+from sweepledger.structs.early_stopping import PatienceRule, TargetRule, ThresholdRule
+from sweepledger.structs.methods import METHODS
 from sweepledger.structs.metric import Goal, Metric, MetricFormat
 from sweepledger.structs.program import Data
-from sweepledger.structs.search_block import AdaptiveSearch, Method, Resource, Rounds
-from sweepledger.structs.settings import Settings
+from sweepledger.structs.search_block import AdaptiveSearch, Resource, Rounds
+from sweepledger.structs.settings import Dataset, Settings
 from tests.launcher.folders import launch as launcher
-from tests.sweeps import FULL_SETTINGS, SETTINGS, SPACE, a_batch, a_full_sweep, a_sweep
+from tests.sweeps import (
+    FULL_SETTINGS,
+    SETTINGS,
+    SPACE,
+    a_batch,
+    a_full_sweep,
+    a_sweep,
+    overlay_of,
+    some_bases,
+    with_keys,
+)
 
 LAUNCHER = Path(__file__).parents[2] / "base/launcher/v1/launch.py"
 
 
 def written(batch: Batch, settings: Settings) -> dict[str, Any]:
-    rows = [Row(trial.id, trial.assignment, trial.replicate) for trial in batch.trials]
-    columns = hyperparams_csv.choose_columns(batch.columns, rows)
-    made = Table(columns, hyperparams_csv.split_rows(rows, columns))
-    read: dict[str, Any] = json.loads(
-        launch_json.write("lr-b1-00000000", batch, settings, made, banner="here")
-    )
+    read: dict[str, Any] = json.loads(overlay_of(batch, some_bases(), settings).tree["launch.json"])
     return read
 
 
@@ -76,7 +80,10 @@ def test_only_what_a_spec_says_of_its_working_directory_stands_in_it(
 def test_each_of_several_datasets_is_linked_by_its_name() -> None:
     data = Data("labels+mnist+words", "sha256:" + "d" * 64, {"labels": "../labels", "words": "text"})
 
-    assert written(a_batch(data=data), SETTINGS)["data_at"] == {"labels": "../labels", "words": "text"}
+    named = {name: Dataset(name, name, "version:1") for name in data.name.split("+")}
+    settings = with_keys(SETTINGS, datasets=named)
+
+    assert written(a_batch(data=data), settings)["data_at"] == {"labels": "../labels", "words": "text"}
     assert data.as_written() == {"labels": "../labels", "mnist": None, "words": "text"}
 
 
@@ -91,8 +98,8 @@ def test_only_a_batch_that_ends_trials_early_says_so_and_the_launcher_takes_ever
     rules = (
         ThresholdRule("median", ((1, 0.5), (3, 0.75))),
         ThresholdRule("hyperband", ((3, -0.5),), of_last=True),
-        PatienceStop(3, 0.01, min_iter=5, max_iter=9),
-        PatienceStop(3),
+        PatienceRule(3, 0.01, first=5, last=9),
+        PatienceRule(3),
         TargetRule(0.99, first=2),
     )
 
@@ -107,7 +114,7 @@ def test_only_a_batch_that_ends_trials_early_says_so_and_the_launcher_takes_ever
 
 def test_where_later_trials_go_on_from_its_own_a_batch_keeps_checkpoints() -> None:
     resource = Resource("epochs", 1, 9)
-    search = AdaptiveSearch(Method.HALVING, SPACE, 7, Rounds(9), resource=resource)
+    search = AdaptiveSearch(METHODS["halving"], SPACE, 7, Rounds(9), resource=resource)
     batch = replace(a_batch(), sweep=a_sweep(design=search))
 
     assert written(batch, SETTINGS)["keep_checkpoints"] is True

@@ -117,8 +117,14 @@ WRONG_VALUES: dict[str, list[object]] = {
     "data": ["sha256:1", "version:"],
     "seed": [2**63],
     "node": ["a b"],
+    "artifacts": [[1]],
     "curves": [
-        *({"loss": []}, {"1loss": [[1, 0.5]]}, {f"m{number}": [[1, 0.5]] for number in range(101)}),
+        *(
+            {"loss": {}},
+            {"loss": []},
+            {"1loss": [[1, 0.5]]},
+            {f"m{number}": [[1, 0.5]] for number in range(101)},
+        ),
         {"loss": [[1, 0.5]] * 201},
         *({"loss": [point]} for point in (1, [], [1], [1, 2, 3], [1.0, 2], [True, 1], [-1, 1])),
         *({"loss": [point]} for point in ([2**53 + 1, 1], [1, "2"], [1, True])),
@@ -132,8 +138,8 @@ WRONG_TYPES: dict[str, list[object]] = {
     "finished": [0],
     "seed": [None],
     "details": [[]],
-    "artifacts": ["a", [1]],
-    "curves": [[], {"loss": {}}],
+    "artifacts": ["a"],
+    "curves": [[]],
 }
 
 

@@ -16,9 +16,9 @@ import pytest
 
 from benchmarks import record_files
 from sweepledger.formats import record_json
-from sweepledger.formats.record_json import LARGEST_TRIAL_FILE, CorruptRecord
+from sweepledger.formats.record_json import CorruptRecord
 from sweepledger.repo import volume
-from sweepledger.structs.record import Record
+from sweepledger.structs.record import LARGEST_TRIAL_FILE, Record
 
 ROOT = Path(__file__).parents[2]
 BATCH = record_files.BATCH

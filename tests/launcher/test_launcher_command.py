@@ -63,6 +63,9 @@ def test_each_macro_for_arguments_writes_pairs_with_pythons_text_of_the_values()
     assert expand([{"macro": "args_no_hyphens"}]) == pairs
     assert expand([{"macro": "args"}]) == hyphened
     assert expand([{"macro": "args_no_boolean_flags"}]) == [*hyphened[:2], "--flag", *hyphened[4:]]
+    assert expand([{"macro": "args_switches"}]) == [*hyphened[:2], "--flag", "--no-off", *hyphened[4:]]
+    assert expand([{"macro": "args_spaced"}])[-5:] == ["1", "2.0", "x", "--ratio", "1.0"]
+    assert expand([{"macro": "args_single_hyphen"}])[:2] == ["-lr", "1e-05"]
 
 
 @pytest.mark.parametrize("value", [0, 1, None, ""])

@@ -10,6 +10,7 @@ from msgspec import Meta
 from sweepledger.model.forms import LabelKey, LabelValue
 from sweepledger.model.forms import Name as ObjectName
 from sweepledger.model.keys import (
+    GROUP,
     NAME,
     UNWRITTEN,
     Absent,
@@ -49,9 +50,19 @@ class Shelf:
 
 
 @dataclass(frozen=True)
+class Garden:
+    """What a house has around it."""
+
+    trees: Annotated[int, Meta(examples=[2])] = 0
+    """How many trees."""
+    wall: Annotated[str | None, Absent("none"), Meta(examples=["stone"])] = None
+
+
+@dataclass(frozen=True)
 class House:
     """A house."""
 
+    garden: Annotated[Garden, GROUP]
     shelves: Annotated[Mapping[ObjectName, Shelf], EntryName("first")]
     """Shelves by name."""
 
@@ -66,8 +77,9 @@ def test_a_document_becomes_values_and_what_is_left_out_its_default() -> None:
         "shelves": {"low": {"width": 3.0, "wait": "2m", "lost": True, "records": "x"}, "top": {"width": 1}}
     }
 
-    assert decode(House, data) == House(
-        {"low": Shelf("low", 3, None, "x", 120, is_lost=True), "top": Shelf("top", 1, None)}
+    assert decode(House, {"trees": 3, **data}) == House(
+        Garden(3, "none"),
+        {"low": Shelf("low", 3, None, "x", 120, is_lost=True), "top": Shelf("top", 1, None)},
     )
 
 
@@ -93,9 +105,12 @@ def test_each_text_with_a_form_is_found_at_its_path(
 
 
 def test_the_schema_says_what_the_class_says() -> None:
-    shelves = json_schemas.Schemas(House).of_class(House)["properties"]["shelves"]
+    house = json_schemas.Schemas(House).of_class(House)["properties"]
+    shelves = house["shelves"]
     shelf = shelves["additionalProperties"]
 
+    assert [*house] == ["trees", "wall", "shelves"]
+    assert house["trees"]["description"] == "How many trees."
     assert shelves["examples"] == [{"first": {"width": 80, "room": "hall"}}]
     assert shelves["propertyNames"] == {"pattern": "^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$"}
     assert (shelf["description"], shelf["required"]) == ("One shelf.", ["width"])

@@ -16,7 +16,7 @@ from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Dataset, Settings
 from tests.policy import building
 from tests.policy.building import Rendered, container, job, mount, of_kind, pod
-from tests.sweeps import FULL_SETTINGS, POD_POOL_SETTINGS, POOLS, SETTINGS, a_full_sweep, a_sweep
+from tests.sweeps import FULL_SETTINGS, POD_POOL_SETTINGS, POOLS, SETTINGS, a_full_sweep, a_sweep, with_keys
 
 IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
 SINGLE = (Shape.JOBS, Shape.INDEXED)
@@ -169,9 +169,9 @@ def settings_of_pods(shape: Shape) -> Settings:
     """Give settings with a pool that sets all that pods of a shape may have: only Jobs claim devices."""
     if shape in {Shape.INDEXED, Shape.JOBS}:
         return POD_POOL_SETTINGS
-    pool = POD_POOL_SETTINGS.pools["chosen"]
+    pool = POD_POOL_SETTINGS.trials.pools["chosen"]
     without = replace(pool, pod=replace(pool.pod, claims={}))
-    return replace(POD_POOL_SETTINGS, pools={**POD_POOL_SETTINGS.pools, "chosen": without})
+    return with_keys(POD_POOL_SETTINGS, pools={**POD_POOL_SETTINGS.trials.pools, "chosen": without})
 
 
 @pytest.fixture(scope="session")
@@ -244,8 +244,8 @@ def test_what_a_pool_gives_is_refused_elsewhere(shape: Shape, pooled: Rendered, 
         pod(all_)["serviceAccountName"] = "trainer"
         metadata(all_)["labels"]["example.org/mesh"] = "off"
 
-    apart = {**POD_POOL_SETTINGS.pools, "plain": POOLS["chosen"]}
-    settings = replace(POD_POOL_SETTINGS, pools=apart)
+    apart = {**POD_POOL_SETTINGS.trials.pools, "plain": POOLS["chosen"]}
+    settings = with_keys(POD_POOL_SETTINGS, pools=apart)
 
     assert codes(chosen[shape], nothing, settings) == set()
     assert "batch-manifest" in codes(chosen[shape], change, settings)
@@ -259,7 +259,7 @@ def test_a_queue_that_no_pool_has_is_refused(shape: Shape, queued: Rendered) -> 
 
     assert "batch-manifest" in codes(queued[shape], change, FULL_SETTINGS)
     slices = {"sliced": POOLS["sliced"]}
-    assert "batch-manifest" in codes(queued[shape], nothing, replace(FULL_SETTINGS, pools=slices))
+    assert "batch-manifest" in codes(queued[shape], nothing, with_keys(FULL_SETTINGS, pools=slices))
 
 
 def test_two_objects_of_one_trial_are_refused(plain: Rendered) -> None:
@@ -314,7 +314,7 @@ def test_only_a_runtime_has_a_wave(plain: Rendered, kind: str, wave: str, refuse
 
 def test_a_dataset_on_the_volume_of_results_has_a_folder_of_its_own(plain: Rendered) -> None:
     claim = SETTINGS.results.claim
-    shared = replace(SETTINGS, datasets={"mnist": Dataset("mnist", claim, "sha256:" + "d" * 64)})
+    shared = with_keys(SETTINGS, datasets={"mnist": Dataset("mnist", claim, "sha256:" + "d" * 64)})
 
     def change(all_: list[Any]) -> None:
         for each in pod(all_)["volumes"]:

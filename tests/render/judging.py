@@ -11,7 +11,7 @@ Manifest = dict[str, Any]
 def refusals(
     policy: Manifest, manifest: Manifest, operation: str = "CREATE", *, old: Manifest | None = None
 ) -> set[str]:
-    """Return the messages of the rules that do not hold."""
+    """Return the messages of the rules that do not hold, without their codes."""
     given: dict[str, Any] = {
         "object": _with_kind(manifest),
         "request": {"operation": operation},
@@ -26,7 +26,11 @@ def refusals(
     held = evaluated(f"[{', '.join(rule['expression'] for rule in rules)}]", given)
     if not isinstance(held, list):  # the error of one of them
         held = [evaluated(rule["expression"], given) for rule in rules]
-    return {rule["message"] for rule, holds in zip(rules, held, strict=True) if holds is not True}
+    return {
+        rule["message"].rpartition(" [")[0]
+        for rule, holds in zip(rules, held, strict=True)
+        if holds is not True
+    }
 
 
 def _with_kind(manifest: Manifest) -> Manifest:

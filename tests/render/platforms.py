@@ -6,12 +6,20 @@ from functools import cache
 from typing import Any
 
 from sweepledger.formats import yaml
-from sweepledger.render.platform import GitSource, platform_tree
+from sweepledger.render.manifest import Manifest
+from sweepledger.render.platform import (
+    GitSource,
+    Names,
+    RequiredSecret,
+    kueue,
+    platform_tree,
+    required_secrets,
+)
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.node_pool import NodeCapacity, Pool
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller, Dataset, Image, Nfs, ResultsSettings, Settings
-from tests.sweeps import FULL_SETTINGS, real_bases
+from tests.sweeps import FULL_SETTINGS, real_bases, with_keys
 
 URL = "https://git.example.org/team/sweeps.git"
 DISTRIBUTED = tuple(sorted(shape for shape in Shape if shape.is_distributed))
@@ -20,10 +28,10 @@ COLLECTOR = Image("collector", "registry.example.org/tools/sweep", "sha256:" + "
 TRAINER = Image("trainer", "registry.example.org/team/trainer", "sha256:" + "a" * 64)
 NFS = Nfs("nfs.example.org", "/export/results")
 
-PLATFORM_SETTINGS = replace(
+PLATFORM_SETTINGS = with_keys(
     FULL_SETTINGS,
     controller=Controller.FLUX,
-    images={**FULL_SETTINGS.images, "collector": COLLECTOR, "trainer": TRAINER},
+    images={**FULL_SETTINGS.trials.images, "collector": COLLECTOR, "trainer": TRAINER},
     results=ResultsSettings("results", checkpoints="fast", artifacts="large", nfs=NFS),
     datasets={"mnist": Dataset("mnist", "mnist-claim", "version:1", nfs=Nfs("nfs.example.org", "/export/m"))},
 )
@@ -52,6 +60,17 @@ def a_platform(
     return _platforms[key]
 
 
+def secrets_of(settings: Settings, source: GitSource | None = None) -> tuple[RequiredSecret, ...]:
+    names, source = Names.of(settings.trials, settings.fleet), source or a_source()
+    code, results, platform = settings.git.code, settings.results, settings.platform
+    return required_secrets(names, settings.trials, code, results, platform, source)
+
+
+def kueue_objects(settings: Settings) -> list[Manifest]:
+    trials, collector = settings.trials, settings.platform.collector
+    return kueue.objects(Names.of(trials, settings.fleet), trials.pools, collector.pool)
+
+
 _platforms: dict[str, FileTree] = {}
 """Rendered once for all tests of a process, by their arguments: hundreds of tests judge objects by the same files."""
 
@@ -64,7 +83,7 @@ def _documents(content: bytes) -> tuple[dict[str, Any], ...]:
 def trial_policy(settings: Settings = PLATFORM_SETTINGS, shapes: tuple[Shape, ...] = ()) -> dict[str, Any]:
     """Give the admission policy for the Jobs and pods of trials."""
     tree = a_platform(settings, a_source(shapes=shapes))
-    return the("ValidatingAdmissionPolicy", f"{settings.namespace}-trials", tree)
+    return the("ValidatingAdmissionPolicy", f"{settings.trials.namespace}-trials", tree)
 
 
 def manifests(tree: FileTree, below: str = "clusters/") -> list[dict[str, Any]]:

@@ -46,7 +46,7 @@ PARAMETERS = st.dictionaries(
     max_size=3,
 )
 RUN = st.fixed_dictionaries(
-    {"image": st.sampled_from(sorted(FULL_SETTINGS.images)), "parallelism": st.just(16)},
+    {"image": st.sampled_from(sorted(FULL_SETTINGS.trials.images)), "parallelism": st.just(16)},
     optional={
         "pool": st.sampled_from(["queued", "chosen"]),
         "data": st.just("mnist"),
@@ -113,7 +113,7 @@ def accepted(spec: dict[str, Any]) -> Batch:
     sweep = parse_sweep(spec_bytes(spec), f"sweeps/{spec['name']}.yaml", FULL_SETTINGS)
     assume(isinstance(sweep, Sweep))
     assert isinstance(sweep, Sweep)
-    program = a_program(sweep, image=FULL_SETTINGS.image_of(sweep.run.image))
+    program = a_program(sweep, image=FULL_SETTINGS.trials.image_of(sweep.run.image))
     trials = expansion.expand(sweep, program)
     assume(trials)
     return Batch(sweep, MAX_BATCH_NUMBER, None, program, trials, sweep.run.shape or Shape.INDEXED)

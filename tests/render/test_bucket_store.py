@@ -27,7 +27,7 @@ from sweepledger.structs.settings import (
 from tests.render.building import accepted, built, named, pod_templates, rendered
 from tests.render.judging import refusals
 from tests.render.platforms import PLATFORM_SETTINGS, a_platform, cron_pod, the, trial_policy
-from tests.sweeps import a_batch, a_full_sweep, a_sweep, real_bases
+from tests.sweeps import a_batch, a_full_sweep, a_sweep, real_bases, with_keys
 
 Manifest = dict[str, Any]
 IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
@@ -98,9 +98,9 @@ def test_the_sidecar_of_a_pack_knows_its_rows_and_bounds_the_files_of_each(tmp_p
 
 
 def test_the_grace_period_of_a_pool_is_shared_by_launcher_and_sidecar(tmp_path: Path) -> None:
-    pool = SETTINGS.pools["chosen"]
+    pool = SETTINGS.trials.pools["chosen"]
     own = replace(pool, pod=replace(pool.pod, grace_seconds=60))
-    settings = replace(SETTINGS, pools={**SETTINGS.pools, "chosen": own})
+    settings = with_keys(SETTINGS, pools={**SETTINGS.trials.pools, "chosen": own})
     batch = a_batch(sweep=a_full_sweep("chosen"), image=IMAGE)
 
     (template,) = pod_templates(built(batch, tmp_path, settings))
@@ -112,7 +112,7 @@ def test_the_grace_period_of_a_pool_is_shared_by_launcher_and_sidecar(tmp_path: 
     assert launch["grace_seconds"] == 25
 
 
-IN_THE_BUCKET = replace(
+IN_THE_BUCKET = with_keys(
     SETTINGS,
     datasets={"mnist": Dataset("mnist", None, "sha256:" + "d" * 64, bucket="data/mnist", size="3Gi")},
 )
@@ -271,7 +271,8 @@ def test_the_check_of_a_batch_finds_the_same_before_it_is_merged(fault: str, tmp
 def test_the_doctors_proof_has_the_same_sidecar_and_is_admitted(settings: Settings) -> None:
     assert settings.results.bucket is not None
     component = base_files.component_patch(real_bases(), base_files.BUCKET_STORE)
-    store = pod.store_proof("sweep-doctor", settings, settings.results.bucket, component)
+    trials, network = settings.trials, settings.network
+    store = pod.store_proof("sweep-doctor", trials, network, settings.results.bucket, component)
     job = helper_pods.write_test_job("research", None, IMAGE, "sweep-trial", is_held=True, store=store)
     elsewhere = deepcopy(job)
     a_variable("SWEEP_BATCH", "lr-b1-3f9a1c2e")(elsewhere["spec"]["template"]["spec"])
@@ -327,7 +328,7 @@ def test_an_identity_of_the_cloud_is_for_the_sidecar_alone(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX], ids=str)
 def test_the_platform_has_no_volume_and_the_collector_reaches_the_bucket(controller: Controller) -> None:
-    tree = a_platform(replace(in_a_bucket(keep_days=30), controller=controller, datasets={}))
+    tree = a_platform(with_keys(in_a_bucket(keep_days=30), controller=controller, datasets={}))
     pod = cron_pod("sweep-collector", tree)
     (collect,) = pod["containers"]
     env = {variable["name"]: variable["value"] for variable in collect["env"]}

@@ -12,7 +12,7 @@ from tests.render.building import accepted, built, job_of, named, pod_templates
 from tests.render.judging import refusals
 from tests.render.platforms import PLATFORM_SETTINGS, a_platform, cron_pod, trial_policy
 from tests.render.test_bucket_store import IMAGE
-from tests.sweeps import a_batch, a_full_sweep
+from tests.sweeps import a_batch, a_full_sweep, with_keys
 
 
 def on_a_claim(**results: Any) -> Settings:
@@ -55,7 +55,7 @@ def test_a_pod_that_is_not_held_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX], ids=str)
 def test_the_expiry_mounts_the_claim(controller: Controller) -> None:
-    tree = a_platform(replace(on_a_claim(keep_days=30), controller=controller, datasets={}))
+    tree = a_platform(with_keys(on_a_claim(keep_days=30), controller=controller, datasets={}))
 
     volumes = cron_pod("sweep-expiry", tree)["volumes"]
     assert named(volumes, "results")["persistentVolumeClaim"]["claimName"] == "disk"

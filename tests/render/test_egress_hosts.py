@@ -12,10 +12,13 @@ from sweepledger.structs.settings import (
     SyncTarget,
 )
 from tests.render.platforms import PLATFORM_SETTINGS, a_platform, manifests, network_policies, the
+from tests.sweeps import with_keys
 
 PACKAGES = Egress("packages", (), (443,), ("pypi.org", "*.pythonhosted.org"))
 GIT = Egress("git", ("198.51.100.7/32",), (443,), ("git.example.org",))
-BY_NAME = replace(PLATFORM_SETTINGS, egress={"packages": PACKAGES, "git": GIT}, controller=Controller.ARGOCD)
+BY_NAME = with_keys(
+    PLATFORM_SETTINGS, egress={"packages": PACKAGES, "git": GIT}, controller=Controller.ARGOCD
+)
 DNS_PORT = {"ports": [{"port": "53", "protocol": "ANY"}], "rules": {"dns": [{"matchPattern": "*"}]}}
 SYNCED = SyncTarget("https://mlflow.example.org", "packages", "account")
 
@@ -45,17 +48,18 @@ def test_trials_with_the_label_reach_the_hosts_and_the_server_of_dns_tells_ciliu
 
 
 def test_a_network_policy_opens_only_addresses() -> None:
-    names = network_policies(a_platform(BY_NAME), BY_NAME.namespace)
+    names = network_policies(a_platform(BY_NAME), BY_NAME.trials.namespace)
 
     assert "allow-egress-git" in names
     assert "allow-egress-packages" not in names
 
 
 def test_the_collector_reaches_a_git_server_by_its_name() -> None:
-    named = replace(
-        BY_NAME, egress={**BY_NAME.egress, "api-server": Egress("api-server", ("192.0.2.1/32",), (6443,))}
+    named = with_keys(
+        BY_NAME,
+        egress={**BY_NAME.network.egress, "api-server": Egress("api-server", ("192.0.2.1/32",), (6443,))},
     )
-    place = f"{BY_NAME.namespace}-collector"
+    place = f"{BY_NAME.trials.namespace}-collector"
 
     spec = host_policies(named, place)["allow-egress-git"]
 
@@ -77,7 +81,7 @@ def test_other_servers_of_dns_are_those_of_the_settings() -> None:
     outside = DnsSettings(cidrs=("169.254.169.254/32",))
 
     pods, machines = (
-        host_policies(replace(BY_NAME, dns=dns))["allow-egress-packages"]["egress"][0]
+        host_policies(with_keys(BY_NAME, dns=dns))["allow-egress-packages"]["egress"][0]
         for dns in (openshift, outside)
     )
 
@@ -92,10 +96,10 @@ def test_other_servers_of_dns_are_those_of_the_settings() -> None:
 
 def test_argo_cd_may_apply_the_kind_only_if_an_egress_has_hosts() -> None:
     kind = {"group": "cilium.io", "kind": "CiliumNetworkPolicy"}
-    plain = replace(BY_NAME, egress={"git": replace(GIT, hosts=())})
+    plain = with_keys(BY_NAME, egress={"git": replace(GIT, hosts=())})
 
     allowed = [
-        the("AppProject", f"{BY_NAME.namespace}-platform", a_platform(settings))["spec"][
+        the("AppProject", f"{BY_NAME.trials.namespace}-platform", a_platform(settings))["spec"][
             "namespaceResourceWhitelist"
         ]
         for settings in (BY_NAME, plain)

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from sweepledger.formats import yaml
-from sweepledger.render.platform import required_secrets
 from sweepledger.structs.node_pool import NodeCapacity, Pool, Toleration
 from sweepledger.structs.settings import Egress, Settings
 from tests.cluster.templates import pods
@@ -22,8 +21,10 @@ from tests.render.platforms import (
     a_source,
     manifests,
     network_policies,
+    secrets_of,
     the,
 )
+from tests.sweeps import with_keys
 
 Manifest = dict[str, Any]
 ROOT = Path(__file__).parents[2]
@@ -84,7 +85,7 @@ def test_it_runs_daily_never_twice_with_the_image_and_the_time_limits_of_its_own
     (clone,), (expire,) = pod["initContainers"], pod["containers"]
 
     assert (spec["schedule"], spec["concurrencyPolicy"], spec["suspend"]) == ("23 3 * * *", "Forbid", False)
-    assert clone["image"] == expire["image"] == KEEPING.images["collector"].reference
+    assert clone["image"] == expire["image"] == KEEPING.trials.images["collector"].reference
     assert {"--depth=1", "--filter=blob:none", "--sparse"} <= set(clone["command"])
     assert expire["command"] == [
         *("sweep", "cluster", "expire", "--remote=origin", "--results=/sweep/results"),
@@ -104,7 +105,7 @@ def test_it_runs_daily_never_twice_with_the_image_and_the_time_limits_of_its_own
 
 
 def test_it_is_suspended_while_no_image_is_named_for_it() -> None:
-    tree = a_platform(replace(KEEPING, images={}))
+    tree = a_platform(with_keys(KEEPING, images={}))
 
     assert the("CronJob", "sweep-expiry", tree)["spec"]["suspend"]
 
@@ -120,7 +121,7 @@ def test_it_has_no_rights_no_token_and_reads_git_only() -> None:
     assert "sweep-expiry" not in str(subjects)
     held = [volume["secret"]["secretName"] for volume in pod["spec"]["volumes"] if "secret" in volume]
     assert held == ["sweep-git-read"]
-    needed = [secret for secret in required_secrets(KEEPING, a_source()) if secret.purpose == "expiry, read"]
+    needed = [secret for secret in secrets_of(KEEPING, a_source()) if secret.purpose == "expiry, read"]
     assert [(secret.namespace, secret.name, secret.keys) for secret in needed] == [
         ("research", "sweep-git-read", ("username", "password"))
     ]
@@ -132,16 +133,14 @@ def test_a_public_repository_is_read_without_a_credential() -> None:
     assert "secret" not in str([volume.keys() for volume in job["spec"]["template"]["spec"]["volumes"]])
     assert "/sweep/git" not in str(job)
     assert not [
-        secret
-        for secret in required_secrets(KEEPING, a_source(is_public=True))
-        if secret.purpose == "expiry, read"
+        secret for secret in secrets_of(KEEPING, a_source(is_public=True)) if secret.purpose == "expiry, read"
     ]
     assert not is_judged(job, is_public=True)
 
 
 @pytest.mark.parametrize("known", [(GIT,), ()], ids=["named", "not named"])
 def test_it_reaches_the_git_server_by_a_label_that_no_trial_bears(known: tuple[Egress, ...]) -> None:
-    settings = replace(KEEPING, egress={egress.name: egress for egress in known})
+    settings = with_keys(KEEPING, egress={egress.name: egress for egress in known})
     policies = network_policies(a_platform(settings), "research")
     labels = next(pods(the_job(settings)))["metadata"]["labels"]
 
@@ -166,7 +165,7 @@ def test_its_job_and_its_pod_are_no_trials() -> None:
 
 
 def test_where_every_pool_has_a_queue_it_needs_none() -> None:
-    settings = replace(KEEPING, pools=THREE_POOLS)
+    settings = with_keys(KEEPING, pools=THREE_POOLS)
 
     assert not is_judged(the_job(settings), settings)
 
@@ -177,10 +176,10 @@ NODES = Pool(
     selector={"example.org/pool": "tools"},
     tolerations=(Toleration("tools", "NoSchedule"),),
 )
-PLACED = replace(
+PLACED = with_keys(
     KEEPING,
-    pools={**KEEPING.pools, "tools": NODES},
-    collector=replace(KEEPING.collector, pool="tools", priority_class="system-cluster-critical"),
+    pools={**KEEPING.trials.pools, "tools": NODES},
+    collector=replace(KEEPING.platform.collector, pool="tools", priority_class="system-cluster-critical"),
 )
 
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from sweepledger.render import platform
-from sweepledger.render.platform import monitoring
+from sweepledger.render.platform import Names, monitoring
 from sweepledger.structs.settings import (
     ClusterSettings,
     Controller,
@@ -25,10 +24,11 @@ from sweepledger.structs.settings import (
 from tests.cluster import building
 from tests.cluster.apiserver import NoClusterToolsError, tool
 from tests.command_line import captured
-from tests.render.platforms import a_platform, a_source, manifests
-from tests.sweeps import real_bases
+from tests.render.platforms import a_platform, a_source, manifests, secrets_of
+from tests.sweeps import real_bases, with_keys
 
-SETTINGS = Settings(
+SETTINGS = with_keys(
+    Settings(),
     controller=Controller.ARGOCD,
     monitoring=MonitoringSettings(
         labels={"release": "kps"}, notify=Notify(MessageService.SLACK, "sweeps"), commit_status=True
@@ -37,7 +37,7 @@ SETTINGS = Settings(
     egress={"store": Egress("store", ("198.51.100.7/32",), (443,))},
     results=ResultsSettings(sync={"mlflow": SyncTarget("https://mlflow.example.org", "store")}),
 )
-FLUX = replace(SETTINGS, controller=Controller.FLUX)
+FLUX = with_keys(SETTINGS, controller=Controller.FLUX)
 COLLECTOR = 'namespace="sweeps-collector",cronjob="sweep-collector"'
 SUCCESS = f"kube_cronjob_status_last_successful_time{{{COLLECTOR}}}"
 SYNC = 'namespace="sweeps-collector",cronjob="sweep-sync"'
@@ -52,7 +52,9 @@ MERGED = (
 
 
 def rule_groups(settings: Settings) -> list[dict[str, Any]]:
-    return monitoring.rule_groups(settings, real_bases().files)
+    names, budgets = Names.of(settings.trials, settings.fleet), settings.teams.budgets
+    controller, bases = settings.platform.controller, real_bases().files
+    return monitoring.rule_groups(names, controller, settings.results, bases, has_budgets=bool(budgets))
 
 
 def files(settings: Settings) -> dict[str, Any]:
@@ -64,7 +66,7 @@ def files(settings: Settings) -> dict[str, Any]:
 
 
 def test_without_the_setting_nothing_is_written() -> None:
-    assert files(replace(SETTINGS, monitoring=MonitoringSettings(enabled=False))) == {}
+    assert files(with_keys(SETTINGS, monitoring=MonitoringSettings(enabled=False))) == {}
 
 
 def test_the_rules_of_the_operator_and_of_the_file_are_the_same_and_carry_the_labels() -> None:
@@ -96,7 +98,7 @@ def test_there_are_rules_about_what_the_settings_have(
     settings: Settings, rule: str, changes: dict[str, Any]
 ) -> None:
     assert rule in json.dumps(rule_groups(settings))
-    assert rule not in json.dumps(rule_groups(replace(settings, **changes)))
+    assert rule not in json.dumps(rule_groups(with_keys(settings, **changes)))
 
 
 def test_every_panel_of_the_dashboard_asks_the_chosen_data_source() -> None:
@@ -136,7 +138,7 @@ def test_argo_cd_sends_messages_for_what_is_subscribed_to_and_every_subscription
 
 
 def test_the_triggers_of_two_long_namespaces_differ_and_fit_into_names_of_annotations() -> None:
-    longest = [replace(SETTINGS, namespace=f"{'n' * 52}{last}") for last in "ab"]
+    longest = [with_keys(SETTINGS, namespace=f"{'n' * 52}{last}") for last in "ab"]
     names: list[set[str]] = []
     for settings in longest:
         (root,) = yaml.safe_load_all(a_platform(settings, a_source())["clusters/argocd/root.yaml"])
@@ -152,7 +154,7 @@ def test_the_triggers_of_two_long_namespaces_differ_and_fit_into_names_of_annota
 
 def test_flux_sends_messages_and_statuses_with_secrets_that_the_bootstrap_lists() -> None:
     providers = [one for one in files(FLUX)["notifications.yaml"] if one["kind"] == "Provider"]
-    listed = {secret.name for secret in platform.required_secrets(FLUX, a_source())}
+    listed = {secret.name for secret in secrets_of(FLUX, a_source())}
 
     assert [one["spec"]["type"] for one in providers] == ["slack", "gitea"]
     assert {one["spec"]["secretRef"]["name"] for one in providers} <= listed
@@ -181,7 +183,7 @@ def test_flux_sends_commit_statuses_as_the_git_host_takes_them(url: str, kind: s
 
 
 def test_each_cluster_asks_for_its_own_batches_and_project() -> None:
-    fleet = replace(SETTINGS, clusters={"eu": ClusterSettings("eu"), "us": ClusterSettings("us")})
+    fleet = with_keys(SETTINGS, clusters={"eu": ClusterSettings("eu"), "us": ClusterSettings("us")})
     tree = a_platform(fleet, a_source())
 
     for cluster in ("eu", "us"):
@@ -292,7 +294,7 @@ def test_each_alert_fires_when_it_should(settings: Settings, promtool: Path, tmp
     not_synced = (
         "SweepBatchNotSynced",
         "it cannot be applied",
-        NOT_SYNCED[settings.controller],
+        NOT_SYNCED[settings.platform.controller],
         "14m",
         "16m",
     )

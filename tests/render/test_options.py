@@ -22,7 +22,7 @@ from sweepledger.structs.settings import (
     Settings,
 )
 from tests.render.building import built, job_of, named, pod_of, pod_templates, rendered, unordered
-from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, a_sweep, some_bases
+from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, a_sweep, pods_of, some_bases, with_keys
 
 SHAPES = pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOBS], ids=str)
 POOLS = pytest.mark.parametrize("pool", ["queued", "chosen", "sliced"])
@@ -33,7 +33,7 @@ IN_A_BUCKET = replace(
     FULL_SETTINGS,
     results=ResultsSettings(store=ResultsStore.BUCKET, bucket=BucketSettings("s3://sweeps/vision", "hub")),
 )
-WITH_ITS_DATA = replace(
+WITH_ITS_DATA = with_keys(
     IN_A_BUCKET, datasets={"mnist": Dataset("mnist", None, f"sha256:{'d' * 64}", bucket="data", size="3Gi")}
 )
 ON_A_CLAIM = replace(FULL_SETTINGS, results=ResultsSettings(store=ResultsStore.CLAIM, claim="sweep-results"))
@@ -105,7 +105,7 @@ def test_components_merged_here_are_what_kustomize_makes_of_them(pool: str, tmp_
     batch = a_batch(sweep=a_full_sweep(pool))
     made = rendered(batch, FULL_SETTINGS)
     base = yaml.load(some_bases().files[f"{base_files.SHAPE_FOLDERS[Shape.INDEXED]}/job.yaml"])
-    chosen = base_files.components_of(batch, FULL_SETTINGS)
+    chosen = pods_of(batch, FULL_SETTINGS).components
 
     pod = job_of(built(batch, tmp_path, FULL_SETTINGS))["spec"]["template"]
 
@@ -124,7 +124,7 @@ def test_every_component_is_chosen_by_some_batch() -> None:
         for pool in ("queued", "sliced")
         for settings in (FULL_SETTINGS, WITHOUT_FILES, IN_A_BUCKET, WITH_ITS_DATA, ON_A_CLAIM)
         for pack in (None, Pack(2))
-        for name in base_files.components_of(a_batch(sweep=a_full_sweep(pool, pack=pack)), settings)
+        for name in pods_of(a_batch(sweep=a_full_sweep(pool, pack=pack)), settings).components
     }
 
     newest: dict[str, str] = {}
@@ -169,7 +169,7 @@ def test_the_deadline_is_timeout_grace_and_the_start_up_of_the_pool(shape: Shape
 
 def test_a_pod_that_clones_may_reach_the_git_server_where_the_settings_know_it() -> None:
     git = Egress("git", ("198.51.100.7/32",), (443,))
-    known = replace(FULL_SETTINGS, egress={**FULL_SETTINGS.egress, "git": git})
+    known = with_keys(FULL_SETTINGS, egress={**FULL_SETTINGS.network.egress, "git": git})
     baked = a_full_sweep(code_mode=CodeMode.IMAGE)
 
     def reached(batch: Batch) -> set[str]:
@@ -187,8 +187,10 @@ def test_a_sweep_that_bears_few_failures_says_so(tmp_path: Path) -> None:
 
 
 def test_clones_without_credentials_mount_no_secret(tmp_path: Path) -> None:
-    assert FULL_SETTINGS.code
-    public = replace(FULL_SETTINGS, code=replace(FULL_SETTINGS.code, secret=None), results=ResultsSettings())
+    assert FULL_SETTINGS.git.code
+    public = with_keys(
+        FULL_SETTINGS, code=replace(FULL_SETTINGS.git.code, secret=None), results=ResultsSettings()
+    )
     sweep = a_sweep(run=replace(a_sweep().run, code_mode=CodeMode.CLONE))
 
     pod = pod_of(built(a_batch(sweep=sweep), tmp_path, public))

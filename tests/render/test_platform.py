@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sweepledger.formats import yaml
-from sweepledger.render.platform import GitSource, required_secrets
+from sweepledger.render.platform import GitSource
 from sweepledger.render.platform.cron_jobs import CREDENTIAL, CREDENTIAL_HELPER
 from sweepledger.render.platform.manual_setup import apply_command
 from sweepledger.repo import kustomize
@@ -34,13 +34,14 @@ from tests.render.platforms import (
     a_source,
     manifests,
     network_policies,
+    secrets_of,
     the,
 )
 from tests.repository import Sandbox
-from tests.sweeps import real_bases
+from tests.sweeps import real_bases, with_keys
 
-ARGOCD = replace(PLATFORM_SETTINGS, controller=Controller.ARGOCD)
-BARE = Settings(controller=Controller.ARGOCD)
+ARGOCD = with_keys(PLATFORM_SETTINGS, controller=Controller.ARGOCD)
+BARE = with_keys(Settings(), controller=Controller.ARGOCD)
 BATCH = "lr-b1-3f9a1c2e"
 BY_CONTROLLER = [Controller.ARGOCD, Controller.FLUX]
 
@@ -57,7 +58,7 @@ def laid_out(tree: FileTree, folder: Path) -> Path:
 def test_each_folder_builds_and_lists_every_file_of_it(
     controller: Controller, settings: Settings, tmp_path: Path, needs_kustomize: None
 ) -> None:
-    tree = a_platform(replace(settings, controller=controller))
+    tree = a_platform(with_keys(settings, controller=controller))
 
     clusters = laid_out(tree, tmp_path)
 
@@ -68,7 +69,7 @@ def test_each_folder_builds_and_lists_every_file_of_it(
 
 @pytest.mark.parametrize("controller", BY_CONTROLLER)
 def test_every_file_says_what_it_is_for_and_who_wrote_it(controller: Controller) -> None:
-    tree = a_platform(replace(PLATFORM_SETTINGS, controller=controller), active=(BATCH,))
+    tree = a_platform(with_keys(PLATFORM_SETTINGS, controller=controller), active=(BATCH,))
 
     for path, content in tree:
         if not path.endswith(".gitkeep"):
@@ -90,9 +91,9 @@ def test_the_platform_is_the_same_whoever_applies_it() -> None:
 
 
 def test_two_clusters_differ_in_values_alone() -> None:
-    tree = a_platform(replace(BARE, namespace="vision"))
+    tree = a_platform(with_keys(BARE, namespace="vision"))
     other = a_platform(
-        replace(BARE, namespace="speech"), GitSource("https://forge.example.net/lab/s.git", "stable")
+        with_keys(BARE, namespace="speech"), GitSource("https://forge.example.net/lab/s.git", "stable")
     )
 
     for path, content in other:
@@ -109,7 +110,7 @@ def manager(url: str) -> str:
 
 def test_nothing_is_written_that_a_controller_would_expand_by_accident() -> None:
     for controller in BY_CONTROLLER:
-        for path, content in a_platform(replace(PLATFORM_SETTINGS, controller=controller)):
+        for path, content in a_platform(with_keys(PLATFORM_SETTINGS, controller=controller)):
             if path.endswith(".yaml"):
                 text = content.decode()
                 assert "${" not in text, path
@@ -166,7 +167,7 @@ OPEN = "allow-any-host-by-port"
     ids=["nothing", "git", "api-server", "both"],
 )
 def test_the_collector_reaches_what_the_settings_name(known: tuple[Egress, ...], anywhere: list[int]) -> None:
-    tree = a_platform(replace(ARGOCD, egress={item.name: item for item in known}))
+    tree = a_platform(with_keys(ARGOCD, egress={item.name: item for item in known}))
 
     policies = network_policies(tree, "research-collector")
     egress = {name: spec["egress"] for name, spec in policies.items() if spec["podSelector"]}
@@ -177,7 +178,7 @@ def test_the_collector_reaches_what_the_settings_name(known: tuple[Egress, ...],
 
 
 def test_no_trial_is_let_to_the_api_server() -> None:
-    tree = a_platform(replace(ARGOCD, egress={"git": GIT, "api-server": API_SERVER}))
+    tree = a_platform(with_keys(ARGOCD, egress={"git": GIT, "api-server": API_SERVER}))
 
     assert network_policies(tree, "research").keys() == {"deny-all", "allow-dns", "allow-egress-git"}
 
@@ -242,7 +243,7 @@ def test_the_collector_reads_results_and_never_runs_beside_itself() -> None:
 
 
 def test_the_collector_is_suspended_while_no_image_is_named_for_it() -> None:
-    assert collector_of(replace(PLATFORM_SETTINGS, images={}))["suspend"]
+    assert collector_of(with_keys(PLATFORM_SETTINGS, images={}))["suspend"]
 
 
 @pytest.mark.parametrize(
@@ -262,8 +263,8 @@ def test_the_settings_say_where_the_collector_runs_and_what_it_may_use() -> None
     )
     queued = Pool("queued", NodeCapacity("4", "16Gi"), queue="tools")
     collector = CollectorSettings("system", "platform-services", memory="512Mi", disk="2Gi")
-    settings = replace(PLATFORM_SETTINGS, pools={"system": pool, "queued": queued}, collector=collector)
-    other = replace(settings, collector=CollectorSettings("queued"))
+    settings = with_keys(PLATFORM_SETTINGS, pools={"system": pool, "queued": queued}, collector=collector)
+    other = with_keys(settings, collector=CollectorSettings("queued"))
 
     pod = collector_of(settings)["jobTemplate"]["spec"]["template"]["spec"]
     job = collector_of(other)["jobTemplate"]
@@ -283,7 +284,7 @@ def test_the_settings_say_where_the_collector_runs_and_what_it_may_use() -> None
 def test_a_collector_that_watches_ends_before_the_next_run(minutes: int, seconds: int) -> None:
     results = replace(PLATFORM_SETTINGS.results, every_minutes=minutes)
     settings = replace(PLATFORM_SETTINGS, results=results)
-    watched = replace(settings, collector=CollectorSettings(watches=True))
+    watched = with_keys(settings, collector=CollectorSettings(watches=True))
     watching = collector_of(watched)["jobTemplate"]["spec"]
 
     (collect,) = watching["template"]["spec"]["containers"]
@@ -341,21 +342,21 @@ def test_the_collector_signs_whatever_way_its_commits_go(mode: ResultsMode) -> N
 
     assert "--config=commit.gpgSign=true" in clone_of(settings)["command"]
     assert "--config=user.signingKey=/sweep/git/signing" in clone_of(settings)["command"]
-    needed = {secret.name: secret.keys for secret in required_secrets(settings, a_source())}
+    needed = {secret.name: secret.keys for secret in secrets_of(settings, a_source())}
     assert "signing" in needed["sweep-git-write"]
 
 
 def test_who_may_sign_is_a_file_that_git_reads_and_the_page_says_how_a_key_is_made() -> None:
     signer = 'ops@example.org namespaces="git" ssh-ed25519 AAAA'
 
-    tree = a_platform(replace(ARGOCD, signers=(signer,)))
+    tree = a_platform(with_keys(ARGOCD, signers=(signer,)))
 
     lines = tree["clusters/allowed_signers"].decode().splitlines()
     assert [line for line in lines if not line.startswith("#")] == [signer]
     page = tree["clusters/README.md"].decode()
     assert "| `allowed_signers` |" in page
     assert "ssh-keygen -q -t ed25519 -N '' -C sweepledger@localhost -f ./signing" in page
-    assert "clusters/allowed_signers" not in a_platform(replace(ARGOCD, signers=())).files
+    assert "clusters/allowed_signers" not in a_platform(with_keys(ARGOCD, signers=())).files
 
 
 def test_one_export_is_two_volumes_and_only_trials_write() -> None:
@@ -383,7 +384,7 @@ def test_without_an_export_no_volume_is_made_up() -> None:
 
 
 def test_the_quota_is_what_the_pools_can_hold() -> None:
-    tree = a_platform(replace(ARGOCD, pools=THREE_POOLS))
+    tree = a_platform(with_keys(ARGOCD, pools=THREE_POOLS))
 
     hard = the("ResourceQuota", "sweep-trials", tree)["spec"]["hard"]
 
@@ -395,7 +396,7 @@ def test_the_quota_is_what_the_pools_can_hold() -> None:
 def test_the_quota_bounds_no_capacity_while_a_pool_has_no_end() -> None:
     endless = {**THREE_POOLS, "cpu": replace(THREE_POOLS["cpu"], max_nodes=None)}
 
-    hard = the("ResourceQuota", "sweep-trials", a_platform(replace(ARGOCD, pools=endless)))["spec"]["hard"]
+    hard = the("ResourceQuota", "sweep-trials", a_platform(with_keys(ARGOCD, pools=endless)))["spec"]["hard"]
 
     assert "requests.cpu" not in hard
     assert hard["count/jobs.batch"]
@@ -428,7 +429,7 @@ def test_a_results_mode_of_branches_confines_the_collector_to_their_branches() -
     ],
 )
 def test_dns_is_open_where_settings_say(dns: DnsSettings, servers: list[dict[str, Any]], port: int) -> None:
-    tree = a_platform(replace(PLATFORM_SETTINGS, dns=dns))
+    tree = a_platform(with_keys(PLATFORM_SETTINGS, dns=dns))
 
     policies = [one for one in manifests(tree) if one.get("metadata", {}).get("name") == "allow-dns"]
     assert len({one["metadata"]["namespace"] for one in policies}) == len(policies) >= 2

@@ -2,7 +2,6 @@
 
 import json
 from copy import deepcopy
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,6 @@ from tests.render.platforms import (
     PLATFORM_SETTINGS,
     THREE_POOLS,
     a_platform,
-    a_source,
     the,
     trial_policy,
 )
@@ -42,7 +40,7 @@ from tests.render.pod_faults import (
     the_pod,
 )
 from tests.render.test_bucket_store import SETTINGS as IN_A_BUCKET
-from tests.sweeps import FULL_SETTINGS, POD_POOL_SETTINGS, a_batch, a_full_sweep, real_bases
+from tests.sweeps import FULL_SETTINGS, POD_POOL_SETTINGS, a_batch, a_full_sweep, real_bases, with_keys
 
 Manifest = dict[str, Any]
 IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
@@ -107,7 +105,7 @@ def test_a_pod_without_the_label_of_a_batch_is_refused(job: Manifest) -> None:
 
 
 def test_settings_that_name_no_image_leave_the_choice_to_specs_but_ask_for_a_digest(job: Manifest) -> None:
-    policy = trial_policy(replace(PLATFORM_SETTINGS, images={}))
+    policy = trial_policy(with_keys(PLATFORM_SETTINGS, images={}))
     other = changed(job, the_container(image=IMAGE.replace("team", "others")))
     tag = changed(job, the_container(image="registry.example.org/others/trainer:1"))
 
@@ -118,7 +116,7 @@ def test_settings_that_name_no_image_leave_the_choice_to_specs_but_ask_for_a_dig
 @pytest.mark.parametrize("port", ["", ":5000"])
 def test_an_image_that_is_the_default_may_be_asked_for_with_any_digest(port: str, job: Manifest) -> None:
     default = Defaults(image=f"registry.example.org{port}/others/trainer:1@sha256:" + "b" * 64)
-    policy = trial_policy(replace(PLATFORM_SETTINGS, defaults=default))
+    policy = trial_policy(with_keys(PLATFORM_SETTINGS, defaults=default))
 
     older = changed(job, the_container(image=f"registry.example.org{port}/others/trainer@sha256:" + "c" * 64))
 
@@ -128,7 +126,7 @@ def test_an_image_that_is_the_default_may_be_asked_for_with_any_digest(port: str
 
 def test_data_on_the_claim_of_the_results_is_read_or_lies_in_the_batchs_folder(job: Manifest) -> None:
     shared = {"mnist": Dataset("mnist", "results", "version:1", path="digits")}
-    policy = trial_policy(replace(PLATFORM_SETTINGS, datasets=shared))
+    policy = trial_policy(with_keys(PLATFORM_SETTINGS, datasets=shared))
     reads, writes = (
         changed(job, its_claim("data", claimName="results", readOnly=read_only))
         for read_only in (True, False)
@@ -140,7 +138,7 @@ def test_data_on_the_claim_of_the_results_is_read_or_lies_in_the_batchs_folder(j
 
 def test_an_egress_for_the_api_server_is_the_collectors_alone(job: Manifest) -> None:
     opened = {API_SERVER_EGRESS: Egress(API_SERVER_EGRESS, ("192.0.2.1/32",), (6443,))}
-    policy = trial_policy(replace(PLATFORM_SETTINGS, egress={**PLATFORM_SETTINGS.egress, **opened}))
+    policy = trial_policy(with_keys(PLATFORM_SETTINGS, egress={**PLATFORM_SETTINGS.network.egress, **opened}))
     faulty = deepcopy(job)
 
     faulty["spec"]["template"]["metadata"]["labels"][f"sweepledger.dev/egress-{API_SERVER_EGRESS}"] = "true"
@@ -170,7 +168,7 @@ def test_a_job_with_a_single_fault_is_refused(changes: dict[str, Any], says: str
 
 def test_a_job_has_no_more_trials_than_the_settings_let_a_sweep_have(job: Manifest) -> None:
     few, enough = (
-        replace(PLATFORM_SETTINGS, limits=SweepLimits(max_trials=most))
+        with_keys(PLATFORM_SETTINGS, limits=SweepLimits(max_trials=most))
         for most in (job["spec"]["completions"] - 1, job["spec"]["completions"])
     )
 
@@ -179,7 +177,7 @@ def test_a_job_has_no_more_trials_than_the_settings_let_a_sweep_have(job: Manife
 
 
 def test_only_variables_that_the_settings_allow_may_start_another_program(job: Manifest) -> None:
-    policy = trial_policy(replace(PLATFORM_SETTINGS, allowed_variables=("LD_PRELOAD",)))
+    policy = trial_policy(with_keys(PLATFORM_SETTINGS, allowed_variables=("LD_PRELOAD",)))
 
     allowed = changed(job, a_variable(name="LD_PRELOAD", value="libtcmalloc.so"))
     other = changed(job, a_variable(name="LD_AUDIT", value="libtcmalloc.so"))
@@ -221,8 +219,8 @@ def pooled_job(tmp_path_factory: pytest.TempPathFactory) -> Manifest:
 
 def of_pods() -> Manifest:
     """The policy of a platform whose pool sets everything about its pods."""
-    pools = {**PLATFORM_SETTINGS.pools, **POD_POOL_SETTINGS.pools}
-    return trial_policy(replace(PLATFORM_SETTINGS, pools=pools))
+    pools = {**PLATFORM_SETTINGS.trials.pools, **POD_POOL_SETTINGS.trials.pools}
+    return trial_policy(with_keys(PLATFORM_SETTINGS, pools=pools))
 
 
 def test_pods_are_admitted_only_with_what_their_pool_says(pooled_job: Manifest) -> None:
@@ -359,7 +357,7 @@ def test_a_job_with_a_generated_name_is_refused(job: Manifest) -> None:
 
 
 def test_where_every_pool_has_a_queue_no_job_goes_past_them(job: Manifest) -> None:
-    policy = trial_policy(replace(PLATFORM_SETTINGS, pools=THREE_POOLS))
+    policy = trial_policy(with_keys(PLATFORM_SETTINGS, pools=THREE_POOLS))
     anywhere = deepcopy(job)
     del anywhere["spec"]["template"]["spec"]["affinity"]  # for the GPUs of another pool
     past, wrong, through = deepcopy(anywhere), deepcopy(anywhere), deepcopy(anywhere)
@@ -441,7 +439,7 @@ def test_flux_is_asked_for_nothing_but_batches_and_their_root() -> None:
 
 
 def test_policies_bind_to_the_namespace_of_the_trials_and_deny() -> None:
-    tree = a_platform(replace(PLATFORM_SETTINGS, controller=Controller.ARGOCD))
+    tree = a_platform(with_keys(PLATFORM_SETTINGS, controller=Controller.ARGOCD))
 
     name = "research-trials"
     policy, binding = (the(f"ValidatingAdmissionPolicy{kind}", name, tree) for kind in ("", "Binding"))
@@ -494,7 +492,10 @@ def test_the_policy_has_the_constants_of_the_package(constant: str) -> None:
 
 def test_every_list_of_a_policy_has_a_value_or_a_default_that_allows_nothing() -> None:
     """Whoever adds a list to a file and forgets its value would refuse all; whoever forgets the file is told."""
-    lists = admission_lists.of_trials(IN_A_BUCKET, a_source(shapes=DISTRIBUTED), real_bases().files)
+    trials, network, results = IN_A_BUCKET.trials, IN_A_BUCKET.network, IN_A_BUCKET.results
+    code, admission = IN_A_BUCKET.git.code, IN_A_BUCKET.admission
+    bases = real_bases().files
+    lists = admission_lists.of_trials(trials, network, results, admission, code, None, DISTRIBUTED, bases)
     policy = yaml.load((ADMISSION / "trials.yaml").read_bytes())
     empty = {one["name"] for one in policy["spec"]["variables"] if one["expression"] in {"[]", "0"}}
 

@@ -18,12 +18,12 @@ from tests.render.building import built
 from tests.render.judging import is_judged, refusals
 from tests.render.platforms import DISTRIBUTED, PLATFORM_SETTINGS, THREE_POOLS, a_platform, a_source, the
 from tests.render.pod_faults import a_volume
-from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep
+from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, with_keys
 
 Manifest = dict[str, Any]
 IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
 QUEUE = "kueue.x-k8s.io/queue-name"
-QUEUED = replace(PLATFORM_SETTINGS, pools=THREE_POOLS)
+QUEUED = with_keys(PLATFORM_SETTINGS, pools=THREE_POOLS)
 FLAVOR = {"nodeSelector": {"cloud.example.org/pool": "a100"}}
 TAINT = {"tolerations": [{"key": "cloud.example.org/gpu", "operator": "Exists"}]}
 OWNERS = {
@@ -100,6 +100,7 @@ def test_only_the_pods_of_a_pytorch_job_wait_for_their_master(tmp_path: Path) ->
         "image": IMAGE,
         "command": ["sh", "-c", "until nslookup master; do sleep 2; done"],
         "resources": {"limits": resources, "requests": resources},
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
     }
     pod["spec"].setdefault("initContainers", []).append(waits)
 
@@ -134,8 +135,8 @@ def test_pods_of_a_job_that_got_its_turn_are_admitted(kind: str, tmp_path: Path)
 @pytest.mark.parametrize("kind", ["Job", "Pod"])
 def test_a_trial_asks_kueue_for_a_place_only_as_a_pool_does(kind: str, tmp_path: Path) -> None:
     topology = Topology(("example.org/rack",), required="example.org/rack")
-    heavy = replace(PLATFORM_SETTINGS.pools["queued"], topology=topology)
-    settings = replace(PLATFORM_SETTINGS, pools={**PLATFORM_SETTINGS.pools, "queued": heavy})
+    heavy = replace(PLATFORM_SETTINGS.trials.pools["queued"], topology=topology)
+    settings = with_keys(PLATFORM_SETTINGS, pools={**PLATFORM_SETTINGS.trials.pools, "queued": heavy})
     job = a_job(tmp_path)
     template = job["spec"]["template"]
     template["metadata"].setdefault("annotations", {})[REQUIRED_TOPOLOGY] = "example.org/rack"

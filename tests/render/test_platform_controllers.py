@@ -20,8 +20,9 @@ from tests.render.platforms import (
     manifests,
     the,
 )
+from tests.sweeps import with_keys
 
-ARGOCD = replace(PLATFORM_SETTINGS, controller=Controller.ARGOCD)
+ARGOCD = with_keys(PLATFORM_SETTINGS, controller=Controller.ARGOCD)
 BATCH = "lr-b1-3f9a1c2e"
 
 
@@ -145,7 +146,7 @@ def test_flux_applies_a_batch_by_a_kustomization_of_its_own() -> None:
 
     spec = the("Kustomization", BATCH, tree)["spec"]
 
-    assert tree[batch_file(BATCH, None)] == batch_kustomization(BATCH, PLATFORM_SETTINGS)
+    assert tree[batch_file(BATCH, None)] == batch_kustomization(BATCH, PLATFORM_SETTINGS.trials.namespace)
     assert spec == {
         "interval": "1h0m0s",
         "retryInterval": "2m0s",
@@ -160,9 +161,10 @@ def test_flux_applies_a_batch_by_a_kustomization_of_its_own() -> None:
 
 
 def test_a_batch_that_stands_is_not_written_anew_for_a_label() -> None:
-    labelled = replace(PLATFORM_SETTINGS, labels={"team": "other"})
+    labelled = with_keys(PLATFORM_SETTINGS, labels={"team": "other"})
 
-    assert batch_kustomization(BATCH, labelled) == batch_kustomization(BATCH, PLATFORM_SETTINGS)
+    path = batch_file(BATCH, None)
+    assert a_platform(labelled, active=(BATCH,))[path] == a_platform(active=(BATCH,))[path]
 
 
 def test_flux_may_apply_exactly_the_kinds_of_a_batch() -> None:
@@ -204,7 +206,7 @@ def test_the_receiver_takes_the_webhook_of_the_git_server(url: str, kind: str) -
 
 
 def test_the_three_pools_become_three_queues_with_what_their_nodes_hold() -> None:
-    tree = a_platform(replace(ARGOCD, pools=THREE_POOLS))
+    tree = a_platform(with_keys(ARGOCD, pools=THREE_POOLS))
 
     heavy = the("ClusterQueue", "research-gpu-heavy", tree)["spec"]["resourceGroups"][0]
     (flavor,) = heavy["flavors"]
@@ -227,7 +229,7 @@ def test_a_flavor_has_the_selector_and_the_taints_of_its_pool_so_that_queued_pod
         spot=True,
     )
 
-    tree = a_platform(replace(ARGOCD, pools={"heavy": replace(heavy, name="heavy")}))
+    tree = a_platform(with_keys(ARGOCD, pools={"heavy": replace(heavy, name="heavy")}))
     flavor = the("ResourceFlavor", "research-heavy", tree)
 
     assert flavor["spec"]["nodeLabels"] == {"example.org/pool": "heavy", "nvidia.com/gpu.product": "A100"}
@@ -243,7 +245,7 @@ def test_pools_of_a_cohort_on_the_same_nodes_have_one_flavor_that_tolerates_what
     place: dict[str, Any] = {"max_nodes": 2, "cohort": "all", "selector": {"example.org/p": "x"}}
     gpus = Pool("gpus", NodeCapacity("8", "32Gi", 4), queue="gpus", **place)
     plain = replace(gpus, name="plain", queue="plain", node=NodeCapacity("8", "32Gi"))
-    tree = a_platform(replace(ARGOCD, pools={"plain": plain, "gpus": gpus}))
+    tree = a_platform(with_keys(ARGOCD, pools={"plain": plain, "gpus": gpus}))
 
     flavors = [made for made in manifests(tree) if made["kind"] == "ResourceFlavor"]
 
@@ -255,7 +257,7 @@ def test_pools_of_a_cohort_on_the_same_nodes_have_one_flavor_that_tolerates_what
 
 
 def test_the_collector_has_its_queue_in_its_own_namespace() -> None:
-    settings = replace(ARGOCD, pools=THREE_POOLS, collector=CollectorSettings(pool="cpu"))
+    settings = with_keys(ARGOCD, pools=THREE_POOLS, collector=CollectorSettings(pool="cpu"))
     made = manifests(a_platform(settings), "clusters/optional")
 
     named = [one["metadata"] for one in made if one["kind"] == "LocalQueue"]
@@ -272,14 +274,18 @@ def test_the_collector_has_its_queue_in_its_own_namespace() -> None:
 
 
 def test_nothing_of_kueue_is_applied_by_a_controller() -> None:
-    tree = a_platform(replace(ARGOCD, pools=THREE_POOLS))
+    tree = a_platform(with_keys(ARGOCD, pools=THREE_POOLS))
 
     for path, content in tree:
         assert (b'kind: "ClusterQueue"' in content) == (path == "clusters/optional/kueue.yaml")
 
 
 def test_without_queues_there_is_nothing_for_kueue() -> None:
-    assert not [path for path, _ in a_platform(Settings(controller=Controller.FLUX)) if "optional" in path]
+    assert not [
+        path
+        for path, _ in a_platform(with_keys(Settings(), controller=Controller.FLUX))
+        if "optional" in path
+    ]
 
 
 @pytest.mark.parametrize(
@@ -330,7 +336,7 @@ def test_a_branch_that_is_no_plain_name_is_refused(branch: str) -> None:
 
 
 def test_argo_cd_may_run_in_any_namespace() -> None:
-    tree = a_platform(replace(ARGOCD, argocd=ArgoCdSettings("gitops")))
+    tree = a_platform(with_keys(ARGOCD, argocd=ArgoCdSettings("gitops")))
 
     made = [one for one in manifests(tree) if one["apiVersion"].startswith("argoproj.io/")]
     assert {one["kind"] for one in made} == {"AppProject", "Application", "ApplicationSet"}
@@ -346,7 +352,7 @@ def test_argo_cd_may_run_in_any_namespace() -> None:
     ],
 )
 def test_every_destination_is_that_of_settings(settings: ArgoCdSettings, destination: dict[str, str]) -> None:
-    tree = a_platform(replace(ARGOCD, argocd=settings))
+    tree = a_platform(with_keys(ARGOCD, argocd=settings))
 
     applications = the("ApplicationSet", "research", tree)["spec"]["template"]["spec"]
     platform = the("Application", "research-platform", tree)["spec"]
@@ -357,7 +363,7 @@ def test_every_destination_is_that_of_settings(settings: ArgoCdSettings, destina
 
 
 def test_with_another_cluster_the_lease_is_applied_where_the_collector_runs() -> None:
-    remote = a_platform(replace(ARGOCD, argocd=ArgoCdSettings(cluster="gpu-eu")))
+    remote = a_platform(with_keys(ARGOCD, argocd=ArgoCdSettings(cluster="gpu-eu")))
     local = a_platform(ARGOCD)
 
     page = remote["clusters/README.md"].decode()

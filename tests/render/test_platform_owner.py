@@ -1,7 +1,6 @@
 """Objects of a platform belong to one repository: they say so, differ between repositories, and keep their owner."""
 
 from copy import deepcopy
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from sweepledger.structs.names import repository_namespace
 from sweepledger.structs.settings import Controller, Settings
 from tests.render.judging import is_judged, refusals
 from tests.render.platforms import PLATFORM_SETTINGS, THREE_POOLS, URL, a_platform, a_source, manifests, the
+from tests.sweeps import with_keys
 
 Manifest = dict[str, Any]
 OTHER = "https://git.example.org/other/sweeps.git"
@@ -20,7 +20,7 @@ POLICIES = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
 
 
 def applied(controller: Controller) -> list[Manifest]:
-    tree = a_platform(replace(PLATFORM_SETTINGS, controller=controller))
+    tree = a_platform(with_keys(PLATFORM_SETTINGS, controller=controller))
     return [
         made for folder in ("platform", str(controller)) for made in manifests(tree, f"clusters/{folder}/")
     ]
@@ -64,7 +64,12 @@ def test_new_repositories_have_no_object_in_common(controller: Controller) -> No
             (made["kind"], made["metadata"].get("namespace"), made["metadata"]["name"])
             for made in manifests(
                 a_platform(
-                    Settings(namespace=repository_namespace(name), controller=controller, pools=THREE_POOLS),
+                    with_keys(
+                        Settings(),
+                        namespace=repository_namespace(name),
+                        controller=controller,
+                        pools=THREE_POOLS,
+                    ),
                     a_source(url=f"https://git.example.org/{name}"),
                 )
             )
@@ -99,9 +104,9 @@ def test_each_platform_has_a_policy_of_its_own(controller: Controller) -> None:
     policy = the(
         "ValidatingAdmissionPolicy",
         "speech-owner",
-        a_platform(Settings(namespace="speech", controller=controller)),
+        a_platform(with_keys(Settings(), namespace="speech", controller=controller)),
     )
-    tree = a_platform(Settings(namespace="speech", controller=controller))
+    tree = a_platform(with_keys(Settings(), namespace="speech", controller=controller))
     own = [
         made for folder in ("platform", str(controller)) for made in manifests(tree, f"clusters/{folder}/")
     ]
@@ -114,7 +119,7 @@ def test_each_platform_has_a_policy_of_its_own(controller: Controller) -> None:
 
 def test_the_commands_of_two_repositories_apply_under_two_names_and_force_nothing() -> None:
     pages = [
-        a_platform(replace(PLATFORM_SETTINGS, controller=controller), a_source(url=url))[
+        a_platform(with_keys(PLATFORM_SETTINGS, controller=controller), a_source(url=url))[
             "clusters/README.md"
         ].decode()
         for controller in CONTROLLERS

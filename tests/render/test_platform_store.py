@@ -11,6 +11,7 @@ from sweepledger.structs.settings import Controller, ResultsSettings, ResultsSto
 from tests.render.judging import refusals
 from tests.render.platforms import PLATFORM_SETTINGS, a_platform, cron_pod, the, trial_policy
 from tests.render.test_bucket_store import IMAGE
+from tests.sweeps import with_keys
 
 WITHOUT_FILES = replace(PLATFORM_SETTINGS, results=ResultsSettings(store=ResultsStore.API))
 ON_A_DISK = replace(PLATFORM_SETTINGS, results=ResultsSettings(store=ResultsStore.CLAIM, claim="disk"))
@@ -21,7 +22,7 @@ ON_A_DISK = replace(PLATFORM_SETTINGS, results=ResultsSettings(store=ResultsStor
 def test_there_is_no_volume_for_results_and_the_collector_mounts_none(
     controller: Controller, settings: Settings
 ) -> None:
-    tree = a_platform(replace(settings, controller=controller, datasets={}))
+    tree = a_platform(with_keys(settings, controller=controller, datasets={}))
     pod = cron_pod("sweep-collector", tree)
     (collect,) = pod["containers"]
 
@@ -58,11 +59,11 @@ def test_the_collector_may_patch_pods_only_where_records_are_in_them() -> None:
 
 
 def test_a_policy_binds_what_the_collector_changes_of_pods() -> None:
-    name = f"{WITHOUT_FILES.namespace}-releases"
+    name = f"{WITHOUT_FILES.trials.namespace}-releases"
     policy = the("ValidatingAdmissionPolicy", name, a_platform(WITHOUT_FILES))
     binding = the("ValidatingAdmissionPolicyBinding", name, a_platform(WITHOUT_FILES))
 
-    collector = f"system:serviceaccount:{WITHOUT_FILES.namespace}-collector:sweep-collector"
+    collector = f"system:serviceaccount:{WITHOUT_FILES.trials.namespace}-collector:sweep-collector"
     assert policy["spec"]["variables"][0]["expression"] == f'["{collector}"]'
     assert policy["spec"]["failurePolicy"] == "Fail"
     assert binding["spec"]["validationActions"] == ["Deny"]

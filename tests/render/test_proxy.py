@@ -1,6 +1,5 @@
 """Networks behind a proxy with certificates of their own: what pods are told, and who admits it."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from sweepledger.structs.settings import Authorities, Egress, ProxySettings, Set
 from tests.render.building import built, codes, job_of
 from tests.render.judging import refusals
 from tests.render.platforms import PLATFORM_SETTINGS, a_platform, a_source, cron_pod, the
-from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep
+from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, with_keys
 
 IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
 ADDRESS = "http://proxy.example.org:3128"
@@ -20,9 +19,9 @@ PROXY = Egress("proxy", ("203.0.113.9/32",), (3128,))
 
 
 def behind(settings: Settings) -> Settings:
-    return replace(
+    return with_keys(
         settings,
-        egress={**settings.egress, "proxy": PROXY},
+        egress={**settings.network.egress, "proxy": PROXY},
         proxy=ProxySettings(ADDRESS, "proxy", ("10.0.0.0/8",)),
         authorities=Authorities("company-ca", "ca.crt"),
     )
@@ -101,10 +100,10 @@ def test_the_platform_admits_them_as_the_settings_say_and_not_without(tmp_path: 
 
 def test_certificates_of_no_setting_are_refused_by_the_check(tmp_path: Path) -> None:
     made = objects(tmp_path, egress=())
-    other = replace(BEHIND, authorities=Authorities("of-another", "ca.crt"))
+    other = with_keys(BEHIND, authorities=Authorities("of-another", "ca.crt"))
 
     assert "volume-not-allowed" in codes(made, other, IMAGE)
-    assert "volume-not-allowed" in codes(made, replace(BEHIND, authorities=None), IMAGE)
+    assert "volume-not-allowed" in codes(made, with_keys(BEHIND, authorities=None), IMAGE)
 
 
 def test_the_collector_reaches_git_through_the_proxy() -> None:

@@ -17,14 +17,14 @@ from tests.render.judging import refusals
 from tests.render.platforms import PLATFORM_SETTINGS, trial_policy
 from tests.render.test_bucket_store import SETTINGS as BUCKET_SETTINGS
 from tests.render.test_bucket_store import a_variable
-from tests.sweeps import a_batch, a_full_sweep
+from tests.sweeps import a_batch, a_full_sweep, with_keys
 
 IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
 DIGESTS = {
     name: f"sha256:{letter * 64}" for name, letter in zip(("labels", "mnist", "words"), "abc", strict=True)
 }
 NAMES = data_name(DIGESTS)
-IN_CLAIMS = replace(
+IN_CLAIMS = with_keys(
     PLATFORM_SETTINGS,
     datasets={
         "mnist": Dataset("mnist", "shared", DIGESTS["mnist"], path="mnist/v1"),
@@ -33,7 +33,7 @@ IN_CLAIMS = replace(
         "others": Dataset("others", "others", "version:1"),
     },
 )
-IN_THE_BUCKET = replace(
+IN_THE_BUCKET = with_keys(
     BUCKET_SETTINGS,
     datasets={
         name: Dataset(name, None, digest, bucket=f"data/{name}", size="1536Mi")
@@ -50,7 +50,7 @@ Manifest = dict[str, Any]
 
 
 def a_batch_of_several(settings: Settings, shape: Shape = Shape.INDEXED, **run: Any) -> Any:
-    known = settings.dataset_named(NAMES)
+    known = settings.trials.dataset_named(NAMES)
     assert known is not None
     sweep = a_full_sweep("chosen", data=NAMES, **run)
     return a_batch(shape, sweep=sweep, image=IMAGE, data=Data(NAMES, known.identity))
@@ -191,13 +191,13 @@ def test_the_admission_policies_judge_these_volumes_by_their_claims(fault: str, 
 
 
 def test_one_dataset_is_called_and_identified_as_before() -> None:
-    known = IN_CLAIMS.dataset(Data("mnist", "whatever"))
+    known = IN_CLAIMS.trials.dataset(Data("mnist", "whatever"))
 
-    assert known is IN_CLAIMS.datasets["mnist"]
+    assert known is IN_CLAIMS.trials.datasets["mnist"]
 
 
 def test_the_digest_of_several_depends_on_names_and_contents_and_not_on_their_order() -> None:
-    parts = tuple(IN_CLAIMS.datasets[name] for name in ("labels", "mnist"))
+    parts = tuple(IN_CLAIMS.trials.datasets[name] for name in ("labels", "mnist"))
     moved = tuple(replace(part, claim="elsewhere", path="v9") for part in parts)
     changed = (parts[0], replace(parts[1], identity="sha256:" + "f" * 64))
     renamed = (parts[0], replace(parts[1], name="digits"))
@@ -211,12 +211,12 @@ def test_the_digest_of_several_depends_on_names_and_contents_and_not_on_their_or
 
 
 def test_several_of_which_one_has_a_version_cannot_be_verified_as_a_whole() -> None:
-    parts = tuple(IN_CLAIMS.datasets[name] for name in ("labels", "others"))
+    parts = tuple(IN_CLAIMS.trials.datasets[name] for name in ("labels", "others"))
 
     assert SeveralDatasets(parts).identity.startswith("version:")
 
 
 def test_a_name_that_the_settings_lack_is_no_dataset() -> None:
-    assert IN_CLAIMS.dataset_named("labels+gone") is None
+    assert IN_CLAIMS.trials.dataset_named("labels+gone") is None
     with pytest.raises(KeyError):
-        IN_CLAIMS.dataset(Data("labels+gone", "sha256:" + "0" * 64))
+        IN_CLAIMS.trials.dataset(Data("labels+gone", "sha256:" + "0" * 64))

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,12 +10,12 @@ from sweepledger.structs.settings import AddedContainer
 from tests.render.building import built
 from tests.render.judging import refusals
 from tests.render.platforms import PLATFORM_SETTINGS, trial_policy
-from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep
+from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, with_keys
 
 Manifest = dict[str, Any]
 IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
 PROXY = AddedContainer("istio-proxy", "docker.io/istio/proxyv2", ("istio-envoy", "istio-token"))
-MESHED = replace(
+MESHED = with_keys(
     PLATFORM_SETTINGS,
     sidecars={PROXY.name: PROXY},
     mirrors={"registry.example.org": "mirror.example.org/cache"},
@@ -140,4 +139,4 @@ def test_an_image_from_a_mirror_is_admitted_in_a_pod_and_in_no_job(job: Manifest
 def test_a_mirror_takes_the_place_of_whole_parts_of_a_name() -> None:
     named = {"registry.example.org/train", "registry.example.org.evil/train"}
 
-    assert MESHED.with_mirrors(named) == named | {"mirror.example.org/cache/train"}
+    assert MESHED.admission.with_mirrors(named) == named | {"mirror.example.org/cache/train"}

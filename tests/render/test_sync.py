@@ -5,10 +5,18 @@ from typing import Any
 
 import pytest
 
-from sweepledger.render.platform import required_secrets
 from sweepledger.structs.node_pool import NodeCapacity, Pool, Toleration
 from sweepledger.structs.settings import CollectorSettings, Egress, Image, Settings, SyncTarget
-from tests.render.platforms import PLATFORM_SETTINGS, a_platform, a_source, manifests, network_policies, the
+from tests.render.platforms import (
+    PLATFORM_SETTINGS,
+    a_platform,
+    a_source,
+    manifests,
+    network_policies,
+    secrets_of,
+    the,
+)
+from tests.sweeps import with_keys
 
 GIT = Egress("git", ("198.51.100.7/32",), (8443,))
 MLFLOW = Egress("mlflow", ("203.0.113.5/32",), (443,))
@@ -17,10 +25,10 @@ STORES = {
     "mlflow": SyncTarget("https://mlflow.example.org", "mlflow", "mlflow-account"),
     "optuna": SyncTarget("postgresql://db.example.org/optuna", "mlflow", "optuna-account"),
 }
-SYNCING = replace(
+SYNCING = with_keys(
     PLATFORM_SETTINGS,
-    images={**PLATFORM_SETTINGS.images, "sync": IMAGE},
-    egress={**PLATFORM_SETTINGS.egress, "git": GIT, "mlflow": MLFLOW},
+    images={**PLATFORM_SETTINGS.trials.images, "sync": IMAGE},
+    egress={**PLATFORM_SETTINGS.network.egress, "git": GIT, "mlflow": MLFLOW},
     results=replace(PLATFORM_SETTINGS.results, sync=STORES),
 )
 
@@ -41,8 +49,8 @@ def test_it_runs_where_the_collector_does() -> None:
         "system": Pool("system", NodeCapacity("4", "16Gi"), tolerations=(Toleration("example.org/system"),)),
         "queued": Pool("queued", NodeCapacity("4", "16Gi"), queue="tools"),
     }
-    placed = replace(SYNCING, pools=pools, collector=CollectorSettings("system", "platform-services"))
-    queued = replace(placed, collector=CollectorSettings("queued"))
+    placed = with_keys(SYNCING, pools=pools, collector=CollectorSettings("system", "platform-services"))
+    queued = with_keys(placed, collector=CollectorSettings("queued"))
 
     assert pod_of(placed)["tolerations"] == [
         {"key": "example.org/system", "operator": "Exists", "effect": "NoSchedule"}
@@ -101,7 +109,7 @@ def test_it_can_neither_write_to_git_nor_read_the_cluster_nor_the_results_volume
     ],
 )
 def test_it_reaches_git_and_stores_and_the_collector_not(known: dict[str, Egress], names: set[str]) -> None:
-    policies = network_policies(a_platform(replace(SYNCING, egress=known)), "research-collector")
+    policies = network_policies(a_platform(with_keys(SYNCING, egress=known)), "research-collector")
 
     own = {
         name: spec["egress"]
@@ -116,7 +124,7 @@ def test_it_reaches_git_and_stores_and_the_collector_not(known: dict[str, Egress
 
 
 def test_without_its_image_it_is_suspended_and_the_collector_is_not() -> None:
-    settings = replace(SYNCING, images=PLATFORM_SETTINGS.images)
+    settings = with_keys(SYNCING, images=PLATFORM_SETTINGS.trials.images)
 
     assert spec_of(settings)["suspend"]
     assert not the("CronJob", "sweep-collector", a_platform(settings))["spec"]["suspend"]
@@ -130,9 +138,9 @@ def test_the_collector_is_the_same_with_and_without_stores() -> None:
 
 
 def test_people_make_its_secrets() -> None:
-    secrets = {one.name: one for one in required_secrets(SYNCING, a_source())}
+    secrets = {one.name: one for one in secrets_of(SYNCING, a_source())}
 
     assert secrets["mlflow-account"].namespace == "research-collector"
     assert "MLFLOW_TRACKING_PASSWORD" in secrets["mlflow-account"].keys
     assert secrets["sweep-git-read"].keys == ("username", "password")
-    assert "sync, read" not in [one.purpose for one in required_secrets(SYNCING, a_source(is_public=True))]
+    assert "sync, read" not in [one.purpose for one in secrets_of(SYNCING, a_source(is_public=True))]

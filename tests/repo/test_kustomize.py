@@ -4,7 +4,7 @@ import pytest
 
 from sweepledger.errors import ToolError
 from sweepledger.repo import kustomize
-from sweepledger.repo.package_data import base_folder
+from sweepledger.repo.files import base_folder
 
 
 def program(path: Path, script: str) -> Path:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from sweepledger.errors import StorageError
-from sweepledger.formats.record_json import LARGEST_TRIAL_FILE, MOST_COUNTED, MOST_RECORDS, UNREAD
+from sweepledger.formats.record_json import MOST_COUNTED, MOST_RECORDS, UNREAD
 from sweepledger.repo.volume import MAX_DEPTH, VolumeRoot, attempt_records
+from sweepledger.structs.record import LARGEST_TRIAL_FILE
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from types import MappingProxyType
 import pytest
 
 from sweepledger.formats import summary_csv
-from sweepledger.results.early_stopping_savings import EarlyStopping, early_stopping
 from sweepledger.results.figures.intermediate_values import TrialCurve, origin_of
 from sweepledger.results.outcomes import BatchRecords
+from sweepledger.results.rounds import EarlyStopping, early_stopping
 from sweepledger.results.summary import summarise
 from sweepledger.results.tree import report_files, result_files
 from sweepledger.structs.metric import Goal, Metric

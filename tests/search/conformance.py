@@ -2,20 +2,19 @@
 
 from itertools import islice
 
+from sweepledger.distributions.beta import Beta
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.constant import Constant
+from sweepledger.distributions.int_uniform import IntUniform
+from sweepledger.distributions.log_normal import LogNormal
+from sweepledger.distributions.log_uniform import LogUniform
+from sweepledger.distributions.normal import Normal
+from sweepledger.distributions.quantized import Quantized
+from sweepledger.distributions.uniform import Uniform
 from sweepledger.search.candidates import draw_candidates
-from sweepledger.structs.domain import (
-    Beta,
-    Choice,
-    Constant,
-    Domain,
-    IntUniform,
-    LogNormal,
-    LogUniform,
-    Normal,
-    Quantized,
-    Uniform,
-)
-from sweepledger.structs.search_block import RandomSearch, Sampler
+from sweepledger.structs.domain import Domain
+from sweepledger.structs.methods import SAMPLERS, Sampler
+from sweepledger.structs.search_block import RandomSearch
 from sweepledger.structs.space import Parameter, SearchSpace
 from sweepledger.structs.values import Value, digest
 
@@ -39,7 +38,7 @@ DOMAINS: dict[str, Domain] = {
 
 WITH_BETA: dict[str, Domain] = {**DOMAINS, "beta": Beta(2, 3), "q_beta": Quantized(Beta(2, 3), 0.05)}
 
-PREFIX_STABLE = (Sampler.RANDOM, Sampler.SOBOL, Sampler.HALTON)
+PREFIX_STABLE = (SAMPLERS["random"], SAMPLERS["sobol"], SAMPLERS["halton"])
 
 
 def a_space(*zips: tuple[str, ...], **domains: Domain) -> SearchSpace:

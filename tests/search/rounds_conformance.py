@@ -4,7 +4,7 @@ from typing import Any
 
 from sweepledger.search.adaptive import Round
 from sweepledger.search.adaptive.rounds import next_round
-from sweepledger.structs.search_block import Method
+from sweepledger.structs.methods import Method
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import digest
 from tests.search.searches import a_search, history, searched
@@ -57,7 +57,7 @@ def digest_of_rounds(method: Method) -> str:
     sweep = a_sweep_of(method)
     trials = searched(sweep, score, 3)
     seen: list[Any] = [[dict(observation.configuration), observation.parent] for observation in trials]
-    if method.is_sampler:
+    if method.has_model:
         outcome = next_round(
             sweep, history(sweep, score, 24), number=6
         )  # with a model, which takes ten trials to begin

@@ -10,7 +10,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from sweepledger.structs.domain import Choice, Constant, Domain, IntUniform, Quantized, Uniform
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.constant import Constant
+from sweepledger.distributions.int_uniform import IntUniform
+from sweepledger.distributions.quantized import Quantized
+from sweepledger.distributions.uniform import Uniform
+from sweepledger.structs.domain import Domain
 from sweepledger.structs.expression import (
     BooleanOperation,
     Comparison,

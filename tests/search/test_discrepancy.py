@@ -2,9 +2,13 @@
 
 import pytest
 
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.constant import Constant
+from sweepledger.distributions.int_uniform import IntUniform
+from sweepledger.distributions.log_uniform import LogUniform
+from sweepledger.distributions.uniform import Uniform
 from sweepledger.search.unit_cube import discrepancy, unit_points
-from sweepledger.structs.domain import Choice, Constant, IntUniform, LogUniform, Uniform
-from sweepledger.structs.search_block import Sampler
+from sweepledger.structs.methods import SAMPLERS, Sampler
 from tests.search.conformance import a_space, draw_assignments
 
 
@@ -32,15 +36,15 @@ def test_a_parameter_that_some_configurations_lack_has_no_coordinate() -> None:
     assert points == [[0.25], [0.5]]
 
 
-@pytest.mark.parametrize("sampler", [Sampler.SOBOL, Sampler.HALTON, Sampler.LATIN_HYPERCUBE])
+@pytest.mark.parametrize("sampler", [SAMPLERS["sobol"], SAMPLERS["halton"], SAMPLERS["latin-hypercube"]])
 def test_quasi_random_methods_have_less_discrepancy_than_random_draws(sampler: Sampler) -> None:
     space = a_space(x=Uniform(0, 1), lr=LogUniform(1e-5, 0.1))
     values = {
         method: discrepancy(unit_points(space, draw_assignments(method, space, 256)))
-        for method in (sampler, Sampler.RANDOM)
+        for method in (sampler, SAMPLERS["random"])
     }
 
-    even, random = values[sampler], values[Sampler.RANDOM]
+    even, random = values[sampler], values[SAMPLERS["random"]]
     assert even is not None
     assert random is not None
     assert even < random / 2

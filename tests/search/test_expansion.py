@@ -6,11 +6,15 @@ from dataclasses import replace
 import pytest
 
 from sweepledger import search
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.constant import Constant
+from sweepledger.distributions.int_uniform import IntUniform
+from sweepledger.distributions.uniform import Uniform
 from sweepledger.errors import SpecError
 from sweepledger.problems import Problem, SourceMap, SourcePosition
 from sweepledger.search import Expansion, expansion
 from sweepledger.structs import trial as trials_module
-from sweepledger.structs.domain import Choice, Constant, Domain, IntUniform, Uniform
+from sweepledger.structs.domain import Domain
 from sweepledger.structs.expression import (
     Arithmetic,
     Call,
@@ -20,8 +24,9 @@ from sweepledger.structs.expression import (
     Literal,
     Name,
 )
+from sweepledger.structs.methods import SAMPLERS
 from sweepledger.structs.run_config import Resources, RunConfig, Shape
-from sweepledger.structs.search_block import ConfigurationList, Design, GridSearch, RandomSearch, Sampler
+from sweepledger.structs.search_block import ConfigurationList, Design, GridSearch, RandomSearch
 from sweepledger.structs.space import Condition, Constraint, DerivedValue, Parameter, SearchSpace
 from sweepledger.structs.sweep import Budget, Sweep
 from sweepledger.structs.values import Value
@@ -165,10 +170,10 @@ def test_a_trial_id_depends_on_its_values_only(other: Sweep) -> None:
 
 def test_more_draws_keep_the_first_ones() -> None:
     few = expansion_of(
-        RandomSearch(Sampler.RANDOM, a_space(less("a", 50), a=IntUniform(0, 99)), seed=1, cap=20)
+        RandomSearch(SAMPLERS["random"], a_space(less("a", 50), a=IntUniform(0, 99)), seed=1, cap=20)
     )
     many = expansion_of(
-        RandomSearch(Sampler.RANDOM, a_space(less("a", 50), a=IntUniform(0, 99)), seed=1, cap=40)
+        RandomSearch(SAMPLERS["random"], a_space(less("a", 50), a=IntUniform(0, 99)), seed=1, cap=40)
     )
 
     assert many.configurations[:20] == few.configurations
@@ -254,10 +259,10 @@ def codes(errors: Sequence[Problem]) -> list[str]:
 def test_an_unbalanced_number_of_sobol_points_has_a_warning() -> None:
     space = a_space(a=Uniform(0, 1))
 
-    assert codes(expansion_of(RandomSearch(Sampler.SOBOL, space, seed=1, cap=10)).warnings) == [
+    assert codes(expansion_of(RandomSearch(SAMPLERS["sobol"], space, seed=1, cap=10)).warnings) == [
         "unbalanced-count"
     ]
-    assert expansion_of(RandomSearch(Sampler.SOBOL, space, seed=1, cap=16)).warnings == ()
+    assert expansion_of(RandomSearch(SAMPLERS["sobol"], space, seed=1, cap=16)).warnings == ()
 
 
 # Limits
@@ -336,13 +341,13 @@ def test_a_sweep_above_all_limits_reports_its_budget_too(block: Design) -> None:
     ids=["all of them", "constrained", "weighted"],
 )
 def test_a_run_cap_is_suggested_only_if_it_is_certain_to_work(space: SearchSpace, *, proposed: bool) -> None:
-    (problem,) = problems(RandomSearch(Sampler.RANDOM, space, seed=0, cap=5))
+    (problem,) = problems(RandomSearch(SAMPLERS["random"], space, seed=0, cap=5))
 
     assert problem.code == "run-cap-unreached"
     assert ("set run_cap: 4" in str(problem.hint)) is proposed
 
 
 def test_a_run_cap_above_all_limits_is_one_problem() -> None:
-    draw = RandomSearch(Sampler.RANDOM, a_space(a=Uniform(0, 1)), seed=1, cap=100_001)
+    draw = RandomSearch(SAMPLERS["random"], a_space(a=Uniform(0, 1)), seed=1, cap=100_001)
 
     assert codes(problems(draw)) == ["too-many-trials"]

@@ -17,11 +17,10 @@ from sweepledger.search.adaptive import (
     optuna_samplers,
 )
 from sweepledger.search.adaptive.gaussian_process import GaussianProcessProposer
-from sweepledger.search.adaptive.model_based import MOST_COLUMNS
 from sweepledger.search.adaptive.rounds import next_round
 from sweepledger.search.encoding import encode_space
 from sweepledger.structs.combinations import count_columns
-from sweepledger.structs.search_block import Method
+from sweepledger.structs.methods import METHODS, Method
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import canonical_json
 from tests.search.rounds_conformance import EPOCHS, EVERYTHING
@@ -31,8 +30,8 @@ RANGES: dict[str, Any] = {"x": {"min": 0.0, "max": 1.0}, "y": {"min": 0.0, "max"
 BUDGET = 2.0
 """CPU seconds that one proposal may take."""
 
-every_method = pytest.mark.parametrize("method", Method)
-every_model = pytest.mark.parametrize("method", [method for method in Method if method.is_sampler])
+every_method = pytest.mark.parametrize("method", METHODS.values(), ids=str)
+every_model = pytest.mark.parametrize("method", [method for method in METHODS.values() if method.has_model])
 
 
 def words(count: int) -> dict[str, Any]:
@@ -105,7 +104,7 @@ def test_a_space_of_any_size_has_a_next_round(method: Method, space: str) -> Non
     names = set(map(canonical_json, configurations))
     assert len(names) == len(known) + len(proposed.suggestions)
     assert taken < BUDGET * 3
-    is_too_large = method is Method.BAYES and space != "2 categories"
+    is_too_large = method is METHODS["bayes"] and space != "2 categories"
     assert (proposed.unfitted is not None) is is_too_large
 
 
@@ -122,7 +121,7 @@ def test_any_finite_results_have_a_next_round(method: Method, results: str, spac
         assert proposed.unfitted is None
 
 
-@pytest.mark.parametrize("method", [Method.TPE, Method.NSGA2, Method.BAYES])
+@pytest.mark.parametrize("method", [METHODS["tpe"], METHODS["nsga2"], METHODS["bayes"]])
 @pytest.mark.parametrize("results", ["all equal", "largest and lowest"])
 def test_several_metrics_with_odd_results_have_a_next_round(method: Method, results: str) -> None:
     sweep = a_sweep(method, SPACES["2 categories"], other_metrics=[{"name": "size"}])
@@ -158,7 +157,7 @@ def test_a_failing_model_is_replaced(method: Method, monkeypatch: pytest.MonkeyP
             raise PanicException("index out of bounds")
         return 0
 
-    proposer: Any = {Method.CMA_ES: cma_es.CmaEsProposer, Method.BAYES: GaussianProcessProposer}.get(
+    proposer: Any = {METHODS["cma-es"]: cma_es.CmaEsProposer, METHODS["bayes"]: GaussianProcessProposer}.get(
         method,
         optuna_samplers._OptunaProposer,  # noqa: SLF001
     )
@@ -189,9 +188,11 @@ def test_interruptions(method: Method, error: type[BaseException], monkeypatch: 
 
 def test_a_panic_of_the_gaussian_process_is_named_with_its_trials(monkeypatch: pytest.MonkeyPatch) -> None:
     # egobox 1.0 panics with few trials and many columns, which the bound keeps from it.
-    monkeypatch.setattr(model_based, "MOST_COLUMNS", 200)
     monkeypatch.setattr(gaussian_process, "MOST_WORK", 10**9)
-    sweep = a_sweep(Method.BAYES, SPACES["150 categories"])
+    sweep = a_sweep(METHODS["bayes"], SPACES["150 categories"])
+    assert sweep.search is not None
+    unbounded = replace(METHODS["bayes"], most_columns=200)
+    sweep = replace(sweep, design=replace(sweep.search, method=unbounded))
 
     proposed = following(sweep, trials(sweep, 12, RESULTS["distinct"]))
 
@@ -200,7 +201,7 @@ def test_a_panic_of_the_gaussian_process_is_named_with_its_trials(monkeypatch: p
 
 def test_a_space_at_the_bound_of_columns_is_modelled_and_one_above_is_not() -> None:
     for more, is_modelled in ((0, True), (1, False)):
-        sweep = a_sweep(Method.BAYES, {**RANGES, "word": words(MOST_COLUMNS - 2 + more)})
+        sweep = a_sweep(METHODS["bayes"], {**RANGES, "word": words(38 + more)})
         known = trials(sweep, 12, RESULTS["distinct"])
 
         proposed = following(sweep, known)
@@ -209,7 +210,7 @@ def test_a_space_at_the_bound_of_columns_is_modelled_and_one_above_is_not() -> N
 
 
 def test_a_model_with_more_results_than_it_bears_learns_from_the_best_and_the_newest() -> None:
-    sweep = a_sweep(Method.BAYES, {**RANGES, "word": words(38)}, rounds={"size": 1, "max": 999})
+    sweep = a_sweep(METHODS["bayes"], {**RANGES, "word": words(38)}, rounds={"size": 1, "max": 999})
     known = trials(sweep, 60, lambda at: 0.0 if at == 5 else 50.0 + at)
     before = time.process_time()
 

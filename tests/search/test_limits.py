@@ -6,26 +6,25 @@ from dataclasses import replace
 import pytest
 
 from sweepledger import search
+from sweepledger.distributions.beta import Beta
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.constant import Constant
+from sweepledger.distributions.exact_quantiles import truncated_normal
+from sweepledger.distributions.int_uniform import IntUniform
+from sweepledger.distributions.log_normal import LogNormal
+from sweepledger.distributions.log_uniform import LogUniform
+from sweepledger.distributions.normal import Normal
+from sweepledger.distributions.quantized import Quantized
+from sweepledger.distributions.uniform import Uniform
 from sweepledger.problems import Problem
 from sweepledger.search import Expansion, expansion
 from sweepledger.search.estimates import MAX_WORK, estimate_work
-from sweepledger.search.exact_quantiles import truncated_normal
 from sweepledger.search.exploration import EARLY_CHECK
 from sweepledger.search.unit_cube import ParameterAxis, UndrawableError
-from sweepledger.structs.domain import (
-    Beta,
-    Choice,
-    Constant,
-    Domain,
-    IntUniform,
-    LogNormal,
-    LogUniform,
-    Normal,
-    Quantized,
-    Uniform,
-)
+from sweepledger.structs.domain import Domain
 from sweepledger.structs.expression import Arithmetic, Comparison, Expression, Literal, Name
-from sweepledger.structs.search_block import Design, GridSearch, RandomSearch, Sampler
+from sweepledger.structs.methods import SAMPLERS
+from sweepledger.structs.search_block import Design, GridSearch, RandomSearch
 from sweepledger.structs.space import Condition, Constraint, DerivedValue, Parameter, SearchSpace
 from tests.sweeps import a_sweep
 
@@ -49,7 +48,7 @@ def sum_of(names: Sequence[str]) -> Expression:
 
 
 def random(space: SearchSpace, cap: int) -> RandomSearch:
-    return RandomSearch(Sampler.RANDOM, space, seed=0, cap=cap)
+    return RandomSearch(SAMPLERS["random"], space, seed=0, cap=cap)
 
 
 def refused(design: Design, **changes: object) -> list[Problem]:

@@ -18,7 +18,7 @@ from sweepledger.problems import Severity
 from sweepledger.search.adaptive import Round, next_round
 from sweepledger.search.adaptive.model_based import missing_library
 from sweepledger.spec.starter import Starter
-from sweepledger.structs.search_block import Method
+from sweepledger.structs.methods import METHODS, Method
 from sweepledger.verbs.plan import plan_sweeps
 from sweepledger.verbs.validate import check_specs
 from tests.repository import Sandbox
@@ -26,7 +26,7 @@ from tests.search.rounds_conformance import a_sweep_of
 from tests.searches import hill
 
 ROOT = Path(__file__).parent.parent.parent
-MODULES = ("optuna_samplers", "nsga2", "cma_es", "gaussian_process")
+MODULES = ("optuna_samplers", "tpe", "nsga2", "cma_es", "gaussian_process")
 
 
 def limits(library: str) -> list[Requirement]:
@@ -63,16 +63,16 @@ def hide(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
 def test_cma_es_does_not_require_optuna(monkeypatch: pytest.MonkeyPatch) -> None:
     hide(monkeypatch, "optuna")
 
-    assert isinstance(next_round(a_sweep_of(Method.CMA_ES), [], number=1), Round)
+    assert isinstance(next_round(a_sweep_of(METHODS["cma-es"]), [], number=1), Round)
 
 
 @pytest.mark.parametrize(
     ("method", "library", "extra"),
     [
-        (Method.TPE, "optuna", "adaptive"),
-        (Method.NSGA2, "optuna", "adaptive"),
-        (Method.CMA_ES, "cmaes", "adaptive"),
-        (Method.BAYES, "egobox", "bayes"),
+        (METHODS["tpe"], "optuna", "adaptive"),
+        (METHODS["nsga2"], "optuna", "adaptive"),
+        (METHODS["cma-es"], "cmaes", "adaptive"),
+        (METHODS["bayes"], "egobox", "bayes"),
     ],
 )
 def test_missing_ones(method: Method, library: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +114,7 @@ def test_validate_says_which_library_a_method_lacks_and_how_to_install_it(
 def test_a_method_of_our_own_requires_no_library(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
 
-    search = a_sweep_of(Method(method)).search
+    search = a_sweep_of(METHODS[method]).search
 
     assert search is not None
     assert missing_library(search) is None

@@ -9,29 +9,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweepledger.search.distributions import (
+from sweepledger.distributions.beta import Beta
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.continuous import Continuous
+from sweepledger.distributions.int_uniform import IntUniform
+from sweepledger.distributions.log_normal import LogNormal
+from sweepledger.distributions.log_uniform import LogUniform
+from sweepledger.distributions.normal import Normal
+from sweepledger.distributions.quantized import Quantized
+from sweepledger.distributions.rounding import (
     ERROR,
     LEAST,
-    continuous_quantile,
-    coordinate_of,
-    quantile_of,
     quantized_quantile,
     round_to_ten_digits,
     rounded_quantile,
 )
+from sweepledger.distributions.uniform import Uniform
 from sweepledger.search.rng import stream
-from sweepledger.structs.domain import (
-    Beta,
-    Choice,
-    Continuous,
-    Domain,
-    IntUniform,
-    LogNormal,
-    LogUniform,
-    Normal,
-    Quantized,
-    Uniform,
-)
+from sweepledger.structs.domain import Domain
 from sweepledger.structs.values import identity
 from tests.search.conformance import WITH_BETA
 
@@ -70,7 +65,7 @@ fractions = st.integers(0, 2**53 - 1).map(lambda number: number / 2**53)
 
 @pytest.mark.parametrize("domain", [*WITH_BETA.values(), *EXTREME.values()], ids=[*WITH_BETA, *EXTREME])
 def test_no_draw_is_infinite_or_a_noisy_number(domain: Domain) -> None:
-    of = quantile_of(domain)
+    of = domain.quantile()
 
     for value in map(of, (FIRST, 1e-9, 0.25, 0.5, 1 - 1e-9, LAST)):
         if isinstance(value, float):
@@ -80,7 +75,7 @@ def test_no_draw_is_infinite_or_a_noisy_number(domain: Domain) -> None:
 
 @pytest.mark.parametrize("domain", WITH_BETA.values(), ids=WITH_BETA)
 def test_a_larger_fraction_gives_no_smaller_value(domain: Domain) -> None:
-    values = [quantile_of(domain)(u / 500) for u in range(500)]
+    values = [domain.quantile()(u / 500) for u in range(500)]
 
     if isinstance(domain, Choice):
         known = [*map(identity, domain.values)]
@@ -104,31 +99,31 @@ def test_a_larger_fraction_gives_no_smaller_value(domain: Domain) -> None:
     ids=str,
 )
 def test_values_reach_the_bounds_and_never_cross_them(domain: Domain, low: float, high: float) -> None:
-    assert (quantile_of(domain)(FIRST), quantile_of(domain)(LAST)) == (low, high)
+    assert (domain.quantile()(FIRST), domain.quantile()(LAST)) == (low, high)
 
 
 def test_real_numbers_have_ten_significant_digits() -> None:
-    assert quantile_of(Uniform(0, 1))(1 / 3) == 0.3333333333
-    assert quantile_of(LogUniform(1e-5, 1e-3))(1 / 3) == 4.641588834e-05
+    assert Uniform(0, 1).quantile()(1 / 3) == 0.3333333333
+    assert LogUniform(1e-5, 1e-3).quantile()(1 / 3) == 4.641588834e-05
     assert round_to_ten_digits(1234567.890123) == 1234567.890
     assert str(round_to_ten_digits(-0.0)) == "0.0"
 
 
 def test_steps_are_exact_decimals() -> None:
-    of = quantile_of(Quantized(Uniform(0, 1), 0.1))
+    of = Quantized(Uniform(0, 1), 0.1).quantile()
 
     assert [of(number / 10) for number in range(10)] == [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
 
 
 def test_a_value_without_probability_is_never_drawn() -> None:
-    of = quantile_of(Choice(("never", "a", "nor this", "b", "last"), (0.0, 0.5, 0.0, 0.5, 0.0)))
+    of = Choice(("never", "a", "nor this", "b", "last"), (0.0, 0.5, 0.0, 0.5, 0.0)).quantile()
 
     assert {of(u) for u in (FIRST, 0.25, 0.4999, 0.5, 0.75, LAST)} == {"a", "b"}
 
 
 @pytest.mark.parametrize("domain", SETTLED.values(), ids=SETTLED)
 def test_fast_and_exact_quantiles_agree_within_the_error_bound(domain: Continuous) -> None:
-    quantile = continuous_quantile(domain)
+    quantile = domain.unrounded()
     assert quantile.exact
 
     for u in [2.0**-54, LAST, *stream(1, "x", purpose="test").uniforms(range(300))]:
@@ -142,7 +137,7 @@ def nudged(fast: Callable[[float], float], part: float) -> Callable[[float], flo
 
 @pytest.mark.parametrize("domain", SETTLED.values(), ids=SETTLED)
 def test_a_platform_with_other_last_digits_draws_the_same_values(domain: Continuous) -> None:
-    here = continuous_quantile(domain)
+    here = domain.unrounded()
     there = replace(here, fast=nudged(here.fast, ERROR / 4))
     draws = stream(1, "x", purpose="test").uniforms(range(20_000))
 
@@ -155,29 +150,29 @@ def test_a_platform_with_other_last_digits_draws_the_same_values(domain: Continu
 @given(fractions)
 def test_rounding_changes_no_more_than_the_tenth_digit(u: float) -> None:
     for domain in SETTLED.values():
-        value = quantile_of(domain)(u)
+        value = domain.quantile()(u)
         assert isinstance(value, float)
-        assert math.isclose(value, continuous_quantile(domain).fast(u or LEAST), rel_tol=6e-10)
+        assert math.isclose(value, domain.unrounded().fast(u or LEAST), rel_tol=6e-10)
 
 
 @pytest.mark.parametrize("domain", WITH_BETA.values(), ids=WITH_BETA)
 def test_the_quantile_of_a_coordinate_is_the_same_value(domain: Domain) -> None:
     for number in range(1, 100):
-        value = quantile_of(domain)(number / 100)
-        back = coordinate_of(domain)(value)
+        value = domain.quantile()(number / 100)
+        back = domain.coordinate()(value)
         assert back is not None
-        again = quantile_of(domain)(min(back, LAST))
+        again = domain.quantile()(min(back, LAST))
         assert again == (pytest.approx(value, rel=1e-6) if isinstance(value, float) else value)
 
 
 def test_a_value_outside_a_domain_has_no_coordinate() -> None:
-    assert coordinate_of(Choice((1, 2)))(3) is None
-    assert coordinate_of(Choice((1, 2)))(True) is None
-    assert coordinate_of(Uniform(0, 1))(True) is None
-    assert coordinate_of(Uniform(0, 1))("0.5") is None
-    assert coordinate_of(Uniform(0, 1))(1.5) is None
-    assert coordinate_of(IntUniform(1, 3))(4) is None
-    assert [coordinate_of(domain)(-1) for domain in (LogUniform(1, 2), LogNormal(0, 1), Beta(1, 1))] == [
+    assert Choice((1, 2)).coordinate()(3) is None
+    assert Choice((1, 2)).coordinate()(True) is None
+    assert Uniform(0, 1).coordinate()(True) is None
+    assert Uniform(0, 1).coordinate()("0.5") is None
+    assert Uniform(0, 1).coordinate()(1.5) is None
+    assert IntUniform(1, 3).coordinate()(4) is None
+    assert [domain.coordinate()(-1) for domain in (LogUniform(1, 2), LogNormal(0, 1), Beta(1, 1))] == [
         None
     ] * 3
 
@@ -185,7 +180,7 @@ def test_a_value_outside_a_domain_has_no_coordinate() -> None:
 @pytest.mark.parametrize(("low", "high"), [(10, 11), (-11, -10), (30.0, None)], ids=["upper", "lower", "far"])
 def test_coordinates_keep_their_digits_in_tails(low: float, high: float | None) -> None:
     domain = Normal(0, 1, low, high)
-    coordinate = coordinate_of(domain)
+    coordinate = domain.coordinate()
 
     for u in (0.25, 0.5, 0.75):
-        assert coordinate(quantile_of(domain)(u)) == pytest.approx(u, abs=1e-6)
+        assert coordinate(domain.quantile()(u)) == pytest.approx(u, abs=1e-6)

@@ -6,20 +6,18 @@ from typing import Any
 
 import pytest
 
-from sweepledger.search.distributions import LEAST, continuous_quantile, quantile_of
-from sweepledger.structs.domain import (
-    Beta,
-    Choice,
-    Constant,
-    Continuous,
-    Domain,
-    IntUniform,
-    LogNormal,
-    LogUniform,
-    Normal,
-    Quantized,
-    Uniform,
-)
+from sweepledger.distributions.beta import Beta
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.constant import Constant
+from sweepledger.distributions.continuous import Continuous
+from sweepledger.distributions.int_uniform import IntUniform
+from sweepledger.distributions.log_normal import LogNormal
+from sweepledger.distributions.log_uniform import LogUniform
+from sweepledger.distributions.normal import Normal
+from sweepledger.distributions.quantized import Quantized
+from sweepledger.distributions.rounding import LEAST
+from sweepledger.distributions.uniform import Uniform
+from sweepledger.structs.domain import Domain
 
 POINTS = [number / 100 for number in range(1, 100)]
 
@@ -81,7 +79,7 @@ def test_continuous_quantiles_equal_wandbs(config: dict[str, Any], domain: Conti
     parameter = theirs(config)
 
     for u in POINTS:
-        assert continuous_quantile(domain).fast(u or LEAST) == pytest.approx(
+        assert domain.unrounded().fast(u or LEAST) == pytest.approx(
             float(parameter.ppf(u)), rel=1e-9, abs=1e-9
         )
 
@@ -93,9 +91,7 @@ def test_discrete_quantiles_are_those_of_the_sweeps_package(config: dict[str, An
     for u in POINTS:
         expected = parameter.ppf(u)
         is_text = isinstance(expected, str)
-        assert quantile_of(domain)(u) == (
-            expected if is_text else pytest.approx(expected, rel=1e-9, abs=1e-9)
-        )
+        assert domain.quantile()(u) == (expected if is_text else pytest.approx(expected, rel=1e-9, abs=1e-9))
 
 
 def test_every_kind_of_the_sweeps_package_is_compared() -> None:

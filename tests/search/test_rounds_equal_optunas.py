@@ -14,8 +14,8 @@ from optuna.trial import TrialState
 
 from sweepledger.search.adaptive import Observation, Round
 from sweepledger.search.adaptive.model_based import SEED_LIMIT
-from sweepledger.search.adaptive.optuna_samplers import CANDIDATES
 from sweepledger.search.adaptive.rounds import next_round
+from sweepledger.search.adaptive.tpe import CANDIDATES
 from sweepledger.search.encoding import DECIMALS
 from sweepledger.search.rng import derive_seed
 from tests.search.searches import a_search, history

@@ -15,8 +15,8 @@ from sweepledger.search.adaptive import Round, SearchEnd
 from sweepledger.search.adaptive.rounds import next_round
 from sweepledger.search.configurations import configuration_builder
 from sweepledger.search.encoding import encode_space
+from sweepledger.structs.methods import METHODS, Method
 from sweepledger.structs.record import Status
-from sweepledger.structs.search_block import Method
 from sweepledger.structs.space import SearchSpace
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import canonical_json
@@ -27,7 +27,7 @@ from tests.written_specs import bad
 
 ROOT = Path(__file__).parent.parent.parent
 
-every_method = pytest.mark.parametrize("method", Method)
+every_method = pytest.mark.parametrize("method", METHODS.values(), ids=str)
 
 
 def is_legal(sweep: Sweep, assignment: Mapping[str, Any]) -> bool:
@@ -83,16 +83,16 @@ def test_a_round_names_its_library(method: Method) -> None:
     outcome = next_round(a_sweep_of(method), (), number=1)
 
     assert isinstance(outcome, Round)
-    libraries = {Method.CMA_ES: "cmaes", Method.BAYES: "egobox"}
+    libraries = {METHODS["cma-es"]: "cmaes", METHODS["bayes"]: "egobox"}
     library = "sweepledger" if method.has_parents else libraries.get(method, "optuna")
     assert outcome.engine.partition(" ")[0] == library
     assert outcome.number == 1
 
 
 PROGRAM = """
-from sweepledger.structs.search_block import Method
+from sweepledger.structs.methods import METHODS
 from tests.search.rounds_conformance import digest_of_rounds
-print(*(digest_of_rounds(method) for method in Method))
+print(*(digest_of_rounds(method) for method in METHODS.values()))
 """
 
 
@@ -118,11 +118,15 @@ def test_rounds_do_not_depend_on_hash_seed_locale_or_threads() -> None:
         assert not process.stderr
         results.add(process.stdout)
 
-    assert results == {" ".join(map(digest_of_rounds, Method)) + "\n"}
+    assert results == {" ".join(map(digest_of_rounds, METHODS.values())) + "\n"}
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
-@given(space=spaces(), method=st.sampled_from([Method.TPE, Method.NSGA2, Method.CMA_ES]), data=st.data())
+@given(
+    space=spaces(),
+    method=st.sampled_from([METHODS["tpe"], METHODS["nsga2"], METHODS["cma-es"]]),
+    data=st.data(),
+)
 def test_rounds_of_any_space_are_legal(space: SearchSpace, method: Method, data: st.DataObject) -> None:
     sweep = with_space(a_search(method=str(method), parameters=NUMBERS, rounds={"size": 3, "max": 9}), space)
     scores = st.floats(-1, 1) | st.none()
@@ -180,7 +184,7 @@ def with_space(sweep: Sweep, space: SearchSpace) -> Sweep:
 
 def test_a_search_with_several_metrics_improves_the_pareto_front() -> None:
     others = [{"name": "accuracy", "goal": "maximize"}]
-    for method in (Method.TPE, Method.NSGA2):
+    for method in (METHODS["tpe"], METHODS["nsga2"]):
         sweep = a_sweep_of(method, other_metrics=others, rounds={"size": 8, "max": 20})
 
         trials = searched(sweep, lambda item: (item["momentum"], item["momentum"] * item["depth"]), 10)

@@ -8,14 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweepledger.search.stop_rules import MAX_THRESHOLDS, LearningCurve, compile_stop_rules
 from sweepledger.spec.keys import EarlyTerminate
+from sweepledger.stopping.hyperband import HyperbandStop
+from sweepledger.stopping.patience import PatienceStop
+from sweepledger.stopping.percentile import PercentileStop
+from sweepledger.stopping.target import TargetStop
 from sweepledger.structs.early_stopping import (
-    HyperbandStop,
-    PatienceStop,
-    PercentileStop,
+    MAX_THRESHOLDS,
+    LearningCurve,
+    PatienceRule,
     TargetRule,
-    TargetStop,
     ThresholdRule,
 )
 from sweepledger.structs.metric import Goal, Metric
@@ -28,7 +30,7 @@ def a_curve(*values: float | None, whole: bool = True) -> LearningCurve:
 
 
 def thresholds(rule: Any, metric: Metric, *curves: LearningCurve) -> dict[int, float]:
-    rules = compile_stop_rules(rule, metric, curves)
+    rules = rule.compile(metric, curves)
     assert all(isinstance(item, ThresholdRule) for item in rules)
     return {step: limit for item in rules if isinstance(item, ThresholdRule) for step, limit in item.points}
 
@@ -53,13 +55,13 @@ def test_a_percentile_counts_from_the_worst_up() -> None:
 
 def test_the_first_batch_stops_nothing() -> None:
     for rule in (PercentileStop(), HyperbandStop(min_iter=1)):
-        assert compile_stop_rules(rule, UP, ()) == ()
-        assert compile_stop_rules(rule, UP, [LearningCurve((), True)]) == ()
+        assert rule.compile(UP, ()) == ()
+        assert rule.compile(UP, [LearningCurve((), True)]) == ()
 
 
 def test_fewer_curves_than_min_trials_stop_nothing() -> None:
-    assert compile_stop_rules(PercentileStop(min_trials=6), UP, FIVE) == ()
-    assert compile_stop_rules(PercentileStop(min_trials=5), UP, FIVE)
+    assert PercentileStop(min_trials=6).compile(UP, FIVE) == ()
+    assert PercentileStop(min_trials=5).compile(UP, FIVE)
 
 
 @pytest.mark.parametrize(
@@ -117,8 +119,8 @@ def test_hyperband_counts_trials_pruned_later_and_requires_eta_curves() -> None:
 def test_strict_compares_the_value_at_the_band_and_not_the_best_before() -> None:
     curves = [a_curve(0.9, 0.5, 0.1 * rank) for rank in (1, 2, 3)]
 
-    (strict,) = compile_stop_rules(HyperbandStop(min_iter=3, strict=True), UP, curves)
-    (usual,) = compile_stop_rules(HyperbandStop(min_iter=3), UP, curves)
+    (strict,) = HyperbandStop(min_iter=3, strict=True).compile(UP, curves)
+    (usual,) = HyperbandStop(min_iter=3).compile(UP, curves)
 
     assert strict == ThresholdRule("hyperband", ((3, 0.2),), of_last=True)
     assert usual == ThresholdRule("hyperband", ((3, 0.9),))
@@ -133,13 +135,11 @@ def test_a_value_that_is_not_finite_is_the_worst_and_no_threshold() -> None:
 
 
 def test_patience_and_target_need_no_curves() -> None:
-    assert compile_stop_rules(PatienceStop(3, min_delta=0.01, min_iter=5, max_iter=9), UP, ()) == (
-        PatienceStop(3, 0.01, 5, 9),
+    assert PatienceStop(3, min_delta=0.01, min_iter=5, max_iter=9).compile(UP, ()) == (
+        PatienceRule(3, 0.01, 5, 9),
     )
-    assert compile_stop_rules(TargetStop(min_iter=2), Metric("a", Goal.MAXIMIZE, target=0.9), ()) == (
-        TargetRule(0.9, 2),
-    )
-    assert compile_stop_rules(TargetStop(), UP, ()) == ()
+    assert TargetStop(min_iter=2).compile(Metric("a", Goal.MAXIMIZE, target=0.9), ()) == (TargetRule(0.9, 2),)
+    assert TargetStop().compile(UP, ()) == ()
 
 
 def test_long_curves_give_no_more_thresholds_than_a_curve_has_points() -> None:
@@ -147,7 +147,7 @@ def test_long_curves_give_no_more_thresholds_than_a_curve_has_points() -> None:
         LearningCurve(tuple((step, 0.5) for step in range(start, 5000, 7)), True) for start in (1, 2, 3)
     ]
 
-    (rule,) = compile_stop_rules(PercentileStop(), UP, curves)
+    (rule,) = PercentileStop().compile(UP, curves)
 
     assert isinstance(rule, ThresholdRule)
     assert len(rule.points) <= MAX_THRESHOLDS
@@ -198,5 +198,5 @@ def test_the_best_recorded_trial_would_never_be_pruned(results: list[list[float 
 def test_patience_is_built_from_its_keys() -> None:
     written = EarlyTerminate(type="patience", patience=4, min_delta=0.5, min_iter=2, max_iter=9)
 
-    assert written.rule == PatienceStop(4, 0.5, 2, 9)
-    assert EarlyTerminate(type="patience", patience=1).rule == PatienceStop(1, 0.0, 1, None)
+    assert written.policy == PatienceStop(4, 0.5, 2, 9)
+    assert EarlyTerminate(type="patience", patience=1).policy == PatienceStop(1, 0.0, 1, None)

@@ -4,10 +4,12 @@ import sys
 
 import pytest
 
+from sweepledger.distributions.beta import Beta
+from sweepledger.distributions.uniform import Uniform
 from sweepledger.errors import ToolError
 from sweepledger.search.unit_cube import discrepancy
-from sweepledger.structs.domain import Beta, Domain, Uniform
-from sweepledger.structs.search_block import Sampler
+from sweepledger.structs.domain import Domain
+from sweepledger.structs.methods import SAMPLERS, Sampler
 from tests.search.conformance import a_space, draw_assignments
 
 
@@ -19,7 +21,9 @@ def without_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, module, None)
 
 
-@pytest.mark.parametrize("sampler", [sampler for sampler in Sampler if sampler is not Sampler.SOBOL])
+@pytest.mark.parametrize(
+    "sampler", [sampler for sampler in SAMPLERS.values() if sampler is not SAMPLERS["sobol"]]
+)
 def test_other_samplers_and_the_discrepancy_do_not_need_it(sampler: Sampler) -> None:
     points = [[float(str(each["x"]))] for each in draw_assignments(sampler, a_space(x=Uniform(0, 1)), 8)]
 
@@ -29,7 +33,10 @@ def test_other_samplers_and_the_discrepancy_do_not_need_it(sampler: Sampler) -> 
 
 @pytest.mark.parametrize(
     ("sampler", "domain", "what"),
-    [(Sampler.SOBOL, Uniform(0, 1), "method: sobol"), (Sampler.RANDOM, Beta(2, 3), "distribution: beta")],
+    [
+        (SAMPLERS["sobol"], Uniform(0, 1), "method: sobol"),
+        (SAMPLERS["random"], Beta(2, 3), "distribution: beta"),
+    ],
     ids=["sobol", "beta"],
 )
 def test_the_extra_is_named_when_it_is_needed(sampler: Sampler, domain: Domain, what: str) -> None:

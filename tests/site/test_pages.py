@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import pytest
 
 from sweepledger.site import fragment
-from sweepledger.site.columns import trial_columns
+from sweepledger.site.charts import trial_columns
 from sweepledger.site.fragment import sweep_pages
 from sweepledger.site.history import Event, EventKind, SweepHistory, monthly_times
 from sweepledger.site.pages import compare_page, home_page

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sweepledger.structs.domain import Constant
+from sweepledger.distributions.constant import Constant
 from sweepledger.structs.space import Parameter
 from tests.written_specs import DIGEST, a_spec, bad, good, good_spec, parsed, problems_of
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from sweepledger.distributions import FORMS
 from sweepledger.problems import Problem
-from sweepledger.spec.keys import DISTRIBUTIONS
 from sweepledger.structs.combinations import grid_values
 from sweepledger.structs.sweep import Sweep
 from tests.written_specs import SETTINGS, a_spec, bad, good, hints, parse_sweep, problems_of, spec_bytes
@@ -19,9 +19,9 @@ def paths_and_codes(domain: dict[str, Any]) -> list[tuple[str, str]]:
     return [(problem.path.removeprefix("parameters.a").lstrip("."), problem.code) for problem in problems]
 
 
-@pytest.mark.parametrize("kind", DISTRIBUTIONS)
+@pytest.mark.parametrize("kind", FORMS)
 def test_each_distribution_needs_its_keys_and_takes_them_alone(kind: str) -> None:
-    form = DISTRIBUTIONS[kind]
+    form = FORMS[kind]
     needed = {key: VALUES[key] for key in form.needs}
     bounds = {"max": 2} if kind == "truncated_normal" else {}
 

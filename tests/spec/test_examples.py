@@ -25,12 +25,13 @@ from sweepledger.structs.settings import (
 )
 from sweepledger.structs.values import Value
 from tests import written_specs
+from tests.sweeps import with_keys
 
 SPECS = Path(__file__).parent.parent / "specs"
 VALID = sorted((SPECS / "valid").glob("*.yaml"))
 INVALID = sorted((SPECS / "invalid").glob("*.yaml"))
 
-SETTINGS = replace(
+SETTINGS = with_keys(
     written_specs.SETTINGS,
     code=None,
     datasets={"mnist": Dataset("mnist", "mnist", "sha256:" + "0" * 64)},
@@ -43,11 +44,13 @@ IN_A_BUCKET = replace(
     SETTINGS,
     results=ResultsSettings(store=ResultsStore.BUCKET, bucket=BucketSettings("s3://sweeps/vision", "bucket")),
 )
-WITH_CLAIMS = replace(
+WITH_CLAIMS = with_keys(
     SETTINGS,
-    pools={"cpu-small": replace(SETTINGS.pools["cpu-small"], pod=PodSettings(claims={"gpu": "one-gpu"}))},
+    pools={
+        "cpu-small": replace(SETTINGS.trials.pools["cpu-small"], pod=PodSettings(claims={"gpu": "one-gpu"}))
+    },
 )
-WITH_SHARES = replace(
+WITH_SHARES = with_keys(
     SETTINGS,
     pools={
         "shared": Pool(
@@ -55,10 +58,10 @@ WITH_SHARES = replace(
         )
     },
 )
-ONLY_BY_NAME = replace(SETTINGS, clusters={"eu": ClusterSettings("eu", weight=0)})
+ONLY_BY_NAME = with_keys(SETTINGS, clusters={"eu": ClusterSettings("eu", weight=0)})
 STORES = "store-unsupported"
 """Examples of these names are wrong only where results have no files."""
-CONTROLLED = replace(SETTINGS, controller=Controller.ARGOCD)
+CONTROLLED = with_keys(SETTINGS, controller=Controller.ARGOCD)
 IN_A_CLUSTER = ("image-missing", "interpreter-", "environment-name-hook")
 """Examples of these names are wrong only where a controller applies overlays."""
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sweepledger.structs.early_stopping import TargetStop
+from sweepledger.stopping.target import TargetStop
 from sweepledger.structs.search_block import Rounds
 from tests.written_specs import a_spec, bad, good, good_spec, hints, problems_of
 

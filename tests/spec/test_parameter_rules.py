@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sweepledger.structs.domain import Choice
+from sweepledger.distributions.choice import Choice
 from tests.written_specs import bad, good, messages
 
 

@@ -1,6 +1,7 @@
 """The Sweep of a valid spec."""
 
-from sweepledger.structs.domain import Choice, Constant
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.constant import Constant
 from sweepledger.structs.metric import Goal, Metric, MetricSource
 from sweepledger.structs.run_config import RunConfig
 from sweepledger.structs.space import Parameter

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import yaml
 
 from sweepledger.render.platform.manual_setup import HOOK_BASE
 
@@ -17,7 +18,7 @@ INVALID = ROOT / "tests/specs/invalid"
 PAGE = (ROOT / "docs/problems.md").read_text(encoding="utf-8")
 ENTRY = re.compile(
     r"### `(?P<code>[a-z0-9-]+)`\n\n"
-    r".+\n\nExample: .+\\\nInstead: (?P<fix>.+)\n"
+    r".+\n\n(?:Example: .+\\\n)?Instead: (?P<fix>.+)\n"
 )
 ENTRIES = [item["code"] for item in ENTRY.finditer(PAGE)]
 
@@ -57,6 +58,16 @@ FORM = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 HOOK = (ROOT / "base" / HOOK_BASE).read_text(encoding="utf-8")
 OF_THE_HOOK = frozenset(re.findall(r" \[([a-z-]+)\]", HOOK))
 """Codes that a git server prints, where no Python runs."""
+
+RULES_OF_PODS = [
+    rule
+    for path in sorted((ROOT / "base/platform/admission/v1").glob("*.yaml"))
+    for rule in yaml.safe_load(path.read_text(encoding="utf-8"))["spec"]["validations"]
+]
+OF_POLICIES = frozenset(
+    re.findall(r" \[([a-z-]+)\]$", "\n".join(rule["message"] for rule in RULES_OF_PODS), re.MULTILINE)
+)
+"""Codes of what the API server refuses."""
 
 
 @cache
@@ -112,7 +123,7 @@ WITHOUT_EXAMPLE = {"trial-id-collision"}
 
 
 def test_every_code_has_an_entry() -> None:
-    assert sorted((codes(GENERATOR) | failures() | OF_THE_HOOK) - set(ENTRIES)) == []
+    assert sorted((codes(GENERATOR) | failures() | OF_THE_HOOK | OF_POLICIES) - set(ENTRIES)) == []
 
 
 def test_every_entry_is_whole_stands_once_and_has_a_code_in_the_source() -> None:
@@ -120,7 +131,7 @@ def test_every_entry_is_whole_stands_once_and_has_a_code_in_the_source() -> None
 
     assert re.findall(r"^### `(.+)`$", PAGE, re.MULTILINE) == ENTRIES
     assert len(set(ENTRIES)) == len(ENTRIES)
-    assert sorted(set(ENTRIES) - literals - failures() - OF_THE_HOOK) == []
+    assert sorted(set(ENTRIES) - literals - failures() - OF_THE_HOOK - OF_POLICIES) == []
 
 
 def test_no_two_codes_have_the_same_way_out() -> None:
@@ -148,6 +159,14 @@ def test_codes_are_found_however_they_are_passed_on(code: str) -> None:
 
 def test_the_codes_of_the_hook_are_found() -> None:
     assert frozenset({"push-not-allowed"}) == OF_THE_HOOK
+
+
+def test_each_rule_of_the_api_server_ends_with_its_code() -> None:
+    wrong = [
+        rule["message"] for rule in RULES_OF_PODS if re.search(r" \[[a-z-]+\]$", rule["message"]) is None
+    ]
+
+    assert wrong == []
 
 
 def test_codes_are_kebab_case() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweepledger.spec.ranges import (
+from sweepledger.distributions.ranges import (
     Spacing,
     exponential,
     exponentially_spaced,

@@ -1,6 +1,5 @@
 """How trials run: numbers, images, code, data at their bounds."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from sweepledger.structs.record import Status
 from sweepledger.structs.run_config import CodeMode, Resources, RunConfig, Shape
 from sweepledger.structs.settings import Controller, Dataset, Defaults, Settings
 from sweepledger.structs.sweep import Retry, Sweep
+from tests.sweeps import with_keys
 from tests.written_specs import (
     DIGEST,
     SETTINGS,
@@ -38,7 +38,7 @@ IMAGES = [
 def unlisted(image: str) -> Sweep | tuple[Problem, ...]:
     """Parse a spec under settings that list no images."""
     return parse_sweep(
-        spec_bytes(a_spec(run={"image": image})), "sweeps/lr.yaml", replace(SETTINGS, images={}, code=None)
+        spec_bytes(a_spec(run={"image": image})), "sweeps/lr.yaml", with_keys(SETTINGS, images={}, code=None)
     )
 
 
@@ -110,7 +110,7 @@ def test_several_datasets_are_all_mounted_or_all_copied() -> None:
     }
     spec = a_spec(run={"data": ["mnist", "labels"]})
 
-    sweep = parse_sweep(spec_bytes(spec), "sweeps/lr.yaml", replace(SETTINGS, datasets=known))
+    sweep = parse_sweep(spec_bytes(spec), "sweeps/lr.yaml", with_keys(SETTINGS, datasets=known))
 
     assert isinstance(sweep, tuple)
     (problem,) = sweep
@@ -225,14 +225,14 @@ def with_settings(settings: Settings, **run: Any) -> Sweep | list[str]:
 
 
 def test_what_a_spec_leaves_out_the_settings_say() -> None:
-    usual = replace(SETTINGS, defaults=Defaults("train", "cpu-small", 3, 7200))
+    usual = with_keys(SETTINGS, defaults=Defaults("train", "cpu-small", 3, 7200))
 
     silent, loud = with_settings(usual), with_settings(usual, pool="gpu-light", retries=0, timeout="1m")
 
     assert isinstance(silent, Sweep)
     assert isinstance(loud, Sweep)
     assert (silent.run.pool, silent.run.retries, silent.run.timeout_seconds) == ("cpu-small", 3, 7200)
-    assert silent.pool == SETTINGS.pools["cpu-small"]
+    assert silent.pool == SETTINGS.trials.pools["cpu-small"]
     assert (loud.run.pool, loud.run.retries, loud.run.timeout_seconds) == ("gpu-light", 0, 60)
 
 
@@ -317,8 +317,8 @@ def test_what_an_author_does_to_processes_of_their_own_image_is_theirs_to_say(na
 
 @pytest.mark.parametrize("name", ["LD_PRELOAD", "LD_LIBRARY_PATH", "PYTHONSTARTUP", "PYTHONPATH", "BASH_ENV"])
 def test_in_a_cluster_the_settings_allow_variables_that_start_other_programs(name: str) -> None:
-    followed = replace(SETTINGS, controller=Controller.FLUX)
-    allowed = replace(followed, allowed_variables=(name,))
+    followed = with_keys(SETTINGS, controller=Controller.FLUX)
+    allowed = with_keys(followed, allowed_variables=(name,))
 
     assert with_settings(followed, image="train", environment={name: "x"}) == ["environment-name"]
     assert isinstance(with_settings(allowed, image="train", environment={name: "x"}), Sweep)

@@ -27,6 +27,7 @@ from sweepledger.structs.settings import (
     SyncTarget,
     TeamBudget,
 )
+from tests.sweeps import with_keys
 from tests.written_specs import DIGEST
 
 ROOT = Path(__file__).parents[2]
@@ -121,7 +122,8 @@ sidecars: {{istio-proxy: {{image: docker.io/istio/proxyv2, volumes: [envoy, toke
 def test_settings_say_all_that_they_can() -> None:
     found = settings(EVERYTHING)
 
-    assert found == Settings(
+    assert found == with_keys(
+        Settings(),
         namespace="team-a",
         defaults=Defaults("train", "gpu", 2, 1800),
         branch="release/1.x",
@@ -168,7 +170,7 @@ def test_settings_say_all_that_they_can() -> None:
             "istio-proxy": AddedContainer("istio-proxy", "docker.io/istio/proxyv2", ("envoy", "token"))
         },
     )
-    assert found.image_of(None) == f"registry.example.org:5000/team/train:1.4@{DIGEST}"
+    assert found.trials.image_of(None) == f"registry.example.org:5000/team/train:1.4@{DIGEST}"
 
 
 GPUS = Pool(
@@ -207,7 +209,7 @@ HEAVY = Pool(
 
 
 def test_settings_with_one_key_keep_the_other_defaults() -> None:
-    assert settings("branch: trunk") == Settings(branch="trunk")
+    assert settings("branch: trunk") == with_keys(Settings(), branch="trunk")
     assert settings("results: {}") == Settings()
 
 
@@ -235,7 +237,8 @@ def test_values_at_the_bounds_are_taken(key: str, text: str, value: str) -> None
     found = settings(text.format(value))
 
     assert isinstance(found, Settings)
-    assert value in repr(getattr(found, key))
+    (group,) = (group for group in (found.trials, found.git, found.platform) if hasattr(group, key))
+    assert value in repr(getattr(group, key))
 
 
 @pytest.mark.parametrize(
@@ -405,7 +408,7 @@ def test_the_collector_can_run_in_a_pool() -> None:
     found = settings("pools: {tools: {node: {cpu: 4, memory: 8Gi}}}\ncollector: {pool: tools}")
 
     assert isinstance(found, Settings)
-    assert found.collector.pool == "tools"
+    assert found.platform.collector.pool == "tools"
 
 
 @pytest.mark.parametrize(

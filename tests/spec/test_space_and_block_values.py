@@ -4,20 +4,19 @@ from typing import Any
 
 import pytest
 
-from sweepledger.spec.space_builder import build_domain
-from sweepledger.structs.domain import (
-    Beta,
-    Choice,
-    Constant,
-    Domain,
-    IntUniform,
-    LogNormal,
-    LogUniform,
-    Normal,
-    Quantized,
-    Uniform,
-)
-from sweepledger.structs.search_block import ConfigurationList, GridSearch, RandomSearch, Sampler
+from sweepledger.distributions import build_domain
+from sweepledger.distributions.beta import Beta
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.constant import Constant
+from sweepledger.distributions.int_uniform import IntUniform
+from sweepledger.distributions.log_normal import LogNormal
+from sweepledger.distributions.log_uniform import LogUniform
+from sweepledger.distributions.normal import Normal
+from sweepledger.distributions.quantized import Quantized
+from sweepledger.distributions.uniform import Uniform
+from sweepledger.structs.domain import Domain
+from sweepledger.structs.methods import SAMPLERS, Sampler
+from sweepledger.structs.search_block import ConfigurationList, GridSearch, RandomSearch
 from sweepledger.structs.space import Condition, Parameter, SearchSpace
 from sweepledger.structs.sweep import Budget
 from tests.written_specs import bad, good
@@ -123,7 +122,7 @@ def test_zipped_parameters_are_named_in_groups() -> None:
     assert result.zips == (("a", "b"),)
 
 
-@pytest.mark.parametrize("method", list(Sampler))
+@pytest.mark.parametrize("method", list(SAMPLERS.values()))
 def test_a_method_that_draws_has_its_seed_and_its_cap(method: Sampler) -> None:
     design = good(method=str(method), seed=7.0, run_cap=8.0).design
 

@@ -5,16 +5,21 @@ import sys
 
 import pytest
 
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.constant import Constant
+from sweepledger.distributions.int_uniform import IntUniform
+from sweepledger.distributions.log_uniform import LogUniform
+from sweepledger.distributions.uniform import Uniform
 from sweepledger.spec.starter import MNIST, PLAIN, Starter, starter_spec
-from sweepledger.structs.domain import Choice, Constant, IntUniform, LogUniform, Uniform
+from sweepledger.structs.methods import METHODS
 from sweepledger.structs.metric import Goal
-from sweepledger.structs.search_block import Method
 from sweepledger.structs.settings import Dataset, Settings
 from sweepledger.structs.space import Parameter
 from sweepledger.structs.sweep import Sweep
+from tests.sweeps import with_keys
 from tests.written_specs import parse_sweep
 
-SETTINGS = Settings(datasets={"mnist": Dataset("mnist", "mnist", "sha256:" + "0" * 64)})
+SETTINGS = with_keys(Settings(), datasets={"mnist": Dataset("mnist", "mnist", "sha256:" + "0" * 64)})
 
 
 @pytest.mark.parametrize("name", ["lr", "a" * 36])
@@ -48,12 +53,12 @@ def test_the_plain_starter_is_valid_in_a_repository_without_settings() -> None:
     assert sweep.run.code_path == "code"
 
 
-def test_neither_ruamel_nor_jsonschema_is_imported_before_a_spec_is_read() -> None:
-    script = "import sys, sweepledger.spec; print({'ruamel.yaml', 'jsonschema'} & set(sys.modules))"
+def test_ruamel_is_not_imported_before_a_spec_is_read() -> None:
+    script = "import sys, sweepledger.spec; print('ruamel.yaml' in sys.modules)"
 
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
 
-    assert done.stdout == "set()\n"
+    assert done.stdout == "False\n"
 
 
 def test_a_range_makes_the_starter_a_search_whose_method_is_chosen() -> None:
@@ -65,7 +70,7 @@ def test_a_range_makes_the_starter_a_search_whose_method_is_chosen() -> None:
 
     assert isinstance(sweep, Sweep)
     assert sweep.search is not None
-    assert sweep.search.method is Method.BAYES
+    assert sweep.search.method is METHODS["bayes"]
     assert sweep.search.space.parameters == (
         Parameter("rate", LogUniform(1e-5, 0.1)),
         Parameter("depth", IntUniform(1, 4000)),
@@ -105,7 +110,7 @@ def test_a_range_begins_with_its_lower_bound(text: str) -> None:
 def test_two_dots_make_a_range_only_between_numbers(value: str) -> None:
     text = Starter(("python", "train.py"), (f"data={value}",)).spec("lr", code=".")
 
-    assert f'values: ["{value}"]' in text
+    assert value in text.partition("values: [")[2].partition("]")[0]
     assert "method: grid" in text
 
 

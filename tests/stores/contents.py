@@ -1,7 +1,9 @@
 """Results to write to stores: made of values, without a repository."""
 
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.constant import Constant
+from sweepledger.distributions.log_uniform import LogUniform
 from sweepledger.stores.contents import FinishedTrial, SweepContents
-from sweepledger.structs.domain import Choice, Constant, LogUniform
 from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.record import Status
 

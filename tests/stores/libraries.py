@@ -21,8 +21,8 @@ REASON = "the libraries of stores"
 WRITE = """\
 import pickle, sys
 from pathlib import Path
-from sweepledger.stores.registry import STORES
-change = STORES[sys.argv[2]].write(pickle.loads(Path(sys.argv[1]).read_bytes()), sys.argv[3])
+from sweepledger.stores.registry import stores
+change = stores()[sys.argv[2]].write(pickle.loads(Path(sys.argv[1]).read_bytes()), sys.argv[3])
 print(change.added, change.present)
 """
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import optuna
 import pytest
 
+from sweepledger.distributions.choice import Choice
 from sweepledger.errors import ToolError
 from sweepledger.stores import optuna_storage
 from sweepledger.stores.contents import TRIAL_KEY
-from sweepledger.structs.domain import Choice
 from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.values import Value
 from tests.stores.contents import a_trial, some_contents

@@ -153,8 +153,8 @@ def test_a_server_says_which_results_it_has(store: str, tmp_path: Path) -> None:
     contents = some_contents(2)
     code = """
 import sys
-from sweepledger.stores.registry import STORES
-print(STORES[sys.argv[1]].version("peak", sys.argv[2]))
+from sweepledger.stores.registry import stores
+print(stores()[sys.argv[1]].version("peak", sys.argv[2]))
 """
 
     before = run(code, store, place_of(store), home=tmp_path).splitlines()[-1]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sweepledger.structs.program import LIST_MACROS, MACROS, Macro, MacroError, parse_element
+from sweepledger.structs.program import LIST_MACROS, MACROS, NAMED_MACROS, Macro, MacroError, parse_element
 
 
 @pytest.mark.parametrize(
@@ -25,8 +25,8 @@ def test_an_element_is_text_and_macros_in_order(text: str, parts: tuple[str | Ma
     assert "".join(str(part) for part in parts) == text
 
 
-@pytest.mark.parametrize("name", sorted(MACROS - {"envvar"}))
-def test_every_macro_but_envvar_stands_for_itself(name: str) -> None:
+@pytest.mark.parametrize("name", sorted(MACROS - NAMED_MACROS))
+def test_a_macro_without_a_name_stands_for_itself(name: str) -> None:
     assert parse_element(f"${{{name}}}") == (Macro(name),)
 
 
@@ -38,6 +38,7 @@ def test_every_macro_but_envvar_stands_for_itself(name: str) -> None:
         *((text, "takes no argument") for text in ("${seed:1}", "${seed:}")),
         *((f"${{{name}}}", "must name a variable") for name in ("envvar", "envvar:", "envvar:1X")),
         *((f"${{envvar:{name}}}", "must name a variable") for name in ("A-B", "A:B")),
+        *((f"${{param{name}}}", "must name a parameter") for name in ("", ":", ":1", ":a b")),
     ],
 )
 def test_macros_that_no_launcher_could_fill_in_are_refused(text: str, message: str) -> None:

@@ -2,17 +2,15 @@
 
 import pytest
 
-from sweepledger.structs.combinations import StepRange, count_combinations, grid_size
-from sweepledger.structs.domain import (
-    Beta,
-    Choice,
-    Constant,
-    Domain,
-    IntUniform,
-    LogUniform,
-    Quantized,
-    Uniform,
-)
+from sweepledger.distributions.beta import Beta
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.constant import Constant
+from sweepledger.distributions.int_uniform import IntUniform
+from sweepledger.distributions.log_uniform import LogUniform
+from sweepledger.distributions.quantized import Quantized
+from sweepledger.distributions.uniform import Uniform
+from sweepledger.structs.combinations import count_combinations, grid_size
+from sweepledger.structs.domain import Domain, StepRange
 from sweepledger.structs.space import Condition, Parameter, SearchSpace
 
 

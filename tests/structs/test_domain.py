@@ -4,17 +4,15 @@ from collections.abc import Callable
 
 import pytest
 
-from sweepledger.structs.domain import (
-    Beta,
-    Choice,
-    Domain,
-    IntUniform,
-    LogNormal,
-    LogUniform,
-    Normal,
-    Quantized,
-    Uniform,
-)
+from sweepledger.distributions.beta import Beta
+from sweepledger.distributions.choice import Choice
+from sweepledger.distributions.int_uniform import IntUniform
+from sweepledger.distributions.log_normal import LogNormal
+from sweepledger.distributions.log_uniform import LogUniform
+from sweepledger.distributions.normal import Normal
+from sweepledger.distributions.quantized import Quantized
+from sweepledger.distributions.uniform import Uniform
+from sweepledger.structs.domain import Domain
 from sweepledger.structs.space import Parameter, SearchSpace
 
 SUM = "probabilities must be 0 or more and sum to 1"

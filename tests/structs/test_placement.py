@@ -4,13 +4,14 @@ from collections import Counter
 
 from sweepledger.structs.placement import choose_cluster
 from sweepledger.structs.run_config import RunConfig
-from sweepledger.structs.settings import ClusterSettings, Settings
+from sweepledger.structs.settings import ClusterSettings, FleetSettings, Settings
+from tests.sweeps import with_keys
 
 NAMES = [f"sweep-{number}" for number in range(2000)]
 
 
 def a_fleet(**clusters: ClusterSettings) -> Settings:
-    return Settings(clusters=clusters)
+    return with_keys(Settings(), clusters=clusters)
 
 
 def of_weight(name: str, weight: int = 1) -> ClusterSettings:
@@ -20,19 +21,19 @@ def of_weight(name: str, weight: int = 1) -> ClusterSettings:
 def placed(
     settings: Settings, run: RunConfig | None = None, *, last: str | None = None
 ) -> dict[str, str | None]:
-    return {name: choose_cluster(settings, name, run or RunConfig(), last=last) for name in NAMES}
+    return {name: choose_cluster(settings.fleet, name, run or RunConfig(), last=last) for name in NAMES}
 
 
 TWO = a_fleet(eu=of_weight("eu"), us=of_weight("us"))
 
 
 def test_without_clusters_a_batch_has_none() -> None:
-    assert choose_cluster(Settings(), "peak", RunConfig(), last=None) is None
+    assert choose_cluster(FleetSettings(), "peak", RunConfig(), last=None) is None
 
 
 def test_the_choice_is_the_same_in_every_version() -> None:
     chosen = [
-        choose_cluster(TWO, name, RunConfig(), last=None) for name in ("a", "b", "lr", "peak", "vision")
+        choose_cluster(TWO.fleet, name, RunConfig(), last=None) for name in ("a", "b", "lr", "peak", "vision")
     ]
 
     assert chosen == ["eu", "us", "us", "eu", "eu"]
@@ -47,7 +48,7 @@ def test_sweeps_are_shared_by_weight() -> None:
 def test_a_new_cluster_takes_sweeps_and_moves_no_other() -> None:
     before = placed(TWO)
 
-    after = placed(a_fleet(**TWO.clusters, asia=of_weight("asia")))
+    after = placed(a_fleet(**TWO.fleet.clusters, asia=of_weight("asia")))
 
     moved = {name for name in NAMES if before[name] != after[name]}
     assert moved
@@ -55,9 +56,9 @@ def test_a_new_cluster_takes_sweeps_and_moves_no_other() -> None:
 
 
 def test_a_lost_cluster_gives_its_sweeps_away_and_moves_no_other() -> None:
-    before = placed(a_fleet(**TWO.clusters, asia=of_weight("asia")))
+    before = placed(a_fleet(**TWO.fleet.clusters, asia=of_weight("asia")))
 
-    after = placed(a_fleet(**TWO.clusters, asia=ClusterSettings("asia", is_lost=True)))
+    after = placed(a_fleet(**TWO.fleet.clusters, asia=ClusterSettings("asia", is_lost=True)))
 
     assert {before[name] for name in NAMES if before[name] != after[name]} == {"asia"}
     assert "asia" not in after.values()
@@ -97,6 +98,6 @@ def test_the_settings_of_a_cluster_are_those_of_all_but_for_what_differs_there()
 
     (own,) = settings.in_clusters
 
-    assert own.cluster == "eu"
-    assert settings.live_clusters == ("eu",)
+    assert own.fleet.cluster == "eu"
+    assert settings.fleet.live_clusters == ("eu",)
     assert Settings().in_clusters == (Settings(),)

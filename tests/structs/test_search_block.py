@@ -1,5 +1,6 @@
-from sweepledger.structs.domain import Choice
-from sweepledger.structs.search_block import AdaptiveSearch, Method, Resource, Rounds, hyperband_brackets
+from sweepledger.distributions.choice import Choice
+from sweepledger.structs.methods import METHODS
+from sweepledger.structs.search_block import AdaptiveSearch, Resource, Rounds
 from sweepledger.structs.space import Condition, Parameter, SearchSpace, parents_first
 
 SPACE = SearchSpace((Parameter("rate", Choice((0.1, 0.2))),))
@@ -13,18 +14,18 @@ def test_rungs_grow_by_eta_and_end_at_the_maximum() -> None:
 
 
 def test_hyperbands_brackets_are_those_of_the_paper() -> None:
-    assert hyperband_brackets(27, Resource("epochs", 1, 27)) == ((0, 27), (1, 12), (2, 6), (3, 4))
-    assert hyperband_brackets(1, Resource("epochs", 1, 3)) == ((0, 1), (1, 1))
+    assert Resource("epochs", 1, 27).brackets(27) == ((0, 27), (1, 12), (2, 6), (3, 4))
+    assert Resource("epochs", 1, 3).brackets(1) == ((0, 1), (1, 1))
 
 
 def test_a_round_has_at_most_the_trials_of_all_brackets_or_of_the_cap() -> None:
     epochs = Resource("epochs", 1, 27)
-    whole = AdaptiveSearch(Method.HYPERBAND, SPACE, 0, Rounds(27), resource=epochs)
-    capped = AdaptiveSearch(Method.HYPERBAND, SPACE, 0, Rounds(27), resource=epochs, cap=40)
+    whole = AdaptiveSearch(METHODS["hyperband"], SPACE, 0, Rounds(27), resource=epochs)
+    capped = AdaptiveSearch(METHODS["hyperband"], SPACE, 0, Rounds(27), resource=epochs, cap=40)
 
     assert (whole.largest_round, capped.largest_round) == (49, 40)
-    assert AdaptiveSearch(Method.HALVING, SPACE, 0, Rounds(9), resource=epochs).largest_round == 9
-    assert AdaptiveSearch(Method.TPE, SPACE, 0, Rounds(9)).largest_round == 9
+    assert AdaptiveSearch(METHODS["halving"], SPACE, 0, Rounds(9), resource=epochs).largest_round == 9
+    assert AdaptiveSearch(METHODS["tpe"], SPACE, 0, Rounds(9)).largest_round == 9
 
 
 def parameter(name: str, *parents: str) -> Parameter:

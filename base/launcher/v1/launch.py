@@ -1,7 +1,7 @@
 """Run the trials of a pod: read a row of the table, run the user's command, write one record.
 
 One file that needs the standard library alone, in Python 3.8 or newer, and can be mounted into any image.
-Overlays refer to it: from release 0.1.0 on, a change is a v2. This is a summary of docs/launcher.md.
+This is a summary of docs/launcher.md, which lists the variables of the command, too.
 
 Arguments: none, or `--` and the command that a reviewer has read, which runs only if the row gives the same.
 
@@ -31,25 +31,8 @@ Environment
   SWEEP_OVERLAY   folder of the attempt with all folders, the code by an overlay: nothing is copied
   SWEEP_ENVIRONMENTS  folder for the lists of distributions of several trials; default: environments/
 
-Environment of the command, in addition to what leads to no other trial of the above
-  SWEEP_PARAM_<NAME>  each value as text; not set if the parameter is absent
-  SWEEP_TRIAL         path of a JSON file: name -> value
-  SWEEP_TRIAL_ID, SWEEP_SEED, JOB_ID (the row, counted from 1)
-  SWEEP_RESULT        file for what the trial reports, unless launch.json names stdout or other files
-  SWEEP_ARTIFACTS     folder for files to keep; the record has their paths, sizes and digests
-  SWEEP_CHECKPOINTS   folder that all attempts share
-  HOME, TMPDIR, XDG_* private folders of the attempt, as the working directory is
-
-Exit codes
-  0    ok or pruned: the command exited with 0 and the metric is finite
-  42   diverged: the command exited with 42, or the metric is not finite
-  43   the command exited with 43, it cannot be started or is not the one shown, or the contract is broken
-  44   more disruptions than launch.json allows; nothing was started
-  74   the results volume or the scratch folder failed, and so did the termination message
-  124  timeout: SIGTERM to the process group of the command, later SIGKILL
-  1    the command exited with 0 and without a metric, or with 44
-  70   a fault of the launcher
-  else the command's exit code, or 128 + its signal; of several rows the worst: 43, 74, 44, others, 42, 0
+Exit codes: 0 for ok and pruned, 42 diverged, 43 no trial could succeed, 44 too many disruptions, 70 a fault
+of the launcher, 74 volume or scratch folder failed, 124 timeout, else the command's; of several the worst.
 """
 
 from __future__ import annotations
@@ -430,7 +413,7 @@ SHARD = {"file": TEXT, "first": (int,), "count": (int,), "digest": TEXT}
 METRIC = {"name": TEXT, "source": TEXT}
 METRIC_OPTIONS = {"curve": TEXT, "path": TEXT, "patterns": (list,), "others": (list,)}
 CHOICES = {
-    "source": ("result", "stdout"),
+    "source": ("result", "stdout", "output"),
     "format": ("json", "jsonl", "text", "log", "csv", "regex", "tensorboard"),
     "reduce": ("last", "min", "max"),
 }
@@ -560,18 +543,18 @@ def check_pack(pack: Mapping[str, Any]) -> None:
 def complete_metric(metric: Mapping[str, Any]) -> dict[str, Any]:
     """Add the defaults of how the trial reports."""
     check_options(metric, METRIC_OPTIONS, "metric")
-    usual = {"result": "json", "stdout": "text"}.get(metric["source"])
+    usual = "json" if metric["source"] == "result" else "text"
     metric = {"format": usual, "reduce": "last", **metric}
     for name, choices in CHOICES.items():
         if metric[name] not in choices:
             raise Refused(
                 f"launch.json: metric: {name} must be one of {', '.join(choices)}, got {metric[name]!r}"
             )
-    is_stdout, form = metric["source"] == "stdout", metric["format"]
-    if is_stdout and (form in FORMATS_OF_FILES or "path" in metric):
+    is_printed, form = metric["source"] != "result", metric["format"]
+    if is_printed and (form in FORMATS_OF_FILES or "path" in metric):
         raise Refused(
             f"launch.json: metric: {'path' if 'path' in metric else f'the format {form}'} needs a file, "
-            "and stdout is none: source must be result"
+            f"and {metric['source']} is none: source must be result"
         )
     if form == "tensorboard" and "path" not in metric:
         raise Refused("launch.json: metric: the format tensorboard needs a path")
@@ -788,10 +771,21 @@ def parse_cell(cell: str, quoted: str | None, kind: str, name: str) -> Any:
 SPREAD: Mapping[str, Callable[[str, Any], list[str]]] = {
     "args": lambda name, value: [f"--{name}={value}"],
     "args_no_hyphens": lambda name, value: [f"{name}={value}"],
-    "args_no_boolean_flags": lambda name, value: (
-        [f"--{name}={value}"] if not isinstance(value, bool) else [f"--{name}"] if value else []
-    ),
+    "args_no_boolean_flags": lambda name, value: switch(name, value, []),
+    "args_single_hyphen": lambda name, value: [f"-{name}", *words_of(value)],
+    "args_spaced": lambda name, value: [f"--{name}", *words_of(value)],
+    "args_switches": lambda name, value: switch(name, value, [f"--no-{name}"]),
 }
+
+
+def switch(name: str, value: Any, off: list[str]) -> list[str]:
+    """Return the arguments of a value; those of false are `off`."""
+    return [f"--{name}={value}"] if not isinstance(value, bool) else [f"--{name}"] if value else off
+
+
+def words_of(value: Any) -> list[str]:
+    """Return a value as arguments: each entry of a list is one."""
+    return list(map(str, value if isinstance(value, list) else [value]))
 
 
 def parameter_variables(values: Mapping[str, Any], columns: Iterable[Mapping[str, str]]) -> dict[str, str]:
@@ -993,7 +987,8 @@ def make_folders(trial: str) -> Folders:
     if not os.environ.get("SWEEP_CODE_STATE") and not os.path.isdir(code):
         raise Refused(f"SWEEP_CODE: there is no folder {code}: the image must have the code there")
     if not is_copy:
-        compare_code(code, recent=1.0)  # it is compared again after the command
+        if time.monotonic() > COMPARED.get(code, 0.0) + 1:  # after the command, it is compared anyway
+            compare_code(code)
         return Folders(trial, work, home, temporary)
     earlier, begin = earlier_copy(trial), changed_now(trial)
     try:
@@ -1007,17 +1002,14 @@ def make_folders(trial: str) -> Folders:
     return Folders(trial, work, home, temporary, note_of_copy(trial, numbers, begin) if is_shared else b"")
 
 
-COMPARED: dict[str, float] = {}  # by state, when a process that runs several rows has last seen it
+COMPARED: dict[str, float] = {}  # by folder, when a process that runs several rows last had its state
 
 
-def compare_code(code: str, state: str = "", *, recent: float = 0.0) -> None:
-    """Compare the state of the code, if it is known, with what was locked, or was it lately."""
+def compare_code(code: str, state: str = "") -> None:
+    """Compare the state of the code, if it is known, with what was locked. Raises CodeChanged."""
     expected = os.environ.get("SWEEP_CODE_STATE", "")
-    if time.monotonic() < COMPARED.get(expected, 0.0) + recent:
-        return
     if not state or expected.startswith(BY_CONTENT):
         state = state_of(code, expected)
-    COMPARED[state] = time.monotonic()
     if expected and state != expected:
         raise CodeChanged("the stored code is no longer what was locked: something wrote to it")
 
@@ -1700,6 +1692,13 @@ class LastWords:
     def feed(self, chunk: bytes) -> None:
         """Take the next part."""
         self.end = (self.end + chunk)[-LAST_WORDS:]
+
+    def has_metric(self, metric: Mapping[str, Any]) -> bool:
+        """Return whether a line has the metric."""
+        stream = Stream(metric)
+        stream.feed(self.end)
+        stream.finish()
+        return not stream.report("", "").reason
 
     def cause(self, secrets: Iterable[bytes]) -> str:
         """Return the last exception of a traceback, else the last line, without the values of secrets."""
@@ -2633,9 +2632,11 @@ def files_of(
     return Files(result, path, roots, shown=metric["path"], is_folder=metric["format"] == "tensorboard")
 
 
-def read_report(of_stdout: Stream | None, files: Files, metric: Mapping[str, Any]) -> Report:
+def read_report(
+    printed: Stream | None, files: Files, metric: Mapping[str, Any], words: LastWords | None = None
+) -> Report:
     """Return what the trial reported, from where its sweep reads it."""
-    if of_stdout is None:
+    if printed is None:
         if metric["format"] == "tensorboard":
             return report_of_events(files, metric)
         paths = files.current()
@@ -2644,12 +2645,14 @@ def read_report(of_stdout: Stream | None, files: Files, metric: Mapping[str, Any
         if metric["format"] == "json":
             return report_of_file(paths[0], wanted_of(metric), files.shown)
         return report_of_lines(paths[0], metric, files.shown, files.start(paths[0]) or 0)
-    of_stdout.finish()
-    report = of_stdout.report("on stdout", of_stdout.other)
-    if report.reason and not of_stdout.other and os.path.lexists(files.result):
+    printed.finish()
+    report = printed.report(f"on {metric['source']}", printed.other)
+    if report.reason and not printed.other and os.path.lexists(files.result):
         return report._replace(
             message=f"{report.message}; there is a $SWEEP_RESULT, for metric.source: result"
         )
+    if report.reason and words and words.has_metric(metric):
+        return report._replace(message=f"{report.message}; stderr has it, for metric.source: output")
     return report
 
 
@@ -3181,8 +3184,8 @@ def prepare(attempt: Attempt, scratch: str) -> Prepared:
     return Prepared(arguments, variables, folders, place, files, environment)
 
 
-def start(arguments: list[str], variables: Mapping[bytes, bytes], place: str) -> Command:
-    """Start the command in a session of its own, with its output in pipes."""
+def start(arguments: list[str], variables: Mapping[bytes, bytes], place: str, stderr: int) -> Command:
+    """Start the command in a session of its own, with its output in pipes, or in one."""
     forget_peak_memory()
     try:
         return Command(
@@ -3190,7 +3193,7 @@ def start(arguments: list[str], variables: Mapping[bytes, bytes], place: str) ->
             bufsize=0,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=stderr,
             cwd=place,
             env=variables,
             start_new_session=True,
@@ -3249,6 +3252,23 @@ def run_command(attempt: Attempt, signals: Signals) -> Outcome:
             os.unlink(short_link(scratch))
 
 
+def compare_overlaid_code() -> None:
+    """Refuse a change of the code that a command could see, which had no copy of it."""
+    if OVERLAY in os.environ:
+        compare_code(code_folder())
+        COMPARED[code_folder()] = time.monotonic()
+
+
+def outputs_of(attempt: Attempt, printed: Stream | None, words: LastWords) -> tuple[Tee, ...]:
+    """Return what reads stdout, and stderr unless both are one stream."""
+    path = attempt.path(f"{attempt.uid}.out")  # also of a command that writes nothing
+    if attempt.launch["metric"]["source"] != "output":
+        out = Tee(1, path, printed.feed if printed else len, create(path))
+        return out, Tee(2, attempt.path(f"{attempt.uid}.err"), words.feed)
+    feeds = [printed.feed] if printed else []
+    return (Tee(1, path, lambda chunk: [feed(chunk) for feed in (*feeds, words.feed)], create(path)),)
+
+
 def run_command_in(scratch: str, attempt: Attempt, signals: Signals) -> Outcome:
     """Run the command to its end, and to the end of everything that it started."""
     launch, metric = attempt.launch, attempt.launch["metric"]
@@ -3256,28 +3276,26 @@ def run_command_in(scratch: str, attempt: Attempt, signals: Signals) -> Outcome:
     is_followed = (launch.get("stop") or "thresholds_file" in launch) and attempt.rank == 0
     follower = Follower(launch, command.files, signals.wake) if is_followed else None
     on_value = follower.take if follower else no_value
-    of_stdout = Stream(metric, on_value=on_value) if metric["source"] == "stdout" else None
-    path = attempt.path(f"{attempt.uid}.out")  # also of a command that writes nothing
-    out = Tee(1, path, of_stdout.feed if of_stdout else len, create(path))
+    printed = None if metric["source"] == "result" else Stream(metric, on_value=on_value)
     words = LastWords()
-    err = Tee(2, attempt.path(f"{attempt.uid}.err"), words.feed)
+    tees = outputs_of(attempt, printed, words)
     if signals.stop:
         raise Stopped(signals.stop)
     started = utc()
-    child = start(command.arguments, command.variables, command.place)
+    stderr = subprocess.PIPE if tees[1:] else subprocess.STDOUT
+    child = start(command.arguments, command.variables, command.place, stderr)
     try:
-        out.copy(child.stdout)
-        err.copy(child.stderr)
-        ending = supervise(child, launch, signals, follower, (out, err))
+        for tee, pipe in zip(tees, (child.stdout, child.stderr)):
+            tee.copy(pipe)
+        ending = supervise(child, launch, signals, follower, tees)
     finally:
         is_over = end_all(child)
         until = time.monotonic() + PATIENCE
-        out.finish(until)
-        err.finish(until)
-    if OVERLAY in os.environ:  # the command could see a change
-        compare_code(code_folder())
+        for tee in tees:
+            tee.finish(until)
+    compare_overlaid_code()
     wanted = wanted_of(metric)
-    report = complete_report(read_report(of_stdout, command.files, metric), wanted)
+    report = complete_report(read_report(printed, command.files, metric, words), wanted)
     if "keep" in launch:
         kept = os.path.join(attempt.artifacts, attempt.uid)
         keep_written(launch["keep"], command.folders.work, code_folder(), kept)
@@ -3288,14 +3306,12 @@ def run_command_in(scratch: str, attempt: Attempt, signals: Signals) -> Outcome:
         verdict = Verdict("ok", None, 0)
     elif broken and broken.is_behind:
         verdict = Verdict("pruned", broken.rule, FINAL["pruned"])
-    elif broken:  # it reached what was requested
-        verdict = judge(ending._replace(code=0, cause=0), report, wanted)
-    else:
-        verdict = judge(ending, report, wanted)
+    else:  # a rule may also end what reached the target
+        verdict = judge(ending._replace(code=0, cause=0) if broken else ending, report, wanted)
     if has_data_changed():
         report = Report({}, {}, "data-changed", "the dataset changed while the trial ran")
         verdict, broken = Verdict("failed", report.reason, 1), None
-    if out.failure:
+    if tees[0].failure:
         report.details["output_incomplete"] = True
     secrets = [command.variables[name.encode()] for name in launch.get("secrets", {})]
     cause = words.cause(secrets) if ending.code and not ending.cause else ""

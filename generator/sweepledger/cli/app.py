@@ -19,7 +19,20 @@ from sweepledger.cli import response
 from sweepledger.cli.options import FormatOption
 
 VERBS = (
-    *("new", "import", "validate", "plan", "try", "run", "generate", "check", "submit", "status", "why"),
+    *(
+        "new",
+        "import",
+        "schema",
+        "validate",
+        "plan",
+        "try",
+        "run",
+        "generate",
+        "check",
+        "submit",
+        "status",
+        "why",
+    ),
     *("results", "show", "logs", "log", "compare", "site", "retry", "cancel", "rename", "verify"),
     *("export", "sync"),
 )

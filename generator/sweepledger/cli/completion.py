@@ -41,7 +41,7 @@ def images(root: Path) -> Iterable[str]:
     from sweepledger.commands.repository.workspace import parse_settings
     from sweepledger.structs.names import SETTINGS_FILE
 
-    return parse_settings(root / SETTINGS_FILE, unpinned=True).images
+    return parse_settings(root / SETTINGS_FILE, unpinned=True).trials.images
 
 
 @_completion

@@ -42,7 +42,7 @@ from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.git import REMOTE, Mirror, Repository, store_code
 from sweepledger.repo.state import DATA, state_folder
 from sweepledger.results.outcomes import evaluate
-from sweepledger.structs.early_stopping import COMPARING_RULES, ThresholdRule
+from sweepledger.structs.early_stopping import ThresholdRule
 from sweepledger.structs.metric import Metric
 from sweepledger.structs.names import LOCK_FILE, split_batch_name
 from sweepledger.structs.sweep import Sweep
@@ -102,7 +102,7 @@ class LiveRules:
         if key not in self._sweeps:
             sweep = at_commit.read_sweep(self.repository, *key)
             self._sweeps = {one: kept for one, kept in self._sweeps.items() if one[0] == commit}
-            self._sweeps[key] = sweep if sweep and isinstance(sweep.early_stop, COMPARING_RULES) else None
+            self._sweeps[key] = sweep if sweep and sweep.early_stop and sweep.early_stop.compares else None
         return self._sweeps[key]
 
 
@@ -156,7 +156,8 @@ class DesiredState:
             raise SpecError(settings)
         if batch.name not in self.judged:
             rendered_manifests.refuse_forged(batch)
-            rendered_manifests.render_at(self.repository, commit, batch, settings)
+            if batch.lock.program.runs_in_clusters:
+                rendered_manifests.render_at(self.repository, commit, batch, settings)
         made = rendered_manifests.local_batch_at(self.repository, commit, batch, settings)
         program = batch.lock.program
         store_code(self.repository, program.code, [commit])
@@ -173,7 +174,7 @@ class DesiredState:
             code_state=code.state,
             data_state="" if data is None else data.state,
             earlier=self.outputs(commit, batch).files,
-            failures=settings.limits.failures,
+            failures=settings.teams.limits.failures,
         )
 
 

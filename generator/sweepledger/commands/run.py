@@ -24,7 +24,7 @@ from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.problems import Problem, Severity, list_names
 from sweepledger.repo import batches, files, git
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
-from sweepledger.repo.package_data import base_folder
+from sweepledger.repo.files import base_folder
 from sweepledger.results.outcomes import evaluate
 from sweepledger.spec.starter import SCHEMA_FILE
 from sweepledger.spec.sweep_builder import PROGRAM_SUFFIXES
@@ -221,7 +221,9 @@ class SweepRun:
     @property
     def _target(self) -> Target:
         settings = self.workspace.settings
-        continues = settings.controller is Controller.NONE or settings.next is NextRoundMode.COLLECTOR
+        continues = (
+            settings.platform.controller is Controller.NONE or settings.git.next is NextRoundMode.COLLECTOR
+        )
         return Target(
             self.workspace.repository,
             branch=self.branch,
@@ -237,14 +239,14 @@ class SweepRun:
     def _refuse_cluster_batches(self) -> None:
         """Refuse batches that a cluster runs: their trials would run twice. Raises RepositoryError."""
         settings, repository = self.workspace.settings, self.workspace.repository
-        if settings.controller is Controller.NONE:
+        if settings.platform.controller is Controller.NONE:
             return
-        followed = f"{self.workspace.remote}/{settings.branch}"
+        followed = f"{self.workspace.remote}/{settings.git.branch}"
         merged = batches.in_commit(repository, repository.commit(f"refs/remotes/{followed}"))
         running = [batch.name for batch in merged if batch.is_active and batch.sweep in self.names]
         if running:
             raise RepositoryError(
-                f"{', '.join(running)} is on {followed}, where {settings.controller} runs it",
+                f"{', '.join(running)} is on {followed}, where {settings.platform.controller} runs it",
                 hint="wait for its results; or `sweep cancel` it, push, and run this again",
             )
 
@@ -309,12 +311,10 @@ class SweepRun:
             if overlay is None:
                 continue
             batch = StoredBatch(f"{ACTIVE}/{overlay.name}", overlay.tree)
-            written = {
-                **self.workspace.repository.read(base, "base"),
-                **self._batch_files(base, (generated,)),
-            }
-            present = {path: content for path, content in written.items() if path.startswith(base_files.BASE)}
-            rendered_manifests.render(batch, present, self.workspace.settings, merged)
+            if overlay.lock.program.runs_in_clusters:
+                written = self.workspace.repository.read(base, "base") | self._batch_files(base, (generated,))
+                present = {path: written[path] for path in written if path.startswith(base_files.BASE)}
+                rendered_manifests.render(batch, present, self.workspace.settings, merged)
             program = overlay.lock.program
             git.store_code(mirror.repository, program.code, [base])
             started = outside_imports.started_program(program, sweep.run, mirror.code(program.code).folder)
@@ -368,12 +368,13 @@ class SweepRun:
         folders = {"/".join(path.split("/")[1:-1]) for path in committed if path.startswith(base_files.BASE)}
         added = {path: b"" for path in base_files.KEEP_FILES if path not in committed}
         for overlay in (generated.batch for generated in new if generated.batch):
-            for name in overlay.lock.bases:
+            for name in overlay.lock.needed_bases:
                 if not any(folder == name or folder.startswith(f"{name}/") for folder in folders):
                     own = self.workspace.root / "base" / name
                     tree = files.read_sources(own if own.is_dir() else base_folder() / name)
                     added |= {f"{base_files.BASE}{name}/{path}": content for path, content in tree}
-            added |= batch_files(overlay, self.workspace.settings)
+            settings = self.workspace.settings
+            added |= batch_files(overlay, settings.platform.controller, settings.trials.namespace)
         return added
 
 

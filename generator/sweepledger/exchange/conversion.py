@@ -1,9 +1,10 @@
-"""The results of an import and an export: the spec or the file, and its losses."""
+"""What a format of another tool is, and the results of its imports and exports: a spec or a file, and the losses."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
+from sweepledger.formats.evidence_jsonl import ForeignTrial
 from sweepledger.structs.run_config import RunConfig
 from sweepledger.structs.search_block import AdaptiveSearch, Design
 from sweepledger.structs.sweep import Budget, Sweep
@@ -45,7 +46,54 @@ class Exported:
     losses: tuple[Loss, ...]
 
 
-def distinct_columns(assignments: Iterable[Mapping[str, Value]]) -> dict[str, list[Value]]:
+Assignments = Sequence[Mapping[str, Value]]
+"""The configurations of a sweep, in their order."""
+
+
+class Reader(Protocol):
+    """Reads a file of the format."""
+
+    def __call__(self, content: bytes, *, name: str) -> Imported:
+        """Return a spec, of that name unless the file has its own. Raises ForeignError for other files."""
+
+
+class Writer(Protocol):
+    """Writes a file of the format."""
+
+    def __call__(self, sweep: Sweep, assignments: Assignments, /) -> Exported:
+        """Return the file of a sweep with these configurations. Raises UsageError for what no such file can have."""
+
+
+class EvidenceReader(Protocol):
+    """Reads finished trials from a file."""
+
+    def __call__(
+        self, content: bytes, sweep: Sweep, study: str | None, /
+    ) -> tuple[str | None, Iterator[ForeignTrial]]:
+        """Return the study that a file of several has, and its trials as those of a search. Raises ForeignError.
+
+        `study` is its name if the user gave one.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignFormat:
+    """A format of another tool. Each has a module with it, and a line in `registry.MODULES`."""
+
+    name: str
+    """As commands take it."""
+    summary: str
+    """What a file is, after the words `wandb is`."""
+    read: Reader | None = None
+    write: Writer | None = None
+    is_search: bool = False
+    """Whether the tool searches by itself, so that an adaptive search can be written."""
+    trials: EvidenceReader | None = None
+    suffixes: tuple[str, ...] = ()
+    """Ends of the names of files that have trials."""
+
+
+def distinct_columns(assignments: Assignments) -> dict[str, list[Value]]:
     """Return each parameter's distinct values, in order of first appearance."""
     columns: dict[str, dict[str, Value]] = {}
     for assignment in assignments:

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from sweepledger.exchange import configuration_list
 from sweepledger.exchange.configuration_list import MAX_FILE_BYTES
-from sweepledger.exchange.conversion import Exported, Imported, Loss
+from sweepledger.exchange.conversion import Exported, ForeignFormat, Imported, Loss
+from sweepledger.exchange.evidence import table
 from sweepledger.formats import csv_cells
 from sweepledger.formats.foreign_yaml import ForeignError, decoded
 from sweepledger.reader import characters, safe_repr
@@ -207,3 +208,13 @@ def _cell(value: Value) -> str:
             return csv_cells.quote(value)
         case _:
             return csv_cells.quote(json.dumps(written(value)))
+
+
+FORMAT = ForeignFormat(
+    "csv",
+    "a header with names, and a configuration on each line",
+    read=read,
+    write=write,
+    trials=table.read_csv,
+    suffixes=(".csv",),
+)

@@ -8,7 +8,8 @@ from typing import Any
 
 from sweepledger.exchange import configuration_list
 from sweepledger.exchange.configuration_list import MAX_FILE_BYTES
-from sweepledger.exchange.conversion import Exported, Imported, Loss
+from sweepledger.exchange.conversion import Exported, ForeignFormat, Imported, Loss
+from sweepledger.exchange.evidence import table
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.sweep import Sweep
@@ -100,3 +101,13 @@ def _flat(item: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
             raise ForeignError(f"two values are called {key!r}")
         flat |= inner
     return flat
+
+
+FORMAT = ForeignFormat(
+    "jsonl",
+    "a JSON object with the values of a configuration on each line",
+    read=read,
+    write=write,
+    trials=table.read_jsonl,
+    suffixes=(".jsonl", ".ndjson"),
+)

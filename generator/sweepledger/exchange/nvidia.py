@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sweepledger.exchange import configuration_list
-from sweepledger.exchange.conversion import Exported, Imported, Loss
+from sweepledger.exchange.conversion import Exported, ForeignFormat, Imported, Loss
 from sweepledger.formats import hyperparams_yaml
 from sweepledger.formats.foreign_yaml import EXPONENT, ForeignError
 from sweepledger.structs.sweep import Sweep
@@ -98,3 +98,6 @@ def _exponents(rows: Rows) -> tuple[Loss, ...]:
 def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
     """Return the file as the examples' generators write it: item N - 1 is trial N of the first replicate."""
     return Exported(hyperparams_yaml.write(assignments), configuration_list.export_losses(sweep))
+
+
+FORMAT = ForeignFormat("nvidia", "a list of `hyperparam_set:` items", read=read, write=write)

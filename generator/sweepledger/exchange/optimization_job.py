@@ -7,7 +7,7 @@ from typing import Any
 
 from sweepledger.errors import UsageError
 from sweepledger.exchange import conversion
-from sweepledger.exchange.conversion import Exported, Imported, Loss, LossList
+from sweepledger.exchange.conversion import Exported, ForeignFormat, Imported, Loss, LossList
 from sweepledger.exchange.fields import Fields, exact_number, no_values, show_value, spec_number
 from sweepledger.exchange.kubernetes.command import Placeholders
 from sweepledger.exchange.kubernetes.container import ImportedTrial
@@ -16,7 +16,7 @@ from sweepledger.exchange.search_frame import ForeignSearch, parameter_names, ru
 from sweepledger.exchange.spec_parts import PROGRAM, range_keys
 from sweepledger.formats import foreign_yaml, yaml
 from sweepledger.formats.foreign_yaml import ForeignError
-from sweepledger.structs.domain import Choice, Constant, Domain, IntUniform, LogUniform, Quantized, Uniform
+from sweepledger.structs.domain import Domain, NumberRange
 from sweepledger.structs.names import environment_name, suggest_sweep_name
 from sweepledger.structs.search_block import AdaptiveSearch, GridSearch, RandomSearch
 from sweepledger.structs.sweep import Sweep
@@ -144,7 +144,7 @@ def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
     losses = LossList(conversion.design_losses(design, KIND))
     grid = not isinstance(design, RandomSearch | AdaptiveSearch)
     declared = {parameter.name: parameter.domain for parameter in design.space.parameters}
-    has_ranges = any(not isinstance(domain, Choice | Constant) for domain in declared.values())
+    has_ranges = not all(domain.listed for domain in declared.values())
     if isinstance(design, GridSearch | RandomSearch | AdaptiveSearch) and not (grid and has_ranges):
         spaces = {name: _space(name, domain, losses) for name, domain in declared.items()}
     else:
@@ -219,25 +219,19 @@ def _plain(part: str, sweep: Sweep) -> str:
     return part.replace("${env}", "/usr/bin/env").replace("${interpreter}", sweep.run.interpreter)
 
 
-def _space(name: str, domain: Domain, losses: LossList) -> dict[str, Any]:  # noqa: PLR0911 - one per domain
-    match domain:
-        case Constant(value):
-            return _choices(name, [value], losses)
-        case Choice(values, probabilities):
-            if probabilities is not None:
-                losses.add(f"parameters.{name}", "all values are equally likely")
-            return _choices(name, values, losses)
-        case IntUniform(low, high):
-            return {"uniform": {"min": str(low), "max": str(high), "type": "Int"}}
-        case Uniform(low, high):
-            return {"uniform": {"min": repr(low), "max": repr(high)}}
-        case LogUniform(low, high):
-            return {"logUniform": {"min": repr(low), "max": repr(high)}}
-        case Quantized(LogUniform(low, high), 1):
-            return {"logUniform": {"min": repr(low), "max": repr(high), "type": "Int"}}
-        case Quantized(Uniform(low, high), _):
-            losses.add(f"parameters.{name}", "has no steps; written as uniform")
-            return {"uniform": {"min": repr(low), "max": repr(high)}}
+def _space(name: str, domain: Domain, losses: LossList) -> dict[str, Any]:
+    if domain.listed:
+        if domain.chances is not None:
+            losses.add(f"parameters.{name}", "all values are equally likely")
+        return _choices(name, domain.listed, losses)
+    match domain.shape:
+        case NumberRange(low, high, False, is_integer, step):
+            if step is not None:
+                losses.add(f"parameters.{name}", "has no steps; written as uniform")
+            kind = {"type": "Int"} if is_integer else {}
+            return {"uniform": {"min": repr(low), "max": repr(high), **kind}}
+        case NumberRange(low, high, True, step=None | 1 as step):
+            return {"logUniform": {"min": repr(low), "max": repr(high), **({"type": "Int"} if step else {})}}
         case _:
             raise UsageError(
                 f"{name}: an {KIND} has only uniform, logUniform and categorical",
@@ -249,3 +243,12 @@ def _choices(name: str, values: Sequence[Value], losses: LossList) -> dict[str, 
     if not all(isinstance(value, str) for value in values):
         losses.add(f"parameters.{name}", f"values are text in an {KIND}: numbers come back as text")
     return {"categorical": {"choices": list(dict.fromkeys(str(canonical(value)) for value in values))}}
+
+
+FORMAT = ForeignFormat(
+    "optimization-job",
+    "an OptimizationJob of Kubeflow Trainer (trainer.kubeflow.org/v1alpha1)",
+    read=read,
+    write=write,
+    is_search=True,
+)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sweepledger.exchange.conversion import Imported, Loss, LossList
+from sweepledger.exchange.conversion import ForeignFormat, Imported, Loss, LossList
 from sweepledger.exchange.fields import json_text, no_values, show_value
 from sweepledger.exchange.search_frame import ForeignSearch, parameter_names, run_keys, search_spec
 from sweepledger.exchange.spec_parts import CODE_DIR, PROGRAM
@@ -44,7 +44,7 @@ OPTIONS = {"metric": "metric", "metric.goal": "mode"}
 
 
 @dataclass(frozen=True, slots=True)
-class Domain:
+class RayDomain:
     """A call of Ray Tune's search space API."""
 
     function: str
@@ -177,7 +177,7 @@ def _function(call: ast.Call) -> str:
 
 
 def _leaves(space: ast.Dict, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
-    """Yield each value of the space with its dotted name: a Domain, or a literal."""
+    """Yield each value of the space with its dotted name: a RayDomain, or a literal."""
     for key, value in zip(space.keys, space.values, strict=True):
         if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
             raise ForeignError("keys of the search space must be texts in quotes", line=space.lineno)
@@ -190,7 +190,7 @@ def _leaves(space: ast.Dict, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]
 
 
 def _value(node: ast.expr) -> Any:
-    """Return a literal or a Domain, without executing anything. Raises ForeignError for other code."""
+    """Return a literal or a RayDomain, without executing anything. Raises ForeignError for other code."""
     if isinstance(node, ast.Call):
         function = _function(node)
         if function not in FUNCTIONS:
@@ -201,7 +201,7 @@ def _value(node: ast.expr) -> Any:
         rest = [named[key] for key in order[len(given) :] if key in named]
         if len(given) + len(rest) != len(order):
             raise ForeignError(f"tune.{function} must have {', '.join(order)}", line=node.lineno)
-        return Domain(function, (*given, *rest), node.lineno)
+        return RayDomain(function, (*given, *rest), node.lineno)
     match node:
         case ast.Constant(bool() | int() | float() | str() | None as value):
             return value
@@ -280,7 +280,7 @@ KINDS = {
 
 def _keys(name: str, value: Any, losses: LossList) -> dict[str, Any]:
     match value:
-        case Domain("choice" | "grid_search", (list(items),), line):
+        case RayDomain("choice" | "grid_search", (list(items),), line):
             plain = [_plain(name, item, losses) for item in items]
             distinct = list({canonical_json(item): item for item in plain}.values())
             if not distinct:
@@ -288,14 +288,14 @@ def _keys(name: str, value: Any, losses: LossList) -> dict[str, Any]:
             if len(distinct) < len(plain):
                 losses.add(f"parameter {name}", "repeats a value; written once")
             return {"values": distinct}
-        case Domain("randn" | "qrandn" as function, (mean, deviation, *q), line):
+        case RayDomain("randn" | "qrandn" as function, (mean, deviation, *q), line):
             _check_numbers(name, (mean, deviation, *q), line)
             kind = "normal" if function == "randn" else "q_normal"
             return {"distribution": kind, "mu": mean, "sigma": deviation} | ({"q": q[0]} if q else {})
-        case Domain(function, (low, high, *q), line):
+        case RayDomain(function, (low, high, *q), line):
             _check_numbers(name, (low, high, *q), line)
             return _range(name, function, (low, high, *q), losses)
-        case Domain(function, _, line):
+        case RayDomain(function, _, line):
             raise ForeignError(f"{name}: tune.{function} must have a list", line=line)
         case _:
             return {"value": _plain(name, value, losses)}
@@ -343,7 +343,7 @@ def _plain(name: str, value: Any, losses: LossList) -> Any:
 
 def _contains_domain(value: Any) -> bool:
     match value:
-        case Domain():
+        case RayDomain():
             return True
         case list():
             return any(map(_contains_domain, value))
@@ -363,10 +363,10 @@ def _search(
             why = f"is of another run in the file; {show_value(config[key])} is written"
             losses.add(f"{key}: {show_value(value)}", why)
     drawn = [
-        value for value in values.values() if isinstance(value, Domain) and value.function != "grid_search"
+        value for value in values.values() if isinstance(value, RayDomain) and value.function != "grid_search"
     ]
     crossed = [
-        value for value in values.values() if isinstance(value, Domain) and value.function == "grid_search"
+        value for value in values.values() if isinstance(value, RayDomain) and value.function == "grid_search"
     ]
     samples, at_once = (_count(config.get(key)) for key in ("num_samples", "max_concurrent_trials"))
     runs = any(
@@ -456,3 +456,6 @@ def _count(value: object) -> int | None:
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
+
+
+FORMAT = ForeignFormat("ray", "a Python file with one dict of calls such as tune.uniform(0, 1)", read=read)

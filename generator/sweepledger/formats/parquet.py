@@ -20,7 +20,7 @@ def write(columns: Mapping[str, Sequence[Any]]) -> bytes:
         parquet: Any = importlib.import_module("pyarrow.parquet")
     except ImportError as error:
         raise ToolError.missing_library(
-            "Parquet is written by pyarrow", extra="parquet", alternative=", or ask for --output csv"
+            "Parquet is written by pyarrow", extra="parquet", alternative=", or use --output csv"
         ) from error
     table = arrow.table({name: arrow.array(uniform(values)) for name, values in columns.items()})
     sink: Any = arrow.BufferOutputStream()

@@ -14,7 +14,7 @@ from typing import Any
 from sweepledger.formats import record_json
 from sweepledger.formats.json import RejectedInput, parse_untrusted_object
 from sweepledger.formats.record_json import VERSION, CorruptRecord
-from sweepledger.structs.record import Environment, LeftOutAttempts, Record
+from sweepledger.structs.record import Environment, Record
 from sweepledger.structs.values import CanonicalText, bytes_digest, canonical_json
 
 MAX_FILE_BYTES = 20_000_000
@@ -31,6 +31,7 @@ THRESHOLDS = "thresholds"
 """The member of the first line with the files of thresholds that have ended trials, each once."""
 DEFAULTS: Mapping[str, Any] = {"artifacts": [], "details": {}, "disruptions": 0, "reason": None}
 """Members that a line omits if they are empty, and what they are then."""
+MEMBERS = record_json.MEMBERS | {"observed", "others"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,20 +169,11 @@ def _header(data: dict[str, Any]) -> Mapping[str, Any]:
 def _expanded(line: bytes, header: Mapping[str, Any]) -> Record | CorruptRecord:
     try:
         data = parse_untrusted_object(line)
-        observed, others = data.pop("observed", None), data.pop("others", None)
         for name, plural in LISTED.items():
             data[name] = _listed(header[plural], data.get(name, 0), name)
         members = {"version": VERSION, **{name: header[name] for name in SHARED}, **DEFAULTS, **data}
-        record = record_json.from_data(members)
-        if observed is not None:
-            record = replace(record, observed=_observed(observed))
-        if others is not None:
-            record = replace(record, others=_others(others))
-        if (
-            isinstance(record, Record)
-            and record.stopped is not None
-            and record.stopped.seen in header[THRESHOLDS]
-        ):
+        record = record_json.from_data(members, members=MEMBERS)
+        if record.stopped is not None and record.stopped.seen in header[THRESHOLDS]:
             record = replace(record, thresholds=header[THRESHOLDS][record.stopped.seen])
     except RejectedInput as refused:
         return CorruptRecord(str(refused))
@@ -192,18 +184,3 @@ def _listed(values: list[Any], place: Any, name: str) -> Any:
     if type(place) is not int or not 0 <= place < len(values):
         raise RejectedInput(f"wrong-value:{name}")
     return values[place]
-
-
-def _observed(value: Any) -> tuple[str, str]:
-    if type(value) is list and all(record_json.is_time(time) for time in value):
-        match value:
-            case [start, end] if start <= end:
-                return start, end
-    raise RejectedInput("wrong-value:observed")
-
-
-def _others(value: Any) -> LeftOutAttempts:
-    try:
-        return LeftOutAttempts.from_data(value)
-    except (TypeError, ValueError) as error:
-        raise RejectedInput("wrong-value:others") from error

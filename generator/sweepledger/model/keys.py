@@ -13,7 +13,8 @@ A document, and each mapping in it whose keys are fixed, is a frozen dataclass, 
   names, of which `EntryName` has a name for the example. Entries of lists and plain values of mappings need neither.
 - A key is called like its attribute, without the unit of its form. `Key` gives another name, `NAME` marks the attribute
   that receives the entry's name in the mapping around it, `UNWRITTEN` one that no document has, and `OneOf` one that
-  several keys can give.
+  several keys can give. `GROUP` marks one whose class states keys of the mapping around it, so that functions can take
+  some of many keys.
 
 From this, `decode` makes the value of a valid document, `texts_with_forms` lists what rules check, and
 `python -m tools.json_schemas` writes the JSON Schemas, by which every problem of a document is found at its position.
@@ -97,7 +98,9 @@ class OneOf:
     keys: tuple[tuple[str, Any], ...]
 
 
-NAME, UNWRITTEN = Key("*"), Key("-")
+NAME, UNWRITTEN, GROUP = Key("*"), Key("-"), Key("")
+MANY = Meta(max_length=1000)
+"""The largest number of entries of a mapping with free names."""
 
 
 class Type(NamedTuple):
@@ -143,6 +146,8 @@ class KeyOf(NamedTuple):
     is_required: bool
     absent: Any = MISSING
     """What the attribute is if the key is left out; MISSING: its default."""
+    owner: type = object
+    """The class that states it: the class itself, or that of a group."""
 
 
 @cache
@@ -160,14 +165,17 @@ def keys_of(kind: type) -> Mapping[str, KeyOf]:
             if isinstance(part, OneOf):
                 name = UNWRITTEN.name
                 keys |= {
-                    key: KeyOf(field.name, inner, MISSING, is_required=False) for key, inner in part.keys
+                    key: KeyOf(field.name, inner, MISSING, is_required=False, owner=kind)
+                    for key, inner in part.keys
                 }
             elif isinstance(part, Key):
                 name = part.name
             elif isinstance(part, Absent):
                 absent, is_required = part.value, False
-        if name not in {NAME.name, UNWRITTEN.name}:
-            keys[name] = KeyOf(field.name, annotation, field.default, is_required, absent)
+        if name == GROUP.name:
+            keys |= keys_of(stated.kind)
+        elif name not in {NAME.name, UNWRITTEN.name}:
+            keys[name] = KeyOf(field.name, annotation, field.default, is_required, absent, kind)
     return MappingProxyType(keys)
 
 
@@ -176,22 +184,11 @@ def decode(annotation: Any, data: Any, name: str = "") -> Any:
     stated = type_of(annotation)
     kind, form = stated.kind, stated.form
     is_class = isinstance(kind, type) and is_dataclass(kind)
-    values: dict[str, Any] = (
-        {field.name: name for field in fields(kind) if NAME in type_of(cast("Any", field.type)).metadata}
-        if is_class
-        else {}
-    )
     if form is not None:
-        return replace(form.read(data), **values) if values else form.read(data)
+        named = _named(kind, name) if is_class else {}
+        return replace(form.read(data), **named) if named else form.read(data)
     if is_class:
-        if isinstance(data, str):  # the first key alone, without its name
-            data = {next(iter(keys_of(kind))): data}
-        for written, key in keys_of(kind).items():
-            if written in data:
-                values[key.attribute] = decode(key.annotation, data[written])
-            elif key.absent is not MISSING:
-                values[key.attribute] = key.absent
-        return kind(**values)
+        return _decode_class(kind, data, name)
     match get_origin(kind):
         case None:
             return data if kind is Any else kind(data)
@@ -200,6 +197,28 @@ def decode(annotation: Any, data: Any, name: str = "") -> Any:
         case _:
             inner = get_args(kind)[1]
             return MappingProxyType({key: decode(inner, part, key) for key, part in data.items()})
+
+
+def _decode_class(kind: type, data: Any, name: str) -> Any:
+    if isinstance(data, str):  # the first key alone, without its name
+        data = {next(iter(keys_of(kind))): data}
+    values = _named(kind, name)
+    for field in fields(kind):
+        if GROUP in type_of(cast("Any", field.type)).metadata:
+            values[field.name] = decode(field.type, data)
+    for written, key in keys_of(kind).items():
+        if key.owner is not kind:
+            continue
+        if written in data:
+            values[key.attribute] = decode(key.annotation, data[written])
+        elif key.absent is not MISSING:
+            values[key.attribute] = key.absent
+    return kind(**values)
+
+
+def _named(kind: type, name: str) -> dict[str, Any]:
+    """Return the attributes that receive the name of an entry."""
+    return {field.name: name for field in fields(kind) if NAME in type_of(cast("Any", field.type)).metadata}
 
 
 def texts_with_forms(

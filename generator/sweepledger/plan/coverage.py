@@ -2,12 +2,12 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import cast
 
-from sweepledger.structs import domain as domains
+from sweepledger.structs.domain import Domain, StepRange
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value, identity, is_number
 
@@ -40,19 +40,23 @@ class Histogram:
     counts: tuple[int, ...]
 
 
-def histogram(numbers: Sequence[float], domain: domains.Domain | None) -> Histogram:
+def histogram(numbers: Sequence[float], domain: Domain | None) -> Histogram:
     """Count numbers, of which at least two differ, in bins between the bounds of their domain."""
     smallest, largest = min(numbers), max(numbers)
-    bounds = [] if domain is None else list(_bounds(domain))
+    bounds = (
+        []
+        if domain is None
+        else [end for end in domain.listed or domain.ends if isinstance(end, int | float)]
+    )
     low, high = min([smallest, *bounds]), max([largest, *bounds])
-    if low > 0 and domain is not None and _is_logarithmic(domain):
+    if low > 0 and domain is not None and domain.shape is not None and domain.shape.is_log:
         return Histogram(low, high, smallest, largest, Scale.LOG, _counts(numbers, low, high, math.log))
     counts = _counts(numbers, low, high, float)
     if (
         low > 0
         and high / low >= DECADES
         and 2 * counts[0] > len(numbers)
-        and isinstance(domain, domains.Choice | None)
+        and (domain is None or domain.listed)
     ):
         return Histogram(low, high, smallest, largest, Scale.LOG, _counts(numbers, low, high, math.log))
     return Histogram(low, high, smallest, largest, Scale.LINEAR, counts)
@@ -66,30 +70,6 @@ def _counts(
     for number in numbers:
         counts[min(BINS - 1, int((scale(number) - start) / width + EDGE_TOLERANCE))] += 1
     return tuple(counts)
-
-
-def _bounds(domain: domains.Domain) -> Iterator[float]:
-    match domain:
-        case domains.IntUniform(low, high) | domains.Uniform(low, high) | domains.LogUniform(low, high):
-            yield from (low, high)
-        case domains.Normal(_, _, low, high):
-            yield from (bound for bound in (low, high) if bound is not None)
-        case domains.Beta():
-            yield from (0, 1)
-        case domains.Quantized(of):
-            yield from _bounds(of)
-        case domains.Choice(values):
-            yield from (value for value in values if isinstance(value, int | float))
-
-
-def _is_logarithmic(domain: domains.Domain) -> bool:
-    match domain:
-        case domains.LogUniform() | domains.LogNormal():
-            return True
-        case domains.Quantized(of):
-            return _is_logarithmic(of)
-        case _:
-            return False
 
 
 FEW_VALUES = 12
@@ -141,9 +121,9 @@ def coverage(sweep: Sweep, configurations: Sequence[Mapping[str, Value]]) -> Cov
     return Coverage(len(configurations), tuple(parameters), tuple(constants))
 
 
-def _is_fixed(values: ValueCounts | Histogram, domain: domains.Domain | None, configurations: int) -> bool:
+def _is_fixed(values: ValueCounts | Histogram, domain: Domain | None, configurations: int) -> bool:
     counts = [count for _, count in values.values] if isinstance(values, ValueCounts) else []
-    return isinstance(domain, domains.Constant) and counts == [configurations]
+    return domain is not None and domain.is_constant and counts == [configurations]
 
 
 def _parameter_coverage(
@@ -161,8 +141,8 @@ def _parameter_coverage(
     )
 
 
-def _values(column: Sequence[Value], domain: domains.Domain | None) -> ValueCounts | Histogram:
-    counted = _count_values(column, () if domain is None else tuple(_spec_values(domain)))
+def _values(column: Sequence[Value], domain: Domain | None) -> ValueCounts | Histogram:
+    counted = _count_values(column, _spec_values(domain))
     if (
         not column
         or len(counted.values) <= FEW_VALUES
@@ -172,17 +152,12 @@ def _values(column: Sequence[Value], domain: domains.Domain | None) -> ValueCoun
     return histogram([value for value in column if isinstance(value, int | float)], domain)
 
 
-def _spec_values(domain: domains.Domain) -> Iterable[Value]:
+def _spec_values(domain: Domain | None) -> Sequence[Value]:
     """Return the values to list even if no configuration has them."""
-    match domain:
-        case domains.Constant(value):
-            return (value,)
-        case domains.Choice(values):
-            return values
-        case domains.IntUniform(low, high) if high - low < FEW_VALUES:
-            return range(low, high + 1)
-        case _:
-            return ()
+    values = None if domain is None or not domain.is_discrete else domain.grid_values
+    if isinstance(values, StepRange):
+        return [values[at] for at in range(values.count)] if values.count <= FEW_VALUES else ()
+    return values or ()
 
 
 def _count_values(column: Sequence[Value], spec_values: Sequence[Value]) -> ValueCounts:

@@ -1,18 +1,107 @@
-"""Review: everything that a reviewer of a sweep should see before the merge, as one value."""
+"""Review: everything that a reviewer of a sweep should see before the merge, as one value and as JSON.
 
-from collections.abc import Sequence
+It has what a spec adds and removes since the base commit, and outdated parts of its locked program.
+Notes are facts that a reviewer may overlook, but no problems. Each key of the JSON is always present; lists of trials
+are cut at a thousand.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any, assert_never
 
-from sweepledger.plan.budgets import Balance
-from sweepledger.plan.changes import CodeChange, Difference, OutdatedPart, UnreadableSpec
-from sweepledger.plan.coverage import Coverage, Discrepancy
+from sweepledger.plan.budgets import Balance, Cost, PodDisk, PoolUsage, RoundBounds, cost, pool_usage
+from sweepledger.plan.coverage import Coverage, Discrepancy, Histogram, ParameterCoverage, ValueCounts
 from sweepledger.plan.forecast import Forecast
-from sweepledger.plan.upper_bounds import Cost, PodDisk, PoolUsage, RoundBounds, cost, pool_usage
 from sweepledger.problems import Problem
+from sweepledger.structs.program import Program
 from sweepledger.structs.run_config import RunConfig
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
+from sweepledger.structs.values import Value, as_data, is_number
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The trials of a spec compared with those at the base commit, under one program."""
+
+    previous: str | None
+    """Path of the spec at the base commit; None if it is new."""
+    added: tuple[Trial, ...]
+    removed: tuple[Trial, ...]
+    unchanged: int
+    is_same_text: bool = False
+    """Whether the files are equal."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether both specs have the same trials."""
+        return not self.added and not self.removed
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableSpec:
+    """A spec at the base commit that has errors by the current rules, so its trials are unknown."""
+
+    previous: str
+    problems: tuple[Problem, ...]
+
+
+def difference(previous: str | None, before: Sequence[Trial], after: Sequence[Trial]) -> Difference:
+    """Compare trials by their digests; each side keeps its order."""
+    old = {trial.digest for trial in before}
+    new = {trial.digest for trial in after}
+    added = tuple(trial for trial in after if trial.digest not in old)
+    removed = tuple(trial for trial in before if trial.digest not in new)
+    return Difference(previous, added, removed, len(after) - len(added))
+
+
+@dataclass(frozen=True, slots=True)
+class OutdatedPart:
+    """A part of a program whose locked version is not the current one."""
+
+    part: str
+    """Code, image or data."""
+    name: str
+    """The folder of the code, or the name of the dataset; empty for the image."""
+    locked: str
+    current: str
+    """Empty if the part does not exist any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """A file that differs between two versions of the code."""
+
+    path: str
+    """Relative to the repository."""
+    added: int | None
+    """Number of lines; None for a file that is not text."""
+    removed: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class CodeChange:
+    """What differs between two versions of the code."""
+
+    since: str | None
+    """The merged batch that runs the previous version; None: the later one is the last commit's, and does not run."""
+    files: tuple[FileChange, ...] | None
+    """None if this clone lacks one of the versions."""
+
+
+def outdated_parts(locked: Program, current: Program) -> tuple[OutdatedPart, ...]:
+    """Compare the program of a batch with the program that `sweep generate --update` would lock."""
+    return tuple(part for part in _parts(locked, current) if part.locked != part.current)
+
+
+def _parts(locked: Program, current: Program) -> Iterator[OutdatedPart]:
+    yield OutdatedPart("code", str(locked.code), locked.code.tree, current.code.tree)
+    yield OutdatedPart("image", "", locked.image, current.image)
+    if locked.data:
+        digest = current.data.digest if current.data else ""
+        yield OutdatedPart("data", locked.data.name, locked.data.digest, digest)
+
 
 EDGE_TRIALS = 3
 """Trials shown at each end: enough to see which parameter varies fastest."""
@@ -170,3 +259,214 @@ class Planned:
     """The currency of prices."""
     month: str = ""
     """The month of the budgets."""
+
+
+TIGHT = 0.05
+"""Share of candidates; a constraint that keeps less may be a mistake."""
+BATCH_SIZE = "batch_size"
+FILES_NOT_KEPT = "results.store keeps records only: output, artifacts and checkpoints are gone with the pods"
+
+
+@dataclass(frozen=True, slots=True)
+class BestTrial:
+    """The best recorded trial of the sweep so far."""
+
+    trial: str
+    configuration: Mapping[str, Value]
+
+
+def notes(
+    sweep: Sweep,
+    trials: Sequence[Trial],
+    design: DesignReview,
+    *,
+    best: BestTrial | None = None,
+    examples: int | None = None,
+    foreign: Sequence[str] = (),
+    keeps_files: bool = True,
+) -> tuple[Note, ...]:
+    """Return the notes on a sweep, with its foreign evidence; `examples` is the number of training examples."""
+    return (
+        *(Note("start-mapping", mapping.text) for mapping in (sweep.search.mappings if sweep.search else ())),
+        *(() if keeps_files else (Note("files-not-kept", FILES_NOT_KEPT),)),
+        *(Note("foreign-evidence", f"starts from {label}") for label in foreign),
+        *_tight_constraints(design),
+        *_best_at_boundary(trials, best),
+        *_no_replicates(sweep, trials),
+        *_batch_size_above_data(trials, examples),
+    )
+
+
+def _tight_constraints(design: DesignReview) -> Iterator[Note]:
+    for constraint in design.constraints:
+        kept = 1 - constraint.rejected / design.candidates if design.candidates else 1
+        if kept < TIGHT:
+            yield Note("tight-constraint", f"{100 * kept:.2g} % of the candidates satisfy {constraint.text}")
+
+
+def _best_at_boundary(trials: Sequence[Trial], best: BestTrial | None) -> Iterator[Note]:
+    """Yield a note if the best value is the smallest or largest: values beyond it may be better."""
+    if best is None:
+        return
+    for name, value in sorted(best.configuration.items()):
+        tried = {float(other) for trial in trials if is_number(other := trial.assignment.get(name))}
+        if not is_number(value) or len(tried) < 2:  # noqa: PLR2004 - one value has no ends
+            continue
+        ends = {"smallest": min(tried) >= value, "largest": max(tried) <= value}
+        for end in (end for end, is_reached in ends.items() if is_reached):
+            text = f"{name}={value!r} of the best trial so far, {best.trial}, is the {end} value tried"
+            yield Note("best-at-an-end", text)
+
+
+def _no_replicates(sweep: Sweep, trials: Sequence[Trial]) -> Iterator[Note]:
+    if sweep.replicates == 1 and len(trials) > 1:
+        yield Note(
+            "no-replicates",
+            "without replicates, the effect of a configuration cannot be separated from seed noise",
+        )
+
+
+def _batch_size_above_data(trials: Sequence[Trial], examples: int | None) -> Iterator[Note]:
+    sizes = (
+        (float(value), name)
+        for trial in trials
+        for name, value in trial.assignment.items()
+        if name.rpartition(".")[2] == BATCH_SIZE and is_number(value)
+    )
+    size, name = max(sizes, default=(0.0, ""))
+    if examples is not None and size > examples:
+        yield Note(
+            "batch-larger-than-data", f"{name}={size:g} is more than the {examples:,} examples of the data"
+        )
+
+
+MAX_TRIALS = 1000
+"""Limit for the lists of added and of removed trials; the counts include all."""
+
+MAX_FILES = 1000
+"""Limit for the list of changed files."""
+
+
+def review_as_data(review: Review) -> dict[str, Any]:
+    """Return a review as JSON data."""
+    sweep, infrastructure = review.sweep, review.sweep.run.infrastructure
+    return {
+        "name": sweep.name,
+        "path": sweep.path,
+        "description": sweep.description,
+        "trials": len(review.trials),
+        "configurations": review.coverage.configurations,
+        "replicates": sweep.replicates,
+        **asdict(review.counts),
+        "unlocked": review.unlocked,
+        "outdated": [asdict(part) for part in review.outdated],
+        "code": [_code_change(change) for change in review.code],
+        "cost": {
+            "all": asdict(review.whole_cost),
+            "new": asdict(review.new_cost),
+            "timeout_seconds": sweep.run.timeout_seconds,
+            "attempts": sweep.run.attempts,
+            "max_disruptions": sweep.run.max_disruptions,
+            "parallelism": sweep.run.parallelism,
+            **({} if infrastructure is None else {"infrastructure": as_data(infrastructure)}),
+        },
+        **({} if sweep.run.pack is None else {"pack": asdict(sweep.run.pack)}),
+        "batch": review.batch,
+        "cluster": review.cluster,
+        "search": None if review.further_rounds is None else asdict(review.further_rounds),
+        "forecast": None if review.forecast is None else asdict(review.forecast),
+        "budgets": [balance_as_data(balance) for balance in review.balances],
+        "notes": list(map(asdict, review.notes)),
+        "pool": pool_usage_as_data(review.pool_usage),
+        "disk": None if review.disk is None else asdict(review.disk),
+        "budget": asdict(sweep.budget),
+        "design": _design(review.design),
+        "parameters": [_parameter(parameter) for parameter in review.coverage.parameters],
+        "constants": dict(review.coverage.constants),
+        "first": _trials(review.first),
+        "last": _trials(review.last),
+        "difference": _difference(review.difference),
+    }
+
+
+def balance_as_data(balance: Balance) -> dict[str, Any]:
+    """Return a balance as JSON data."""
+    return {**asdict(balance), "remaining": balance.remaining, "exceeded": balance.is_exceeded}
+
+
+def pool_usage_as_data(usage: PoolUsage | None) -> dict[str, Any] | None:
+    """Return the use of a pool as JSON data."""
+    if usage is None:
+        return None
+    resources = usage.run.resources
+    return {
+        "name": usage.pool.name,
+        "trials": usage.trials,
+        "at_once": usage.at_once,
+        "nodes": usage.nodes,
+        "max_nodes": usage.pool.max_nodes,
+        "price": usage.price,
+        "resources": {"cpu": resources.cpu, "memory": resources.memory, "gpu": resources.gpu},
+    }
+
+
+def _code_change(change: CodeChange) -> dict[str, Any]:
+    files = change.files if change.files is None else [asdict(file) for file in change.files[:MAX_FILES]]
+    return {"since": change.since, "count": len(change.files or ()), "files": files}
+
+
+def _design(design: DesignReview) -> dict[str, Any]:
+    discrepancy = design.discrepancy
+    random = None if discrepancy is None else {**asdict(discrepancy), "random": discrepancy.random}
+    return {**asdict(design), "acceptance": design.acceptance, "discrepancy": random}
+
+
+def _parameter(parameter: ParameterCoverage) -> dict[str, Any]:
+    return {
+        "name": parameter.name,
+        "configurations": parameter.present,
+        "derived": parameter.is_derived,
+        "conditional": parameter.is_conditional,
+        "zipped_with": list(parameter.zipped_with),
+        **_values(parameter.values),
+    }
+
+
+def _values(values: ValueCounts | Histogram) -> dict[str, Any]:
+    match values:
+        case ValueCounts():
+            counts = [{"value": value, "count": count} for value, count in values.values]
+            return {"counts": counts, "histogram": None}
+        case Histogram():
+            histogram = {
+                "scale": str(values.scale),
+                "low": values.low,
+                "high": values.high,
+                "min": values.smallest,
+                "max": values.largest,
+                "counts": list(values.counts),
+            }
+            return {"counts": None, "histogram": histogram}
+        case _:
+            assert_never(values)
+
+
+def _difference(difference: Difference | UnreadableSpec) -> dict[str, Any]:
+    readable = difference if isinstance(difference, Difference) else None
+    unreadable = difference if isinstance(difference, UnreadableSpec) else None
+    return {
+        "previous": difference.previous,
+        "problems": [problem.as_data() for problem in unreadable.problems] if unreadable else [],
+        "added": len(readable.added) if readable else None,
+        "removed": len(readable.removed) if readable else None,
+        "unchanged": readable.unchanged if readable else None,
+        "added_trials": _trials(readable.added[:MAX_TRIALS]) if readable else [],
+        "removed_trials": _trials(readable.removed[:MAX_TRIALS]) if readable else [],
+    }
+
+
+def _trials(trials: Iterable[Trial]) -> list[dict[str, Any]]:
+    return [
+        {"trial": trial.id, "configuration": dict(trial.assignment), "replicate": trial.replicate}
+        for trial in trials
+    ]

@@ -57,7 +57,10 @@ def check_batch(
         findings, rest = _inspect(obj, forms.get((obj.api, obj.kind)), pods, trials)
         problems += [to_problem(obj, finding, file) for finding in findings]
         usable += [] if rest is None else [rest]
-    together = references.check_references(usable, known=settings.named_objects)
+    trusted = settings.network.authorities
+    named = {("ServiceAccount", account) for account in settings.trials.trial_accounts}
+    named |= set() if trusted is None else {("ConfigMap", trusted.config_map)}
+    together = references.check_references(usable, known=named)
     problems += [to_problem(usable[number], finding, file) for number, finding in together]
     problems += [to_problem(obj, finding, file) for obj, finding in check_duplicates(usable)]
     return tuple(dict.fromkeys(problems))
@@ -79,7 +82,7 @@ def _inspect(
         return compared, None
 
     def check(obj: Object) -> Iterator[Finding]:
-        return schema.findings(obj.api, obj.kind, obj.data, since=trials.settings.kubernetes)
+        return schema.findings(obj.api, obj.kind, obj.data, since=trials.settings.platform.kubernetes)
 
     malformed = tuple(check(obj))
     findings = (*compared, *_at_other_paths(malformed, compared))

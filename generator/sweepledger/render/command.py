@@ -19,11 +19,20 @@ from sweepledger.structs.values import Value, written
 ARGUMENT_MACROS: Mapping[str, Callable[[str, Any], list[str]]] = {
     "args": lambda name, value: [f"--{name}={value}"],
     "args_no_hyphens": lambda name, value: [f"{name}={value}"],
-    "args_no_boolean_flags": lambda name, value: (
-        [f"--{name}={value}"] if not isinstance(value, bool) else [f"--{name}"] if value else []
-    ),
+    "args_no_boolean_flags": lambda name, value: _switch(name, value, []),
+    "args_single_hyphen": lambda name, value: [f"-{name}", *_words(value)],
+    "args_spaced": lambda name, value: [f"--{name}", *_words(value)],
+    "args_switches": lambda name, value: _switch(name, value, [f"--no-{name}"]),
 }
-"""Python's `str()` of a value, as Weights & Biases does it. The launcher has the same three lines."""
+"""Python's `str()` of a value, as Weights & Biases does it. The launcher has the same lines."""
+
+
+def _switch(name: str, value: Any, off: list[str]) -> list[str]:
+    return [f"--{name}={value}"] if not isinstance(value, bool) else [f"--{name}"] if value else off
+
+
+def _words(value: Any) -> list[str]:
+    return [str(entry) for entry in (value if isinstance(value, list | tuple) else [value])]
 
 
 VARIABLE_REFERENCE = re.compile(r"\$(?=[$(])")

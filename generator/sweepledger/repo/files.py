@@ -1,4 +1,4 @@
-"""Files and folders of the repository: read without following links, and written atomically."""
+"""Files and folders of the repository: read without following links, and written atomically; folders of the package."""
 
 import os
 import shutil
@@ -181,3 +181,17 @@ def copy_files(root: Path, paths: Iterable[str], target: Path) -> None:
             if source.is_symlink() or source.is_file():
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source, copy, follow_symlinks=False)
+
+
+PACKAGE = Path(__file__).parent.parent
+
+
+def base_folder() -> Path:
+    """Return the folder `base/`: that of the checkout, else that of the installed package."""
+    checkout = PACKAGE.parent.parent / "base"
+    return checkout if checkout.is_dir() else PACKAGE / "base"
+
+
+def workflows_folder() -> Path:
+    """Return the folder of workflows, laid out as a repository on a code host needs them."""
+    return PACKAGE / "workflows"

@@ -6,12 +6,11 @@ written, and a candidate comes where the full product of all parameters would fi
 
 import itertools
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from importlib import import_module
 from itertools import islice
 from math import prod
 from operator import attrgetter, itemgetter
-from typing import assert_never
 
-from sweepledger.search import point_sets
 from sweepledger.search.configurations import (
     Candidate,
     Configuration,
@@ -19,7 +18,6 @@ from sweepledger.search.configurations import (
     Rejected,
     configuration_builder,
 )
-from sweepledger.search.point_sets import Points
 from sweepledger.search.rng import permutation
 from sweepledger.search.unit_cube import axes
 from sweepledger.structs.combinations import (
@@ -30,7 +28,8 @@ from sweepledger.structs.combinations import (
     grid_values,
     list_dimensions,
 )
-from sweepledger.structs.search_block import RandomSearch, Sampler
+from sweepledger.structs.methods import PLAIN
+from sweepledger.structs.search_block import RandomSearch
 from sweepledger.structs.space import SearchSpace, may_exist, parent_conditions, parents_first
 from sweepledger.structs.values import Value, identity
 
@@ -130,7 +129,7 @@ def shuffled_grid_candidates(space: SearchSpace, seed: int) -> Iterator[Candidat
 def draw_candidates(design: RandomSearch) -> Iterator[dict[str, Value]]:
     """Yield candidates with a value for every parameter, in the order written.
 
-    They never end, except that latin-hypercube gives as many as the cap, sobol 2^30, and a space of constants one.
+    They never end, except that some samplers have a number of points, and a space of constants has one.
     """
     design_axes = axes(design.space)
     names = [parameter.name for parameter in design.space.parameters]
@@ -139,7 +138,9 @@ def draw_candidates(design: RandomSearch) -> Iterator[dict[str, Value]]:
         yield constants
         return
     column_functions = [axis.columns() for axis in design_axes]
-    for chunk in _points(design, [axis.name for axis in design_axes]):
+    for chunk in import_module(design.sampler.module).points(
+        design.seed, [axis.name for axis in design_axes], design.cap
+    ):
         columns: dict[str, Sequence[Value]] = {
             name: [value] * len(chunk[0]) for name, value in constants.items()
         }
@@ -147,20 +148,6 @@ def draw_candidates(design: RandomSearch) -> Iterator[dict[str, Value]]:
             columns |= columns_of(coordinates)
         for values in zip(*(columns[name] for name in names), strict=True):
             yield dict(zip(names, values, strict=True))
-
-
-def _points(design: RandomSearch, names: list[str]) -> Points:
-    match design.sampler:
-        case Sampler.RANDOM:
-            return point_sets.random_points(design.seed, names)
-        case Sampler.SOBOL:
-            return point_sets.sobol_points(design.seed, names)
-        case Sampler.HALTON:
-            return point_sets.halton_points(design.seed, names)
-        case Sampler.LATIN_HYPERCUBE:
-            return point_sets.latin_hypercube_points(design.seed, names, design.cap)
-        case _:
-            assert_never(design.sampler)
 
 
 MAX_DRAWS = 20_000
@@ -174,7 +161,7 @@ def feasible_configurations(space: SearchSpace, seed: int) -> Iterator[Configura
     if distinct is not None and distinct <= MAX_DRAWS:
         candidates = islice(shuffled_grid_candidates(space, seed), MAX_COMBINATIONS)
     else:
-        candidates = islice(draw_candidates(RandomSearch(Sampler.RANDOM, space, seed, cap=1)), MAX_DRAWS)
+        candidates = islice(draw_candidates(RandomSearch(PLAIN, space, seed, cap=1)), MAX_DRAWS)
     for candidate in candidates:
         configuration = build(candidate)
         if not isinstance(configuration, Rejected | ExpressionFailure):

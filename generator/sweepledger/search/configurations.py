@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from sweepledger.distributions.rounding import round_to_ten_digits
 from sweepledger.expressions.evaluation import ComputeError, KindError, compile_expression
-from sweepledger.search.distributions import round_to_ten_digits
 from sweepledger.structs.expression import Arithmetic, Call, Expression, Literal, children, names_in
 from sweepledger.structs.space import (
     Constraint,

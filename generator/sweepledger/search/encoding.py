@@ -7,9 +7,8 @@ its cumulative distribution function, so that a model sees all domains on one sc
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 
-from sweepledger.search.distributions import LARGEST_FRACTION, coordinate_of, quantile_of
-from sweepledger.structs.combinations import ABSENT, Dimension, is_ordered
-from sweepledger.structs.domain import Choice, Constant, IntUniform, Quantized, Uniform
+from sweepledger.structs.combinations import ABSENT, Dimension
+from sweepledger.structs.domain import Axis, Categorical, Ordinal, is_ordered
 from sweepledger.structs.space import (
     Parameter,
     ParentConditions,
@@ -19,7 +18,7 @@ from sweepledger.structs.space import (
     parent_conditions,
     parents_first,
 )
-from sweepledger.structs.values import Value, identity, is_number
+from sweepledger.structs.values import Value, identity
 
 DECIMALS = 6
 """Of a proposed fraction: the last digits of logarithms and sums differ between platforms."""
@@ -30,34 +29,12 @@ Coordinates = Mapping[str, Coordinate]
 
 
 @dataclass(frozen=True, slots=True)
-class UnitInterval:
-    """Real numbers from 0 to 1."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ordinal:
-    """Integers from 0 to count - 1, whose neighbours are alike."""
-
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class Categorical:
-    """Integers from 0 to count - 1 without an order."""
-
-    count: int
-
-
-DimensionKind = UnitInterval | Ordinal | Categorical
-
-
-@dataclass(frozen=True, slots=True)
 class EncodedDimension:
     """A parameter, or several zipped ones."""
 
     name: str
     members: tuple[Parameter, ...]
-    kind: DimensionKind
+    kind: Axis
     decode: Callable[[Coordinate], tuple[Value, ...]]
     """Returns a value for each member."""
     encode: Callable[[Mapping[str, Value]], Coordinate | None]
@@ -77,8 +54,7 @@ class EncodedSpace:
     @property
     def columns(self) -> int:
         """How many numbers describe a configuration, with one for each value without an order."""
-        kinds = (dimension.kind for dimension in self.dimensions)
-        return sum(kind.count if isinstance(kind, Categorical) else 1 for kind in kinds)
+        return sum(dimension.kind.columns for dimension in self.dimensions)
 
     def encode(self, configuration: Mapping[str, Value]) -> Coordinates | None:
         """Return a configuration's coordinates; None if the space does not contain it."""
@@ -130,14 +106,14 @@ def _dimension(members: tuple[Parameter, ...]) -> EncodedDimension:
     return EncodedDimension(group_name(members), members, kind, decode, encode, conditions)
 
 
-Codec = tuple[
-    DimensionKind,
+ConfigurationCodec = tuple[
+    Axis,
     Callable[[Coordinate], tuple[Value, ...]],
     Callable[[Mapping[str, Value]], Coordinate | None],
 ]
 
 
-def _zip_codec(members: tuple[Parameter, ...]) -> Codec:
+def _zip_codec(members: tuple[Parameter, ...]) -> ConfigurationCodec:
     rows = Dimension.of(members).values()
     names = [member.name for member in members]
     known = [{name: identity(value) for name, value in zip(names, row, strict=True)} for row in rows]
@@ -151,65 +127,10 @@ def _zip_codec(members: tuple[Parameter, ...]) -> Codec:
     return kind, lambda coordinate: rows[int(coordinate)], encode
 
 
-def _parameter_codec(member: Parameter) -> Codec:
-    name = member.name
-    match member.domain:
-        case Choice(values, probabilities):
-            indices = {identity(value): at for at, value in enumerate(values)}
-            has_order = probabilities is None and is_ordered(values)
-            kind: DimensionKind = Ordinal(len(values)) if has_order else Categorical(len(values))
-            return (
-                kind,
-                lambda coordinate: (values[int(coordinate)],),
-                lambda configuration: indices.get(identity(configuration[name])),
-            )
-        case IntUniform(low, high):
-            return (
-                Ordinal(high - low + 1),
-                lambda coordinate: (low + int(coordinate),),
-                _integer_encoder(name, low, high),
-            )
-        case Quantized(Uniform(low, high), q) if round(low / q) < round(high / q):
-            return _quantized_codec(member, low, high, q)
-        case Constant(value):  # with a condition: it exists or not
-            return (
-                Categorical(1),
-                lambda _: (value,),
-                lambda configuration: 0 if identity(configuration[name]) == identity(value) else None,
-            )
-        case domain:
-            quantile, coordinate_in = quantile_of(domain), coordinate_of(domain)
-            return (
-                UnitInterval(),
-                lambda coordinate: (quantile(min(max(float(coordinate), 0.0), LARGEST_FRACTION)),),
-                lambda configuration: coordinate_in(configuration[name]),
-            )
-
-
-def _integer_encoder(name: str, low: int, high: int) -> Callable[[Mapping[str, Value]], Coordinate | None]:
-    def encode(configuration: Mapping[str, Value]) -> Coordinate | None:
-        value = configuration[name]
-        if not is_number(value) or value != int(value):
-            return None
-        return int(value) - low if low <= value <= high else None
-
-    return encode
-
-
-def _quantized_codec(member: Parameter, low: float, high: float, q: float) -> Codec:
-    """Number the multiples of q, and the bounds if these are not multiples: each index stands for one value."""
-    quantile, name = quantile_of(member.domain), member.name
-    first, count = round(low / q), round(high / q) - round(low / q) + 1
-
-    def decode(coordinate: Coordinate) -> tuple[Value, ...]:
-        # Through the quantile function, so that proposals and draws have the same values.
-        fraction = ((first + int(coordinate)) * q - low) / (high - low)
-        return (quantile(min(max(fraction, 0.0), LARGEST_FRACTION)),)
-
-    def encode(configuration: Mapping[str, Value]) -> Coordinate | None:
-        value = configuration[name]
-        if not is_number(value) or not low <= value <= high:
-            return None
-        return min(max(round(value / q) - first, 0), count - 1)
-
-    return Ordinal(count), decode, encode
+def _parameter_codec(member: Parameter) -> ConfigurationCodec:
+    (decode, encode), name = member.domain.codec(), member.name
+    return (
+        member.domain.axis,
+        lambda coordinate: (decode(coordinate),),
+        lambda configuration: encode(configuration[name]),
+    )

@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import assert_never
 
-from sweepledger.search.distributions import exact_share
-from sweepledger.search.exact_quantiles import MAX_DEVIATIONS
-from sweepledger.structs import domain as domains
 from sweepledger.structs.combinations import count_combinations
 from sweepledger.structs.expression import Call, Comparison, Expression, ListLiteral, Literal, Name, children
 from sweepledger.structs.search_block import (
@@ -19,7 +16,6 @@ from sweepledger.structs.search_block import (
     Design,
     GridSearch,
     RandomSearch,
-    Sampler,
 )
 from sweepledger.structs.values import Value, canonical_json
 
@@ -51,23 +47,16 @@ def min_row_bytes(design: Design) -> int:
     space = design.space
     if isinstance(design, ConfigurationList) and design.names:
         return 0
-    always = [parameter.domain for parameter in space.parameters if not parameter.when]
-    constants = [domain.value for domain in always if isinstance(domain, domains.Constant)]
-    chosen = [min(map(value_bytes, domain.values)) for domain in always if isinstance(domain, domains.Choice)]
-    return sum(chosen) + sum(map(value_bytes, constants))
+    always = [parameter.domain.listed for parameter in space.parameters if not parameter.when]
+    return sum(min(map(value_bytes, values)) for values in always if values)
 
 
 def max_row_bytes(design: Design) -> int:
     """Bound the size of a design's configurations from above by the longest values."""
-    longest: dict[str, int] = {}
-    for parameter in design.space.parameters:
-        match parameter.domain:
-            case domains.Constant(value):
-                longest[parameter.name] = value_bytes(value)
-            case domains.Choice(values):
-                longest[parameter.name] = max(map(value_bytes, values))
-            case _:
-                longest[parameter.name] = NUMBER_BYTES
+    longest = {
+        parameter.name: max(map(value_bytes, parameter.domain.listed), default=NUMBER_BYTES)
+        for parameter in design.space.parameters
+    }
     if isinstance(design, ConfigurationList):
         for name, value in chain.from_iterable(row.items() for row in design.assignments):
             longest[name] = max(longest.get(name, 0), value_bytes(value))
@@ -107,14 +96,6 @@ FUNCTION_STEPS = 4
 CHARACTERS_A_STEP = 1024
 """Characters of a text that are compared in one step; for a list it is one item."""
 
-DRAWN_INDEX_STEPS = 5
-DRAWN_NUMBER_STEPS = 10
-DRAWN_BETA_STEPS = 40
-EXACT_QUANTILE_STEPS = 750
-"""Steps of a quantile with sixty digits."""
-TAIL = 16
-"""Squared distance from the mean, in standard deviations, at which a quantile takes twice the steps."""
-
 
 @dataclass(frozen=True, slots=True)
 class WorkEstimate:
@@ -141,10 +122,12 @@ def estimate_work(design: Design) -> WorkEstimate:
 def max_candidates(design: Design) -> int | None:
     """Return the largest number of candidates to examine, even if they give few configurations; None: all."""
     match design:
-        case RandomSearch(sampler=Sampler.LATIN_HYPERCUBE, cap=cap):
-            return cap
         case RandomSearch(cap=cap):
-            return min(max(MIN_CANDIDATES, CANDIDATES_EACH * cap), MAX_CANDIDATES)
+            return (
+                cap
+                if design.sampler.has_fixed_count
+                else min(max(MIN_CANDIDATES, CANDIDATES_EACH * cap), MAX_CANDIDATES)
+            )
         case GridSearch() | ConfigurationList() | AdaptiveSearch():
             return None
         case _:
@@ -169,7 +152,7 @@ def _candidate_steps(design: Design) -> int:
     drawn = [parameter.domain for parameter in design.space.parameters]
     match design:
         case RandomSearch() | AdaptiveSearch():
-            return sum(map(_draw_steps, drawn))
+            return sum(domain.draw_steps for domain in drawn)
         case GridSearch():
             return 0
         case ConfigurationList():
@@ -178,37 +161,10 @@ def _candidate_steps(design: Design) -> int:
             assert_never(design)
 
 
-def _draw_steps(domain: domains.Domain) -> int:
-    match domain:
-        case domains.Constant():
-            return 0
-        case domains.Choice() | domains.IntUniform():
-            return DRAWN_INDEX_STEPS
-        case domains.Beta() | domains.Quantized(domains.Beta()):
-            return DRAWN_BETA_STEPS
-        case domains.Quantized(of, q):
-            return DRAWN_NUMBER_STEPS + int(exact_share(of, q) * _exact_quantile_steps(of))
-        case domains.Uniform() | domains.LogUniform() | domains.Normal() | domains.LogNormal():
-            return DRAWN_NUMBER_STEPS + int(exact_share(domain) * _exact_quantile_steps(domain))
-        case _:
-            assert_never(domain)
-
-
-def _exact_quantile_steps(domain: domains.Domain) -> float:
-    match domain:
-        case domains.Normal(mu, sigma, low, high):
-            ends = [abs(end - mu) / sigma for end in (low, high) if end is not None]
-            # Farther out, the exact distribution function sums no terms.
-            farthest = max((end for end in ends if end <= MAX_DEVIATIONS), default=0)
-            return EXACT_QUANTILE_STEPS * (1 + farthest**2 / TAIL)
-        case _:
-            return EXACT_QUANTILE_STEPS
-
-
 def _configuration_steps(design: Design) -> int:
     space = design.space
     names = {*(parameter.name for parameter in space.parameters)}
-    lengths = {parameter.name: max_value_steps(_values(parameter.domain)) for parameter in space.parameters}
+    lengths = {parameter.name: max_value_steps(parameter.domain.listed) for parameter in space.parameters}
     if isinstance(design, ConfigurationList):
         names |= {*design.names}
         for configuration in design.assignments:
@@ -222,16 +178,6 @@ def _configuration_steps(design: Design) -> int:
     return steps + sum(
         2 + expression_steps(constraint.expression, lengths) for constraint in space.constraints
     )
-
-
-def _values(domain: domains.Domain) -> Iterable[Value]:
-    match domain:
-        case domains.Constant(value):
-            return (value,)
-        case domains.Choice(values):
-            return values
-        case _:
-            return ()
 
 
 def max_value_steps(values: Iterable[Value]) -> int:

@@ -11,8 +11,9 @@ from sweepledger.search.candidates import grid_candidates
 from sweepledger.search.configurations import Configuration
 from sweepledger.search.estimates import MAX_WORK, estimate_work, max_candidates
 from sweepledger.search.exploration import ExplorationLimits, design_problems, explore_design
+from sweepledger.structs.methods import PLAIN
 from sweepledger.structs.program import Program
-from sweepledger.structs.search_block import AdaptiveSearch, GridSearch, RandomSearch, Sampler
+from sweepledger.structs.search_block import AdaptiveSearch, GridSearch, RandomSearch
 from sweepledger.structs.space import SearchSpace
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
@@ -78,7 +79,7 @@ def _explore_search(
     sweep: Sweep, source: SourceMap, search: AdaptiveSearch
 ) -> Expansion | tuple[Problem, ...]:
     """Check that one random configuration of the space exists, and that the largest round keeps the limits."""
-    probe = RandomSearch(Sampler.RANDOM, search.space, search.seed, cap=1)
+    probe = RandomSearch(PLAIN, search.space, search.seed, cap=1)
     expansion = explore(replace(sweep, design=probe), source)
     if not isinstance(expansion, Expansion):
         return expansion

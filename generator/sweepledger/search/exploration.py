@@ -18,14 +18,12 @@ from sweepledger.search.configurations import (
 )
 from sweepledger.search.estimates import max_candidates, value_bytes
 from sweepledger.search.unit_cube import UndrawableError
-from sweepledger.structs.domain import Continuous
 from sweepledger.structs.search_block import (
     AdaptiveSearch,
     ConfigurationList,
     Design,
     GridSearch,
     RandomSearch,
-    Sampler,
 )
 from sweepledger.structs.space import Constraint, DerivedValue
 from sweepledger.structs.values import canonical_json
@@ -263,7 +261,7 @@ def _cap_problems(explored: Exploration, source: SourceMap) -> Iterator[Problem]
             message = f"must make at most run_cap = {cap} configurations, got {kept}"
             hint = f"raise run_cap, or draw {cap} of them with `method: random` and a seed"
             yield source.problem(message, code="too-many-trials", hint=hint)
-        case RandomSearch(sampler=Sampler.LATIN_HYPERCUBE, cap=cap) if kept < cap:
+        case RandomSearch(sampler, cap=cap) if kept < cap and sampler.has_fixed_count:
             message = f"run_cap requests {cap} configurations, of which {kept} remain: {_losses(explored)}"
             hint = "a Latin hypercube draws no replacements; raise run_cap, or use random or sobol"
             yield _warning(source, message, code="run-cap-short", hint=hint)
@@ -285,9 +283,7 @@ def _cap_hints(explored: Exploration, cap: int) -> Iterator[str]:
     """Suggest no smaller run_cap: fewer draws are examined for it, which need not give as many."""
     space, most = explored.design.space, max_candidates(explored.design)
     yield "loosen the constraints or widen the domains" if space.constraints else "widen the domains"
-    if explored.duplicates and any(
-        isinstance(parameter.domain, Continuous) for parameter in space.parameters
-    ):
+    if explored.duplicates and any(parameter.domain.is_continuous for parameter in space.parameters):
         yield "drawn numbers are rounded to 10 significant digits"
     yield f"at most {most} {_candidate_noun(explored)} are examined for a run_cap of {cap}"
 
@@ -298,9 +294,12 @@ def _losses(explored: Exploration) -> str:
 
 def _unbalanced_count(explored: Exploration, source: SourceMap) -> Iterator[Problem]:
     match explored.design:
-        case RandomSearch(sampler=Sampler.SOBOL, cap=cap) if cap.bit_count() != 1:
+        case RandomSearch(sampler, cap=cap) if sampler.needs_power_of_two and cap.bit_count() != 1:
             lower = 1 << (cap.bit_length() - 1)
-            message = f"must be a power of two, such as {lower} or {2 * lower}, for balanced sobol points, got {cap}"
+            message = (
+                f"must be a power of two, such as {lower} or {2 * lower}, for balanced {sampler} points, "
+            )
+            message += f"got {cap}"
             hint = "other counts work, but cover the space less evenly"
             yield _warning(source, message, code="unbalanced-count", hint=hint)
         case _:

@@ -9,10 +9,8 @@ from typing import assert_never
 from sweepledger.problems import Problem, Severity, SourceMap, SourcePath
 from sweepledger.search import estimates
 from sweepledger.search.configurations import Configuration
-from sweepledger.search.distributions import LARGEST_FRACTION, quantile_of
 from sweepledger.structs import node_pool
 from sweepledger.structs.combinations import MAX_COMBINATIONS, MAX_TRIALS, count_combinations, count_distinct
-from sweepledger.structs.domain import Choice, LogNormal, LogUniform, Normal, Quantized, Uniform
 from sweepledger.structs.names import MAX_DISTRIBUTED_NAME_LENGTH
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.search_block import (
@@ -21,15 +19,11 @@ from sweepledger.structs.search_block import (
     Design,
     GridSearch,
     RandomSearch,
-    Sampler,
 )
 from sweepledger.structs.settings import SweepLimits
 from sweepledger.structs.space import SearchSpace
 from sweepledger.structs.sweep import Budget, Sweep
 from sweepledger.structs.values import SECONDS_PER_HOUR
-
-_SPREAD = tuple((2 * part + 1) / 32 for part in range(16))
-"""Points of the unit interval at which a distribution has different numbers, unless their digits are too few."""
 
 MAX_JOBS = 100
 """More Jobs are slow to build with kustomize and long to review."""
@@ -120,7 +114,7 @@ def _size_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
                 yield _too_many(
                     search, message, "try fewer values, or method: random with a seed and run_cap"
                 )
-        case RandomSearch(sampler, space, _, cap) if sampler is not Sampler.LATIN_HYPERCUBE:
+        case RandomSearch(sampler, space, _, cap) if not sampler.has_fixed_count:
             distinct = count_distinct(space)
             if distinct is not None and distinct < cap:
                 yield _too_few(search, design, distinct, cap)
@@ -135,36 +129,16 @@ def _too_many(source: SourceMap, message: str, hint: str) -> Problem:
 def _narrow_domains(space: SearchSpace, source: SourceMap) -> Iterator[Problem]:
     """Yield a problem for each domain in which draws are equal because of their few digits."""
     for parameter in space.parameters:
-        match parameter.domain:
-            case Uniform() | LogUniform() | Normal() | LogNormal():
-                different = len({*map(quantile_of(parameter.domain), _SPREAD)})
-                if different < len(_SPREAD):
-                    message = (
-                        f"{parameter.name} must have room for different numbers of 10 significant digits"
-                    )
-                    hint = "draws are rounded to 10 digits: widen the range, or write one value as value"
-                    yield _narrow(source, parameter.name, message, hint)
-            case Quantized(Uniform() | LogUniform() | Normal() | LogNormal(), q):
-                first, last = map(quantile_of(parameter.domain), (0.0, LARGEST_FRACTION))
-                if first == last:
-                    message = (
-                        f"{parameter.name} must have several multiples of q ({q:g}), got {first!r} alone"
-                    )
-                    hint = "lower q, widen the range, or write one value as value"
-                    yield _narrow(source, parameter.name, message, hint)
-            case _:
-                pass
-
-
-def _narrow(source: SourceMap, parameter: str, message: str, hint: str) -> Problem:
-    return source.problem(message, "parameters", parameter, code="single-value", hint=hint)
+        if (narrow := parameter.domain.narrowness()) is not None:
+            needed, hint = narrow
+            message = f"{parameter.name} must have {needed}"
+            yield source.problem(message, "parameters", parameter.name, code="single-value", hint=hint)
 
 
 def _too_few(source: SourceMap, design: Design, distinct: int, cap: int) -> Problem:
     message = f"run_cap requests {cap} configurations, the space has only {distinct} different ones"
     parameters = design.space.parameters
-    domains = [parameter.domain for parameter in parameters]
-    if any(isinstance(domain, Choice) and domain.probabilities is not None for domain in domains):
+    if any(parameter.domain.chances is not None for parameter in parameters):
         hint = "lower run_cap, or widen the domains"
     elif design.space.constraints or any(parameter.when for parameter in parameters):
         hint = "use method: grid, which needs no run_cap, or widen the domains"
@@ -204,10 +178,8 @@ def _table_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
 def _min_configurations(design: Design) -> int:
     """Count the configurations that a design has unless another rule rejects it."""
     match design:
-        case RandomSearch(sampler=Sampler.LATIN_HYPERCUBE, space=space, cap=cap):
-            return 0 if space.constraints else cap
-        case RandomSearch(cap=cap):
-            return cap
+        case RandomSearch(sampler, space, cap=cap):
+            return 0 if sampler.has_fixed_count and space.constraints else cap
         case GridSearch(space, None) if not space.constraints:
             return count_combinations(space)
         case GridSearch():

@@ -14,7 +14,8 @@ from sweepledger.search.configurations import (
 )
 from sweepledger.search.encoding import EncodedSpace, encode_space
 from sweepledger.search.expansion import Expansion, explore, is_full_product
-from sweepledger.structs.combinations import StepRange, grid_values
+from sweepledger.structs.combinations import grid_values
+from sweepledger.structs.domain import StepRange
 from sweepledger.structs.search_block import AdaptiveSearch, GridSearch, Resource
 from sweepledger.structs.space import SearchSpace
 from sweepledger.structs.sweep import Sweep

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from struct import Struct
 
-from sweepledger.search.distributions import index_at
+from sweepledger.distributions.rounding import index_at
 from sweepledger.structs.values import canonical_json
 
 STEP = 2.0**-53

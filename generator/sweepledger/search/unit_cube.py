@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import cast
 
-from sweepledger.search.distributions import coordinate_of, index_at, quantile_of
+from sweepledger.distributions.rounding import index_at
 from sweepledger.structs.combinations import Dimension
-from sweepledger.structs.domain import Choice, Constant, IntUniform
 from sweepledger.structs.space import Parameter, SearchSpace, group_name
 from sweepledger.structs.values import Value, identity
 
@@ -55,7 +54,7 @@ class ParameterAxis:
         """Compile the function from configurations to coordinates; None: the configuration has none here."""
         names = [member.name for member in self.members]
         if len(names) == 1:
-            of_value = coordinate_of(self.members[0].domain)
+            of_value = self.members[0].domain.coordinate()
             return lambda configuration: (
                 of_value(configuration[names[0]]) if names[0] in configuration else None
             )
@@ -72,7 +71,7 @@ class ParameterAxis:
 
 def _quantile_columns(member: Parameter) -> ColumnFunction:
     """Compile a parameter's quantile function. The compiled function raises UndrawableError."""
-    quantile, is_drawn = quantile_of(member.domain), not isinstance(member.domain, Choice | IntUniform)
+    quantile, is_drawn = member.domain.quantile(), not member.domain.is_discrete
 
     def columns(coordinates: Sequence[float]) -> dict[str, Sequence[Value]]:
         try:
@@ -91,7 +90,7 @@ def axes(space: SearchSpace) -> tuple[ParameterAxis, ...]:
     return tuple(
         ParameterAxis(members)
         for members in space.groups
-        if len(members) > 1 or not isinstance(members[0].domain, Constant)
+        if len(members) > 1 or not members[0].domain.is_constant
     )
 
 

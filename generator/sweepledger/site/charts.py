@@ -1,20 +1,166 @@
-"""The charts of a sweep's page: which column is on which axis, in the words of Vega-Lite, and each chart in a sentence.
+"""The charts of a sweep's page and their columns: which is on which axis, in the words of Vega-Lite, and a sentence.
 
 `assets/marks.js` draws them. What they show has the same definition as in the report: the objective's scale, the
 scale of a parameter, importance, the Pareto front and the curves come from `results`.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from itertools import combinations
 from typing import Any
 
+from sweepledger.formats.summary_csv import parameter_names
 from sweepledger.results import display
+from sweepledger.results.figures.axis import MOST_LABELLED_LEVELS, levels
 from sweepledger.results.importance import Importance
-from sweepledger.results.summary import Summary, pareto_front
-from sweepledger.site.columns import COST, HOURS, METRIC, NUMBER, OBJECTIVE, PARAMETER, SECONDS, TrialColumn
+from sweepledger.results.objective_scale import ObjectiveScale
+from sweepledger.results.summary import Summary, as_numbers, pareto_front
 from sweepledger.structs.metric import Goal
+from sweepledger.structs.record import TrialResult
+from sweepledger.structs.values import Value, canonical_json
+
+MOST_METRICS = 64
+"""Metrics that trials invent beyond this are in the records only."""
+DIGITS = 10
+"""Significant digits of measured numbers: more than a chart shows, and half the size."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialColumn:
+    """One property of every trial."""
+
+    key: str
+    title: str
+    values: tuple[Any, ...]
+    """A number or None for each trial; of a nominal column, the number of the category."""
+    categories: tuple[str, ...] | None = None
+    """Names of a nominal column's categories; None for numbers."""
+    log: bool = False
+    """Whether a chart of it has a logarithmic axis."""
+    domain: tuple[float, float] | None = None
+    """Range of the axis where outliers are beyond it; None: that of the values."""
+    ticks: tuple[float, ...] = ()
+    """The values themselves where they are few, which then label the axis."""
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the JSON data, without defaults."""
+        shown = ((field, getattr(self, field.name)) for field in fields(self))
+        return {field.name: value for field, value in shown if value != field.default}
+
+
+OBJECTIVE, SECONDS, NUMBER, HOURS = "objective", "seconds", "number", "hours"
+COST, STATUS, BATCH, REPLICATE = "cost", "status", "batch", "replicate"
+PARAMETER, METRIC = "params.", "metrics."
+
+
+def trial_columns(
+    summary: Summary, prices: Mapping[str, float] | None = None, currency: str = ""
+) -> tuple[TrialColumn, ...]:
+    """Return the columns of a sweep, in the order of its table; `prices` per hour of a trial, by batch."""
+    trials = summary.outcomes
+    columns = [
+        _nominal(STATUS, "status", [str(one.status) for one in trials]),
+        _objective(summary),
+        *(_parameter(name, trials) for name in parameter_names(trials)),
+        *_other_metrics(summary),
+        _numbers(SECONDS, "seconds", (one.record.seconds if one.record else None for one in trials)),
+        _nominal(BATCH, "batch", [one.batch for one in trials]),
+        TrialColumn(NUMBER, "trial number", tuple(range(1, len(trials) + 1))),
+        _spent(HOURS, "computing time in hours", trials, [1.0 for _ in trials]),
+    ]
+    if prices and all(one.batch in prices for one in trials):
+        title = f"cost in {currency}" if currency else "cost"
+        columns.append(_spent(COST, title, trials, [prices[one.batch] for one in trials]))
+    programs = {batch.lock.program.digest: batch.lock.program.digest[:8] for batch in summary.batches}
+    if len(programs) > 1:
+        columns.append(_nominal("program", "program", [programs[one.program] for one in trials]))
+    for key, title, values in (
+        ("pool", "pool", [one.node_class for one in trials]),
+        ("software", "software", [_software(one) for one in trials]),
+    ):
+        if any(values):
+            columns.append(_nominal(key, title, values))
+    if any(one.replicate for one in trials):
+        columns.append(TrialColumn(REPLICATE, "replicate", tuple(one.replicate for one in trials)))
+    return tuple(columns)
+
+
+def _objective(summary: Summary) -> TrialColumn:
+    """Return the objective of the trials that are ranked or ran an earlier program; of others, nothing."""
+    metric = summary.metric
+    values = [one.metric(metric.name) for one in summary.outcomes]
+    scale = ObjectiveScale.of([value for value in values if value is not None], metric.goal)
+    domain = (scale.low, scale.high) if scale.beyond else None
+    return TrialColumn(OBJECTIVE, metric.name, tuple(map(_rounded, values)), log=scale.log, domain=domain)
+
+
+def _parameter(name: str, trials: Sequence[TrialResult]) -> TrialColumn:
+    distinct: dict[str, Value] = {}
+    for one in trials:
+        if name in one.assignment:
+            distinct.setdefault(canonical_json(one.assignment[name]), one.assignment[name])
+    values = list(distinct.values())
+    if (numbers := as_numbers(values)) is not None and numbers:
+        # The scale that the figures of the report have.
+        log = levels(values, 0.0, 1.0).log
+        listed = tuple(one.assignment.get(name) for one in trials)
+        ticks = tuple(sorted(numbers)) if len(numbers) <= MOST_LABELLED_LEVELS else ()
+        return TrialColumn(PARAMETER + name, name, listed, log=log, ticks=ticks)
+    shown = {key: display.format_value(value) for key, value in distinct.items()}
+    return _nominal(
+        PARAMETER + name,
+        name,
+        [shown[canonical_json(one.assignment[name])] if name in one.assignment else None for one in trials],
+    )
+
+
+def _other_metrics(summary: Summary) -> Iterator[TrialColumn]:
+    records = [one.record for one in summary.outcomes]
+    names = {name for record in records if record for name in record.metrics} - {summary.metric.name}
+    for name in sorted(names)[:MOST_METRICS]:
+        values = (record.metrics.get(name) if record else None for record in records)
+        yield _numbers(METRIC + name, name, values)
+
+
+def _software(one: TrialResult) -> str | None:
+    """Return what identifies the software that a trial ran with; None if its record does not say."""
+    environment = one.record.environment if one.record else None
+    return None if environment is None else f"{environment.kind} {environment.digest[:19]}"
+
+
+def _spent(key: str, title: str, trials: Sequence[TrialResult], rates: Sequence[float]) -> TrialColumn:
+    """Return what was spent when each trial ended, at a rate per hour of each."""
+    ended = sorted(
+        (one.record.finished, place, one.record.seconds) for place, one in enumerate(trials) if one.record
+    )
+    total, spent = 0.0, list[float | None]([None] * len(trials))
+    for _, place, seconds in ended:
+        total += seconds / 3600 * rates[place]
+        spent[place] = _rounded(total)
+    return TrialColumn(key, title, tuple(spent))
+
+
+def _numbers(key: str, title: str, values: Iterable[float | None]) -> TrialColumn:
+    return TrialColumn(key, title, tuple(map(_rounded, values)))
+
+
+def _nominal(key: str, title: str, values: Sequence[str | None]) -> TrialColumn:
+    """Return a column of categories, in the order of their first appearance."""
+    number: Callable[[str], int] = {name: place for place, name in enumerate(_distinct(values))}.__getitem__
+    return TrialColumn(
+        key, title, tuple(None if one is None else number(one) for one in values), tuple(_distinct(values))
+    )
+
+
+def _distinct(values: Iterable[str | None]) -> list[str]:
+    return list(dict.fromkeys(value for value in values if value is not None))
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(f"{value:.{DIGITS}g}")
+
 
 MOST_SLICES = 12
 MOST_AXES = 12

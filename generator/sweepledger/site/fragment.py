@@ -6,19 +6,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sweepledger.results import display
-from sweepledger.results.early_stopping_savings import early_stopping
 from sweepledger.results.figures.intermediate_values import trial_curves
 from sweepledger.results.importance import Importance, importance
 from sweepledger.results.inference import Interval
 from sweepledger.results.objective_scale import ObjectiveScale
 from sweepledger.results.paths import LAPTOP_WARNING
-from sweepledger.results.rounds import rounds
+from sweepledger.results.rounds import early_stopping, rounds
 from sweepledger.results.summary import Summary, pareto_front
-from sweepledger.site.charts import ChartMark, SweepChart, sweep_charts
-from sweepledger.site.columns import TrialColumn, trial_columns
-from sweepledger.site.history import EventKind, SweepHistory, spec_changes
+from sweepledger.site.charts import ChartMark, SweepChart, TrialColumn, sweep_charts, trial_columns
+from sweepledger.site.history import (
+    EventKind,
+    SweepHistory,
+    explained_moves,
+    program_texts,
+    program_versions,
+    spec_changes,
+)
 from sweepledger.site.pages import render, to_json
-from sweepledger.site.programs import explained_moves, program_texts, program_versions
 from sweepledger.structs.record import ERROR_DETAILS, Record, Status, TrialResult
 
 SPARK_POINTS = 60

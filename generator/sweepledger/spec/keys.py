@@ -11,21 +11,16 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from sweepledger import distributions, stopping
 from sweepledger.model.keys import EntryName, empty_mapping
+from sweepledger.structs import methods
 from sweepledger.structs.combinations import MAX_TRIALS
-from sweepledger.structs.early_stopping import (
-    DEFAULT_ETA,
-    EarlyStop,
-    HyperbandStop,
-    PatienceStop,
-    PercentileStop,
-    TargetStop,
-)
+from sweepledger.structs.early_stopping import DEFAULT_ETA, StopPolicy
 from sweepledger.structs.metric import Goal, GoalKey, Impute, ImputeKey, Metric, MetricName
 from sweepledger.structs.names import PARAMETER_NAME, SWEEP_NAME
 from sweepledger.structs.program import DEFAULT_COMMAND
 from sweepledger.structs.run_config import RunConfig, RunningState
-from sweepledger.structs.search_block import Method, Resource, Rounds, Sampler, StartMapping
+from sweepledger.structs.search_block import Resource, Rounds, StartMapping
 from sweepledger.structs.sweep import Budget, Retry
 from sweepledger.structs.values import LARGEST_EXACT_INTEGER
 
@@ -68,48 +63,6 @@ BetaShape = Annotated[float, Meta(ge=0.001, le=100_000)]
 Step = Annotated[int, Meta(ge=1, le=LARGEST_EXACT_INTEGER)]
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
-    """The keys of a form of parameter."""
-
-    needs: frozenset[str]
-    may_have: frozenset[str] = frozenset()
-
-    @property
-    def keys(self) -> frozenset[str]:
-        """Every key of the form but `when`, which all have."""
-        return self.needs | self.may_have
-
-    @classmethod
-    def of(cls, needs: str = "", may_have: str = "") -> "Form":
-        """Return the form with these keys, in words."""
-        return cls(frozenset(needs.split()), frozenset(may_have.split()))
-
-
-DISTRIBUTIONS = {
-    "constant": Form.of("value"),
-    "categorical": Form.of("values", "probabilities"),
-    "categorical_w_probabilities": Form.of("values probabilities"),
-    "uniform": Form.of("min max", "count"),
-    "int_uniform": Form.of("min max"),
-    "q_uniform": Form.of("min max", "q"),
-    "log_uniform": Form.of("min max", "count"),
-    "log_uniform_values": Form.of("min max", "count"),
-    "q_log_uniform": Form.of("min max", "q"),
-    "q_log_uniform_values": Form.of("min max", "q"),
-    "inv_log_uniform": Form.of("min max", "count"),
-    "inv_log_uniform_values": Form.of("min max", "count"),
-    "normal": Form.of("", "mu sigma"),
-    "q_normal": Form.of("", "mu sigma q"),
-    "log_normal": Form.of("", "mu sigma"),
-    "q_log_normal": Form.of("", "mu sigma q"),
-    "truncated_normal": Form.of("", "mu sigma min max"),
-    "beta": Form.of("", "a b"),
-    "q_beta": Form.of("", "a b q"),
-}
-"""The keys of each distribution."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterKeys:
     """The keys of a hyperparameter."""
@@ -135,8 +88,7 @@ class ParameterKeys:
     """The upper bound, included. With `log_uniform`, `q_log_uniform` and `inv_log_uniform` it is a natural-log
     exponent, as in W&B: 0 means 1."""
     step: Annotated[Positive, Meta(examples=[0.1, 2])] | None = None
-    """Makes the range a list: from `min` to `max` by exactly this step, both included. Steps are exact decimals,
-    without noise in the last digits."""
+    """Makes the range a list: from `min` to `max` by exactly this decimal step, both included."""
     count: Annotated[int, Meta(ge=2, le=MAX_TRIALS, examples=[5])] | None = None
     """Makes the range a list of this number of points, both bounds included: evenly spaced, or by equal ratios with a
     log distribution."""
@@ -147,18 +99,11 @@ class ParameterKeys:
                 description=(
                     "How values are drawn; W&B's names and meanings. Default with `min` and `max`: `int_uniform` if "
                     "both are written as integers, else `uniform`.\n\n"
-                    "- `constant` (value), `categorical` (values), `categorical_w_probabilities` (values, "
-                    "probabilities)\n"
-                    "- `uniform` (min, max), `int_uniform` (min, max: integers, both included)\n"
-                    "- `log_uniform_values` (min, max), `log_uniform` (min, max are natural-log exponents)\n"
-                    "- `inv_log_uniform_values` (min, max), `inv_log_uniform` (exponents: values from exp(-max) to "
-                    "exp(-min))\n"
-                    "- `normal`, `log_normal` (mu, sigma), `truncated_normal` (mu, sigma, min and/or max), "
-                    "`beta` (a, b)\n"
-                    "- `q_uniform`, `q_log_uniform`, `q_log_uniform_values`, `q_normal`, `q_log_normal`, `q_beta`: the "
-                    "same, rounded to multiples of q."
+                    + "\n".join(f"- {module.TEXT}" for module in distributions.MODULES)
+                    + f"\n- {', '.join(f'`{name}`' for name in distributions.ROUNDED)}: the same, rounded to "
+                    "multiples of q."
                 ),
-                extra_json_schema={"enum": [*DISTRIBUTIONS]},
+                extra_json_schema={"enum": [*distributions.FORMS]},
                 examples=["log_uniform_values"],
             ),
         ]
@@ -266,12 +211,10 @@ class EarlyTerminate:
         Meta(
             description=(
                 "The rule.\n\n"
-                "- `hyperband`: as in W&B; at steps that grow by eta, one trial of eta continues\n"
-                "- `median`, `percentile`: a trial stops if it is worse than this share of other trials at that step\n"
-                "- `patience`: a trial stops after a number of reports without a better value\n"
-                "- `target`: a trial stops when it has reached `metric.target`."
+                + "\n".join(f"- `{name}`: {kind.text}" for name, kind in stopping.TYPES.items())
+                + "."
             ),
-            extra_json_schema={"enum": ["hyperband", "median", "percentile", "patience", "target"]},
+            extra_json_schema={"enum": [*stopping.TYPES]},
             examples=["hyperband"],
         ),
     ]
@@ -295,24 +238,13 @@ class EarlyTerminate:
     """The smallest improvement that counts as better for `patience`."""
 
     @property
-    def rule(self) -> EarlyStop:
-        """The rule itself."""
-        first = self.min_iter or 1
-        match self.type:
-            case "hyperband":
-                return HyperbandStop(self.min_iter, self.max_iter, self.s, self.eta, self.strict)
-            case "median" | "percentile":
-                return PercentileStop(self.percentile, first, self.max_iter, self.min_trials)
-            case "patience":
-                assert self.patience is not None
-                return PatienceStop(self.patience, self.min_delta, first, self.max_iter)
-            case _:
-                return TargetStop(first)
+    def policy(self) -> StopPolicy:
+        """The policy that the keys make."""
+        return stopping.TYPES[self.type].make(self)
 
 
 SEARCH_KEYS = frozenset({"assignments", "constraints", "derived", "parameters", "zip"})
 """Keys of what is tried, which may be large: `space_builder` reads them."""
-METHODS = (*("grid", *Sampler, "list"), *Method)
 NAME_EXAMPLE = "mnist-grid-b1-3f9a1c2e"
 BatchName = Annotated[str, Meta(description="Name of a batch.", examples=[NAME_EXAMPLE])]
 EXPRESSIONS = (
@@ -342,18 +274,10 @@ class Spec:
             Meta(
                 description=(
                     "How trials are chosen.\n\n"
-                    "- `grid`: every combination; the last parameter varies fastest\n"
-                    "- `random`: independent draws\n"
-                    "- `sobol`, `halton`: draws that cover the space more evenly; a Sobol set is balanced for a power "
-                    "of two\n"
-                    "- `latin-hypercube`: draws with one value in each part of each range\n"
-                    "- `list`: the configurations in `assignments`\n"
-                    "- `tpe`, `bayes`, `cma-es`, `nsga2`: rounds of trials proposed by a model of the results so far\n"
-                    "- `halving`, `hyperband`, `asha`: rounds in which the better trials continue with more of a "
-                    "`resource`\n"
-                    "- `pbt`: a population that trains on; its worst members go on from the best ones."
+                    + "\n".join(f"- `{name}`: {text}" for name, text in methods.TEXTS.items())
+                    + "."
                 ),
-                extra_json_schema={"enum": [*map(str, METHODS)]},
+                extra_json_schema={"enum": [*methods.NAMES]},
                 examples=["grid", "random"],
             ),
         ]
@@ -429,8 +353,8 @@ class Spec:
             min_length=1,
             max_length=MOST_NAMES,
             description=(
-                "Values computed from others, by name; trials receive them like parameters. A derived value may use "
-                f"other derived values. {EXPRESSIONS}"
+                "Values computed from others, by name, in the language of `constraints`; trials receive them like "
+                "parameters. A derived value may use other derived values."
             ),
         ),
     ] = field(default_factory=empty_mapping)
@@ -460,16 +384,13 @@ class Spec:
             examples=[[{"lr": 0.1, "width": 64}, {"lr": 0.01, "width": 128}], "best-of-last-week.csv"],
         ),
     ] = ()
-    """For `method: list`: the configurations, each a mapping from names to values, or a CSV file next to the spec: a
-    header of names, and one line per configuration. An unquoted cell has the same meaning as in YAML, a quoted cell is
-    text, an empty cell means absent. `parameters` (constants only) apply if a configuration does not contain them."""
+    """For `method: list`: the configurations, each a mapping from names to values, or a CSV file next to the spec with
+    a header of names. `parameters` (constants only) apply if a configuration does not contain them."""
     replicates: Annotated[int, Meta(ge=1, le=1000, examples=[3])] = 1
     """Number of times that each configuration runs, with different seeds: `run.seed_base`, the next one, and so on.
     Raising it keeps the existing trials."""
     rounds: Annotated[Rounds, Meta(examples=[{"size": 8, "max": 12}])] | None = None
-    """Size and end of the rounds of a sweep: it ends at `max` rounds, `metric.target` or `patience`; an adaptive search
-    also at `run_cap` or the budget, another one after its last configuration. Without the key, a static sweep requests
-    all trials at once; with an `early_terminate` that compares them, `sweep plan` proposes a size."""
+    """Size and end of the rounds of a sweep. Without the key, a static sweep requests all trials at once."""
     start: Annotated[
         tuple[
             Annotated[
@@ -513,9 +434,8 @@ class Spec:
         ),
     ] = DEFAULT_COMMAND
     """The program and its arguments, one per list item, run without a shell in the parent folder of the code, so paths
-    begin with the code's folder: `trainer/train.py`. Macros: ${args}, ${args_no_hyphens}, ${args_no_boolean_flags},
-    ${args_json}, ${args_json_file}, ${env}, ${envvar:NAME}, ${interpreter}, ${program}, ${seed}. Optional if `program`
-    is given."""
+    begin with the code's folder: `trainer/train.py`. Macros such as ${args} and ${param:lr} stand for the
+    trial's values. Optional if `program` is given."""
     run: Annotated[RunConfig, Meta(examples=[{"parallelism": 4, "timeout": "10m"}])] = field(
         default_factory=RunConfig
     )

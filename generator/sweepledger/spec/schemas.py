@@ -1,11 +1,27 @@
-"""The JSON Schemas of specs and settings, also for editors. Only this module reads these package files."""
+"""The JSON Schemas of specs and settings, also for editors, and each key in them.
+
+Only this module reads these package files.
+"""
 
 import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 SCHEMA_FOLDER = Path(__file__).parent.parent / "schemas"
+KINDS = {
+    "string": "text",
+    "boolean": "`true` or `false`",
+    "object": "mapping",
+    "array": "list",
+    "null": "`null`",
+}
+
+Schema = Mapping[str, Any]
 
 
 @cache
@@ -18,3 +34,102 @@ def load_schema(name: str) -> dict[str, Any]:
 def schema_text(name: str) -> str:
     """Return the schema of `sweep` or `settings` as editors read it."""
     return (SCHEMA_FOLDER / f"{name}.schema.json").read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentKey:
+    """A key of a document, wherever it is."""
+
+    path: str
+    """NAME stands for a free name, and [] for an entry of a list."""
+    schema: Schema
+    is_required: bool
+    same_as: str = ""
+    """The path of the same mapping, whose keys are listed there."""
+
+    @property
+    def value(self) -> str:
+        """Its type and bounds, whether it is required, and its default or an example."""
+        parts = [_kind(self.schema)]
+        if self.is_required:
+            parts.append("required")
+        if "default" in self.schema:
+            default = json.dumps(self.schema["default"])
+            parts.append(f"default `{default}`".replace('`"', "`").replace('"`', "`"))
+        elif (examples := self.schema.get("examples")) and not isinstance(examples[0], dict | list):
+            parts.append(f"such as `{examples[0]}`")
+        return "; ".join(parts)
+
+
+def document_keys(name: str) -> Iterator[DocumentKey]:
+    """Yield the keys of `sweep` or `settings` in order; a mapping whose keys are listed already is not opened again."""
+    whole = load_schema(name)
+    yield from _keys_below(whole, whole["$defs"], "", {})
+
+
+def find_keys(name: str, path: str) -> tuple[DocumentKey, ...]:
+    """Return the key with this path, or of which it is an entry, else all keys whose paths end in it."""
+    keys = [*document_keys(name)]
+    while repeated := [key for key in keys if key.same_as and re.match(rf"{_pattern(key.path)}[.\[]", path)]:
+        path = re.sub(_pattern(repeated[0].path), repeated[0].same_as, path, count=1)
+    # A key comes before a free name that is spelt like it.
+    exact = sorted(
+        (key for key in keys if re.fullmatch(_pattern(key.path, key.schema), path)),
+        key=lambda key: key.path != path,
+    )
+    return tuple(exact[:1] or [key for key in keys if key.path.endswith(f".{path}")])
+
+
+def _pattern(path: str, schema: Schema = MappingProxyType({})) -> str:
+    """Return the regular expression of what people write for a key, and for its entries if the schema has some."""
+    entry = {"additionalProperties": r"(?:\.[^.\[]+)?", "items": r"(?:\[\d*\])?"}
+    end = "".join(entry[part] for part in entry if isinstance(schema.get(part), dict))
+    return re.escape(path).replace(r"\[\]", entry["items"]).replace("NAME", r"[^.\[]+") + end
+
+
+def _keys_below(
+    schema: Schema, definitions: Schema, above: str, seen: dict[str, str]
+) -> Iterator[DocumentKey]:
+    for name, entry in schema.get("properties", {}).items():
+        path, is_required = above + name, name in schema.get("required", ())
+        opened, link = _resolved(entry, definitions)
+        if link in seen:
+            yield DocumentKey(path, opened, is_required, seen[link])
+            continue
+        if link:
+            seen[link] = path
+        yield DocumentKey(path, opened, is_required)
+        yield from _keys_below(opened, definitions, f"{path}.", seen)
+        for members in ("additionalProperties", "items"):
+            if isinstance(opened.get(members), dict):
+                entries, link = _resolved(opened[members], definitions)
+                if link not in seen:
+                    part = ".NAME." if members == "additionalProperties" else "[]."
+                    yield from _keys_below(entries, definitions, path + part, seen)
+
+
+def _resolved(entry: Schema, definitions: Schema) -> tuple[Schema, str]:
+    link = entry.get("$ref", "").rpartition("/")[2]
+    return (
+        {**definitions[link], **{key: entry[key] for key in entry if key != "$ref"}} if link else entry
+    ), link
+
+
+def _kind(schema: Schema) -> str:
+    for key, read in (("enum", lambda part: f"`{part}`"), ("anyOf", _kind), ("oneOf", _kind)):
+        if key in schema:
+            return (", " if key == "enum" else " or ").join(dict.fromkeys(map(read, schema[key])))
+    kind = schema.get("type", "any value")
+    if isinstance(kind, list):
+        return " or ".join(_kind({**schema, "type": part}) for part in kind)
+    return f"`{schema['const']}`" if "const" in schema else f"{KINDS.get(kind, kind)}{_bounds(schema)}"
+
+
+def _bounds(schema: Schema) -> str:
+    low, above = schema.get("minimum", ""), schema.get("exclusiveMinimum")
+    high, below = schema.get("maximum"), schema.get("exclusiveMaximum")
+    from_low = f"above {above}" if above is not None else f"{low}"
+    to_high = f"below {below}" if below is not None else f"{high}"
+    if high is None and below is None:
+        return f", {from_low}{' or more' if above is None else ''}" if from_low else ""
+    return f", {from_low} to {to_high}" if from_low else f", at most {to_high}"

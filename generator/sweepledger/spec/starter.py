@@ -5,15 +5,19 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from sweepledger.reader.scalars import describe_split, rejoin_split, resolve_scalar
-from sweepledger.structs.combinations import is_ordered
+from sweepledger.reader.yaml_edit import format_scalar
+from sweepledger.spec.program_options import UNKNOWN, OptionKind, ProgramOptions
+from sweepledger.structs import methods
+from sweepledger.structs.domain import is_ordered
 from sweepledger.structs.metric import Goal
-from sweepledger.structs.search_block import Method
 
 SCHEMA_FILE = ".schema.json"
 """File in the specs' folder with the schema for editors; the first line of a spec refers to it."""
 
+SCHEMA_LINE = f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
 MNIST = """\
 # yaml-language-server: $schema=.schema.json
 # A sweep: what to try, what to measure, how to run it.
@@ -83,7 +87,8 @@ version: 1
 name: {name}   # the file's name
 
 {method}
-metric: {{name: {metric}, goal: {goal}, source: stdout}}   # a line `{metric}=0.94`; or JSON in $SWEEP_RESULT
+# Read from a line such as `{metric_name}=0.94`; for other forms, `sweep try {name} --write` changes this.
+metric: {metric}
 
 parameters:
 {parameters}
@@ -91,27 +96,31 @@ parameters:
 command: {command}
 
 run:
-  code: {{path: {code}}}   # its committed files are locked and run
-  resources: {{cpu: 1, memory: 1Gi}}   # of one trial
-  parallelism: 2   # trials at once
+  code: {code}   # these committed files are locked and run
+  resources: {{cpu: 1, memory: {memory}}}   # of one trial
+  parallelism: {parallelism}   # trials at once
   timeout: 1h   # of one attempt
 """
 GRID = (
     "method: grid   # every combination; others: random, sobol, halton, latin-hypercube, list, tpe, and more"
 )
+SAMPLES = """\
+method: {method}
+seed: 0   # the same seed, the same trials
+run_cap: {trials}   # configurations"""
 SEARCH = """\
-method: {method}   # a search, whose rounds learn from results; {why}
+method: {method}   # a search, whose rounds learn from results{why}
 seed: 0   # the same seed and results, the same trials
-rounds: {{size: 2, max: 10}}   # trials of a round, and number of rounds"""
+rounds: {{size: {parallelism}, max: {rounds}}}   # trials of a round, and number of rounds"""
+CODE_OF_REPOSITORY = '{path: ., exclude: ["*.ipynb", "*.log", "*.md"]}'
+"""Beside a program at the root lie files that no trial needs; a change of them is none of the code."""
+PARALLELISM = 2
+DEFAULT_TRIALS = 20
+"""Of a search or sample for which none are given."""
 MOST_DIMENSIONS = 12
 """Parameters that a Gaussian process learns from the configurations of a first search."""
 MOST_COLUMNS = 24
 """Numbers that describe a configuration: one for each parameter with an order, and for each value without one."""
-SCRIPT = ".py"
-MODULE_OPTION = "-m"
-SOURCE_FOLDER = "src"
-"""The folder of packages in a `src` layout."""
-INTERPRETERS = re.compile(r"python(?:3(?:\.\d+)?)?")
 PARAMETER = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)=(?P<values>.+)", re.DOTALL)
 LOGARITHMIC = 100.0
 """Quotient of two positive bounds from which a range is one of magnitudes."""
@@ -128,24 +137,75 @@ class Starter:
     """Parameters as `NAME=VALUE,VALUE`, or as `NAME=LOW..HIGH`: a range, which is searched."""
     metric: str = "score"
     goal: Goal = Goal.MAXIMIZE
+    named_method: str | None = None
+    trials: int | None = None
+    pattern: str | None = None
+    """A regular expression of the lines with the metric; its first group is the value."""
+    metric_path: str | None = None
+    """Files with the metric, whose format their names show."""
 
-    def spec(self, name: str, *, code: str, search: tuple[str, str] | None = None) -> str:
+    def spec(
+        self,
+        name: str,
+        *,
+        code: str,
+        search: tuple[str, str] | None = None,
+        options: ProgramOptions = UNKNOWN,
+        memory: str = "1Gi",
+    ) -> str:
         """Return the text of the spec; `search` replaces method and reason. Raises ValueError for a parameter."""
-        parameters = dict(map(_parameter, self.parameters or EXAMPLE_VALUES))
-        words = self.command if any("${" in word for word in self.command) else (*self.command, "${args}")
-        method, why = search or self.method
+        given = map(_parameter, self.parameters or EXAMPLE_VALUES)
+        parameters = {options.spelling(key) or key: domain for key, domain in given}
+        words = self.command
+        if not any("${" in word or "$SWEEP_" in word for word in words):
+            words = (*words, _macro(parameters, options))
         return OF_COMMAND.format(
             name=_yaml_scalar(name),
-            method=SEARCH.format(method=method, why=why) if self.is_search else GRID,
-            metric=_yaml_scalar(self.metric),
-            goal=self.goal,
+            method=self._method_lines(search),
+            metric=self._metric_block,
+            metric_name=self.metric,
             parameters="".join(
                 f"  {_yaml_scalar(key)}: {{{domain.yaml}}}\n" for key, domain in parameters.items()
             ),
             arguments=_shown_arguments(words, parameters),
-            command=f"[{', '.join(map(_yaml_text, words))}]",
-            code=code,
+            command=f"[{', '.join(map(format_scalar, words))}]",
+            code=CODE_OF_REPOSITORY if code == "." else f"{{path: {_yaml_scalar(code)}}}",
+            memory=memory,
+            parallelism=PARALLELISM,
         )
+
+    def unknown_parameters(self, options: ProgramOptions) -> tuple[str, ...]:
+        """Return the parameters that the program does not have; none if it may have options that nobody knows."""
+        names = [name for name, _ in map(_parameter, self.parameters)]
+        return tuple(name for name in names if options.is_complete and options.spelling(name) is None)
+
+    def _method_lines(self, search: tuple[str, str] | None) -> str:
+        trials = self.trials or DEFAULT_TRIALS
+        method, why = self.named_method, ""
+        if method is None and self.is_search:
+            suited, reason = self.method
+            method, why = search or (suited.name, reason)
+        if method is None and self.trials is not None:
+            method = methods.PLAIN.name
+        if method in {None, methods.GRID}:
+            return GRID
+        if method in methods.SAMPLERS:
+            return SAMPLES.format(method=method, trials=trials)
+        why = f"; {why}" if why else ""
+        return SEARCH.format(
+            method=method, why=why, parallelism=PARALLELISM, rounds=-(-trials // PARALLELISM)
+        )
+
+    @property
+    def _metric_block(self) -> str:
+        head = f"name: {_yaml_scalar(self.metric)}, goal: {self.goal}"
+        if self.metric_path is not None:
+            form = METRIC_FILES.get(PurePosixPath(self.metric_path).suffix, "tensorboard")
+            return f"{{{head}, format: {form}, path: {json.dumps(self.metric_path)}}}"
+        if self.pattern is not None:
+            pattern = json.dumps(with_value_group(self.pattern), ensure_ascii=False)
+            return f"{{{head}, source: stdout, format: regex, patterns: [{pattern}]}}"
+        return f"{{{head}, source: stdout}}"
 
     @property
     def is_search(self) -> bool:
@@ -153,7 +213,7 @@ class Starter:
         return any(isinstance(domain, _Range) for _, domain in map(_parameter, self.parameters))
 
     @property
-    def method(self) -> tuple[Method, str]:
+    def method(self) -> tuple[methods.Method, str]:
         """The method that suits a first search of its parameters, and why."""
         domains = [domain for _, domain in map(_parameter, self.parameters)]
         searched = [domain for domain in domains if isinstance(domain, _Range) or len(domain.values) > 1]
@@ -163,26 +223,30 @@ class Starter:
             (columns, MOST_COLUMNS, "numbers and values without an order"),
         ):
             if count > limit:
-                return Method.TPE, f"{count} {counted} are more than the {limit} that suit bayes"
-        return Method.BAYES, "a Gaussian process learns most from few trials of few parameters"
+                return methods.LARGER_SEARCH, f"{count} {counted} are more than the {limit} that suit bayes"
+        return methods.FIRST_SEARCH, "a Gaussian process learns most from few trials of few parameters"
 
-    @property
-    def module(self) -> str | None:
-        """The module that the command starts; None if it starts a script or another program."""
-        words = self.command
-        if MODULE_OPTION not in words[:-1] or any(word.endswith(SCRIPT) for word in words):
-            return None
-        return words[words.index(MODULE_OPTION) + 1]
 
-    def programs(self) -> tuple[str, ...]:
-        """Return the paths that the program may have: those of a module, or that of the script or executable."""
-        words = self.command
-        if self.module is not None:
-            module = self.module.replace(".", "/")
-            places = (module, f"{SOURCE_FOLDER}/{module}")
-            return tuple(f"{place}{end}" for place in places for end in (SCRIPT, f"/__main__{SCRIPT}"))
-        named = [word for word in words if not word.startswith("-") and not INTERPRETERS.fullmatch(word)]
-        return tuple([word for word in named if word.endswith(SCRIPT)][:1] or named[:1])
+METRIC_FILES = {".csv": "csv", ".json": "json", ".jsonl": "jsonl"}
+"""Formats of files by the end of their names; others are event files of TensorBoard."""
+FIRST_GROUP = re.compile(r"((?:^|[^\\])(?:\\\\)*)\((?!\?)")
+
+
+def with_value_group(pattern: str) -> str:
+    """Return a regular expression whose first group is called `value`."""
+    return pattern if "(?P<value>" in pattern else FIRST_GROUP.sub(r"\1(?P<value>", pattern, count=1)
+
+
+def _macro(parameters: "Mapping[str, _Values | _Range]", options: ProgramOptions) -> str:
+    """Return the macro that passes parameters as the program reads them."""
+    if not options.has_hyphens:
+        return "${args_no_hyphens}"
+    if options.is_single:
+        return "${args_single_hyphen}"
+    kinds = {options.kinds.get(name) for name, domain in parameters.items() if domain.is_boolean}
+    if OptionKind.ON_OFF in kinds:
+        return "${args_switches}"
+    return "${args_no_boolean_flags}" if OptionKind.SWITCH in kinds else "${args}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +257,11 @@ class _Values:
     def value(self) -> object:
         """What the first trial receives."""
         return _value(self.values[0])
+
+    @property
+    def is_boolean(self) -> bool:
+        """Whether its values are true and false."""
+        return {"true", "false"} >= set(self.values)
 
     @property
     def columns(self) -> int:
@@ -210,6 +279,7 @@ class _Range:
     first: str
     last: str
     columns = 1
+    is_boolean = False
 
     @property
     def value(self) -> object:
@@ -275,29 +345,13 @@ SPREAD = {"${args}": "--{name}={value}", "${args_no_hyphens}": "{name}={value}"}
 """Macros that become one argument of every parameter, and its form."""
 
 
-def _yaml_text(text: str) -> str:
-    """Return a text as YAML, in quotes if it would be another type of value."""
-    return (
-        text
-        if isinstance(_value(text), str) and _yaml_scalar(text) == text
-        else json.dumps(text, ensure_ascii=False)
-    )
-
-
 def _yaml_scalar(text: str) -> str:
-    """Return a value as YAML: numbers and booleans as they are, and all other text quoted unless it is plain."""
-    if NUMBER.fullmatch(text) or PLAIN_WORD.fullmatch(text) or text in {"true", "false"}:
-        return text
-    return json.dumps(text, ensure_ascii=False)
+    """Return a value of the command line as YAML: numbers and booleans as they are, and all other text as text."""
+    return text if NUMBER.fullmatch(text) or text in {"true", "false"} else format_scalar(text)
 
 
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 RANGE = re.compile(f"({NUMBER.pattern})\\.\\.({NUMBER.pattern})")
-PLAIN_WORD = re.compile(
-    r"(?!(?:y|n|yes|no|on|off|true|false|null)\Z)[A-Za-z_][A-Za-z0-9_/]*(?:[.-][A-Za-z0-9_/]+)*",
-    re.IGNORECASE,
-)
-"""Words that every reader of YAML takes for the text that they are."""
 
 
 def starter_spec(name: str, *, example: str = PLAIN, clones: bool = False) -> str:

@@ -13,20 +13,20 @@ from sweepledger.reader import DocumentPath
 from sweepledger.spec.draft import Draft, RawMapping
 from sweepledger.spec.keys import SEARCH_KEYS, Spec
 from sweepledger.spec.sections import search_section
-from sweepledger.spec.space_builder import build_space, frozen_value
-from sweepledger.structs import search_block
+from sweepledger.spec.space_builder import build_space
+from sweepledger.structs import methods, search_block
 from sweepledger.structs.program import PROGRAM_MACRO, REPOSITORY, CodeSelection, DataPlaces, data_name
 from sweepledger.structs.run_config import CodeKeys, RunConfig
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Script, Sweep
-from sweepledger.structs.values import Value, bytes_digest
+from sweepledger.structs.values import Value, bytes_digest, frozen_value
 
 
 def build_run(data: RawMapping, settings: Settings) -> RunConfig:
     """Build the section `run` of a spec without problems."""
     code: CodeKeys = decode(CodeKeys, data.get("code", {}))
     run: RunConfig = decode(RunConfig, {key: data[key] for key in data.keys() - {"code", "data"}})
-    usual, infrastructure, named = settings.defaults, run.infrastructure, data.get("data")
+    usual, infrastructure, named = settings.trials.defaults, run.infrastructure, data.get("data")
     is_distributed = run.shape is not None and run.shape.is_distributed
     absent: dict[str, Any] = {
         "pool": usual.pool,
@@ -112,14 +112,14 @@ def build_spec(draft: Draft, warnings: tuple[Problem, ...]) -> ParsedSpec:
         cancel=spec.cancel,
         running=spec.running,
         retry=spec.retry,
-        limits=draft.settings.limits,
-        pool=draft.settings.pool(run.pool),
+        limits=draft.settings.teams.limits,
+        pool=draft.settings.trials.pool(run.pool),
         scripts=tuple(script for _, script in scripts),
         other_metrics=tuple(
             replace(spec.metric, name=one.name, goal=one.goal, impute=one.impute)
             for one in spec.other_metrics
         ),
-        early_stop=None if spec.early_terminate is None else spec.early_terminate.rule,
+        early_stop=None if spec.early_terminate is None else spec.early_terminate.policy,
         static_rounds=None if isinstance(design, search_block.AdaptiveSearch) else spec.rounds,
     )
     return ParsedSpec(sweep, build_source_map(draft, [path for path, _ in scripts]), warnings)
@@ -172,18 +172,18 @@ def _scripts(draft: Draft, run: RunConfig) -> Iterator[tuple[DocumentPath, Scrip
 def _design(draft: Draft, spec: Spec) -> search_block.Design:
     space = build_space(draft, search_section(draft))
     match spec.method:
-        case "grid":
+        case methods.GRID:
             return search_block.GridSearch(space, spec.run_cap)
-        case "list":
+        case methods.LIST:
             rows = draft.table.rows if draft.table is not None else None
             written = (_frozen_values(row) for _, row in draft.items("assignments"))
             return search_block.ConfigurationList(space, tuple(written) if rows is None else rows)
-        case method if method in search_block.ADAPTIVE_METHODS:
+        case str(method) if method in methods.METHODS:
             assert spec.seed is not None
             assert spec.rounds is not None
             frozen = (replace(one, values=_frozen_values(one.values)) for one in spec.start)
             return search_block.AdaptiveSearch(
-                search_block.Method(method),
+                methods.METHODS[method],
                 space,
                 spec.seed,
                 spec.rounds,
@@ -195,9 +195,7 @@ def _design(draft: Draft, spec: Spec) -> search_block.Design:
         case method:
             assert spec.seed is not None
             assert spec.run_cap is not None
-            return search_block.RandomSearch(
-                search_block.Sampler(method or ""), space, spec.seed, spec.run_cap
-            )
+            return search_block.RandomSearch(methods.SAMPLERS[method or ""], space, spec.seed, spec.run_cap)
 
 
 def _frozen_values(written: Mapping[str, Any]) -> Mapping[str, Value]:

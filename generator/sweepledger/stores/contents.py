@@ -1,6 +1,6 @@
 """What is written to a store: the finished trials of a sweep, with their learning curves. Values only."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import import_module
@@ -99,6 +99,23 @@ class StoreChange:
     present: int
     """Number of trials that the store had already."""
     remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StoreKind:
+    """A kind of store. Each has a module with it as `STORE`, and a line in `registry.MODULES`."""
+
+    name: str
+    """As `sweep sync` takes it."""
+    default: str
+    """The place if none is named, relative to the current folder."""
+    write: Callable[[SweepContents, str], StoreChange]
+    """Writes what a place lacks: killed at any moment and repeated, each trial is there once. Raises ToolError,
+    StorageError."""
+    version: Callable[[str, str], str | None] = lambda _sweep, _place: None
+    """Returns which results of a sweep a server has; None if it may lack some, and for files. Raises ToolError."""
+    file: str = ""
+    """The only file that is written in that folder, if it is one."""
 
 
 def library(name: str, *, extra: str) -> Any:

@@ -15,6 +15,7 @@ from sweepledger.stores.contents import (
     VERSION_KEY,
     FinishedTrial,
     StoreChange,
+    StoreKind,
     SweepContents,
     library,
     plain_text,
@@ -127,3 +128,6 @@ def _metrics(trial: FinishedTrial) -> Iterator[tuple[str, float, int, int]]:
     for name, points in trial.curves.items():
         for step, point in points:
             yield f"{name}{CURVE}", math.nan if point is None else point, time, step
+
+
+STORE = StoreKind("mlflow", "sqlite:///mlflow.db", write, version)

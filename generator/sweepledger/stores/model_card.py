@@ -8,7 +8,7 @@ from sweepledger.errors import StorageError
 from sweepledger.formats import yaml
 from sweepledger.safe_open import read_regular
 from sweepledger.storage import storage_errors, write_file
-from sweepledger.stores.contents import FinishedTrial, StoreChange, SweepContents, plain_text
+from sweepledger.stores.contents import FinishedTrial, StoreChange, StoreKind, SweepContents, plain_text
 
 CARD = "README.md"
 MARK = "sweepledger_sweep"
@@ -82,3 +82,6 @@ def _cell(text: str) -> str:
 def _code(text: str) -> str:
     """Return text of an author on one line, where nothing in it is markup."""
     return "`" + " ".join(text.replace("`", "'").splitlines()) + "`"
+
+
+STORE = StoreKind("model-card", ".", write, file=CARD)

@@ -16,10 +16,11 @@ from sweepledger.stores.contents import (
     VERSION_KEY,
     FinishedTrial,
     StoreChange,
+    StoreKind,
     SweepContents,
     library,
 )
-from sweepledger.structs.domain import Choice, Constant, Domain, IntUniform, LogUniform, Quantized
+from sweepledger.structs.domain import NumberRange
 from sweepledger.structs.record import Status
 from sweepledger.structs.values import Value, canonical_json, is_number
 
@@ -189,12 +190,15 @@ def _distribution(optuna: Any, name: str, contents: SweepContents) -> _Domain:
     """
     domain = contents.domains.get(name)
     ran = [trial.parameters[name] for trial in contents.trials if name in trial.parameters]
-    values = [*_listed(domain), *ran]
+    shape = None if domain is None else domain.shape
+    values = [*(() if domain is None else domain.listed), *ran]
     if all(map(is_number, values)):
-        numbers = [*(float(value) for value in values), *_ends(domain)]  # type: ignore[arg-type]
+        numbers = [*(float(value) for value in values), *(() if shape is None else map(float, shape.ends))]  # type: ignore[arg-type]
         low, high = min(numbers), max(numbers)
-        is_whole = all(map(float.is_integer, numbers)) and not _is_fractional(domain)
-        is_log = low > 0 and _is_log(domain)
+        is_whole = all(map(float.is_integer, numbers)) and (
+            domain is None or domain.listed or domain.is_whole
+        )
+        is_log = low > 0 and isinstance(shape, NumberRange) and shape.is_log
         if is_whole and not any(isinstance(value, float) for value in values):
             return _Domain(optuna.distributions.IntDistribution(int(low), int(high), log=is_log))
         return _Domain(optuna.distributions.FloatDistribution(low, high, log=is_log))
@@ -207,27 +211,4 @@ def _distribution(optuna: Any, name: str, contents: SweepContents) -> _Domain:
     return _Domain(distribution, categories)
 
 
-def _listed(domain: Domain | None) -> tuple[Value, ...]:
-    match domain:
-        case Constant():
-            return (domain.value,)
-        case Choice():
-            return domain.values
-        case _:
-            return ()
-
-
-def _ends(domain: Domain | None) -> tuple[float, ...]:
-    inner = domain.of if isinstance(domain, Quantized) else domain
-    low, high = getattr(inner, "low", None), getattr(inner, "high", None)
-    return tuple(float(end) for end in (low, high) if end is not None)
-
-
-def _is_fractional(domain: Domain | None) -> bool:
-    if isinstance(domain, Quantized):
-        return not float(domain.q).is_integer()
-    return not isinstance(domain, Constant | Choice | IntUniform | None)
-
-
-def _is_log(domain: Domain | None) -> bool:
-    return isinstance(domain.of if isinstance(domain, Quantized) else domain, LogUniform)
+STORE = StoreKind("optuna", "sqlite:///optuna.db", write, version)

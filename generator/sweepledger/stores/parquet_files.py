@@ -8,7 +8,7 @@ from typing import Any
 from sweepledger.formats import parquet
 from sweepledger.safe_open import read_regular
 from sweepledger.storage import storage_errors, write_file
-from sweepledger.stores.contents import StoreChange, SweepContents
+from sweepledger.stores.contents import StoreChange, StoreKind, SweepContents
 
 
 def write(contents: SweepContents, place: str) -> StoreChange:
@@ -54,3 +54,6 @@ def _curves(contents: SweepContents) -> dict[str, Sequence[Any]]:
             columns["step"] += [step for step, _ in points]
             columns["value"] += [math.nan if value is None else value for _, value in points]
     return {**columns}
+
+
+STORE = StoreKind("parquet", "parquet", write)

@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from sweepledger.storage import storage_errors, write_file
-from sweepledger.stores.contents import FinishedTrial, StoreChange, SweepContents, library, plain_text
+from sweepledger.stores.contents import (
+    FinishedTrial,
+    StoreChange,
+    StoreKind,
+    SweepContents,
+    library,
+    plain_text,
+)
 from sweepledger.structs.record import Status
 from sweepledger.structs.values import Value
 
@@ -87,3 +94,6 @@ def _set(field: Any, value: Value) -> None:
         field.number_value = value
     else:
         field.string_value = plain_text(value)
+
+
+STORE = StoreKind("tensorboard", "runs", write)

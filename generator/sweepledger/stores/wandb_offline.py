@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sweepledger.storage import remove_folder, storage_errors
-from sweepledger.stores.contents import FinishedTrial, StoreChange, SweepContents, library
+from sweepledger.stores.contents import FinishedTrial, StoreChange, StoreKind, SweepContents, library
 
 
 def write(contents: SweepContents, place: str) -> StoreChange:
@@ -62,3 +62,6 @@ def _write_run(wandb: Any, contents: SweepContents, trial: FinishedTrial, folder
         run.log(lines[step], step=step)
     run.summary.update(dict(trial.metrics))
     run.finish(exit_code=0)
+
+
+STORE = StoreKind("wandb", "wandb", write)

@@ -5,26 +5,11 @@ The number is computed by arithmetic: large spaces take no longer than small one
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from fractions import Fraction
 from functools import lru_cache
-from itertools import pairwise
-from math import ceil, prod
+from math import prod
 from operator import attrgetter
-from typing import assert_never
 
-from sweepledger.structs.domain import (
-    Beta,
-    Choice,
-    Constant,
-    Domain,
-    IntUniform,
-    LogNormal,
-    LogUniform,
-    Normal,
-    Quantized,
-    Uniform,
-)
+from sweepledger.structs.domain import Domain, GridValues, StepRange, is_ordered
 from sweepledger.structs.space import (
     KnownParents,
     Parameter,
@@ -33,55 +18,12 @@ from sweepledger.structs.space import (
     parent_conditions,
     parents_first,
 )
-from sweepledger.structs.values import Value, identity, is_number
-
-
-@dataclass(frozen=True, slots=True)
-class StepRange:
-    """`count` multiples of a step, from a first value: exact decimals, computed on access."""
-
-    first: Fraction
-    step: Fraction
-    count: int
-
-    @classmethod
-    def between(cls, low: float, high: float, step: float) -> "StepRange":
-        """Return the values from low in steps; high is excluded, as in W&B."""
-        first, last, by = (Fraction(Decimal(repr(number))) for number in (low, high, step))
-        return cls(first, by, ceil((last - first) / by))
-
-    def __getitem__(self, position: int) -> int | float:
-        value = self.first + position * self.step
-        is_whole = self.first.denominator == self.step.denominator == 1
-        return value.numerator if is_whole else float(value)
-
-    def __contains__(self, value: object) -> bool:
-        if not is_number(value):
-            return False
-        position = (Fraction(Decimal(repr(value))) - self.first) / self.step
-        return position.denominator == 1 and 0 <= position < self.count
-
-
-def find_grid_values(domain: Domain) -> StepRange | tuple[Value, ...] | None:
-    """Return the values of a domain in the order of a grid; None if they cannot be enumerated."""
-    match domain:
-        case Constant(value):
-            return (value,)
-        case Choice(values):
-            return values
-        case IntUniform(low, high):
-            return StepRange(Fraction(low), Fraction(1), high - low + 1)
-        case Quantized(Uniform(low, high), q):
-            return StepRange.between(low, high, q)
-        case Uniform() | LogUniform() | Normal() | LogNormal() | Beta() | Quantized():
-            return None
-        case _:
-            assert_never(domain)
+from sweepledger.structs.values import Value, identity
 
 
 def grid_size(domain: Domain) -> int | None:
     """Return the number of a domain's values in a grid; None if they cannot be enumerated."""
-    values = find_grid_values(domain)
+    values = domain.grid_values
     return values.count if isinstance(values, StepRange) else None if values is None else len(values)
 
 
@@ -108,9 +50,9 @@ class Dimension:
         return [tuple(column[at] for column in columns) for at in range(self.size)]
 
 
-def grid_values(domain: Domain) -> StepRange | tuple[Value, ...]:
+def grid_values(domain: Domain) -> GridValues:
     """Return the values of a domain that the rules accept in a grid."""
-    values = find_grid_values(domain)
+    values = domain.grid_values
     assert values is not None, f"a grid cannot enumerate {domain!r}"
     return values
 
@@ -164,7 +106,7 @@ def count_combinations(space: SearchSpace) -> int:
 def count_distinct(space: SearchSpace) -> int | None:
     """Count the configurations that draws can give, before constraints; None: too many to count."""
     domains = [parameter.domain for parameter in space.parameters]
-    if any(grid_size(domain) is None or isinstance(domain, Quantized) for domain in domains):
+    if not all(domain.is_discrete for domain in domains):
         return None
     return count_combinations(space)
 
@@ -242,19 +184,6 @@ def _cases(dimension: Dimension, named: Mapping[str, Mapping[Hashable, None]]) -
     yield from (_Case(dict(zip(names, keys, strict=True)), count) for keys, count in counts.items())
 
 
-MIN_ORDINAL = 3
-"""Between two values there is no other, so an order of two carries no information."""
-
-
-def is_ordered(values: Sequence[Value]) -> bool:
-    """Return whether values are numbers in order, so that neighbours are alike."""
-    numbers = [value for value in values if is_number(value)]
-    if len(numbers) < max(MIN_ORDINAL, len(values)):
-        return False
-    pairs = list(pairwise(numbers))
-    return all(left < right for left, right in pairs) or all(left > right for left, right in pairs)
-
-
 def count_columns(space: SearchSpace) -> int:
     """Return the numbers that describe a configuration: one for each number, and for each value without an order."""
     return sum(_columns(group) for group in space.groups)
@@ -264,10 +193,5 @@ def _columns(group: tuple[Parameter, ...]) -> int:
     if len(group) > 1:
         dimension = Dimension.of(group)
         return 1 if all(map(is_ordered, zip(*dimension.values(), strict=True))) else dimension.size
-    match group[0].domain:
-        case Constant():
-            return int(bool(group[0].when))
-        case Choice(values, probabilities):
-            return 1 if probabilities is None and is_ordered(values) else len(values)
-        case _:
-            return 1
+    domain, is_optional = group[0].domain, bool(group[0].when)
+    return int(is_optional) if domain.is_constant else domain.axis.columns

@@ -1,138 +1,259 @@
-"""The domain of a parameter: one frozen class per type, with bounds in the parameter's own units."""
+"""The domain of a parameter: what each kind of it answers. The kinds are modules of `sweepledger.distributions`."""
 
-import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from math import ceil, inf
+from typing import Any, ClassVar
 
-from sweepledger.structs.values import Value
+from sweepledger.structs.values import Value, is_number
 
-PROBABILITY_SLACK = 1e-9
-"""Tolerance for the sum of probabilities: thirds with few digits do not sum to 1."""
+Quantile = Callable[[float], Value]
+"""The value that a number from 0 to 1 selects."""
+CoordinateOf = Callable[[Value], float | None]
+"""The number from 0 to 1 that selects a value; None for any other value."""
 
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    """One value for all trials."""
-
-    value: Value
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """One of several values. A range with a step or a count is expanded to one."""
-
-    values: tuple[Value, ...]
-    probabilities: tuple[float, ...] | None = None
-    """One per value, with the sum 1; None: all equal."""
-
-    def __post_init__(self) -> None:
-        if not self.values:
-            raise ValueError("a choice must have at least one value, but got none")
-        if self.probabilities is None:
-            return
-        if len(self.probabilities) != len(self.values):
-            raise ValueError(
-                f"a choice must have a probability for each value, but got {len(self.probabilities)} "
-                f"for {len(self.values)}"
-            )
-        if min(self.probabilities) < 0 or abs(math.fsum(self.probabilities) - 1) > PROBABILITY_SLACK:
-            raise ValueError(f"probabilities must be 0 or more and sum to 1, but got {self.probabilities!r}")
+LARGEST_FRACTION = 1 - 2.0**-53
+"""The largest argument of a quantile function."""
 
 
 @dataclass(frozen=True, slots=True)
-class IntUniform:
-    """Every integer from `low` to `high`, both included."""
+class UnitInterval:
+    """Real numbers from 0 to 1."""
 
-    low: int
-    high: int
-
-    def __post_init__(self) -> None:
-        _ordered(self.low, self.high)
+    columns: ClassVar[int] = 1
+    """Numbers that describe a value."""
 
 
 @dataclass(frozen=True, slots=True)
-class Uniform:
-    """The uniform distribution between two bounds."""
+class Ordinal:
+    """Integers from 0 to count - 1, whose neighbours are alike."""
+
+    count: int
+    columns: ClassVar[int] = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Categorical:
+    """Integers from 0 to count - 1 without an order."""
+
+    count: int
+
+    @property
+    def columns(self) -> int:
+        """One for each integer."""
+        return self.count
+
+
+Axis = UnitInterval | Ordinal | Categorical
+"""What a model of the metric sees of a domain."""
+Codec = tuple[Callable[[float], Value], Callable[[Value], float | None]]
+"""From a number on the axis to the value, and back; None for a value that the domain lacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepRange:
+    """`count` multiples of a step, from a first value: exact decimals, computed on access."""
+
+    first: Fraction
+    step: Fraction
+    count: int
+
+    @classmethod
+    def between(cls, low: float, high: float, step: float) -> "StepRange":
+        """Return the values from low in steps; high is excluded, as in W&B."""
+        first, last, by = (Fraction(Decimal(repr(number))) for number in (low, high, step))
+        return cls(first, by, ceil((last - first) / by))
+
+    def __getitem__(self, position: int) -> int | float:
+        value = self.first + position * self.step
+        is_whole = self.first.denominator == self.step.denominator == 1
+        return value.numerator if is_whole else float(value)
+
+    def __contains__(self, value: object) -> bool:
+        if not is_number(value):
+            return False
+        position = (Fraction(Decimal(repr(value))) - self.first) / self.step
+        return position.denominator == 1 and 0 <= position < self.count
+
+
+GridValues = StepRange | tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NumberRange:
+    """Numbers between two bounds, all equally likely on their scale: what most tools have."""
 
     low: float
     high: float
+    is_log: bool = False
+    is_integer: bool = False
+    """Whether the numbers are all integers from low to high."""
+    step: float | None = None
+    """Numbers are rounded to its multiples."""
 
-    def __post_init__(self) -> None:
-        _ordered(self.low, self.high)
+    @property
+    def ends(self) -> tuple[float, ...]:
+        """The bounds."""
+        return self.low, self.high
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The smallest and the largest number."""
+        return self.low, self.high
+
+    @property
+    def text(self) -> str:
+        """The numbers, for readers."""
+        kind = "integers" if self.is_integer else "log-uniform" if self.is_log else "uniform"
+        return f"{number_text(self.low)} … {number_text(self.high)}, {kind}"
 
 
 @dataclass(frozen=True, slots=True)
-class LogUniform:
-    """Positive numbers whose logarithm is uniform. The bounds are values; W&B's exponents are converted on import."""
-
-    low: float
-    high: float
-
-    def __post_init__(self) -> None:
-        _ordered(self.low, self.high)
-        if self.low <= 0:
-            raise ValueError(f"0 < low must hold on a logarithmic scale, but got {self.low!r}")
-
-
-@dataclass(frozen=True, slots=True)
-class Normal:
-    """The normal distribution, truncated at the bounds if there are any."""
+class Bell:
+    """Normally distributed numbers, or logarithms."""
 
     mu: float
     sigma: float
+    is_log: bool = False
     low: float | None = None
     high: float | None = None
+    step: float | None = None
 
-    def __post_init__(self) -> None:
-        _positive("sigma", self.sigma)
-        if self.low is not None and self.high is not None:
-            _ordered(self.low, self.high)
+    @property
+    def ends(self) -> tuple[float, ...]:
+        """The bounds that are given."""
+        return tuple(end for end in (self.low, self.high) if end is not None)
 
+    @property
+    def support(self) -> tuple[float, float]:
+        """The smallest and the largest number."""
+        least = 0.0 if self.is_log else -inf
+        return least if self.low is None else self.low, inf if self.high is None else self.high
 
-@dataclass(frozen=True, slots=True)
-class LogNormal:
-    """Positive numbers whose natural logarithm is normal."""
-
-    mu: float
-    sigma: float
-
-    def __post_init__(self) -> None:
-        _positive("sigma", self.sigma)
-
-
-@dataclass(frozen=True, slots=True)
-class Beta:
-    """The beta distribution on 0 to 1."""
-
-    a: float
-    b: float
-
-    def __post_init__(self) -> None:
-        _positive("a", self.a)
-        _positive("b", self.b)
+    @property
+    def text(self) -> str:
+        """The numbers, for readers."""
+        kind = "log-normal" if self.is_log else "normal"
+        text = f"{kind}, mu {number_text(self.mu)}, sigma {number_text(self.sigma)}"
+        text += "" if self.low is None else f", from {number_text(self.low)}"
+        return text if self.high is None else f"{text}, to {number_text(self.high)}"
 
 
-Continuous = Uniform | LogUniform | Normal | LogNormal | Beta
+class Domain(ABC):
+    """The values that a parameter may have, and how likely each is."""
+
+    __slots__ = ()
+
+    is_constant: ClassVar[bool] = False
+    is_continuous: ClassVar[bool] = False
+    """Whether draws are real numbers, which are rounded to ten significant digits only."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all draws are integers."""
+        return False
+
+    @property
+    def listed(self) -> tuple[Value, ...]:
+        """The values, if the spec lists them."""
+        return ()
+
+    @property
+    def chances(self) -> tuple[float, ...] | None:
+        """The probability of each listed value; None: all equal."""
+        return None
+
+    @property
+    def grid_values(self) -> GridValues | None:
+        """The values in the order of a grid; None if they cannot be enumerated."""
+        return self.listed or None
+
+    @property
+    def is_discrete(self) -> bool:
+        """Whether draws give the values of a grid, all of them and no others."""
+        return bool(self.listed)
+
+    @property
+    def shape(self) -> NumberRange | Bell | None:
+        """How other tools describe it; None if hardly any has it."""
+        return None
+
+    @property
+    def ends(self) -> tuple[float, ...]:
+        """Bounds of the numbers."""
+        return () if self.shape is None else self.shape.ends
+
+    @property
+    def axis(self) -> Axis:
+        """What a model sees: by default, the share of draws that are below a number."""
+        return UnitInterval()
+
+    @property
+    @abstractmethod
+    def draw_steps(self) -> int:
+        """Steps of a draw, in the unit of `sweepledger.search.estimates`."""
+
+    @property
+    def text(self) -> str:
+        """The numbers in words; a domain with listed values has none."""
+        return "" if self.shape is None else self.shape.text
+
+    @property
+    @abstractmethod
+    def keys(self) -> dict[str, Any]:
+        """The keys with which a spec writes it; all but truncated_normal are also W&B's."""
+
+    @abstractmethod
+    def quantile(self) -> Quantile:
+        """Compile the quantile function for 0 <= u < 1."""
+
+    @abstractmethod
+    def coordinate(self) -> CoordinateOf:
+        """Compile the inverse of the quantile function.
+
+        The coordinate of a number is the share of draws below it. The coordinate of a discrete value is the middle of
+        the interval that the quantile function maps to it.
+        """
+
+    def codec(self) -> Codec:
+        """Compile the functions from the axis to values and back."""
+        quantile = self.quantile()
+        return lambda number: quantile(min(max(float(number), 0.0), LARGEST_FRACTION)), self.coordinate()
+
+    def narrowness(self) -> tuple[str, str] | None:
+        """Return what the domain must have so that its draws differ, and a hint; None if they do."""
+        return None
 
 
-@dataclass(frozen=True, slots=True)
-class Quantized:
-    """A continuous domain rounded to multiples of q, within its bounds if it has any."""
-
-    of: Continuous
-    q: float
-
-    def __post_init__(self) -> None:
-        _positive("q", self.q)
+def number_text(number: float) -> str:
+    """Return a number for readers."""
+    return f"{number:g}" if isinstance(number, float) and number.is_integer() else repr(number)
 
 
-Domain = Constant | Choice | IntUniform | Continuous | Quantized
-
-
-def _ordered(low: float, high: float) -> None:
+def require_order(low: float, high: float) -> None:
+    """Raise ValueError unless low is less than high."""
     if not low < high:
         raise ValueError(f"low < high must hold, but got {low!r} and {high!r}")
 
 
-def _positive(name: str, value: float) -> None:
+def require_positive(name: str, value: float) -> None:
+    """Raise ValueError unless the value is more than 0."""
     if not value > 0:
         raise ValueError(f"{name} must be more than 0, but got {value!r}")
+
+
+MIN_ORDINAL = 3
+"""Between two values there is no other, so an order of two carries no information."""
+
+
+def is_ordered(values: Sequence[Value]) -> bool:
+    """Return whether values are numbers in order, so that neighbours are alike."""
+    numbers = [value for value in values if is_number(value)]
+    if len(numbers) < max(MIN_ORDINAL, len(values)):
+        return False
+    pairs = list(pairwise(numbers))
+    return all(left < right for left, right in pairs) or all(left > right for left, right in pairs)

@@ -1,72 +1,28 @@
-"""Early stopping: the policies of a spec, and the numeric rules that the launcher applies."""
+"""Early stopping: the numeric rules that the launcher applies, and how a policy of a spec makes them.
 
-from dataclasses import dataclass
+The policies are modules of `sweepledger.stopping`. Equal input gives equal thresholds. As in Optuna's pruners, a
+trial's best value up to a step is compared with the best values of other trials up to that step. A recorded curve is
+thinned: its best point is never better than the real one, so a threshold errs towards continuing.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any, ClassVar
+
+from sweepledger.model.keys import empty_mapping
+from sweepledger.structs.metric import Goal, Metric
+from sweepledger.structs.record import step_restarts
 
 DEFAULT_ETA = 3.0
-"""One trial in three continues, as in the paper."""
+"""One trial in three continues, as in the paper of Hyperband."""
 
-
-@dataclass(frozen=True, slots=True)
-class HyperbandStop:
-    """At certain steps, a trial that is not among the best ends."""
-
-    min_iter: int | None = None
-    """The first step; each further step is `eta` times the previous."""
-    max_iter: int | None = None
-    """The last step; with `s`, the step that is divided by `eta`, `s` times."""
-    s: int | None = None
-    eta: float = DEFAULT_ETA
-    strict: bool = False
-    """Whether the value at the step counts, not the best value so far."""
-
-    def steps(self, last: int) -> tuple[int, ...]:
-        """Return the steps at which trials are compared, up to the last step of any trial."""
-        if self.s is not None and self.max_iter is not None:
-            candidates = {int(self.max_iter / self.eta**power) for power in range(1, self.s + 1)}
-            return tuple(sorted(step for step in candidates if 1 <= step <= last))
-        last = min(last, self.max_iter or last)
-        steps, step = list[int](), float(self.min_iter or 1)
-        while step <= last:
-            steps.append(int(step))
-            step = max(step * self.eta, steps[-1] + 1.0)
-        return tuple(steps)
-
-
-@dataclass(frozen=True, slots=True)
-class PercentileStop:
-    """A trial ends whose best value so far is worse than a percentile of the others' at the same step."""
-
-    percentile: float = 50.0
-    """Percentile from the worst value; 50 is the median rule."""
-    min_iter: int = 1
-    max_iter: int | None = None
-    """The last step at which a trial may end; None: any."""
-    min_trials: int = 3
-    """Least number of learning curves; with fewer, no trial is stopped."""
-
-
-@dataclass(frozen=True, slots=True)
-class PatienceStop:
-    """A trial ends successfully after `patience` reports without a better value: a policy that is a rule itself."""
-
-    patience: int
-    min_delta: float = 0.0
-    """By how much a value must be better to count."""
-    min_iter: int = 1
-    max_iter: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TargetStop:
-    """A trial ends successfully when it reaches the metric's target."""
-
-    min_iter: int = 1
-
-
-EarlyStop = HyperbandStop | PercentileStop | PatienceStop | TargetStop
-
-COMPARING_RULES = (HyperbandStop, PercentileStop)
-"""Rules that compare a trial with the recorded curves of others."""
+MAX_THRESHOLDS = 200
+"""The largest number of points in a recorded curve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +38,17 @@ class ThresholdRule:
 
 
 @dataclass(frozen=True, slots=True)
+class PatienceRule:
+    """A trial ends successfully after a number of reports without a better value."""
+
+    reports: int
+    margin: float = 0.0
+    """By how much a value must be better to count."""
+    first: int = 1
+    last: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TargetRule:
     """A trial ends successfully when it reaches a value."""
 
@@ -90,4 +57,111 @@ class TargetRule:
     """The first step at which a trial may end."""
 
 
-StopRule = ThresholdRule | PatienceStop | TargetRule
+StopRule = ThresholdRule | PatienceRule | TargetRule
+
+
+@dataclass(frozen=True, slots=True)
+class LearningCurve:
+    """The intermediate values of a recorded trial."""
+
+    points: tuple[tuple[int, float | None], ...]
+    """Steps and values, in order; None: not a finite number."""
+    is_complete: bool
+    """Whether the trial ended ok."""
+
+
+class StopPolicy(ABC):
+    """When trials of a sweep end early."""
+
+    __slots__ = ()
+
+    compares: ClassVar[bool] = False
+    """Whether it compares a trial with the recorded curves of others."""
+
+    @property
+    def wandb(self) -> dict[str, Any] | None:
+        """The policy as W&B writes it; None if W&B lacks it."""
+        return None
+
+    def compile(self, metric: Metric, curves: Iterable[LearningCurve]) -> tuple[StopRule, ...]:
+        """Return the rules for new trials, without curves whose steps begin again: a value is then one of several."""
+        return self.rules(metric, [curve for curve in curves if not step_restarts(curve.points)])
+
+    @abstractmethod
+    def rules(self, metric: Metric, curves: Sequence[LearningCurve]) -> tuple[StopRule, ...]:
+        """Return the rules for new trials; without enough curves there are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopType:
+    """What a spec says of a type of early stopping, and the policy that it makes."""
+
+    policy: type[StopPolicy]
+    make: Callable[[Any], StopPolicy]
+    """Takes the object with the keys of `early_terminate`."""
+    keys: str
+    """Its keys, in words."""
+    text: str
+    required: Mapping[str, str] = field(default_factory=empty_mapping)
+    """Keys that it needs, with examples."""
+    needs_target: bool = False
+    """Whether the metric needs a target."""
+    problem: Callable[[AbstractSet[str]], tuple[str, str] | None] = lambda _: None
+    """Returns what is wrong with the keys that are given, and a hint."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A curve in which larger values are better, with the best value up to each step."""
+
+    steps: tuple[int, ...]
+    values: tuple[float, ...]
+    bests: tuple[float, ...]
+
+    @classmethod
+    def of(cls, curve: LearningCurve, metric: Metric) -> "Reached":
+        """Return a recorded curve, its sign changed if the metric is minimized."""
+        sign = 1.0 if metric.goal is Goal.MAXIMIZE else -1.0
+        values = tuple(-math.inf if value is None else sign * value for _, value in curve.points)
+        return cls(tuple(step for step, _ in curve.points), values, tuple(accumulate(values, max)))
+
+    def at(self, step: int, *, use_last: bool = False) -> float | None:
+        """Return the best value up to a step, or the last one; None if the curve starts later or ends before."""
+        index = bisect_right(self.steps, step) - 1
+        if index < 0 or self.steps[-1] < step:
+            return None
+        return (self.values if use_last else self.bests)[index]
+
+
+Points = Sequence[tuple[int, float]]
+
+
+def thresholds(
+    steps: Iterable[int],
+    known: Sequence[Reached],
+    min_curves: int,
+    threshold: Callable[[list[float]], float],
+    *,
+    use_last: bool = False,
+) -> Points:
+    """Return the threshold of each step that at least `min_curves` curves reach."""
+    points = []
+    for step in _thinned(sorted(steps)):
+        values = [value for curve in known if (value := curve.at(step, use_last=use_last)) is not None]
+        if len(values) >= min_curves and math.isfinite(limit := threshold(values)):
+            points.append((step, limit))
+    return points
+
+
+def _thinned(steps: list[int]) -> list[int]:
+    if len(steps) <= MAX_THRESHOLDS:
+        return steps
+    return [steps[number * (len(steps) - 1) // (MAX_THRESHOLDS - 1)] for number in range(MAX_THRESHOLDS)]
+
+
+def threshold_rules(
+    name: str, points: Points, metric: Metric, *, of_last: bool = False
+) -> tuple[ThresholdRule, ...]:
+    """Return the rule of some thresholds; none if there are no thresholds."""
+    signed = tuple((step, limit if metric.goal is Goal.MAXIMIZE else 0.0 - limit) for step, limit in points)
+    return (ThresholdRule(name, signed, of_last),) if signed else ()

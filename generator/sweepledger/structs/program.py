@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 
+from sweepledger.structs.names import PARAMETER_NAME, environment_name
 from sweepledger.structs.values import as_data, digest
 
 LOCAL_IMAGE = "local"
@@ -246,6 +247,11 @@ class Program:
         return digest(as_data(self) | {"code": {"path": self.code.path, "tree": self.code.tree}})
 
     @property
+    def runs_in_clusters(self) -> bool:
+        """Whether a cluster can run it; without an image, laptops do, by lock, launch file and table alone."""
+        return self.image != LOCAL_IMAGE
+
+    @property
     def container_image(self) -> str:
         """The image of the container."""
         return NO_IMAGE if self.image == LOCAL_IMAGE else self.image
@@ -267,10 +273,21 @@ class Program:
         )
 
 
-LIST_MACROS = frozenset({"args", "args_no_boolean_flags", "args_no_hyphens"})
+LIST_MACROS = frozenset(
+    {"args", "args_no_boolean_flags", "args_no_hyphens", "args_single_hyphen", "args_spaced", "args_switches"}
+)
 """Macros that expand to several arguments, so each must be a whole element of the command."""
 
-MACROS = LIST_MACROS | {"args_json", "args_json_file", "env", "envvar", "interpreter", "program", "seed"}
+MACROS = LIST_MACROS | {
+    "args_json",
+    "args_json_file",
+    "env",
+    "envvar",
+    "interpreter",
+    "param",
+    "program",
+    "seed",
+}
 
 PROGRAM_MACRO = "${program}"
 """Replaced when a spec is read, so that no launcher sees it."""
@@ -280,6 +297,7 @@ DEFAULT_COMMAND = ("${env}", "${interpreter}", PROGRAM_MACRO, "${args}")
 
 MACRO_START = "${"
 MACRO_PATTERN = re.compile(r"\$\{([^{}]*)\}")
+NAMED_MACROS = frozenset({"envvar", "param"})
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
@@ -329,8 +347,13 @@ def parse_element(text: str) -> tuple[str | Macro, ...]:
 def _macro(body: str) -> Macro:
     name, colon, argument = body.partition(":")
     if name not in MACROS:
-        known = ", ".join("${envvar:NAME}" if one == "envvar" else f"${{{one}}}" for one in sorted(MACROS))
+        known = ", ".join(f"${{{macro}{':NAME' * (macro in NAMED_MACROS)}}}" for macro in sorted(MACROS))
         raise MacroError(f"must be one of the macros {known}, got '${{{body}}}'", _nearest_macro(body))
+    if name == "param":
+        if not PARAMETER_NAME.fullmatch(argument):
+            raise MacroError(f"the macro ${{param:NAME}} must name a parameter, got '${{{body}}}'")
+        # Its value is in this variable of the trial.
+        return Macro("envvar", environment_name(argument))
     if name != "envvar":
         if colon:
             raise MacroError(f"the macro ${{{name}}} takes no argument, got '${{{body}}}'")

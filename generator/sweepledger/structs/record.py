@@ -2,15 +2,17 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any, overload
+from typing import Annotated, Any, overload
 
-from sweepledger.structs.values import CanonicalText, Value
+from msgspec import Meta
+
+from sweepledger.structs.values import LARGEST_EXACT_INTEGER, CanonicalText, Value
 
 
 class Status(StrEnum):
@@ -64,23 +66,65 @@ _KINDS = {
 RETRYABLE_STATUSES = frozenset(status.kind for status in Status if not status.is_final)
 """Statuses that `sweep retry` retries."""
 
+RECORDED_STATUSES = frozenset({Status.OK, Status.DIVERGED, Status.FAILED, Status.PRUNED})
+"""Statuses that a launcher records."""
+
 RAN_PROCESS = "process"
 """Value of `ran` for `sweep cluster local` and `sweep try`."""
 RAN_NOTHING = "nothing"
 """Value of `ran` for a pod whose container never started."""
 
 
+LARGEST_TRIAL_FILE = 1 << 20
+"""Bytes of a record or of a trial's output; the launcher writes none that is larger, and larger ones are ignored."""
+MAX_ARTIFACTS = 1000
+MAX_CURVES = 100
+MAX_CURVE_POINTS = 200
+MAX_METRICS = 101
+MAX_ROWS = 10_000_000
+LONGEST_SECONDS = 10**10
+"""Three centuries: sums of more could overflow."""
+MAX_ATTEMPTS = 1_000_000_000
+"""The launcher accepts a number of earlier failures with nine digits."""
+_LONG = 2**63
+_HEX = "[0-9a-f]{64}"
+TRIAL_ID = "t[0-9a-f]{11}"
+BATCH_NAME = "[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?"
+_LEAP_YEAR = "[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00"
+_DAY = (
+    "[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
+    f"|02-(?:0[1-9]|1[0-9]|2[0-8]))|(?:{_LEAP_YEAR})-02-29"
+)
+TIME = rf"(?!0000)(?:{_DAY})T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{{1,6}})?Z"
+# A relative path below its folder; file names cannot contain NUL.
+_PATH = r"(?!/|[\s\S]*//|(?:[\s\S]*/)?\.{1,2}(?:/|(?![\s\S])))[^\u0000]{1,1024}"
+
+
+def _whole(pattern: str) -> Meta:
+    return Meta(pattern=rf"^(?:{pattern})\Z")
+
+
+Sha256 = Annotated[str, _whole(_HEX)]
+PrefixedDigest = Annotated[str, _whole(f"sha256:{_HEX}")]
+Word = Annotated[str, _whole("[a-z0-9][a-z0-9-]{0,63}")]
+Time = Annotated[str, _whole(TIME)]
+"""UTC, ISO 8601 with a final Z."""
+ReportedName = Annotated[str, _whole("[A-Za-z][A-Za-z0-9_./@-]{0,62}")]
+Step = Annotated[int, Meta(ge=0, le=LARGEST_EXACT_INTEGER)]
+Earlier = Annotated[int, Meta(ge=0, le=MAX_ATTEMPTS)]
+
+
 @dataclass(frozen=True, slots=True)
 class Artifact:
     """A file that an attempt left on the results volume, by content."""
 
-    path: str
+    path: Annotated[str, _whole(_PATH)]
     """Path below the attempt's folder of artifacts."""
-    bytes: int
-    sha256: str
+    bytes: Annotated[int, Meta(ge=0, le=_LONG - 1)]
+    sha256: Sha256
 
 
-CurvePoint = tuple[int, float | None]
+CurvePoint = tuple[Step, float | None]
 
 
 class Curve(CanonicalText, Sequence[CurvePoint]):
@@ -124,58 +168,49 @@ def step_restarts(points: Sequence[CurvePoint]) -> int:
 class ArtifactList:
     """A list of artifacts that is too long for the record: a file next to it on the results volume."""
 
-    count: int
-    bytes: int
-    sha256: str
+    count: Annotated[int, Meta(ge=1, le=MAX_ARTIFACTS)]
+    bytes: Annotated[int, Meta(ge=1, le=LARGEST_TRIAL_FILE)]
+    sha256: Sha256
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
     """The software that an attempt ran with, by content."""
 
-    kind: str
+    kind: Annotated[str, _whole("lock|distributions")]
     """`lock` for a lock file, `distributions` for the list of installed Python distributions."""
-    digest: str
+    digest: PrefixedDigest
 
 
 @dataclass(frozen=True, slots=True)
 class EarlyStop:
     """The rule that ended an attempt early."""
 
-    rule: str
-    step: int
+    rule: Word
+    step: Step
     threshold: float | None
-    seen: str | None
+    seen: PrefixedDigest | None
     """Digest of the file of thresholds that the rule came from; None if it is in launch.json."""
+
+
+Count = Annotated[int, Meta(ge=0)]
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOutAttempts:
     """The attempts of a trial that git keeps no records of, only their numbers."""
 
-    failed: int = 0
-    disrupted: int = 0
+    failed: Count = 0
+    disrupted: Count = 0
     """Ended by an eviction, a preemption or a lost node."""
-    ignored: int = 0
+    ignored: Count = 0
     """Files that are no valid record of the trial, or exceeded a bound."""
-    seconds: float = 0.0
+    seconds: Annotated[float, Meta(ge=0)] = 0.0
     """How long the failed and disrupted attempts took."""
 
     def as_data(self) -> dict[str, int | float]:
         """Return the numbers that are not zero, for JSON."""
-        numbers = {name: getattr(self, name) for name in ("failed", "disrupted", "ignored", "seconds")}
-        return {name: number for name, number in numbers.items() if number}
-
-    @classmethod
-    def from_data(cls, data: Any) -> "LeftOutAttempts":
-        """Return the numbers in JSON data. Raises TypeError, ValueError."""
-        numbers = cls(**data)
-        counts = (numbers.failed, numbers.disrupted, numbers.ignored)
-        if any(type(count) is not int or count < 0 for count in counts):
-            raise ValueError(f"counts must be whole numbers, got {counts!r}")
-        if type(numbers.seconds) not in (int, float) or not 0 <= numbers.seconds < float("inf"):
-            raise ValueError(f"seconds must be a finite number, got {numbers.seconds!r}")
-        return replace(numbers, seconds=float(numbers.seconds))
+        return {name: number for name in self.__slots__ if (number := getattr(self, name))}
 
 
 NOT_FINITE = ("nan", "inf", "-inf")
@@ -192,44 +227,50 @@ NO_CURVES: Mapping[str, Sequence[CurvePoint]] = MappingProxyType({})
 class Record:
     """The record of one attempt, written by the launcher and validated by the collector."""
 
-    trial: str
-    row: str
-    """Digest of the table row that it ran, 64 hex digits."""
-    batch: str
-    index: int
-    uid: str
+    trial: Annotated[str, _whole(TRIAL_ID)]
+    row: Sha256
+    """Digest of the table row that it ran."""
+    batch: Annotated[str, _whole(BATCH_NAME)]
+    index: Annotated[int, Meta(ge=0, lt=MAX_ROWS)]
+    uid: Annotated[str, _whole("[A-Za-z0-9][A-Za-z0-9._-]{0,127}")]
     """UID of the pod, and file name of the record."""
-    attempt: int
-    disruptions: int
+    attempt: Annotated[int, Meta(ge=1, le=MAX_ATTEMPTS)]
+    disruptions: Earlier
     """How many earlier pods of the trial the cluster ended."""
     status: Status
-    reason: str | None
-    metrics: Mapping[str, float | None]
+    """One of `RECORDED_STATUSES`."""
+    reason: Word | None
+    """None: it is ok."""
+    metrics: Annotated[Mapping[ReportedName, float | None], Meta(max_length=MAX_METRICS)]
     """None: reported, but not a finite number."""
-    seconds: float
-    started: str
-    finished: str
-    """UTC, ISO 8601 with a final Z."""
-    ran: str
+    seconds: Annotated[float, Meta(ge=0, le=LONGEST_SECONDS)]
+    started: Time
+    finished: Time
+    ran: Annotated[str, _whole("[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,511}")]
     """An image with its digest, `RAN_PROCESS` or `RAN_NOTHING`."""
-    code: str
+    code: Annotated[str, _whole(f"[0-9a-f]{{40}}|{_HEX}")]
     """The git tree that the launcher reports; results use the tree of the batch lock."""
-    data: str | None
-    seed: int
-    node: str | None
+    data: Annotated[str, _whole(rf"sha256:{_HEX}|version:[^\u0000-\u001f]{{1,1024}}")] | None
+    seed: Annotated[int, Meta(ge=-_LONG, le=_LONG - 1)]
+    node: Annotated[str, _whole("[A-Za-z0-9._-]{0,253}")] | None
     environment: Environment | None
     """None: nothing was started."""
-    details: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    details: Mapping[str, Any]
     """Further values that the trial reported: device, versions, data digest."""
-    artifacts: tuple[Artifact, ...] = ()
-    curves: Mapping[str, Sequence[CurvePoint]] = field(default_factory=lambda: NO_CURVES)
+    artifacts: Annotated[tuple[Artifact, ...], Meta(max_length=MAX_ARTIFACTS)] = ()
+    curves: Annotated[
+        Mapping[
+            ReportedName, Annotated[Sequence[CurvePoint], Meta(min_length=1, max_length=MAX_CURVE_POINTS)]
+        ],
+        Meta(max_length=MAX_CURVES),
+    ] = field(default_factory=lambda: NO_CURVES)
     """Learning curves: metrics by step, thinned; None: not a finite number."""
     artifact_list: ArtifactList | None = None
     """Instead of `artifacts`, if these are too many for the record."""
     stopped: EarlyStop | None = None
-    shared: int | None = None
+    shared: Annotated[int, Meta(ge=1, le=1000)] | None = None
     """At most how many trials of the same pod ran at the same time; None: its pod has one."""
-    observed: tuple[str, str] | None = None
+    observed: tuple[Time, Time] | None = None
     """When its container started and ended, as the cluster or the local engine saw it: no part of the record."""
     others: LeftOutAttempts | None = None
     """The attempts of the trial that this record stands for in git: no part of the record."""

@@ -5,7 +5,6 @@ A design is a method with a search space. An `AdaptiveSearch` uses recorded resu
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from math import ceil
 from typing import Annotated, Any
 
@@ -13,48 +12,9 @@ from msgspec import Meta
 
 from sweepledger.model.keys import Key, empty_mapping
 from sweepledger.structs.combinations import MAX_TRIALS
+from sweepledger.structs.methods import GRID, LIST, Method, Sampler
 from sweepledger.structs.space import SearchSpace
 from sweepledger.structs.values import LARGEST_EXACT_INTEGER, Value
-
-
-class Method(StrEnum):
-    """A method whose next configurations depend on recorded results."""
-
-    TPE = "tpe"
-    BAYES = "bayes"
-    CMA_ES = "cma-es"
-    NSGA2 = "nsga2"
-    HALVING = "halving"
-    HYPERBAND = "hyperband"
-    ASHA = "asha"
-    PBT = "pbt"
-
-    @property
-    def is_sampler(self) -> bool:
-        """Whether it models the metric; the other methods continue good trials."""
-        return self in MODEL_METHODS
-
-    @property
-    def has_parents(self) -> bool:
-        """Whether its trials continue from the checkpoints of parent trials."""
-        return self not in MODEL_METHODS
-
-
-ADAPTIVE_METHODS = frozenset(map(str, Method))
-"""Names in a spec of the methods that choose configurations from recorded results, in rounds."""
-
-
-MODEL_METHODS = frozenset({Method.TPE, Method.BAYES, Method.CMA_ES, Method.NSGA2})
-"""Methods that model the metric."""
-
-
-OVERLAPPING_METHODS = MODEL_METHODS | {Method.ASHA}
-"""Methods whose rounds may overlap; a round of the others is computed from all trials of the one before."""
-
-
-MULTI_OBJECTIVE_METHODS = frozenset({Method.TPE, Method.BAYES, Method.NSGA2})
-"""Methods that search the Pareto front of several metrics."""
-
 
 DEFAULT_STARTUP = 10
 """As with Optuna."""
@@ -71,8 +31,7 @@ class Rounds:
     patience: Annotated[int, Meta(ge=1, le=MAX_TRIALS, examples=[3])] | None = None
     """The search ends after this number of rounds without a better value."""
     ahead: Annotated[int, Meta(ge=1, le=100, examples=[4])] = 1
-    """Largest number of rounds that run or wait for their results at the same time; the next is added when one of them
-    is recorded."""
+    """Largest number of rounds that run or wait for their results at the same time."""
     startup: Annotated[int, Meta(ge=1, le=10_000, examples=[20])] = DEFAULT_STARTUP
     """Random configurations before the first that the model of `tpe` or `bayes` proposes."""
 
@@ -90,8 +49,8 @@ class Resource:
     eta: Annotated[int, Meta(ge=2, le=100, examples=[3])] = 3
     """One trial of eta in each rung is promoted, with eta times the resource."""
     continues: Annotated[bool, Meta(examples=[False])] = True
-    """Whether a promoted trial continues from the checkpoints of its parent trial. `false` for an amount of data, a
-    resolution or a model size: it begins anew with more of it."""
+    """Whether a promoted trial continues from the checkpoints of its parent trial; `false` for an amount of data, a
+    resolution or a model size."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.minimum < self.maximum:
@@ -110,17 +69,16 @@ class Resource:
         """Total resource of each generation of a population, earlier generations included."""
         return (*range(self.minimum, self.maximum, self.minimum), self.maximum)
 
+    def brackets(self, size: int) -> tuple[tuple[int, int], ...]:
+        """Return Hyperband's brackets: the first rung of each, and the number of trials that start there.
 
-def hyperband_brackets(size: int, resource: Resource) -> tuple[tuple[int, int], ...]:
-    """Return Hyperband's brackets: the first rung of each, and the number of trials that start there.
-
-    With a size of `eta` to the power of the number of steps these are the paper's; others are in proportion.
-    """
-    steps = len(resource.rungs) - 1
-    return tuple(
-        (rung, max(1, ceil(size * (steps + 1) / ((steps - rung + 1) * resource.eta**rung))))
-        for rung in range(steps + 1)
-    )
+        With a size of `eta` to the power of the number of steps these are the paper's; others are in proportion.
+        """
+        steps = len(self.rungs) - 1
+        return tuple(
+            (rung, max(1, ceil(size * (steps + 1) / ((steps - rung + 1) * self.eta**rung))))
+            for rung in range(steps + 1)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +141,9 @@ class AdaptiveSearch:
     """Of the sweeps under `start` that have another space."""
 
     def __post_init__(self) -> None:
-        if (self.resource is None) is not self.method.is_sampler:
-            raise ValueError(f"{self.method} must {'not ' * self.method.is_sampler}have a resource")
-        if self.rounds.ahead > 1 and self.method not in OVERLAPPING_METHODS:
+        if (self.resource is None) is not self.method.has_model:
+            raise ValueError(f"{self.method} must {'not ' * self.method.has_model}have a resource")
+        if self.rounds.ahead > 1 and not self.method.overlaps:
             raise ValueError(f"rounds of {self.method} cannot overlap, but got ahead={self.rounds.ahead}")
 
     @property
@@ -200,25 +158,16 @@ class AdaptiveSearch:
 
     @property
     def largest_round(self) -> int:
-        """Largest number of configurations in a round; Hyperband starts all brackets at once."""
+        """Largest number of configurations in a round."""
         size = self.rounds.size
-        if self.method is Method.HYPERBAND and self.resource is not None:
-            size = sum(count for _, count in hyperband_brackets(size, self.resource))
+        if self.method.starts_brackets and self.resource is not None:
+            size = sum(count for _, count in self.resource.brackets(size))
         return size if self.cap is None else min(size, self.cap)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Name of the resource, a column in addition to those of the search space."""
         return () if self.resource is None else (self.resource.parameter,)
-
-
-class Sampler(StrEnum):
-    """A method that draws its configurations with a seed."""
-
-    RANDOM = "random"
-    SOBOL = "sobol"
-    HALTON = "halton"
-    LATIN_HYPERCUBE = "latin-hypercube"
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +181,7 @@ class GridSearch:
     @property
     def method(self) -> str:
         """The method's name in a spec."""
-        return "grid"
+        return GRID
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +197,7 @@ class RandomSearch:
     @property
     def method(self) -> str:
         """The method's name in a spec."""
-        return str(self.sampler)
+        return self.sampler.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +210,7 @@ class ConfigurationList:
     @property
     def method(self) -> str:
         """The method's name in a spec."""
-        return "list"
+        return LIST
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from sweepledger.structs.domain import Choice, Constant, Domain
+from sweepledger.structs.domain import Domain
 from sweepledger.structs.expression import Expression
 from sweepledger.structs.values import Value, canonical_json, identity
 
@@ -65,7 +65,7 @@ class SearchSpace:
             raise ValueError(f"parameter names must differ, but got {self.names!r}")
         zipped = [name for group in self.zips for name in group]
         for parameter in self.parameters:
-            values = parameter.domain.values if isinstance(parameter.domain, Choice) else ()
+            values = parameter.domain.listed
             distinct = {canonical_json(value) for value in values}
             if len(distinct) < len(values) and parameter.name not in zipped:
                 raise ValueError(f"the values of a choice must differ, but got {values!r}")
@@ -80,9 +80,9 @@ class SearchSpace:
     def constants(self) -> dict[str, Value]:
         """The values of the parameters that have only one, in the order written."""
         return {
-            parameter.name: parameter.domain.value
+            parameter.name: parameter.domain.listed[0]
             for parameter in self.parameters
-            if isinstance(parameter.domain, Constant)
+            if parameter.domain.is_constant
         }
 
     @property

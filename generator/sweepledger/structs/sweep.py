@@ -10,7 +10,7 @@ from msgspec import Meta
 from sweepledger.model.keys import Key
 from sweepledger.problems import Severity
 from sweepledger.structs.combinations import MAX_TRIALS
-from sweepledger.structs.early_stopping import EarlyStop
+from sweepledger.structs.early_stopping import StopPolicy
 from sweepledger.structs.metric import Metric
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.record import RETRYABLE_STATUSES, Status
@@ -95,7 +95,7 @@ class Sweep:
     scripts: tuple[Script, ...] = ()
     other_metrics: tuple[Metric, ...] = ()
     """Further metrics of a multi-objective search, reported like the first."""
-    early_stop: EarlyStop | None = None
+    early_stop: StopPolicy | None = None
     """Policy of early stopping."""
     static_rounds: Rounds | None = None
     """Rounds in which the configurations of a static method run; None: all at once."""

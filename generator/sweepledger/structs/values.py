@@ -25,6 +25,12 @@ def is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def frozen_value(data: Any) -> Value:
+    """Return a value that was read from a file, as an immutable one."""
+    given: Value = tuple(data) if isinstance(data, list) else data
+    return given
+
+
 def canonical(value: object) -> object:
     """Return the canonical form of a value: 1.0 becomes 1, -0.0 becomes 0, tuples become lists.
 

@@ -33,7 +33,7 @@ def cancel(
     lines = [
         f"cancelled {', '.join(cancelled.batches)} ({trials}) in {commit}",
         "next: push or merge the commit; the controller then ends the pods, and the collector records the rest"
-        if workspace.settings.controller is not Controller.NONE
+        if workspace.settings.platform.controller is not Controller.NONE
         else f"next: `sweep run {cancelled.sweep}` records the rest here; or push or merge the commit",
     ]
     if replace:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from sweepledger.cli.options import BaseOption, SweepsArgument
 from sweepledger.cli.response import EXIT_DRIFT, EXIT_PROBLEMS, Response, current_folder
-from sweepledger.cli.text.search_space import search_space_table
+from sweepledger.cli.text.plan import search_space_table
 from sweepledger.cli.text.values import count_text
 from sweepledger.commands.generation import next_batch
 from sweepledger.commands.generation.spec_change import as_changes
@@ -172,7 +172,7 @@ def push_batches(workspace: Workspace, names: Iterable[str] = ()) -> tuple[Gener
         with at_commit.checked_out(workspace.repository, commit) as folder:
             return _batch_commit(Workspace.find(folder), chosen, commit)
 
-    target = Target(workspace.repository, workspace.remote, workspace.settings.branch)
+    target = Target(workspace.repository, workspace.remote, workspace.settings.git.branch)
     commit, made = target.commit(make)
     return made or Generation(()), commit
 
@@ -204,7 +204,7 @@ def _batch_commit(
 
 
 def _require_on_merge(workspace: Workspace) -> None:
-    if workspace.settings.generate is not GenerateMode.ON_MERGE:
+    if workspace.settings.git.generate is not GenerateMode.ON_MERGE:
         raise UsageError(
             f"{SETTINGS_FILE} does not contain `generate: on-merge`",
             hint="run `sweep generate`, and commit what it writes in the pull request",

@@ -1,12 +1,11 @@
 """Convert another tool's file to a spec, or trials to evidence.
 
-It lists what could not be converted. With trials, FILE has finished trials: CSV, JSON Lines, or a storage of
-Optuna (a SQLite database or a journal). They are written to sweeps/EVIDENCE.evidence.jsonl, marked as foreign, and
-named under `start` in the spec of --name, a search that starts from them.
+It lists what could not be converted. With trials, FILE has finished trials, and the end of its name says in which
+form. They are written to sweeps/EVIDENCE.evidence.jsonl, marked as foreign, and named under `start` in the spec of
+--name, a search that starts from them.
 """
 
 import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -22,8 +21,7 @@ from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import evidence_file
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.exchange.conversion import Imported, Loss
-from sweepledger.exchange.evidence import optuna_study, table
-from sweepledger.exchange.registry import IMPORTS, READERS
+from sweepledger.exchange.registry import formats
 from sweepledger.exchange.spec_text import spec_text
 from sweepledger.formats import evidence_jsonl
 from sweepledger.formats.evidence_jsonl import MAX_EVIDENCE_TRIALS, ForeignEvidence
@@ -33,16 +31,17 @@ from sweepledger.reader.yaml_edit import append_item
 from sweepledger.safe_open import read_regular
 from sweepledger.search.encoding import encode_space
 from sweepledger.storage import refuse_existing, storage_errors, write_file
+from sweepledger.structs.methods import methods_with
 from sweepledger.structs.names import SPECS, is_sweep_name, suggest_sweep_name
 from sweepledger.structs.record import Status
-from sweepledger.structs.search_block import MODEL_METHODS, AdaptiveSearch
+from sweepledger.structs.search_block import AdaptiveSearch
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import bytes_digest
 
 TRIALS = "trials"
 """The format that is no spec, but what a search starts from."""
-FORMATS = (*IMPORTS, TRIALS)
+FORMATS = (*(name for name, each in formats().items() if each.read), TRIALS)
 
 LARGEST_IMPORT = 64 * 1024 * 1024
 """Maximum number of bytes of a file to import; each format has a smaller limit."""
@@ -72,9 +71,7 @@ def import_(
     ] = None,
     study: Annotated[
         str | None,
-        typer.Option(
-            "--study", metavar="STUDY", help="Of trials: study in a storage of Optuna that has several."
-        ),
+        typer.Option("--study", metavar="STUDY", help="Of trials: the study, if the file has several."),
     ] = None,
     form: FormatOption = response.Format.TEXT,
 ) -> response.Response:
@@ -164,17 +161,16 @@ def import_spec(
 
 def _read_foreign(format_name: str, source: ForeignFile, name: str | None) -> tuple[Imported, str]:
     stem = PurePosixPath(source.name).stem
+    chosen = formats()[format_name]
+    assert chosen.read is not None
     try:
-        imported = READERS[format_name](source.content, name=name or suggest_sweep_name(stem) or DEFAULT_NAME)
+        imported = chosen.read(source.content, name=name or suggest_sweep_name(stem) or DEFAULT_NAME)
         if name:
             imported = replace(imported, spec={**imported.spec, "name": name})
         return imported, spec_text(imported, f"{PurePosixPath(source.name).name} ({format_name})")
     except ForeignError as error:
         line, column = (error.line, 1) if error.line else (0, 0)
-        hint = (
-            error.hint
-            or f"{format_name} is {IMPORTS[format_name]}; correct what is named above in a copy of it"
-        )
+        hint = error.hint or f"{format_name} is {chosen.summary}; correct what is named above in a copy of it"
         problem = Problem(source.name, line, column, "", str(error), code="foreign-file", hint=hint)
         raise SpecError([problem]) from error
 
@@ -190,10 +186,6 @@ def _spec_problems(text: str, path: str, settings: Settings, source: ForeignFile
     expansion = search.explore(parsed.sweep, parsed.source)
     problems = expansion.warnings if isinstance(expansion, search.Expansion) else expansion
     return tuple(sorted([*parsed.warnings, *problems]))
-
-
-TABLES = {".csv": table.read_csv, ".jsonl": table.read_jsonl, ".ndjson": table.read_jsonl}
-OPTUNA_SUFFIXES = frozenset({".db", ".sqlite", ".sqlite3", ".log", ".journal"})
 
 
 @dataclass(frozen=True)
@@ -233,10 +225,10 @@ def warm_start(
     Raises UsageError for a sweep that is no search, a file that cannot be read, or without a usable trial.
     """
     (sweep,) = workspace.sweeps([name])
-    if sweep.search is None or not sweep.search.method.is_sampler:
+    if sweep.search is None or not sweep.search.method.has_model:
         raise UsageError(
             f"{sweep.name} has no model that learns from other trials",
-            hint=f"use one of the methods {', '.join(sorted(MODEL_METHODS))}",
+            hint=f"use one of the methods {', '.join(methods_with(lambda method: method.has_model))}",
         )
     label = evidence or suggest_sweep_name(file.name.partition(".")[0])
     if label is None or not is_sweep_name(label):
@@ -260,25 +252,19 @@ def warm_start(
 def _convert(
     file: Path, sweep: Sweep, method: AdaptiveSearch, study: str | None
 ) -> tuple[ForeignEvidence, int]:
-    form = file.suffix.lower()
+    by_suffix = {suffix: each for each in formats().values() for suffix in each.suffixes}
     if not file.is_file():
-        raise UsageError(f"no file {file}", hint="give an export, or a storage of Optuna")
+        raise UsageError(f"no file {file}", hint="give an export, or a storage of trials")
+    form = by_suffix.get(file.suffix.lower())
+    if form is None or form.trials is None:
+        raise UsageError(
+            f"{file.name}: unknown kind of file", hint=f"it must end in {', '.join(sorted(by_suffix))}"
+        )
     with storage_errors(file):
         content = file.read_bytes()
     try:
-        if form in TABLES:
-            source, trials = file.name, tuple(TABLES[form](content, sweep))
-        elif form in OPTUNA_SUFFIXES:
-            with tempfile.TemporaryDirectory(prefix="sweep-study-") as folder:
-                copy = Path(folder) / f"study{form}"
-                write_file(copy, content)
-                study_name, found = optuna_study.study_trials(copy, sweep, study)
-                source, trials = f"{file.name}: {study_name}", tuple(found)
-        else:
-            raise UsageError(
-                f"{file.name}: unknown kind of file",
-                hint=f"it must end in {', '.join(sorted({*TABLES, *OPTUNA_SUFFIXES}))}",
-            )
+        study_name, found = form.trials(content, sweep, study)
+        trials = tuple(found)
     except ForeignError as error:
         line = "" if error.line is None else f":{error.line}"
         raise UsageError(
@@ -300,8 +286,8 @@ def _convert(
         raise UsageError(
             f"{file.name}: must have at most {MAX_EVIDENCE_TRIALS} trials, got {len(usable)}", hint=hint
         )
-    kind = "optuna" if form in OPTUNA_SUFFIXES else form.removeprefix(".")
-    return ForeignEvidence(kind, source, bytes_digest(content), usable), len(trials) - len(usable)
+    source = file.name if study_name is None else f"{file.name}: {study_name}"
+    return ForeignEvidence(form.name, source, bytes_digest(content), usable), len(trials) - len(usable)
 
 
 def _lines(written: WarmStart) -> Iterator[str]:

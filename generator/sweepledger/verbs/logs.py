@@ -76,7 +76,7 @@ def logs(
             raise UsageError(
                 "--follow reads trials of this machine, no volume of a cluster",
                 hint="`kubectl logs --follow --selector=sweepledger.dev/sweep=NAME --prefix`, with the "
-                f"namespace {workspace.settings.namespace}, follows pods",
+                f"namespace {workspace.settings.trials.namespace}, follows pods",
             )
         console = open_console()
         for line in follow_output(workspace, trial, state=folder):

@@ -1,6 +1,6 @@
-"""Review sweeps before the merge.
+"""Review trials and cost of sweeps before the merge.
 
-It shows trials, coverage, forecast, cost, and changes since the base commit.
+It also shows coverage, forecast, and changes since the base commit.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from sweepledger.cli import response
 from sweepledger.cli.options import BaseOption, MonthOption
 from sweepledger.cli.text.plan import plan_comment, plan_text
 from sweepledger.commands.generation import spec_change
-from sweepledger.commands.generation.proposals import propose_pack, propose_rounds
+from sweepledger.commands.generation.spec_change import propose_pack, propose_rounds
 from sweepledger.commands.repository import at_commit, catalog, costs, programs
 from sweepledger.commands.repository.stored_batches import StoredBatches, stored_batches
 from sweepledger.commands.repository.workspace import Workspace, read_specs
@@ -35,11 +35,10 @@ from sweepledger.search import Configuration, Expansion
 from sweepledger.search.unit_cube import discrepancy, unit_points
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.batch import Batch
-from sweepledger.structs.domain import Continuous
 from sweepledger.structs.names import SPECS
 from sweepledger.structs.program import Code, Program
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.search_block import Design, RandomSearch, Sampler
+from sweepledger.structs.search_block import Design, RandomSearch
 from sweepledger.structs.settings import Controller, NextRoundMode, ResultsStore, Settings
 from sweepledger.structs.space import SearchSpace
 from sweepledger.structs.sweep import Sweep
@@ -104,7 +103,12 @@ def plan_sweeps(
     settled = () if selected else tuple(review.sweep.name for review in reviews if not review.is_change)
     news = tuple(review for review in reviews if selected or review.is_change)
     return planning.Planned(
-        stored.commit, news, settled, tuple(sorted(problems)), workspace.settings.currency, context.month
+        stored.commit,
+        news,
+        settled,
+        tuple(sorted(problems)),
+        workspace.settings.teams.currency,
+        context.month,
     )
 
 
@@ -119,7 +123,9 @@ class _PlanContext:
     @cached_property
     def timing(self) -> costs.Timing:
         stored = self.stored
-        return costs.Timing(self.workspace.repository, stored.results, stored.merged, self.workspace.settings)
+        return costs.Timing(
+            self.workspace.repository, stored.results, stored.merged, self.workspace.settings.fleet
+        )
 
     @cached_property
     def specs(self) -> Mapping[str, bytes]:
@@ -200,15 +206,18 @@ class _PlanContext:
     def disk(self, sweep: Sweep, program: Program) -> planning.PodDisk:
         """Return what the pods of its next batch may write on their nodes."""
         batch = Batch(sweep, 1, None, program, (), Shape.INDEXED)
-        code = program.code.disk
-        return planning.PodDisk(pod.disk(batch, self.workspace.settings), sweep.run.scratch_bytes(code), code)
+        code, settings = program.code.disk, self.workspace.settings
+        disk = pod.disk(batch, settings.trials.dataset(program.data), settings.results)
+        return planning.PodDisk(disk, sweep.run.scratch_bytes(code), code)
 
     def proposals(
         self, sweep: Sweep, expansion: Expansion, new: Sequence[Trial], program: Program
     ) -> Iterator[planning.Note]:
         """Yield what the spec could say to take less time or fewer pods, as a block to paste, with the figures."""
         settings = self.workspace.settings
-        follows = settings.next is not NextRoundMode.REVIEW or settings.controller is Controller.NONE
+        follows = (
+            settings.git.next is not NextRoundMode.REVIEW or settings.platform.controller is Controller.NONE
+        )
         if follows and not self.stored.merged_of.get(sweep.name, ()):
             rounds = propose_rounds(sweep, expansion.configurations, program, self.timing)
             yield from () if rounds is None else (planning.Note("rounds", rounds),)
@@ -228,7 +237,7 @@ class _PlanContext:
     ) -> tuple[planning.Note, ...]:
         """Return notes on the trials and the design that a sweep requests."""
         settings, repository = self.workspace.settings, self.workspace.repository
-        dataset = settings.dataset_named(sweep.run.data)
+        dataset = settings.trials.dataset_named(sweep.run.data)
         return planning.notes(
             sweep,
             trials,
@@ -256,7 +265,7 @@ class _PlanContext:
         """Compare the upper bound of new trials with the budgets that the sweep counts towards."""
         budgets = {
             team: budget
-            for team, budget in self.workspace.settings.budgets.items()
+            for team, budget in self.workspace.settings.teams.budgets.items()
             if planning.counts_towards(budget, sweep.name)
         }
         ledger = self.ledger if budgets else costs.MonthLedger(self.month)
@@ -370,7 +379,7 @@ def _design_review(sweep: Sweep, expansion: Expansion) -> planning.DesignReview:
     design, count = sweep.design, expansion.count
     constraints = zip(design.space.constraints, count.rejections, count.unevaluated, strict=False)
     return planning.DesignReview(
-        design.method,
+        str(design.method),
         count.candidates,
         count.rejected,
         count.duplicates,
@@ -385,13 +394,13 @@ def _design_review(sweep: Sweep, expansion: Expansion) -> planning.DesignReview:
 
 def _discrepancy(design: Design, rejected: int, kept: Sequence[Configuration]) -> planning.Discrepancy | None:
     """Return the discrepancy of quasi-random points. For constrained spaces there is no reference value."""
-    if not isinstance(design, RandomSearch) or design.sampler is Sampler.RANDOM or rejected:
+    if not isinstance(design, RandomSearch) or not design.sampler.is_even or rejected:
         return None
     # Each prefix of a sequence is evenly distributed; of a Latin hypercube only all points are.
-    if design.sampler is Sampler.LATIN_HYPERCUBE and len(kept) > MOST_POINTS:
+    if design.sampler.has_fixed_count and len(kept) > MOST_POINTS:
         return None
     space = SearchSpace(
-        tuple(parameter for parameter in design.space.parameters if isinstance(parameter.domain, Continuous))
+        tuple(parameter for parameter in design.space.parameters if parameter.domain.is_continuous)
     )
     points = unit_points(space, kept[:MOST_POINTS])
     value = discrepancy(points)

@@ -35,7 +35,7 @@ from sweepledger import __version__, storage
 from sweepledger.cli.options import ContextOption, StateOption
 from sweepledger.cli.response import Response, current_folder
 from sweepledger.commands.collection.attempts import evaluate_here
-from sweepledger.commands.reports.site_history import HistoryReader
+from sweepledger.commands.reports.history import HistoryReader
 from sweepledger.commands.reports.status import TrialState, live_batches, local_states
 from sweepledger.commands.repository import costs
 from sweepledger.commands.repository.workspace import Workspace
@@ -46,8 +46,8 @@ from sweepledger.engine.local import store
 from sweepledger.engine.local.volumes import reported_lines
 from sweepledger.errors import GeneratorError, StorageError, UsageError
 from sweepledger.formats import json
-from sweepledger.formats.metric_lines import objective_points
 from sweepledger.plan import counts_towards
+from sweepledger.reader.metric_lines import objective_points
 from sweepledger.repo import batches, files, volume
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import Entry, commit_time
@@ -57,7 +57,6 @@ from sweepledger.site import pages as site_pages
 from sweepledger.site.fragment import sweep_pages
 from sweepledger.site.history import MonthlyCost, monthly_times
 from sweepledger.structs.file_tree import FileTree
-from sweepledger.structs.metric import MetricSource
 from sweepledger.structs.names import SETTINGS_FILE, SPECS, SUFFIX, is_sweep_name
 from sweepledger.structs.record import CurvePoint
 from sweepledger.structs.values import bytes_digest, digest
@@ -281,7 +280,7 @@ class _SiteBuilder:
             times=times,
             costs=tuple(self._costs([time.month for time in times])),
             commit=commit,
-            currency=self._reader.settings.currency,
+            currency=self._reader.settings.teams.currency,
         )
         fragments = [
             self._files[path] for sweep in self.made if (path := _folder(sweep) + DATA) in self._files
@@ -299,12 +298,12 @@ class _SiteBuilder:
 
     def _costs(self, months: Iterable[str]) -> Iterator[MonthlyCost]:
         settings = self._reader.settings
-        if not settings.budgets:
+        if not settings.teams.budgets:
             return
         merged = [batch for listed in self._reader.batches.values() for batch in listed]
         for month in months:
             ledger = costs.month_ledger(self._repository, self._commit, settings, month, merged=merged)
-            for team, budget in sorted(settings.budgets.items()):
+            for team, budget in sorted(settings.teams.budgets.items()):
                 charges = [one for one in ledger.used if counts_towards(budget, one.sweep)]
                 hours, money = sum(one.gpu_hours for one in charges), sum(one.money for one in charges)
                 yield MonthlyCost(month, team, hours, money)
@@ -517,7 +516,7 @@ def running_batches(
             RunningBatch(batch, tuple(_local_trials(batch, state, is_running=is_running))) for batch in active
         )
     observed = live_batches(workspace, kubectl, active, tip=commit, now=time.time())
-    namespace = workspace.settings.namespace
+    namespace = workspace.settings.trials.namespace
     return tuple(
         RunningBatch(batch, tuple(_cluster_trials(batch, observed[batch.name].states, kubectl, namespace)))
         for batch in active
@@ -544,7 +543,7 @@ def _local_trials(batch: StoredBatch, state: Path, *, is_running: bool) -> Itera
         output = b""
         if index in followed and trial_state in {TrialState.RUNNING, TrialState.INTERRUPTED}:
             uid, output = volume.newest_output(results, batch.name, batch.lock.place(index))
-            is_printed = metric.source is MetricSource.STDOUT
+            is_printed = metric.source.is_printed
             points = objective_points(metric, output if is_printed else reported_lines(state, uid))
         yield RunningTrial(row.trial, index, trial_state, _thinned(points), _end(output))
 
@@ -566,7 +565,7 @@ def _cluster_trials(
                 output = pods.output(kubectl, namespace, running[index], lines=LOG_LINES, size=LOG_BYTES)
             except ClusterError:  # the pod has just ended, or its log cannot be read
                 output = b""
-        points = objective_points(metric, output) if metric.source is MetricSource.STDOUT else ()
+        points = objective_points(metric, output) if metric.source.is_printed else ()
         trial_state = states.get(row.trial, TrialState.PENDING)
         yield RunningTrial(row.trial, index, trial_state, _thinned(points), _end(output))
 

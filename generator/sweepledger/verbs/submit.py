@@ -11,7 +11,7 @@ from sweepledger.cli.options import ContextOption
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.rendered_manifests import render_at
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.engine.cluster import submission
+from sweepledger.engine.cluster import workloads
 from sweepledger.engine.cluster.api_objects import object_names
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.errors import RepositoryError, ToolError, UsageError
@@ -67,9 +67,10 @@ def submit_batches(
     UsageError, RepositoryError, SpecError for policy problems, ClusterError, ToolError.
     """
     settings = workspace.settings
-    if settings.controller is not Controller.SUBMIT:
+    if settings.platform.controller is not Controller.SUBMIT:
         raise UsageError(
-            f"{SETTINGS_FILE} has controller: {settings.controller}; with two controllers trials would run twice",
+            f"{SETTINGS_FILE} has controller: {settings.platform.controller}; "
+            "with two controllers trials would run twice",
             hint="merge the batch and let the controller apply it, or set `controller: submit`",
         )
     commit = workspace.base_commit(None)
@@ -100,11 +101,11 @@ class _Plan:
     @property
     def missing(self) -> tuple[Manifest, ...]:
         """The Jobs that are to be created."""
-        present = {submission.trial_of(job) for job in self.present}
+        present = {workloads.trial_of(job) for job in self.present}
         if len(self.done) == len(self.batch.rows):
             return ()
         settled = {*present, *self.done}
-        return tuple(job for job in self.jobs if submission.trial_of(job) not in settled)
+        return tuple(job for job in self.jobs if workloads.trial_of(job) not in settled)
 
 
 def _find_batches(workspace: Workspace, commit: str | None, name: str) -> tuple[batches.StoredBatch, ...]:
@@ -118,7 +119,7 @@ def _find_batches(workspace: Workspace, commit: str | None, name: str) -> tuple[
             f"{name}: its results are in git already, or it was cancelled; it never runs again",
             hint=f"`sweep retry {named[-1].lock.sweep}` requests its failed trials again",
         )
-    where = f"{workspace.remote}/{workspace.settings.branch}"
+    where = f"{workspace.remote}/{workspace.settings.git.branch}"
     hint = f"merge it first: only what stands on {where} runs (`git fetch` if it was merged elsewhere)"
     raise RepositoryError(f"no batch {name!r} stands in git", hint=hint)
 
@@ -126,13 +127,13 @@ def _find_batches(workspace: Workspace, commit: str | None, name: str) -> tuple[
 def _plan(workspace: Workspace, commit: str, batch: batches.StoredBatch, kubectl: Kubectl) -> _Plan:
     settings = workspace.settings
     manifests = render_at(workspace.repository, commit, batch, settings)
-    shared = tuple(manifest for manifest in manifests if manifest["kind"] in submission.KEPT_NAME_KINDS)
-    jobs = tuple(manifest for manifest in manifests if manifest["kind"] not in submission.KEPT_NAME_KINDS)
+    shared = tuple(manifest for manifest in manifests if manifest["kind"] in workloads.KEPT_NAME_KINDS)
+    jobs = tuple(manifest for manifest in manifests if manifest["kind"] not in workloads.KEPT_NAME_KINDS)
     selector = f"{BATCH_LABEL}={batch.name}"
     present = [
         job
-        for kind in submission.resource_names(jobs)
-        for job in kubectl.list(kind, settings.namespace, selector)
+        for kind in workloads.resource_names(jobs)
+        for job in kubectl.list(kind, settings.trials.namespace, selector)
     ]
     was_begun = any(kubectl.find(manifest) is not None for manifest in shared)
     files = workspace.repository.read(commit, batch_records.records_file(batch).rpartition("/")[0])
@@ -149,7 +150,7 @@ def _refuse(plan: _Plan, server: str, *, again: bool) -> None:
             f"{name} has no image: only `sweep cluster local` runs it",
             hint="name one by `run.image`, or for all by `defaults.image` of the settings; then generate it",
         )
-    if submission.is_too_old(server, plan.jobs):
+    if workloads.is_too_old(server, plan.jobs):
         raise ToolError(
             f"{name} is an Indexed Job with limits for each index, which the server ({server}) does not know",
             hint="Kubernetes 1.29 or newer; or generate it with `run.shape: jobs`",
@@ -185,9 +186,9 @@ def _create(plan: _Plan, settings: Settings, kubectl: Kubectl, *, dry_run: bool)
                     f"{plan.batch.name} is being submitted by another user at the moment",
                     hint="look at what they create: `kubectl get jobs --selector sweepledger.dev/batch`",
                 ) from error
-    queue = submission.project_queue(settings.namespace)
+    queue = workloads.project_queue(settings.trials.namespace)
     created: list[Mapping[str, Any]] = []
     for manifest in plan.missing:
-        prepared = submission.prepare_manifest(manifest, ttl=settings.submit.ttl_seconds, queue=queue)
+        prepared = workloads.prepare_manifest(manifest, ttl=settings.platform.submit.ttl_seconds, queue=queue)
         created.append(kubectl.create(prepared, dry_run=dry_run))
     return Submitted(plan.batch.name, object_names(created), object_names(plan.present), len(plan.done))

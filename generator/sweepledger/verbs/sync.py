@@ -30,7 +30,7 @@ from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow
 from sweepledger.results.paths import RESULTS, results_folder
 from sweepledger.storage import output_path, storage_errors
 from sweepledger.stores.contents import FinishedTrial, SweepContents
-from sweepledger.stores.registry import STORES
+from sweepledger.stores.registry import stores as all_stores
 from sweepledger.structs.names import is_sweep_name
 from sweepledger.structs.record import CurvePoint
 
@@ -42,8 +42,9 @@ def sync(
         str | None,
         typer.Argument(
             metavar="[STORE]",
-            help="mlflow, optuna, wandb, tensorboard, parquet or model-card; default: the servers of results.sync.",
+            help=f"One of {', '.join(all_stores())}; default: the servers of results.sync.",
             show_default=False,
+            autocompletion=lambda: list(all_stores()),
         ),
     ] = None,
     name: Annotated[
@@ -114,9 +115,9 @@ def sync_sweep(workspace: Workspace, store: str, name: str, *, place: str | None
 
     Raises IdleError if nothing is recorded, UsageError for an unknown store, ToolError, StorageError, RepositoryError.
     """
-    kind = STORES.get(store)
+    kind = all_stores().get(store)
     if kind is None:
-        raise UsageError(f"no store {store!r}", hint=f"stores: {', '.join(STORES)}")
+        raise UsageError(f"no store {store!r}", hint=f"stores: {', '.join(all_stores())}")
     commit = workspace.repository.commit("HEAD")
     recorded = None if commit is None else recorded_results(workspace.repository, commit, name)
     if recorded is None:
@@ -165,7 +166,7 @@ def sync_stores(workspace: Workspace, *, credentials: Path | None = None) -> Syn
                 workspace.repository.require_trusted(target.to)
             with _variables(credentials / store if credentials else None):
                 for name, version in _recorded_versions(workspace, commit):
-                    if STORES[store].version(name, target.to) == version:
+                    if all_stores()[store].version(name, target.to) == version:
                         unchanged.append((store, name))
                         continue
                     try:

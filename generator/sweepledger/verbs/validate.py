@@ -2,32 +2,21 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
 from typing import Annotated
 
 import typer
 
-from sweepledger.cli import response
-from sweepledger.cli.options import FormatOption
+from sweepledger.cli.response import EXIT_PROBLEMS, Response, current_folder, has_errors
 from sweepledger.cli.text.values import count_text, rounds_text
 from sweepledger.commands.repository import programs
 from sweepledger.commands.repository.workspace import NO_SPECS, Workspace, read_specs
-from sweepledger.errors import UsageError
 from sweepledger.problems import Problem, Severity
 from sweepledger.search import Expansion
 from sweepledger.search.adaptive.model_based import find_excess, missing_library
 from sweepledger.spec import ParsedSpec
-from sweepledger.spec.schemas import schema_text
 from sweepledger.structs.search_block import AdaptiveSearch
 from sweepledger.structs.sweep import Sweep
-
-
-class SchemaFile(StrEnum):
-    """Files that users write."""
-
-    SWEEP = "sweep"
-    SETTINGS = "settings"
 
 
 def validate(
@@ -35,32 +24,15 @@ def validate(
         list[str] | None,
         typer.Argument(metavar="[PATH]...", help="Sweeps or files; default: all of sweeps/."),
     ] = None,
-    schema: Annotated[
-        SchemaFile | None,
-        typer.Option(
-            "--schema",
-            help="Check nothing; print the JSON Schema of specs or of sweepledger.yaml, for editors.",
-        ),
-    ] = None,
-    form: FormatOption = response.Format.TEXT,
-) -> None:
-    if schema is not None and not paths:
-        print(schema_text(schema), end="")
-        return
-
-    def work() -> response.Response:
-        if schema is not None:
-            raise UsageError("--schema checks no spec", hint="name no sweep")
-        sweeps, problems = check_specs(Workspace.find(response.current_folder()), paths or ())
-        lines = tuple(f"{sweep.path}: ok, {sweep.size}" for sweep in sweeps)
-        return response.Response(
-            {"sweeps": sweeps},
-            lines or (() if problems else (NO_SPECS,)),
-            problems,
-            response.EXIT_PROBLEMS * response.has_errors(problems),
-        )
-
-    response.respond("validate", form, work)
+) -> Response:
+    sweeps, problems = check_specs(Workspace.find(current_folder()), paths or ())
+    lines = tuple(f"{sweep.path}: ok, {sweep.size}" for sweep in sweeps)
+    return Response(
+        {"sweeps": sweeps},
+        lines or (() if problems else (NO_SPECS,)),
+        problems,
+        EXIT_PROBLEMS * has_errors(problems),
+    )
 
 
 @dataclass(frozen=True)

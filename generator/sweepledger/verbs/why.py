@@ -52,7 +52,7 @@ def why(
     workspace = Workspace.find(current_folder())
     if cluster is not None:
         workspace = workspace.in_cluster(cluster)
-    is_followed = workspace.settings.controller is not Controller.NONE or context is not None
+    is_followed = workspace.settings.platform.controller is not Controller.NONE or context is not None
     kubectl = Kubectl(context) if is_followed and not offline else None
     explanation = explain_waiting(workspace, name, kubectl=kubectl)
     return Response(explanation, tuple(_lines(explanation)))
@@ -120,7 +120,7 @@ def _explanation(
     observer: BatchObserver, sweep: str, trial: str | None, *explained: BatchExplanation
 ) -> WaitExplanation:
     workspace = observer.workspace
-    updated = last_update(workspace.repository, workspace.remote, workspace.settings.branch)
+    updated = last_update(workspace.repository, workspace.remote, workspace.settings.git.branch)
     return WaitExplanation(sweep, trial, explained, observer.branch, updated)
 
 
@@ -171,7 +171,7 @@ def _unlisted(observer: BatchObserver, sweep: str) -> Iterator[TrialCauses]:
 def _not_generated(observer: BatchObserver, sweep: str, planned: Generated) -> WaitCause:
     workspace, settings = observer.workspace, observer.workspace.settings
     new = planned.batch.lock.trials if planned.batch else 0
-    if settings.generate is GenerateMode.IN_PULL_REQUEST:
+    if settings.git.generate is GenerateMode.IN_PULL_REQUEST:
         return WaitCause(
             CauseKind.NOT_GENERATED,
             f"{new} trial(s) of the spec are in no batch",
@@ -183,7 +183,7 @@ def _not_generated(observer: BatchObserver, sweep: str, planned: Generated) -> W
         return WaitCause(
             CauseKind.NOT_MERGED,
             f"its spec is not on {observer.branch} as it is here, as last fetched",
-            f"commit it and merge its pull request into {settings.branch}",
+            f"commit it and merge its pull request into {settings.git.branch}",
         )
     return WaitCause(
         CauseKind.NOT_GENERATED,

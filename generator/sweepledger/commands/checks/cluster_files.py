@@ -18,7 +18,7 @@ from sweepledger.repo import batches, files
 from sweepledger.safe_open import read_regular
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.names import SETTINGS_FILE
-from sweepledger.structs.settings import Controller, Settings
+from sweepledger.structs.settings import Controller
 
 EXTRA = bootstrap.EXTRA_FOLDER
 
@@ -26,14 +26,14 @@ EXTRA = bootstrap.EXTRA_FOLDER
 def check_flux_files(context: CheckContext) -> Iterator[Problem]:
     """Compare `clusters/flux/active/` with the active batches. Files that equal the base commit are valid."""
     root = context.workspace.root
-    is_flux = context.workspace.settings.controller is Controller.FLUX
+    is_flux = context.workspace.settings.platform.controller is Controller.FLUX
     expected = {
         path: content
         for batch in batches.readable(batch for batch in context.present if batch.is_active)
-        for path, content in batch_builder.flux_files(_settings_for(context, batch), batch.lock).items()
+        for path, content in batch_builder.flux_files(*_controller_of(context, batch), batch.lock).items()
     }
     folders = [
-        flux.active_folder(cluster) for cluster in (None, *sorted(context.workspace.settings.clusters))
+        flux.active_folder(cluster) for cluster in (None, *sorted(context.workspace.settings.fleet.clusters))
     ]
     existing = {f"{folder}/{name}" for folder in folders for name in files.list_folder(root / folder)}
     existing |= set(_batch_files_elsewhere(context))
@@ -105,10 +105,12 @@ def is_sealed(secret: Mapping[str, Any]) -> bool:
     return not values or all(isinstance(value, str) and _SEALED.fullmatch(value) for value in [seal, *values])
 
 
-def _settings_for(context: CheckContext, batch: batches.StoredBatch) -> Settings:
-    """Return the settings for a batch's Flux file: those of the base commit unless the controller changed."""
+def _controller_of(context: CheckContext, batch: batches.StoredBatch) -> tuple[Controller, str]:
+    """Return controller and namespace of a batch's Flux file: of the base commit unless the controller changed."""
     current, merged = context.workspace.settings, context.settings_of(batch)
-    return merged if current.controller is merged.controller is Controller.FLUX else current
+    is_flux = current.platform.controller is merged.platform.controller is Controller.FLUX
+    settings = merged if is_flux else current
+    return settings.platform.controller, settings.trials.namespace
 
 
 CONTROLLERS = (Controller.ARGOCD, Controller.FLUX)
@@ -118,7 +120,7 @@ def check_platform(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iterat
     """Compare the platform's files with settings and record; nothing if `sweep cluster bootstrap` never ran."""
     settings = context.workspace.settings
     yield from settings.warnings
-    way_out = f"run `sweep cluster bootstrap {settings.controller}` and commit what it writes"
+    way_out = f"run `sweep cluster bootstrap {settings.platform.controller}` and commit what it writes"
     try:
         recorded = bootstrap.read_bootstrap(context.workspace.root)
         source = bootstrap.recorded_source(recorded) if recorded else None
@@ -127,19 +129,19 @@ def check_platform(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iterat
         yield Problem(BOOTSTRAP_FILE, 0, 0, "", message, "drift", error.hint)
         return
     if recorded is None or source is None:
-        if BOOTSTRAP_FILE in context.base_entries and settings.controller in CONTROLLERS:
+        if BOOTSTRAP_FILE in context.base_entries and settings.platform.controller in CONTROLLERS:
             yield Problem(BOOTSTRAP_FILE, 0, 0, "", "is missing", "drift", way_out)
         return
-    if settings.controller not in CONTROLLERS:
-        message = f"is for {recorded.controller}, but the settings say controller: {settings.controller}"
+    if settings.platform.controller not in CONTROLLERS:
+        message = (
+            f"is for {recorded.controller}, but the settings say controller: {settings.platform.controller}"
+        )
         other_hint = f"run `sweep cluster bootstrap {recorded.controller}`, or remove what it wrote"
         yield Problem(BOOTSTRAP_FILE, 0, 0, "", message, "drift", other_hint)
         return
-    if recorded.branch != settings.branch:
-        message = f"follows branch {recorded.branch!r}, but the settings say {settings.branch!r}"
-        other_hint = (
-            f"run `sweep cluster bootstrap {settings.controller} --branch` with the one that is meant"
-        )
+    if recorded.branch != settings.git.branch:
+        message = f"follows branch {recorded.branch!r}, but the settings say {settings.git.branch!r}"
+        other_hint = f"run `sweep cluster bootstrap {settings.platform.controller} --branch` with the one that is meant"
         yield Problem(BOOTSTRAP_FILE, 0, 0, "", message, "drift", other_hint)
     yield from _source_problems(context, recorded)
     try:
@@ -162,7 +164,7 @@ def check_platform(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iterat
 
 def _source_problems(context: CheckContext, recorded: Bootstrap) -> Iterator[Problem]:
     """Refuse an address that no setting names: the collector would offer its credential there."""
-    named = context.workspace.settings.repository
+    named = context.workspace.settings.git.repository
     if named == recorded.url:
         return
     hint = f"`sweep cluster bootstrap {recorded.controller} --repo URL` writes both"

@@ -341,13 +341,13 @@ def collect_by_pod(
     bucket = settings.results.bucket
     with tempfile.TemporaryDirectory(prefix="sweep-results-") as scratch:
         # Observed before the volume is read: a batch that ends in between is recorded next time, never too early.
-        cluster = find_cluster_batches(kubectl, settings.namespace, active)
+        cluster = find_cluster_batches(kubectl, settings.trials.namespace, active)
         if on_volume:
             with ReaderPodOptions(workspace, kubectl, image, patience).running() as reader:
                 for name in on_volume:
                     reader.copy(name, Path(scratch))
         stored = None if bucket is None else bucket_results(bucket, workspace.repository)
-        store = PodStore(kubectl, settings.namespace, time.time(), stored)
+        store = PodStore(kubectl, settings.trials.namespace, time.time(), stored)
         collection = record_ended(target, stored or Path(scratch), ClusterObserver(cluster, store), tip=tip)
         store.release(target)
         repeated = tuple(push_repeats(target))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.engine.cluster import helper_pods, submission
+from sweepledger.engine.cluster import helper_pods, workloads
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import RepositoryError, ToolError, UsageError
 from sweepledger.repo.git import Repository
@@ -108,7 +108,11 @@ class ReaderPodOptions:
         settings = self.workspace.cluster_settings
         claim = self.claim or settings.results.claim
         manifest = helper_pods.reader_pod_manifest(
-            READER_POD, settings.namespace, claim, reader_image(settings, self.image), reader_queue(settings)
+            READER_POD,
+            settings.trials.namespace,
+            claim,
+            reader_image(settings, self.image),
+            reader_queue(settings),
         )
         with helper_pods.running_reader_pod(self.kubectl, manifest, patience=self.patience) as reader:
             yield reader
@@ -121,7 +125,7 @@ class ReaderPodOptions:
 
 def reader_image(settings: Settings, image: str | None) -> str:
     """Return the reader pod's image. Raises RepositoryError if no image is configured."""
-    name = settings.image_of(image)
+    name = settings.trials.image_of(image)
     if name == LOCAL_IMAGE:
         raise RepositoryError(
             "the reader pod needs an image with sh, find, tar and sleep, and none is configured",
@@ -135,7 +139,11 @@ def reader_queue(settings: Settings) -> str | None:
 
     None: the cluster has no queues that the settings know of.
     """
-    queues = [pool.queue for _, pool in sorted(settings.pools.items()) if pool.queue is not None]
+    queues = [pool.queue for _, pool in sorted(settings.trials.pools.items()) if pool.queue is not None]
     if queues:
         return queues[0]
-    return submission.project_queue(settings.namespace) if settings.controller is Controller.SUBMIT else None
+    return (
+        workloads.project_queue(settings.trials.namespace)
+        if settings.platform.controller is Controller.SUBMIT
+        else None
+    )

@@ -19,10 +19,9 @@ from sweepledger.render.platform import flux
 from sweepledger.repo import batches, volume
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Change, Repository, delete_branches, proposals, superseded_proposals
-from sweepledger.results.commit_message import commit_message
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.results.paths import RESULTS, results_folder
-from sweepledger.results.summary import Summary
+from sweepledger.results.summary import Summary, commit_message
 from sweepledger.results.tree import changed_files
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.settings import PullRequestResults
@@ -38,8 +37,8 @@ def recorded_by(target: Target, tip: str | None) -> Callable[[StoredBatch], bool
     if cluster is None:
         return lambda _: True
     settings = at_commit.settings_or_defaults(target.repository, tip)
-    live = settings.live_clusters
-    if cluster in settings.lost_clusters:
+    live = settings.fleet.live_clusters
+    if cluster in settings.fleet.lost_clusters:
         raise RepositoryError(
             f"cluster {cluster} was given up: nothing of it is recorded",
             hint=f"if it is back, remove `lost` from clusters.{cluster}",

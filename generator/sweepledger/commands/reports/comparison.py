@@ -271,7 +271,7 @@ def _spent(workspace: Workspace, results: RecordedResults, rows: Iterable[Summar
     for batch in results.stored:
         if batch.name not in seconds:
             continue
-        pool = workspace.settings.pool(batch.lock.run.pool)
+        pool = workspace.settings.trials.pool(batch.lock.run.pool)
         part = charge(results.sweep, batch.lock.run, pool, seconds[batch.name])
         gpu_hours += part.gpu_hours
         money = None if money is None or pool is None or pool.price is None else money + part.money

@@ -399,6 +399,6 @@ class _ProposalBuilder:
                 yield f"Generate it where {b.lock.program.code} has the git tree {b.lock.program.code.tree}."
         data = a.lock.program.data if causes.Factor.DATA in reverted else b.lock.program.data
         if data is not None:
-            dataset = self.settings.dataset_named(data.name)
+            dataset = self.settings.trials.dataset_named(data.name)
             if dataset is None or dataset.identity != data.digest:
                 yield f"The settings must have the dataset {data.name} with digest {data.digest}."

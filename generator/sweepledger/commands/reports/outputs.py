@@ -58,8 +58,8 @@ def log_link(workspace: Workspace, listed: catalog.ListedTrial) -> str | None:
     """
     lock = listed.batch.lock
     own = str(lock.pod(listed.index)) if lock.shape is Shape.INDEXED else listed.id
-    return workspace.settings.logs.url(
-        namespace=workspace.settings.namespace,
+    return workspace.settings.platform.logs.url(
+        namespace=workspace.settings.trials.namespace,
         sweep=listed.sweep,
         batch=listed.batch.name,
         trial=listed.id,

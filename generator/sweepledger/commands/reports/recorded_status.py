@@ -17,7 +17,6 @@ from sweepledger.commands.repository import batch_records
 from sweepledger.errors import StorageError
 from sweepledger.formats.hyperparams_csv import TABLE_FILE
 from sweepledger.formats.launch_json import LAUNCH_FILE
-from sweepledger.formats.record_json import MAX_ROWS, TRIAL_ID
 from sweepledger.formats.summary_csv import SUMMARY_FILE
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
@@ -26,6 +25,7 @@ from sweepledger.results.paths import results_folder
 from sweepledger.safe_open import read_regular
 from sweepledger.structs.metric import METRIC_NAME
 from sweepledger.structs.names import LOCK_FILE
+from sweepledger.structs.record import MAX_ROWS, TRIAL_ID
 
 INDEX = "index/status.json"
 LARGEST_INDEX = 64 * 2**20

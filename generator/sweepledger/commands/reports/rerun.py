@@ -83,7 +83,7 @@ def _desired_state(
     if not isinstance(settings, Settings):
         raise SpecError(settings)
     made = local_batch_at(repository, commit, batch, settings)
-    mirror = Mirror(state, str(workspace.root), workspace.settings.branch)
+    mirror = Mirror(state, str(workspace.root), workspace.settings.git.branch)
     mirror.borrow(repository)
     store_code(repository, program.code, ["HEAD", commit])
     code = mirror.code(program.code)

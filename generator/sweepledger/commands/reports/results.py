@@ -199,7 +199,7 @@ def rank_trials(
         settings = workspace.settings
         hint = f"`sweep status {name}` says where it stands"
         if _is_elsewhere(workspace, name):
-            hint = f"`git pull {workspace.remote} {settings.branch}` brings its results here"
+            hint = f"`git pull {workspace.remote} {settings.git.branch}` brings its results here"
         raise IdleError(f"nothing is recorded of {name!r} here", hint=hint)
     lock = stored[-1].lock
     metric, wanted = lock.metric, by or lock.metric.name
@@ -290,7 +290,7 @@ def _is_elsewhere(workspace: Workspace, sweep: str) -> bool:
     path = f"{results_folder(sweep)}/{SUMMARY_FILE}"
     if workspace.repository.files(workspace.base_commit(None), path):
         return True
-    mirrored = catalog.mirrored(state_folder(workspace.repository), workspace.settings.branch)
+    mirrored = catalog.mirrored(state_folder(workspace.repository), workspace.settings.git.branch)
     return mirrored is not None and bool(mirrored[0].files(mirrored[1], path))
 
 

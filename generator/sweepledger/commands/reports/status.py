@@ -113,7 +113,7 @@ def live_batches(
 ) -> dict[str, LiveBatch]:
     """Return the states of the trials of active batches, if these can be read. Raises ClusterError."""
     settings = workspace.settings
-    observed = find_cluster_batches(kubectl, settings.namespace, active)
+    observed = find_cluster_batches(kubectl, settings.trials.namespace, active)
     active_workloads = [(batch, observed.workloads[batch.name]) for batch in observed.active]
     stuck = {
         stalled.batch: stalled
@@ -130,12 +130,13 @@ def live_batches(
         live_trials = _LiveTrials(workloads, batch.lock, is_stalled=batch.name in stuck)
         if workloads.workloads:
             live_trials.add_pods(
-                pods.batch_pods(kubectl, settings.namespace, batch.lock, pods.NOT_SUCCEEDED), now
+                pods.batch_pods(kubectl, settings.trials.namespace, batch.lock, pods.NOT_SUCCEEDED), now
             )
         remarks = [*live_trials.remarks(batch.name)]
         if batch.name in stuck:
             lost = stuck[batch.name]
-            hint = f"the collector records it if every trial left a record; else {lost.hint(settings.controller)}"
+            recovery = lost.hint(settings.platform.controller)
+            hint = f"the collector records it if every trial left a record; else {recovery}"
             remarks.append(Remark(batch.name, str(TrialState.STALLED), lost.lacks, hint))
         states = live_trials.states(TrialState.PAUSED if batch.running.paused else TrialState.QUEUED)
         if len(explained) < MOST_EXPLAINED and WAITING_STATES & {*states}:
@@ -338,7 +339,7 @@ def sweep_statuses(
     tip = workspace.base_commit(None)
     followed = catalog.batch_names(workspace.repository, tip)
     recorded = catalog.batch_names(workspace.repository, tip, ARCHIVE)
-    mirrored = catalog.mirrored(state, workspace.settings.branch)
+    mirrored = catalog.mirrored(state, workspace.settings.git.branch)
     counter = _TrialCounter(
         workspace.repository,
         workspace.repository.commit("HEAD"),

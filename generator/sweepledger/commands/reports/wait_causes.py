@@ -81,7 +81,7 @@ class BatchObserver:
     @property
     def branch(self) -> str:
         """The branch that controllers follow, for messages."""
-        return f"{self.workspace.remote}/{self.workspace.settings.branch}"
+        return f"{self.workspace.remote}/{self.workspace.settings.git.branch}"
 
     def of_sweep(self, sweep: str) -> tuple[batches.StoredBatch, ...]:
         """Return the batches of a sweep: those of the work tree, and those that only the base commit has."""
@@ -155,11 +155,11 @@ class BatchObserver:
             return WaitCause(
                 CauseKind.NOT_MERGED,
                 f"its batch is not on {self.branch}, as last fetched",
-                f"commit it and merge its pull request into {settings.branch}; `git fetch {self.workspace.remote}` "
+                f"commit it and merge its pull request into {settings.git.branch}; `git fetch {self.workspace.remote}` "
                 "if that is done",
             )
         if not committed.is_active and batch.is_active:
-            pull = f"`git pull {self.workspace.remote} {settings.branch}`"
+            pull = f"`git pull {self.workspace.remote} {settings.git.branch}`"
             return WaitCause(CauseKind.RECORDED, f"its batch is archived on {self.branch}", pull)
         return WaitCause(
             CauseKind.CANCELLED,
@@ -175,13 +175,13 @@ class BatchObserver:
             return (TrialCauses(self._unobserved(batch), indexes),)
         if isinstance(self.collector, ToolError):
             raise self.collector
-        names = Names.of(settings)
+        names = Names.of(settings.trials, settings.fleet)
         namespace: str | None = names.flux
-        if settings.controller is Controller.ARGOCD:  # None: its objects are in another cluster
-            namespace = None if settings.argocd.is_remote else settings.argocd.namespace
+        if settings.platform.controller is Controller.ARGOCD:  # None: its objects are in another cluster
+            namespace = None if settings.platform.argocd.is_remote else settings.platform.argocd.namespace
         missing = batch_objects.read_controller_cause(
             self.kubectl,
-            settings.controller,
+            settings.platform.controller,
             batch.name,
             project=names.project,
             controller_namespace=namespace,
@@ -196,7 +196,7 @@ class BatchObserver:
             *(observed, lock.trials, lock.run.pack),
             collector=collector,
             now=self.now,
-            limit=settings.limits.failures,
+            limit=settings.teams.limits.failures,
         )
         return tuple(self._with_way_out(group, batch) for group in found)
 
@@ -219,7 +219,7 @@ class BatchObserver:
 
     def _unobserved(self, batch: batches.StoredBatch) -> WaitCause:
         """Return the cause for a merged batch if no cluster is read."""
-        if self.workspace.settings.controller is Controller.NONE:
+        if self.workspace.settings.platform.controller is Controller.NONE:
             has_remote = self.workspace.repository.remote_url(self.workspace.remote) is not None
             either = " or `sweep cluster local`" if has_remote else ""
             return WaitCause(
@@ -247,11 +247,11 @@ def readable_collector(workspace: Workspace, kubectl: Kubectl) -> CollectorState
 
 def _collector(workspace: Workspace, kubectl: Kubectl | None) -> CollectorState | ToolError | None:
     settings = workspace.settings
-    if kubectl is None or settings.controller not in {Controller.ARGOCD, Controller.FLUX}:
+    if kubectl is None or settings.platform.controller not in {Controller.ARGOCD, Controller.FLUX}:
         return None
     try:
         return collector_state.read_collector(
-            kubectl, Names.of(settings).collector, settings.results.every_minutes
+            kubectl, Names.of(settings.trials, settings.fleet).collector, settings.results.every_minutes
         )
     except ToolError as error:
         if getattr(error, "reason", "") == "Forbidden":

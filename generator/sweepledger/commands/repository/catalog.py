@@ -174,7 +174,9 @@ def find_trial(root: Path, reference: str) -> ListedTrial:
     sweeps = sorted({listed.sweep for listed in matches})
     if len(sweeps) > 1:
         ways = ", ".join(f"{name}/{ids[0]}" for name in sweeps)
-        raise UsageError(f"trial {ids[0]} is of several sweeps: {', '.join(sweeps)}", hint=f"ask for {ways}")
+        raise UsageError(
+            f"trial {ids[0]} is in several sweeps: {', '.join(sweeps)}", hint=f"name its sweep: {ways}"
+        )
     return max(matches, key=lambda listed: listed.batch.lock.number)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from sweepledger import policy
 from sweepledger.commands.repository import batch_builder
+from sweepledger.commands.repository.base_files import packaged_file
 from sweepledger.engine.local.local_batch import LocalBatch, Parent, local_batch
 from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.problems import Problem
@@ -91,19 +92,21 @@ def local_batch_at(repository: Repository, commit: str, batch: StoredBatch, sett
     if lock.parents and lock.shape is Shape.JOBS:  # only there can each trial have a mount of its own
         parents = batch_builder.parent_folders_of(batch, batches.in_commit(repository, commit))
     contents = repository.read(commit, *launcher)
+    if not lock.program.runs_in_clusters:  # no commit needs bases for it
+        contents = {path: packaged_file(path) for path in launcher} | dict(contents)
     if missing := sorted({*launcher} - contents.keys()):
         raise RepositoryError(
             f"commit {commit[:12]} lacks {missing[0]}, which starts the trials of {batch.name}",
             hint="restore the files below base/ from git",
         )
-    is_proxied = settings.proxy is not None and settings.proxy.egress in run.egress
+    is_proxied = settings.network.proxy is not None and settings.network.proxy.egress in run.egress
     try:
         return local_batch(
             lock,
             batch.tree.files,
             {PurePath(path).name: content for path, content in contents.items()},
             parents={row: Parent(lock.parents[row], folder) for row, folder in parents.items()},
-            proxy=settings.proxy.variables if settings.proxy and is_proxied else {},
+            proxy=settings.network.proxy.variables if settings.network.proxy and is_proxied else {},
         )
     except ValueError as error:
         raise SpecError([Problem(batch.folder, 0, 0, "", str(error), EDITED)]) from error
@@ -118,12 +121,12 @@ def _cluster_needs(lock: BatchLock, settings: Settings) -> Iterator[tuple[str, s
             f"must be a Job of batch/v1 or a ConfigMap of v1, got {kind.kind!r} of {kind.api_version!r}",
         )
     for name in lock.run.secrets:
-        secret = settings.secrets[name].secret if name in settings.secrets else name
+        secret = settings.trials.secrets[name].secret if name in settings.trials.secrets else name
         yield (
             f"run.secrets.{name}",
             f"must be absent on this machine, which does not have the cluster's Secret {secret!r}",
         )
-    pool = settings.pools.get(lock.run.pool or "")
+    pool = settings.trials.pools.get(lock.run.pool or "")
     if pool is not None and (devices := sorted({*pool.pod.resources, *pool.pod.claims})):
         yield f"pools.{lock.run.pool}.pod", f"must have no devices on this machine, got {', '.join(devices)}"
 
@@ -139,7 +142,7 @@ def locked_data(
     data = batch.lock.program.data
     if data is None:
         return None
-    known = (candidate.dataset_named(data.name) for candidate in settings)
+    known = (candidate.trials.dataset_named(data.name) for candidate in settings)
     dataset = next((entry for entry in known if entry is not None and entry.identity == data.digest), None)
     if dataset is None:
         keys = " and ".join(f"datasets.{name}.digest" for name in data.names)

@@ -44,7 +44,7 @@ class SpecEdit:
         if repository.branch() is None:
             raise RepositoryError(
                 "no branch is checked out, so no branch would contain the commit",
-                hint=f"`git switch {workspace.settings.branch}`, or `git switch -c NAME`; then run it again",
+                hint=f"`git switch {workspace.settings.git.branch}`, or `git switch -c NAME`; then run it again",
             )
         if uncommitted_paths(repository, sweep.path) or sweep.path not in repository.files(head, sweep.path):
             raise RepositoryError(
@@ -88,7 +88,7 @@ class SpecEdit:
         for batch in self.committed:
             if batch.is_active and batch.name not in merged and (not names or batch.name in names):
                 raise RepositoryError(
-                    f"{batch.folder} is committed here and not on {self.workspace.settings.branch} yet",
+                    f"{batch.folder} is committed here and not on {self.workspace.settings.git.branch} yet",
                     hint="push or merge it, then run this again; "
                     f"or `sweep run {sweep}` here; or change the spec, and `sweep generate {sweep}` replaces it",
                 )
@@ -106,7 +106,7 @@ class SpecEdit:
             settings = self.workspace.settings
             raise RepositoryError(
                 f"the commit that is checked out does not contain {missing[0]}",
-                hint=f"update it: `git pull {self.workspace.remote} {settings.branch}`",
+                hint=f"update it: `git pull {self.workspace.remote} {settings.git.branch}`",
             )
 
     def append(self, *items: tuple[str, object]) -> tuple[spec.ParsedSpec, bytes]:

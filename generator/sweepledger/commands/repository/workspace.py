@@ -60,7 +60,7 @@ class Workspace:
 
     def in_cluster(self, name: str | None) -> "Workspace":
         """Return the workspace for one of the clusters. Raises UsageError unless the settings have it."""
-        known = sorted(self.settings.clusters)
+        known = sorted(self.settings.fleet.clusters)
         if name in known or (name is None and not known):
             return replace(self, cluster=name)
         if name is None:
@@ -115,13 +115,13 @@ class Workspace:
             if commit is None:
                 raise UsageError(f"--base {base} is not a commit", hint="try a branch, a tag or HEAD~1")
             return commit
-        followed = f"refs/remotes/{self.remote}/{self.settings.branch}"
+        followed = f"refs/remotes/{self.remote}/{self.settings.git.branch}"
         return self.repository.commit(followed) or self.repository.commit("HEAD")
 
     @cached_property
     def remote(self) -> str:
         """The remote of this clone whose branch sweeps are merged into. Raises UsageError if several may be meant."""
-        return git.followed_remote(self.repository, self.settings.branch)
+        return git.followed_remote(self.repository, self.settings.git.branch)
 
     def spec_paths(self, names: Iterable[str] = ()) -> tuple[Path, ...]:
         """Return specs by sweep name or path; all of `sweeps/` if none is named.
@@ -355,7 +355,7 @@ def results_target(
     return Target(
         workspace.repository,
         remote,
-        branch or settings.branch,
+        branch or settings.git.branch,
         is_reviewed=settings.results.mode is ResultsMode.BRANCH,
         progress_minutes=settings.results.progress_minutes,
         cluster=workspace.cluster,

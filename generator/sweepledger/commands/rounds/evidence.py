@@ -12,13 +12,11 @@ from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
-from sweepledger.results.infrastructure import Losses
-from sweepledger.results.outcomes import BatchRecords, evaluate, one_per_trial
+from sweepledger.results.outcomes import BatchRecords, Losses, evaluate, one_per_trial
 from sweepledger.results.paths import results_folder
 from sweepledger.search.adaptive import Observation
 from sweepledger.search.membership import membership
-from sweepledger.search.stop_rules import LearningCurve, compile_stop_rules
-from sweepledger.structs.early_stopping import StopRule
+from sweepledger.structs.early_stopping import LearningCurve, StopRule
 from sweepledger.structs.names import SPECS
 from sweepledger.structs.record import Status, TrialResult
 from sweepledger.structs.run_config import Infrastructure
@@ -43,7 +41,7 @@ def stop_rules(
         return ()
     current = (batch for batch in own if batch.lock.program.digest == program)
     curves = [curve for batch in (*current, *warm_start) for curve in _curves(sweep, batch)]
-    return compile_stop_rules(sweep.early_stop, sweep.metric, curves)
+    return sweep.early_stop.compile(sweep.metric, curves)
 
 
 def _curves(sweep: Sweep, batch: BatchRecords) -> Iterator[LearningCurve]:

@@ -9,7 +9,7 @@ from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence
 from sweepledger.commands.rounds.next_round import search_end
 from sweepledger.errors import GeneratorError
-from sweepledger.plan.upper_bounds import RoundBounds, round_bounds
+from sweepledger.plan.budgets import RoundBounds, round_bounds
 from sweepledger.repo import batches
 from sweepledger.search import limits
 from sweepledger.search.adaptive import Observation, SearchEnd
@@ -88,7 +88,7 @@ def _after_first_round(
     )
     evidence = source.evidence(sweep, program.digest)
     bounds = remaining_bounds(sweep, merged, program)
-    state, text, reason = _next_state(workspace.settings.next, evidence, new)
+    state, text, reason = _next_state(workspace.settings.git.next, evidence, new)
     return SearchProgress(
         sweep.method,
         state,
@@ -116,9 +116,9 @@ def _next_state(
         return SearchState.OVER, ended.text, ended.reason
     name, number = evidence.sweep.name, evidence.rounds + 1
     requesters = {
-        NextRoundMode.REVIEW: f"`sweep cluster next {name}` asks for it",
-        NextRoundMode.WORKFLOW: "a workflow asks for it",
-        NextRoundMode.COLLECTOR: "the collector asks for it",
+        NextRoundMode.REVIEW: f"`sweep cluster next {name}` requests it",
+        NextRoundMode.WORKFLOW: "a workflow requests it",
+        NextRoundMode.COLLECTOR: "the collector requests it",
     }
     # Only a person requests the first round of a new program.
     requester = requesters[mode if evidence.rounds else NextRoundMode.REVIEW]
@@ -153,7 +153,7 @@ def _bounds_after(sweep: Sweep, trials: int, rounds: int, expansion: Expansion |
         expanded = expansion or explore(sweep)
         count = len(expanded.configurations) * sweep.replicates if isinstance(expanded, Expansion) else 0
         return round_bounds(sweep, trials=trials, rounds=rounds, max_trials=count)
-    if search.method.is_sampler:
+    if search.method.has_model:
         affordable = limits.affordable_trials(sweep, MAX_TRIALS)
         most = affordable if affordable < MAX_TRIALS else None
         return round_bounds(sweep, trials=trials, rounds=rounds, max_trials=most)

@@ -93,7 +93,7 @@ def step_after(
     The collector does if the settings say so, and `sweep run` for the sweeps in `continued`.
     """
     settings = at_commit.settings_or_defaults(repository, base)
-    if sweep not in continued and settings.next is not NextRoundMode.COLLECTOR:
+    if sweep not in continued and settings.git.next is not NextRoundMode.COLLECTOR:
         return None
     hint = next_round.manual_hint(sweep)
     if refused is not None:
@@ -116,8 +116,9 @@ def round_files(
 
 
 def _added_files(repository: Repository, base: str, batch: Overlay) -> Mapping[str, bytes]:
-    bases = missing_bases_at(repository, base, batch.lock.bases)
-    return {**bases, **batch_files(batch, at_commit.settings_or_defaults(repository, base))}
+    settings = at_commit.settings_or_defaults(repository, base)
+    bases = missing_bases_at(repository, base, batch.lock.needed_bases)
+    return {**bases, **batch_files(batch, settings.platform.controller, settings.trials.namespace)}
 
 
 def step_trailers(step: next_round.Step | next_round.RoundBlocked | None) -> str:
@@ -232,7 +233,7 @@ def push_idle_rounds(target: Target) -> Iterator[PushedRound | next_round.RoundB
     """
     repository, tip = target.repository, target.tip()
     settings = at_commit.settings_or_defaults(repository, tip)
-    if tip is None or (settings.next is not NextRoundMode.COLLECTOR and not target.continued):
+    if tip is None or (settings.git.next is not NextRoundMode.COLLECTOR and not target.continued):
         return
     for sweep in (search.name for search in next_round.searches_at(repository, tip, settings)):
         if not isinstance(

@@ -17,12 +17,10 @@ from sweepledger.render.overlay import batch_digest
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import FILE_MODE, Entry, Repository
-from sweepledger.results.infrastructure import Losses
-from sweepledger.results.outcomes import BatchRecords
+from sweepledger.results.outcomes import BatchRecords, Losses
 from sweepledger.results.paths import RECORDS, RESULTS, batch_of_records, laptop_path, results_folder
-from sweepledger.results.provenance import PROVENANCE_FILE, parse_provenance
 from sweepledger.results.summary import Summary
-from sweepledger.results.tree import result_files
+from sweepledger.results.tree import PROVENANCE_FILE, parse_provenance, result_files
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.metric import Goal
 from sweepledger.structs.names import LOCK_FILE, SPECS, SUFFIX
@@ -115,16 +113,16 @@ class BatchAudit:
         origin = at_commit.commit_of_version(self.repository, self.commit, f"{folder}/{PROVENANCE_FILE}")
         if origin is None or origin == self.commit:
             return
-        then, now = (
-            summary_inputs(sweep, files)
-            for files in (self.repository.files(origin, RESULTS, ARCHIVE), entries)
-        )
-        changed = sorted(path for path in {*then, *now} if then.get(path) != now.get(path))
+        then = self.repository.files(origin, RESULTS, ARCHIVE)
+        inputs = {*summary_inputs(sweep, then), *summary_inputs(sweep, entries)}
+        changed = sorted(path for path in inputs if then.get(path) != entries.get(path))
         contents = self.repository.blobs(
-            entry.id for part in (then, now) for path in changed if (entry := part.get(path))
+            entry.id for part in (then, entries) for path in changed if (entry := part.get(path))
         )
         for path in changed:
-            must, got = (contents[entry.id] if (entry := part.get(path)) else None for part in (then, now))
+            must, got = (
+                contents[entry.id] if (entry := part.get(path)) else None for part in (then, entries)
+            )
             yield from file_differences(path, must, got, because=f"as commit {origin[:12]} summarised it")
 
 
@@ -290,9 +288,8 @@ def summary_differences(
     for batch in done:
         yield from _table_differences(batch, rows)
         yield from _provenance_differences(batch, provenance.get(batch.name), contents, rows)
-    for name in sorted(provenance.keys() - {batch.name for batch in done}):
-        message = f"must be there by {PROVENANCE_FILE}, and is missing"
-        yield FileDifference(f"{folder}/records/{name}.jsonl", "", "", message)
+    for path in sorted({f"{folder}/{RECORDS}/{name}.jsonl" for name in provenance} - contents.keys()):
+        yield FileDifference(path, "", "", f"must be there by {PROVENANCE_FILE}, and is missing")
 
 
 def _table_differences(batch: StoredBatch, rows: list[dict[str, str]]) -> Iterator[FileDifference]:

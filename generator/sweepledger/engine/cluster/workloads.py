@@ -1,13 +1,15 @@
 """Workloads, the objects that run trials on the cluster (Job, JobSet and others), and the state that they report."""
 
+import copy
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from operator import itemgetter
+from typing import Any
 
 from sweepledger.engine.cluster.api_objects import condition, has_condition, text_at, time_at, value_at
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
-from sweepledger.structs.kubernetes import BATCH_LABEL, INDEX_LABEL, WORKLOAD_KINDS, Kind, Manifest
+from sweepledger.structs import kubernetes
 from sweepledger.structs.run_config import Pack, Shape
 
 ABSENT = frozenset({"NotFound", "UnknownKind"})
@@ -110,7 +112,7 @@ class BatchWorkloads:
 
 def api_path(shape: Shape) -> str:
     """Return the API path of a shape's workloads, with `{}` for the namespace."""
-    kind = WORKLOAD_KINDS[shape]
+    kind = kubernetes.WORKLOAD_KINDS[shape]
     return f"/apis/{kind.api_version}/namespaces/{{}}/{kind.plural}"
 
 
@@ -122,13 +124,13 @@ def list_workloads(
     A kind that the server does not know has none. Raises ClusterError.
     """
     workloads: dict[tuple[str, str], list[Workload]] = {}
-    kinds = {api_path(shape): WORKLOAD_KINDS[shape] for shape in shapes}
+    kinds = {api_path(shape): kubernetes.WORKLOAD_KINDS[shape] for shape in shapes}
     for path, kind in sorted(kinds.items(), key=itemgetter(0)):
         try:
-            for page in kubectl.pages(path.format(namespace), BATCH_LABEL):
+            for page in kubectl.pages(path.format(namespace), kubernetes.BATCH_LABEL):
                 for manifest in page:
                     metadata = manifest["metadata"]
-                    batch = metadata.get("labels", {}).get(BATCH_LABEL)
+                    batch = metadata.get("labels", {}).get(kubernetes.BATCH_LABEL)
                     # An object with an owner was created by the controller of another workload.
                     if batch is not None and not metadata.get("ownerReferences"):
                         workloads.setdefault((batch, path), []).append(parse_workload(manifest, kind))
@@ -138,9 +140,9 @@ def list_workloads(
     return {key: BatchWorkloads(tuple(listed)) for key, listed in workloads.items()}
 
 
-def parse_workload(manifest: Manifest, kind: Kind) -> Workload:
+def parse_workload(manifest: kubernetes.Manifest, kind: kubernetes.Kind) -> Workload:
     """Return the workload of a manifest; its kind is a parameter because items of a list do not contain it."""
-    index = text_at(manifest, "metadata", "labels", INDEX_LABEL)
+    index = text_at(manifest, "metadata", "labels", kubernetes.INDEX_LABEL)
     has_ended = any(has_condition(manifest, name) for name in END_CONDITIONS)
     moments = [time_at(condition(manifest, name), "lastTransitionTime") for name in END_CONDITIONS]
     ended = [moment for moment in moments if moment is not None]
@@ -171,3 +173,74 @@ def parse_indexes(text: str, below: int) -> Iterator[int]:
         if match := RANGE.fullmatch(part):
             first = int(match[1])
             yield from range(first, min(int(match[2] or first) + 1, below))
+
+
+KEPT_NAME_KINDS = frozenset({"ConfigMap", "TrainingRuntime"})
+"""Kinds that others refer to by name: they keep their names, which contain the batch's digest."""
+
+TTL_FIELD = "ttlSecondsAfterFinished"
+
+DEFAULT_LIMITS = {"cpu": "100m", "memory": "128Mi"}
+"""For containers without requests; those of trials have them."""
+
+PER_INDEX_VERSION = (1, 29)
+"""The first version in which Indexed Jobs count failures per index."""
+
+
+def project_queue(namespace: str) -> str:
+    """Return the queue of a namespace on clusters with one queue per project, by EIDF's convention."""
+    return f"{namespace}-user-queue"
+
+
+def prepare_manifest(manifest: kubernetes.Manifest, *, ttl: int, queue: str) -> dict[str, Any]:
+    """Return a rendered object adapted to the cluster; objects that others refer to are unchanged."""
+    adapted = copy.deepcopy(dict(manifest))
+    if adapted["kind"] in KEPT_NAME_KINDS:
+        return adapted
+    metadata = adapted["metadata"]
+    metadata["generateName"] = f"{metadata.pop('name')}-"
+    metadata["labels"] = {**metadata.get("labels", {})}
+    metadata["labels"].setdefault(kubernetes.QUEUE_LABEL, queue)
+    kind = kubernetes.WORKLOAD_KINDS_BY_NAME[adapted["kind"]]
+    if kind.has_ttl:
+        parent = adapted
+        for key in kind.policy:
+            parent = parent.setdefault(key, {})
+        parent[TTL_FIELD] = ttl
+    for container in _containers(adapted["spec"]):
+        resources = container.setdefault("resources", {})
+        limits = {**DEFAULT_LIMITS, **resources.get("requests", {}), **resources.get("limits", {})}
+        resources["limits"] = limits
+        resources["requests"] = {**limits, **resources.get("requests", {})}
+    return adapted
+
+
+def trial_of(manifest: kubernetes.Manifest) -> str | None:
+    """Return the id of the trial that an object runs; None if it runs all trials of its batch."""
+    trial = manifest["metadata"].get("labels", {}).get(kubernetes.TRIAL_LABEL)
+    return None if trial is None else str(trial)
+
+
+def resource_names(manifests: Iterable[kubernetes.Manifest]) -> tuple[str, ...]:
+    """Return the API resources of the workloads among some manifests."""
+    kinds = {manifest["kind"] for manifest in manifests} - KEPT_NAME_KINDS
+    return tuple(sorted({kubernetes.WORKLOAD_KINDS_BY_NAME[kind].resource for kind in kinds}))
+
+
+def is_too_old(server: str, manifests: Iterable[kubernetes.Manifest]) -> bool:
+    """Return whether a server would drop the field by which Indexed Jobs count failures per index."""
+    version = kubernetes.parse_server_version(server)
+    is_old = version is not None and version < PER_INDEX_VERSION
+    return is_old and any("backoffLimitPerIndex" in manifest.get("spec", {}) for manifest in manifests)
+
+
+def _containers(node: object) -> Iterator[dict[str, Any]]:
+    if isinstance(node, dict):
+        for key, value in node.items():
+            if key in {"containers", "initContainers"} and isinstance(value, list):
+                yield from value
+            else:
+                yield from _containers(value)
+    elif isinstance(node, list):
+        for item in node:
+            yield from _containers(item)

@@ -55,6 +55,11 @@ def program_path() -> str:
     return os.pathsep.join((str(Path(sys.executable).parent), os.defpath))
 
 
+def is_program(name: str) -> bool:
+    """Return whether this machine has a program of a name or path."""
+    return shutil.which(name, path=f"{os.environ.get('PATH', '')}{os.pathsep}{program_path()}") is not None
+
+
 def inspect(
     interpreter: str, names: Sequence[str] = (), *, python_path: Sequence[str] = ()
 ) -> PythonEnvironment | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from sweepledger.reader.scalars import Refusal, resolve_scalar
-from sweepledger.structs.domain import Choice, Domain, Quantized
+from sweepledger.structs.domain import Domain
 from sweepledger.structs.space import Parameter, parents_first
 from sweepledger.structs.values import LARGEST_EXACT_INTEGER, Value, identity, is_number
 
@@ -56,7 +56,7 @@ def _exists(parameter: Parameter, configuration: Mapping[str, Value]) -> bool:
 
 def _empty_values(domain: Domain, value: Any) -> tuple[Value, ...]:
     """Return the value of a domain that an empty cell can be; none if there are two or none."""
-    values = domain.values if isinstance(domain, Choice) else ()
+    values = () if domain.is_constant else domain.listed
     empty = [each for each in (None, "") if each in values]
     if isinstance(value, Quoted) and "" in empty:
         return ("",)
@@ -66,8 +66,8 @@ def _empty_values(domain: Domain, value: Any) -> tuple[Value, ...]:
 def _value_in(domain: Domain, value: Any) -> Value:
     """Return the value of a domain that a cell stands for; what it is by itself if it is none of them."""
     readings = tuple(_readings(value))
-    if isinstance(domain, Choice):
-        values = {identity(each): each for each in domain.values}
+    if not domain.is_constant:
+        values = {identity(each): each for each in domain.listed}
         for reading in readings:
             if _key(reading) in values:
                 return values[_key(reading)]
@@ -127,13 +127,8 @@ def _is_value(value: Any) -> bool:
 
 def _without_noise(domain: Domain, number: float) -> Value:
     """Return the listed value or the bound of a domain next to which a number is, or the number itself."""
-    inner = domain.of if isinstance(domain, Quantized) else domain
-    listed = (
-        inner.values
-        if isinstance(inner, Choice)
-        else (getattr(inner, "low", None), getattr(inner, "high", None))
-    )
-    numbers = [each for each in listed if is_number(each)]
+    ends = () if domain.shape is None else domain.shape.ends
+    numbers = [each for each in (*(() if domain.is_constant else domain.listed), *ends) if is_number(each)]
     least = min((abs(each) for each in numbers if each), default=0.0)
     near = (each for each in numbers if math.isclose(each, number, rel_tol=NOISE))
     zero = (each for each in numbers if not each and abs(number) <= NOISE * least)

@@ -33,8 +33,12 @@ STATUSES: Mapping[str, Status | None] = {
 """Status of a trial by other tools' words, in small letters; None: the trial has not finished, and is skipped."""
 
 
-def read_csv(content: bytes, sweep: Sweep) -> Iterator[ForeignTrial]:
-    """Yield the finished trials of a CSV file with a header. Raises ForeignError."""
+def read_csv(content: bytes, sweep: Sweep, _study: str | None) -> tuple[None, Iterator[ForeignTrial]]:
+    """Return the finished trials of a CSV file with a header. Raises ForeignError."""
+    return None, _csv_trials(content, sweep)
+
+
+def _csv_trials(content: bytes, sweep: Sweep) -> Iterator[ForeignTrial]:
     lines = _logical_lines(decoded(content, MAX_EVIDENCE_BYTES))
     number, header = next(lines, (1, ""))
     names = [str(cell) for cell in _cells(header, number)]
@@ -66,8 +70,12 @@ def _cells(line: str, number: int) -> list[str]:
     return [cell.bare if cell.quoted is None else Quoted(cell.quoted) for cell in cells]
 
 
-def read_jsonl(content: bytes, sweep: Sweep) -> Iterator[ForeignTrial]:
-    """Yield the finished trials of JSON Lines, also with objects such as `config`. Raises ForeignError."""
+def read_jsonl(content: bytes, sweep: Sweep, _study: str | None) -> tuple[None, Iterator[ForeignTrial]]:
+    """Return the finished trials of JSON Lines, also with objects such as `config`. Raises ForeignError."""
+    return None, _jsonl_trials(content, sweep)
+
+
+def _jsonl_trials(content: bytes, sweep: Sweep) -> Iterator[ForeignTrial]:
     for number, line in enumerate(decoded(content, MAX_EVIDENCE_BYTES).split("\n"), start=1):
         if not line.strip():
             continue

@@ -12,8 +12,9 @@ from sweepledger.exchange.hydra.grammar import Choices, Glob, IntervalSweep, Ran
 from sweepledger.exchange.hydra.overrides import hydra_text
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.formats.yaml import dump
-from sweepledger.structs.domain import Choice, Constant, IntUniform, LogUniform, Uniform
-from sweepledger.structs.search_block import Design, GridSearch, RandomSearch, Sampler
+from sweepledger.structs.domain import NumberRange
+from sweepledger.structs.methods import PLAIN
+from sweepledger.structs.search_block import Design, GridSearch, RandomSearch
 from sweepledger.structs.space import Parameter
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value, canonical_json, written
@@ -56,7 +57,7 @@ def _optuna_document(
 ) -> dict[str, Any]:
     losses.add("seed", "Optuna draws other values for the same seed")
     losses.add(f"method: {design.method}", "needs the Optuna sweeper: pip install hydra-optuna-sweeper")
-    if design.sampler is not Sampler.RANDOM:
+    if design.sampler is not PLAIN:
         losses.add(f"method: {design.method}", "written as random: the sweeper does not have this sampler")
     hydra = document["hydra"]
     sweeper = {
@@ -113,31 +114,23 @@ def _chosen(design: Design) -> set[str]:
 
 def _distribution(parameter: Parameter, design: Design) -> str | None:
     """Return Hydra's function for a distribution; None if its values must be listed."""
-    match parameter.domain:
-        case IntUniform(low, high) if isinstance(design, RandomSearch):
+    match parameter.domain.shape:
+        case NumberRange(low, high, is_integer=True) if isinstance(design, RandomSearch):
             # `interval` alone has floats, and Optuna includes the end of a range.
             return f"int(interval({low},{high}))"
-        case IntUniform(low, high):
+        case NumberRange(low, high, is_integer=True):
             return f"range({low},{high + 1})"
-        case Uniform(low, high):
-            return f"interval({low!r},{high!r})"
-        case LogUniform(low, high):
-            return f"tag(log,interval({low!r},{high!r}))"
+        case NumberRange(low, high, is_log, step=None):
+            return f"tag(log,interval({low!r},{high!r}))" if is_log else f"interval({low!r},{high!r})"
         case _:
             return None
 
 
 def _values(parameter: Parameter, losses: LossList) -> Sequence[Value] | None:
     """Return the values of a parameter; None if they are infinitely many."""
-    match parameter.domain:
-        case Constant(only):
-            return [only]
-        case Choice(values, probabilities):
-            if probabilities is not None:
-                losses.add(f"parameters.{parameter.name}", "in Hydra, all values are equally likely")
-            return values
-        case _:
-            return None
+    if parameter.domain.chances is not None:
+        losses.add(f"parameters.{parameter.name}", "in Hydra, all values are equally likely")
+    return parameter.domain.listed or None
 
 
 def _combination_losses(texts: Iterable[str], trials: int) -> Iterator[Loss]:

@@ -4,13 +4,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, assert_never
+from typing import Any
 
 from sweepledger.exchange.conversion import Loss, LossList
 from sweepledger.exchange.fields import Fields, exact_number, is_whole, no_values, spec_number
 from sweepledger.exchange.spec_parts import valid_name
 from sweepledger.formats.foreign_yaml import ForeignError
-from sweepledger.structs import domain as domains
+from sweepledger.structs.domain import Bell, Domain, NumberRange, StepRange
 from sweepledger.structs.values import Value, canonical
 
 SIGMAS = 6
@@ -210,24 +210,23 @@ def argument_text(value: Value) -> str:
     return str(canonical(value))
 
 
-def feasible_space(name: str, domain: domains.Domain, *, grid: bool) -> FeasibleSpace | Value:
+def feasible_space(name: str, domain: Domain, *, grid: bool) -> FeasibleSpace | Value:
     """Return a parameter's space; for a single value, that value."""
-    match domain:
-        case domains.Constant(value):
-            return value
-        case domains.Choice(values, probabilities):
-            even = len(set(probabilities or ())) < 2  # noqa: PLR2004 - none, or all alike
-            why = "Katib draws all of its values equally often"
-            return listed_space(name, values, () if even else (Loss(f"{name}.probabilities", why),))
-        case domains.IntUniform(low, high):
-            return FeasibleSpace("int", {"min": str(low), "max": str(high)}, high - low + 1)
-        case domains.Quantized(domains.Uniform(low, high), q) if grid:
-            return listed_space(name, _multiples(low, high, q))
-        case domains.Quantized(of, q):
-            inner = _continuous(name, of)
-            return FeasibleSpace("double", inner.feasible | {"step": bound_text(q)}, None, inner.losses)
-        case _:
-            return _continuous(name, domain)
+    if domain.is_constant:
+        return domain.listed[0]
+    if domain.listed:
+        even = len(set(domain.chances or ())) < 2  # noqa: PLR2004 - none, or all alike
+        why = "Katib draws all of its values equally often"
+        return listed_space(name, domain.listed, () if even else (Loss(f"{name}.probabilities", why),))
+    match domain.shape:
+        case NumberRange(low, high, is_integer=True):
+            return FeasibleSpace("int", {"min": str(low), "max": str(high)}, int(high - low) + 1)
+        case NumberRange(step=float()) if grid and isinstance(values := domain.grid_values, StepRange):
+            return listed_space(name, [float(values[place]) for place in range(values.count)])
+        case shape:
+            space = _continuous(name, domain)
+            step = {} if shape is None or shape.step is None else {"step": bound_text(shape.step)}
+            return FeasibleSpace("double", space.feasible | step, None, space.losses)
 
 
 def listed_space(name: str, values: Sequence[Value], losses: tuple[Loss, ...] = ()) -> FeasibleSpace:
@@ -242,33 +241,25 @@ def listed_space(name: str, values: Sequence[Value], losses: tuple[Loss, ...] = 
     return FeasibleSpace("discrete" if numbers else "categorical", {"list": texts}, len(texts), losses)
 
 
-def _multiples(low: float, high: float, q: float) -> tuple[Value, ...]:
-    first, last, step = (Decimal(repr(bound)) for bound in (low, high, q))
-    count = math.ceil((last - first) / step)
-    return tuple(float(first + step * place) for place in range(count))
-
-
-def _continuous(name: str, domain: domains.Continuous) -> FeasibleSpace:
-    match domain:
-        case domains.Uniform(low, high):
-            return FeasibleSpace("double", _ends(low, high), None)
-        case domains.LogUniform(low, high):
-            return FeasibleSpace("double", _ends(low, high) | {"distribution": "logUniform"}, None)
-        case domains.Normal(mu, sigma, low, high):
-            ends = _ends(mu - HALF_WIDTH * sigma, mu + HALF_WIDTH * sigma)
-            cut = low is not None or high is not None
-            losses = (Loss(f"{name}: bounds of the normal distribution", "Katib's has none"),) if cut else ()
-            return FeasibleSpace("double", ends | {"distribution": "normal"}, None, losses)
-        case domains.LogNormal(mu, sigma):
-            ends = _ends(_power(mu - HALF_WIDTH * sigma), _power(mu + HALF_WIDTH * sigma))
-            return FeasibleSpace("double", ends | {"distribution": "logNormal"}, None)
-        case domains.Beta():
-            loss = Loss(
-                f"{name}: beta", "Katib does not have this distribution; written as uniform from 0 to 1"
+def _continuous(name: str, domain: Domain) -> FeasibleSpace:
+    losses: tuple[Loss, ...] = ()
+    match domain.shape:
+        case NumberRange(low, high, is_log):
+            return FeasibleSpace(
+                "double", _ends(low, high) | ({"distribution": "logUniform"} if is_log else {}), None
             )
-            return FeasibleSpace("double", _ends(0, 1), None, (loss,))
-        case _:
-            assert_never(domain)
+        case Bell(mu, sigma, is_log) as bell:
+            low, high = mu - HALF_WIDTH * sigma, mu + HALF_WIDTH * sigma
+            ends = _ends(_power(low), _power(high)) if is_log else _ends(low, high)
+            if bell.ends:
+                losses = (Loss(f"{name}: bounds of the normal distribution", "Katib's has none"),)
+            kind = "logNormal" if is_log else "normal"
+            return FeasibleSpace("double", ends | {"distribution": kind}, None, losses)
+        case None:
+            low, high = domain.ends
+            why = f"Katib does not have this distribution; written as uniform from {low:g} to {high:g}"
+            loss = Loss(f"{name}: {domain.keys['distribution'].removeprefix('q_')}", why)
+            return FeasibleSpace("double", _ends(low, high), None, (loss,))
 
 
 def _ends(low: float, high: float) -> dict[str, Any]:

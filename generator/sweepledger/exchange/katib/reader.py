@@ -16,10 +16,11 @@ from sweepledger.exchange.katib.trial_template import read_trial_template
 from sweepledger.exchange.spec_parts import metric_name, space_size
 from sweepledger.formats import foreign_yaml
 from sweepledger.formats.foreign_yaml import ForeignError
-from sweepledger.reader.metric_patterns import pattern_error
-from sweepledger.structs.metric import LONGEST_MATCH, Reduce
+from sweepledger.reader.launcher_parts import LONGEST_MATCH
+from sweepledger.reader.metric_lines import pattern_error
+from sweepledger.structs.methods import METHODS
+from sweepledger.structs.metric import Reduce
 from sweepledger.structs.names import suggest_sweep_name
-from sweepledger.structs.search_block import ADAPTIVE_METHODS
 
 DEFAULT_FILTER = r"([\w|-]+)\s*=\s*([+-]?\d*(\.\d+)?([Ee][+-]?\d+)?)"
 """Katib's filter of lines `name=value`, which the format `text` finds, too."""
@@ -280,11 +281,11 @@ def read(content: bytes, *, name: str) -> Imported:
     search: dict[str, Any] = {} if method.method == "grid" else {"seed": method.seed or 0}
     at_once = fields.whole("parallelTrialCount")
     round_size = at_once or USUAL_ROUND
-    if method.method not in ADAPTIVE_METHODS and (stopping or "target" in metric):
+    if method.method not in METHODS and (stopping or "target" in metric):
         search["rounds"] = {"size": round_size}
         why = f"Katib stops at once; here the results of a round of {round_size} decide about the next"
         losses.add("rounds", why)
-    if method.method in ADAPTIVE_METHODS:
+    if method.method in METHODS:
         search |= adaptive_keys(method, imported, round_size, losses)
         spec["method"] = search.pop("method")
     resource = search.get("resource", {}).get("parameter")

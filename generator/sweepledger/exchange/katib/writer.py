@@ -13,6 +13,7 @@ from sweepledger.exchange.katib import parameters
 from sweepledger.exchange.katib.parameters import FeasibleSpace, argument_text
 from sweepledger.exchange.katib.trial_template import CONDITIONS
 from sweepledger.formats import yaml
+from sweepledger.structs.methods import PLAIN
 from sweepledger.structs.metric import MetricSource, Reduce
 from sweepledger.structs.names import environment_name
 from sweepledger.structs.node_pool import GPU_RESOURCE
@@ -22,9 +23,7 @@ from sweepledger.structs.search_block import (
     AdaptiveSearch,
     ConfigurationList,
     GridSearch,
-    Method,
     RandomSearch,
-    Sampler,
 )
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value, canonical
@@ -172,11 +171,6 @@ def _run_losses(run: RunConfig) -> Iterator[Loss]:
 
 
 KATIB = "Katib"
-ALGORITHMS = {
-    Method.TPE: "multivariate-tpe",
-    Method.BAYES: "bayesianoptimization",
-    Method.CMA_ES: "cmaes",
-}
 USUAL_ROUNDS = 10
 """Rounds to export for a search without a limit of rounds."""
 STRATEGIES = {Reduce.LAST: "latest", Reduce.MAX: "max", Reduce.MIN: "min"}
@@ -269,7 +263,7 @@ def _search(
 def _adaptive(search: AdaptiveSearch, losses: LossList) -> tuple[dict[str, Any], int]:
     """Return the nearest algorithm of Katib, and the number of trials."""
     losses.add("rounds", "Katib requests one trial whenever one ends, from the trials that have ended")
-    name = ALGORITHMS.get(search.method)
+    name = search.method.elsewhere.get("katib")
     if name is None:
         losses.add(f"method: {search.method}", "written as multivariate-tpe, the nearest algorithm")
     if search.resource is not None:
@@ -287,11 +281,11 @@ def _adaptive(search: AdaptiveSearch, losses: LossList) -> tuple[dict[str, Any],
 
 
 def _drawn(design: RandomSearch, losses: LossList) -> dict[str, Any]:
-    if design.sampler is Sampler.SOBOL:
-        losses.add("seed", "Katib's sobol takes none, so it draws other values")
-        return {"algorithmName": "sobol"}
+    if (algorithm := design.sampler.elsewhere.get("katib")) is not None:
+        losses.add("seed", f"Katib's {algorithm} takes none, so it draws other values")
+        return {"algorithmName": algorithm}
     losses.add("seed", "Katib draws other values for the same seed")
-    if design.sampler is not Sampler.RANDOM:
+    if design.sampler is not PLAIN:
         losses.add(f"method: {design.method}", "Katib does not have this method; written as random")
     if design.seed > LARGEST_STATE:
         losses.add(f"seed: {design.seed}", "Katib's are below 2^32")

@@ -8,18 +8,17 @@ from sweepledger.exchange import conversion
 from sweepledger.exchange.conversion import Exported, Loss, LossList
 from sweepledger.exchange.spec_parts import find_script
 from sweepledger.formats.yaml import dump
-from sweepledger.structs import domain as domains
-from sweepledger.structs.early_stopping import HyperbandStop
+from sweepledger.structs.domain import Bell
+from sweepledger.structs.methods import PLAIN, Method
 from sweepledger.structs.program import DEFAULT_COMMAND, PROGRAM_MACRO
 from sweepledger.structs.search_block import (
     AdaptiveSearch,
     ConfigurationList,
     Design,
     GridSearch,
-    Method,
     RandomSearch,
-    Sampler,
 )
+from sweepledger.structs.space import Parameter
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value, written
 
@@ -65,7 +64,7 @@ def _method(design: Design, losses: LossList) -> dict[str, Any]:
             return {"method": "grid"} | ({} if cap is None else {"run_cap": cap})
         case RandomSearch(sampler=sampler, cap=cap):
             losses.add("seed", "W&B has none: it draws other values each time")
-            if sampler is not Sampler.RANDOM:
+            if sampler is not PLAIN:
                 losses.add(f"method: {sampler}", "written as random: W&B has no other sampler")
             return {"method": "random", "run_cap": cap}
         case ConfigurationList():
@@ -83,21 +82,16 @@ def _metric(sweep: Sweep, losses: LossList) -> dict[str, Any]:
 
 
 def _early_terminate(sweep: Sweep, losses: LossList) -> dict[str, Any] | None:
-    match sweep.early_stop:
-        case None:
-            return None
-        case HyperbandStop(first, last, count, eta, strict):
-            keys = {"min_iter": first} if count is None else {"max_iter": last, "s": count}
-            return {"type": "hyperband", **keys, "eta": eta, "strict": strict}
-        case _:
-            losses.add("early_terminate", "W&B has only hyperband; all trials run to their end")
-            return None
+    policy = sweep.early_stop
+    if policy is not None and policy.wandb is None:
+        losses.add("early_terminate", "W&B has only hyperband; all trials run to their end")
+    return None if policy is None else policy.wandb
 
 
 def _bayes(method: Method, cap: int | None, losses: LossList) -> dict[str, Any]:
     losses.add("seed", "W&B has none: it proposes other values each time")
     losses.add("rounds", "W&B proposes one trial at a time, from the trials that have ended")
-    if method is not Method.BAYES:
+    if "wandb" not in method.elsewhere:
         losses.add(f"method: {method}", "written as bayes: W&B has no other adaptive method")
     return {"method": "bayes"} | ({} if cap is None else {"run_cap": cap})
 
@@ -113,41 +107,15 @@ def _listed(assignments: Sequence[Mapping[str, Value]], losses: LossList) -> dic
 
 def _parameters(design: Design, losses: LossList) -> Iterator[tuple[str, dict[str, Any]]]:
     for parameter in design.space.parameters:
-        if isinstance(parameter.domain, domains.Normal) and (parameter.domain.low, parameter.domain.high) != (
-            None,
-            None,
-        ):
-            losses.add(f"parameters.{parameter.name}", "written as normal: W&B does not truncate it")
-        yield parameter.name, _domain(parameter.domain)
+        yield parameter.name, _keys(parameter, losses)
 
 
-def _domain(domain: domains.Domain) -> dict[str, Any]:
-    match domain:
-        case domains.Constant(value):
-            return {"value": written(value)}
-        case domains.Choice(values, probabilities):
-            listed = {"values": written(values)}
-            return listed if probabilities is None else {**listed, "probabilities": list(probabilities)}
-        case domains.IntUniform(low, high):
-            return {"distribution": "int_uniform", "min": low, "max": high}
-        case domains.Quantized(of, q):
-            keys = _continuous(of)
-            return {**keys, "distribution": f"q_{keys['distribution']}", "q": q}
-        case _:
-            return _continuous(domain)
-
-
-def _continuous(domain: domains.Continuous) -> dict[str, Any]:
-    match domain:
-        case domains.Uniform(low, high):
-            return {"distribution": "uniform", "min": low, "max": high}
-        case domains.LogUniform(low, high):
-            return {"distribution": "log_uniform_values", "min": low, "max": high}
-        case domains.Normal(mu, sigma):
-            return {"distribution": "normal", "mu": mu, "sigma": sigma}
-        case domains.LogNormal(mu, sigma):
-            return {"distribution": "log_normal", "mu": mu, "sigma": sigma}
-        case domains.Beta(a, b):
-            return {"distribution": "beta", "a": a, "b": b}
-        case _:
-            assert_never(domain)
+def _keys(parameter: Parameter, losses: LossList) -> dict[str, Any]:
+    shape = parameter.domain.shape
+    if isinstance(shape, Bell) and shape.ends:
+        losses.add(f"parameters.{parameter.name}", "written as normal: W&B does not truncate it")
+        return {"distribution": "normal", "mu": shape.mu, "sigma": shape.sigma}
+    return {
+        key: written(value) if key in {"value", "values"} else value
+        for key, value in parameter.domain.keys.items()
+    }

@@ -112,15 +112,15 @@ _RULE: Form = {
 
 def labels(settings: Settings) -> Mapping[str, Form]:
     """Return the labels that objects may have: those of the generator and of the settings."""
-    return _plain(*LABELS, *QUEUE, *settings.labels)
+    return _plain(*LABELS, *QUEUE, *settings.trials.labels)
 
 
 def _pod_labels(settings: Settings, *, distributed: bool) -> Mapping[str, Form]:
     """Return the labels that pods may have: NetworkPolicies select by them, queues by labels of the pods' owners."""
-    egress = (f"{EGRESS_LABEL}{name}" for name in settings.egress)
-    of_pools = (name for pool in settings.pools.values() for name in pool.pod.labels)
+    egress = (f"{EGRESS_LABEL}{name}" for name in settings.network.egress)
+    of_pools = (name for pool in settings.trials.pools.values() for name in pool.pod.labels)
     bucket = settings.results.bucket
-    own = settings.labels if bucket is None else (*bucket.pod_labels, *settings.labels)
+    own = settings.trials.labels if bucket is None else (*bucket.pod_labels, *settings.trials.labels)
     return _plain(*LABELS, *egress, *((PEERS,) if distributed else ()), *own, *of_pools)
 
 
@@ -147,7 +147,7 @@ def objects(settings: Settings) -> Mapping[tuple[str, str], Form]:
 
 def template(settings: Settings, *, distributed: bool = False) -> Form:
     """Return the keys that a pod template may have."""
-    of_pools = (name for pool in settings.pools.values() for name in pool.pod.annotations)
+    of_pools = (name for pool in settings.trials.pools.values() for name in pool.pod.annotations)
     bucket = settings.results.bucket
     own = () if bucket is None else bucket.pod_annotations
     metadata: Form = {
@@ -181,7 +181,7 @@ def _pod(settings: Settings, *, distributed: bool) -> Form:
 
 
 def _container(settings: Settings, *, distributed: bool) -> Mapping[str, Form]:
-    devices = {GPU_RESOURCE, *(name for pool in settings.pools.values() for name in pool.devices)}
+    devices = {GPU_RESOURCE, *(name for pool in settings.trials.pools.values() for name in pool.devices)}
     amounts = _plain("cpu", "memory", "ephemeral-storage", *devices)
     capabilities: Form = {"add": (None,), "drop": (None,)} if distributed else {"drop": (None,)}
     ports: Mapping[str, Form] = {"ports": (_plain("name", "containerPort", "protocol"),)}

@@ -60,7 +60,7 @@ def check_labels(obj: Object, trials: BatchContext) -> Iterator[Finding]:
     """Yield labels whose values differ from those of the batch and the settings."""
     parts = split_batch_name(trials.batch)
     known = {
-        **trials.settings.labels,
+        **trials.settings.trials.labels,
         **GENERATOR_LABELS,
         BATCH_LABEL: trials.batch,
         **({} if parts is None else {SWEEP_LABEL: parts[0]}),
@@ -100,7 +100,7 @@ def check_duplicates(objects: list[Object]) -> Iterator[tuple[Object, Finding]]:
 
 def check_metadata(obj: Object, trials: BatchContext) -> Iterator[Finding]:
     """Yield a finding for a name or namespace that is not that of the batch."""
-    name, batch, namespace = obj.name, trials.batch, trials.settings.namespace
+    name, batch, namespace = obj.name, trials.batch, trials.settings.trials.namespace
     if name != batch and not name.startswith(f"{batch}-"):
         message = f"must begin with the batch's name {batch!r}, got {safe_repr(name)}"
         yield Finding(("metadata", "name"), message, BATCH_MANIFEST)

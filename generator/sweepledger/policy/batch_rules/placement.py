@@ -29,7 +29,7 @@ def check(obj: Object, trials: BatchContext) -> Iterator[Finding]:
     """Yield nodes, queues or priorities that the settings do not allow."""
     own = obj.metadata.get("labels") or {}
     queue = own.get(QUEUE_LABEL)
-    pools = tuple(trials.settings.pools.values())
+    pools = tuple(trials.settings.trials.pools.values())
     if queue is not None and queue not in {pool.queue for pool in pools}:
         message = f"must be the queue of a pool of the settings, got {safe_repr(queue)}"
         yield Finding(("metadata", "labels", QUEUE_LABEL), message, BATCH_MANIFEST, POOLS)
@@ -99,10 +99,10 @@ def _named(pod: Pod, pools: tuple[Pool | None, ...], templates: int, settings: S
 
 
 def _differences(pod: Pod, pool: Pool | None, settings: Settings) -> Iterator[Finding]:
-    own, secret = PodSettings() if pool is None else pool.pod, settings.image_pull_secret
+    own, secret = PodSettings() if pool is None else pool.pod, settings.trials.image_pull_secret
     wanted = {
         "imagePullSecrets": None if secret is None else [{"name": secret}],
-        "priorityClassName": own.priority_class or settings.priority_class,
+        "priorityClassName": own.priority_class or settings.trials.priority_class,
         "serviceAccountName": own.service_account or TRIAL_ACCOUNT,
     }
     for key, value in wanted.items():
@@ -115,8 +115,8 @@ def _differences(pod: Pod, pool: Pool | None, settings: Settings) -> Iterator[Fi
         yield Finding(pod.at, message, BATCH_MANIFEST)
     # A batch may be older than the pool's labels; none of another pool may stand in them.
     of_others = {
-        name for other in settings.pools.values() for name in other.pod.labels
-    } - settings.labels.keys()
+        name for other in settings.trials.pools.values() for name in other.pod.labels
+    } - settings.trials.labels.keys()
     for key, value in (pod.metadata.get("labels") or {}).items():
         if key in of_others and own.labels.get(key) != value:
             message = f"must be absent or as the pool of the settings has it, got {safe_json(value)}"

@@ -104,7 +104,7 @@ def _datasets(mount: Volume, claim: Any, trials: BatchContext) -> Iterator[dict[
     One of several is mounted in the folder of its name.
     """
     results = frozenset(trials.settings.results.claims.values())
-    for dataset in trials.settings.datasets.values():
+    for dataset in trials.settings.trials.datasets.values():
         is_placed = (
             mount.get("name") == DATA_VOLUME or mount.get("mountPath") == f"{DATA_PATH}/{dataset.name}"
         )
@@ -114,8 +114,8 @@ def _datasets(mount: Volume, claim: Any, trials: BatchContext) -> Iterator[dict[
 
 def _volume(volume: Volume, trials: BatchContext, at: DocumentPath) -> Iterator[Finding]:
     name = str(volume.get("name"))
-    if name == AUTHORITIES_VOLUME and trials.settings.authorities is not None:
-        yield from _authorities(volume, trials.settings.authorities, at)
+    if name == AUTHORITIES_VOLUME and trials.settings.network.authorities is not None:
+        yield from _authorities(volume, trials.settings.network.authorities, at)
         return
     if name == TOKENS_VOLUME:  # compared with the pool, as the account is
         return
@@ -162,20 +162,20 @@ def _config_maps(volume: Volume) -> Iterator[Any]:
 
 def _claims(volume: str, trials: BatchContext) -> frozenset[str]:
     if is_data_volume(volume):
-        return trials.settings.dataset_claims
+        return trials.settings.trials.dataset_claims
     claim = trials.settings.results.claims.get(volume)
     return frozenset() if claim is None else frozenset({claim})
 
 
 def _is_listed(volume: str, source: Volume, trials: BatchContext) -> bool:
-    code = trials.settings.code
+    code = trials.settings.git.code
     if volume == CREDENTIALS:
         return code is not None and code.secret is not None and source.get("secretName") == code.secret
     bucket = trials.settings.results.bucket
     if volume in {STORE_CREDENTIALS, STORE_SEALS}:
         own = None if bucket is None else bucket.secret if volume == STORE_CREDENTIALS else bucket.seals
         return own is not None and source.get("secretName") == own
-    listed = trials.settings.secrets.get(volume.removeprefix(SECRET))
+    listed = trials.settings.trials.secrets.get(volume.removeprefix(SECRET))
     if listed is None or not volume.startswith(SECRET):
         return False
     only = [{"key": listed.key, "path": listed.key}]

@@ -141,10 +141,10 @@ def _sidecar(obj: Object, container: Container, trials: BatchContext) -> Iterato
     variables = {each.get("name"): each.get("value") for each in data.get("env") or ()}
     mounted = {each.get("name"): each.get("mountPath") for each in data.get("volumeMounts") or ()}
     parents = {str(row): folder for row, folder in trials.parent_folders.items()}
-    clients = trials.settings.client_variables(trials.settings.egress)
+    clients = trials.settings.network.client_variables(trials.settings.network.egress)
     ready = {"postStart": {"exec": {"command": [*STORE_READY_COMMAND]}}}
     wanted: dict[str, tuple[Any, Any]] = {
-        "image": (trials.settings.image_of(COLLECTOR_IMAGE), data.get("image")),
+        "image": (trials.settings.trials.image_of(COLLECTOR_IMAGE), data.get("image")),
         "command": ([*STORE_COMMAND], data.get("command")),
         "args": (None, data.get("args")),
         "restartPolicy": ("Always", data.get("restartPolicy")),
@@ -159,7 +159,7 @@ def _sidecar(obj: Object, container: Container, trials: BatchContext) -> Iterato
         ),
     }
     folders = variables.get("SWEEP_STORE_DATA")
-    if folders is not None and not trials.settings.may_copy(str(folders)):
+    if folders is not None and not trials.settings.trials.may_copy(str(folders)):
         message = f"must copy datasets of sweepledger.yaml, got {safe_repr(folders)} as SWEEP_STORE_DATA"
         yield Finding(container.path, message, BATCH_MANIFEST)
     for key, (must, actual) in wanted.items():
@@ -169,8 +169,8 @@ def _sidecar(obj: Object, container: Container, trials: BatchContext) -> Iterato
 
 
 def _clone(container: Container, trials: BatchContext) -> Iterator[Finding]:
-    code = trials.settings.code
-    image = None if code is None else trials.settings.image_of(code.image)
+    code = trials.settings.git.code
+    image = None if code is None else trials.settings.trials.image_of(code.image)
     name, actual = container.data.get("name"), container.data.get("image")
     if name != CODE_CONTAINER or actual != image:
         wanted = f"{CODE_CONTAINER!r} with the image of code.image ({safe_repr(image)})"

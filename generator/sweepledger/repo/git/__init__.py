@@ -1,6 +1,17 @@
 """Git: repositories and their objects, commits, remotes, signatures."""
 
-from sweepledger.repo.git.branch import commit_on_branch, finish_update, operation_in_progress, rebased_commit
+from sweepledger.repo.git.branch import (
+    commit_on_branch,
+    delete_branches,
+    finish_update,
+    operation_in_progress,
+    proposals,
+    propose,
+    push_proposal,
+    rebased_commit,
+    remote_branches,
+    superseded_proposals,
+)
 from sweepledger.repo.git.code_tree import code_tree, commit_with_code, store_code
 from sweepledger.repo.git.commit import Change, committer, create_repository
 from sweepledger.repo.git.history import (
@@ -18,14 +29,6 @@ from sweepledger.repo.git.history import (
     tree_patch,
 )
 from sweepledger.repo.git.mirror import REMOTE, Mirror
-from sweepledger.repo.git.proposal import (
-    delete_branches,
-    proposals,
-    propose,
-    push_proposal,
-    remote_branches,
-    superseded_proposals,
-)
 from sweepledger.repo.git.remote import fetch, followed_remote, last_update, publish, tracking_ref
 from sweepledger.repo.git.repository import (
     ALL_SCOPES,
@@ -45,6 +48,7 @@ from sweepledger.repo.git.work_tree import (
     commit_on_head,
     index_attributes,
     uncommitted_paths,
+    untracked_paths,
     without_repository_filters,
     work_tree_entries,
     work_tree_files,

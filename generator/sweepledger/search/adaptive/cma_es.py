@@ -9,10 +9,12 @@ from typing import Any
 
 from sweepledger.errors import ToolError
 from sweepledger.search import encoding
-from sweepledger.search.adaptive.proposer import EncodedEvidence
+from sweepledger.search.adaptive.proposer import EncodedEvidence, Proposer
+from sweepledger.structs.domain import Ordinal, UnitInterval
 from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.record import Status
 from sweepledger.structs.search_block import AdaptiveSearch
+from sweepledger.structs.sweep import Sweep
 
 try:
     import cmaes
@@ -32,8 +34,7 @@ def numeric_dimensions(space: encoding.EncodedSpace) -> tuple[encoding.EncodedDi
     return tuple(
         dimension
         for dimension in space.dimensions
-        if isinstance(dimension.kind, encoding.UnitInterval | encoding.Ordinal)
-        and not any(dimension.conditions)
+        if isinstance(dimension.kind, UnitInterval | Ordinal) and not any(dimension.conditions)
     )
 
 
@@ -53,8 +54,7 @@ class CmaEsProposer:
         dimensions = numeric_dimensions(space)
         self.indices = {dimension.name: at for at, dimension in enumerate(dimensions)}
         self.counts = [
-            dimension.kind.count if isinstance(dimension.kind, encoding.Ordinal) else 0
-            for dimension in dimensions
+            dimension.kind.count if isinstance(dimension.kind, Ordinal) else 0 for dimension in dimensions
         ]
         self.random = np.random.RandomState(seed % SEED_LIMIT)
         self.optimizer = None
@@ -83,7 +83,7 @@ class CmaEsProposer:
         """Ignore the configuration: the draws of a generation are independent."""
 
     def _random_coordinate(self, dimension: encoding.EncodedDimension) -> encoding.Coordinate:
-        if isinstance(dimension.kind, encoding.UnitInterval):
+        if isinstance(dimension.kind, UnitInterval):
             return float(self.random.random_sample())
         return int(self.random.randint(dimension.kind.count))
 
@@ -130,3 +130,14 @@ def _to_coordinate(number: float, count: int) -> encoding.Coordinate:
 
 def _to_optimizer(coordinate: encoding.Coordinate, count: int) -> float:
     return (coordinate + 0.5) / count if count else float(coordinate)
+
+
+def create_proposer(
+    sweep: Sweep,
+    search: AdaptiveSearch,
+    space: encoding.EncodedSpace,
+    evidence: Sequence[EncodedEvidence],
+    seed: int,
+) -> Proposer:
+    """Create the model of a round."""
+    return CmaEsProposer(sweep.metric, search, space, evidence, seed)

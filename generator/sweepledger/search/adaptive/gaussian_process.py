@@ -10,11 +10,13 @@ from typing import Any, assert_never
 
 from sweepledger.errors import ToolError
 from sweepledger.search import encoding
-from sweepledger.search.adaptive.proposer import EncodedEvidence, ModelError
+from sweepledger.search.adaptive.proposer import EncodedEvidence, ModelError, Proposer
 from sweepledger.search.rng import RandomSequence
+from sweepledger.structs.domain import Categorical, Ordinal, UnitInterval
 from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.record import Status
-from sweepledger.structs.search_block import DEFAULT_STARTUP
+from sweepledger.structs.search_block import DEFAULT_STARTUP, AdaptiveSearch
+from sweepledger.structs.sweep import Sweep
 
 try:
     import egobox
@@ -118,9 +120,7 @@ class GaussianProcessProposer:
 
     def _distance(self, left: Row, right: Row) -> float:
         return sum(
-            float(a != b)
-            if isinstance(dimension.kind, encoding.Categorical)
-            else ((a - b) / _span(dimension)) ** 2
+            float(a != b) if isinstance(dimension.kind, Categorical) else ((a - b) / _span(dimension)) ** 2
             for dimension, a, b in zip(self.dimensions, left, right, strict=True)
         )
 
@@ -185,18 +185,18 @@ class GaussianProcessProposer:
         return egobox.Belfegor(self.specs, gp_config=config, n_obj=metrics, seed=self.seed)
 
     def _random_coordinate(self, dimension: encoding.EncodedDimension) -> encoding.Coordinate:
-        if isinstance(dimension.kind, encoding.UnitInterval):
+        if isinstance(dimension.kind, UnitInterval):
             return round(self.random.fraction(), encoding.DECIMALS)
         return self.random.below(dimension.kind.count)
 
 
 def _spec(dimension: encoding.EncodedDimension) -> Any:
     match dimension.kind:
-        case encoding.UnitInterval():
+        case UnitInterval():
             return egobox.XSpec(egobox.XType.FLOAT, [0.0, 1.0])
-        case encoding.Ordinal(count):
+        case Ordinal(count):
             return egobox.XSpec(egobox.XType.INT, [0, count - 1])
-        case encoding.Categorical(count):
+        case Categorical(count):
             return egobox.XSpec(egobox.XType.ENUM, [count])
         case _:
             assert_never(dimension.kind)
@@ -204,15 +204,26 @@ def _spec(dimension: encoding.EncodedDimension) -> Any:
 
 def _span(dimension: encoding.EncodedDimension) -> float:
     """Return the distance between the ends of a dimension."""
-    return 1.0 if isinstance(dimension.kind, encoding.UnitInterval) else max(1.0, dimension.kind.count - 1.0)
+    return 1.0 if isinstance(dimension.kind, UnitInterval) else max(1.0, dimension.kind.count - 1.0)
 
 
 def _middle(dimension: encoding.EncodedDimension) -> encoding.Coordinate:
     """Return where a configuration without this dimension is."""
-    return 0.5 if isinstance(dimension.kind, encoding.UnitInterval) else (dimension.kind.count - 1) // 2
+    return 0.5 if isinstance(dimension.kind, UnitInterval) else (dimension.kind.count - 1) // 2
 
 
 def _to_coordinate(dimension: encoding.EncodedDimension, number: float) -> encoding.Coordinate:
-    if isinstance(dimension.kind, encoding.UnitInterval):
+    if isinstance(dimension.kind, UnitInterval):
         return round(min(max(number, 0.0), 1.0), encoding.DECIMALS)
     return min(max(round(number), 0), dimension.kind.count - 1)
+
+
+def create_proposer(
+    sweep: Sweep,
+    search: AdaptiveSearch,
+    space: encoding.EncodedSpace,
+    evidence: Sequence[EncodedEvidence],
+    seed: int,
+) -> Proposer:
+    """Create the model of a round."""
+    return GaussianProcessProposer(sweep.metrics, space, evidence, seed, search.rounds.startup)

@@ -1,14 +1,21 @@
-"""Rounds of tpe, bayes, cma-es and nsga2: a model's proposals, restricted to legal and new configurations."""
+"""Rounds of methods with a model: the model's proposals, restricted to legal and new configurations."""
 
 import importlib.util
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from itertools import islice
 
 from sweepledger.errors import GeneratorError, ToolError
 from sweepledger.search.adaptive import termination
 from sweepledger.search.adaptive.observations import KnownTrials, Observation, Round, SearchEnd, Suggestion
-from sweepledger.search.adaptive.proposer import EncodedEvidence, ModelError, Proposer, encode_evidence
+from sweepledger.search.adaptive.proposer import (
+    EncodedEvidence,
+    ModelError,
+    Proposer,
+    ProposerFactory,
+    encode_evidence,
+)
 from sweepledger.search.candidates import feasible_configurations
 from sweepledger.search.configurations import (
     Configuration,
@@ -20,24 +27,10 @@ from sweepledger.search.configurations import (
 from sweepledger.search.encoding import Coordinates, EncodedSpace, encode_space
 from sweepledger.search.rng import derive_seed
 from sweepledger.structs.combinations import count_columns
-from sweepledger.structs.search_block import AdaptiveSearch, Method
+from sweepledger.structs.methods import Method
+from sweepledger.structs.search_block import AdaptiveSearch
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import canonical_json
-
-REDRAWS = {Method.TPE: 12, Method.BAYES: 3, Method.CMA_ES: 50, Method.NSGA2: 50}
-"""Further proposals for one configuration of a round; they take about as long as the round itself."""
-
-LIBRARIES = {
-    Method.TPE: ("optuna", "adaptive"),
-    Method.NSGA2: ("optuna", "adaptive"),
-    Method.CMA_ES: ("cmaes", "adaptive"),
-    Method.BAYES: ("egobox", "bayes"),
-}
-"""The package that a method imports, and the extra that installs it."""
-
-MOST_COLUMNS = 40
-"""Of the Gaussian process: the numbers that describe a configuration. The time of a proposal grows faster than with
-their cube: 40 take a second, 100 take fifteen; from about 150 on, egobox panics."""
 
 RANDOM_ENGINE = "sweepledger"
 """Draws the rounds that no model can propose: as for static methods, without a version."""
@@ -64,24 +57,24 @@ class _Draft:
 
 def is_installed(method: Method) -> bool:
     """Return whether the library of a method is installed, without importing it."""
-    return method not in LIBRARIES or importlib.util.find_spec(LIBRARIES[method][0]) is not None
+    return not method.library or importlib.util.find_spec(method.library) is not None
 
 
 def missing_library(search: AdaptiveSearch) -> ToolError | None:
     """Return an error if the library of a method is not installed, without importing it."""
     if is_installed(search.method):
         return None
-    package, extra = LIBRARIES[search.method]
-    return ToolError.missing_library(f"method: {search.method} requires {package}", extra=extra)
+    method = search.method
+    return ToolError.missing_library(f"method: {method} requires {method.library}", extra=method.extra)
 
 
 def find_excess(search: AdaptiveSearch) -> str | None:
     """Return why a space is too large for the method's model; None if it is not."""
-    columns = count_columns(search.space) if search.method is Method.BAYES else 0
-    if columns <= MOST_COLUMNS:
+    method = search.method
+    if method.most_columns is None or (columns := count_columns(search.space)) <= method.most_columns:
         return None
     what = "one for each number and for each value without an order"
-    return f"egobox models at most {MOST_COLUMNS} columns, {what}; here are {columns}"
+    return f"{method.library} models at most {method.most_columns} columns, {what}; here are {columns}"
 
 
 def model_round(sweep: Sweep, search: AdaptiveSearch, trials: KnownTrials, number: int) -> Round | SearchEnd:
@@ -119,7 +112,7 @@ def _proposed(
         proposer.add_pending(coordinates)
     spare = _spare(search, number)
     for _ in range(size):
-        if not _add_proposal(proposer, draft, space, build, redraws=REDRAWS[search.method]):
+        if not _add_proposal(proposer, draft, space, build, redraws=search.method.redraws):
             drawn = next(filter(draft.add, spare), None)
             if drawn is None:
                 break
@@ -154,17 +147,8 @@ def _create_proposer(
     search = sweep.search
     assert search is not None
     seed = derive_seed(search.seed, number, "engine") % SEED_LIMIT
-    if search.method is Method.CMA_ES:
-        from sweepledger.search.adaptive.cma_es import CmaEsProposer  # noqa: PLC0415
-
-        return CmaEsProposer(sweep.metric, search, space, evidence, seed)
-    if search.method is Method.BAYES:
-        from sweepledger.search.adaptive.gaussian_process import GaussianProcessProposer  # noqa: PLC0415
-
-        return GaussianProcessProposer(sweep.metrics, space, evidence, seed, search.rounds.startup)
-    from sweepledger.search.adaptive.optuna_samplers import create_optuna_proposer  # noqa: PLC0415
-
-    return create_optuna_proposer(sweep, search, space, evidence, seed)
+    create: ProposerFactory = import_module(search.method.module).create_proposer
+    return create(sweep, search, space, evidence, seed)
 
 
 def _add_proposal(

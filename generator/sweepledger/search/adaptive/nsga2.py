@@ -5,6 +5,15 @@ It overrides a private hook of Optuna, so pyproject.toml limits Optuna's version
 
 from collections.abc import Sequence
 
+from sweepledger.search.adaptive.optuna_samplers import optuna_proposer, without_warnings
+from sweepledger.search.adaptive.proposer import EncodedEvidence, Proposer
+from sweepledger.search.encoding import EncodedSpace
+from sweepledger.structs.record import Status
+from sweepledger.structs.search_block import AdaptiveSearch
+from sweepledger.structs.sweep import Sweep
+
+# isort: split
+# The module above reports a missing Optuna.
 from optuna import Study
 from optuna.samplers import NSGAIISampler
 from optuna.trial import FrozenTrial, TrialState
@@ -59,3 +68,13 @@ def number_generations(rounds: Sequence[int | None], population: int) -> list[in
         previous, count = round_number, count + 1
         generations.append(generation)
     return generations
+
+
+def create_proposer(
+    sweep: Sweep, search: AdaptiveSearch, space: EncodedSpace, evidence: Sequence[EncodedEvidence], seed: int
+) -> Proposer:
+    """Create the model of a round."""
+    rounds = [entry.evidence.round for entry in evidence if entry.evidence.state is Status.OK]
+    with without_warnings():
+        sampler = RoundwiseNSGAII(search.rounds.size, rounds, seed)
+    return optuna_proposer(sweep, sampler, space, evidence)

@@ -5,24 +5,16 @@ pyproject.toml limits its version.
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Self, assert_never
 
 from sweepledger.errors import ToolError
 from sweepledger.search.adaptive.proposer import EncodedEvidence, Proposer
-from sweepledger.search.encoding import (
-    DECIMALS,
-    Categorical,
-    Coordinate,
-    Coordinates,
-    EncodedDimension,
-    EncodedSpace,
-    Ordinal,
-    UnitInterval,
-)
+from sweepledger.search.encoding import DECIMALS, Coordinate, Coordinates, EncodedDimension, EncodedSpace
+from sweepledger.structs.domain import Categorical, Ordinal, UnitInterval
 from sweepledger.structs.record import Status
-from sweepledger.structs.search_block import AdaptiveSearch, Method
 from sweepledger.structs.sweep import Sweep
 
 try:
@@ -33,19 +25,14 @@ try:
         FloatDistribution,
         IntDistribution,
     )
-    from optuna.samplers import BaseSampler, TPESampler
+    from optuna.samplers import BaseSampler
     from optuna.study import StudyDirection
     from optuna.trial import FrozenTrial, Trial, TrialState
-
-    from sweepledger.search.adaptive.nsga2 import RoundwiseNSGAII
 except ImportError as error:
     raise ToolError.missing_library("the methods tpe and nsga2 require Optuna", extra="adaptive") from error
 
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 """Optuna requires the times of a trial, but the samplers do not use them."""
-
-CANDIDATES = 64
-"""TPE's candidates per proposal. Its default of 24 works as well, but another number would change all rounds."""
 
 STATES = {
     Status.OK: TrialState.COMPLETE,
@@ -61,35 +48,22 @@ class _Recorded(FrozenTrial):
         return self
 
 
-def create_optuna_proposer(
-    sweep: Sweep, search: AdaptiveSearch, space: EncodedSpace, evidence: Sequence[EncodedEvidence], seed: int
+def optuna_proposer(
+    sweep: Sweep, sampler: BaseSampler, space: EncodedSpace, evidence: Sequence[EncodedEvidence]
 ) -> Proposer:
-    """Create the proposer of tpe or nsga2."""
+    """Return the proposer with one of Optuna's samplers, which is created within `without_warnings`."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
+    directions = [StudyDirection[metric.goal.name] for metric in sweep.metrics]
+    with without_warnings():
+        return _OptunaProposer(optuna.create_study(sampler=sampler, directions=directions), space, evidence)
+
+
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """Silence Optuna, which warns of experimental features; its version is limited and recorded."""
     with warnings.catch_warnings():
-        # Optuna warns of experimental features; its version is limited and recorded.
         warnings.simplefilter("ignore")
-        directions = [StudyDirection[metric.goal.name] for metric in sweep.metrics]
-        study = optuna.create_study(sampler=_sampler(search, evidence, seed), directions=directions)
-        return _OptunaProposer(study, space, evidence)
-
-
-def _sampler(search: AdaptiveSearch, evidence: Sequence[EncodedEvidence], seed: int) -> BaseSampler:
-    match search.method:
-        case Method.TPE:
-            return TPESampler(
-                multivariate=True,
-                group=True,
-                constant_liar=True,
-                n_ei_candidates=CANDIDATES,
-                n_startup_trials=search.rounds.startup,
-                seed=seed,
-            )
-        case Method.NSGA2:
-            rounds = [entry.evidence.round for entry in evidence if entry.evidence.state is Status.OK]
-            return RoundwiseNSGAII(search.rounds.size, rounds, seed)
-        case method:
-            raise AssertionError(f"Optuna has no sampler for {method}")
+        yield
 
 
 class _OptunaProposer:
@@ -105,8 +79,7 @@ class _OptunaProposer:
 
     def begin(self) -> None:
         """Begin a new proposal."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with without_warnings():
             self.trial = self.study.ask()
 
     def propose(self, dimension: EncodedDimension) -> Coordinate:

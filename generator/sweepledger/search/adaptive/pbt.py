@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from sweepledger.search.adaptive import termination
-from sweepledger.search.adaptive.observations import Observation, Round, SearchEnd, Suggestion
+from sweepledger.search.adaptive.observations import KnownTrials, Observation, Round, SearchEnd, Suggestion
 from sweepledger.search.adaptive.successive_halving import ENGINE, Rungs, without_resource
 from sweepledger.search.candidates import feasible_configurations
 from sweepledger.search.configurations import (
@@ -21,15 +21,14 @@ from sweepledger.search.configurations import (
 )
 from sweepledger.search.encoding import (
     DECIMALS,
-    Categorical,
     Coordinate,
     Coordinates,
     EncodedDimension,
     EncodedSpace,
-    UnitInterval,
     encode_space,
 )
 from sweepledger.search.rng import RandomSequence, derive_seed
+from sweepledger.structs.domain import Categorical, UnitInterval
 from sweepledger.structs.search_block import AdaptiveSearch, Resource
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value, canonical_json, is_number
@@ -66,11 +65,9 @@ class _Variation:
         return True
 
 
-def pbt_round(
-    sweep: Sweep, search: AdaptiveSearch, own: Sequence[Observation], number: int
-) -> Round | SearchEnd:
+def next_round(sweep: Sweep, search: AdaptiveSearch, trials: KnownTrials, number: int) -> Round | SearchEnd:
     """Compute the next generation of a population."""
-    resource = search.resource
+    resource, own = search.resource, trials.own
     assert resource is not None
     amounts = resource.generations
     reached = max(

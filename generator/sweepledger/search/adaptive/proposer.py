@@ -3,7 +3,7 @@
 Evidence has one entry per configuration, in an order that does not depend on the order of the records.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean, mean
 from typing import Protocol
@@ -13,6 +13,7 @@ from sweepledger.search.configurations import Configuration
 from sweepledger.search.encoding import Coordinate, Coordinates, EncodedDimension, EncodedSpace
 from sweepledger.structs.metric import Impute, Metric
 from sweepledger.structs.record import Status
+from sweepledger.structs.search_block import AdaptiveSearch
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import canonical_json
 
@@ -146,3 +147,7 @@ def encode_evidence(
         coordinates = space.encode(evidence.configuration)
         if coordinates is not None:
             yield EncodedEvidence(coordinates, evidence)
+
+
+ProposerFactory = Callable[[Sweep, AdaptiveSearch, EncodedSpace, Sequence[EncodedEvidence], int], Proposer]
+"""The function `create_proposer` of a method's module; the last argument is the seed."""

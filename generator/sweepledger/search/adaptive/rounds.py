@@ -1,15 +1,14 @@
 """The next round of a search or of a static sweep, or the reason why there is none."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from importlib import import_module
 
 from sweepledger.errors import SpecError
 from sweepledger.search.adaptive import termination
 from sweepledger.search.adaptive.model_based import model_round
 from sweepledger.search.adaptive.observations import KnownTrials, Observation, Round, SearchEnd, Suggestion
-from sweepledger.search.adaptive.pbt import pbt_round
-from sweepledger.search.adaptive.successive_halving import halving_round
 from sweepledger.search.expansion import Expansion, explore
-from sweepledger.structs.search_block import AdaptiveSearch, Method
+from sweepledger.structs.search_block import AdaptiveSearch
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
 
@@ -38,7 +37,7 @@ def find_end(
     """
     search, trials = _require_search(sweep), KnownTrials.of(observations, pending)
     end = termination.find_end(sweep, search, trials, number=number)
-    if end is not None or search.method.is_sampler:
+    if end is not None or search.method.has_model:
         return end
     computed = _compute_round(sweep, search, trials, number)
     return computed if isinstance(computed, SearchEnd) else None
@@ -52,14 +51,14 @@ def _require_search(sweep: Sweep) -> AdaptiveSearch:
 def _compute_round(
     sweep: Sweep, search: AdaptiveSearch, trials: KnownTrials, number: int
 ) -> Round | SearchEnd:
-    match search.method:
-        case Method.PBT:
-            return pbt_round(sweep, search, trials.own, number)
-        case Method.HALVING | Method.HYPERBAND | Method.ASHA:
-            return halving_round(sweep, search, trials, number)
-        case _:
-            return model_round(sweep, search, trials, number)
+    if search.method.has_model:
+        return model_round(sweep, search, trials, number)
+    compute: RoundFunction = import_module(search.method.module).next_round
+    return compute(sweep, search, trials, number)
 
+
+RoundFunction = Callable[[Sweep, AdaptiveSearch, KnownTrials, int], Round | SearchEnd]
+"""The function `next_round` of the module of a method without a model."""
 
 ENGINE = "sweepledger"
 """Without a version: the same spec permanently gives the same configurations."""

@@ -4,14 +4,14 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from sweepledger.distributions import FORMS, build_domain, distribution_name, ranges
+from sweepledger.distributions.choice import SPACINGS
+from sweepledger.distributions.form import BoundKind, Form
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr, truncate
-from sweepledger.spec import ranges
 from sweepledger.spec.draft import Draft
-from sweepledger.spec.rules.domains import SPACINGS, distribution_of
+from sweepledger.spec.rules.domains import distribution_of
 from sweepledger.spec.sections import Leaf, all_leaves, sound_keys
-from sweepledger.spec.space_builder import build_domain, distribution_name
-from sweepledger.structs.domain import Choice
 from sweepledger.structs.values import LARGEST_EXACT_INTEGER
 
 FEWEST_POINTS = 2
@@ -89,16 +89,16 @@ def spacing_ends(draft: Draft) -> Iterator[Problem]:
 
 def largest_draws(draft: Draft) -> Iterator[Problem]:
     """Drawn numbers are finite, and not too large for their quantum."""
-    for leaf, kind, keys in _distributions(draft):
-        if not kind.endswith("normal") or kind.endswith("log_normal"):
-            largest = max(abs(keys.get(key) or 0) for key in ("min", "max"))
-        else:
+    for leaf, _, form, keys in _distributions(draft):
+        if "mu" in form.keys and form.scale is BoundKind.LINEAR:
             largest = abs(keys.get("mu", 0)) + FARTHEST_SIGMAS * keys.get("sigma", 1)
+        else:
+            largest = max(abs(keys.get(key) or 0) for key in ("min", "max"))
         if math.isinf(largest):
             message = "must keep all draws below 1.8e308"
             yield draft.problem((*leaf.path, "sigma"), message, code="out-of-range")
         quantum = keys.get("q", 1)
-        if ("q" in keys or kind.startswith("q_")) and largest > quantum * LARGEST_EXACT_INTEGER:
+        if "q" in form.keys | keys.keys() and largest > quantum * LARGEST_EXACT_INTEGER:
             message = f"must be at least {largest / LARGEST_EXACT_INTEGER:.1g} for numbers of this size, "
             yield draft.problem((*leaf.path, "q"), message + f"got {safe_repr(quantum)}", code="out-of-range")
 
@@ -113,9 +113,11 @@ def _spacings(draft: Draft) -> Iterator[tuple[Leaf, str]]:
         yield from ((leaf, key) for key in SPACINGS if is_spacing(draft, leaf, key))
 
 
-def _distributions(draft: Draft) -> Iterator[tuple[Leaf, str, dict[str, Any]]]:
+def _distributions(draft: Draft) -> Iterator[tuple[Leaf, str, Form, dict[str, Any]]]:
     for leaf in all_leaves(draft):
-        yield leaf, *(distribution_of(draft, leaf) or ("", {}))
+        if (named := distribution_of(draft, leaf)) is not None:
+            kind, keys = named
+            yield leaf, kind, FORMS[kind], keys
 
 
 def _too_many(draft: Draft, place: DocumentPath, count: ranges.Number) -> Problem:
@@ -123,9 +125,6 @@ def _too_many(draft: Draft, place: DocumentPath, count: ranges.Number) -> Proble
     hint = "a sampling method needs only min and max"
     return draft.problem(place, message, code="too-many-values", hint=hint)
 
-
-LOG_DISTRIBUTIONS = frozenset({"log_uniform_values", "q_log_uniform_values", "inv_log_uniform_values"})
-EXPONENT_DISTRIBUTIONS = frozenset({"log_uniform", "q_log_uniform", "inv_log_uniform"})
 
 FARTHEST_EXPONENT = 700
 """Exponents of e: above 709 there is no float, and below -708 it loses digits."""
@@ -136,20 +135,20 @@ UNLIKELY_EXPONENT = 30
 
 def distribution_bounds(draft: Draft) -> Iterator[Problem]:
     """Bounds fit their distribution: integers, more than 0 on a logarithmic scale, exponents that a float can have."""
-    for leaf, kind, keys in _distributions(draft):
-        for key in [key for key in ("min", "max") if key in keys]:
+    for leaf, kind, form, keys in _distributions(draft):
+        for key in sorted({"min", "max"} & form.needs & keys.keys(), reverse=True):
             bound = keys[key]
-            if kind == "int_uniform" and not float(bound).is_integer():
-                rule, code = "must be an integer with distribution: int_uniform", "wrong-type"
+            if form.is_integer and not float(bound).is_integer():
+                rule, code = f"must be an integer with distribution: {kind}", "wrong-type"
                 hint = "fractions come from distribution: uniform"
-            elif kind in LOG_DISTRIBUTIONS and bound <= 0:
+            elif form.scale is BoundKind.LOG and bound <= 0:
                 rule = "must be more than 0 on a logarithmic scale"
                 code = "log-range"
                 plain = kind.removesuffix("_values")
                 hint = (
                     f"exponents of e are the bounds of distribution: {plain}" if bound else "for example 1e-6"
                 )
-            elif kind in EXPONENT_DISTRIBUTIONS and abs(bound) > FARTHEST_EXPONENT:
+            elif form.scale is BoundKind.EXPONENTS and abs(bound) > FARTHEST_EXPONENT:
                 rule = f"must be an exponent of e from -{FARTHEST_EXPONENT} to {FARTHEST_EXPONENT}"
                 code = "exponent-range"
                 hint = f"distribution: {kind}_values takes the values themselves"
@@ -158,18 +157,22 @@ def distribution_bounds(draft: Draft) -> Iterator[Problem]:
             yield draft.problem((*leaf.path, key), f"{rule}, got {safe_repr(bound)}", code=code, hint=hint)
 
 
-def _exponents(draft: Draft) -> Iterator[tuple[Leaf, str, float, float]]:
+def _exponents(draft: Draft) -> Iterator[tuple[Leaf, str, Form, tuple[float, float]]]:
     """Yield each distribution between two exponents that a float can have, the first of them smaller."""
-    for leaf, kind, keys in _distributions(draft):
+    for leaf, kind, form, keys in _distributions(draft):
         low, high = keys.get("min", math.inf), keys.get("max", -math.inf)
-        if kind in EXPONENT_DISTRIBUTIONS and -FARTHEST_EXPONENT <= low < high <= FARTHEST_EXPONENT:
-            yield leaf, kind, low, high
+        if (
+            form.scale is BoundKind.EXPONENTS
+            and "min" in form.needs
+            and -FARTHEST_EXPONENT <= low < high <= FARTHEST_EXPONENT
+        ):
+            yield leaf, kind, form, (low, high)
 
 
 def distinct_exponents(draft: Draft) -> Iterator[Problem]:
     """Two exponents give different numbers after rounding."""
-    for leaf, kind, low, high in _exponents(draft):
-        first, last = map(ranges.exponential, (-high, -low) if kind.startswith("inv") else (low, high))
+    for leaf, kind, form, (low, high) in _exponents(draft):
+        first, last = form.ends(low, high)
         if first >= last:
             message = (
                 f"must be so far above min ({safe_repr(low)}) that e to both powers differs, "
@@ -181,8 +184,8 @@ def distinct_exponents(draft: Draft) -> Iterator[Problem]:
 
 def log_normal_exponents(draft: Draft) -> Iterator[Problem]:
     """Exponents drawn by a log-normal distribution are small enough for a float."""
-    for leaf, kind, keys in _distributions(draft):
-        if not kind.endswith("log_normal"):
+    for leaf, _, form, keys in _distributions(draft):
+        if "mu" not in form.keys or form.scale is not BoundKind.EXPONENTS:
             continue
         mu, sigma = keys.get("mu", 0), keys.get("sigma", 1)
         if abs(mu) + FARTHEST_SIGMAS * sigma > FARTHEST_EXPONENT:
@@ -194,10 +197,9 @@ def log_normal_exponents(draft: Draft) -> Iterator[Problem]:
 
 def exponents_like_values(draft: Draft) -> Iterator[Problem]:
     """Warn of exponents that look like values."""
-    for leaf, kind, low, high in _exponents(draft):
+    for leaf, kind, form, (low, high) in _exponents(draft):
         if low >= 0 and ((low > 0 and high <= 1) or high > UNLIKELY_EXPONENT):
-            ends = (-high, -low) if kind.startswith("inv") else (low, high)
-            first, last = (f"{math.exp(end):.6g}" for end in ends)
+            first, last = (f"{end:.6g}" for end in form.ends(low, high))
             message = f"{safe_repr(low)} and {safe_repr(high)} are natural-log exponents: values from {first} to {last}"
             place = (*leaf.path, "distribution")
             yield draft.warning(place, message, code="exponent-range", hint=f"did you mean {kind}_values?")
@@ -211,14 +213,14 @@ def _fractions_between_integers(
     low, high = keys.get("min"), keys.get("max")
     if form != "count" or not (isinstance(low, int) and isinstance(high, int)):
         return
-    kind = distribution_name(keys)
-    if kind in EXPONENT_DISTRIBUTIONS:
+    scale = FORMS[distribution_name(keys)].scale
+    if scale is BoundKind.EXPONENTS:
         return
     fraction = next((point for point in points if not float(point).is_integer()), None)
     if fraction is not None:
         message = f"must make integers between the integers {low} and {high}, got {safe_repr(fraction)}"
         hint = f"for real numbers, write min: {safe_repr(float(low))}; for integers, "
-        if kind in LOG_DISTRIBUTIONS:
+        if scale is BoundKind.LOG:
             hint += "list them in values"
         else:
             hint += f"{_whole_counts(high - low, len(points))}, or list them in values"
@@ -250,8 +252,7 @@ def distinct_points(draft: Draft) -> Iterator[Problem]:
 
 
 def _indistinct_points(draft: Draft, leaf: Leaf, form: str, keys: dict[str, Any]) -> Iterator[Problem]:
-    made = build_domain(keys)
-    points: Any = made.values if isinstance(made, Choice) else ()
+    points: Any = build_domain(keys).listed
     if ranges.is_distinct(points):
         yield from _fractions_between_integers(draft, leaf, form, (keys, points))
         return

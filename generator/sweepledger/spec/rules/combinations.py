@@ -4,16 +4,20 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 
+from sweepledger.distributions import FORMS
+from sweepledger.distributions.choice import SPACINGS
+from sweepledger.distributions.ranges import MAX_VALUES, step_count
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr, truncate
 from sweepledger.reader.configurations import MAX_LIST_COLUMNS
 from sweepledger.spec.draft import Draft
-from sweepledger.spec.ranges import MAX_VALUES, step_count
 from sweepledger.spec.rules.bounds import is_spacing
-from sweepledger.spec.rules.domains import SPACINGS, distribution_of, is_sound_value
+from sweepledger.spec.rules.domains import distribution_of, is_sound_value
 from sweepledger.spec.sections import Leaf, Section, search_section, sound_keys
 from sweepledger.spec.suggestions import did_you_mean
-from sweepledger.structs.combinations import MAX_COMBINATIONS, MAX_TRIALS, StepRange
+from sweepledger.structs.combinations import MAX_COMBINATIONS, MAX_TRIALS
+from sweepledger.structs.domain import StepRange
+from sweepledger.structs.methods import GRID, LIST
 from sweepledger.structs.values import canonical_json
 
 
@@ -60,7 +64,7 @@ def grid_sizes(draft: Draft) -> Iterator[Problem]:
     """
     section = search_section(draft)
     conditional = any(leaf.conditions for leaf in section.leaves.values())
-    if section.method != "grid" or conditional:
+    if section.method != GRID or conditional:
         return
     constrained = "constraints" in draft.names()
     most = MAX_COMBINATIONS if constrained else MAX_TRIALS
@@ -101,15 +105,9 @@ def _size(draft: Draft, leaf: Leaf) -> int:
     low, high = keys.get("min"), keys.get("max")
     if low is None or high is None or low >= high:
         return 1
-    if kind == "int_uniform":
+    if FORMS[kind].is_integer:
         return int(high) - int(low) + 1
-    quantum = keys.get("q", 1)
-    if kind == "q_uniform":
-        return StepRange.between(low, high, quantum).count
-    return 1
-
-
-LISTED_DISTRIBUTION = "categorical"
+    return StepRange.between(low, high, keys.get("q", 1)).count if FORMS[kind].is_countable else 1
 
 
 def zip_members(draft: Draft) -> Iterator[Problem]:
@@ -179,7 +177,7 @@ def zip_tuples(draft: Draft) -> Iterator[Problem]:
 
 def _zip_groups(draft: Draft) -> Iterator[tuple[Section, DocumentPath]]:
     section = search_section(draft)
-    for place, group in draft.items("zip") if section.method != "list" else ():
+    for place, group in draft.items("zip") if section.method != LIST else ():
         if isinstance(group, list):
             yield section, place
 
@@ -189,5 +187,6 @@ LIST_KEYS = {"values", "step", "count", *SPACINGS}
 
 def _is_no_list(keys: dict[str, object]) -> bool:
     """Return whether a parameter is a constant or is drawn."""
-    is_drawn = keys.get("distribution", LISTED_DISTRIBUTION) != LISTED_DISTRIBUTION or "probabilities" in keys
+    form = FORMS.get(str(keys.get("distribution", "categorical")))
+    is_drawn = form is None or not form.is_listed or "probabilities" in keys
     return "value" in keys or (is_drawn and "count" not in keys)

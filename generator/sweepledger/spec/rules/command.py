@@ -7,6 +7,8 @@ from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.program import effective_image
+from sweepledger.spec.sections import search_section
+from sweepledger.spec.suggestions import quoted_names
 from sweepledger.structs.names import environment_name
 from sweepledger.structs.program import LIST_MACROS, LOCAL_IMAGE, MACROS, Macro, MacroError, parse_element
 
@@ -116,17 +118,28 @@ def macros(draft: Draft) -> Iterator[Problem]:
         if "${{" in text:
             continue  # template syntax, which has its own rule
         try:
-            parse_element(text)
+            parts = parse_element(text)
         except MacroError as error:
             hint = _parameter_hint(draft, text) or error.hint
             yield draft.problem(place, str(error), code="command-macro", hint=hint)
+            continue
+        section = search_section(draft)
+        known = (*section.parameters, *section.derived, *filter(None, [section.resource]))
+        variables = {environment_name(name) for name in known}
+        for macro in parts if section.is_whole else ():
+            name = str(macro).removeprefix("${envvar:").removesuffix("}")
+            if isinstance(macro, Macro) and name.startswith(environment_name("")) and name not in variables:
+                message = f"must name a parameter, got {safe_repr(text)}"
+                yield draft.problem(
+                    place, message, code="command-macro", hint=f"known: {quoted_names(known)}"
+                )
 
 
 def _parameter_hint(draft: Draft, text: str) -> str | None:
     """Return how to pass the value of one parameter, if the element uses its name as a macro."""
     for name in draft.names("parameters"):
         if f"${{{name}}}" in text and name not in MACROS:
-            return f'the value of {name} alone is "${{envvar:{environment_name(name)}}}"'
+            return f'the value of {name} alone is "${{param:{name}}}"'
     return None
 
 
@@ -141,7 +154,7 @@ def program_macro(draft: Draft) -> Iterator[Problem]:
 
 def secret_macros(draft: Draft) -> Iterator[Problem]:
     """A command contains no secrets, because it is shown, recorded and listed by `ps`."""
-    known = draft.settings.secrets
+    known = draft.settings.trials.secrets
     secrets = [known[name] for _, name in draft.items("run", "secrets") if name in known]
     secret_names = {Macro("envvar", secret.variable): secret.name for secret in secrets}
     for place, text in draft.texts("command"):

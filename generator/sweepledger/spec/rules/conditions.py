@@ -3,15 +3,16 @@
 from collections.abc import Iterator
 from typing import Any
 
+from sweepledger.distributions import FORMS
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr, truncate
 from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.domains import distribution_of, is_sound_value, quote
 from sweepledger.spec.sections import Leaf, Section, search_section
 from sweepledger.spec.suggestions import did_you_mean
+from sweepledger.structs.methods import LIST
 from sweepledger.structs.values import identity
 
-VALUE_DISTRIBUTIONS = frozenset({"uniform", "int_uniform", "q_uniform"})
 """Distributions whose bounds are values."""
 
 FEW_VALUES = 8
@@ -71,7 +72,7 @@ def redundant(draft: Draft) -> Iterator[Problem]:
     for place, name in _conditions(draft, section):
         parent = section.leaves.get(name)
         values = _own_values(draft, parent) if parent else None
-        if values is None or parent is None or parent.conditions or section.method == "list":
+        if values is None or parent is None or parent.conditions or section.method == LIST:
             continue
         wanted = {
             identity(value)
@@ -131,9 +132,9 @@ def _may_be(draft: Draft, section: Section, name: str, value: Any) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float) or _is_drawn(kind, keys):
         return False
     low, high = keys.get("min"), keys.get("max")
-    if kind not in VALUE_DISTRIBUTIONS or low is None or high is None:
+    if not FORMS[kind].is_linear_range or low is None or high is None:
         return True
-    is_one = kind != "int_uniform" or "count" in keys or float(value).is_integer()
+    is_one = not FORMS[kind].is_integer or "count" in keys or float(value).is_integer()
     return low <= value <= high and is_one
 
 
@@ -143,7 +144,8 @@ def _range(draft: Draft, section: Section, name: str) -> tuple[str, dict[str, An
 
 
 def _is_drawn(kind: str, keys: dict[str, Any]) -> bool:
-    return kind != "int_uniform" and not kind.startswith("q_") and not {"step", "count"} & keys.keys()
+    form = FORMS.get(kind)
+    return form is None or not (form.is_integer or "q" in form.keys or {"step", "count"} & keys.keys())
 
 
 def _is_unwrapped(draft: Draft, section: Section, name: str, place: DocumentPath) -> bool:

@@ -8,6 +8,7 @@ from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.domains import is_sound_value
 from sweepledger.spec.rules.names import parameter_name_error
 from sweepledger.spec.sections import search_section
+from sweepledger.structs.methods import LIST
 from sweepledger.structs.names import environment_name
 from sweepledger.structs.values import canonical_json, identity
 
@@ -18,7 +19,7 @@ HEADER_ROW = -1
 def constant_parameters(draft: Draft) -> Iterator[Problem]:
     """With `method: list`, `parameters` contains only constants."""
     section = search_section(draft)
-    if section.method != "list":
+    if section.method != LIST:
         return
     for leaf in section.leaves.values():
         keys = {*draft.names(*leaf.path)} - {"when"}
@@ -32,7 +33,7 @@ def constant_parameters(draft: Draft) -> Iterator[Problem]:
 def distinct_configurations(draft: Draft) -> Iterator[Problem]:
     """Configurations differ: equal ones would be one trial."""
     section = search_section(draft)
-    if section.method != "list":
+    if section.method != LIST:
         return
     first: dict[str, DocumentPath] = {}
     for place, assignment in draft.items("assignments"):
@@ -48,7 +49,7 @@ def distinct_configurations(draft: Draft) -> Iterator[Problem]:
 def column_names(draft: Draft) -> Iterator[Problem]:
     """The names in a file's header follow the rules for names in a spec."""
     section = search_section(draft)
-    if section.method != "list":
+    if section.method != LIST:
         return
     if section.table is None:
         return
@@ -66,7 +67,7 @@ def column_names(draft: Draft) -> Iterator[Problem]:
 def distinct_rows(draft: Draft) -> Iterator[Problem]:
     """The lines of a file differ: equal ones would be one trial."""
     section = search_section(draft)
-    if section.method != "list":
+    if section.method != LIST:
         return
     first: dict[Hashable, int] = {}
     for number, row in enumerate(section.table.rows if section.table else ()):

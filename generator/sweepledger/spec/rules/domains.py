@@ -4,31 +4,35 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from sweepledger.distributions import FORMS, RANGE, ROUNDED, UNNAMED, implied_name
+from sweepledger.distributions.choice import PROBABILITY_SLACK, SPACINGS
+from sweepledger.distributions.form import Form
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, format_path, safe_repr, truncate
 from sweepledger.reader.scalars import describe_split, rejoin_split
 from sweepledger.spec.draft import Draft
-from sweepledger.spec.keys import DISTRIBUTIONS, Form
 from sweepledger.spec.sections import Leaf, all_leaves, search_section, sound_keys
-from sweepledger.spec.space_builder import bounds_distribution
 from sweepledger.spec.suggestions import quoted_names
-from sweepledger.structs.domain import PROBABILITY_SLACK
 from sweepledger.structs.values import canonical_json
 
-SPACINGS = ("linspace", "geomspace")
 BOUND_KEYS = frozenset({"min", "max"})
 MODIFIER_KEYS = frozenset({"when", "q", "mu", "sigma", "a", "b", "step", "count", "probabilities"})
 """Keys that modify a form."""
 
 
+TRUNCATED = "truncated_"
+"""Begins the name of a distribution that has bounds, unlike the distribution of the rest of the name."""
+
+*_FIRST_BELLS, _LAST_BELL = sorted(
+    (name for name, form in FORMS.items() if "mu" in form.keys and name not in ROUNDED), key=len
+)
+BELLS = f"distribution: {', '.join(_FIRST_BELLS)} or {_LAST_BELL}"
 KEY_HINTS = {
     "probabilities": "probabilities belong to values",
-    "mu": "mu belongs to distribution: normal, log_normal or truncated_normal",
-    "sigma": "sigma belongs to distribution: normal, log_normal or truncated_normal",
+    "mu": f"mu belongs to {BELLS}",
+    "sigma": f"sigma belongs to {BELLS}",
 }
 """Hints for stray keys of any form."""
-
-RANGE = Form.of("min max", "step count")
 
 
 def one_form(draft: Draft) -> Iterator[Problem]:
@@ -51,7 +55,7 @@ def form_keys(draft: Draft) -> Iterator[Problem]:
     for leaf in all_leaves(draft):
         mapping = draft.get(*leaf.path, kind=dict) or {}
         name, form = _form_of(draft, leaf, mapping)
-        known = {key for each in DISTRIBUTIONS.values() for key in each.keys} | MODIFIER_KEYS
+        known = {key for each in FORMS.values() for key in each.keys} | MODIFIER_KEYS
         if form is None:
             continue
         for key in mapping:
@@ -78,9 +82,9 @@ def missing_keys(draft: Draft) -> Iterator[Problem]:
             beside = ", ".join(sorted(needs & mapping.keys()))
             message = f"must be given beside {beside}" if form is RANGE else f"must be given with {name}"
             yield draft.problem((*leaf.path, key), message, code="missing-key", at_key=True)
-        if name == "distribution: truncated_normal" and not BOUND_KEYS & mapping.keys():
+        if form and form.keys - form.needs >= BOUND_KEYS and not BOUND_KEYS & mapping.keys():
             message = f"must have min, max or both with {name}"
-            hint = "without bounds it is distribution: normal"
+            hint = f"without bounds it is {name.replace(TRUNCATED, '')}"
             yield draft.problem(leaf.path, message, code="missing-key", hint=hint, at_key=True)
 
 
@@ -90,8 +94,8 @@ def distribution_of(draft: Draft, leaf: Leaf) -> tuple[str, dict[str, Any]] | No
     written_kind = (draft.get(*leaf.path, kind=dict) or {}).get("distribution")
     kind = mapping.get("distribution")
     if kind is None and written_kind is None and mapping.keys() >= BOUND_KEYS and len(_forms(mapping)) == 1:
-        return bounds_distribution(mapping["min"], mapping["max"]), mapping
-    return (kind, mapping) if kind in DISTRIBUTIONS else None
+        return implied_name(mapping["min"], mapping["max"]), mapping
+    return (kind, mapping) if kind in FORMS else None
 
 
 def _forms(mapping: dict[str, Any]) -> list[str]:
@@ -107,15 +111,9 @@ def _form_of(draft: Draft, leaf: Leaf, mapping: dict[str, Any]) -> tuple[str, Fo
     match _forms(mapping):
         case ["distribution"]:
             kind = draft.get(*leaf.path, "distribution", kind=str)
-            return f"distribution: {kind}", DISTRIBUTIONS.get(kind or "")
-        case ["values"]:
-            return "values", DISTRIBUTIONS["categorical"]
-        case ["value"]:
-            return "value", DISTRIBUTIONS["constant"]
-        case ["min and max"]:
-            return "min and max", RANGE
+            return f"distribution: {kind}", FORMS.get(kind or "")
         case [name]:
-            return name, Form.of(name)
+            return name, UNNAMED[name]
         case _:
             return "", None
 
@@ -126,18 +124,19 @@ def _one_form_hint(mapping: dict[str, Any], found: list[str]) -> str:
     if "values" in found and "min and max" in found:
         return "values are used as written: delete them, or min and max"
     if {"mu", "sigma"} & mapping.keys():
-        return "mu and sigma belong to distribution: normal, log_normal or truncated_normal"
+        return f"mu and sigma belong to {BELLS}"
     return "for example {values: [0.01, 0.1]} or {min: 0.01, max: 0.1}"
 
 
 def _stray_key_hint(key: str, name: str, form: Form) -> str:
-    quantized = f"q_{name.removeprefix('distribution: ')}"
+    kind = name.removeprefix("distribution: ")
+    quantized = f"q_{kind}"
     match key:
-        case "min" | "max" if name == "distribution: normal":
-            return "distribution: truncated_normal has bounds"
+        case "min" | "max" if TRUNCATED + kind in FORMS:
+            return f"distribution: {TRUNCATED}{kind} has bounds"
         case "step" if form.keys >= BOUND_KEYS:
             return "step is for min and max without a distribution; with q_uniform it is called q"
-        case "q" if quantized in DISTRIBUTIONS:
+        case "q" if quantized in FORMS:
             return f"distribution: {quantized} rounds to multiples of q"
         case "value" | "values" if form.keys >= BOUND_KEYS:
             return f"{key} are used as written: delete distribution, or write min and max instead"

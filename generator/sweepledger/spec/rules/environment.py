@@ -62,8 +62,8 @@ def variable_names(draft: Draft) -> Iterator[Problem]:
 
 def _is_refused_by_policies(name: str, settings: Settings) -> bool:
     """Return whether a cluster would refuse the trials: without one, processes are the author's own."""
-    has_policies = settings.controller is not Controller.NONE
-    return has_policies and names.is_hook(name) and name not in settings.allowed_variables
+    has_policies = settings.platform.controller is not Controller.NONE
+    return has_policies and names.is_hook(name) and name not in settings.admission.allowed_variables
 
 
 def variable_values(draft: Draft) -> Iterator[Problem]:
@@ -80,7 +80,7 @@ def exposed_secrets(draft: Draft) -> Iterator[Problem]:
         name = str(place[-1])
         if names.looks_secret(name, text):
             known = sorted(
-                secret.name for secret in draft.settings.secrets.values() if secret.variable == name
+                secret.name for secret in draft.settings.trials.secrets.values() if secret.variable == name
             )
             way = f"write secrets: [{known[0]}]" if known else "add it to secrets in sweepledger.yaml"
             message = f"must not be a secret in plain text, which {name} appears to be"
@@ -90,7 +90,7 @@ def exposed_secrets(draft: Draft) -> Iterator[Problem]:
 
 def variable_collisions(draft: Draft) -> Iterator[Problem]:
     """One variable has one value: two secrets never share one, nor does a plain variable hide a secret's."""
-    known = draft.settings.secrets
+    known = draft.settings.trials.secrets
     plain, first = draft.names("run", "environment"), dict[str, str]()
     for place, name in draft.items("run", "secrets"):
         if name not in known:
@@ -105,7 +105,8 @@ def variable_collisions(draft: Draft) -> Iterator[Problem]:
 def allowed_variables(draft: Draft) -> Iterator[Problem]:
     """The variables that the settings allow are such that specs must not set otherwise, and are not reserved."""
     for place, name in draft.items("allowed_variables"):
-        if isinstance(name, str) and (is_reserved(name) or not names.is_hook(name)):
+        is_name = isinstance(name, str) and name.isupper() and VARIABLE.fullmatch(name) is not None
+        if isinstance(name, str) and (is_reserved(name) or not is_name or not names.is_hook(name)):
             message = f"must be a variable such as LD_LIBRARY_PATH or PYTHONPATH, got {safe_repr(name)}"
             hint = "every trial has it" if is_reserved(name) else "specs may set every other variable"
             yield draft.problem(place, message, code="environment-name", hint=hint)

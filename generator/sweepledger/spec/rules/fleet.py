@@ -102,7 +102,7 @@ RUN_CLUSTER: DocumentPath = ("run", "cluster")
 def run_cluster(draft: Draft) -> Iterator[Problem]:
     """`run.cluster` names a cluster that has the pool and was not given up; without it, one can be chosen."""
     settings, name, pool = draft.settings, draft.get(*RUN_CLUSTER, kind=str), chosen_pool(draft)
-    having = eligible_clusters(settings, pool.name if pool else None)
+    having = eligible_clusters(settings.fleet, pool.name if pool else None)
     listed = ", ".join(cluster.name for cluster in having)
     if name is None:
         # It is no error: a sweep that has run goes on where it ran.
@@ -110,12 +110,12 @@ def run_cluster(draft: Draft) -> Iterator[Problem]:
             message = f"should be one of the clusters that could run it, which have weight 0: {listed}"
             hint = "with weight 0, a cluster runs only sweeps that name it or ran there"
             yield draft.warning(RUN_CLUSTER, message, code="not-in-settings", hint=hint, at_key=True)
-    elif name not in settings.clusters:
+    elif name not in settings.fleet.clusters:
         yield from entry_name(draft, RUN_CLUSTER, "clusters")
-    elif settings.clusters[name].is_lost:
+    elif settings.fleet.clusters[name].is_lost:
         message = f"must be a cluster that was not given up, got {safe_repr(name)}"
         yield draft.problem(RUN_CLUSTER, message, code="not-in-settings", hint="remove it, or name another")
-    elif pool is not None and not settings.clusters[name].has_pool(pool.name):
+    elif pool is not None and not settings.fleet.clusters[name].has_pool(pool.name):
         message = f"must be a cluster with pool {pool.name!r}, got {safe_repr(name)}"
         hint = f"these have it: {listed}" if listed else "no cluster has it"
         yield draft.problem(RUN_CLUSTER, message, code="not-in-settings", hint=hint)

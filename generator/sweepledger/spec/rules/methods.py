@@ -2,36 +2,34 @@
 
 from collections.abc import Iterator
 
+from sweepledger.distributions import FORMS
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
-from sweepledger.spec.keys import DISTRIBUTIONS
 from sweepledger.spec.rules.domains import distribution_of
 from sweepledger.spec.rules.metrics import metric_format
 from sweepledger.spec.sections import Leaf, search_section
+from sweepledger.stopping import TYPES
+from sweepledger.structs.methods import GRID, LIST, METHODS, SAMPLERS, Method, methods_with
 from sweepledger.structs.metric import STREAM_FORMATS
 from sweepledger.structs.names import RESERVED_SWEEP_NAMES, SWEEP_NAME
-from sweepledger.structs.search_block import ADAPTIVE_METHODS, OVERLAPPING_METHODS, Method, Sampler
 from sweepledger.structs.values import is_number
 
-SAMPLING_METHODS = frozenset(map(str, Sampler))
+SAMPLING_METHODS, ADAPTIVE_METHODS = frozenset(SAMPLERS), frozenset(METHODS)
 DRAWING_METHODS = SAMPLING_METHODS | ADAPTIVE_METHODS
-RESOURCE_METHODS = frozenset(str(method) for method in Method if method.has_parents)
+RESOURCE_METHODS = frozenset(methods_with(lambda method: method.has_parents))
 OWNERS: dict[DocumentPath, frozenset[str]] = {
-    ("zip",): DRAWING_METHODS | {"grid"},
+    ("zip",): DRAWING_METHODS | {GRID},
     ("seed",): DRAWING_METHODS,
-    ("run_cap",): DRAWING_METHODS | {"grid"},
-    ("assignments",): frozenset({"list"}),
+    ("run_cap",): DRAWING_METHODS | {GRID},
+    ("assignments",): frozenset({LIST}),
     ("start",): ADAPTIVE_METHODS,
     ("resource",): RESOURCE_METHODS,
-    ("rounds", "startup"): frozenset({str(Method.TPE), str(Method.BAYES)}),
+    ("rounds", "startup"): frozenset(methods_with(lambda method: method.has_startup)),
 }
 """Keys that not every method has, and the methods that have them."""
 UNUSED_HINTS = {"seed": "nothing is drawn; delete the key"}
 UNUSED_HINTS |= dict.fromkeys(("zip", "run_cap"), "a list is run as written; delete the key")
-COUNTABLE_DISTRIBUTIONS = frozenset(
-    {"", "constant", "categorical", "categorical_w_probabilities", "int_uniform", "q_uniform"}
-)
 
 
 def integer_bounds(draft: Draft) -> Iterator[Problem]:
@@ -39,7 +37,7 @@ def integer_bounds(draft: Draft) -> Iterator[Problem]:
     section = search_section(draft)
     for leaf in section.leaves.values() if section.method in DRAWING_METHODS else ():
         kind, keys = distribution_of(draft, leaf) or ("", {})
-        if kind != "int_uniform" or keys.keys() - {"min", "max", "when"}:
+        if not kind or not FORMS[kind].is_integer or keys.keys() - {"min", "max", "when"}:
             continue
         low, high = keys["min"], keys["max"]
         if high - low == 1:
@@ -75,12 +73,12 @@ def required_keys(draft: Draft) -> Iterator[Problem]:
         ("run_cap", SAMPLING_METHODS, "how many assignments to draw, for example run_cap: 50"),
         (
             "parameters",
-            DRAWING_METHODS | {"grid"},
+            DRAWING_METHODS | {GRID},
             "for example parameters: {learning_rate: {values: [0.01, 0.1]}}",
         ),
         (
             "assignments",
-            {"list"},
+            {LIST},
             "for example assignments: [{learning_rate: 0.1}], or NAME.csv next to the spec",
         ),
         ("rounds", ADAPTIVE_METHODS, "for example rounds: {size: 8, max: 12}; eight assignments at a time"),
@@ -94,7 +92,7 @@ def required_keys(draft: Draft) -> Iterator[Problem]:
 def grid_domains(draft: Draft) -> Iterator[Problem]:
     """The parameters of a grid have countable values."""
     section = search_section(draft)
-    for leaf in section.leaves.values() if section.method == "grid" else ():
+    for leaf in section.leaves.values() if section.method == GRID else ():
         if "probabilities" in draft.names(*leaf.path):
             message, place = ("must not be given in a grid, got probabilities", (*leaf.path, "probabilities"))
             hint = "a grid tries every value; method: random draws by probability"
@@ -108,7 +106,7 @@ def grid_domains(draft: Draft) -> Iterator[Problem]:
 def _uncountable(draft: Draft, leaf: Leaf) -> str | None:
     """Return the name of a parameter's continuous domain; None if it is countable or invalid."""
     kind, keys = distribution_of(draft, leaf) or ("", {})
-    if kind in COUNTABLE_DISTRIBUTIONS or {"step", "count"} & {*draft.names(*leaf.path)}:
+    if not kind or FORMS[kind].is_countable or {"step", "count"} & {*draft.names(*leaf.path)}:
         return None
     return f"distribution: {kind}" if "distribution" in keys else "min and max alone"
 
@@ -117,20 +115,19 @@ def _countable_hint(found: str) -> str:
     if found == "min and max alone":
         return "add step: 0.1 or count: 5, or let a method draw: random, sobol, halton, latin-hypercube"
     kind = found.removeprefix("distribution: ")
-    if "count" in DISTRIBUTIONS[kind].keys:
+    if "count" in FORMS[kind].keys:
         return "add count: 5, or let a method draw: random, sobol, halton, latin-hypercube"
     return "write values, or let a method draw: random, sobol, halton, latin-hypercube"
 
 
 END_KEYS = (("rounds", "max"), ("rounds", "patience"), ("run_cap",), ("budget",), ("metric", "target"))
 SMALLEST_POPULATION = 2
-CATEGORICAL = frozenset({"constant", "categorical", "categorical_w_probabilities"})
 
 
 def search_end(draft: Draft) -> Iterator[Problem]:
     """An adaptive search has an end, because merging the spec approves all of its rounds."""
-    method = draft.get("method", kind=str)
-    if method not in ADAPTIVE_METHODS - {"halving", "hyperband", "pbt"} or not draft.names("rounds"):
+    method = _adaptive_method(draft)
+    if method is None or method.ends or not draft.names("rounds"):
         return
     if not any(place[-1] in draft.names(*place[:-1]) for place in END_KEYS):
         message, hint = "must have an end, got only a size", "for example max: 12, or run_cap at the top"
@@ -139,17 +136,18 @@ def search_end(draft: Draft) -> Iterator[Problem]:
 
 def overlapping_rounds(draft: Draft) -> Iterator[Problem]:
     """Rounds overlap only if a round does not compare all trials of the one before."""
-    method, ahead = draft.get("method", kind=str), draft.number("rounds", "ahead")
-    if method in ADAPTIVE_METHODS - OVERLAPPING_METHODS and ahead is not None and ahead > 1:
+    method, ahead = _adaptive_method(draft), draft.number("rounds", "ahead")
+    if method is not None and not method.overlaps and ahead is not None and ahead > 1:
+        overlapping = methods_with(lambda each: each.overlaps)
         message = f"must be 1 with method: {method}, got {safe_repr(ahead)}"
-        hint = f"its rounds need all results of the round before; {', '.join(sorted(OVERLAPPING_METHODS))} overlap"
+        hint = f"its rounds need all results of the round before; {', '.join(overlapping)} overlap"
         yield draft.problem(("rounds", "ahead"), message, code="out-of-range", hint=hint)
 
 
 def population_size(draft: Draft) -> Iterator[Problem]:
     """A round has at least two configurations if trials are compared within it."""
-    method, size = draft.get("method", kind=str), draft.number("rounds", "size")
-    if method in RESOURCE_METHODS - {"asha"} and size is not None and size < SMALLEST_POPULATION:
+    method, size = _adaptive_method(draft), draft.number("rounds", "size")
+    if method is not None and not method.overlaps and size is not None and size < SMALLEST_POPULATION:
         message = f"must be at least {SMALLEST_POPULATION} with method: {method}, got {safe_repr(size)}"
         yield draft.problem(("rounds", "size"), message, code="out-of-range")
 
@@ -163,20 +161,24 @@ def replicates(draft: Draft) -> Iterator[Problem]:
         yield draft.problem(("replicates",), message, code="method-key", hint=hint, at_key=True)
 
 
-def cma_es_space(draft: Draft) -> Iterator[Problem]:
-    """CMA-ES needs two numeric parameters without conditions."""
-    section = search_section(draft)
-    if section.method != "cma-es" or not section.is_whole:
+def numeric_space(draft: Draft) -> Iterator[Problem]:
+    """Some methods need two numeric parameters without conditions."""
+    section, method = search_section(draft), _adaptive_method(draft)
+    if method is None or not method.needs_numbers or not section.is_whole:
         return
     leaves = [leaf for leaf in section.leaves.values() if not leaf.conditions]
     lists = [draft.get(*leaf.path, "values", kind=list) for leaf in leaves]
     numbers = sum(values is not None and all(map(is_number, values)) for values in lists)
     kinds = [distribution_of(draft, leaf) for leaf in leaves]
-    numbers += sum(found is not None and found[0] not in CATEGORICAL for found in kinds)
+    numbers += sum(found is not None and not FORMS[found[0]].is_listed for found in kinds)
     if numbers < SMALLEST_POPULATION:
-        message = f"must have two numeric parameters without conditions with method: cma-es, got {numbers}"
+        message = f"must have two numeric parameters without conditions with method: {method}, got {numbers}"
         hint = "method: tpe takes all types of parameters, and conditions"
         yield draft.problem(("parameters",), message, code="search-space", hint=hint, at_key=True)
+
+
+def _adaptive_method(draft: Draft) -> Method | None:
+    return METHODS.get(draft.get("method", kind=str) or "")
 
 
 def _resource_method(draft: Draft) -> str | None:
@@ -211,8 +213,9 @@ def kept_checkpoints(draft: Draft) -> Iterator[Problem]:
 
 def population_continues(draft: Draft) -> Iterator[Problem]:
     """The members of a population train on: without their checkpoints nothing of it would be left."""
-    if draft.get("method", kind=str) == Method.PBT and draft.get("resource", "continues", kind=bool) is False:
-        message = "must be true with method: pbt, got false"
+    method = _adaptive_method(draft)
+    if method is not None and method.must_continue and draft.get("resource", "continues", kind=bool) is False:
+        message = f"must be true with method: {method}, got false"
         hint = "asha, halving and hyperband may begin anew"
         yield draft.problem(("resource", "continues"), message, code="out-of-range", hint=hint)
 
@@ -256,58 +259,40 @@ def start_mappings(draft: Draft) -> Iterator[Problem]:
                 yield draft.problem(path, message, code="start-sweep", hint=hint)
 
 
-EARLY_STOPPING_KEYS = {
-    "hyperband": frozenset({"min_iter", "max_iter", "s", "eta", "strict"}),
-    "median": frozenset({"min_iter", "max_iter", "min_trials"}),
-    "percentile": frozenset({"min_iter", "max_iter", "min_trials", "percentile"}),
-    "patience": frozenset({"min_iter", "max_iter", "patience", "min_delta"}),
-    "target": frozenset({"min_iter"}),
-}
-COMPARING_TYPES = frozenset({"hyperband", "median", "percentile"})
-"""Types that compare a trial with the recorded curves of others."""
-
 CODE = "early-stop"
 
 
 def early_stopping_keys(draft: Draft) -> Iterator[Problem]:
     """`early_terminate` has only keys that its type uses, and those that it requires."""
-    kind = draft.get("early_terminate", "type", kind=str)
-    if kind not in EARLY_STOPPING_KEYS:
+    name, given = draft.get("early_terminate", "type", kind=str), {*draft.names("early_terminate")}
+    kind = TYPES.get(name or "")
+    if kind is None:
         return
-    for key in draft.names("early_terminate"):
-        if key != "type" and key not in EARLY_STOPPING_KEYS[kind]:
-            message = f"must not be given with type: {kind}, got {key}"
-            hint = f"it has {', '.join(sorted(EARLY_STOPPING_KEYS[kind]))}"
-            yield draft.problem(("early_terminate", key), message, code=CODE, hint=hint, at_key=True)
-    if kind == "patience" and "patience" not in draft.names("early_terminate"):
-        message, hint = "must be given with type: patience", "for example patience: 5"
-        place = ("early_terminate", "patience")
-        yield draft.problem(place, message, code="missing-key", hint=hint, at_key=True)
-    if kind == "target" and "target" not in draft.names("metric"):
-        message, hint = "must be given with early_terminate: {type: target}", "for example target: 0.99"
+    keys = sorted(kind.keys.split())
+    for key in sorted(given - {"type", *keys}):
+        message, hint = f"must not be given with type: {name}, got {key}", f"it has {', '.join(keys)}"
+        yield draft.problem(("early_terminate", key), message, code=CODE, hint=hint, at_key=True)
+    for key in sorted(kind.required.keys() - given):
+        message, hint = f"must be given with type: {name}", f"for example {kind.required[key]}"
+        yield draft.problem(("early_terminate", key), message, code="missing-key", hint=hint, at_key=True)
+    if (wrong := kind.problem(given)) is not None:
+        message, hint = wrong
+        yield draft.problem(("early_terminate",), message, code=CODE, hint=hint, at_key=True)
+    if kind.needs_target and "target" not in draft.names("metric"):
+        message, hint = f"must be given with early_terminate: {{type: {name}}}", "for example target: 0.99"
         yield draft.problem(("metric", "target"), message, code="missing-key", hint=hint, at_key=True)
 
 
 def early_stopping_alone(draft: Draft) -> Iterator[Problem]:
     """Warn if trials would be compared with the curves of a batch that contains all of them."""
     kind, method = draft.get("early_terminate", "type", kind=str), draft.get("method", kind=str)
-    if kind not in COMPARING_TYPES or method in ADAPTIVE_METHODS or "rounds" in draft.names():
+    compares = kind in TYPES and TYPES[kind].policy.compares
+    if not compares or method in ADAPTIVE_METHODS or "rounds" in draft.names():
         return
     if method is not None:
         message = f"{kind} compares with recorded trials, and all trials are requested in one batch"
         hint = "add for example rounds: {size: 8}, so that later rounds are compared with earlier ones"
         yield draft.warning(("early_terminate",), message, code="early-stop-alone", hint=hint, at_key=True)
-
-
-def hyperband_steps(draft: Draft) -> Iterator[Problem]:
-    """`hyperband` has min_iter, or max_iter and s."""
-    given = {*draft.names("early_terminate")}
-    if draft.get("early_terminate", "type", kind=str) != "hyperband":
-        return
-    if ("s" in given) is ("min_iter" in given) or ("s" in given and "max_iter" not in given):
-        message = "must have either min_iter, or max_iter and s"
-        hint = "min_iter: 3 compares at 3, 9, 27 …; max_iter: 27 and s: 2 at 3 and 9"
-        yield draft.problem(("early_terminate",), message, code=CODE, hint=hint, at_key=True)
 
 
 def early_stopping_curve(draft: Draft) -> Iterator[Problem]:

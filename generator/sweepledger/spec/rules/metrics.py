@@ -4,8 +4,10 @@ from collections.abc import Iterator
 
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
-from sweepledger.reader.metric_patterns import pattern_error
+from sweepledger.reader.metric_lines import pattern_error
 from sweepledger.spec.draft import Draft
+from sweepledger.stopping import TYPES
+from sweepledger.structs.methods import METHODS, methods_with
 from sweepledger.structs.metric import (
     DEFAULT_FORMATS,
     FILE_FORMATS,
@@ -14,7 +16,6 @@ from sweepledger.structs.metric import (
     MetricSource,
     Reduce,
 )
-from sweepledger.structs.search_block import ADAPTIVE_METHODS, MULTI_OBJECTIVE_METHODS
 
 
 def metric_goal(draft: Draft) -> Iterator[Problem]:
@@ -37,15 +38,15 @@ CODE = "metric-format"
 def source_format(draft: Draft) -> Iterator[Problem]:
     """Format, path, patterns and capture fit the source, as the launcher requires."""
     place, source, found = ("metric",), _metric_source(draft), metric_format(draft)
-    if source == MetricSource.STDOUT and found in FILE_FORMATS:
+    if source != MetricSource.RESULT and found in FILE_FORMATS:
         message = (
-            f"must be one of jsonl, log, regex, text if the source is stdout, got {safe_repr(str(found))}"
+            f"must be one of jsonl, log, regex, text if the source is {source}, got {safe_repr(str(found))}"
         )
         hint = "jsonl reads one JSON object per line"
         yield draft.problem((*place, "format"), message, code=CODE, hint=hint)
     keys = draft.names(*place)
-    if "path" in keys and source == MetricSource.STDOUT:
-        message, hint = "must not be given if the source is stdout, got path", "source: result"
+    if "path" in keys and source != MetricSource.RESULT:
+        message, hint = f"must not be given if the source is {source}, got path", "source: result"
         yield draft.problem((*place, "path"), message, code=CODE, hint=hint, at_key=True)
     if found is MetricFormat.TENSORBOARD and "path" not in keys and source == MetricSource.RESULT:
         message, hint = "needs path, got format: tensorboard", "path: runs"
@@ -94,7 +95,7 @@ def metric_format(draft: Draft) -> MetricFormat | None:
     return MetricFormat(written) if written in set(MetricFormat) else None
 
 
-MULTI_METRIC_METHODS = frozenset(map(str, MULTI_OBJECTIVE_METHODS))
+MULTI_METRIC_METHODS = methods_with(lambda method: method.has_several_metrics)
 
 
 def several_metrics(draft: Draft) -> Iterator[Problem]:
@@ -104,7 +105,7 @@ def several_metrics(draft: Draft) -> Iterator[Problem]:
     method = draft.get("method", kind=str)
     if method not in MULTI_METRIC_METHODS:
         message = f"must not be given with method: {method}, got other_metrics"
-        *others, last = sorted(MULTI_METRIC_METHODS)
+        *others, last = MULTI_METRIC_METHODS
         hint = f"only {', '.join(others)} and {last} search for a Pareto front; other methods have one metric"
         yield draft.problem(("other_metrics",), message, code="metrics", hint=hint, at_key=True)
     if "target" in draft.names("metric"):
@@ -123,9 +124,9 @@ def several_metrics(draft: Draft) -> Iterator[Problem]:
 def target_and_impute(draft: Draft) -> Iterator[Problem]:
     """`target` and `impute` need a method that uses results."""
     method, stop = draft.get("method", kind=str), draft.get("early_terminate", "type", kind=str)
-    if method in ADAPTIVE_METHODS or method is None:
+    if method in METHODS or method is None:
         return
-    is_target_used = stop == "target" or "rounds" in draft.names()
+    is_target_used = (stop in TYPES and TYPES[stop].needs_target) or "rounds" in draft.names()
     for key in ("target", "impute"):
         if key in draft.names("metric") and not (key == "target" and is_target_used):
             message = f"must not be given with method: {method}, got {key}"

@@ -1,6 +1,6 @@
 """Names: of a sweep, its file, its parameters and its batches, and of the entries of the settings."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
 from sweepledger.formats.hyperparams_csv import REPLICATE_COLUMN, TRIAL_COLUMN
@@ -10,27 +10,27 @@ from sweepledger.spec.draft import Draft
 from sweepledger.spec.sections import Section, all_leaves, search_section
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs import names as naming
-from sweepledger.structs.settings import API_SERVER_EGRESS
+from sweepledger.structs.settings import API_SERVER_EGRESS, Settings
 
-ENTRIES = {
-    "clusters": "a cluster",
-    "datasets": "a dataset",
-    "egress": "an egress",
-    "images": "an image",
-    "pools": "a pool",
-    "secrets": "a secret",
+ENTRIES: Mapping[str, tuple[str, Callable[[Settings], Iterable[str]]]] = {
+    "clusters": ("a cluster", lambda settings: settings.fleet.clusters),
+    "datasets": ("a dataset", lambda settings: settings.trials.datasets),
+    "egress": ("an egress", lambda settings: settings.network.egress),
+    "images": ("an image", lambda settings: settings.trials.images),
+    "pools": ("a pool", lambda settings: settings.trials.pools),
+    "secrets": ("a secret", lambda settings: settings.trials.secrets),
 }
-"""What an entry of these keys of the settings is called."""
+"""What an entry of these keys of the settings is called, and the names that specs may use."""
 
 
 def entry_name(draft: Draft, place: DocumentPath, key: str, *, at_key: bool = False) -> Iterator[Problem]:
     """A name in a spec or in the settings is that of an entry of the settings; the API server is the collector's."""
     name = place[-1] if at_key else draft.get(*place, kind=str)
-    known = {*draft.names(key), *getattr(draft.settings, key)} - (
-        {API_SERVER_EGRESS} if key == "egress" else set()
-    )
+    title, names = ENTRIES[key]
+    reserved = {API_SERVER_EGRESS} if key == "egress" else set[str]()
+    known = {*draft.names(key), *names(draft.settings)} - reserved
     if name is not None and name not in known:
-        message = f"must be {ENTRIES[key]} of the settings, got {safe_repr(name)}"
+        message = f"must be {title} of the settings, got {safe_repr(name)}"
         hint = did_you_mean(name, known) or f"the settings have none: add it to {key} in sweepledger.yaml"
         yield draft.problem(place, message, code="not-in-settings", hint=hint, at_key=at_key)
 

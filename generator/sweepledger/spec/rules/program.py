@@ -33,7 +33,7 @@ def interpreter(draft: Draft) -> Iterator[Problem]:
     text = draft.get(*place, kind=str)
     if text is None or not INTERPRETER_FORM.fullmatch(text):
         return
-    if draft.settings.controller is not Controller.NONE:
+    if draft.settings.platform.controller is not Controller.NONE:
         clones = draft.get("run", "code", "mode", kind=str) == CodeMode.CLONE
         if not names.is_interpreter(text, (f"{CODE_PATH}/",) if clones else ()):
             message = (
@@ -180,7 +180,7 @@ def is_inside(path: str) -> bool:
 
 def dataset(draft: Draft) -> Iterator[Problem]:
     """`run.data` names datasets of the settings, all on claims or all in the bucket."""
-    known = draft.settings.datasets
+    known = draft.settings.trials.datasets
     has_places = bool(draft.names("run", "data"))
     named = (
         [(("run", "data", name), name) for name in draft.names("run", "data")]
@@ -231,7 +231,7 @@ def code_mode(draft: Draft) -> Iterator[Problem]:
     place = ("run", "code", "mode")
     if draft.get(*place, kind=str) != CodeMode.CLONE:
         return
-    if draft.settings.code is None:
+    if draft.settings.git.code is None:
         message = "must be 'image' if the settings have no code to clone, got 'clone'"
         hint = "add code, with url and image, to sweepledger.yaml"
         yield draft.problem(place, message, code="code-mode", hint=hint)
@@ -252,12 +252,12 @@ def effective_image(draft: Draft) -> str | None:
     """Return the image of the spec, else of the settings; None if it is unknown."""
     if "image" in draft.names("run"):
         return draft.get("run", "image", kind=str)
-    return draft.settings.defaults.image
+    return draft.settings.trials.defaults.image
 
 
 def run_image(draft: Draft) -> Iterator[Problem]:
     """An image has a digest, and its repository is one that the settings list, if they list any."""
-    place, listed = ("run", "image"), draft.settings.images
+    place, listed = ("run", "image"), draft.settings.trials.images
     found = list(_image(draft, place, listed))
     yield from found
     text = draft.get(*place, kind=str)

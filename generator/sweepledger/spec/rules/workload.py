@@ -74,7 +74,7 @@ def shape_retries(draft: Draft) -> Iterator[Problem]:
     """Warn of retries with shapes whose trials run once: their kinds cannot restart a single trial."""
     shape = chosen_shape(draft)
     written = "retries" in draft.names("run")
-    retries = draft.number("run", "retries") if written else draft.settings.defaults.retries
+    retries = draft.number("run", "retries") if written else draft.settings.trials.defaults.retries
     if shape in SHAPES_WITHOUT_RETRIES and retries:
         message = f"shape {str(shape)!r} runs each trial once, so its retries ({retries}) have no effect"
         hint = "`sweep retry` requests failed trials again; train-job and job-set support retries"
@@ -107,7 +107,7 @@ def shape_store(draft: Draft) -> Iterator[Problem]:
     if shape is None or not store.holds_pods:
         return
     written = "retries" in draft.names("run")
-    retries = draft.number("run", "retries") if written else draft.settings.defaults.retries
+    retries = draft.number("run", "retries") if written else draft.settings.trials.defaults.retries
     if shape is Shape.MPI_JOB:
         message = f"must be another shape with results.store: {store}, got {str(shape)!r}"
         hint = "its operator makes pods without the finalizer that keeps them; choose store: volume, or train-job"
@@ -157,7 +157,7 @@ def shape_image(draft: Draft) -> Iterator[Problem]:
 
 def cluster_image(draft: Draft) -> Iterator[Problem]:
     """A sweep in a cluster needs an image."""
-    controller, shape = draft.settings.controller, chosen_shape(draft)
+    controller, shape = draft.settings.platform.controller, chosen_shape(draft)
     if (
         controller is Controller.NONE
         or (shape and shape.is_distributed)
@@ -181,7 +181,7 @@ def priority(draft: Draft) -> Iterator[Problem]:
     has_no_queue = "pool" not in draft.names("run") if pool is None else pool.queue is None
     if has_no_queue:
         found = "no pool" if pool is None else f"{pool.name!r}, which has none"
-        able = [pool.name for pool in draft.settings.pools.values() if pool.queue is not None]
+        able = [pool.name for pool in draft.settings.trials.pools.values() if pool.queue is not None]
         hint = f"pools with a queue: {quoted_names(able)}" if able else "no pool has a queue: delete the key"
         message = f"needs a pool with a queue, got {found}"
         yield draft.problem(place, message, code="queue-priority", hint=hint, at_key=True)
@@ -224,8 +224,8 @@ def _beside_sidecar(settings: Settings, pool: Pool) -> Pool:
 
 def chosen_pool(draft: Draft) -> Pool | None:
     """Return the pool of a spec, or the settings' default; None if there is none."""
-    name = draft.get(*POOL, kind=str) if "pool" in draft.names("run") else draft.settings.defaults.pool
-    return draft.settings.pool(name)
+    name = draft.get(*POOL, kind=str) if "pool" in draft.names("run") else draft.settings.trials.defaults.pool
+    return draft.settings.trials.pool(name)
 
 
 REQUESTED = ("nodes", "pack", "resources")
@@ -263,7 +263,7 @@ def _written_path(draft: Draft, place: DocumentPath) -> DocumentPath:
 def _fit_hint(draft: Draft, run: RunConfig) -> str:
     able = [
         pool.name
-        for pool in (_beside_sidecar(draft.settings, each) for each in draft.settings.pools.values())
+        for pool in (_beside_sidecar(draft.settings, each) for each in draft.settings.trials.pools.values())
         if not any(node_pool.insufficient_resources(run, pool.node))
         and node_pool.max_concurrent_trials(run, pool) != 0
     ]

@@ -96,8 +96,8 @@ def month_budget(workspace: Workspace, *, base: str | None = None, month: str | 
     return MonthBudget(
         commit,
         ledger,
-        settings.currency,
-        balances(settings.budgets, used=ledger.used, reserved=ledger.reserved),
+        settings.teams.currency,
+        balances(settings.teams.budgets, used=ledger.used, reserved=ledger.reserved),
         _shares(ledger, settings),
     )
 
@@ -112,7 +112,11 @@ def _shares(ledger: costs.MonthLedger, settings: Settings) -> tuple[SweepShare, 
             sweep,
             total(ledger.used, sweep),
             total(ledger.reserved, sweep),
-            tuple(team for team, budget in sorted(settings.budgets.items()) if counts_towards(budget, sweep)),
+            tuple(
+                team
+                for team, budget in sorted(settings.teams.budgets.items())
+                if counts_towards(budget, sweep)
+            ),
         )
         for sweep in sorted({charge.sweep for charge in (*ledger.used, *ledger.reserved)})
     )

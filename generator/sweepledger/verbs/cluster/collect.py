@@ -76,7 +76,7 @@ def collect(
     if cluster or cluster_name or by_pod:
         workspace = workspace.in_cluster(cluster_name)
     target = results_target(workspace, remote, branch, push=push)
-    controller = workspace.settings.controller
+    controller = workspace.settings.platform.controller
     if by_pod:
         if cluster or ended or results is not None or watch is not None:
             raise UsageError("--by-pod cannot be combined with --cluster, --watch, --results or --ended")
@@ -103,7 +103,7 @@ def _collect_from_cluster(workspace: Workspace, target: Target, volume: Path, wa
         return volume if bucket is None else bucket_results(bucket, workspace.repository)
 
     return Collection.joined(
-        watch_cluster(target, open_results, Kubectl(), workspace.settings.namespace, watch)
+        watch_cluster(target, open_results, Kubectl(), workspace.settings.trials.namespace, watch)
     )
 
 

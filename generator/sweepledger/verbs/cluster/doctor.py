@@ -82,29 +82,32 @@ INSTALL_HINTS = {
 def examine_cluster(workspace: Workspace, kubectl: Kubectl) -> Iterator[HealthFinding]:
     """Yield a finding for each object that the cluster must have. Raises nothing: a check that fails is a finding."""
     settings = workspace.cluster_settings
-    nodes = max((pool.max_nodes or 2 for pool in settings.pools.values()), default=2)
+    nodes = max((pool.max_nodes or 2 for pool in settings.trials.pools.values()), default=2)
     # Without manifests in the repository, a cluster needs its namespace.
     expected = _platform_manifests(workspace) or [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": settings.namespace}}
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": settings.trials.namespace}}
     ]
     apply = _apply_hint(settings, _followed_source(workspace))
     for manifest in expected:
         yield _object_finding(manifest, kubectl, nodes=nodes, apply=apply)
     names = {(manifest["kind"], manifest["metadata"]["name"]) for manifest in expected}
-    for name in sorted({*settings.results.claims.values(), *settings.dataset_claims}):
+    for name in sorted({*settings.results.claims.values(), *settings.trials.dataset_claims}):
         if ("PersistentVolumeClaim", name) not in names:
             yield _claim_finding(name, settings, kubectl, nodes=nodes)
     for required in _needed_secrets(workspace):
         yield _secret_finding(required, kubectl)
-    for needed in platform.required_objects(settings):
+    names_here, authorities = platform.Names.of(settings.trials, settings.fleet), settings.network.authorities
+    for needed in platform.required_objects(
+        names_here, settings.trials, authorities, settings.platform.collector
+    ):
         yield _required_finding(needed, kubectl)
-    if settings.controller in {Controller.ARGOCD, Controller.FLUX}:
+    if settings.platform.controller in {Controller.ARGOCD, Controller.FLUX}:
         yield from _collector_findings(settings, kubectl, time.time())
     yield from _held_findings(workspace, kubectl, time.time())
     if settings.results.bucket is not None:
         yield _bucket_finding(settings.results.bucket, workspace.repository)
         yield _kubelet_finding(kubectl)
-    for queue in sorted({pool.queue for pool in settings.pools.values() if pool.queue}):
+    for queue in sorted({pool.queue for pool in settings.trials.pools.values() if pool.queue}):
         yield _queue_finding(queue, settings, kubectl)
 
 
@@ -130,7 +133,7 @@ def unreleased_pods(workspace: Workspace, kubectl: Kubectl, now: float) -> tuple
         batch.name for batch in batch_records.unrecorded_batches(repository, tip, list(stored.values()))
     }
     held: dict[str, list[str]] = {}
-    for manifest in pods.held_pods(kubectl, workspace.settings.namespace, apart_from=waiting):
+    for manifest in pods.held_pods(kubectl, workspace.settings.trials.namespace, apart_from=waiting):
         if pods.has_ended(manifest) and pods.ended_at(manifest) < now - HELD_SECONDS:
             batch = api_objects.text_at(manifest, "metadata", "labels", kubernetes.BATCH_LABEL)
             held.setdefault(batch, []).append(api_objects.text_at(manifest, "metadata", "name"))
@@ -150,7 +153,7 @@ def release_pods(workspace: Workspace, kubectl: Kubectl, now: float) -> tuple[He
     """Release the pods that nobody else will; return them. Raises ClusterError, RepositoryError."""
     released = unreleased_pods(workspace, kubectl, now)
     for held in released:
-        pods.release(kubectl, workspace.settings.namespace, held.names)
+        pods.release(kubectl, workspace.settings.trials.namespace, held.names)
     return released
 
 
@@ -208,7 +211,7 @@ def _kubelet_finding(kubectl: Kubectl) -> HealthFinding:
 
 def prove_storage(settings: Settings, kubectl: Kubectl, bases: Bases, *, patience: float) -> HealthFinding:
     """Run a temporary Job like a trial: it writes to the volume or the bucket, or ends and is kept for its record."""
-    image = settings.image_of(None)
+    image = settings.trials.image_of(None)
     if image == LOCAL_IMAGE:
         text = "settings name no image for a pod"
         hint = "set defaults.image to one with Python"
@@ -216,11 +219,12 @@ def prove_storage(settings: Settings, kubectl: Kubectl, bases: Bases, *, patienc
     bucket, store = settings.results.bucket, None
     if bucket is not None:
         component = base_files.component_patch(bases, base_files.BUCKET_STORE)
-        store = pod.store_proof(kubernetes.DOCTOR_POD.component, settings, bucket, component)
+        name = kubernetes.DOCTOR_POD.component
+        store = pod.store_proof(name, settings.trials, settings.network, bucket, component)
     claim = settings.results.claims.get(kubernetes.RESULTS_VOLUME)
     is_held = settings.results.store.holds_pods
     job = helper_pods.write_test_job(
-        settings.namespace, claim, image, kubernetes.TRIAL_ACCOUNT, is_held=is_held, store=store
+        settings.trials.namespace, claim, image, kubernetes.TRIAL_ACCOUNT, is_held=is_held, store=store
     )
     return helper_pods.run_write_test(kubectl, job, patience=patience)
 
@@ -231,8 +235,8 @@ def _platform_manifests(workspace: Workspace) -> list[Mapping[str, Any]]:
     Those of an Argo CD in another cluster are not here.
     """
     settings = workspace.cluster_settings
-    is_remote = settings.controller is Controller.ARGOCD and settings.argocd.is_remote
-    folders = ("platform", platform.REMOTE if is_remote else str(settings.controller))
+    is_remote = settings.platform.controller is Controller.ARGOCD and settings.platform.argocd.is_remote
+    folders = ("platform", platform.REMOTE if is_remote else str(settings.platform.controller))
     place = platform.platform_folder(workspace.cluster)
     held = workspace.repository.read(workspace.base_commit(None), *(f"{place}/{name}" for name in folders))
     manifests = [
@@ -272,10 +276,11 @@ def _object_finding(
 
 
 def _apply_hint(settings: Settings, source: platform.GitSource | None) -> str:
-    if source is None or settings.controller not in {Controller.ARGOCD, Controller.FLUX}:
+    if source is None or settings.platform.controller not in {Controller.ARGOCD, Controller.FLUX}:
         return "ask the platform team"
-    controller = platform.manual_setup.apply_controller_command(settings, source)
-    return f"`{platform.manual_setup.apply_platform_command(settings, source)}`, then `{controller}`"
+    chosen = (settings.fleet.cluster, settings.platform.controller, source)
+    controller = platform.manual_setup.apply_controller_command(*chosen)
+    return f"`{platform.manual_setup.apply_platform_command(*chosen)}`, then `{controller}`"
 
 
 def _followed_source(workspace: Workspace) -> platform.GitSource | None:
@@ -294,9 +299,9 @@ def _claim_finding(name: str, settings: Settings, kubectl: Kubectl, *, nodes: in
     results = settings.results
     if results.store is ResultsStore.CLAIM and name in results.claims.values():
         nodes = 1  # whatever the pools are: that is what this store means
-    label = f"PersistentVolumeClaim {settings.namespace}/{name}"
+    label = f"PersistentVolumeClaim {settings.trials.namespace}/{name}"
     try:
-        claim = kubectl.get("persistentvolumeclaims", name, settings.namespace)
+        claim = kubectl.get("persistentvolumeclaims", name, settings.trials.namespace)
     except ClusterError as error:
         return _unchecked_finding(label, error, part="storage")
     if claim is None:
@@ -308,14 +313,18 @@ def _claim_finding(name: str, settings: Settings, kubectl: Kubectl, *, nodes: in
 def _needed_secrets(workspace: Workspace) -> tuple[platform.RequiredSecret, ...]:
     """Return the Secrets that the cluster needs, as `sweep cluster bootstrap` lists them."""
     settings, source = workspace.cluster_settings, _followed_source(workspace)
-    if source is not None:
-        needed = platform.required_secrets(settings, source)
-        return tuple(secret for secret in needed if not secret.is_elsewhere)
-    nowhere = platform.GitSource("https://unknown.invalid/repository", settings.branch, is_public=True)
-    trials = platform.Names.of(settings).trials
-    return tuple(
-        secret for secret in platform.required_secrets(settings, nowhere) if secret.namespace == trials
+    nowhere = platform.GitSource("https://unknown.invalid/repository", settings.git.branch, is_public=True)
+    needed = platform.required_secrets(
+        platform.Names.of(settings.trials, settings.fleet),
+        settings.trials,
+        settings.git.code,
+        settings.results,
+        settings.platform,
+        source or nowhere,
     )
+    if source is not None:
+        return tuple(secret for secret in needed if not secret.is_elsewhere)
+    return tuple(secret for secret in needed if secret.namespace == settings.trials.namespace)
 
 
 def _required_finding(needed: platform.RequiredObject, kubectl: Kubectl) -> HealthFinding:
@@ -350,7 +359,7 @@ def _secret_finding(needed: platform.RequiredSecret, kubectl: Kubectl) -> Health
 
 def _collector_findings(settings: Settings, kubectl: Kubectl, now: float) -> Iterator[HealthFinding]:
     """Yield whether the collector succeeds, and when it last did; nothing if its CronJob is missing or suspended."""
-    namespace = platform.Names.of(settings).collector
+    namespace = platform.Names.of(settings.trials, settings.fleet).collector
     name = f"collector of {namespace}"
     try:
         state = collector_state.read_collector(kubectl, namespace, settings.results.every_minutes)
@@ -370,16 +379,16 @@ def _collector_findings(settings: Settings, kubectl: Kubectl, now: float) -> Ite
 
 
 def _queue_finding(name: str, settings: Settings, kubectl: Kubectl) -> HealthFinding:
-    what = f"LocalQueue {settings.namespace}/{name}"
+    what = f"LocalQueue {settings.trials.namespace}/{name}"
     try:
-        queue = kubectl.get("localqueues.kueue.x-k8s.io", name, settings.namespace)
+        queue = kubectl.get("localqueues.kueue.x-k8s.io", name, settings.trials.namespace)
     except ClusterError as error:
         if error.reason != "UnknownKind":
             return _unchecked_finding(what, error)
         text, hint = "the cluster has no Kueue", INSTALL_HINTS["kueue.x-k8s.io"]
         return HealthFinding("controller", what, HealthStatus.MISSING, text, hint)
     if queue is None:
-        sample = f"{platform.platform_folder(settings.cluster)}/optional/kueue.yaml"
+        sample = f"{platform.platform_folder(settings.fleet.cluster)}/optional/kueue.yaml"
         hint = f"make it, or name another at the pool: {sample} is a sample"
         return HealthFinding("cluster", what, HealthStatus.MISSING, "trials would wait for ever", hint)
     return HealthFinding("cluster", what, HealthStatus.OK)
@@ -399,7 +408,7 @@ def diagnose(
 
     Changes nothing else. Findings have the order in which a user fixes them; a check that cannot run is a finding.
     """
-    repository, server = workspace.repository, _server(kubectl, workspace.settings.kubernetes)
+    repository, server = workspace.repository, _server(kubectl, workspace.settings.platform.kubernetes)
     findings = [
         _tool_finding("kustomize", lambda: f"{kustomize.version()} ({' '.join(kustomize.command())})"),
         _tool_finding("kubectl", lambda: f"{client.version()} ({' '.join(client.command())})"),
@@ -428,13 +437,13 @@ def _repository(workspace: Workspace) -> Iterator[HealthFinding]:
     )
     yield finding
     if finding.state is HealthStatus.OK:
-        yield _branch(workspace, f"{remote}/{settings.branch}")
-    if settings.controller in {Controller.ARGOCD, Controller.FLUX}:
+        yield _branch(workspace, f"{remote}/{settings.git.branch}")
+    if settings.platform.controller in {Controller.ARGOCD, Controller.FLUX}:
         place = platform.platform_folder(workspace.cluster)
         held = repository.files(workspace.base_commit(None), f"{place}/platform")
         finding = HealthFinding("repository", f"{place}/ on the branch", HealthStatus.OK)
         text = "the controller has nothing to follow"
-        hint = f"`sweep cluster bootstrap {settings.controller}`, then merge what it writes"
+        hint = f"`sweep cluster bootstrap {settings.platform.controller}`, then merge what it writes"
         yield finding if held else replace(finding, state=HealthStatus.MISSING, message=text, hint=hint)
 
 
@@ -446,7 +455,7 @@ def _without_credential(url: str) -> str:
 
 def _branch(workspace: Workspace, followed: str) -> HealthFinding:
     def listed() -> str:
-        name = f"refs/heads/{workspace.settings.branch}"
+        name = f"refs/heads/{workspace.settings.git.branch}"
         if found := workspace.repository.run("ls-remote", "--", workspace.remote, name).strip():
             return found[:8]
         raise RepositoryError("the remote answers, and has no such branch", hint="push it")

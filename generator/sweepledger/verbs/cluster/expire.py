@@ -349,10 +349,12 @@ def expire_batches(
     no time, SpecError, RepositoryError, StorageError.
     """
     branch = BranchRecords(
-        workspace.repository, fetch(workspace.repository, remote, workspace.settings.branch)
+        workspace.repository, fetch(workspace.repository, remote, workspace.settings.git.branch)
     )
-    settings = _followed_settings(branch, f"{remote}/{workspace.settings.branch}", workspace.settings.branch)
-    days = _keep_days(settings, f"{remote}/{workspace.settings.branch}")
+    settings = _followed_settings(
+        branch, f"{remote}/{workspace.settings.git.branch}", workspace.settings.git.branch
+    )
+    days = _keep_days(settings, f"{remote}/{workspace.settings.git.branch}")
     with ExitStack() as stack:
         opened: dict[str, Shelf] = {}
         if settings.results.bucket is not None:
@@ -376,9 +378,9 @@ def _followed_settings(branch: BranchRecords, followed: str, name: str) -> Setti
     settings = at_commit.read_settings(branch.repository, branch.tip)
     if not isinstance(settings, Settings):
         raise SpecError(settings)
-    if settings.branch != name:
+    if settings.git.branch != name:
         raise RepositoryError(
-            f"{followed} is not the branch that the cluster follows: its settings have branch {settings.branch!r}",
+            f"{followed} is not the branch that the cluster follows: its settings have branch {settings.git.branch!r}",
             hint="correct `branch:` in sweepledger.yaml of the branch itself",
         )
     return settings

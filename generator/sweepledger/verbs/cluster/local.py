@@ -33,8 +33,8 @@ def local(
     workspace = Workspace.find(current_folder())
     options = engine.Options(
         url=workspace.remote_url(remote),
-        branch=branch or workspace.settings.branch,
-        followed=f"{remote or workspace.remote}/{branch or workspace.settings.branch}",
+        branch=branch or workspace.settings.git.branch,
+        followed=f"{remote or workspace.remote}/{branch or workspace.settings.git.branch}",
         workspace=workspace,
         state=create_state(workspace.repository, state),
         once=once,

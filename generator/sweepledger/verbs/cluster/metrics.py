@@ -79,7 +79,7 @@ def metrics_text(values: Iterable[GitMetric]) -> str:
 
 
 def _batch_metrics(workspace: Workspace, tip: str) -> Iterator[GitMetric]:
-    repository, place = workspace.repository, {"namespace": workspace.settings.namespace}
+    repository, place = workspace.repository, {"namespace": workspace.settings.trials.namespace}
     merged = []
     for batch in batches.readable(batches.in_commit(repository, tip)):
         since = present_since(repository, tip, batch.folder) if batch.is_active else None
@@ -97,9 +97,9 @@ def _batch_metrics(workspace: Workspace, tip: str) -> Iterator[GitMetric]:
 
 
 def _budget_metrics(workspace: Workspace) -> Iterator[GitMetric]:
-    if not workspace.settings.budgets:
+    if not workspace.settings.teams.budgets:
         return
-    place = {"namespace": workspace.settings.namespace}
+    place = {"namespace": workspace.settings.trials.namespace}
     named = [
         ({**place, "team": balance.team, "unit": str(balance.unit)}, balance)
         for balance in month_budget(workspace).balances

@@ -56,7 +56,7 @@ def next_(
         steps = push_next(workspace, results_target(workspace, push=True), names or ())
     else:
         steps = write_next(workspace, names or (), check=check_only, base=base)
-    branch = workspace.settings.branch
+    branch = workspace.settings.git.branch
     is_missing = check_only and any(step.is_missing for step in steps)
     # A workflow with nothing to commit has succeeded.
     is_over = not push and all(step.is_over for step in steps)
@@ -241,7 +241,7 @@ def evidence_weights(step: next_round.Step) -> tuple[EvidenceWeight, ...]:
     """Count the observations by how they are used, the search's own before those of a warm start."""
     groups: dict[tuple[bool, str], list[int | None]] = {}
     search = step.evidence.sweep.search
-    space = encode_space(search.space) if search is not None and search.method.is_sampler else None
+    space = encode_space(search.space) if search is not None and search.method.has_model else None
     for observation in step.evidence.observations:
         is_known = space is None or space.encode(observation.configuration) is not None
         use = WEIGHTS.get(observation.status, "with their last value") if is_known else OUTSIDE

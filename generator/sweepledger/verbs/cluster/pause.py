@@ -34,7 +34,7 @@ def change_response(verb: str, workspace: Workspace, change: BatchesChange) -> R
     lines = (
         f"{verb} {', '.join(change.batches)} ({trials}) in {commit}",
         "next: push or merge the commit; the controller applies it"
-        if workspace.settings.controller is not Controller.NONE
+        if workspace.settings.platform.controller is not Controller.NONE
         else "next: `sweep run` and `sweep cluster local` obey within seconds once their branch has the commit",
     )
     return Response(change, lines)
@@ -143,11 +143,11 @@ def _overdrawn(edit: SpecEdit, sweep: Sweep) -> Iterator[Problem]:
     """Yield a problem for each budget that what the resumes repeat exceeds."""
     settings, repository = edit.workspace.settings, edit.workspace.repository
     repeated = tuple(costs.resume_charges(repository, edit.base, sweep, edit.merged, settings))
-    if not settings.budgets or not repeated:
+    if not settings.teams.budgets or not repeated:
         return
     month = costs.month_of(repository, edit.base, None)
     stored = batches.in_commit(repository, edit.base)
     ledger = costs.month_ledger(repository, edit.base, settings, month, merged=stored)
-    for balance in costs.requested_balances(ledger, settings.budgets, (), repeated):
+    for balance in costs.requested_balances(ledger, settings.teams.budgets, (), repeated):
         if balance.is_exceeded:
-            yield costs.overdrawn(sweep.path, "running", balance, month, settings.currency)
+            yield costs.overdrawn(sweep.path, "running", balance, month, settings.teams.currency)

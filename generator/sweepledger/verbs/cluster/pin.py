@@ -71,10 +71,10 @@ def pin_image(
     digest after `sweep generate --update`; merged batches keep theirs. Raises UsageError for an unknown image or tag,
     SpecError for an invalid name or repository, ToolError if the registry cannot be asked; nothing is written then.
     """
-    image = workspace.settings.images.get(name)
+    image = workspace.settings.trials.images.get(name)
     registry_repository = repository or (image.repository if image else None)
     if registry_repository is None:
-        names = ", ".join(sorted(workspace.settings.images)) or "none yet"
+        names = ", ".join(sorted(workspace.settings.trials.images)) or "none yet"
         hint = f"images: {names}; `sweep cluster pin {name} --repository R --tag T` adds it"
         raise UsageError(f"{SETTINGS_FILE} has no image {name!r}", hint=hint)
     requested_tag = tag or (image.tag if image else None)
@@ -88,11 +88,11 @@ def pin_image(
     digest = image_registry.resolve_digest(registry_repository, requested_tag)
     edit = _set_image(text, Image(name, registry_repository, digest, requested_tag))
     storage.write_file(path, edit.text.encode())
-    reference = edit.settings.images[name].reference
+    reference = edit.settings.trials.images[name].reference
     return Pinned(name, reference, digest, image.digest if image else "", changed=edit.text != text)
 
 
 def _set_image(text: str, image: Image) -> SettingsEdit:
-    current = edit_settings(text, {}, unpinned=True).settings.images.get(image.name)
+    current = edit_settings(text, {}, unpinned=True).settings.trials.images.get(image.name)
     is_new = current != image
     return edit_settings(text, {("images", image.name): image.reference} if is_new else {}, unpinned=True)

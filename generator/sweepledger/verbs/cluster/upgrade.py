@@ -91,7 +91,7 @@ def propose_upgrade(workspace: Workspace) -> Upgraded:
     """
     repository, settings = workspace.repository, workspace.settings
     workspace.remote_url()
-    base = git.fetch(repository, workspace.remote, settings.branch)
+    base = git.fetch(repository, workspace.remote, settings.git.branch)
     with at_commit.checked_out(repository, base) as folder:
         inner = Workspace.find(folder)
         upgraded = upgrade_files(inner)
@@ -128,10 +128,10 @@ def _platform(workspace: Workspace, *, check: bool) -> tuple[tuple[str, ...], tu
     """Return the platform's files that are due, and those that were edited; write the former unless `check`."""
     settings = workspace.settings
     recorded = bootstrap.read_bootstrap(workspace.root)
-    if recorded is None or settings.controller not in {Controller.ARGOCD, Controller.FLUX}:
+    if recorded is None or settings.platform.controller not in {Controller.ARGOCD, Controller.FLUX}:
         return (), ()
     if not check:
-        made = bootstrap.bootstrap(workspace, bootstrap.BootstrapRequest(settings.controller))
+        made = bootstrap.bootstrap(workspace, bootstrap.BootstrapRequest(settings.platform.controller))
         return tuple(sorted((*made.written, *made.removed))), made.kept
     bases = base_files.missing_bases(workspace.root, bootstrap.PLATFORM_BASES)
     source = bootstrap.recorded_source(recorded)
@@ -149,7 +149,7 @@ def _steps(workspace: Workspace, written: tuple[str, ...]) -> list[str]:
         lock = f"{pin_file.removesuffix('.in')}.lock"
         command = f"uv pip compile --generate-hashes --universal {pin_file} --output-file {lock}"
         steps.append(f"lock the hashes of the new version: {command}")
-    if "collector" in workspace.settings.images:
+    if "collector" in workspace.settings.trials.images:
         steps.append("pin the collector's image of the new version: sweep cluster pin collector --tag TAG")
     steps.append("check the change and merge it: sweep check")
     if commands := tuple(_apply_commands(workspace, written)):
@@ -163,13 +163,16 @@ def _apply_commands(workspace: Workspace, written: tuple[str, ...]) -> Iterator[
     if recorded is None:
         return
     source = bootstrap.recorded_source(recorded)
-    is_argocd = workspace.settings.controller is Controller.ARGOCD  # it keeps the platform applied itself
+    is_argocd = (
+        workspace.settings.platform.controller is Controller.ARGOCD
+    )  # it keeps the platform applied itself
     force = " --force-conflicts" if is_argocd else ""  # Argo CD writes into its ApplicationSet
     for settings in workspace.settings.in_clusters:
-        place = platform_folder(settings.cluster)
-        here = "" if settings.cluster is None else f"in cluster {settings.cluster}, "
-        there = "in the cluster of Argo CD, " if is_argocd and settings.argocd.is_remote else here
+        cluster, controller = settings.fleet.cluster, settings.platform.controller
+        place = platform_folder(cluster)
+        here = "" if cluster is None else f"in cluster {cluster}, "
+        there = "in the cluster of Argo CD, " if is_argocd and settings.platform.argocd.is_remote else here
         if not is_argocd and any(path.startswith(f"{place}/platform/") for path in written):
-            yield f"{here}{manual_setup.apply_platform_command(settings, source)}"
-        if any(path.startswith(f"{place}/{settings.controller.value}/") for path in written):
-            yield f"{there}{manual_setup.apply_controller_command(settings, source)}{force}"
+            yield f"{here}{manual_setup.apply_platform_command(cluster, controller, source)}"
+        if any(path.startswith(f"{place}/{controller.value}/") for path in written):
+            yield f"{there}{manual_setup.apply_controller_command(cluster, controller, source)}{force}"

@@ -1,0 +1,172 @@
+"""The command line of `sweep new --command`: its words, the program that it starts, and the folder of its code."""
+
+import re
+import shlex
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import PurePath
+from posixpath import join, normpath
+
+from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.engine.local.python_environment import inspect, is_program
+from sweepledger.errors import UsageError
+
+SHELLS = frozenset({"sh", "bash", "dash", "zsh"})
+PYTHON = re.compile(r"python(?:3(?:\.\d+)?)?")
+ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+VARIABLE = re.compile(r"\$(?P<name>[A-Za-z_][A-Za-z0-9_]*)")
+SCRIPT = re.compile(r"[^=:,\s]*\.(?:py|ipynb|sh|bash|r|R|jl|rb|pl|lua|js|mjs|ts|jar|m)")
+"""Names of files that an interpreter starts."""
+FOLDER_OPTION = re.compile(r"(?:-C|--chdir|--directory)(?:=(?P<folder>.+))?")
+"""Options of env, make and uv that name the folder to start in."""
+SOURCE_FOLDER = "src"
+"""The folder of packages in a `src` layout."""
+PROJECT_FILES = (
+    *("pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "environment.yml", "uv.lock"),
+    *("conf", "config", "configs", "src"),
+)
+"""What shows that a repository is one program: its scripts need files outside of their own folders."""
+
+
+def split(line: str) -> tuple[str, ...]:
+    """Return the words of a command line, as a shell without variables, pipes and redirections reads them.
+
+    The text of `sh -c` gets the arguments of a trial if it names none. Raises UsageError for what only a shell does.
+    """
+    try:
+        words = tuple(shlex.split(line))
+    except ValueError as error:
+        raise UsageError(f"--command cannot be split into words: {str(error).lower()}") from error
+    if not words:
+        raise UsageError("--command must name a program, got nothing", hint="--command 'python train.py'")
+    if ASSIGNMENT.match(words[0]):
+        raise UsageError(
+            f"--command must begin with a program, got {words[0]!r}, which only a shell reads as a variable",
+            hint=f"--command {shlex.quote(f'env {line.strip()}')}",
+        )
+    if signs := _shell_signs(line):
+        text = f"sh -c {shlex.quote(_with_arguments(line))} sh"
+        raise UsageError(
+            f"--command must have no {signs[0][0]!r}, which only a shell reads",
+            hint=f"--command {shlex.quote(text)}",
+        )
+    if (variable := VARIABLE.search(line)) and not _is_shell(words):
+        raise UsageError(
+            f"--command must have no {variable[0]!r}, which only a shell replaces",
+            hint=f"write its value, or ${{envvar:{variable['name']}}} for a variable of the trial",
+        )
+    return _with_shell_arguments(words)
+
+
+def _shell_signs(line: str) -> list[tuple[str, int]]:
+    """Return the operators of a shell that stand outside of quotes, each with its position."""
+    signs, quote, position = [], "", 0
+    while position < len(line):
+        sign = line[position]
+        if sign == "\\" and quote != "'":
+            position += 1
+        elif sign == quote:
+            quote = ""
+        elif not quote and sign in "'\"":
+            quote = sign
+        elif not quote and sign in "<>|&;\n`":
+            signs.append((sign, position))
+        position += 1
+    return signs
+
+
+def _with_arguments(text: str) -> str:
+    """Return the text of a shell with "$@" behind the last program that it starts."""
+    signs = _shell_signs(text)
+    # The & of >& duplicates a stream.
+    starts = [at for sign, at in signs if sign in "&;\n" and text[at - 1 : at] != ">"] or [0]
+    ends = [at for sign, at in signs if sign in "<>|" and at > starts[-1]]
+    # "2>" begins with the number of the stream.
+    end = len(text[: ends[0]].rstrip("0123456789")) if ends else len(text)
+    return " ".join(part.strip() for part in (text[:end], '"$@"', text[end:]) if part.strip())
+
+
+def _is_shell(words: Sequence[str]) -> bool:
+    return PurePath(words[0]).name in SHELLS and "-c" in words[1:-1]
+
+
+def _with_shell_arguments(words: tuple[str, ...]) -> tuple[str, ...]:
+    if not _is_shell(words):
+        return words
+    at = words.index("-c") + 1
+    text, rest = words[at], words[at + 1 :]
+    if "$" not in text:
+        text = _with_arguments(text)
+    # The first word behind the text is the name of the shell, and no argument.
+    return (*words[:at], text, *(rest or (PurePath(words[0]).name,)))
+
+
+def find_program(workspace: Workspace, words: Sequence[str]) -> str | None:
+    """Return the path of the file in the repository that a command starts; None for an installed program.
+
+    Raises UsageError if nothing here can be started.
+    """
+    start = _start_folder(words)
+    module = module_name(words)
+    candidates = [*_module_files(module)] if module else []
+    scripts = [word for word in words if SCRIPT.fullmatch(word) and not word.startswith("-")]
+    candidates += scripts[:1] or (
+        word for word in words if not word.startswith("-") and not PYTHON.fullmatch(word)
+    )
+    for candidate in candidates:
+        path = normpath(join(start, candidate))
+        if not path.startswith(("/", "..")) and (workspace.root / path).is_file():
+            return path
+    if not is_program(words[0]):
+        raise _missing(workspace, words[0])
+    if scripts and not _is_shell(words):
+        raise _missing(workspace, scripts[0])
+    if module and PYTHON.fullmatch(PurePath(words[0]).name):
+        environment = inspect(words[0], [module.partition(".")[0]])
+        if environment is not None and not any(environment.modules.values()):
+            raise _missing(workspace, module)
+    return None
+
+
+def code_folder(workspace: Workspace, program: str | None, *, is_module: bool) -> str:
+    """Return the folder of the code that a program needs; that of an installed program is the repository."""
+    if program is None:
+        return "."
+    folder = program.partition("/")[0] if is_module else program.rpartition("/")[0]
+    if folder == program or any((workspace.root / name).exists() for name in PROJECT_FILES):
+        return "."
+    return folder or "."
+
+
+def module_name(words: Sequence[str]) -> str | None:
+    """Return the module that the command starts; None if it starts a script or another program."""
+    if any(word.endswith(".py") for word in words):
+        return None
+    return next((name for option, name in pairwise(words) if option == "-m"), None)
+
+
+def _module_files(module: str) -> tuple[str, ...]:
+    path = module.replace(".", "/")
+    return tuple(
+        f"{place}{end}" for place in (path, f"{SOURCE_FOLDER}/{path}") for end in (".py", "/__main__.py")
+    )
+
+
+def _start_folder(words: Sequence[str]) -> str:
+    for word, following in pairwise((*words, "")):
+        if match := FOLDER_OPTION.fullmatch(word):
+            return match["folder"] or following
+    return ""
+
+
+def _missing(workspace: Workspace, program: str) -> UsageError:
+    """Return the error for a program that is neither here nor installed."""
+    named: list[str] = []
+    if not program.startswith(("/", "..")) and program.isprintable():
+        named = workspace.repository.run("ls-files", "-z", "--", f":(glob)**/{program}").split("\0")[:-1]
+    return UsageError(
+        f"--command must name a file of the repository or an installed program, got {program!r}",
+        hint=f"a trial starts in {workspace.root}: did you mean {named[0]}?"
+        if len(named) == 1
+        else f"a trial starts in {workspace.root}: give the path from there, or the module after `python -m`",
+    )

@@ -1,0 +1,74 @@
+"""The distributions of values: a module each, and the table of their names in a spec.
+
+A module has the domain, `FORMS` (the names under which a spec writes it) and `TEXT` (these names for readers).
+"""
+
+from sweepledger.distributions import (
+    beta,
+    choice,
+    constant,
+    int_uniform,
+    log_normal,
+    log_uniform,
+    normal,
+    uniform,
+)
+from sweepledger.distributions.form import Form, Keys
+from sweepledger.distributions.ranges import stepped
+from sweepledger.structs.domain import Domain
+
+MODULES = (
+    constant,
+    choice,
+    uniform,
+    int_uniform,
+    log_uniform,
+    normal,
+    log_normal,
+    beta,
+)
+FORMS: dict[str, Form] = {name: form for module in MODULES for name, form in module.FORMS.items()}
+"""What each distribution is in a spec."""
+ROUNDED = tuple(name for name, form in FORMS.items() if "q" in form.keys)
+
+
+def implied_name(low: object, high: object) -> str:
+    """Return the distribution of two bounds alone: integers for two integers, as in W&B.
+
+    0.0 is not an integer here: an author who writes it means real numbers.
+    """
+    return "int_uniform" if isinstance(low, int) and isinstance(high, int) else "uniform"
+
+
+RANGE = Form("min max", "step count", lambda keys: FORMS[implied_name(keys["min"], keys["max"])].make(keys))
+UNNAMED = {
+    **choice.SPACINGS,
+    "value": FORMS["constant"],
+    "values": FORMS["categorical"],
+    "min and max": RANGE,
+}
+"""Forms of parameters without a distribution."""
+
+
+def distribution_name(keys: Keys) -> str:
+    """Return the distribution of a parameter, written or implied by its other keys."""
+    if "distribution" in keys:
+        return str(keys["distribution"])
+    if "value" in keys:
+        return "constant"
+    if "values" in keys:
+        return "categorical"
+    return implied_name(keys["min"], keys["max"])
+
+
+def build_domain(keys: Keys) -> Domain:
+    """Return the domain of a parameter without problems."""
+    for spacing, form in choice.SPACINGS.items():
+        if spacing in keys:
+            return form.make(keys)
+    if "step" in keys:
+        return choice.Choice(stepped(keys["min"], keys["max"], keys["step"]))
+    form = FORMS[distribution_name(keys)]
+    if "count" in keys:
+        return choice.Choice(form.points(keys["min"], keys["max"], int(keys["count"])))
+    return form.make(keys)

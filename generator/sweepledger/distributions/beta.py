@@ -1,0 +1,64 @@
+"""The beta distribution, whose quantiles are SciPy's."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from sweepledger.distributions.continuous import Continuous
+from sweepledger.distributions.form import Form
+from sweepledger.distributions.quantized import with_rounded
+from sweepledger.distributions.rounding import ContinuousQuantile
+from sweepledger.distributions.scipy_modules import import_scipy
+from sweepledger.structs.domain import number_text, require_positive
+
+REQUIREMENT = "distribution: beta requires"
+DRAWN_BETA_STEPS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Beta(Continuous):
+    """The beta distribution on 0 to 1."""
+
+    a: float
+    b: float
+    is_exact: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        require_positive("a", self.a)
+        require_positive("b", self.b)
+
+    @property
+    def ends(self) -> tuple[float, ...]:
+        return self.support
+
+    @property
+    def support(self) -> tuple[float, float]:
+        return 0.0, 1.0
+
+    @property
+    def text(self) -> str:
+        return f"beta, a {number_text(self.a)}, b {number_text(self.b)}"
+
+    @property
+    def keys(self) -> dict[str, Any]:
+        return {"distribution": "beta", "a": self.a, "b": self.b}
+
+    def quantized_steps(self, _: float | None) -> int:
+        """Return the same for all: SciPy computes each in the same way."""
+        return DRAWN_BETA_STEPS
+
+    def unrounded(self) -> ContinuousQuantile:
+        """Return SciPy's. Raises ToolError without it."""
+        inverse, a, b = import_scipy("special", REQUIREMENT).betaincinv, self.a, self.b
+        return ContinuousQuantile(lambda u: float(inverse(a, b, u)), low=0.0, high=1.0)
+
+    def below(self) -> Callable[[float], float]:
+        """Return SciPy's. Raises ToolError without it."""
+        cumulative, a, b = import_scipy("special", REQUIREMENT).betainc, self.a, self.b
+        return lambda value: float(cumulative(a, b, value))
+
+
+FORMS = with_rounded(
+    {"beta": Form("", "a b", lambda keys: Beta(float(keys.get("a", 1)), float(keys.get("b", 1))))}
+)
+TEXT = "`beta` (a, b)"

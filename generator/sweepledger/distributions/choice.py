@@ -1,0 +1,117 @@
+"""One of several values, listed or spaced between two ends."""
+
+import math
+from bisect import bisect_right
+from collections.abc import Hashable
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from sweepledger.distributions.form import Form, Keys
+from sweepledger.distributions.ranges import Spacing, spaced
+from sweepledger.distributions.rounding import DRAWN_INDEX_STEPS, index_at
+from sweepledger.structs.domain import (
+    Axis,
+    Categorical,
+    Codec,
+    CoordinateOf,
+    Domain,
+    Ordinal,
+    Quantile,
+    is_ordered,
+)
+from sweepledger.structs.values import Value, frozen_value, identity
+
+PROBABILITY_SLACK = 1e-9
+"""Tolerance for the sum of probabilities: thirds with few digits do not sum to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Domain):
+    """One of several values. A range with a step or a count is expanded to one."""
+
+    values: tuple[Value, ...]
+    probabilities: tuple[float, ...] | None = None
+    """One per value, with the sum 1; None: all equal."""
+
+    def __post_init__(self) -> None:
+        if not self.values:
+            raise ValueError("a choice must have at least one value, but got none")
+        if self.probabilities is None:
+            return
+        if len(self.probabilities) != len(self.values):
+            raise ValueError(
+                f"a choice must have a probability for each value, but got {len(self.probabilities)} "
+                f"for {len(self.values)}"
+            )
+        if min(self.probabilities) < 0 or abs(math.fsum(self.probabilities) - 1) > PROBABILITY_SLACK:
+            raise ValueError(f"probabilities must be 0 or more and sum to 1, but got {self.probabilities!r}")
+
+    @property
+    def listed(self) -> tuple[Value, ...]:
+        return self.values
+
+    @property
+    def chances(self) -> tuple[float, ...] | None:
+        return self.probabilities
+
+    @property
+    def axis(self) -> Axis:
+        has_order = self.probabilities is None and is_ordered(self.values)
+        return Ordinal(len(self.values)) if has_order else Categorical(len(self.values))
+
+    @property
+    def draw_steps(self) -> int:
+        return DRAWN_INDEX_STEPS
+
+    @property
+    def keys(self) -> dict[str, Any]:
+        listed = {"values": list(self.values)}
+        return listed if self.probabilities is None else listed | {"probabilities": list(self.probabilities)}
+
+    def quantile(self) -> Quantile:
+        """Divide the interval among the values, by their probabilities."""
+        values = self.values
+        if self.probabilities is None:
+            return lambda u: values[index_at(u, len(values))]
+        possible = [(value, part) for value, part in zip(values, self.probabilities, strict=True) if part > 0]
+        # Without the last end: if the parts add up to a little less than 1, the last value gets the rest.
+        inner = list(accumulate(part for _, part in possible))[:-1]
+        return lambda u: possible[bisect_right(inner, u)][0]
+
+    def coordinate(self) -> CoordinateOf:
+        """Return the middle of the part of each value."""
+        parts = self.probabilities or [1 / len(self.values)] * len(self.values)
+        middles: dict[Hashable, float] = {}
+        for index, value in enumerate(self.values):
+            middles.setdefault(identity(value), math.fsum(parts[:index]) + parts[index] / 2)
+        return lambda value: middles.get(identity(value))
+
+    def codec(self) -> Codec:
+        """Number the values."""
+        values, indices = self.values, {identity(value): at for at, value in enumerate(self.values)}
+        return lambda index: values[int(index)], lambda value: indices.get(identity(value))
+
+
+def _of_values(keys: Keys) -> Choice:
+    chances = keys.get("probabilities")
+    return Choice(
+        tuple(map(frozen_value, keys["values"])), None if chances is None else tuple(map(float, chances))
+    )
+
+
+def _spaced(spacing: Spacing) -> Form:
+    def make(keys: Keys) -> Choice:
+        start, stop, count = keys[spacing]
+        return Choice(spaced(spacing, start, stop, int(count)))
+
+    return Form(spacing, "", make)
+
+
+SPACINGS = {str(spacing): _spaced(spacing) for spacing in Spacing}
+"""Forms that have a key of their own in place of a distribution."""
+FORMS = {
+    "categorical": Form("values", "probabilities", _of_values),
+    "categorical_w_probabilities": Form("values probabilities", "", _of_values),
+}
+TEXT = "`categorical` (values), `categorical_w_probabilities` (values, probabilities)"

@@ -1,0 +1,74 @@
+"""What continuous distributions have in common: draws rounded to ten significant digits."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import ClassVar
+
+from sweepledger.distributions.rounding import (
+    EXACT_QUANTILE_STEPS,
+    ContinuousQuantile,
+    bounded,
+    exact_share,
+    rounded_quantile,
+)
+from sweepledger.structs.domain import CoordinateOf, Domain, Quantile
+
+DRAWN_NUMBER_STEPS = 10
+
+SPREAD = tuple((2 * part + 1) / 32 for part in range(16))
+"""Points of the unit interval at which a distribution has different numbers, unless their digits are too few."""
+
+
+class Continuous(Domain):
+    """A distribution of real numbers; its module states three functions and what the numbers look like."""
+
+    __slots__ = ()
+
+    is_continuous: ClassVar[bool] = True
+    is_exact: ClassVar[bool] = True
+    """Whether the quantiles near a rounding edge are computed with exact arithmetic."""
+
+    @abstractmethod
+    def unrounded(self) -> ContinuousQuantile:
+        """Compile the quantile function without rounding."""
+
+    @abstractmethod
+    def below(self) -> Callable[[float], float]:
+        """Compile the share of draws below a number."""
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The numbers between which all draws are."""
+        assert self.shape is not None, f"{self!r} must state its support"
+        return self.shape.support
+
+    @property
+    def exact_steps(self) -> float:
+        """Steps of a quantile in exact arithmetic."""
+        return EXACT_QUANTILE_STEPS
+
+    @property
+    def draw_steps(self) -> int:
+        """Those of a number, some of which need exact arithmetic."""
+        return self.quantized_steps(None)
+
+    def quantized_steps(self, q: float | None) -> int:
+        """Return the steps of a draw that is rounded to multiples of q."""
+        return DRAWN_NUMBER_STEPS + int(exact_share(self.unrounded(), q) * self.exact_steps)
+
+    def quantile(self) -> Quantile:
+        """Round the quantile function to ten digits."""
+        return rounded_quantile(self.unrounded())
+
+    def coordinate(self) -> CoordinateOf:
+        """Return the share of draws below a number."""
+        return bounded(self.below(), *self.support)
+
+    def narrowness(self) -> tuple[str, str] | None:
+        """Return a requirement if draws are equal because of their few digits."""
+        if not self.is_exact or len({*map(self.quantile(), SPREAD)}) == len(SPREAD):
+            return None
+        return (
+            "room for different numbers of 10 significant digits",
+            "draws are rounded to 10 digits: widen the range, or write one value as value",
+        )

@@ -1,0 +1,48 @@
+"""Real numbers between two bounds."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sweepledger.distributions.continuous import Continuous
+from sweepledger.distributions.form import Form
+from sweepledger.distributions.quantized import with_rounded
+from sweepledger.distributions.rounding import ContinuousQuantile
+from sweepledger.structs.domain import NumberRange, require_order
+
+
+@dataclass(frozen=True, slots=True)
+class Uniform(Continuous):
+    """The uniform distribution between two bounds."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        require_order(self.low, self.high)
+
+    @property
+    def shape(self) -> NumberRange:
+        """The numbers between the bounds."""
+        return NumberRange(self.low, self.high)
+
+    @property
+    def keys(self) -> dict[str, Any]:
+        """The bounds."""
+        return {"distribution": "uniform", "min": self.low, "max": self.high}
+
+    def unrounded(self) -> ContinuousQuantile:
+        """Interpolate: sums and products of doubles are the same on all platforms, and this form never overflows."""
+        low, high = self.low, self.high
+        return ContinuousQuantile(lambda u: low * (1 - u) + high * u, low=low, high=high)
+
+    def below(self) -> Callable[[float], float]:
+        """Return the share of the width."""
+        low, high = self.low, self.high
+        return lambda value: (value - low) / (high - low)
+
+
+FORMS = with_rounded(
+    {"uniform": Form("min max", "count", lambda keys: Uniform(float(keys["min"]), float(keys["max"])))}
+)
+TEXT = "`uniform` (min, max)"

@@ -1,0 +1,42 @@
+"""Hyperband: brackets of successive halving that start on different rungs."""
+
+from collections.abc import Iterator
+
+from sweepledger.search.adaptive.observations import KnownTrials, Round, SearchEnd, Suggestion
+from sweepledger.search.adaptive.successive_halving import Rungs, promote_best, rung_round, start_trials
+from sweepledger.search.configurations import Configuration
+from sweepledger.structs.search_block import AdaptiveSearch
+from sweepledger.structs.sweep import Sweep
+
+
+def next_round(sweep: Sweep, search: AdaptiveSearch, trials: KnownTrials, number: int) -> Round | SearchEnd:
+    """Start all brackets, or continue each on its next rung."""
+    return rung_round(sweep, search, trials, number, _suggest)
+
+
+def _suggest(
+    search: AdaptiveSearch, rungs: Rungs, newcomers: Iterator[Configuration]
+) -> Iterator[Suggestion]:
+    """Continue all brackets on their next rung; a trial's bracket is the rung of its first ancestor."""
+    if not rungs.trials:
+        for rung, count in rungs.resource.brackets(search.rounds.size):
+            yield from start_trials(rungs, newcomers, count, rung)
+        return
+    brackets = _first_rungs(rungs)
+    for bracket, _ in rungs.resource.brackets(search.rounds.size):
+        members = {
+            rung: [trial for trial in trials if brackets[trial.id] == bracket]
+            for rung, trials in rungs.trials.items()
+        }
+        reached = max((rung for rung, trials in members.items() if trials), default=None)
+        if reached is not None and reached + 1 < len(rungs.amounts):
+            yield from promote_best(rungs, members[reached], reached + 1)
+
+
+def _first_rungs(rungs: Rungs) -> dict[str, int]:
+    """Return the rung on which each trial's first ancestor started."""
+    first: dict[str, int] = {}
+    for rung in sorted(rungs.trials):
+        for trial in rungs.trials[rung]:
+            first[trial.id] = first.get(trial.parent or "", rung)
+    return first

@@ -1,0 +1,29 @@
+"""Early stopping of trials that have reached the metric's target."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sweepledger.structs.early_stopping import LearningCurve, StopPolicy, StopRule, StopType, TargetRule
+from sweepledger.structs.metric import Metric
+
+
+@dataclass(frozen=True, slots=True)
+class TargetStop(StopPolicy):
+    """A trial ends successfully when it reaches the metric's target."""
+
+    min_iter: int = 1
+
+    def rules(self, metric: Metric, curves: Sequence[LearningCurve]) -> tuple[StopRule, ...]:  # noqa: ARG002
+        """Return the target, if there is one."""
+        return () if metric.target is None else (TargetRule(metric.target, self.min_iter),)
+
+
+TYPES = {
+    "target": StopType(
+        TargetStop,
+        lambda keys: TargetStop(keys.min_iter or 1),
+        "min_iter",
+        "a trial stops when it has reached `metric.target`",
+        needs_target=True,
+    )
+}

@@ -1,0 +1,148 @@
+"""Which networks pods reach, by name, and by which proxy and certificates."""
+
+import re
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from msgspec import Meta
+
+from sweepledger.model import forms, keys
+from sweepledger.model.keys import MANY
+
+API_SERVER_EGRESS = "api-server"
+"""The egress to the cluster's API server: for the collector, never for trials."""
+
+GIT_EGRESS = "git"
+"""The egress that leads to the git server, if the settings have it."""
+
+PEERS_EGRESS = "peers"
+"""Lets pods of one distributed trial reach each other; a reserved name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Egress:
+    """A network destination that specs can request; without one a trial reaches nothing."""
+
+    name: Annotated[str, keys.NAME]
+    cidrs: Annotated[
+        tuple[str, ...], keys.Absent(()), Meta(min_length=1, max_length=100, examples=[["203.0.113.0/24"]])
+    ]
+    """Networks."""
+    ports: Annotated[tuple[forms.Port, ...], Meta(min_length=1, max_length=100, examples=[[443]])]
+    """TCP ports."""
+    hosts: Annotated[
+        tuple[Annotated[str, Meta(max_length=forms.LONGEST_DOMAIN)], ...],
+        Meta(min_length=1, max_length=100, examples=[["pypi.org", "*.example.org"]]),
+    ] = ()
+    """Names of hosts, where * stands for any characters but dots; only Cilium enforces them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProxySettings:
+    """The proxy through which pods reach hosts outside; it knows hosts by their names."""
+
+    address: Annotated[
+        str,
+        keys.like(
+            r"https?://[A-Za-z0-9.:\[\]-]+", "must be http:// or https:// and a host", code="wrong-form"
+        ),
+        Meta(max_length=253, examples=["http://proxy.example.org:3128"]),
+    ]
+    """Its address."""
+    egress: Annotated[str, Meta(examples=["proxy"])]
+    """Name of the egress that leads to it; pods that have it use the proxy."""
+    exceptions: Annotated[
+        tuple[
+            Annotated[
+                str, keys.like("[A-Za-z0-9.:/*-]{1,253}", "must be a host or a network", code="wrong-form")
+            ],
+            ...,
+        ],
+        keys.Key("except"),
+        Meta(min_length=1, max_length=100, examples=[[".example.org", "10.0.0.0/8"]]),
+    ] = ()
+    """Names, endings of names that begin with a dot, and networks that are reached without it."""
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """The variables by which programs know a proxy: some read only small letters, some only capitals."""
+        direct = ",".join(["localhost", "127.0.0.1", ".svc", ".cluster.local", *self.exceptions])
+        values = {"HTTP_PROXY": self.address, "HTTPS_PROXY": self.address, "NO_PROXY": direct}
+        return {**values, **{name.lower(): value for name, value in values.items()}}
+
+
+AUTHORITIES_VOLUME = "authorities"
+"""The volume with certificates of private authorities, and the folder below `/sweep/` where it is mounted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Authorities:
+    """Certificates of private authorities, for clients of TLS in pods."""
+
+    config_map: str
+    key: str
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """The variables by which OpenSSL, Python's clients, curl, git and AWS's clients know them."""
+        names = ("AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
+        return dict.fromkeys(names, f"/sweep/{AUTHORITIES_VOLUME}/{self.key}")
+
+
+def _authorities(text: str) -> Authorities:
+    """Return the ConfigMap and the key that a text names. Raises ValueError."""
+    match = re.fullmatch(
+        rf"({forms.DNS_LABEL.pattern})/([A-Za-z0-9_-][A-Za-z0-9_.-]{{0,252}})", text, re.ASCII
+    )
+    if match is None:
+        raise ValueError("must be a ConfigMap and its key, with a slash between them")
+    return Authorities(match[1], match[2])
+
+
+@dataclass(frozen=True, slots=True)
+class DnsSettings:
+    """Where the cluster answers DNS queries. Default: kube-dns or CoreDNS in kube-system, and NodeLocal DNSCache."""
+
+    namespace: Annotated[forms.Name | None, Meta(examples=["openshift-dns"])] = None
+    """Namespace of the servers' pods."""
+    labels: Annotated[
+        Mapping[forms.LabelKey, Annotated[forms.LabelValue, Meta(max_length=63)]],
+        Meta(min_length=1, max_length=10, examples=[{"dns.operator.openshift.io/daemonset-dns": "default"}]),
+    ] = field(default_factory=keys.empty_mapping)
+    """Labels of the servers' pods."""
+    cidrs: Annotated[
+        tuple[str, ...], Meta(min_length=1, max_length=20, examples=[["169.254.169.254/32"]])
+    ] = ()
+    """Networks of servers that are not pods."""
+    port: Annotated[forms.Port, Meta(examples=[5353])] = 53
+    """Port on which the servers listen."""
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkSettings:
+    """What pods reach outside the cluster, and how."""
+
+    egress: Annotated[Mapping[forms.Name, Egress], MANY, keys.EntryName("data-store")] = field(
+        default_factory=keys.empty_mapping
+    )
+    """Networks outside the cluster that trials may reach, by name. A trial whose spec names none reaches nothing."""
+    dns: DnsSettings | None = None
+    """Where the cluster answers DNS queries. Default: kube-dns or CoreDNS in kube-system, and NodeLocal DNSCache."""
+    proxy: ProxySettings | None = None
+    """Proxy through which pods reach hosts outside the cluster by their names."""
+    authorities: Annotated[
+        Authorities | None,
+        keys.TextForm(_authorities, "wrong-form", "for example company-ca/ca.crt"),
+        Meta(examples=["company-ca/ca.crt"]),
+    ] = None
+    """ConfigMap in the namespaces of trials and collector, and its key with all certificates that clients in pods
+    trust, public ones included."""
+
+    def client_variables(self, egress: Container[str]) -> dict[str, str]:
+        """Return the variables of a pod with these egress names by which its clients reach hosts and trust them."""
+        proxied = self.proxy is not None and self.proxy.egress in egress
+        return {
+            **(self.proxy.variables if proxied and self.proxy is not None else {}),
+            **({} if self.authorities is None else self.authorities.variables),
+        }

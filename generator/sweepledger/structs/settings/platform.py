@@ -1,0 +1,309 @@
+"""What runs the trials: clusters, their controller and its platform."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Annotated
+from urllib.parse import quote, urlsplit
+
+from msgspec import Meta
+
+from sweepledger.model import forms, keys
+from sweepledger.model.keys import MANY
+from sweepledger.structs.kubernetes import OLDEST_VERSION, Version
+from sweepledger.structs.names import CLUSTER_NAME
+from sweepledger.structs.quantities import Memory, Seconds
+from sweepledger.structs.settings.network import DnsSettings, Egress
+from sweepledger.structs.settings.results import Export
+
+
+class Controller(StrEnum):
+    """What applies the active overlays."""
+
+    NONE = "none"
+    """`sweep cluster local`, or the user."""
+    ARGOCD = "argocd"
+    FLUX = "flux"
+    """Each active batch has exactly one Kustomization file in `clusters/flux/active/`."""
+    SUBMIT = "submit"
+    """`sweep submit`, for clusters that forbid GitOps because they generate names."""
+
+
+@dataclass(frozen=True, slots=True)
+class CollectorSettings:
+    """Where the collector runs in the cluster, and what it may use."""
+
+    pool: Annotated[str | None, Meta(examples=["cpu-small"])] = None
+    """Pool whose nodes or queue the collector uses. Default: any node."""
+    priority_class: Annotated[forms.Name | None, Meta(examples=["platform-services"])] = None
+    """PriorityClass of the collector's pod."""
+    memory: Annotated[Memory, Meta(examples=["512Mi"])] = "256Mi"
+    """Memory of the collector, with its unit: Ki, Mi, Gi, Ti, or k, M, G, T."""
+    disk: Annotated[Memory, Meta(examples=["2Gi"])] = "1Gi"
+    """Disk space of the collector, with its unit: Ki, Mi, Gi, Ti, or k, M, G, T."""
+    watches: Annotated[bool, keys.Key("watch"), Meta(examples=[True])] = False
+    """Whether the collector collects whenever a batch ends, as long as one is active."""
+
+
+LOCAL_CLUSTER = "https://kubernetes.default.svc"
+"""Argo CD's name for the cluster that it runs in."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArgoCdSettings:
+    """Where Argo CD runs, and the cluster in which it creates Jobs."""
+
+    namespace: Annotated[forms.Name, Meta(examples=["gitops"])] = "argocd"
+    """Namespace of Argo CD."""
+    cluster: Annotated[
+        str,
+        keys.like(
+            rf"(?:{forms.DNS_LABEL.pattern}|https://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._/-]*)?)",
+            "must be the name of a registered cluster or the https address of an API server",
+            code="cluster-name",
+        ),
+        Meta(max_length=253, examples=["gpu-eu", "https://10.0.0.5:6443"]),
+    ] = LOCAL_CLUSTER
+    """Name of a cluster that is registered with Argo CD, or address of its API server. Default: Argo CD's own."""
+
+    @property
+    def destination(self) -> dict[str, str]:
+        """The destination of its Applications, without their namespace."""
+        return {"server" if self.cluster.startswith("https:") else "name": self.cluster}
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether trials run in another cluster than Argo CD."""
+        return self.cluster != LOCAL_CLUSTER
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """One of several clusters of a repository: what differs there from the settings of all."""
+
+    name: Annotated[str, keys.NAME]
+    weight: Annotated[int, Meta(ge=0, le=100, examples=[3])] = 1
+    """Its share of the sweeps that name no cluster; 0: none."""
+    is_lost: Annotated[bool, keys.Key("lost"), Meta(examples=[True])] = False
+    """Whether it was given up: nothing runs there any more, and nothing of it is recorded."""
+    pools: Annotated[
+        tuple[str, ...] | None, Meta(min_length=1, max_length=1000, examples=[["gpu-heavy"]])
+    ] = None
+    """Pools that it has. Default: all."""
+    argocd: ArgoCdSettings = ArgoCdSettings()
+    """Where Argo CD runs, and the cluster in which it creates Jobs."""
+    egress: Annotated[Mapping[str, Egress], MANY, keys.EntryName("api-server")] = field(
+        default_factory=keys.empty_mapping
+    )
+    """Egress with other addresses in this cluster, by name."""
+    dns: DnsSettings | None = None
+    """Where its servers of DNS are, if elsewhere than in the others."""
+    nfs: Export | None = None
+
+    def has_pool(self, name: str | None) -> bool:
+        """Return whether trials of a pool can run there; None: of no pool."""
+        return name is None or self.pools is None or name in self.pools
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitSettings:
+    """Settings of `sweep submit`."""
+
+    ttl_seconds: Annotated[Seconds, Meta(examples=["7d"])] = 604_800
+    """Time after which the cluster deletes a finished Job: a whole number and s, m, h or d. Results must be collected
+    before."""
+
+
+class MessageService(StrEnum):
+    """Where the controller sends messages about batches and results."""
+
+    SLACK = "slack"
+    MSTEAMS = "msteams"
+    GOOGLECHAT = "googlechat"
+    WEBHOOK = "webhook"
+
+
+@dataclass(frozen=True, slots=True)
+class Notify:
+    """The recipient of messages; its credential is a Secret of the cluster."""
+
+    service: Annotated[MessageService, Meta(examples=["slack"])]
+    """Kind of the service."""
+    channel: Annotated[forms.Channel, Meta(examples=["sweeps"])]
+    """Name of the channel or recipient."""
+
+
+@dataclass(frozen=True, slots=True)
+class MonitoringSettings:
+    """What `sweep cluster bootstrap` writes to `clusters/monitoring/`."""
+
+    enabled: Annotated[bool, keys.UNWRITTEN] = True
+    """Whether the settings have this key; without it, no such folder is written."""
+    labels: Annotated[forms.Labels, Meta(max_length=50, examples=[{"release": "kube-prometheus-stack"}])] = (
+        field(default_factory=keys.empty_mapping)
+    )
+    """Labels of the PrometheusRule, by which the Prometheus Operator selects it."""
+    notify: Notify | None = None
+    """Where the controller sends messages about batches and results; the credential is a Secret."""
+    commit_status: Annotated[bool, Meta(examples=[True])] = False
+    """Report to the git server whether the cluster has applied each commit."""
+
+
+LOG_LINK_NAMES = ("batch", "namespace", "pod", "sweep", "trial")
+"""Names in braces that a link to logs may contain."""
+
+MAX_LINK = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class LogsSettings:
+    """Where a log system shows the output of trials."""
+
+    link: str | None = None
+    """Address with `LOG_LINK_NAMES` in braces; None: there is no log system."""
+
+    def url(self, **values: str) -> str | None:
+        """Return the link with values for all names, escaped; None without a link."""
+        if self.link is None:
+            return None
+        text = self.link
+        for name in LOG_LINK_NAMES:
+            text = text.replace(f"{{{name}}}", quote(values.get(name, ""), safe=""))
+        return text
+
+
+def _log_link(text: str) -> LogsSettings:
+    """Return the link of a web address without credentials, whose host is fixed, with known names in braces."""
+    bare, used = re.sub(r"\{[^{}]*\}", "", text), re.findall(r"\{([^{}]*)\}", text)
+    if len(text) > MAX_LINK or not text.isascii() or not text.isprintable() or set(' "<>\\^`{}') & set(bare):
+        raise ValueError(f"must be an address of at most {MAX_LINK} characters that are valid in one")
+    if unknown := sorted({*used} - {*LOG_LINK_NAMES}):
+        known = ", ".join(f"{{{name}}}" for name in LOG_LINK_NAMES)
+        raise ValueError(f"must use the names {known} only, not {{{unknown[0]}}}")
+    try:
+        parts = urlsplit(text)
+        host = parts.hostname
+    except ValueError:
+        host = None
+    if not host or parts.scheme not in {"https", "http"} or "@" in parts.netloc or "{" in parts.netloc:
+        raise ValueError("must begin with http:// or https:// and a fixed host without credentials")
+    return LogsSettings(text)
+
+
+LogLink = Annotated[
+    LogsSettings,
+    keys.TextForm(
+        _log_link,
+        "log-link",
+        "for example https://grafana.example.org/explore?namespace={namespace}&pod={pod}",
+    ),
+    Meta(examples=["https://grafana.example.org/explore?namespace={namespace}&pod={pod}"]),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformSettings:
+    """The controller, and what `sweep cluster bootstrap` writes beside the batches."""
+
+    controller: Annotated[Controller, Meta(examples=["argocd"])] = Controller.NONE
+    """What applies the active overlays: Argo CD, Flux, `submit` (a user runs `sweep submit`, for clusters that forbid
+    GitOps), or `none`."""
+    collector: Annotated[CollectorSettings, Meta(examples=[{"memory": "512Mi"}])] = CollectorSettings()
+    """Where the collector runs in the cluster, and what it may use."""
+    argocd: ArgoCdSettings = ArgoCdSettings()
+    """Where Argo CD runs, and the cluster in which it creates Jobs."""
+    kubernetes: Annotated[Version, Meta(examples=["1.34"])] = OLDEST_VERSION
+    """Oldest version of Kubernetes among the clusters."""
+    submit: SubmitSettings = SubmitSettings()
+    """Settings for clusters without a GitOps controller."""
+    monitoring: Annotated[
+        MonitoringSettings, Meta(examples=[{"labels": {"release": "kube-prometheus-stack"}}])
+    ] = MonitoringSettings(enabled=False)
+    """Alerts, a dashboard and messages: with this key, also with an empty mapping, `sweep cluster bootstrap` writes
+    clusters/monitoring/."""
+    logs: LogLink = LogsSettings()
+    """Address at which a log system shows the output of a pod or trial, with {namespace}, {pod}, {sweep}, {batch} and
+    {trial} where they belong."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetSettings:
+    """The clusters of a repository that has several."""
+
+    clusters: Annotated[
+        Mapping[
+            Annotated[
+                str,
+                keys.like(
+                    CLUSTER_NAME.pattern,
+                    "must be at most 30 lower-case letters, digits and inner hyphens, beginning with a letter",
+                    code="wrong-form",
+                ),
+            ],
+            ClusterSettings,
+        ],
+        Meta(
+            max_length=100,
+            examples=[{"eu": {"argocd": {"cluster": "gpu-eu"}}, "us": {"argocd": {"cluster": "gpu-us"}}}],
+        ),
+    ] = field(default_factory=keys.empty_mapping)
+    """Clusters by name, if the repository has several: each runs some of the sweeps."""
+    cluster: Annotated[str | None, keys.UNWRITTEN] = None
+    """The cluster that these settings are of; None: the only one, or all of several."""
+
+    @property
+    def live_clusters(self) -> tuple[str, ...]:
+        """The names of the clusters that were not given up, sorted."""
+        return tuple(sorted(name for name, cluster in self.clusters.items() if not cluster.is_lost))
+
+    @property
+    def lost_clusters(self) -> tuple[str, ...]:
+        """The names of the clusters that were given up, sorted."""
+        return tuple(sorted(name for name, cluster in self.clusters.items() if cluster.is_lost))
+
+
+@dataclass(frozen=True, slots=True)
+class AddedContainer:
+    """A container that a cluster adds to pods, such as the proxy of a mesh."""
+
+    name: Annotated[str, keys.NAME]
+    image: Annotated[forms.ImagePrefix, Meta(examples=["docker.io/istio/proxyv2"])]
+    """Repository of its image, without tag and digest."""
+    volumes: Annotated[
+        tuple[forms.VolumeName, ...],
+        Meta(min_length=1, max_length=50, examples=[["istio-envoy", "istio-token"]]),
+    ] = ()
+    """Volumes that come with it, by name; it mounts no other ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionSettings:
+    """What pods of trials may have in addition to what batches give them."""
+
+    sidecars: Annotated[
+        Mapping[forms.Name, AddedContainer], Meta(max_length=20), keys.EntryName("istio-proxy")
+    ] = field(default_factory=keys.empty_mapping)
+    """Containers that the cluster adds to pods of trials, such as the proxy of a mesh, by name."""
+    mirrors: Annotated[
+        Mapping[forms.ImagePrefix, forms.ImagePrefix],
+        Meta(max_length=50, examples=[{"registry.example.org": "mirror.example.org/cache"}]),
+    ] = field(default_factory=keys.empty_mapping)
+    """Registries, or beginnings of repositories, that the cluster replaces in images of pods, each with its
+    replacement."""
+    allowed_variables: Annotated[
+        tuple[Annotated[str, Meta(pattern="^[A-Z_][A-Z0-9_]{0,127}$")], ...],
+        Meta(max_length=100, examples=[["LD_LIBRARY_PATH"]]),
+    ] = ()
+    """Environment variables that specs may set although the loader, a shell or Python obeys them before the launcher
+    starts."""
+
+    def with_mirrors(self, repositories: Iterable[str]) -> frozenset[str]:
+        """Return repositories, and what the cluster may put in their place."""
+        named = frozenset(repositories)
+        return named | {
+            mirror + name.removeprefix(place)
+            for name in named
+            for place, mirror in self.mirrors.items()
+            if f"{name}/".startswith(f"{place}/")
+        }

@@ -1,0 +1,259 @@
+"""Where trials leave their records, and how these are committed."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Annotated
+
+from msgspec import Meta
+
+from sweepledger.model import forms, keys
+from sweepledger.structs.kubernetes import ARTIFACTS_VOLUME, CHECKPOINTS_VOLUME, RESULTS_VOLUME
+from sweepledger.structs.quantities import Days, Minutes
+
+
+class ResultsMode(StrEnum):
+    """How the collector's commits reach the branch."""
+
+    PUSH = "push"
+    BRANCH = "branch"
+
+
+class ResultsStore(StrEnum):
+    """Where trials leave their records."""
+
+    API = "api"
+    """In the termination messages of their pods; files are not kept."""
+    BUCKET = "bucket"
+    """In object storage, where a sidecar moves files; what counts, the termination messages say."""
+    CLAIM = "claim"
+    """In the termination messages of their pods; files are on a volume that one node can mount."""
+    VOLUME = "volume"
+    """On a volume that every node can mount."""
+
+    @property
+    def keeps_files(self) -> bool:
+        """Whether output, artifacts and checkpoints outlive the pod."""
+        return self is not ResultsStore.API
+
+    @property
+    def holds_pods(self) -> bool:
+        """Whether a finalizer keeps pods until their termination messages are recorded."""
+        return self is not ResultsStore.VOLUME
+
+
+MAX_API_TRIALS = 5_000
+"""Trials of a batch whose pods the API server has to keep until the results are recorded."""
+
+
+class PullRequestResults(StrEnum):
+    """Which results a pull request may bring."""
+
+    SIGNED = "signed"
+    """Those of commits that a listed key signed."""
+    MARKED = "marked"
+    """Those, and results of new batches that are marked as made on a laptop."""
+    REFUSE = "refuse"
+
+
+SyncStore = Annotated[str, Meta(extra_json_schema={"enum": ["mlflow", "optuna"]})]
+
+
+@dataclass(frozen=True, slots=True)
+class Nfs:
+    """An NFS export for a static PersistentVolume."""
+
+    server: str
+    path: str
+
+
+def _export(text: str) -> Nfs:
+    """Return the export that a text names as mount(8) does. Raises ValueError."""
+    server = r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|\[[0-9a-fA-F:]{2,39}\]"
+    match = re.fullmatch(rf"({server}):(/|(?:/[A-Za-z0-9_.-]{{1,255}})+)", text, re.ASCII)
+    if match is None or ".." in match[2].split("/"):
+        raise ValueError("must be a server and an absolute path without .., with a colon between them")
+    return Nfs(match[1].strip("[]"), match[2])
+
+
+Export = Annotated[
+    Nfs,
+    keys.TextForm(_export, "nfs", "for example nfs.example.org:/export/sweeps"),
+    Meta(
+        description=(
+            "NFS export of the volume, as mount(8) writes it: with it, `sweep cluster bootstrap` writes the volume "
+            "and the claim."
+        ),
+        examples=["nfs.example.org:/export/sweeps"],
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class SyncTarget:
+    """A server that `sweep sync` writes recorded results to."""
+
+    to: Annotated[str, Meta(examples=["https://mlflow.example.org"])]
+    """Address of MLflow's tracking server, or of Optuna's database, without credentials."""
+    egress: Annotated[str, Meta(examples=["mlflow"])]
+    """Name of the egress that leads to the server."""
+    secret: Annotated[forms.Name | None, Meta(examples=["mlflow-account"])] = None
+    """Kubernetes Secret in the collector's namespace, whose keys become environment variables for the server's
+    client."""
+
+
+class Cloud(StrEnum):
+    """Whose protocol a bucket speaks, as the scheme of its address."""
+
+    AZURE = "az"
+    GOOGLE = "gs"
+    S3 = "s3"
+
+
+_TRIAL_CONTAINERS = ("code", "pytorch", "tensorflow", "trial")
+
+_IDENTITY_LABELS: Mapping[Cloud, Mapping[str, str]] = MappingProxyType(
+    {Cloud.AZURE: {"azure.workload.identity/use": "true"}}
+)
+"""Labels by which a cloud adds an identity to a pod."""
+
+_IDENTITY_ANNOTATIONS: Mapping[Cloud, Mapping[str, str]] = MappingProxyType(
+    {
+        Cloud.AZURE: {"azure.workload.identity/skip-containers": ";".join(_TRIAL_CONTAINERS)},
+        Cloud.S3: {"eks.amazonaws.com/skip-containers": ",".join(_TRIAL_CONTAINERS)},
+    }
+)
+"""Annotations by which it adds none to the containers that run a trial's code."""
+
+Identity = Annotated[
+    Mapping[forms.LabelKey, str],
+    Meta(max_length=10, examples=[{"eks.amazonaws.com/role-arn": "arn:aws:iam::111122223333:role/sweep"}]),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class BucketSettings:
+    """A bucket for results, and how its clients are let in."""
+
+    url: Annotated[forms.BucketUrl, Meta(examples=["s3://ml-sweeps/vision"])]
+    """Address of the bucket, with a prefix of its own for this repository."""
+    egress: Annotated[str, Meta(examples=["bucket"])]
+    """Name of the egress that leads to the bucket."""
+    endpoint: Annotated[forms.Endpoint | None, Meta(examples=["https://objects.example.org:9000"])] = None
+    """Address of a server that speaks the protocol of S3 or Azure. Default: that of the cloud."""
+    region: Annotated[forms.Region | None, Meta(examples=["eu-central-1"])] = None
+    """Region of a bucket of S3."""
+    account: Annotated[forms.StorageAccount | None, Meta(examples=["mlsweeps"])] = None
+    """Storage account of a container of Azure."""
+    secret: Annotated[forms.Name | None, Meta(examples=["sweep-bucket"])] = None
+    """Kubernetes Secret in the namespaces of trials and collector, with a key for each variable of a credential.
+    Default: the platform gives an identity."""
+    seals: Annotated[forms.Name | None, Meta(examples=["sweep-seals"])] = None
+    """Kubernetes Secret in both namespaces, with the key by which sidecars seal what they write. Default: no seals."""
+    identity: Identity = field(default_factory=keys.empty_mapping)
+    """Annotations of the trials' service account, by which a cloud gives it an identity."""
+    collector_identity: Identity = field(default_factory=keys.empty_mapping)
+    """The same of the collector's service account."""
+    expiry_identity: Identity = field(default_factory=keys.empty_mapping)
+    """The same of the service account that deletes what results.keep lets go."""
+
+    @property
+    def cloud(self) -> Cloud:
+        """Whose protocol it speaks."""
+        return Cloud(self.url.partition(":")[0])
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """Variables of its clients that are no secret, by the names that they know."""
+        names = {
+            Cloud.S3: ("AWS_ENDPOINT_URL", "AWS_ALLOW_HTTP"),
+            Cloud.AZURE: ("AZURE_STORAGE_ENDPOINT", "AZURE_ALLOW_HTTP"),
+            Cloud.GOOGLE: ("GOOGLE_BASE_URL", "GOOGLE_ALLOW_HTTP"),
+        }
+        endpoint, in_the_clear = names[self.cloud]
+        values = {
+            endpoint: self.endpoint,
+            in_the_clear: "true" if self.endpoint is not None and self.endpoint.startswith("http:") else None,
+            "AWS_REGION": self.region,
+            "AZURE_STORAGE_ACCOUNT_NAME": self.account,
+        }
+        return {name: value for name, value in sorted(values.items()) if value is not None}
+
+    @property
+    def endpoint_variables(self) -> frozenset[str]:
+        """The variables that name another endpoint to its clients."""
+        return frozenset(name for name, value in self.variables.items() if value == self.endpoint)
+
+    @property
+    def pod_labels(self) -> Mapping[str, str]:
+        """Labels of the pods of its clients; none with a Secret."""
+        return {} if self.secret is not None else _IDENTITY_LABELS.get(self.cloud, {})
+
+    @property
+    def pod_annotations(self) -> Mapping[str, str]:
+        """Annotations of the pods of trials; none with a Secret."""
+        return {} if self.secret is not None else _IDENTITY_ANNOTATIONS.get(self.cloud, {})
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The Kubernetes Secrets that only its sidecars and the collector mount."""
+        return tuple(name for name in (self.secret, self.seals) if name is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class ResultsSettings:
+    """Where trials write their records, and how these are committed."""
+
+    claim: Annotated[forms.Name, Meta(examples=["sweep-results"])] = "sweep-results"
+    """PersistentVolumeClaim of the results volume, shared by all trials."""
+    checkpoints: Annotated[forms.Name | None, Meta(examples=["sweep-checkpoints"])] = None
+    """Another PersistentVolumeClaim for checkpoints. Default: the results volume."""
+    artifacts: Annotated[forms.Name | None, Meta(examples=["sweep-artifacts"])] = None
+    """Another PersistentVolumeClaim for artifacts. Default: the results volume."""
+    mode: Annotated[ResultsMode, Meta(examples=["branch"])] = ResultsMode.PUSH
+    """How the collector's commits reach the branch."""
+    every_minutes: Annotated[Minutes, Meta(examples=["10m"])] = 5
+    """Interval of the collector: whole minutes that divide an hour, at most 30m."""
+    progress_minutes: Annotated[Minutes | None, Meta(examples=["15m"])] = None
+    """How often partial results of running batches are published on a branch progress/SWEEP: whole minutes that divide
+    an hour, at most 30m. Default: never."""
+    keep_days: Annotated[Days | None, Meta(examples=["30d"])] = None
+    """Days for which a batch's folders stay on the volumes after its results are on the branch, at most 3650d. Default:
+    they are never deleted."""
+    from_pull_request: Annotated[PullRequestResults, Meta(examples=["marked"])] = PullRequestResults.SIGNED
+    """Which results a pull request may bring: of commits that a listed key signed, also those of new batches that are
+    marked as made on a laptop, or none."""
+    nfs: Export | None = None
+    sync: Annotated[Mapping[SyncStore, SyncTarget], Meta(max_length=2)] = field(
+        default_factory=keys.empty_mapping
+    )
+    """Servers that get the recorded results, by their kind. A CronJob beside the collector writes what they lack."""
+    store: Annotated[ResultsStore, Meta(examples=["api"])] = ResultsStore.VOLUME
+    """Through what records travel from trials to the collector: the API server, a bucket, a claim that one node
+    mounts, or a volume that every node can mount."""
+    bucket: BucketSettings | None = None
+    """The bucket of `store: bucket`, and how its clients are let in."""
+
+    @property
+    def volumes(self) -> tuple[str, ...]:
+        """The volumes that trials write to; without claims, one that ends with the pod."""
+        return tuple(self.claims) or (RESULTS_VOLUME,)
+
+    @property
+    def claims(self) -> Mapping[str, str]:
+        """The claims that trials write to, by volume; none if the store has no volume."""
+        if self.store not in {ResultsStore.VOLUME, ResultsStore.CLAIM}:
+            return {}
+        claims = {
+            RESULTS_VOLUME: self.claim,
+            CHECKPOINTS_VOLUME: self.checkpoints,
+            ARTIFACTS_VOLUME: self.artifacts,
+        }
+        return {volume: claim for volume, claim in claims.items() if claim is not None}
+
+    @property
+    def checkpoints_volume(self) -> str:
+        """The volume that trials write their checkpoints to."""
+        return RESULTS_VOLUME if self.checkpoints is None else CHECKPOINTS_VOLUME

@@ -1,0 +1,248 @@
+"""What pods of trials consist of: images, datasets, secrets, node pools, and what the cluster adds."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from msgspec import Meta
+
+from sweepledger.model import forms, keys
+from sweepledger.model.keys import MANY
+from sweepledger.structs import quantities
+from sweepledger.structs.kubernetes import TRIAL_ACCOUNT
+from sweepledger.structs.node_pool import Pool
+from sweepledger.structs.program import AND, LOCAL_IMAGE, Data, data_name
+from sweepledger.structs.quantities import Memory, Seconds
+from sweepledger.structs.settings.results import Export
+from sweepledger.structs.values import listing_digest
+
+COLLECTOR_IMAGE = "collector"
+"""The name among `images` of the image with this command and git; the sidecar of a bucket runs in it, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A container image that specs name."""
+
+    name: Annotated[str, keys.NAME]
+    repository: str
+    digest: str
+    """Empty only for `sweep cluster pin`, which adds it."""
+    tag: str | None = None
+    """For information, because the digest decides."""
+
+    @property
+    def reference(self) -> str:
+        """The image reference in a pod."""
+        digest = f"@{self.digest}" if self.digest else ""
+        return f"{self.repository}{f':{self.tag}' if self.tag else ''}{digest}"
+
+
+def _image(text: str) -> Image:
+    """Return the image of a reference, still without a name. Raises ValueError."""
+    match = forms.IMAGE.fullmatch(text)
+    if match is not None and len(text) <= forms.LONGEST_IMAGE:
+        return Image("", match["repository"], match["digest"] or "", match["tag"])
+    reference, _, digest = text.partition("@")
+    if digest and not forms.DIGEST.fullmatch(digest):
+        raise ValueError("must end in @sha256: and 64 lower-case hex digits")
+    if re.fullmatch(forms.IMAGE_REPOSITORY, reference.rpartition(":")[0], re.ASCII):
+        raise ValueError("must have a tag such as 1.4 after its repository, or none")
+    raise ValueError("must begin with a repository such as registry.example.org/team/train")
+
+
+NamedImage = Annotated[
+    Image,
+    keys.TextForm(_image, "image-reference", "for example registry.example.org/team/train:1.4@sha256:…"),
+    Meta(examples=[f"registry.example.org/team/train:1.4@{forms.DIGEST_EXAMPLE}"]),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """Data that specs name."""
+
+    name: Annotated[str, keys.NAME]
+    claim: Annotated[forms.Name | None, keys.Absent(None), Meta(examples=["mnist"])]
+    """PersistentVolumeClaim with the data."""
+    identity: Annotated[str, keys.OneOf((("digest", forms.DataDigest), ("version", forms.DataVersion)))]
+    """Content of the folder: `sha256:` over its sorted `<sha256> <name>` lines, or `version:` and a word."""
+    path: Annotated[forms.VolumeFolder, Meta(examples=["mnist/v1"])] = ""
+    """Folder inside the volume. Default: the whole volume."""
+    prepare: Annotated[
+        tuple[str, ...],
+        Meta(min_length=1, max_length=256, examples=[["python", "-m", "trainer", "prepare", "mnist"]]),
+    ] = ()
+    """A command that fills the folder $SWEEP_DATA on a machine without the volume."""
+    nfs: Export | None = None
+    examples: Annotated[int | None, Meta(ge=1, examples=[60000])] = None
+    """Number of training examples: `sweep plan` warns of larger batch sizes."""
+    bucket: Annotated[forms.BucketFolder, Meta(examples=["data/mnist"])] = ""
+    """Instead of a claim, with results.store bucket: the folder of the bucket from which the sidecar of each pod
+    copies the data."""
+    size: Annotated[Memory | None, Meta(examples=["2Gi"])] = None
+    """The most that a copy from the bucket needs: pods request it as local disk."""
+
+    @property
+    def copied_from(self) -> str:
+        """What the sidecar of a bucket copies; empty if it is on a claim."""
+        return self.bucket
+
+
+@dataclass(frozen=True, slots=True)
+class SeveralDatasets:
+    """Datasets that one sweep reads, each in the folder of its name: all on claims, or all in the bucket."""
+
+    parts: tuple[Dataset, ...]
+    """Sorted by name."""
+
+    @property
+    def name(self) -> str:
+        """The names of the datasets, joined."""
+        return data_name(part.name for part in self.parts)
+
+    @property
+    def identity(self) -> str:
+        """`sha256:` over the lines `<identity>  <name>`; `version:` instead if one of them has no digest."""
+        combined = listing_digest({part.name: part.identity for part in self.parts})
+        if all(part.identity.startswith("sha256:") for part in self.parts):
+            return combined
+        return combined.replace("sha256:", "version:")
+
+    @property
+    def claims(self) -> tuple[str, ...]:
+        """The claims that contain them, each once: a node may refuse a pod that names one twice."""
+        return tuple(dict.fromkeys(part.claim for part in self.parts if part.claim is not None))
+
+    @property
+    def copied_from(self) -> str:
+        """What the sidecar of a bucket copies; empty if they are on claims."""
+        return " ".join(f"{part.name}={part.bucket}" for part in self.parts if part.bucket)
+
+    @property
+    def size(self) -> str | None:
+        """The most bytes of all copies in a pod; None: they are on claims."""
+        sizes = [quantities.whole_quantity(part.size) for part in self.parts if part.size is not None]
+        return quantities.format_bytes(sum(sizes)) if sizes else None
+
+    @property
+    def examples(self) -> None:
+        """Unknown: which of them are training examples is the program's to know."""
+        return
+
+
+@dataclass(frozen=True, slots=True)
+class SecretReference:
+    """A secret value of the cluster, which reaches a trial as a file and is never in git."""
+
+    name: Annotated[str, keys.NAME]
+    secret: Annotated[forms.Name, Meta(examples=["hugging-face"])]
+    """Kubernetes Secret in the trials' namespace."""
+    key: Annotated[str, Meta(examples=["token"])]
+    """Its key."""
+    variable: Annotated[str, Meta(examples=["HF_TOKEN"])]
+    """Environment variable in which the trial's command receives the value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """Values for specs that contain no others."""
+
+    image: Annotated[
+        str, Meta(examples=["train", f"registry.example.org/team/train:1.4@{forms.DIGEST_EXAMPLE}", "local"])
+    ] = LOCAL_IMAGE
+    """Container image: a name among `images`, a reference with its digest, or `local`."""
+    pool: Annotated[forms.Reference | None, Meta(examples=["cpu-small"])] = None
+    """Name among `pools`. Default: any node with free capacity."""
+    retries: Annotated[int, Meta(ge=0, le=10, examples=[1])] = 0
+    """Number of times a trial is started again after a failure that its hyperparameters did not cause."""
+    timeout_seconds: Annotated[Seconds, Meta(examples=["30m"])] = 3600
+    """Longest time of one attempt: a whole number and s, m, h or d."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialSettings:
+    """What pods of trials consist of, by names that specs use."""
+
+    namespace: Annotated[forms.Name, Meta(examples=["sweeps"])] = "sweeps"
+    """Kubernetes namespace of the trials, at most 53 characters; the collector's is this one and `-collector`."""
+    defaults: Annotated[Defaults, Meta(examples=[{"image": "local", "retries": 1, "timeout": "30m"}])] = (
+        Defaults()
+    )
+    """Defaults for specs that do not set these keys."""
+    images: Annotated[Mapping[forms.Name, NamedImage], MANY, keys.EntryName("train")] = field(
+        default_factory=keys.empty_mapping
+    )
+    """Container images by name: references with digests, which `sweep cluster pin NAME` writes."""
+    datasets: Annotated[Mapping[forms.Name, Dataset], MANY, keys.EntryName("mnist")] = field(
+        default_factory=keys.empty_mapping
+    )
+    """Datasets by name, for specs to refer to."""
+    secrets: Annotated[Mapping[forms.Name, SecretReference], MANY, keys.EntryName("hugging-face")] = field(
+        default_factory=keys.empty_mapping
+    )
+    """Secret values for trials, by name. They are only in the cluster, never in git."""
+    pools: Annotated[Mapping[forms.Name, Pool], MANY, keys.EntryName("cpu-small")] = field(
+        default_factory=keys.empty_mapping
+    )
+    """Node pools by name, for specs to refer to."""
+    labels: Annotated[forms.Labels, Meta(max_length=50, examples=[{"example.org/team": "vision"}])] = field(
+        default_factory=keys.empty_mapping
+    )
+    """Additional labels of every object and pod."""
+    image_pull_secret: Annotated[forms.Name | None, Meta(examples=["registry-read"])] = None
+    """Kubernetes Secret for pulling images."""
+    priority_class: Annotated[forms.Name | None, Meta(examples=["batch-low"])] = None
+    """PriorityClass of the trials' pods."""
+
+    @property
+    def dataset_claims(self) -> frozenset[str]:
+        """The claims that contain datasets."""
+        return frozenset(dataset.claim for dataset in self.datasets.values() if dataset.claim is not None)
+
+    @property
+    def dataset_folders(self) -> tuple[str, ...]:
+        """The folders of the bucket that contain datasets, sorted."""
+        return tuple(sorted({dataset.bucket for dataset in self.datasets.values() if dataset.bucket}))
+
+    def may_copy(self, folders: str) -> bool:
+        """Return whether a sidecar may copy these folders: of a dataset, or of several."""
+        return folders in self.dataset_folders or {*folders.split(" ")} <= {*self.named_dataset_folders}
+
+    @property
+    def named_dataset_folders(self) -> tuple[str, ...]:
+        """These folders after the names of their datasets, as `SeveralDatasets` names them, sorted."""
+        return tuple(sorted(f"{one.name}={one.bucket}" for one in self.datasets.values() if one.bucket))
+
+    @property
+    def trial_accounts(self) -> tuple[str, ...]:
+        """The service accounts of trials: the one without rights, and those that pools name."""
+        accounts = {pool.pod.service_account for pool in self.pools.values()} - {None, TRIAL_ACCOUNT}
+        return (TRIAL_ACCOUNT, *sorted(filter(None, accounts)))
+
+    def pool(self, name: str | None) -> Pool | None:
+        """Return a pool by its name; None without a name, or if there is none of this name."""
+        return None if name is None else self.pools.get(name)
+
+    def dataset(self, data: Data | None) -> Dataset | SeveralDatasets | None:
+        """Return the dataset, or the several, of a program's data; None without. Raises KeyError."""
+        if data is None:
+            return None
+        known = self.dataset_named(data.name)
+        if known is None:
+            raise KeyError(data.name)
+        return known
+
+    def dataset_named(self, name: str | None) -> Dataset | SeveralDatasets | None:
+        """Return the dataset, or the several, of a name as `data_name` makes it; None if one is not here."""
+        names = [] if name is None else name.split(AND)
+        parts = tuple(self.datasets[part] for part in names if part in self.datasets)
+        if not parts or len(parts) < len(names):
+            return None
+        return parts[0] if len(parts) == 1 else SeveralDatasets(parts)
+
+    def image_of(self, name: str | None) -> str:
+        """Return the reference of a named image, by default of the default image; other text is returned unchanged."""
+        name = name or self.defaults.image
+        return self.images[name].reference if name in self.images else name

@@ -1,0 +1,68 @@
+"""Print the JSON Schema of specs or settings, or describe a key.
+
+Editors complete and check YAML by the schema. `sweep schema --key run.retries` says what the key takes and where it may
+be; the last part of a path, as in `--key retries`, finds each key with this name.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from sweepledger.cli.response import Response
+from sweepledger.errors import UsageError
+from sweepledger.spec.schemas import DocumentKey, document_keys, find_keys, load_schema, schema_text
+from sweepledger.spec.suggestions import did_you_mean
+
+
+def schema(
+    *,
+    key: Annotated[
+        str | None,
+        typer.Option("--key", metavar="KEY", help="Describe the key at this path, such as run.retries."),
+    ] = None,
+    settings: Annotated[
+        bool, typer.Option("--settings", help="Use sweepledger.yaml instead of specs.")
+    ] = False,
+) -> Response:
+    document, other = ("settings", "sweep") if settings else ("sweep", "settings")
+    if key is None:
+        text = schema_text(document).rstrip("\n")
+        return Response({"document": document, "schema": load_schema(document), "keys": ()}, (text,))
+    keys = [described(document, entry) for entry in find_keys(document, key)]
+    if not keys:
+        paths = [entry.path for entry in document_keys(document)]
+        nearest = did_you_mean(key, [*paths, *(path.rpartition(".")[2] for path in paths)])
+        ways = {"sweep": "without --settings", "settings": "with --settings"}
+        elsewhere = f"{other} has it: run the command {ways[other]}" if find_keys(other, key) else None
+        raise UsageError(f"--key: {document} has no key {key!r}", hint=elsewhere or nearest)
+    lines = tuple(line for entry in keys for line in key_lines(entry))
+    return Response({"document": document, "schema": None, "keys": keys}, lines)
+
+
+def described(document: str, key: DocumentKey) -> dict[str, Any]:
+    """Return a key with its JSON Schema, and the further paths at which it may be."""
+    also = [
+        other.path + key.path.removeprefix(other.same_as)
+        for other in document_keys(document)
+        if other.same_as and re.match(rf"{re.escape(other.same_as)}(?:[.\[]|$)", key.path)
+    ]
+    return {
+        "path": key.path,
+        "value": key.value.replace("`", ""),
+        "required": key.is_required,
+        "also": [*([key.same_as] if key.same_as else []), *(path for path in also if path != key.path)],
+        "schema": key.schema,
+    }
+
+
+def key_lines(key: dict[str, Any]) -> Iterator[str]:
+    """Yield a key as text: its path and value, its description, an example, and where else it may be."""
+    yield f"{key['path']}: {key['value']}"
+    yield f"  {key['schema'].get('description', '')}"
+    if "examples" in key["schema"]:
+        yield f"  example: {json.dumps(key['schema']['examples'][0], ensure_ascii=False)}"
+    if key["also"]:
+        yield f"  also at: {', '.join(key['also'])}"

@@ -1,0 +1,265 @@
+"""`sweep new --command` takes what can be started without a shell, and says what to write instead of the rest."""
+
+import os
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.command_line import git, run_sweep
+
+INSTALLED = (
+    *(
+        "accelerate",
+        "cargo",
+        "conda",
+        "deepspeed",
+        "env",
+        "horovodrun",
+        "java",
+        "julia",
+        "jupyter",
+        "lightgbm",
+    ),
+    *(
+        "make",
+        "mpirun",
+        "nice",
+        "papermill",
+        "poetry",
+        "python",
+        "Rscript",
+        "sh",
+        "bash",
+        "timeout",
+        "torchrun",
+    ),
+    *("uv", "vw", "xgboost", "yolo"),
+)
+FILES = (
+    *(
+        "main.py",
+        "train.py",
+        "train_net.py",
+        "trainer.py",
+        "run_glue.py",
+        "Makefile",
+        "train.ipynb",
+        "train.jl",
+    ),
+    *("fit.R", "fasttext", "train.conf", "train.dat", "cleanrl/ppo.py", "mnist/main.py", "mnist/Makefile"),
+    *("src/train.py", "src/fitting/train.py", "tools/train.py", "tools/dist_train.sh", "target/app.jar"),
+    *("config/train_gpt2.py", "configs/default.py"),
+)
+ACCEPTED = (
+    "python main.py --cuda --epochs 6",
+    "python train.py config/train_gpt2.py",
+    "torchrun --standalone --nproc_per_node=8 train.py config/train_gpt2.py",
+    "python run_glue.py --model_name_or_path bert-base-cased --do_train --learning_rate 2e-5 --seed 1",
+    "accelerate launch run_glue.py --max_length 128 --num_train_epochs 3",
+    "python src/train.py trainer=gpu experiment=example",
+    "poetry run python cleanrl/ppo.py --seed 1 --env-id CartPole-v0",
+    "uv run train.py --lr 0.1",
+    "uv run --directory mnist python main.py",
+    "conda run -n torch python train.py",
+    "vw -d train.dat --passes 2 -c",
+    "./fasttext supervised -input train.dat -lr 0.5",
+    "lightgbm config=train.conf num_trees=10",
+    "xgboost train.conf max_depth=3",
+    "yolo detect train data=coco8.yaml epochs=10",
+    "python tools/train.py configs/default.py --work-dir work",
+    "bash ./tools/dist_train.sh configs/default.py 8",
+    "./train_net.py --config-file x.yaml SOLVER.IMS_PER_BATCH 2",
+    "deepspeed train.py --deepspeed --deepspeed_config ds.json",
+    "python -m torch.distributed.run --nproc_per_node=4 main.py",
+    "horovodrun -np 4 -H localhost:4 python train.py",
+    "mpirun -np 2 python train.py",
+    "make train",
+    "make -C mnist train",
+    "env -C mnist python main.py",
+    "env OMP_NUM_THREADS=1 python train.py",
+    "timeout 60 python train.py",
+    "nice -n 5 python train.py",
+    "java -jar target/app.jar --iterations 10",
+    "Rscript fit.R --trees 100",
+    "julia --project=. train.jl",
+    "cargo run --release -- --lr 0.1",
+    "papermill train.ipynb out.ipynb",
+    "jupyter nbconvert --execute --to notebook train.ipynb",
+    "python -c 'import train; train.main()'",
+    "python -m json.tool train.dat",
+    "python -m fitting.train",
+    "python trainer.py fit --config configs/default.py",
+    "python main.py --workdir=work --config=configs/default.py --flag true --x=null",
+    "sh -c 'echo score=1'",
+)
+REFUSED = (
+    "CUDA_VISIBLE_DEVICES=2 python main.py",
+    "KERAS_BACKEND=jax OMP_NUM_THREADS=1 python train.py --lr '0.1 0.2'",
+    "python train.py > train.log",
+    "python train.py 2>&1 | tee train.log",
+    "cd mnist && python main.py",
+    "cat train.dat | python train.py",
+    "export A=1; python train.py < train.dat",
+    "python train.py --lr 0.1 &",
+)
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with many programs, on a machine that has some more."""
+    lab, tools = tmp_path / "lab", tmp_path / "tools"
+    for path in (*(lab / name for name in FILES), *(tools / name for name in INSTALLED)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(0o755)
+    monkeypatch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")
+    git(lab, "init", "-q", "-b", "main")
+    return lab
+
+
+@pytest.mark.parametrize("command", ACCEPTED)
+def test_a_program_that_starts_without_a_shell_is_accepted(lab: Path, command: str) -> None:
+    done = run_sweep("new", "fit", "--command", command, "--param", "x=1,2", cwd=lab)
+
+    assert done.returncode == 0, done.stderr
+    words = yaml.safe_load((lab / "sweeps/fit.yaml").read_text())["command"]
+    assert words[-1] == "${args}"
+    assert words[:2] == shlex.split(command)[:2]
+    assert run_sweep("validate", "fit", cwd=lab).returncode == 0
+
+
+@pytest.mark.parametrize("command", REFUSED)
+def test_what_only_a_shell_reads_is_refused_with_a_command_that_is_accepted(lab: Path, command: str) -> None:
+    refused = run_sweep("new", "fit", "--command", command, "--param", "x=1,2", cwd=lab)
+
+    assert refused.returncode == 2
+    assert "which only a shell reads" in refused.stderr
+    hint = re.search(r"hint: --command (.*)", refused.stderr)
+    assert hint
+    (instead,) = shlex.split(hint[1])
+    accepted = run_sweep("new", "fit", "--command", instead, "--param", "x=1,2", cwd=lab)
+    assert accepted.returncode == 0, accepted.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("python t.py", 'python t.py "$@"'),
+        ("python t.py > log", 'python t.py "$@" > log'),
+        ("python t.py 2>&1 | tee log", 'python t.py "$@" 2>&1 | tee log'),
+        ("cd mnist && python main.py", 'cd mnist && python main.py "$@"'),
+        ('exec python t.py "$@" 2>&1', 'exec python t.py "$@" 2>&1'),
+        ("echo 'a > b'", "echo 'a > b' \"$@\""),
+    ],
+)
+def test_the_text_of_a_shell_gets_the_arguments_of_the_trial(lab: Path, text: str, written: str) -> None:
+    run_sweep("new", "fit", "--command", f"sh -c {shlex.quote(text)}", "--param", "x=1,2", cwd=lab)
+
+    words = yaml.safe_load((lab / "sweeps/fit.yaml").read_text())["command"]
+    assert words == ["sh", "-c", written, "sh", "${args}"]
+
+
+PROGRAMS = {
+    "Hydra": (
+        "import hydra\n@hydra.main(config_path='conf')\ndef main(cfg): ...",
+        "x=1,2",
+        "${args_no_hyphens}",
+    ),
+    "a switch of argparse": (
+        "p.add_argument('--x', action='store_true')",
+        "x=true,false",
+        "${args_no_boolean_flags}",
+    ),
+    "on and off of argparse": (
+        "p.add_argument('--x', action=argparse.BooleanOptionalAction)",
+        "x=true,false",
+        "${args_switches}",
+    ),
+    "click": ("@click.option('--x/--no-x')\ndef main(x): ...", "x=true", "${args_switches}"),
+    "a flag of click": (
+        "@click.option('--x', is_flag=True)\ndef main(x): ...",
+        "x=true",
+        "${args_no_boolean_flags}",
+    ),
+    "typer": (
+        "import typer\ndef main(lr: float, x: bool = True): ...\ntyper.run(main)",
+        "x=true",
+        "${args_switches}",
+    ),
+    "tyro": (
+        "import tyro\n@dataclass\nclass Args:\n    lr: float = 1.0\n    x: bool = False\ntyro.cli(Args)",
+        "x=true",
+        "${args_switches}",
+    ),
+    "numbers of any of them": ("p.add_argument('--x', action='store_true')", "y=1,2", "${args}"),
+    "one hyphen": (
+        "p.add_argument('-x', type=float)\np.add_argument('-lr', type=float)",
+        "lr=1,2",
+        "${args_single_hyphen}",
+    ),
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_macro_is_how_the_program_reads_its_arguments(lab: Path, program: str) -> None:
+    source, parameter, macro = PROGRAMS[program]
+    (lab / "train.py").write_text(f"{source}\n")
+
+    run_sweep("new", "fit", "--command", "python train.py", "--param", parameter, cwd=lab)
+
+    assert yaml.safe_load((lab / "sweeps/fit.yaml").read_text())["command"][-1] == macro
+
+
+def test_a_parameter_is_called_as_the_program_calls_it_and_an_unknown_one_is_a_warning(lab: Path) -> None:
+    (lab / "train.py").write_text("p.add_argument('--batch-size')\np.add_argument('--depth')\n")
+
+    done = run_sweep(
+        *("new", "fit", "--command", "python train.py"),
+        *("--param", "batch_size=1,2", "--param", "dept=1"),
+        cwd=lab,
+    )
+
+    assert [*yaml.safe_load((lab / "sweeps/fit.yaml").read_text())["parameters"]] == ["batch-size", "dept"]
+    assert "must be an option of train.py, got 'dept' [program-option]" in done.stderr
+    assert "did you mean 'depth'?" in done.stderr
+
+
+def test_a_program_with_options_of_another_module_has_no_warning(lab: Path) -> None:
+    (lab / "train.py").write_text("from .options import add\np.add_argument('--depth')\n")
+
+    done = run_sweep("new", "fit", "--command", "python train.py", "--param", "lr=1", cwd=lab)
+
+    assert done.stderr == ""
+
+
+def test_options_of_the_command_decide_method_number_and_metric(lab: Path) -> None:
+    new = ("new", "fit", "--command", "python train.py", "--param", "x=0.0..1.0")
+
+    run_sweep(
+        *new, "--method", "sobol", "--trials", "8", "--pattern", r"loss: (\S+)", "--metric", "loss", cwd=lab
+    )
+
+    spec = yaml.safe_load((lab / "sweeps/fit.yaml").read_text())
+    assert (spec["method"], spec["run_cap"]) == ("sobol", 8)
+    assert spec["metric"]["patterns"] == [r"loss: (?P<value>\S+)"]
+    assert run_sweep("validate", "fit", cwd=lab).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "form"), [("logs/**/m.csv", "csv"), ("out.json", "json"), ("runs", "tensorboard")]
+)
+def test_the_name_of_a_file_with_the_metric_shows_its_format(lab: Path, path: str, form: str) -> None:
+    run_sweep("new", "fit", "--command", "python train.py", "--param", "x=1", "--metric-path", path, cwd=lab)
+
+    assert yaml.safe_load((lab / "sweeps/fit.yaml").read_text())["metric"]["format"] == form
+    assert run_sweep("validate", "fit", cwd=lab).returncode == 0
+
+
+def test_what_validate_refuses_is_never_written(lab: Path) -> None:
+    done = run_sweep("new", "fit", "--command", "python train.py ${arg}", cwd=lab)
+
+    assert done.returncode == 1
+    assert "did you mean ${args}?" in done.stderr
+    assert not (lab / "sweeps").exists()
