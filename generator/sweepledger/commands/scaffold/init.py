@@ -221,6 +221,7 @@ def _for_server(path: str, content: bytes, runner: str | None, checks_app: int |
 FIRST_SETTINGS = b"""\
 # Settings of this repository, for every sweep in it: `sweep schema --settings` prints every key.
 version: 1
+manifests: false   # laptops run the batches; for a cluster, delete this line and see `sweep cluster bootstrap --help`
 """
 
 
