@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from sweepledger import distributions, stopping
+from sweepledger.structs import methods
 from tests.import_graph import cycles, edges
 
 ROOT = Path(__file__).parent.parent
@@ -356,3 +358,31 @@ def test_every_pinned_package_has_its_hashes() -> None:
         pins = lock.read_text().replace("\\\n", " ").splitlines()
         assert pins
         assert all("==" in pin and "--hash=sha256:" in pin for pin in pins)
+
+
+INSTANCES = {
+    "distributions": {name for module in distributions.MODULES for name in module.FORMS},
+    "stopping": {*stopping.TYPES} - {"patience", "target"},  # these are keys as well
+    "structs/methods.py": {*methods.SAMPLERS, *methods.METHODS},
+}
+"""Names of instances, and what alone may say them."""
+FOREIGN = ("exchange/", "spec/suggestions.py")
+"""Translates names of other tools, which are often the same."""
+
+
+COMPARED = ast.Compare | ast.MatchValue
+
+
+@pytest.mark.parametrize("owner", INSTANCES)
+def test_no_other_module_asks_for_an_instance(owner: str) -> None:
+    modules = tuple(f"{module.__name__}." for module in (*distributions.MODULES, *stopping.MODULES))
+    for path, tree in sources("generator/sweepledger").items():
+        file = path.as_posix().removeprefix("generator/sweepledger/")
+        if file.startswith((owner, *FOREIGN)):
+            continue
+        nodes = [node for node in ast.walk(tree) if isinstance(node, COMPARED)]
+        named = {leaf.value for node in nodes for leaf in ast.walk(node) if isinstance(leaf, ast.Constant)}
+        assert not named & INSTANCES[owner], f"{file} asks for an instance by its name"
+        if package(path) not in {"distributions", "stopping"}:
+            imported = [name for name in imports(tree) if f"{name}.".startswith(modules)]
+            assert not imported, f"{file} imports the module of an instance"

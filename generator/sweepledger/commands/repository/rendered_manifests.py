@@ -98,7 +98,7 @@ def local_batch_at(
     if lock.parents and lock.shape is Shape.JOBS:  # only there can each trial have a mount of its own
         parents = batch_builder.parent_folders_of(batch, batches.in_commit(repository, commit))
     contents = repository.read(commit, *launcher)
-    if not settings.git.manifests:  # no commit needs bases
+    if not lock.has_manifests:  # no commit needs bases
         contents = {path: packaged_file(path) for path in launcher} | dict(contents)
     if missing := sorted({*launcher} - contents.keys()):
         raise RepositoryError(

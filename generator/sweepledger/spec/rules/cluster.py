@@ -10,6 +10,7 @@ from sweepledger.structs.kubernetes import (
     APPLIER_ACCOUNT,
     CODE_CONTAINER,
     COLLECTOR_ACCOUNT,
+    DOMAIN,
     EXPIRY_ACCOUNT,
     GIT_READ_SECRET,
     GIT_WRITE_SECRET,
@@ -131,7 +132,7 @@ def egress_names(draft: Draft) -> Iterator[Problem]:
 
 
 RESERVED_DOMAINS = (
-    "sweepledger.dev",
+    DOMAIN,
     "kubernetes.io",
     "k8s.io",
     "x-k8s.io",

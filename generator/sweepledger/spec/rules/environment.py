@@ -38,10 +38,9 @@ def variable_names(draft: Draft) -> Iterator[Problem]:
     """Environment variables have valid names that are not reserved."""
     shape = draft.get("run", "shape", kind=str)
     distributed = shape in set(Shape) and Shape(shape or "").is_distributed
+    # Without a cluster, processes are the author's own.
+    has_policies = draft.settings.platform.controller is not Controller.NONE
     allowed = draft.settings.admission.allowed_variables
-    is_followed = (
-        draft.settings.platform.controller is not Controller.NONE
-    )  # else, processes are the author's own
     for name in draft.names("run", "environment"):
         place = ("run", "environment", name)
         if not VARIABLE.fullmatch(name):
@@ -56,7 +55,7 @@ def variable_names(draft: Draft) -> Iterator[Problem]:
                 hint = f"it names a private folder of the trial; [env, {name}=…] in the command replaces it"
             hint = "the shape's operator sets it in each pod" if not is_reserved(name) else hint
             yield draft.problem(place, message, code="environment-name", hint=hint, at_key=True)
-        elif is_followed and names.is_hook(name) and name not in allowed:
+        elif has_policies and names.is_hook(name) and name not in allowed:
             message = (
                 f"must not be a variable that can start another program than the reviewed one, got {name!r}"
             )

@@ -106,6 +106,9 @@ class GitSettings:
     next: Annotated[NextRoundMode, Meta(examples=["collector"])] = NextRoundMode.REVIEW
     """What requests the next round of an adaptive search: a user in a pull request, a workflow, or the collector with
     the results."""
+    manifests: Annotated[bool, Meta(examples=[False])] = True
+    """Whether batches have manifests for a cluster. `false`: only laptops run them, by lock, launch file and table; the
+    repository needs no base/."""
     code: CodeSource | None = None
     """The repository from which the init container of a trial with `run.code.mode: clone` gets the locked code."""
     signers: Annotated[
