@@ -134,11 +134,7 @@ def _config_maps(pods: Pods) -> Manifest:
             {"name": LAUNCHER_OBJECT, "behavior": "merge", "files": [launch_json.LAUNCH_FILE]},
             *tables,
         ],
-        "generatorOptions": {
-            "disableNameSuffixHash": True,
-            "immutable": True,
-            "labels": pods.labels,
-        },
+        "generatorOptions": {"disableNameSuffixHash": True, "immutable": True, "labels": pods.labels},
     }
 
 
