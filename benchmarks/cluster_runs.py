@@ -31,7 +31,7 @@ PACE = argocd.Pace(
     seconds=120,
     more=dict.fromkeys((argocd.REPO, argocd.CONTROLLER, argocd.SERVER), ("--redis-compress=none",)),
 )
-"""As Argo CD comes, with the settings of docs/how-to/many-sweeps.md."""
+"""As Argo CD comes, with the settings of docs/how-to/bootstrap-argocd.md."""
 CONDITIONS = """\
 fake nodes: 10, by kwok; client limits of controller manager and scheduler: 500 requests a second, bursts of
 1,000, but for `many` as they come (20 and 30, 50 and 100); controllers hear of a push by webhook, and look

@@ -54,7 +54,6 @@ CASES = (
 def write(case: Case, work: Path) -> None:
     """Write an overlay and what it is built from."""
     from sweepledger.distributions.choice import Choice  # noqa: PLC0415
-    from sweepledger.render.overlay import overlay  # noqa: PLC0415
     from sweepledger.repo import files  # noqa: PLC0415
     from sweepledger.search import expansion  # noqa: PLC0415
     from sweepledger.structs.batch import Batch  # noqa: PLC0415
@@ -67,6 +66,7 @@ def write(case: Case, work: Path) -> None:
         a_full_sweep,
         a_program,
         a_sweep,
+        overlay_of,
         real_bases,
     )
 
@@ -78,7 +78,7 @@ def write(case: Case, work: Path) -> None:
     sweep = replace(sweep, run=replace(sweep.run, parallelism=case.rates * case.widths))
     program = a_program(sweep)
     batch = Batch(sweep, 1, None, program, expansion.expand(sweep, program), Shape(case.shape))
-    made = overlay(batch, real_bases(), FULL_SETTINGS if case.options else SETTINGS)
+    made = overlay_of(batch, real_bases(), FULL_SETTINGS if case.options else SETTINGS)
     for name in made.lock.bases:
         files.write_folder(work / "base" / name, files.read_folder(ROOT / "base" / name))
     files.write_folder(work / "overlays/active" / made.name, made.tree)

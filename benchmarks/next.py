@@ -19,8 +19,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.meter import measured  # noqa: E402
-from sweepledger.commands.repository.base_files import read_bases  # noqa: E402
-from sweepledger.commands.repository.batch_builder import BatchRequest, build_overlay  # noqa: E402
+from sweepledger.commands.repository.batch_builder import BatchRequest, RenderInputs, build_overlay  # noqa: E402
 from sweepledger.commands.repository.batch_records import expected_trials  # noqa: E402
 from sweepledger.commands.repository.workspace import Workspace  # noqa: E402
 from sweepledger.formats.record_json import to_line  # noqa: E402
@@ -104,7 +103,7 @@ def round_of(
     sandbox: Sandbox, workspace: Workspace, sweep: Sweep, request: BatchRequest, before: list[StoredBatch]
 ) -> StoredBatch:
     """Write a recorded round."""
-    made = build_overlay(request, before, read_bases(workspace.root), workspace.settings)
+    made = build_overlay(request, before, RenderInputs.of(workspace))
     batch = StoredBatch(f"overlays/archive/{made.name}", made.tree)
     for path, content in made.tree:
         target = sandbox.root / batch.folder / path

@@ -19,9 +19,8 @@ sys.path.insert(0, str(ROOT))
 
 from sweepledger import policy  # noqa: E402 - the repository is on the path only now
 from sweepledger.formats import yaml  # noqa: E402
-from sweepledger.render.overlay import overlay  # noqa: E402
 from sweepledger.structs.run_config import Shape  # noqa: E402
-from tests.sweeps import SETTINGS, a_batch, some_bases  # noqa: E402
+from tests.sweeps import SETTINGS, a_batch, overlay_of, some_bases  # noqa: E402
 
 BAR_SECONDS = 1.5
 """For the policy on a thousand Jobs."""
@@ -43,7 +42,7 @@ def main() -> None:
 
 def many(wanted: int) -> tuple[str, tuple[dict[str, Any], ...]]:
     """Render a batch and repeat its first Job under other names; ConfigMaps as kustomize makes them."""
-    made = overlay(a_batch(Shape.JOBS), some_bases(), SETTINGS)
+    made = overlay_of(a_batch(Shape.JOBS), some_bases(), SETTINGS)
     files = made.tree.files
     first = yaml.load_all(files["job.yaml"])[0]
     jobs = [trial(first, made.name, index) for index in range(wanted)]

@@ -54,6 +54,11 @@ class Derived(NamedTuple):
 DERIVED = (
     Derived("docs/commands.md", "python -m tools.command_reference", "contract/test_command_reference.py"),
     Derived(f"{GENERATOR}/schemas/*.schema.json", "python -m tools.json_schemas", "spec/test_schemas.py"),
+    Derived(
+        f"{GENERATOR}/reader/launcher_parts.py",
+        "python -m tools.launcher_parts",
+        "contract/test_metric_lines.py",
+    ),
     Derived("tests/golden/cases/*/expected/*", f"{GOLDEN} tests/golden", "golden/test_golden.py"),
     Derived("tests/cluster/judged.json", f"{GOLDEN} {TWINS}", "cluster/test_invalid_twins.py"),
     Derived(f"{GENERATOR}/policy/schemas/*.json", "make schemas", "policy/test_schemas.py"),

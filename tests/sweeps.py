@@ -6,7 +6,10 @@ from typing import Any
 
 from sweepledger.distributions.choice import Choice
 from sweepledger.distributions.constant import Constant
+from sweepledger.formats.hyperparams_csv import Table
 from sweepledger.render.base_files import Bases
+from sweepledger.render.overlay import Overlay, overlay
+from sweepledger.render.pod import Pods
 from sweepledger.repo import files
 from sweepledger.search import expansion
 from sweepledger.structs.batch import Batch
@@ -99,6 +102,15 @@ POD_POOL_SETTINGS = with_keys(
     kubernetes=CLAIMS_VERSION,
 )
 """The same, with a pool that sets everything about its pods."""
+
+
+def overlay_of(batch: Batch, bases: Bases, settings: Settings) -> Overlay:
+    return overlay(batch, bases, settings.trials, settings.network, settings.results, settings.git)
+
+
+def pods_of(batch: Batch, settings: Settings) -> Pods:
+    trials, network, results, git = settings.trials, settings.network, settings.results, settings.git
+    return Pods("lr-b1-00000000", batch, Table((), ()), some_bases(), trials, network, results, git)
 
 
 def a_sweep(**changes: Any) -> Sweep:

@@ -1,7 +1,7 @@
 """docs/commands.md from the commands themselves: `python -m tools.command_reference` writes it, a test compares it."""
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import EnumType
 from pathlib import Path
 from typing import Any, get_args
@@ -11,6 +11,10 @@ from sweepledger.cli.app import all_commands
 ESCAPED_BAR = r"\|"
 FORMAT_HELP = "Print text, or one JSON object."
 """The option that almost every command has, which the introduction describes."""
+
+HEAD = ("| argument or option | description |", "|---|---|")
+SEVERAL = 3
+"""Options and arguments of at least so many commands are described once."""
 
 PAGE = Path(__file__).parents[1] / "docs/commands.md"
 
@@ -52,20 +56,37 @@ def page() -> str:
     group: Any = all_commands()
     commands = dict(group.commands)
     cluster = commands.pop("cluster")
+    below = {f"cluster {name}": command for name, command in cluster.commands.items()}
+    options = [
+        row for command in [*commands.values(), *below.values()] for row in _described(command).items()
+    ]
+    shared = {row: name for row, name in options if options.count((row, name)) >= SEVERAL}
     parts = [INTRODUCTION, "## Commands\n"]
-    parts += [_section(name, command) for name, command in commands.items()]
+    parts += [_section(name, command, shared) for name, command in commands.items()]
     parts += ["## Commands of `sweep cluster`\n", f"{cluster.help}\n"]
-    parts += [_section(f"cluster {name}", command) for name, command in cluster.commands.items()]
+    parts += [_section(name, command, shared) for name, command in below.items()]
+    parts += ["## Shared by several commands\n", *HEAD, *shared, ""]
     return "\n".join(parts)
 
 
-def _section(name: str, command: Any) -> str:
+def _described(command: Any) -> dict[str, str]:
+    """Return the rows of the options, each with the option's name, and of the arguments, which the usage names."""
+    return {
+        row: param.opts[0] if param.param_type_name == "option" else ""
+        for param in command.params
+        for row in _rows(param)
+    }
+
+
+def _section(name: str, command: Any, shared: Mapping[str, str]) -> str:
     arguments = [param for param in command.params if param.param_type_name == "argument"]
     usage = " ".join(["sweep", name, *(param.metavar or param.name.upper() for param in arguments)])
     lines = [f"### `{usage}`\n", f"{inspect.cleandoc(command.help)}\n"]
     rows = [row for param in command.params for row in _rows(param)]
-    if rows:
-        lines += ["| argument or option | description |", "|---|---|", *rows, ""]
+    if names := [f"`{shared[row]}`" for row in rows if shared.get(row)]:
+        lines.append(f"Also [{', '.join(names)}](#shared-by-several-commands).\n")
+    if rows := [row for row in rows if row not in shared]:
+        lines += [*HEAD, *rows, ""]
     return "\n".join(lines)
 
 

@@ -11,12 +11,14 @@ import contextlib
 import functools
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
+CLONE_NEWNS, MS_REC, MS_SLAVE, MNT_DETACH = 0x20000, 0x4000, 0x80000, 2
 PROC = "/proc"
 """The only way to other processes: all functions read it anew, so that a test can run without it."""
 
@@ -108,6 +110,27 @@ def system_library() -> Any:
     import ctypes  # noqa: PLC0415 - most programs that list processes never need it
 
     return ctypes.CDLL(None)
+
+
+def own_mounts() -> bool:
+    """Give this process a namespace of mounts; return whether it has one, in which nobody else sees its mounts."""
+    if sys.platform != "linux" or os.geteuid():
+        return False
+    library = system_library()
+    return not (library.unshare(CLONE_NEWNS) or library.mount(None, b"/", None, MS_REC | MS_SLAVE, None))
+
+
+def mount_overlay(folder: str, options: str) -> None:
+    """Mount an overlay over a folder. Raises OSError."""
+    if system_library().mount(b"overlay", os.fsencode(folder), b"overlay", 0, os.fsencode(options)):
+        raise OSError(f"{folder}: the system mounts no overlay there")
+
+
+def unmount(folder: str) -> None:
+    """Unmount a folder, or hide it from this process if another one is in it."""
+    library, path = system_library(), os.fsencode(folder)
+    if library.umount2(path, 0):
+        library.umount2(path, MNT_DETACH)
 
 
 def prctl(option: int, value: int, *, library: Any = None) -> bool:

@@ -203,7 +203,7 @@ class Change:
         if record is None or record.url != URL:
             yield "another repository is followed"
         else:
-            source = GitSource(URL, record.branch, record.shapes, is_public=record.is_public)
+            source = GitSource(URL, record.branch, record.shapes, is_public=record.public)
             compared = bootstrap.compare_platform(self.sandbox.root, workspace.settings, source, record)
             for path in (*compared.missing, *compared.changed, *compared.edited, *compared.foreign):
                 yield f"{path} is not what the settings give"

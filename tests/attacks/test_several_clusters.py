@@ -3,7 +3,7 @@
 import pytest
 
 from sweepledger.problems import Severity
-from sweepledger.render.platform import GitSource
+from sweepledger.render.platform import GitSource, Names
 from sweepledger.render.platform.argocd import projects
 from tests.commands.test_bootstrap import URL
 from tests.commands.test_fleet import founded
@@ -63,7 +63,13 @@ def test_clusters_with_similar_names_have_projects_of_their_own() -> None:
     names = [
         project["metadata"]["name"]
         for own in read.in_clusters
-        for project in projects(own, GitSource(URL, "main", ()), real_bases().files)
+        for project in projects(
+            Names.of(own.trials, own.fleet),
+            own.platform.argocd,
+            (),
+            GitSource(URL, "main", ()),
+            real_bases().files,
+        )
     ]
 
     assert len(names) == len(set(names)) == 6

@@ -1,16 +1,8 @@
 """A pattern of a metric could keep a processor busy for years on one line: it is refused before the merge."""
 
-import random
-import re
-from collections.abc import Callable
-from re import _parser as parser  # type: ignore[attr-defined]
-from typing import Any
-
 import pytest
 
-from sweepledger.reader import metric_patterns
-from sweepledger.reader.metric_patterns import pattern_error
-from sweepledger.structs.metric import LONGEST_MATCH
+from sweepledger.reader.metric_lines import pattern_error
 from tests.launcher.folders import launch
 from tests.written_specs import bad, messages
 
@@ -73,75 +65,6 @@ def test_a_spec_and_the_launcher_judge_patterns_alike(pattern: str) -> None:
     assert (pattern_error(pattern) == "") == is_accepted
 
 
-ATOMS = [
-    "a",
-    "b",
-    "[ab]",
-    ".",
-    r"\d",
-    r"\S",
-    r"[^a]",
-    "é",
-    "[a-é]",
-    "^",
-    "$",
-    r"\b",
-    "(?=a)",
-    "(?<!b)",
-    "(?P<step>a)",
-]
-REPEATS = ["", "", "", "?", "*", "+", "{0,9}", "{2,60}", "{40}", "*?", "{3,}?"]
-
-
-def random_pattern(draw: random.Random, levels: int = 2) -> str:
-    """Draw a pattern of atoms, repeats, groups and alternatives, valid or not."""
-    if not levels:
-        return draw.choice(ATOMS) + draw.choice(REPEATS)
-    parts = [random_pattern(draw, levels - 1) for _ in range(draw.randint(1, 4))]
-    match draw.randrange(4):
-        case 0:
-            return f"(?:{'|'.join(parts)})"
-        case 1:
-            return f"({''.join(parts)}){draw.choice(REPEATS)}"
-        case _:
-            return "".join(parts)
-
-
-def judgement(judge: Callable[[Any, list[int]], list[int]], pattern: str) -> tuple[int, ...]:
-    """Return the ways of a pattern for each next character; nothing if it is refused."""
-    try:
-        return tuple(judge(parser.parse(pattern, re.ASCII), [0] * len(metric_patterns.ALL)))
-    except (launch.Refused, metric_patterns.SlowPatternError):
-        return ()
-
-
-def test_a_spec_and_the_launcher_count_alike_in_random_patterns() -> None:
-    draw = random.Random(18)  # noqa: S311 - not for cryptography
-    refused, counts = 0, set()
-    for _ in range(5000):
-        pattern = random_pattern(draw)
-        try:
-            re.compile(pattern, re.ASCII)
-        except re.error:
-            continue
-
-        by_spec = judgement(metric_patterns.count_ways, pattern)
-
-        assert by_spec == judgement(launch.count_ways, pattern), pattern
-        refused += not by_spec
-        counts.add(by_spec)
-    assert refused > 500
-    assert len(counts) > 500, "the corpus has many patterns with different numbers of ways"
-
-
-def test_the_bounds_are_those_of_the_launcher() -> None:
-
-    assert (metric_patterns.MAX_WAYS, LONGEST_MATCH) == (
-        launch.MOST_WAYS,
-        launch.LONGEST_MATCH,
-    )
-
-
 def test_a_pattern_of_many_levels_is_judged_once_per_level() -> None:
     """Each level doubled the time: forty of them would have kept `sweep check` busy for years."""
     pattern = "(?:x" * 40 + "a" + ")?" * 40 + "(?P<value>b)"
@@ -159,4 +82,6 @@ def test_a_spec_with_a_slow_pattern_is_refused_in_its_place() -> None:
     }
 
     assert bad(metric=metric) == [("metric.patterns[1]", "metric-format")]
-    assert messages(metric=metric)[0].startswith("must not repeat what has repeats or alternatives")
+    assert messages(metric=metric)[0].startswith(
+        "must not refer to its groups, nor repeat what has repeats or alternatives"
+    )

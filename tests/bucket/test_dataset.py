@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger.bucket import dataset
-from sweepledger.bucket.file_list import CHUNK_BYTES
+from sweepledger.bucket.layout import CHUNK_BYTES
 from sweepledger.bucket.objects import Bucket
 from sweepledger.errors import StorageError
 from sweepledger.repo.datasets import folder_digest

@@ -117,7 +117,7 @@ def test_two_commands_sweep_a_repository_of_any_layout(tmp_path: Path, layout: s
     run = run_sweep("run", "fit", "--format", "json", cwd=lab)
 
     assert new.returncode == 0, new.stderr
-    assert f"code: {{path: {code}}}" in (lab / "sweeps/fit.yaml").read_text()
+    assert f"code: {{path: {code}" in (lab / "sweeps/fit.yaml").read_text()
     assert run.returncode == 0, run.stderr
     (trial,) = json.loads(run.stdout)["data"]["sweeps"][0]["trials"]
     assert (trial["status"], trial["metrics"]) == ("ok", {"val_loss": pytest.approx(0.16)})
@@ -230,3 +230,54 @@ def test_a_watch_ends_with_ctrl_c_and_interrupts_nothing(lab: Path) -> None:
     assert watch.returncode == 0
     assert "interrupted" not in err
     assert "fit-b1-" in out
+
+
+def test_the_first_commit_of_a_script_is_what_its_sweep_needs(lab: Path) -> None:
+    run_sweep("new", "fit", "--command", "python train.py", "--param", "x=1,2", cwd=lab)
+    run_sweep("run", "fit", cwd=lab)
+
+    first = git(lab, "log", "--reverse", "--format=%H", "--diff-filter=A", "--", "sweeps").split()[0]
+    added = [line.split("\t") for line in git(lab, "show", "--numstat", "--format=", first).splitlines()]
+
+    assert sum(int(lines) for lines, _, _ in added) <= 400
+    assert not any(path.startswith("base/") or path.endswith(".schema.json") for _, _, path in added)
+    assert run_sweep("verify", cwd=lab).returncode == 0
+    assert run_sweep("check", cwd=lab).returncode == 0
+
+
+NEIGHBOURS = ("notes.md", "look.ipynb", "logs/run.log", "site/index.html", "site/site.json", "other.py")
+
+
+def test_neighbours_neither_stop_a_sweep_nor_count_as_code(lab: Path) -> None:
+    run_sweep("new", "fit", "--command", "python train.py", "--param", "x=1,2", cwd=lab)
+    for path in NEIGHBOURS:
+        (lab / path).parent.mkdir(exist_ok=True)
+        (lab / path).write_text("{}")
+
+    run = run_sweep("run", "fit", cwd=lab)
+    assert run.returncode == 0, run.stderr
+    assert "not committed, so trials run without it: other.py" in run.stdout
+    git(lab, "add", "notes.md", "look.ipynb")
+    git(lab, "commit", "-q", "-m", "Add notes")
+    again = run_sweep("run", "fit", "--update", cwd=lab)
+
+    assert "--update requests nothing of fit" in again.stdout
+
+
+@pytest.mark.parametrize("needed", ["helper.py", "train.py"])
+def test_code_that_the_program_reads_is_committed_first(lab: Path, needed: str) -> None:
+    run_sweep("new", "fit", "--command", "python train.py", "--param", "x=1,2", cwd=lab)
+    (lab / "train.py").write_text((lab / "train.py").read_text() + "import helper\n")
+    git(lab, "commit", "-q", "-a", "-m", "Import")
+    for path in {needed, "helper.py"}:
+        (lab / path).write_text(f"{(lab / path).read_text() if (lab / path).exists() else ''}\n")
+
+    refused = run_sweep("run", "fit", cwd=lab)
+    (lab / "site").mkdir()
+    (lab / "site/site.json").write_text("{}")
+    accepted = run_sweep("run", "fit", "--commit-code", cwd=lab)
+
+    assert refused.returncode == 3
+    assert needed in refused.stderr
+    assert accepted.returncode == 0, accepted.stderr
+    assert "site" not in git(lab, "ls-files")

@@ -264,9 +264,13 @@ SITUATIONS = {
         "sweep run peak; sweep run peak --commit-code --update",
         edits=memory_raised,
     ),
+    "a trial without its metric": Situation((misnamed,), "try peak", "sweep try peak --write"),
+    "a metric that was found": Situation((misnamed,), "try peak --write", "sweep try peak; sweep run peak"),
     "why trials failed": Situation((misnamed, run), "why peak", "sweep results peak"),
     "a new spec": Situation(
-        (without_spec,), "new peak --command 'python code/train.py' --param x=1,2", "sweep run peak"
+        (without_spec,),
+        "new peak --command 'python code/train.py' --param x=1,2",
+        "sweep try peak; sweep run peak",
     ),
     "code that is not committed": Situation(
         (written, program_edited), "run peak", "git status code; sweep run peak --commit-code"
@@ -445,9 +449,7 @@ NOT_RUN = {
         sweep show TRIAL --reproduce --run; sweep results --output csv; sweep status NAME
     """,
     "it is in a generated file, a comment or a page": """
-        sweep cluster bootstrap {controller} --repo URL --branch main; sweep cluster data FOLDER;
-        sweep cluster data PATH; sweep import wandb FILE; sweep cluster pin trainer --tag v1;
-        sweep schema --settings; sweep submit {example}
+        sweep cluster data PATH; sweep import wandb FILE
     """,
 }
 """Commands that no situation above prints, by the reason; a verb alone is the subject of a sentence."""

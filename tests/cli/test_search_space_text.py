@@ -2,7 +2,7 @@
 
 import pytest
 
-from sweepledger.cli.text.search_space import domain_text, parameter_rows
+from sweepledger.cli.text.plan import domain_text, parameter_rows
 from sweepledger.distributions.beta import Beta
 from sweepledger.distributions.choice import Choice
 from sweepledger.distributions.constant import Constant

@@ -34,7 +34,7 @@ def test_each_key_of_a_name_is_described_with_the_paths_at_which_it_may_be(tmp_p
     ]
     assert lines("--key", "parameters.lr.parameters.head.min") == lines("--key", "parameters.x.min")
     (key,) = port["data"]["keys"]
-    assert (key["path"], key["also"]) == ("clusters.NAME.dns.port", ["dns.port"])
+    assert (key["path"], key["also"]) == ("dns.port", ["clusters.NAME.dns.port"])
     assert key["schema"]["default"] == 53
 
 

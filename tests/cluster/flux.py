@@ -30,7 +30,7 @@ RUNTIMES_FIRST = (
 )
 """As docs/how-to/distributed.md has it: a TrainJob is refused while its runtime is not there. Flux 2.7 cannot."""
 IN_MEMORY = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none "$TMPDIR" && exec "$0" "$@"')
-"""As docs/how-to/many-sweeps.md has it; nobody else sees the mount, and it ends with the process."""
+"""As docs/how-to/bootstrap-flux.md has it; nobody else sees the mount, and it ends with the process."""
 REQUESTED = "reconcile.fluxcd.io/requestedAt"
 
 

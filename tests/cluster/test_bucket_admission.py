@@ -66,7 +66,8 @@ def test_the_server_refuses_any_other_sidecar(fault: str, platform: Server, job:
 def test_the_server_admits_the_doctors_proof(platform: Server, job: dict[str, Any]) -> None:
     assert platform.refuses(job) == ""  # so the policies are at work
     component = base_files.component_patch(real_bases(), base_files.BUCKET_STORE)
-    store = render_pod.store_proof("sweep-doctor", SETTINGS, BUCKET, component)
+    trials, network = SETTINGS.trials, SETTINGS.network
+    store = render_pod.store_proof("sweep-doctor", trials, network, BUCKET, component)
     proof = helper_pods.write_test_job(NAMESPACE, None, IMAGE, "sweep-trial", is_held=True, store=store)
 
     assert platform.refuses(proof, *pods(proof)) == ""

@@ -248,7 +248,7 @@ def test_it_lists_every_secret_that_a_private_repository_needs_and_writes_none(s
         ("code fetch", "sweeps", "code-read"): ("username", "password"),
         ("trials", "sweeps", "hub-token"): ("token",),
     }
-    assert platform.results_folder_commands(result.settings)[1:] == (
+    assert platform.results_folder_commands([result.settings.results])[1:] == (
         "chown root:65532 /export/results",
         "chmod 2770 /export/results",
     )
@@ -302,7 +302,9 @@ def test_the_owners_of_workflows_are_those_of_the_git_host(sandbox: Sandbox) -> 
     assert {"/.gitlab/ @<the platform team>", "/.gitlab-ci.yml @<the platform team>"} <= {
         *platform.codeowners(bootstrapped.workflows)
     }
-    ruleset = platform.ruleset(bootstrapped.settings, bootstrapped.source, bootstrapped.workflows)
+    ruleset = platform.ruleset(
+        ResultsMode.PUSH, Controller.ARGOCD, [None], bootstrapped.source, bootstrapped.workflows
+    )
     assert ".gitlab/**/*, .gitlab-ci.yml, sweeps/**/*" in ruleset
     assert ".github" not in ruleset
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.repository.pushed import PushedRef, is_collector, read_refs
+from sweepledger.commands.checks.context import PushedRef, is_collector, read_refs
 from sweepledger.errors import UsageError
 from tests.attacks.test_forged_rounds import reindented
 from tests.command_line import install_sweep

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.checks.builds import duplicate_objects
+from sweepledger.commands.checks.new_batches import duplicate_objects
 from sweepledger.errors import SpecError
 from sweepledger.problems import Severity
 from tests.repo.test_signatures import key, line, signed_commit

@@ -14,13 +14,14 @@ from sweepledger.engine.cluster import pods
 from sweepledger.engine.cluster.health import HealthFinding, HealthStatus
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.formats import bootstrap_yaml as bootstrap_file
-from sweepledger.render.platform import GitSource, RequiredSecret, required_secrets
+from sweepledger.render.platform import GitSource, RequiredSecret
 from sweepledger.structs.settings import Controller
 from sweepledger.verbs.cluster.doctor import diagnose, release_pods
 from tests.cluster.apiserver import Server, kubectl
 from tests.cluster.platforms import Manifest, applied, bootstrapped, built
 from tests.command_line import run_sweep
 from tests.commands.clusters import Cluster
+from tests.render.platforms import secrets_of
 from tests.repository import Sandbox
 
 
@@ -141,8 +142,8 @@ def complete(
     spec = {"clusterQueue": "research"}
     queue = an_object("LocalQueue", "research", namespace, version="kueue.x-k8s.io/v1beta1", spec=spec)
     made_from = bootstrap_file.read((sandbox.root / bootstrap_file.BOOTSTRAP_FILE).read_bytes())
-    source = GitSource(made_from.url, made_from.branch, made_from.shapes, is_public=made_from.is_public)
-    needed = required_secrets(sandbox.workspace.settings, source)
+    source = GitSource(made_from.url, made_from.branch, made_from.shapes, is_public=made_from.public)
+    needed = secrets_of(sandbox.workspace.settings, source)
     claim = a_claim(namespace, "ReadWriteMany")
     authorities = [
         an_object("ConfigMap", "company-ca", each, data={"ca.crt": ""})

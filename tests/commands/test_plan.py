@@ -93,7 +93,7 @@ def test_an_added_and_a_removed_value_are_an_added_and_a_removed_trial(sandbox: 
     assert xs(difference.added) == [4]
     assert xs(difference.removed) == [1]
     assert difference.unchanged == 2
-    assert difference.former == "sweeps/peak.yaml"
+    assert difference.previous == "sweeps/peak.yaml"
 
 
 def test_order_and_wording_are_no_difference(sandbox: Sandbox) -> None:
@@ -119,7 +119,7 @@ def test_a_renamed_sweep_is_compared_with_what_it_was(sandbox: Sandbox) -> None:
 
     result = review(sandbox, "summit")
 
-    assert change(result).former == "sweeps/peak.yaml"
+    assert change(result).previous == "sweeps/peak.yaml"
     assert (xs(change(result).added), change(result).removed, change(result).unchanged) == ([4], (), 3)
     assert counts(result) == (4, 0, 0)  # what is known is known of a sweep, by its name
 
@@ -160,7 +160,7 @@ def test_a_spec_that_was_wrong_at_the_base_cannot_be_compared_and_stops_nothing(
     result = review(sandbox)
 
     assert isinstance(result.difference, UnreadableSpec)
-    assert result.difference.former == "sweeps/peak.yaml"
+    assert result.difference.previous == "sweeps/peak.yaml"
     assert result.difference.problems
     assert counts(result) == (3, 0, 0)
     assert result.is_change

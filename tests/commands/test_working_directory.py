@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
+from sweepledger import process_tree
 from sweepledger.commands.reports.rerun import recipe, run_again
+from sweepledger.engine.local.pods import DAEMONS
 from sweepledger.engine.local.volumes import StateFolders
 from sweepledger.errors import SpecError
 from sweepledger.problems import Severity
@@ -123,7 +125,25 @@ helper.write_text(f"# {x}")
 pathlib.Path("deep/er").mkdir(parents=True)
 print(f"score={x}", f"numbers={os.stat('kept.py').st_ino}")
 pathlib.Path(os.environ["SWEEP_ARTIFACTS"], "before.txt").write_text(repr(before))
+os.link("train.py", "linked.py")
+os.replace(places[1] / "mark", "deep/mark")
+os.rename("parts", "deep/parts")
 """
+HARM = """import os, pathlib
+for stored in pathlib.Path(os.environ["CLONE"], ".sweepledger/code").glob("*/mnist/helper.py"):
+    stored.chmod(0o600)
+    stored.write_text("x = 9")
+print("score=1")
+"""
+
+
+def wall() -> str:
+    """Return the wall of trials on this machine, where no variable chooses it."""
+    pid = os.fork()
+    if pid == 0:
+        os._exit(not process_tree.own_mounts())
+    has_mounts = os.waitpid(pid, 0)[1] == 0
+    return "namespace" if has_mounts and not any(map(os.path.exists, DAEMONS)) else "directory"
 
 
 @pytest.fixture
@@ -134,11 +154,16 @@ def on_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sandbox]:
         yield Sandbox.create(Path(folder), is_patched=lambda: False)
 
 
-def test_trials_in_turn_share_unchanged_files(on_disk: Sandbox, needs_kustomize: None) -> None:
+@pytest.mark.parametrize("chosen", ["", "directory"])
+def test_trials_in_turn_share_unchanged_files(
+    chosen: str, on_disk: Sandbox, monkeypatch: pytest.MonkeyPatch, needs_kustomize: None
+) -> None:
+    monkeypatch.setenv("SWEEP_WALL", chosen)
     sandbox = on_disk
     laptop(sandbox, "  workdir: mnist\n  parallelism: 1")
     sandbox.write("mnist/train.py", MESSY)
     sandbox.write("mnist/kept.py", "")
+    sandbox.write("mnist/parts/part.py", "")
     spec = (sandbox.root / "sweeps/peak.yaml").read_text().replace("[1, 2]", "[1, 2, 3, 4]")
     logged = "maximize, source: stdout}"
     sandbox.commit("Leave files behind", {"sweeps/peak.yaml": spec.replace("maximize}", logged)})
@@ -146,10 +171,26 @@ def test_trials_in_turn_share_unchanged_files(on_disk: Sandbox, needs_kustomize:
     records = run(sandbox)
 
     assert [record["metrics"]["score"] for record in records] == [1, 2, 3, 4]
-    before = repr([*(f"{name}.py" for name in ("helper", "kept", "train")), ""])
+    before = repr(["helper.py", "kept.py", "parts", "parts/part.py", "train.py", ""])
     assert [kept(record) for record in records] == [{"before.txt": sha256(before)}] * 4
     assert len({record["metrics"]["numbers"] for record in records}) < 4
+    assert {record["details"]["wall"] for record in records} == {chosen or wall()}
     assert not StateFolders(create_state(sandbox.workspace.repository)).pods.parent.exists()
+
+
+def test_code_that_changes_while_a_trial_could_read_it_gives_no_result(on_disk: Sandbox) -> None:
+    laptop(on_disk, f"  workdir: mnist\n  parallelism: 1\n  environment: {{CLONE: {on_disk.root}}}")
+    on_disk.write("mnist/train.py", HARM)
+    spec = (on_disk.root / "sweeps/peak.yaml").read_text().replace("maximize}", "maximize, source: stdout}")
+    on_disk.commit("Harm the stored code", {"sweeps/peak.yaml": spec})
+
+    records = run(on_disk)
+
+    # The first trial could see the change, unless it had a copy; the second one never starts.
+    assert [record["reason"] for record in records] == [
+        "code-changed" if wall() == "namespace" else None,
+        "code-changed",
+    ]
 
 
 @pytest.mark.parametrize(

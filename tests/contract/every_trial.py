@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 from sweepledger.render.base_files import Bases
-from sweepledger.render.overlay import overlay
 from sweepledger.repo import files
 from sweepledger.search import expansion
 from sweepledger.structs.batch import Batch
@@ -13,7 +12,7 @@ from sweepledger.structs.program import Code, Data, Program
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import SweepLimits
 from sweepledger.structs.sweep import Sweep
-from tests.sweeps import with_keys
+from tests.sweeps import overlay_of, with_keys
 from tests.written_specs import SETTINGS as LIMITED
 from tests.written_specs import parse_sweep
 
@@ -34,7 +33,7 @@ def digest_of(path: Path) -> str:
     )
     program = Program("local", sweep.command, Code("trainer", "c" * 40), data)
     batch = Batch(sweep, 1, None, program, expansion.expand(sweep, program), Shape.INDEXED)
-    return overlay(batch, BASES, SETTINGS).tree.digest
+    return overlay_of(batch, BASES, SETTINGS).tree.digest
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.distributions.choice import Choice
 from sweepledger.distributions.constant import Constant
 from sweepledger.formats import record_json
-from sweepledger.render.overlay import overlay
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.record import Record, Status
@@ -20,7 +19,7 @@ from sweepledger.structs.run_config import Shape
 from sweepledger.structs.search_block import GridSearch
 from sweepledger.structs.space import Parameter, SearchSpace
 from tests.command_line import captured
-from tests.sweeps import BASE, SETTINGS, a_batch, a_sweep, real_bases
+from tests.sweeps import BASE, SETTINGS, a_batch, a_sweep, overlay_of, real_bases
 from tests.tiers import parameters
 
 SCHEMA = json.loads((BASE / "launcher/v1/record.schema.json").read_text())
@@ -51,7 +50,7 @@ def launched(shape: Shape, index: int, folder: Path, *, replicates: int = 1) -> 
     command = (*PYTHON, "-c", DUMP, "${args}", "s=${seed}")
     sweep = a_sweep(design=GridSearch(SPACE), metric=Metric("score", Goal.MAXIMIZE), command=command)
     sweep = replace(sweep, replicates=replicates, run=replace(sweep.run, seed_base=40))
-    made = overlay(a_batch(shape, sweep=sweep), REAL, SETTINGS)
+    made = overlay_of(a_batch(shape, sweep=sweep), REAL, SETTINGS)
     for path, content in (*made.tree, ("launch.py", REAL.launcher)):
         (folder / path).write_bytes(content)
     environment = {

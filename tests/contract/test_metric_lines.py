@@ -1,84 +1,41 @@
-"""Running trials are shown as they will be recorded: the same lines give the same points as in the launcher."""
-
-import math
-from dataclasses import replace
-from random import Random
+"""Running trials are shown as they will be recorded: the package reads lines by the launcher's own functions."""
 
 import pytest
 
-from sweepledger.formats.metric_lines import objective_points
+from sweepledger.reader.metric_lines import objective_points
 from sweepledger.structs.metric import Goal, Metric, MetricFormat, MetricSource
-from tests.launcher.folders import launch
-
-DIGITS = r"digits (?P<value>[0-9.]+)"
-PATTERN = r"epoch (?P<step>[0-9]+): accuracy (?P<value>\S+)"
-LINES = {
-    MetricFormat.TEXT: (
-        "step={n} accuracy={v}",
-        "loss=0.5 accuracy = {v};",
-        "accuracy={v},7",
-        "saccuracy={v}",
-    ),
-    MetricFormat.JSONL: (
-        '{{"accuracy": {v}, "step": {n}}}',
-        '{{"accuracy": {v}}}',
-        '{{"accuracy": "{v}"}}',
-        "[1]",
-    ),
-    MetricFormat.LOG: ("accuracy,{v}", "epoch,{n}", "final accuracy, {v}", "no comma"),
-    MetricFormat.CSV: ("step,accuracy", "{n},{v}", "{n},", "{n},{v},9"),
-    MetricFormat.REGEX: (
-        "digits {v}",
-        "epoch {n}: accuracy {v}",
-        "epoch {n}: accuracy {v}%\repoch {n}: accuracy {v}",
-        "accuracy {v}",
-    ),
-}
-"""What trials print; the first line is often a header, and others are no values."""
-NUMBERS = (
-    *(
-        *("0.5", "1e-3", "nan", "inf", "7", "-2.25", "x"),
-        "1" * 70,
-        *("0x1f", "\x1b[1m0.75\x1b[0m", "\x1b]8;;x\x070.5\x1b]8;;\x07", "\x1bP1\x1b\\0.5", "1\u0661"),
-        *("5\u00d710", "1.5k", "2MiB", "1.234e3"),
-    ),
-    *("1,234.5", "1'234", "1\u202f234", "0,5", "1/3", "1d-3", "1_000", "1.2.3", "1.234,5", "1.234,5.678"),
-)
+from tools import launcher_parts
 
 
-def metric(form: MetricFormat) -> Metric:
-    patterns = (PATTERN, DIGITS) if form is MetricFormat.REGEX else ()
-    return Metric("accuracy", Goal.MAXIMIZE, MetricSource.STDOUT, form, patterns=patterns)
+def test_the_functions_are_those_of_the_launcher() -> None:
+    written = launcher_parts.MODULE.read_text(encoding="utf-8")
 
-
-def printed(form: MetricFormat, seed: int) -> bytes:
-    rng = Random(seed)  # noqa: S311 - made-up lines, the same on every run
-    first, lines = LINES[form][0], [*LINES[form], "", "x" * 70_000, "\ufffd\x00accuracy", "accuracy="]
-    chosen = [first, *rng.choices(lines, k=30)]
-    text = "\n".join(line.format(n=rng.randrange(9), v=rng.choice(NUMBERS)) for line in chosen)
-    return f"{text}\naccuracy=".encode()  # the last line is not complete yet
+    assert written == launcher_parts.text(), "run `python -m tools.launcher_parts`"
 
 
 @pytest.mark.parametrize(
-    ("form", "changes"),
-    [*((form, {}) for form in LINES)]
-    + [(form, {"name": "never", "curve": "accuracy"}) for form in (MetricFormat.TEXT, MetricFormat.JSONL)],
-    ids=str,
+    ("form", "output", "points"),
+    [
+        (MetricFormat.TEXT, "step=3 accuracy=0.5\naccuracy = nan;\naccuracy=1,234.5\n", ((3, 0.5),)),
+        (MetricFormat.JSONL, '{"accuracy": 0.5, "step": 3}\n[1]\n{"accuracy": true}\n', ((3, 0.5),)),
+        (MetricFormat.LOG, "accuracy,0.5\nepoch,2\nno comma\naccuracy,0.75\n", ((1, 0.5), (2, 0.75))),
+        (MetricFormat.CSV, "step,accuracy\n3,0.5\n4,\n", ((3, 0.5),)),
+        (MetricFormat.REGEX, "epoch 3: accuracy 0.5%\repoch 4: accuracy 0.75\n", ((4, 0.75),)),
+        (MetricFormat.JSON, "accuracy=0.5\n", ((1, 0.5),)),
+        (MetricFormat.TEXT, "\x1b[1maccuracy=0.5\x1b[0m\naccuracy=0.7", ((1, 0.5),)),
+    ],
+    ids=["text", "jsonl", "log", "csv", "regex", "lines-beside-a-file", "a-line-that-is-not-complete"],
 )
-def test_lines_give_the_points_that_the_launcher_finds(form: MetricFormat, changes: dict[str, str]) -> None:
-    chosen = replace(metric(form), **changes)  # type: ignore[arg-type]
-    seen = 0
-    for seed in range(60):
-        output = printed(form, seed)
-        points = launched_points(chosen, output)
+def test_complete_lines_give_finite_points(
+    form: MetricFormat, output: str, points: tuple[tuple[int, float], ...]
+) -> None:
+    patterns = (r"epoch (?P<step>[0-9]+): accuracy (?P<value>\S+)",) if form is MetricFormat.REGEX else ()
+    metric = Metric("accuracy", Goal.MAXIMIZE, MetricSource.STDOUT, form, patterns=patterns)
 
-        assert objective_points(chosen, output) == tuple(p for p in points if math.isfinite(p[1])), seed
-        seen += len(points)
-    assert seen > 60
+    assert objective_points(metric, output.encode()) == points
 
 
-def launched_points(metric: Metric, output: bytes) -> list[tuple[int, float]]:
-    how = {"name": metric.name, "format": str(metric.format), "reduce": "last", "patterns": [PATTERN, DIGITS]}
-    stream = launch.Stream(how | ({"curve": metric.curve} if metric.curve else {}))
-    stream.feed(output)
-    return [(step, value) for (_, step), value in stream.gathered.curve.points]
+def test_the_compared_metric_is_read() -> None:
+    metric = Metric("score", Goal.MAXIMIZE, MetricSource.STDOUT, curve="accuracy")
+
+    assert objective_points(metric, b"step=2 accuracy=0.5 score=1\n") == ((2, 0.5),)

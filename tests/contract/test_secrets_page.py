@@ -9,9 +9,9 @@ import yaml
 
 from sweepledger.commands.checks.cluster_files import is_sealed
 from sweepledger.render.platform import GitSource
-from sweepledger.render.platform.manual_setup import required_secrets
 from sweepledger.spec import parse_settings
 from sweepledger.structs.settings import Settings
+from tests.render.platforms import secrets_of
 
 PAGE = (Path(__file__).parents[2] / "docs/how-to/secrets.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
@@ -32,7 +32,7 @@ def objects(kind: str) -> list[dict[str, Any]]:
 
 
 def test_each_secret_has_the_name_and_the_keys_that_bootstrap_lists() -> None:
-    listed = {(one.namespace, one.name): {*one.keys} for one in required_secrets(settings(), SOURCE)}
+    listed = {(one.namespace, one.name): {*one.keys} for one in secrets_of(settings(), SOURCE)}
     made: list[tuple[Mapping[str, Any], set[str]]] = [
         (one, {item["secretKey"] for item in one["spec"]["data"]})
         for one in objects("ExternalSecret")
@@ -46,7 +46,7 @@ def test_each_secret_has_the_name_and_the_keys_that_bootstrap_lists() -> None:
 
 
 def test_the_secret_with_a_token_of_an_app_has_the_keys_of_an_address_with_a_password() -> None:
-    listed = {(one.namespace, one.name): {*one.keys} for one in required_secrets(settings(), WEB)}
+    listed = {(one.namespace, one.name): {*one.keys} for one in secrets_of(settings(), WEB)}
     (made,) = (one for one in objects("ExternalSecret") if "template" in one["spec"]["target"])
     (generator,) = objects("GithubAccessToken")
     written = made["spec"]["target"]["template"]["data"]

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweepledger.distributions.constant import Constant
-from sweepledger.formats import hyperparams_csv, launch_json
+from sweepledger.formats import hyperparams_csv
 from sweepledger.formats.hyperparams_csv import Row, Table
 from sweepledger.render.command import trial_arguments, trial_environment
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.search_block import GridSearch
 from sweepledger.structs.space import Parameter, SearchSpace
-from tests.sweeps import BASE, SETTINGS, a_batch, a_sweep
+from tests.sweeps import BASE, SETTINGS, a_batch, a_sweep, overlay_of, some_bases
 
 NAMES = ("rate", "label", "sizes.first", "flag")
 SCALARS = st.one_of(
@@ -58,7 +58,7 @@ def read_back(batch: Batch) -> tuple[Mapping[str, Any], Any, Table]:
     rows = [Row(trial.id, trial.assignment, trial.replicate) for trial in batch.trials]
     columns = hyperparams_csv.choose_columns(batch.columns, rows)
     table = Table(columns, hyperparams_csv.split_rows(rows, columns))
-    read = json.loads(launch_json.write("lr-b1-00000000", batch, SETTINGS, table, banner=""))
+    read = json.loads(overlay_of(batch, some_bases(), SETTINGS).tree["launch.json"])
     line = table.shards[0].text.split("\n")[1]
     _, values = launcher().parse_line(line, [(column.name, str(column.type)) for column in columns])
     return read, values, table

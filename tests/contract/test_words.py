@@ -20,12 +20,10 @@ from sweepledger.commands.rounds.progress import SearchProgress
 from sweepledger.commands.verification.file_diff import FileDifference
 from sweepledger.engine.cluster.health import HealthFinding
 from sweepledger.exchange.conversion import Loss
-from sweepledger.plan.budgets import Balance
-from sweepledger.plan.changes import FileChange, OutdatedPart
+from sweepledger.plan.budgets import Balance, Cost, PodDisk, RoundBounds
 from sweepledger.plan.coverage import Discrepancy
 from sweepledger.plan.forecast import Forecast, Quantiles
-from sweepledger.plan.review import DesignReview, Note, Rejection, TrialCounts
-from sweepledger.plan.upper_bounds import Cost, PodDisk, RoundBounds
+from sweepledger.plan.review import DesignReview, FileChange, Note, OutdatedPart, Rejection, TrialCounts
 from sweepledger.results.causes import FactorFinding
 from sweepledger.results.inference import Interval
 from sweepledger.structs.run_config import Pack

@@ -29,7 +29,7 @@ INTRODUCTION = """
   make cluster-shell          a shell in the team's clone, where the cluster is; it has kubectl, git and sweep
   kubectl get nodes,pods -A   the node is real, and so are its containers
   {objects}
-  docs/how-to/try-a-cluster.md has a sweep to type, and the tutorial; the trials' image holds no code:
+  docs/try-a-cluster.md has a sweep to type, and the tutorial; the trials' image holds no code:
   a spec says `code: {{path: code, mode: clone}}`, and python3
   the collector commits at the next full minute after a batch has ended: git pull; sweep results NAME
   logs: {logs}

@@ -11,7 +11,7 @@ from tests.e2e.team import PATIENCE, REPOSITORY, Team
 from tests.e2e.watching import Watch
 from tests.pages import DOCS, Person, page_steps
 
-PAGE, TUTORIAL = "how-to/try-a-cluster.md", "first-sweep.md"
+PAGE, TUTORIAL = "try-a-cluster.md", "first-sweep.md"
 VIRTUAL = re.compile(r"^python3 -I -m (?:venv|pip) .*\n", re.MULTILINE)
 FOR_ARGO_CD = re.compile(r"^kubectl .*# Argo CD: (?P<instead>.*)$", re.MULTILINE)
 WATCHED = re.compile(r"^(?P<command>kubectl .* --watch) .*# Ctrl-C .*$", re.MULTILINE)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from sweepledger.engine.cluster import helper_pods, kubectl, pods, untrusted_tar, workloads
+from sweepledger.engine.cluster import helper_pods, kubectl, pods, workloads
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.structs.record import LARGEST_TRIAL_FILE
 from sweepledger.structs.run_config import Shape
@@ -219,7 +219,7 @@ def packed(*names: str) -> bytes:
 def test_a_transfer_that_fails_says_why_and_keeps_nothing(
     fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int, after: str, words: str
 ) -> None:
-    monkeypatch.setattr(untrusted_tar, "LARGEST_ARCHIVE", 1 << 20)
+    monkeypatch.setattr(helper_pods, "LARGEST_ARCHIVE", 1 << 20)
     (tmp_path / "sent").write_bytes(packed(*["./0/a.json"] * files))
     fake(reader(f"cat {tmp_path}/sent; {after}"))
 

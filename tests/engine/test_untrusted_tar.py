@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.engine.cluster import untrusted_tar
-from sweepledger.engine.cluster.untrusted_tar import ArchiveError, unpack
+from sweepledger.engine.cluster import helper_pods
+from sweepledger.engine.cluster.helper_pods import ArchiveError, unpack
 from sweepledger.structs.record import LARGEST_TRIAL_FILE
 
-END = bytes(2 * untrusted_tar.BLOCK)
+END = bytes(2 * helper_pods.BLOCK)
 
 
 def packed(*members: tarfile.TarInfo, form: int = tarfile.GNU_FORMAT) -> bytes:
@@ -155,7 +155,7 @@ def test_endless_headers_are_stopped(kind: bytes, tmp_path: Path, little_memory:
 
 
 def test_endless_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(untrusted_tar, "MOST_FILES", 10)
+    monkeypatch.setattr(helper_pods, "MOST_FILES", 10)
     sent = packed(*(member(f"./{number}/a.json") for number in range(11)))
 
     with pytest.raises(ArchiveError, match="more than 10 files"):

@@ -3,7 +3,6 @@
 import json
 import random
 import re
-import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -98,37 +97,24 @@ OPTUNA_PARAMETERS = {
     "drop": a_distribution("Float", low=0, high=0.5, log=False, step=0.25),
     "opt": a_distribution("Categorical", choices=["sgd", "adam", None, 1, True]),
 }
-OPTUNA_JOURNAL = "\n".join(
-    json.dumps(line)
-    for line in [
-        {"op_code": 0, "study_name": "tune", "directions": [2]},
-        *({"op_code": 4, "study_id": 0} for _ in range(8)),
-        *(
-            {"op_code": 5, "trial_id": 0, "param_name": name, "distribution": text}
-            for name, text in OPTUNA_PARAMETERS.items()
-        ),
-        {"op_code": 6, "trial_id": 0, "state": 1, "values": [1.0]},
-    ]
-).encode()
 
 
-def optuna_sqlite(parameters: dict[str, str]) -> bytes:
-    """Return a storage with the tables of Optuna's."""
-    database = sqlite3.connect(":memory:")
-    database.executescript(
-        "CREATE TABLE studies (study_id INTEGER, study_name TEXT);"
-        "CREATE TABLE study_directions (study_id INTEGER, direction TEXT, objective INTEGER);"
-        "CREATE TABLE trials (trial_id INTEGER, study_id INTEGER);"
-        "CREATE TABLE trial_params (param_id INTEGER, trial_id INTEGER, param_name TEXT, distribution_json TEXT);"
-        "INSERT INTO studies VALUES (1, 'tune'); INSERT INTO study_directions VALUES (1, 'MAXIMIZE', 0);"
-    )
-    database.executemany("INSERT INTO trials VALUES (?, 1)", [(number,) for number in range(8)])
-    rows = [(place, 0, name, text) for place, (name, text) in enumerate(parameters.items())]
-    database.executemany("INSERT INTO trial_params VALUES (?, ?, ?, ?)", rows)
-    database.commit()
-    return database.serialize()
+def a_journal(**studies: list[dict[str, str]]) -> bytes:
+    """Return a journal of Optuna with studies to maximize, each with the distributions of its trials."""
+    lines: list[dict[str, Any]] = [{"op_code": 0, "study_name": name, "directions": [2]} for name in studies]
+    number = 0
+    for study, trials in enumerate(studies.values()):
+        for trial in trials:
+            lines.append({"op_code": 4, "study_id": study, "datetime_start": "2026-01-01T00:00:00.000000"})
+            parameters = {"op_code": 5, "trial_id": number, "param_value_internal": 0}
+            lines += [
+                {**parameters, "param_name": name, "distribution": text} for name, text in trial.items()
+            ]
+            number += 1
+    return "".join(json.dumps(line | {"worker_id": "a"}) + "\n" for line in lines).encode()
 
 
+OPTUNA_JOURNAL = a_journal(tune=[OPTUNA_PARAMETERS, *[{}] * 7])
 OPTUNA_DOMAINS: dict[str, Domain] = {
     "lr": LogUniform(0.001, 1),
     "n": IntUniform(1, 9),
@@ -147,8 +133,6 @@ EXAMPLES: dict[str, Example] = {
     ),
     "optuna": Example(OPTUNA_JOURNAL, "tpe", OPTUNA_DOMAINS, "maximize", "objective", PLACEHOLDER,
                       {"sampler", "8 trials", "parameter lr"}),
-    "optuna:sqlite": Example(optuna_sqlite(OPTUNA_PARAMETERS), "tpe", OPTUNA_DOMAINS, "maximize", "objective",
-                             PLACEHOLDER, {"sampler"}),
     "ray": Example(
         RAY, "random",
         {"lr": LogUniform(0.0001, 0.1), "n": IntUniform(1, 9), "opt.name": Choice(("sgd", "adam")),

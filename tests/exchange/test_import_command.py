@@ -10,6 +10,7 @@ from sweepledger.exchange.conversion import ForeignFormat, Imported
 from sweepledger.verbs import import_
 from sweepledger.verbs.import_ import ForeignFile, import_spec
 from tests.command_line import run_sweep
+from tests.exchange.conformance import a_journal
 from tests.repository import Sandbox
 
 WANDB = """\
@@ -26,7 +27,7 @@ apiVersion: trainer.kubeflow.org/v1alpha1
 kind: OptimizationJob
 spec:
   parameters"""
-DISTRIBUTION = json.dumps({"name": "FloatDistribution", "attributes": {"low": 0, "high": 1}})
+DISTRIBUTION = json.dumps({"name": "FloatDistribution", "attributes": {"low": 0, "high": 1, "log": False}})
 
 
 def a_source(text: str = WANDB, shown: str = "old/Peaks.yaml") -> ForeignFile:
@@ -108,9 +109,9 @@ def test_a_spec_that_our_rules_refuse_is_given_all_the_same(tmp_path: Path) -> N
         ),
         ("katib", "kind: Experiment\nkind: Job", "delete the other"),
         ("wandb", "{method: random, parameters: {a: {min: 0, max: .inf}}}", "write the largest value"),
-        ("optuna", "SQLite format 3\0", "the one in your study's storage URL"),
-        ("optuna", '{"op_code": 0, "study_name": "A b"}\n{"op_code": 0, "study_name": "c"}', "`--name a-b`"),
-        ("optuna", '{"op_code": 6}', "when a trial has run"),
+        ("optuna", "SQLite format 3\0", "the one of your study's storage"),
+        ("optuna", a_journal(**{"A b": [], "c": []}).decode(), "`--name a-b`"),
+        ("optuna", "", "when a trial has run"),
     ],
     ids=["kind", "template", "document", "list", "empty", "repeated", "infinite", "other", "several", "none"],
 )
@@ -123,15 +124,9 @@ def test_a_refusal_has_a_remedy(format_name: str, content: str, remedy: str, tmp
 
 
 def test_a_study_is_chosen_by_the_name_that_its_sweep_gets(tmp_path: Path) -> None:
-    studies = "\n".join(
-        json.dumps(line)
-        for study, name in enumerate(("HAD_PSO TUNING", "other"))
-        for line in (
-            {"op_code": 0, "study_name": name, "directions": [1]},
-            {"op_code": 4, "study_id": study},
-            {"op_code": 5, "trial_id": study, "param_name": f"of_{study}", "distribution": DISTRIBUTION},
-        )
-    )
+    studies = a_journal(
+        **{"HAD_PSO TUNING": [{"of_0": DISTRIBUTION}], "other": [{"of_1": DISTRIBUTION}]}
+    ).decode()
 
     spec = import_spec("optuna", a_source(studies), folder=tmp_path, name="had-pso-tuning")
 

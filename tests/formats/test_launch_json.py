@@ -6,28 +6,31 @@ from typing import Any
 
 import pytest
 
-from sweepledger.formats import hyperparams_csv, launch_json
-from sweepledger.formats.hyperparams_csv import Row, Table
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.early_stopping import PatienceRule, TargetRule, ThresholdRule
 from sweepledger.structs.methods import METHODS
 from sweepledger.structs.metric import Goal, Metric, MetricFormat
 from sweepledger.structs.program import Data
 from sweepledger.structs.search_block import AdaptiveSearch, Resource, Rounds
-from sweepledger.structs.settings import Settings
+from sweepledger.structs.settings import Dataset, Settings
 from tests.launcher.folders import launch as launcher
-from tests.sweeps import FULL_SETTINGS, SETTINGS, SPACE, a_batch, a_full_sweep, a_sweep
+from tests.sweeps import (
+    FULL_SETTINGS,
+    SETTINGS,
+    SPACE,
+    a_batch,
+    a_full_sweep,
+    a_sweep,
+    overlay_of,
+    some_bases,
+    with_keys,
+)
 
 LAUNCHER = Path(__file__).parents[2] / "base/launcher/v1/launch.py"
 
 
 def written(batch: Batch, settings: Settings) -> dict[str, Any]:
-    rows = [Row(trial.id, trial.assignment, trial.replicate) for trial in batch.trials]
-    columns = hyperparams_csv.choose_columns(batch.columns, rows)
-    made = Table(columns, hyperparams_csv.split_rows(rows, columns))
-    read: dict[str, Any] = json.loads(
-        launch_json.write("lr-b1-00000000", batch, settings, made, banner="here")
-    )
+    read: dict[str, Any] = json.loads(overlay_of(batch, some_bases(), settings).tree["launch.json"])
     return read
 
 
@@ -77,7 +80,10 @@ def test_only_what_a_spec_says_of_its_working_directory_stands_in_it(
 def test_each_of_several_datasets_is_linked_by_its_name() -> None:
     data = Data("labels+mnist+words", "sha256:" + "d" * 64, {"labels": "../labels", "words": "text"})
 
-    assert written(a_batch(data=data), SETTINGS)["data_at"] == {"labels": "../labels", "words": "text"}
+    named = {name: Dataset(name, name, "version:1") for name in data.name.split("+")}
+    settings = with_keys(SETTINGS, datasets=named)
+
+    assert written(a_batch(data=data), settings)["data_at"] == {"labels": "../labels", "words": "text"}
     assert data.as_written() == {"labels": "../labels", "mnist": None, "words": "text"}
 
 

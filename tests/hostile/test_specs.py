@@ -13,14 +13,13 @@ import pytest
 
 from sweepledger import search
 from sweepledger.errors import SpecError
-from sweepledger.render.overlay import overlay
 from sweepledger.search import Expansion
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import canonical_json
 from sweepledger.verbs.generate import generate_batches as generate
 from tests.command_line import captured
 from tests.repository import Sandbox
-from tests.sweeps import SETTINGS, a_batch, real_bases
+from tests.sweeps import SETTINGS, a_batch, overlay_of, real_bases
 from tests.written_specs import parse_sweep
 
 SPEC = """\
@@ -343,7 +342,7 @@ def test_text_that_a_shell_would_obey_arrives_byte_by_byte(text: str, tmp_path: 
     sweep = parse_sweep(content, "sweeps/lr.yaml", SETTINGS)
     assert isinstance(sweep, Sweep)
     bases = real_bases()
-    made = overlay(a_batch(sweep=sweep, data=None), bases, SETTINGS)
+    made = overlay_of(a_batch(sweep=sweep, data=None), bases, SETTINGS)
     for path, held in (*made.tree, ("launch.py", bases.launcher)):
         (tmp_path / path).write_bytes(held)
     (tmp_path / "code").mkdir()

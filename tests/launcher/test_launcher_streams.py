@@ -278,6 +278,29 @@ def test_a_file_where_lines_were_meant_names_the_word_to_change(trial_folder: Tr
     assert record["details"] == {"error": error}
 
 
+def test_a_metric_on_stderr_is_named_and_read_with_output(trial_folder: TrialFolder) -> None:
+    trial_folder.command = shell("echo test_accuracy=0.5 >&2; echo done")
+    trial_folder.changes = {"metric": {"name": "test_accuracy", "source": "stdout"}}
+    missing = trial_folder.try_once()
+    trial_folder.changes = {"metric": {"name": "test_accuracy", "source": "output"}}
+    read = trial_folder.try_once()
+
+    assert missing["details"]["error"].endswith("on stdout; stderr has it, for metric.source: output")
+    assert (read["status"], read["metrics"]) == ("ok", {"test_accuracy": 0.5})
+
+
+def test_output_is_both_streams_as_they_come_and_in_one_file(trial_folder: TrialFolder) -> None:
+    trial_folder.command = shell("echo test_accuracy=1 >&2; echo test_accuracy=2; echo ends >&2; exit 3")
+    trial_folder.changes = {"metric": {"name": "test_accuracy", "source": "output"}}
+
+    record = trial_folder.try_once()
+
+    assert record["metrics"] == {"test_accuracy": 2.0}
+    assert record["details"]["error"] == "ends"
+    (output,) = trial_folder.results.glob("*.out")
+    assert output.read_text() == "test_accuracy=1\ntest_accuracy=2\nends\n"
+
+
 # ------------------------------------------------------------------- colours, and numbers in another notation
 
 COLOURED = (

@@ -5,12 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sweepledger.render.overlay import overlay
 from sweepledger.repo import files, kustomize
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
-from tests.sweeps import BASE, a_batch, some_bases
+from tests.sweeps import BASE, a_batch, overlay_of, some_bases
 
 Rendered = dict[Shape, tuple[str, tuple[Any, ...]]]
 
@@ -21,7 +20,7 @@ def rendered(folder: Path, sweep: Sweep, settings: Settings, **program: Any) -> 
     made = {}
     for shape in Shape:
         requested = replace(sweep, run=replace(sweep.run, nodes=2 if shape.is_distributed else 1))
-        batch = overlay(a_batch(shape, sweep=requested, **program), some_bases(), settings)
+        batch = overlay_of(a_batch(shape, sweep=requested, **program), some_bases(), settings)
         target = folder / "overlays/active" / batch.name
         files.write_folder(target, batch.tree)
         made[shape] = (batch.name, kustomize.build(target))

@@ -5,17 +5,17 @@ from pathlib import Path
 from typing import Any
 
 from sweepledger import policy
-from sweepledger.render.overlay import Overlay, overlay
+from sweepledger.render.overlay import Overlay
 from sweepledger.repo import files, kustomize
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.settings import Settings
 from tests.render.judging import refusals
 from tests.render.platforms import trial_policy
-from tests.sweeps import BASE, SETTINGS, some_bases
+from tests.sweeps import BASE, SETTINGS, overlay_of, some_bases
 
 
 def rendered(batch: Batch, settings: Settings = SETTINGS) -> Overlay:
-    return overlay(batch, some_bases(), settings)
+    return overlay_of(batch, some_bases(), settings)
 
 
 def built(batch: Batch, folder: Path, settings: Settings = SETTINGS) -> tuple[Any, ...]:

@@ -6,7 +6,15 @@ from functools import cache
 from typing import Any
 
 from sweepledger.formats import yaml
-from sweepledger.render.platform import GitSource, platform_tree
+from sweepledger.render.manifest import Manifest
+from sweepledger.render.platform import (
+    GitSource,
+    Names,
+    RequiredSecret,
+    kueue,
+    platform_tree,
+    required_secrets,
+)
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.node_pool import NodeCapacity, Pool
 from sweepledger.structs.run_config import Shape
@@ -50,6 +58,17 @@ def a_platform(
             settings, source or a_source(), real_bases().files, dict.fromkeys(active)
         )
     return _platforms[key]
+
+
+def secrets_of(settings: Settings, source: GitSource | None = None) -> tuple[RequiredSecret, ...]:
+    names, source = Names.of(settings.trials, settings.fleet), source or a_source()
+    code, results, platform = settings.git.code, settings.results, settings.platform
+    return required_secrets(names, settings.trials, code, results, platform, source)
+
+
+def kueue_objects(settings: Settings) -> list[Manifest]:
+    trials, collector = settings.trials, settings.platform.collector
+    return kueue.objects(Names.of(trials, settings.fleet), trials.pools, collector.pool)
 
 
 _platforms: dict[str, FileTree] = {}

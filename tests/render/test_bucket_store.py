@@ -271,7 +271,8 @@ def test_the_check_of_a_batch_finds_the_same_before_it_is_merged(fault: str, tmp
 def test_the_doctors_proof_has_the_same_sidecar_and_is_admitted(settings: Settings) -> None:
     assert settings.results.bucket is not None
     component = base_files.component_patch(real_bases(), base_files.BUCKET_STORE)
-    store = pod.store_proof("sweep-doctor", settings, settings.results.bucket, component)
+    trials, network = settings.trials, settings.network
+    store = pod.store_proof("sweep-doctor", trials, network, settings.results.bucket, component)
     job = helper_pods.write_test_job("research", None, IMAGE, "sweep-trial", is_held=True, store=store)
     elsewhere = deepcopy(job)
     a_variable("SWEEP_BATCH", "lr-b1-3f9a1c2e")(elsewhere["spec"]["template"]["spec"])

@@ -15,7 +15,6 @@ from sweepledger.distributions.constant import Constant
 from sweepledger.formats import yaml
 from sweepledger.render import distributed
 from sweepledger.render.base_files import Bases
-from sweepledger.render.overlay import overlay
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.names import MAX_DISTRIBUTED_NAME_LENGTH, MAX_LABEL_LENGTH
 from sweepledger.structs.run_config import Resources, Shape
@@ -23,7 +22,7 @@ from sweepledger.structs.search_block import GridSearch
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.space import Parameter, SearchSpace
 from tests.render.building import built, named, rendered
-from tests.sweeps import FULL_SETTINGS, SETTINGS, a_batch, a_full_sweep, a_sweep, some_bases
+from tests.sweeps import FULL_SETTINGS, SETTINGS, a_batch, a_full_sweep, a_sweep, overlay_of, some_bases
 
 ROOT = Path(__file__).parent.parent.parent
 KINDS = tuple(shape for shape in Shape if shape.is_distributed)
@@ -169,7 +168,7 @@ def test_another_kind_is_a_folder_and_no_code() -> None:
         {**some_bases().files, **{f"tf-job/v1/{name}": text.encode() for name, text in folder.items()}}
     )
 
-    made = overlay(a_trial_of_several_pods(Shape.TF_JOB), bases, SETTINGS)
+    made = overlay_of(a_trial_of_several_pods(Shape.TF_JOB), bases, SETTINGS)
 
     first = yaml.load_all(made.tree["job.yaml"])[0]
     assert first["spec"]["size"] == "3"

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from sweepledger.formats import yaml
-from sweepledger.render.platform import required_secrets
 from sweepledger.structs.node_pool import NodeCapacity, Pool, Toleration
 from sweepledger.structs.settings import Egress, Settings
 from tests.cluster.templates import pods
@@ -22,6 +21,7 @@ from tests.render.platforms import (
     a_source,
     manifests,
     network_policies,
+    secrets_of,
     the,
 )
 from tests.sweeps import with_keys
@@ -121,7 +121,7 @@ def test_it_has_no_rights_no_token_and_reads_git_only() -> None:
     assert "sweep-expiry" not in str(subjects)
     held = [volume["secret"]["secretName"] for volume in pod["spec"]["volumes"] if "secret" in volume]
     assert held == ["sweep-git-read"]
-    needed = [secret for secret in required_secrets(KEEPING, a_source()) if secret.purpose == "expiry, read"]
+    needed = [secret for secret in secrets_of(KEEPING, a_source()) if secret.purpose == "expiry, read"]
     assert [(secret.namespace, secret.name, secret.keys) for secret in needed] == [
         ("research", "sweep-git-read", ("username", "password"))
     ]
@@ -133,9 +133,7 @@ def test_a_public_repository_is_read_without_a_credential() -> None:
     assert "secret" not in str([volume.keys() for volume in job["spec"]["template"]["spec"]["volumes"]])
     assert "/sweep/git" not in str(job)
     assert not [
-        secret
-        for secret in required_secrets(KEEPING, a_source(is_public=True))
-        if secret.purpose == "expiry, read"
+        secret for secret in secrets_of(KEEPING, a_source(is_public=True)) if secret.purpose == "expiry, read"
     ]
     assert not is_judged(job, is_public=True)
 

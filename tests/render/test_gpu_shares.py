@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.plan.budgets import charge
+from sweepledger.plan.budgets import charge, cost
 from sweepledger.plan.forecast import hourly_price
-from sweepledger.plan.upper_bounds import cost
 from sweepledger.structs import node_pool
 from sweepledger.structs.node_pool import GpuShares, GpuSharing, NodeCapacity, Pool
 from sweepledger.structs.run_config import Pack, Resources, RunConfig

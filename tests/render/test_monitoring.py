@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from sweepledger.render import platform
-from sweepledger.render.platform import monitoring
+from sweepledger.render.platform import Names, monitoring
 from sweepledger.structs.settings import (
     ClusterSettings,
     Controller,
@@ -25,7 +24,7 @@ from sweepledger.structs.settings import (
 from tests.cluster import building
 from tests.cluster.apiserver import NoClusterToolsError, tool
 from tests.command_line import captured
-from tests.render.platforms import a_platform, a_source, manifests
+from tests.render.platforms import a_platform, a_source, manifests, secrets_of
 from tests.sweeps import real_bases, with_keys
 
 SETTINGS = with_keys(
@@ -53,7 +52,9 @@ MERGED = (
 
 
 def rule_groups(settings: Settings) -> list[dict[str, Any]]:
-    return monitoring.rule_groups(settings, real_bases().files)
+    names, budgets = Names.of(settings.trials, settings.fleet), settings.teams.budgets
+    controller, bases = settings.platform.controller, real_bases().files
+    return monitoring.rule_groups(names, controller, settings.results, bases, has_budgets=bool(budgets))
 
 
 def files(settings: Settings) -> dict[str, Any]:
@@ -153,7 +154,7 @@ def test_the_triggers_of_two_long_namespaces_differ_and_fit_into_names_of_annota
 
 def test_flux_sends_messages_and_statuses_with_secrets_that_the_bootstrap_lists() -> None:
     providers = [one for one in files(FLUX)["notifications.yaml"] if one["kind"] == "Provider"]
-    listed = {secret.name for secret in platform.required_secrets(FLUX, a_source())}
+    listed = {secret.name for secret in secrets_of(FLUX, a_source())}
 
     assert [one["spec"]["type"] for one in providers] == ["slack", "gitea"]
     assert {one["spec"]["secretRef"]["name"] for one in providers} <= listed

@@ -22,7 +22,7 @@ from sweepledger.structs.settings import (
     Settings,
 )
 from tests.render.building import built, job_of, named, pod_of, pod_templates, rendered, unordered
-from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, a_sweep, some_bases, with_keys
+from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, a_sweep, pods_of, some_bases, with_keys
 
 SHAPES = pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOBS], ids=str)
 POOLS = pytest.mark.parametrize("pool", ["queued", "chosen", "sliced"])
@@ -105,7 +105,7 @@ def test_components_merged_here_are_what_kustomize_makes_of_them(pool: str, tmp_
     batch = a_batch(sweep=a_full_sweep(pool))
     made = rendered(batch, FULL_SETTINGS)
     base = yaml.load(some_bases().files[f"{base_files.SHAPE_FOLDERS[Shape.INDEXED]}/job.yaml"])
-    chosen = base_files.components_of(batch, FULL_SETTINGS)
+    chosen = pods_of(batch, FULL_SETTINGS).components
 
     pod = job_of(built(batch, tmp_path, FULL_SETTINGS))["spec"]["template"]
 
@@ -124,7 +124,7 @@ def test_every_component_is_chosen_by_some_batch() -> None:
         for pool in ("queued", "sliced")
         for settings in (FULL_SETTINGS, WITHOUT_FILES, IN_A_BUCKET, WITH_ITS_DATA, ON_A_CLAIM)
         for pack in (None, Pack(2))
-        for name in base_files.components_of(a_batch(sweep=a_full_sweep(pool, pack=pack)), settings)
+        for name in pods_of(a_batch(sweep=a_full_sweep(pool, pack=pack)), settings).components
     }
 
     newest: dict[str, str] = {}

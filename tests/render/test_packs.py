@@ -19,7 +19,7 @@ from sweepledger.structs.run_config import Pack, Resources
 from tests.render.building import built, job_of, named, pod_of, rendered
 from tests.render.judging import refusals
 from tests.render.platforms import PLATFORM_SETTINGS, a_platform, a_source, the
-from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, a_sweep
+from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, a_sweep, pods_of
 
 PACK = Pack(3, 2)
 
@@ -57,7 +57,7 @@ def test_no_deadline_is_longer_than_controllers_count() -> None:
     batch = packed(Pack(1000), timeout_seconds=30 * 86400)
 
     assert batch.run.pod_deadline(30) == run_config.LONGEST_DEADLINE
-    assert jobs.job_deadline(batch, FULL_SETTINGS) == run_config.LONGEST_DEADLINE
+    assert jobs.job_deadline(pods_of(batch, FULL_SETTINGS)) == run_config.LONGEST_DEADLINE
 
 
 def test_a_pod_has_room_for_the_trials_that_run_at_once_which_share_its_gpus(tmp_path: Path) -> None:

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from sweepledger import search
-from sweepledger.commands.repository.batch_builder import BatchRequest, build_overlay
+from sweepledger.commands.repository.batch_builder import BatchRequest, RenderInputs, build_overlay
 from sweepledger.formats import yaml
-from sweepledger.render.platform import kueue
 from sweepledger.search import expansion
 from sweepledger.search.expansion import Expansion
 from sweepledger.spec import ParsedSpec, parse
@@ -18,7 +17,7 @@ from sweepledger.structs.kubernetes import MIN_PARALLELISM, QUEUE_LABEL
 from sweepledger.structs.run_config import Pack, Shape
 from sweepledger.structs.settings import Settings
 from tests.render.building import built, codes
-from tests.render.platforms import PLATFORM_SETTINGS, THREE_POOLS
+from tests.render.platforms import PLATFORM_SETTINGS, THREE_POOLS, kueue_objects
 from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, a_program, some_bases, with_keys
 from tests.written_specs import a_spec, spec_bytes
 
@@ -76,7 +75,15 @@ def requested(settings: Settings, trials: int, **run: Any) -> list[Any]:
         return [problem.code for problem in result]
     program = a_program(sweep, image=settings.trials.image_of("git"))
     request = BatchRequest(sweep, program, expansion.expand(sweep, program))
-    tree = build_overlay(request, (), some_bases(), settings).tree
+    inputs = RenderInputs(
+        some_bases(),
+        settings.trials,
+        settings.network,
+        settings.results,
+        settings.git,
+        settings.fleet,
+    )
+    tree = build_overlay(request, (), inputs).tree
     return [
         thing
         for path, content in tree
@@ -122,7 +129,7 @@ def test_queues_of_a_cohort_lend_and_take_back() -> None:
     heavy = replace(THREE_POOLS["gpu-heavy"], cohort="gpus")
     pools = {**THREE_POOLS, "gpu-heavy": heavy, "nightly": replace(heavy, name="nightly", queue="nightly")}
 
-    made = kueue.objects(with_keys(PLATFORM_SETTINGS, pools=pools))
+    made = kueue_objects(with_keys(PLATFORM_SETTINGS, pools=pools))
 
     specs = {one["metadata"]["name"]: one["spec"] for one in made if one["kind"] == "ClusterQueue"}
     flavors = {
@@ -142,7 +149,7 @@ def test_queues_without_a_cohort_have_flavors_of_their_own() -> None:
     heavy = THREE_POOLS["gpu-heavy"]
     pools = {"gpu-heavy": heavy, "nightly": replace(heavy, name="nightly", queue="nightly")}
 
-    made = kueue.objects(with_keys(PLATFORM_SETTINGS, pools=pools))
+    made = kueue_objects(with_keys(PLATFORM_SETTINGS, pools=pools))
 
     assert [one["metadata"]["name"] for one in made if one["kind"] == "ResourceFlavor"] == [
         *("research-gpu-heavy", "research-nightly")
@@ -153,7 +160,7 @@ def test_teams_that_name_one_flavor_lend_each_other_its_quota() -> None:
     heavy = replace(THREE_POOLS["gpu-heavy"], selector={}, tolerations=(), flavor="a100", cohort="gpus")
 
     made = [
-        kueue.objects(with_keys(PLATFORM_SETTINGS, namespace=team, pools={"gpu-heavy": heavy}))
+        kueue_objects(with_keys(PLATFORM_SETTINGS, namespace=team, pools={"gpu-heavy": heavy}))
         for team in ("vision", "speech")
     ]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sweepledger.formats import yaml
-from sweepledger.render.platform import GitSource, required_secrets
+from sweepledger.render.platform import GitSource
 from sweepledger.render.platform.cron_jobs import CREDENTIAL, CREDENTIAL_HELPER
 from sweepledger.render.platform.manual_setup import apply_command
 from sweepledger.repo import kustomize
@@ -34,6 +34,7 @@ from tests.render.platforms import (
     a_source,
     manifests,
     network_policies,
+    secrets_of,
     the,
 )
 from tests.repository import Sandbox
@@ -341,7 +342,7 @@ def test_the_collector_signs_whatever_way_its_commits_go(mode: ResultsMode) -> N
 
     assert "--config=commit.gpgSign=true" in clone_of(settings)["command"]
     assert "--config=user.signingKey=/sweep/git/signing" in clone_of(settings)["command"]
-    needed = {secret.name: secret.keys for secret in required_secrets(settings, a_source())}
+    needed = {secret.name: secret.keys for secret in secrets_of(settings, a_source())}
     assert "signing" in needed["sweep-git-write"]
 
 

@@ -24,7 +24,6 @@ from tests.render.platforms import (
     PLATFORM_SETTINGS,
     THREE_POOLS,
     a_platform,
-    a_source,
     the,
     trial_policy,
 )
@@ -493,7 +492,10 @@ def test_the_policy_has_the_constants_of_the_package(constant: str) -> None:
 
 def test_every_list_of_a_policy_has_a_value_or_a_default_that_allows_nothing() -> None:
     """Whoever adds a list to a file and forgets its value would refuse all; whoever forgets the file is told."""
-    lists = admission_lists.of_trials(IN_A_BUCKET, a_source(shapes=DISTRIBUTED), real_bases().files)
+    trials, network, results = IN_A_BUCKET.trials, IN_A_BUCKET.network, IN_A_BUCKET.results
+    code, admission = IN_A_BUCKET.git.code, IN_A_BUCKET.admission
+    bases = real_bases().files
+    lists = admission_lists.of_trials(trials, network, results, admission, code, None, DISTRIBUTED, bases)
     policy = yaml.load((ADMISSION / "trials.yaml").read_bytes())
     empty = {one["name"] for one in policy["spec"]["variables"] if one["expression"] in {"[]", "0"}}
 

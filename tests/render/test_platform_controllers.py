@@ -146,7 +146,7 @@ def test_flux_applies_a_batch_by_a_kustomization_of_its_own() -> None:
 
     spec = the("Kustomization", BATCH, tree)["spec"]
 
-    assert tree[batch_file(BATCH, None)] == batch_kustomization(BATCH, PLATFORM_SETTINGS)
+    assert tree[batch_file(BATCH, None)] == batch_kustomization(BATCH, PLATFORM_SETTINGS.trials.namespace)
     assert spec == {
         "interval": "1h0m0s",
         "retryInterval": "2m0s",
@@ -163,7 +163,8 @@ def test_flux_applies_a_batch_by_a_kustomization_of_its_own() -> None:
 def test_a_batch_that_stands_is_not_written_anew_for_a_label() -> None:
     labelled = with_keys(PLATFORM_SETTINGS, labels={"team": "other"})
 
-    assert batch_kustomization(BATCH, labelled) == batch_kustomization(BATCH, PLATFORM_SETTINGS)
+    path = batch_file(BATCH, None)
+    assert a_platform(labelled, active=(BATCH,))[path] == a_platform(active=(BATCH,))[path]
 
 
 def test_flux_may_apply_exactly_the_kinds_of_a_batch() -> None:

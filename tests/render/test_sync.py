@@ -5,10 +5,17 @@ from typing import Any
 
 import pytest
 
-from sweepledger.render.platform import required_secrets
 from sweepledger.structs.node_pool import NodeCapacity, Pool, Toleration
 from sweepledger.structs.settings import CollectorSettings, Egress, Image, Settings, SyncTarget
-from tests.render.platforms import PLATFORM_SETTINGS, a_platform, a_source, manifests, network_policies, the
+from tests.render.platforms import (
+    PLATFORM_SETTINGS,
+    a_platform,
+    a_source,
+    manifests,
+    network_policies,
+    secrets_of,
+    the,
+)
 from tests.sweeps import with_keys
 
 GIT = Egress("git", ("198.51.100.7/32",), (8443,))
@@ -131,9 +138,9 @@ def test_the_collector_is_the_same_with_and_without_stores() -> None:
 
 
 def test_people_make_its_secrets() -> None:
-    secrets = {one.name: one for one in required_secrets(SYNCING, a_source())}
+    secrets = {one.name: one for one in secrets_of(SYNCING, a_source())}
 
     assert secrets["mlflow-account"].namespace == "research-collector"
     assert "MLFLOW_TRACKING_PASSWORD" in secrets["mlflow-account"].keys
     assert secrets["sweep-git-read"].keys == ("username", "password")
-    assert "sync, read" not in [one.purpose for one in required_secrets(SYNCING, a_source(is_public=True))]
+    assert "sync, read" not in [one.purpose for one in secrets_of(SYNCING, a_source(is_public=True))]

@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from sweepledger.render.platform import kueue
 from sweepledger.structs.kubernetes import POD_SET_GROUP, PREFERRED_TOPOLOGY, REQUIRED_TOPOLOGY
 from sweepledger.structs.node_pool import Provisioning, Topology
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Settings
 from tests.render.building import built, codes, pod_templates
-from tests.render.platforms import PLATFORM_SETTINGS, THREE_POOLS
+from tests.render.platforms import PLATFORM_SETTINGS, THREE_POOLS, kueue_objects
 from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, with_keys
 
 IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
@@ -93,7 +92,7 @@ def test_an_independent_trial_must_not_ask_for_a_place(tmp_path: Path) -> None:
 
 
 def platform(**pools: Any) -> dict[tuple[str, str], Any]:
-    made = kueue.objects(with_keys(PLATFORM_SETTINGS, pools={**THREE_POOLS, **pools}))
+    made = kueue_objects(with_keys(PLATFORM_SETTINGS, pools={**THREE_POOLS, **pools}))
     return {(one["kind"], one["metadata"]["name"]): one.get("spec") for one in made}
 
 

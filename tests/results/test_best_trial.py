@@ -9,9 +9,8 @@ import pytest
 
 from sweepledger.formats.summary_csv import REPLICATES_COLUMNS
 from sweepledger.results.best_trial import Verdict
-from sweepledger.results.commit_message import commit_message
 from sweepledger.results.outcomes import BatchRecords
-from sweepledger.results.summary import Summary, summarise
+from sweepledger.results.summary import Summary, commit_message, summarise
 from sweepledger.results.tree import result_files
 from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.program import Code

@@ -1,7 +1,6 @@
 """The message of a results commit, word for word."""
 
-from sweepledger.results.commit_message import commit_message
-from sweepledger.results.summary import summarise
+from sweepledger.results.summary import commit_message, summarise
 from sweepledger.structs.metric import Goal, Metric
 from tests.builders import TREE, a_grid, a_program
 

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweepledger.formats import batch_json, documents
-from sweepledger.results.commit_message import subject
 from sweepledger.results.outcomes import BatchRecords
-from sweepledger.results.summary import pareto_front, summarise
+from sweepledger.results.summary import pareto_front, subject, summarise
 from sweepledger.results.tree import report_files
 from sweepledger.structs.metric import Goal, Metric
 from tests.builders import a_grid, a_lock

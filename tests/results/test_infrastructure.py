@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweepledger.results.infrastructure import Losses, is_of_infrastructure
-from sweepledger.results.outcomes import BatchRecords
+from sweepledger.results.outcomes import BatchRecords, Losses, is_of_infrastructure
 from sweepledger.structs.record import LeftOutAttempts, Record, Status
 from sweepledger.structs.run_config import Infrastructure
 from sweepledger.structs.trial import Trial

@@ -18,7 +18,7 @@ INVALID = ROOT / "tests/specs/invalid"
 PAGE = (ROOT / "docs/problems.md").read_text(encoding="utf-8")
 ENTRY = re.compile(
     r"### `(?P<code>[a-z0-9-]+)`\n\n"
-    r".+\n\nExample: .+\\\nInstead: (?P<fix>.+)\n"
+    r".+\n\n(?:Example: .+\\\n)?Instead: (?P<fix>.+)\n"
 )
 ENTRIES = [item["code"] for item in ENTRY.finditer(PAGE)]
 

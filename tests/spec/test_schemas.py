@@ -10,7 +10,6 @@ from jsonschema import Draft202012Validator
 
 from sweepledger.model.forms import DIGEST, DNS_LABEL
 from sweepledger.spec.schemas import load_schema, schema_text
-from sweepledger.spec.structure import planned_keys
 from sweepledger.structs.metric import METRIC_NAME
 from sweepledger.structs.names import CLUSTER_NAME, PARAMETER_NAME, SWEEP_NAME
 from sweepledger.structs.run_config import INTERPRETER_FORM
@@ -96,13 +95,6 @@ def pattern(name: str, *path: str) -> str:
 )
 def test_editors_and_rules_hold_names_to_the_same_pattern(text: str, rule: re.Pattern[str]) -> None:
     assert text == f"^{rule.pattern}$"
-
-
-def test_no_key_is_offered_that_no_spec_can_use() -> None:
-    known = load_schema("sweep")
-
-    assert not planned_keys("sweep", ()) & set(known["properties"])
-    assert not planned_keys("sweep", ("run",)) & set(known["properties"]["run"]["properties"])
 
 
 def test_the_text_is_what_is_read() -> None:

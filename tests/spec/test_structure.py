@@ -1,4 +1,4 @@
-"""Structure: keys, kinds, what is not supported yet, and all mistakes at once."""
+"""Structure: keys, kinds, and all mistakes at once."""
 
 from pathlib import Path
 from typing import Any

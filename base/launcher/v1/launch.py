@@ -1,10 +1,9 @@
 """Run the trials of a pod: read a row of the table, run the user's command, write one record.
 
 One file that needs the standard library alone, in Python 3.8 or newer, and can be mounted into any image.
-This is a summary of docs/launcher.md.
+This is a summary of docs/launcher.md, which lists the variables of the command, too.
 
 Arguments: none, or `--` and the command that a reviewer has read, which runs only if the row gives the same.
-`<envvar:NAME>` and `<args_json_file>` stand for values that only the pod can know.
 
 Environment
   SWEEP_LAUNCH    path of launch.json: columns, shards, command, metric, seed, timeout, limits and options
@@ -29,30 +28,12 @@ Environment
   SWEEP_CODE_STATE, SWEEP_DATA_STATE   of the code and of SWEEP_DATA: if one changes, no result counts
   SWEEP_EARLIER   JSON file: by row, record, output and artifacts of an earlier attempt that exited with 0 and
                   without a metric; its output is read by the metric of launch.json, and no command starts
-  SWEEP_COPIES    if set, no other launcher runs this trial, and SWEEP_SCRATCH may have the folder of an ended
-                  attempt: what nobody has changed is used again
+  SWEEP_COPIES    if set, no other launcher runs this trial, and what nobody changed of a copy is used again
+  SWEEP_OVERLAY   folder of the attempt with all folders, the code by an overlay: nothing is copied
   SWEEP_ENVIRONMENTS  folder for the lists of distributions of several trials; default: environments/
-
-Environment of the command, in addition to what leads to no other trial of the above
-  SWEEP_PARAM_<NAME>  each value as text; not set if the parameter is absent
-  SWEEP_TRIAL         path of a JSON file: name -> value
-  SWEEP_TRIAL_ID, SWEEP_SEED, JOB_ID (the row, counted from 1)
-  SWEEP_RESULT        file for what the trial reports, unless launch.json names stdout or other files
-  SWEEP_ARTIFACTS     folder for files to keep; the record has their paths, sizes and digests
-  SWEEP_CHECKPOINTS   folder that all attempts share, deleted once the trial is ok or pruned, unless
-                      launch.json keeps it
-  HOME, TMPDIR, XDG_* private folders of the attempt, as the working directory is
-  and, if launch.json requests it: the variables of `secrets`, hyperparams.yml in the working directory, links
-  to datasets, and the capture of metrics that the program logs to W&B or MLflow
-
-Files in SWEEP_RESULTS
-  <uid>.json, <uid>.out, <uid>.err   the record, complete or absent; head and tail of the output
-  <uid>.artifacts                    the list of artifacts, if it is too long for the record
-  artifacts/<uid>/, checkpoints/, environments/, thresholds/, .lock
 
 Exit codes: 0 for ok and pruned, 42 diverged, 43 no trial could succeed, 44 too many disruptions, 70 a fault
 of the launcher, 74 volume or scratch folder failed, 124 timeout, else the command's; of several the worst.
-If the folder has a record of the row with status ok, pruned or diverged, the launcher exits at once.
 """
 
 from __future__ import annotations
@@ -102,23 +83,16 @@ LARGEST_EVENT = 256 * KIBIBYTE  # that is searched for scalars
 CHECKED_EVENT = 4 * KIBIBYTE  # whose checksum is compared even if it has no scalars
 MOST_FILES = 10_000  # that a path with wildcards may match
 CREATED_MODE = 0o644
-FOR_LAUNCHER = {
-    b"SWEEP_CODE",
-    b"SWEEP_CODE_STATE",
-    b"SWEEP_COPIES",
-    b"SWEEP_DATA_STATE",
-    b"SWEEP_EARLIER",
-    b"SWEEP_ENVIRONMENTS",
-    b"SWEEP_SCRATCH",
-    b"SWEEP_TERMINATION_LOG",
-    b"SWEEP_THRESHOLDS",
-}
-"""Variables that no command gets: they lead to what other trials have."""
+FOR_LAUNCHER = (
+    b"CODE CODE_STATE COPIES DATA_STATE EARLIER ENVIRONMENTS OVERLAY SCRATCH TERMINATION_LOG THRESHOLDS"
+)
+"""Variables without SWEEP_ that no command gets: they lead to what other trials have."""
 MOST_CODE_FILES = 100_000  # of the code, which every trial copies
 LARGEST_CODE = 1024 * 1024 * KIBIBYTE
 LONGEST_TEMPORARY = 70  # bytes of TMPDIR: libraries put sockets there, whose paths end at 108
 COPIED = "copied"  # a JSON file with the inode of each file of the code's copy, and when they were copied
 COPY_TIMES = "/"  # its name in that file: the first and the last time of change that they have
+OVERLAY = "SWEEP_OVERLAY"
 MOST_SHARED = 5000  # files of a copy that a later attempt may take
 MOST_WAITS = 40  # times half a millisecond
 OLD_CHANGE = 10**10  # nanoseconds after which a folder that did not change has the time of its last change
@@ -440,7 +414,7 @@ SHARD = {"file": TEXT, "first": (int,), "count": (int,), "digest": TEXT}
 METRIC = {"name": TEXT, "source": TEXT}
 METRIC_OPTIONS = {"curve": TEXT, "path": TEXT, "patterns": (list,), "others": (list,)}
 CHOICES = {
-    "source": ("result", "stdout"),
+    "source": ("result", "stdout", "output"),
     "format": ("json", "jsonl", "text", "log", "csv", "regex", "tensorboard"),
     "reduce": ("last", "min", "max"),
 }
@@ -570,18 +544,18 @@ def check_pack(pack: Mapping[str, Any]) -> None:
 def complete_metric(metric: Mapping[str, Any]) -> dict[str, Any]:
     """Add the defaults of how the trial reports."""
     check_options(metric, METRIC_OPTIONS, "metric")
-    usual = {"result": "json", "stdout": "text"}.get(metric["source"])
+    usual = "json" if metric["source"] == "result" else "text"
     metric = {"format": usual, "reduce": "last", **metric}
     for name, choices in CHOICES.items():
         if metric[name] not in choices:
             raise Refused(
                 f"launch.json: metric: {name} must be one of {', '.join(choices)}, got {metric[name]!r}"
             )
-    is_stdout, form = metric["source"] == "stdout", metric["format"]
-    if is_stdout and (form in FORMATS_OF_FILES or "path" in metric):
+    is_printed, form = metric["source"] != "result", metric["format"]
+    if is_printed and (form in FORMATS_OF_FILES or "path" in metric):
         raise Refused(
             f"launch.json: metric: {'path' if 'path' in metric else f'the format {form}'} needs a file, "
-            "and stdout is none: source must be result"
+            f"and {metric['source']} is none: source must be result"
         )
     if form == "tensorboard" and "path" not in metric:
         raise Refused("launch.json: metric: the format tensorboard needs a path")
@@ -997,21 +971,25 @@ def short_link(trial: str) -> str:
 
 
 def code_folder() -> str:
-    """Return the folder of the locked code, after all links."""
+    """Return the folder of the locked code."""
     return os.path.realpath(need("SWEEP_CODE"))
 
 
 def make_folders(trial: str) -> Folders:
-    """Copy the code into the folder of an attempt, and add HOME and TMPDIR."""
+    """Copy the code into the folder of an attempt, and add HOME and TMPDIR; an overlay has them."""
     work, home, temporary = (os.path.join(trial, name) for name in ("run/work", "home", "tmp"))
-    for folder in (os.path.dirname(work), home, temporary):
+    is_copy = OVERLAY not in os.environ
+    for folder in (os.path.dirname(work), home, temporary) if is_copy else ():
         os.mkdir(folder, 0o700)
     if len(os.fsencode(temporary)) > LONGEST_TEMPORARY:
         os.symlink(temporary, short_link(trial))
         temporary = short_link(trial)
-    expected, code = os.environ.get("SWEEP_CODE_STATE", ""), code_folder()
-    if not expected and not os.path.isdir(code):
+    code = code_folder()
+    if not os.environ.get("SWEEP_CODE_STATE") and not os.path.isdir(code):
         raise Refused(f"SWEEP_CODE: there is no folder {code}: the image must have the code there")
+    if not is_copy:
+        compare_code(code)
+        return Folders(trial, work, home, temporary)
     earlier, begin = earlier_copy(trial), changed_now(trial)
     try:
         state, numbers = copy_folder(code, work, earlier)
@@ -1019,12 +997,18 @@ def make_folders(trial: str) -> Folders:
         raise Refused(f"the code cannot be copied for the trial: {error}") from error
     finally:
         delete_folder(earlier.trial)
-    if expected.startswith(BY_CONTENT):
+    compare_code(code, state)
+    is_shared = "SWEEP_COPIES" in os.environ and len(numbers) <= MOST_SHARED
+    return Folders(trial, work, home, temporary, note_of_copy(trial, numbers, begin) if is_shared else b"")
+
+
+def compare_code(code: str, state: str = "") -> None:
+    """Compare the state of the code, if it is known, with what was locked. Raises CodeChanged."""
+    expected = os.environ.get("SWEEP_CODE_STATE", "")
+    if not state or expected.startswith(BY_CONTENT):
         state = state_of(code, expected)
     if expected and state != expected:
         raise CodeChanged("the stored code is no longer what was locked: something wrote to it")
-    is_shared = "SWEEP_COPIES" in os.environ and len(numbers) <= MOST_SHARED
-    return Folders(trial, work, home, temporary, note_of_copy(trial, numbers, begin) if is_shared else b"")
 
 
 def open_folder(path: str, parent: int | None = None) -> int:
@@ -1278,9 +1262,10 @@ def state_of(folder: str, expected: str = "", *, follows: bool = False) -> str:
     while waiting:
         parent = waiting.pop()
         states.append(state_line(parent, os.stat(os.path.join(folder, parent))))
+        prefix = parent + os.sep if parent else ""
         with os.scandir(os.path.join(folder, parent)) as entries:
             for entry in entries:
-                name = os.path.join(parent, entry.name)
+                name = prefix + entry.name
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(name)
                     continue
@@ -1704,6 +1689,13 @@ class LastWords:
     def feed(self, chunk: bytes) -> None:
         """Take the next part."""
         self.end = (self.end + chunk)[-LAST_WORDS:]
+
+    def has_metric(self, metric: Mapping[str, Any]) -> bool:
+        """Return whether a line has the metric."""
+        stream = Stream(metric)
+        stream.feed(self.end)
+        stream.finish()
+        return not stream.report("", "").reason
 
     def cause(self, secrets: Iterable[bytes]) -> str:
         """Return the last exception of a traceback, else the last line, without the values of secrets."""
@@ -2637,9 +2629,11 @@ def files_of(
     return Files(result, path, roots, shown=metric["path"], is_folder=metric["format"] == "tensorboard")
 
 
-def read_report(of_stdout: Stream | None, files: Files, metric: Mapping[str, Any]) -> Report:
+def read_report(
+    printed: Stream | None, files: Files, metric: Mapping[str, Any], words: LastWords | None = None
+) -> Report:
     """Return what the trial reported, from where its sweep reads it."""
-    if of_stdout is None:
+    if printed is None:
         if metric["format"] == "tensorboard":
             return report_of_events(files, metric)
         paths = files.current()
@@ -2648,12 +2642,14 @@ def read_report(of_stdout: Stream | None, files: Files, metric: Mapping[str, Any
         if metric["format"] == "json":
             return report_of_file(paths[0], wanted_of(metric), files.shown)
         return report_of_lines(paths[0], metric, files.shown, files.start(paths[0]) or 0)
-    of_stdout.finish()
-    report = of_stdout.report("on stdout", of_stdout.other)
-    if report.reason and not of_stdout.other and os.path.lexists(files.result):
+    printed.finish()
+    report = printed.report(f"on {metric['source']}", printed.other)
+    if report.reason and not printed.other and os.path.lexists(files.result):
         return report._replace(
             message=f"{report.message}; there is a $SWEEP_RESULT, for metric.source: result"
         )
+    if report.reason and words and words.has_metric(metric):
+        return report._replace(message=f"{report.message}; stderr has it, for metric.source: output")
     return report
 
 
@@ -3153,7 +3149,8 @@ def prepare(attempt: Attempt, scratch: str) -> Prepared:
     if os.path.isdir(parent) and not os.statvfs(parent).f_flag & os.ST_RDONLY:
         given["SWEEP_PARENT"] = os.path.join(scratch, "parent")
         copy_folder(parent, given["SWEEP_PARENT"], is_code=False)
-    variables = {name: text for name, text in os.environb.items() if name not in FOR_LAUNCHER}
+    hidden = {b"SWEEP_" + name for name in FOR_LAUNCHER.split()}
+    variables = {name: text for name, text in os.environb.items() if name not in hidden}
     variables.update((name.encode(), text.encode("utf-8", "surrogateescape")) for name, text in given.items())
     single = {
         "args_json": assignment,
@@ -3184,8 +3181,8 @@ def prepare(attempt: Attempt, scratch: str) -> Prepared:
     return Prepared(arguments, variables, folders, place, files, environment)
 
 
-def start(arguments: list[str], variables: Mapping[bytes, bytes], place: str) -> Command:
-    """Start the command in a session of its own, with its output in pipes."""
+def start(arguments: list[str], variables: Mapping[bytes, bytes], place: str, stderr: int) -> Command:
+    """Start the command in a session of its own, with its output in pipes, or in one."""
     forget_peak_memory()
     try:
         return Command(
@@ -3193,7 +3190,7 @@ def start(arguments: list[str], variables: Mapping[bytes, bytes], place: str) ->
             bufsize=0,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=stderr,
             cwd=place,
             env=variables,
             start_new_session=True,
@@ -3244,12 +3241,28 @@ def read_again(attempt: Attempt) -> Outcome | None:
 
 def run_command(attempt: Attempt, signals: Signals) -> Outcome:
     """Run the command in folders of its own, and leave nothing of it outside them."""
-    scratch = make_temporary_folder("trial-")
+    scratch = os.environ.get(OVERLAY) or make_temporary_folder("trial-")
     try:
         return run_command_in(scratch, attempt, signals)
     finally:
         with contextlib.suppress(OSError):  # most have none
             os.unlink(short_link(scratch))
+
+
+def compare_overlaid_code() -> None:
+    """Refuse a change of the code that a command could see, which had no copy of it."""
+    if OVERLAY in os.environ:
+        compare_code(code_folder())
+
+
+def outputs_of(attempt: Attempt, printed: Stream | None, words: LastWords) -> tuple[Tee, ...]:
+    """Return what reads stdout, and stderr unless both are one stream."""
+    path = attempt.path(f"{attempt.uid}.out")  # also of a command that writes nothing
+    if attempt.launch["metric"]["source"] != "output":
+        out = Tee(1, path, printed.feed if printed else len, create(path))
+        return out, Tee(2, attempt.path(f"{attempt.uid}.err"), words.feed)
+    feeds = [printed.feed] if printed else []
+    return (Tee(1, path, lambda chunk: [feed(chunk) for feed in (*feeds, words.feed)], create(path)),)
 
 
 def run_command_in(scratch: str, attempt: Attempt, signals: Signals) -> Outcome:
@@ -3259,26 +3272,26 @@ def run_command_in(scratch: str, attempt: Attempt, signals: Signals) -> Outcome:
     is_followed = (launch.get("stop") or "thresholds_file" in launch) and attempt.rank == 0
     follower = Follower(launch, command.files, signals.wake) if is_followed else None
     on_value = follower.take if follower else no_value
-    of_stdout = Stream(metric, on_value=on_value) if metric["source"] == "stdout" else None
-    path = attempt.path(f"{attempt.uid}.out")  # also of a command that writes nothing
-    out = Tee(1, path, of_stdout.feed if of_stdout else len, create(path))
+    printed = None if metric["source"] == "result" else Stream(metric, on_value=on_value)
     words = LastWords()
-    err = Tee(2, attempt.path(f"{attempt.uid}.err"), words.feed)
+    tees = outputs_of(attempt, printed, words)
     if signals.stop:
         raise Stopped(signals.stop)
     started = utc()
-    child = start(command.arguments, command.variables, command.place)
+    stderr = subprocess.PIPE if tees[1:] else subprocess.STDOUT
+    child = start(command.arguments, command.variables, command.place, stderr)
     try:
-        out.copy(child.stdout)
-        err.copy(child.stderr)
-        ending = supervise(child, launch, signals, follower, (out, err))
+        for tee, pipe in zip(tees, (child.stdout, child.stderr)):
+            tee.copy(pipe)
+        ending = supervise(child, launch, signals, follower, tees)
     finally:
         is_over = end_all(child)
         until = time.monotonic() + PATIENCE
-        out.finish(until)
-        err.finish(until)
+        for tee in tees:
+            tee.finish(until)
+    compare_overlaid_code()
     wanted = wanted_of(metric)
-    report = complete_report(read_report(of_stdout, command.files, metric), wanted)
+    report = complete_report(read_report(printed, command.files, metric, words), wanted)
     if "keep" in launch:
         kept = os.path.join(attempt.artifacts, attempt.uid)
         keep_written(launch["keep"], command.folders.work, code_folder(), kept)
@@ -3289,14 +3302,12 @@ def run_command_in(scratch: str, attempt: Attempt, signals: Signals) -> Outcome:
         verdict = Verdict("ok", None, 0)
     elif broken and broken.is_behind:
         verdict = Verdict("pruned", broken.rule, FINAL["pruned"])
-    elif broken:  # it reached what was requested
-        verdict = judge(ending._replace(code=0, cause=0), report, wanted)
-    else:
-        verdict = judge(ending, report, wanted)
+    else:  # a rule may also end what reached the target
+        verdict = judge(ending._replace(code=0, cause=0) if broken else ending, report, wanted)
     if has_data_changed():
         report = Report({}, {}, "data-changed", "the dataset changed while the trial ran")
         verdict, broken = Verdict("failed", report.reason, 1), None
-    if out.failure:
+    if tees[0].failure:
         report.details["output_incomplete"] = True
     secrets = [command.variables[name.encode()] for name in launch.get("secrets", {})]
     cause = words.cause(secrets) if ending.code and not ending.cause else ""
@@ -3367,7 +3378,8 @@ def own_details(attempt: Attempt, outcome: Outcome) -> dict[str, Any]:
         own["parent"] = os.environ["SWEEP_PARENT_ID"][:200]
     if outcome.peak_memory:  # the command was started
         own["peak_memory"] = outcome.peak_memory
-        own["wall"] = "pod" if "@" in os.environ.get("SWEEP_RAN", "") and not attempt.slot else "directory"
+        is_pod = "@" in os.environ.get("SWEEP_RAN", "") and not attempt.slot
+        own["wall"] = "pod" if is_pod else "namespace" if OVERLAY in os.environ else "directory"
     if outcome.earlier:
         own["read_again"] = outcome.earlier
     return own

@@ -9,8 +9,8 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from sweepledger.bucket import file_list
-from sweepledger.bucket.file_list import CHUNK_BYTES
+from sweepledger.bucket import layout
+from sweepledger.bucket.layout import CHUNK_BYTES
 from sweepledger.bucket.objects import Bucket, ListedObject
 from sweepledger.bucket.transfer import open_new
 from sweepledger.errors import StorageError
@@ -66,7 +66,7 @@ def _objects(bucket: Bucket, folder: str, most_bytes: int) -> dict[str, ListedOb
         name = found.key.removeprefix(f"{folder}/")
         if name.endswith("/") or not name:
             continue  # consoles of clouds make an empty object for a folder
-        if not file_list.is_plain(name):
+        if not layout.is_plain(name):
             raise StorageError(f"{bucket.url}/{folder}: {name!r} is no path below a folder")
         objects[name], size = found, size + found.bytes
         if len(objects) > MOST_FILES or size > most_bytes:

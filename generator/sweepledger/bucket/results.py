@@ -13,16 +13,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from sweepledger.bucket import layout, transfer
-from sweepledger.bucket.file_list import StoredFile
-from sweepledger.bucket.layout import ObjectKind, ObjectName
+from sweepledger.bucket.layout import ObjectKind, ObjectName, StoredFile
 from sweepledger.bucket.objects import Bucket
 from sweepledger.errors import StorageError
-from sweepledger.formats.record_json import (
-    MOST_COUNTED,
-    MOST_RECORD_BYTES,
-    MOST_RECORDS,
-    UNREAD,
-)
+from sweepledger.formats import record_json
 from sweepledger.structs.names import DELETING_PREFIX
 from sweepledger.structs.record import LARGEST_TRIAL_FILE
 
@@ -67,11 +61,11 @@ class RecordObjects:
             if name is None:
                 continue
             of_trial = listed.setdefault(name.index, [])
-            if len(of_trial) < MOST_RECORDS + MOST_COUNTED or self._has_seal(name):
+            if len(of_trial) < record_json.MOST_RECORDS + record_json.MOST_COUNTED or self._has_seal(name):
                 of_trial.append(_Listed(name, found.bytes))
         for index, of_trial in listed.items():
             of_trial.sort(key=lambda found: (not self._has_seal(found.name), found.name.key))
-            listed[index] = of_trial[: MOST_RECORDS + MOST_COUNTED]
+            listed[index] = of_trial[: record_json.MOST_RECORDS + record_json.MOST_COUNTED]
         return listed
 
     def _has_seal(self, name: ObjectName) -> bool:
@@ -96,7 +90,8 @@ class RecordObjects:
         wanted = {index: self._wanted(index) for index in self.begun[start : start + AHEAD]}
         names = [found.name for of_trial in wanted.values() for found in of_trial]
         self._ahead = {
-            index: [UNREAD] * (len(self._listed[index]) - len(of_trial)) for index, of_trial in wanted.items()
+            index: [record_json.UNREAD] * (len(self._listed[index]) - len(of_trial))
+            for index, of_trial in wanted.items()
         }
         for name, content in zip(names, self.bucket.get_all(name.key for name in names), strict=True):
             self._ahead[name.index].append(self._verified(name, content))
@@ -104,8 +99,8 @@ class RecordObjects:
     def _wanted(self, index: int) -> list[_Listed]:
         wanted, size = list[_Listed](), 0
         versions = Counter(found.name.uid for found in self._listed[index])
-        for found in self._listed[index][:MOST_RECORDS]:
-            if size > MOST_RECORD_BYTES:
+        for found in self._listed[index][: record_json.MOST_RECORDS]:
+            if size > record_json.MOST_RECORD_BYTES:
                 break
             # A sidecar writes one record: of several, only the one with a seal can be told from the others.
             is_clear = versions[found.name.uid] == 1 or self._has_seal(found.name)

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sweepledger.bucket import file_list, layout
-from sweepledger.bucket.file_list import CHUNK_BYTES, MOST_FILES, StoredFile
-from sweepledger.bucket.layout import ObjectKind, ObjectName
+from sweepledger.bucket import layout
+from sweepledger.bucket.layout import CHUNK_BYTES, MOST_FILES, ObjectKind, ObjectName, StoredFile
 from sweepledger.bucket.objects import AT_ONCE, Bucket, threads
 from sweepledger.errors import StorageError
 from sweepledger.formats.json import RejectedInput
@@ -98,9 +97,9 @@ def _walk(root: str, below: str, *, is_flat: bool) -> Iterator[FoundFile | None]
                     status = entry.stat(follow_symlinks=False)
                     if stat.S_ISDIR(status.st_mode) and is_flat:
                         continue
-                    if stat.S_ISDIR(status.st_mode) and file_list.is_plain(f"{place}/x"):
+                    if stat.S_ISDIR(status.st_mode) and layout.is_plain(f"{place}/x"):
                         waiting.append(f"{place}/")
-                    elif stat.S_ISREG(status.st_mode) and file_list.is_plain(place):
+                    elif stat.S_ISREG(status.st_mode) and layout.is_plain(place):
                         yield FoundFile(place, status.st_size, status.st_mtime_ns)
                     else:
                         yield None
@@ -167,7 +166,7 @@ class Uploader:
             finally:
                 pool.shutdown(cancel_futures=True)
         try:
-            return file_list.dump(stored)
+            return layout.format_list(stored)
         except ValueError as error:
             raise StorageError(f"{root}: {error}") from error
 
@@ -226,7 +225,7 @@ def read_list(bucket: Bucket, name: ObjectName) -> tuple[StoredFile, ...] | None
     if content is None or layout.digest(content) != name.sha256:
         return None
     try:
-        return file_list.read(content)
+        return layout.parse_list(content)
     except RejectedInput:
         return None
 

@@ -156,7 +156,8 @@ class DesiredState:
             raise SpecError(settings)
         if batch.name not in self.judged:
             rendered_manifests.refuse_forged(batch)
-            rendered_manifests.render_at(self.repository, commit, batch, settings)
+            if batch.lock.program.runs_in_clusters:
+                rendered_manifests.render_at(self.repository, commit, batch, settings)
         made = rendered_manifests.local_batch_at(self.repository, commit, batch, settings)
         program = batch.lock.program
         store_code(self.repository, program.code, [commit])

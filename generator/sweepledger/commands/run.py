@@ -311,12 +311,10 @@ class SweepRun:
             if overlay is None:
                 continue
             batch = StoredBatch(f"{ACTIVE}/{overlay.name}", overlay.tree)
-            written = {
-                **self.workspace.repository.read(base, "base"),
-                **self._batch_files(base, (generated,)),
-            }
-            present = {path: content for path, content in written.items() if path.startswith(base_files.BASE)}
-            rendered_manifests.render(batch, present, self.workspace.settings, merged)
+            if overlay.lock.program.runs_in_clusters:
+                written = self.workspace.repository.read(base, "base") | self._batch_files(base, (generated,))
+                present = {path: written[path] for path in written if path.startswith(base_files.BASE)}
+                rendered_manifests.render(batch, present, self.workspace.settings, merged)
             program = overlay.lock.program
             git.store_code(mirror.repository, program.code, [base])
             started = outside_imports.started_program(program, sweep.run, mirror.code(program.code).folder)
@@ -370,12 +368,13 @@ class SweepRun:
         folders = {"/".join(path.split("/")[1:-1]) for path in committed if path.startswith(base_files.BASE)}
         added = {path: b"" for path in base_files.KEEP_FILES if path not in committed}
         for overlay in (generated.batch for generated in new if generated.batch):
-            for name in overlay.lock.bases:
+            for name in overlay.lock.needed_bases:
                 if not any(folder == name or folder.startswith(f"{name}/") for folder in folders):
                     own = self.workspace.root / "base" / name
                     tree = files.read_sources(own if own.is_dir() else base_folder() / name)
                     added |= {f"{base_files.BASE}{name}/{path}": content for path, content in tree}
-            added |= batch_files(overlay, self.workspace.settings)
+            settings = self.workspace.settings
+            added |= batch_files(overlay, settings.platform.controller, settings.trials.namespace)
         return added
 
 

@@ -4,14 +4,15 @@ The first line is a header that marks the file as foreign and names its source; 
 The file is reviewed like a spec, and nobody can verify it: its trials never become results of a sweep.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any
+from typing import Literal, TypeVar
+
+import msgspec
 
 from sweepledger.formats.json import RejectedInput, parse_untrusted_object
 from sweepledger.structs.record import Status
-from sweepledger.structs.values import Value, as_data, canonical_json, is_number
+from sweepledger.structs.values import Value, as_data, canonical_json
 
 EVIDENCE_SUFFIX = ".evidence.jsonl"
 EVIDENCE_VERSION = 1
@@ -19,8 +20,7 @@ MAX_EVIDENCE_BYTES = 16 * 1024 * 1024
 MAX_EVIDENCE_TRIALS = 10_000
 """A model learns nothing more from further trials, and each round reads all of them."""
 FOREIGN_STATUSES = frozenset({Status.OK, Status.PRUNED, Status.DIVERGED, Status.FAILED})
-_HEADER = frozenset({"foreign", "version", "format", "source", "digest"})
-_TRIAL = frozenset({"configuration", "metrics", "status"})
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,15 @@ class ForeignTrial:
     metrics: Mapping[str, float]
     """Finite ones only."""
     status: Status
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    foreign: bool
+    version: Literal[1]
+    format: str
+    source: str
+    digest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,39 +74,22 @@ def read(content: bytes) -> ForeignEvidence:
     lines = [line for line in content.split(b"\n") if line]
     if len(lines) > MAX_EVIDENCE_TRIALS + 1:
         raise ValueError(f"must have at most {MAX_EVIDENCE_TRIALS} trials, got {len(lines) - 1}")
-    header = _object(lines[0] if lines else b"", 1, _HEADER)
-    texts = [header[name] for name in ("format", "source", "digest")]
-    if header["foreign"] is not True or header["version"] != EVIDENCE_VERSION or not _are_texts(texts):
-        raise ValueError(f'line 1: must be a header {{"foreign": true, "version": {EVIDENCE_VERSION}, …}}')
-    trials = tuple(_trial(line, number) for number, line in enumerate(lines[1:], start=2))
-    form, source, digest = texts
-    return ForeignEvidence(form, source, digest, trials)
+    header = _converted(lines[0] if lines else b"", 1, _Header)
+    if not header.foreign:
+        raise ValueError("line 1: must be the header of foreign evidence")
+    trials = tuple(_converted(line, number, ForeignTrial) for number, line in enumerate(lines[1:], start=2))
+    for number, trial in enumerate(trials, start=2):
+        if trial.status not in FOREIGN_STATUSES:
+            raise ValueError(f"line {number}: status must be one of {', '.join(sorted(FOREIGN_STATUSES))}")
+    return ForeignEvidence(header.format, header.source, header.digest, trials)
 
 
-def _object(line: bytes, number: int, names: Iterable[str]) -> dict[str, Any]:
+def _converted(line: bytes, number: int, kind: type[T]) -> T:
+    names = {*kind.__annotations__}
     try:
         data = parse_untrusted_object(line)
-    except RejectedInput as refused:
-        raise ValueError(f"line {number}: must be a JSON object, got {refused}") from refused
-    if data.keys() != set(names):
-        raise ValueError(f"line {number}: must have the keys {', '.join(sorted(names))}")
-    return data
-
-
-def _trial(line: bytes, number: int) -> ForeignTrial:
-    data = _object(line, number, _TRIAL)
-    configuration, metrics, status = data["configuration"], data["metrics"], data["status"]
-    if not isinstance(configuration, dict) or not isinstance(metrics, dict):
-        raise ValueError(f"line {number}: configuration and metrics must be objects")  # noqa: TRY004 - of a text
-    if not all(map(is_number, metrics.values())):
-        raise ValueError(f"line {number}: metrics must be numbers")
-    if status not in set(map(str, FOREIGN_STATUSES)):
-        raise ValueError(f"line {number}: status must be one of {', '.join(sorted(FOREIGN_STATUSES))}")
-    if any(isinstance(value, dict) for value in configuration.values()):
-        raise ValueError(f"line {number}: a value must not be an object")
-    numbers = MappingProxyType({name: float(value) for name, value in metrics.items()})
-    return ForeignTrial(MappingProxyType(configuration), numbers, Status(status))
-
-
-def _are_texts(values: Iterable[object]) -> bool:
-    return all(isinstance(value, str) for value in values)
+        if data.keys() != names:
+            raise ValueError(f"line {number}: must have the keys {', '.join(sorted(names))}")
+        return msgspec.convert(data, kind)
+    except (RejectedInput, msgspec.ValidationError) as error:
+        raise ValueError(f"line {number}: {error}") from error

@@ -5,8 +5,6 @@ Dates and unknown tags become text, keys are always text; a number that is not f
 
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
@@ -203,9 +201,7 @@ def load(content: bytes, *, version: str = "1.1") -> Any:
     """Return the only document of a file, as readers of YAML 1.1, or Go, do. Raises ForeignError."""
     text = decoded(content, MAX_BYTES)
     try:
-        counter = _Counter()
-        for event in _events(text):
-            counter.take(event)
+        _refuse_large(text)
         return yaml.load(text, Loader=LOADERS[version])  # noqa: S506 - a safe loader, narrowed
     except yaml.YAMLError as error:
         line = error_line(error) if isinstance(error, yaml.MarkedYAMLError) else None
@@ -244,59 +240,40 @@ def coerce_number(value: object) -> int | float | None:
     return None
 
 
-@dataclass(slots=True)
-class _Open:
-    """A list or mapping whose end is still to come."""
-
-    anchor: str | None
-    before: int
-    """Number of values before it."""
-    height: int = 1
-
-
-@dataclass(slots=True)
-class _Counter:
-    """Counts the values of events with aliases expanded. The loader recurses and must not get a deep document."""
-
-    anchors: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Number of values and of levels of each."""
-    stack: list[_Open] = field(default_factory=list)
-    total: int = 0
-
-    def take(self, event: Any) -> None:
-        """Take the next event. Raises ForeignError at the first that exceeds a limit."""
+def _refuse_large(text: str) -> None:
+    """Raise ForeignError at the first event that exceeds a limit, aliases expanded: the loader would recurse."""
+    anchors: dict[str, tuple[int, int]] = {}  # the numbers of values and of levels of each
+    counts: list[tuple[str | None, int, int]] = [(None, 0, 0)]  # the same of what is open, with its anchor
+    total = 0
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        anchor: str | None = getattr(event, "anchor", None)
+        values, levels = 1, 0
         match event:
-            case yaml.AliasEvent():
-                if event.anchor not in self.anchors:
-                    raise ForeignError(f"the alias *{event.anchor} has no value", line=_line(event))
-                self._add(*self.anchors[event.anchor])
-            case yaml.ScalarEvent():
-                self._add(1, 0)
-                self._remember(event.anchor, 1, 0)
             case yaml.CollectionStartEvent():
-                self.stack.append(_Open(event.anchor, self.total))
-                self.total += 1
+                counts.append((anchor, 1, 0))
+                anchor, values = None, 0
+                total += 1
             case yaml.CollectionEndEvent():
-                closed = self.stack.pop()
-                self._add(0, closed.height)
-                self._remember(closed.anchor, self.total - closed.before, closed.height)
-        if len(self.stack) + max((node.height for node in self.stack[-1:]), default=0) > MAX_DEPTH + 1:
-            raise ForeignError(f"must nest at most {MAX_DEPTH} levels deep", line=_line(event))
-        if self.total > MAX_NODES:
-            raise ForeignError(f"must hold at most {MAX_NODES} values", line=_line(event))
-
-    def _add(self, values: int, height: int) -> None:
-        self.total += values
-        if self.stack:
-            self.stack[-1].height = max(self.stack[-1].height, height + 1)
-
-    def _remember(self, anchor: str | None, values: int, height: int) -> None:
+                anchor, values, levels = counts.pop()
+                levels += 1
+                total -= values
+            case yaml.AliasEvent():
+                if event.anchor not in anchors:
+                    raise ForeignError(f"the alias *{event.anchor} has no value", line=_line(event))
+                anchor, (values, levels) = None, anchors[event.anchor]
+            case yaml.ScalarEvent():
+                pass
+            case _:
+                continue
         if anchor is not None:
-            self.anchors[anchor] = (values, height)
-
-
-def _events(text: str) -> Iterator[Any]:
-    yield from yaml.parse(text, Loader=yaml.CSafeLoader)
+            anchors[anchor] = values, levels
+        around, inner, height = counts[-1]
+        counts[-1] = around, inner + values, max(height, levels)
+        total += values
+        if len(counts) - 1 + counts[-1][2] > MAX_DEPTH:
+            raise ForeignError(f"must nest at most {MAX_DEPTH} levels deep", line=_line(event))
+        if total > MAX_NODES:
+            raise ForeignError(f"must hold at most {MAX_NODES} values", line=_line(event))
 
 
 def _line(marked: Any) -> int:

@@ -1,6 +1,6 @@
 """`launch.json`: everything that the launcher needs to run any row of a batch."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, assert_never
 
@@ -12,7 +12,7 @@ from sweepledger.structs.metric import Goal
 from sweepledger.structs.node_pool import GRACE_SECONDS as POD_GRACE_SECONDS
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import Data, Macro, parse_element
-from sweepledger.structs.settings import Settings
+from sweepledger.structs.settings import SecretReference
 from sweepledger.structs.values import bytes_digest, canonical_json
 
 LAUNCH_FILE = "launch.json"
@@ -37,10 +37,18 @@ def secret_folder(name: str) -> str:
     return f"/sweep/secrets/{name}"
 
 
-def write(name: str, batch: Batch, settings: Settings, table: Table, *, banner: str) -> str:
+def write(
+    name: str,
+    batch: Batch,
+    table: Table,
+    pool: Pool | None,
+    secrets: Mapping[str, SecretReference],
+    *,
+    has_sidecar: bool,
+    banner: str,
+) -> str:
     """Return the text of launch.json for a batch named `name`."""
     program, run, metric = batch.program, batch.run, batch.sweep.metric
-    pool = settings.trials.pool(run.pool)
     reported, others = metric.reported, [other.name for other in batch.sweep.metrics[1:]]
     # The launcher reads it beside the metric.
     capture = {"capture": True} if reported.pop("capture", False) else {}
@@ -67,13 +75,11 @@ def write(name: str, batch: Batch, settings: Settings, table: Table, *, banner: 
             "metric": {"name": metric.name, **reported, **({"others": others} if others else {})},
             "seed_base": run.seed_base,
             "timeout_seconds": run.timeout_seconds,
-            "grace_seconds": _grace_seconds(pool, settings),
+            "grace_seconds": _grace_seconds(pool, has_sidecar=has_sidecar),
             "max_disruptions": run.max_disruptions,
             "hyperparams_file": run.hyperparams_file,
             "secrets": {
-                settings.trials.secrets[
-                    secret
-                ].variable: f"{secret_folder(secret)}/{settings.trials.secrets[secret].key}"
+                secrets[secret].variable: f"{secret_folder(secret)}/{secrets[secret].key}"
                 for secret in sorted(run.secrets)
             },
             **({"environment": {"lock": program.environment.path}} if program.environment else {}),
@@ -114,12 +120,12 @@ def _kept(patterns: Iterable[str], workdir: str | None) -> list[str]:
     ]
 
 
-def _grace_seconds(pool: Pool | None, settings: Settings) -> int:
+def _grace_seconds(pool: Pool | None, *, has_sidecar: bool) -> int:
     """Return the seconds between SIGTERM and SIGKILL of a trial: a bucket's sidecar has what is left of the pod's."""
     if pool is None:
         return GRACE_SECONDS
     own = pool.grace_seconds - END_SECONDS
-    is_shared = settings.results.bucket is not None and pool.pod.grace_seconds is not None
+    is_shared = has_sidecar and pool.pod.grace_seconds is not None
     return max(1, own // 2) if is_shared else own
 
 

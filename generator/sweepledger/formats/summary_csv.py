@@ -25,8 +25,6 @@ from sweepledger.structs.values import Value, canonical, canonical_json, written
 
 SUMMARY_FILE = "summary.csv"
 
-FIRST_COLUMNS = ("trial", "batch", "index", "replicate", "in_spec", "status", "reason", "attempts", "program")
-LAST_COLUMNS = ("seconds", "node_class", "seed", "code", "ran", "data", "started", "finished")
 PARENT_COLUMN = "parent"
 """A column after these of a search whose trials have parent trials."""
 ERROR_COLUMN = "error"
@@ -93,8 +91,11 @@ class SummaryRow:
         return self.metrics.get(name) if self.status is Status.OK else None
 
 
+_FIELDS = tuple(field.name for field in fields(SummaryRow))
+FIRST_COLUMNS = _FIELDS[: _FIELDS.index("assignment")]
+LAST_COLUMNS = _FIELDS[_FIELDS.index("metrics") + 1 : _FIELDS.index(PARENT_COLUMN)]
 _OF_RECORD = ("seconds", "seed", "ran", "started", "finished")
-_OF_RESULT = tuple(field.name for field in fields(SummaryRow) if field.name not in {*_OF_RECORD, "metrics"})
+_OF_RESULT = tuple(name for name in _FIELDS if name not in {*_OF_RECORD, "metrics"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +255,7 @@ def _rows(
         _mappings(metrics, numbers),
         *(_column(cells, name, _READERS[name]) for name in LAST_COLUMNS),
         *(
-            _column(cells, name, _text) if name in cells else repeat(None)
+            _column(cells, name, _READERS[name]) if name in cells else repeat(None)
             for name in (PARENT_COLUMN, ERROR_COLUMN)
         ),
         strict=False,
@@ -337,14 +338,19 @@ def _value(cell: str) -> Any:
 _ABSENT = object()
 """Value of a cell of which the row's mapping has no member."""
 
-_READERS: Mapping[str, Callable[[str], Any]] = {
-    **dict.fromkeys(("trial", "batch", "program", "code"), _required),
-    **dict.fromkeys(("index", "replicate", "attempts"), _count),
-    **dict.fromkeys(("reason", "node_class", "ran", "data", "started", "finished"), _text),
-    "in_spec": _truth,
-    "status": lambda cell: Status(_required(cell)),
-    "seconds": _number,
-    "seed": lambda cell: _count(cell) if cell else None,
+_READERS_OF_TYPES: Mapping[Any, Callable[[str], Any]] = {
+    str: _required,
+    str | None: _text,
+    int: _count,
+    int | None: lambda cell: _count(cell) if cell else None,
+    float | None: _number,
+    bool | None: _truth,
+    Status: lambda cell: Status(_required(cell)),
+}
+_READERS = {
+    field.name: _READERS_OF_TYPES[field.type]
+    for field in fields(SummaryRow)
+    if field.name not in {"assignment", "metrics"}
 }
 
 

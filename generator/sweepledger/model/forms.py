@@ -44,7 +44,7 @@ Port = Annotated[int, Meta(ge=1, le=65535)]
 
 Reference = Annotated[str, Meta(pattern=f"^{DNS_LABEL.pattern}$")]
 """A name of another part of the settings, which a rule looks up."""
-VolumeName = Reference
+VolumeName = Annotated[str, like(DNS_LABEL.pattern, NAME_RULE, code="wrong-form")]
 TeamName = Annotated[
     str,
     like(DNS_LABEL.pattern, "must have lower-case letters, digits and inner hyphens only", code="name-form"),
@@ -73,8 +73,15 @@ IMAGE = re.compile(
     re.ASCII,
 )
 LONGEST_IMAGE = 512
-ImagePrefix = Annotated[str, Meta(pattern="^[a-z0-9](?:[a-z0-9._:/-]{0,253}[a-z0-9])?$")]
-"""A registry, or the beginning of a repository."""
+ImagePrefix = Annotated[
+    str,
+    like(
+        "[a-z0-9](?:[a-z0-9._:/-]{0,253}[a-z0-9])?",
+        "must be a registry, or the beginning of a repository",
+        code="wrong-form",
+        hint="for example registry.example.org",
+    ),
+]
 
 
 def _version(text: str) -> str:

@@ -4,19 +4,16 @@ from sweepledger.plan.budgets import (
     Balance,
     BudgetUnit,
     Charge,
+    Cost,
+    PodDisk,
+    PoolUsage,
+    RoundBounds,
     balances,
     charge,
+    cost,
     counts_towards,
+    pool_usage,
     reservation,
-)
-from sweepledger.plan.changes import (
-    CodeChange,
-    Difference,
-    FileChange,
-    OutdatedPart,
-    UnreadableSpec,
-    difference,
-    outdated_parts,
 )
 from sweepledger.plan.coverage import (
     Coverage,
@@ -39,16 +36,22 @@ from sweepledger.plan.forecast import (
 )
 from sweepledger.plan.review import (
     BestTrial,
+    CodeChange,
     DesignReview,
+    Difference,
+    FileChange,
     Note,
+    OutdatedPart,
     Planned,
     Rejection,
     Review,
     TrialCounts,
+    UnreadableSpec,
     balance_as_data,
     count_trials,
+    difference,
     notes,
+    outdated_parts,
     pool_usage_as_data,
     review_as_data,
 )
-from sweepledger.plan.upper_bounds import Cost, PodDisk, PoolUsage, RoundBounds, cost, pool_usage

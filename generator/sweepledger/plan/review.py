@@ -1,5 +1,6 @@
 """Review: everything that a reviewer of a sweep should see before the merge, as one value and as JSON.
 
+It has what a spec adds and removes since the base commit, and outdated parts of its locked program.
 Notes are facts that a reviewer may overlook, but no problems. Each key of the JSON is always present; lists of trials
 are cut at a thousand.
 """
@@ -9,16 +10,98 @@ from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, replace
 from typing import Any, assert_never
 
-from sweepledger.plan.budgets import Balance
-from sweepledger.plan.changes import CodeChange, Difference, OutdatedPart, UnreadableSpec
+from sweepledger.plan.budgets import Balance, Cost, PodDisk, PoolUsage, RoundBounds, cost, pool_usage
 from sweepledger.plan.coverage import Coverage, Discrepancy, Histogram, ParameterCoverage, ValueCounts
 from sweepledger.plan.forecast import Forecast
-from sweepledger.plan.upper_bounds import Cost, PodDisk, PoolUsage, RoundBounds, cost, pool_usage
 from sweepledger.problems import Problem
+from sweepledger.structs.program import Program
 from sweepledger.structs.run_config import RunConfig
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
 from sweepledger.structs.values import Value, as_data, is_number
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The trials of a spec compared with those at the base commit, under one program."""
+
+    previous: str | None
+    """Path of the spec at the base commit; None if it is new."""
+    added: tuple[Trial, ...]
+    removed: tuple[Trial, ...]
+    unchanged: int
+    is_same_text: bool = False
+    """Whether the files are equal."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether both specs have the same trials."""
+        return not self.added and not self.removed
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableSpec:
+    """A spec at the base commit that has errors by the current rules, so its trials are unknown."""
+
+    previous: str
+    problems: tuple[Problem, ...]
+
+
+def difference(previous: str | None, before: Sequence[Trial], after: Sequence[Trial]) -> Difference:
+    """Compare trials by their digests; each side keeps its order."""
+    old = {trial.digest for trial in before}
+    new = {trial.digest for trial in after}
+    added = tuple(trial for trial in after if trial.digest not in old)
+    removed = tuple(trial for trial in before if trial.digest not in new)
+    return Difference(previous, added, removed, len(after) - len(added))
+
+
+@dataclass(frozen=True, slots=True)
+class OutdatedPart:
+    """A part of a program whose locked version is not the current one."""
+
+    part: str
+    """Code, image or data."""
+    name: str
+    """The folder of the code, or the name of the dataset; empty for the image."""
+    locked: str
+    current: str
+    """Empty if the part does not exist any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """A file that differs between two versions of the code."""
+
+    path: str
+    """Relative to the repository."""
+    added: int | None
+    """Number of lines; None for a file that is not text."""
+    removed: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class CodeChange:
+    """What differs between two versions of the code."""
+
+    since: str | None
+    """The merged batch that runs the previous version; None: the later one is the last commit's, and does not run."""
+    files: tuple[FileChange, ...] | None
+    """None if this clone lacks one of the versions."""
+
+
+def outdated_parts(locked: Program, current: Program) -> tuple[OutdatedPart, ...]:
+    """Compare the program of a batch with the program that `sweep generate --update` would lock."""
+    return tuple(part for part in _parts(locked, current) if part.locked != part.current)
+
+
+def _parts(locked: Program, current: Program) -> Iterator[OutdatedPart]:
+    yield OutdatedPart("code", str(locked.code), locked.code.tree, current.code.tree)
+    yield OutdatedPart("image", "", locked.image, current.image)
+    if locked.data:
+        digest = current.data.digest if current.data else ""
+        yield OutdatedPart("data", locked.data.name, locked.data.digest, digest)
+
 
 EDGE_TRIALS = 3
 """Trials shown at each end: enough to see which parameter varies fastest."""
@@ -372,7 +455,7 @@ def _difference(difference: Difference | UnreadableSpec) -> dict[str, Any]:
     readable = difference if isinstance(difference, Difference) else None
     unreadable = difference if isinstance(difference, UnreadableSpec) else None
     return {
-        "previous": difference.former,
+        "previous": difference.previous,
         "problems": [problem.as_data() for problem in unreadable.problems] if unreadable else [],
         "added": len(readable.added) if readable else None,
         "removed": len(readable.removed) if readable else None,

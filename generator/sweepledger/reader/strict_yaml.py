@@ -6,7 +6,7 @@ turns nodes into plain data. `read_document` does both.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -24,7 +24,6 @@ from sweepledger.reader.document import (
     format_path,
 )
 from sweepledger.reader.messages import safe_repr, truncate
-from sweepledger.reader.node_builder import NodeBuilder, start_mark
 from sweepledger.reader.scalars import Refusal, resolve_scalar
 
 MAX_DEPTH = 32
@@ -45,15 +44,79 @@ SYNTAX_HINTS = {
 
 def compose(text: str) -> tuple[Node | None, Mark | None]:
     """Return the first document of a text, and where a second one starts. Raises TextError at the first mistake."""
-    builder = NodeBuilder(MAX_DEPTH, MAX_NODES)
+    builder = _NodeBuilder()
     documents = 0
     for event in _events(text):
         if type(event).__name__ == "DocumentStartEvent":
             documents += 1
             if documents > 1:
-                return builder.roots[0], start_mark(event)
+                return builder.roots[0], _start_mark(event)
         builder.take(event)
     return builder.roots[0] if builder.roots else None, None
+
+
+@dataclass(slots=True)
+class _NodeBuilder:
+    """Builds the nodes of a stream from its events. It follows no alias, and needs no stack of Python's."""
+
+    roots: list[Node] = field(default_factory=list)
+    stack: list[tuple[Any, list[Node]]] = field(default_factory=list)
+    """Lists and mappings whose end is still to come; keys and values of a mapping alternate."""
+    nodes: int = 0
+
+    def take(self, event: Any) -> None:
+        """Take the next event. Raises TextError with the code `too-large` at the first that exceeds a limit."""
+        match type(event).__name__:
+            case "SequenceStartEvent" | "MappingStartEvent":
+                self.stack.append((event, []))
+                self._count(event)
+            case "SequenceEndEvent" | "MappingEndEvent":
+                self._add(_collection(*self.stack.pop()))
+            case "ScalarEvent":
+                self._count(event)
+                self._add(
+                    ScalarNode(event.value, not event.style, _start_mark(event), _anchor_and_tag(event))
+                )
+            case "AliasEvent":
+                self._count(event)
+                self._add(AliasNode(event.anchor, _start_mark(event)))
+
+    def _count(self, event: Any) -> None:
+        self.nodes += 1
+        message = ""
+        if len(self.stack) > MAX_DEPTH:
+            message = f"must nest at most {MAX_DEPTH} levels deep"
+        elif self.nodes > MAX_NODES:
+            message = f"must hold at most {MAX_NODES} keys and values"
+        if message:
+            line, column = _start_mark(event)
+            raise TextError(message, line=line, column=column, code="too-large")
+
+    def _add(self, node: Node) -> None:
+        (self.stack[-1][1] if self.stack else self.roots).append(node)
+
+
+def _start_mark(event: Any) -> Mark:
+    return Mark(event.start_mark.line + 1, event.start_mark.column + 1)
+
+
+def _collection(start: Any, children: list[Node]) -> Node:
+    mark, properties = _start_mark(start), _anchor_and_tag(start)
+    if type(start).__name__ == "SequenceStartEvent":
+        return SequenceNode(tuple(children), mark, properties)
+    pairs = zip(children[::2], children[1::2], strict=True)
+    return MappingNode(tuple((key, _at_key(value, key.mark)) for key, value in pairs), mark, properties)
+
+
+def _at_key(value: Node, key: Mark) -> Node:
+    """Put a missing value at its key; the parser puts it where the next token starts."""
+    is_missing = isinstance(value, ScalarNode) and value.plain and not value.text
+    return replace(value, mark=key) if is_missing else value
+
+
+def _anchor_and_tag(event: Any) -> tuple[str, ...]:
+    anchor = () if event.anchor is None else (f"&{event.anchor}",)
+    return anchor if event.tag is None else (*anchor, str(event.tag).replace("tag:yaml.org,2002:", "!!"))
 
 
 def _events(text: str) -> Iterator[Any]:

@@ -10,9 +10,15 @@ from types import MappingProxyType
 from sweepledger.formats import yaml
 from sweepledger.render.manifest import Manifest
 from sweepledger.structs.batch import Batch
-from sweepledger.structs.node_pool import GPU_RESOURCE
+from sweepledger.structs.node_pool import GPU_RESOURCE, Pool
 from sweepledger.structs.run_config import CodeMode, Shape
-from sweepledger.structs.settings import Dataset, ResultsStore, Settings
+from sweepledger.structs.settings import (
+    CodeSource,
+    Dataset,
+    ResultsSettings,
+    ResultsStore,
+    SeveralDatasets,
+)
 
 LAUNCHER = "launcher/v1"
 LAUNCHER_FILE = "launch.py"
@@ -56,25 +62,29 @@ CLAIM_STORE = "components/claim-store/v1"
 BUCKET_STORE = "components/bucket-store/v1"
 
 
-def components_of(batch: Batch, settings: Settings) -> tuple[str, ...]:
+def components_of(
+    batch: Batch,
+    pool: Pool | None,
+    data: Dataset | SeveralDatasets | None,
+    results: ResultsSettings,
+    code: CodeSource | None,
+) -> tuple[str, ...]:
     """Return the components that a batch uses, as sorted folders below `base/`."""
     run = batch.run
     clones = run.code_mode is CodeMode.CLONE
-    pool = settings.trials.pool(run.pool)
-    data = settings.trials.dataset(batch.program.data)
     switches = {
         GPUS: run.resources.gpu > 0 and (pool is None or pool.gpu_resource == GPU_RESOURCE),
         SHARED_MEMORY: run.resources.shared_memory is not None,
         DATA: isinstance(data, Dataset) and not data.copied_from,
         DATA_COPY: data is not None and bool(data.copied_from),
-        CHECKPOINTS: settings.results.checkpoints is not None,
-        ARTIFACTS: settings.results.artifacts is not None,
-        API_STORE: settings.results.store is ResultsStore.API,
-        CLAIM_STORE: settings.results.store is ResultsStore.CLAIM,
-        BUCKET_STORE: settings.results.store is ResultsStore.BUCKET,
+        CHECKPOINTS: results.checkpoints is not None,
+        ARTIFACTS: results.artifacts is not None,
+        API_STORE: results.store is ResultsStore.API,
+        CLAIM_STORE: results.store is ResultsStore.CLAIM,
+        BUCKET_STORE: results.store is ResultsStore.BUCKET,
         CLONE: clones,
         PACK: run.pack is not None,
-        CREDENTIALS: clones and settings.git.code is not None and settings.git.code.secret is not None,
+        CREDENTIALS: clones and code is not None and code.secret is not None,
         # Whatever scales the nodes of a pool would else move a trial that has run for hours. Not on spot nodes:
         # there it would keep Karpenter from draining a node that the provider takes away.
         STEADY: pool is not None and not pool.spot,

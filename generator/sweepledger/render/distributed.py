@@ -14,11 +14,9 @@ from typing import Any
 import msgspec
 
 from sweepledger.formats import yaml
-from sweepledger.formats.hyperparams_csv import Table
-from sweepledger.render import pod
 from sweepledger.render.base_files import SHAPE_FOLDERS, Bases
 from sweepledger.render.manifest import Manifest, merge, merge_all
-from sweepledger.structs.batch import Batch
+from sweepledger.render.pod import Pods
 from sweepledger.structs.kubernetes import (
     INDEX_VARIABLE,
     RANK_VARIABLE,
@@ -26,7 +24,7 @@ from sweepledger.structs.kubernetes import (
     trial_folder_by_variable,
 )
 from sweepledger.structs.node_pool import Pool, topology_annotations
-from sweepledger.structs.settings import Settings
+from sweepledger.structs.run_config import RunConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +110,7 @@ CONTAINER = "trial"
 
 
 @dataclass(frozen=True, slots=True)
-class _Pods:
+class _Parts:
     shared: Manifest
     """Of all pods of the batch: the shared part."""
     own: Manifest
@@ -120,26 +118,23 @@ class _Pods:
     pool: Pool | None
 
 
-def manifests(name: str, batch: Batch, settings: Settings, table: Table, bases: Bases) -> list[Manifest]:
+def manifests(pods: Pods) -> list[Manifest]:
     """Return the object that the trials share, if any, then one object per trial in the order of the table."""
-    folder = SHAPE_FOLDERS[batch.shape]
+    name, bases, folder = pods.name, pods.bases, SHAPE_FOLDERS[pods.batch.shape]
     where: Mapping[str, Any] = yaml.load(bases.files[f"{folder}/places.yaml"])
-    shared = pod.shared_template({}, name, batch, settings, table.shards, bases)
-    pool, made = settings.trials.pool(batch.run.pool), []
+    shared, made = pods.shared_template({}), []
     if "batch" in where:
         read = msgspec.convert(where["batch"], FieldPaths)
-        base = _prepared(bases, f"{folder}/batch.yaml", batch, read)
-        own = pod.output_mounts(settings, trial_folder_by_variable(name, INDEX_VARIABLE))
-        pods = _Pods(shared, own, pool)
-        labels = pod.labels(name, batch, settings)
-        metadata = {"name": name, "namespace": settings.trials.namespace, "labels": labels}
-        made.append(_filled(base, read, pods, metadata, name))
+        base = _prepared(bases, f"{folder}/batch.yaml", pods.run, read)
+        own = pods.output_mounts(trial_folder_by_variable(name, INDEX_VARIABLE))
+        metadata = {"name": name, "namespace": pods.trials.namespace, "labels": pods.labels}
+        made.append(_filled(base, read, _Parts(shared, own, pods.pool), metadata, name))
     read = msgspec.convert(where["trial"], FieldPaths)
-    base = _prepared(bases, f"{folder}/trial.yaml", batch, read)
-    for index in range(len(batch.trials)):
-        pods = _Pods(shared, pod.trial_template(name, batch, settings, table, index), pool)
-        metadata = pod.trial_metadata(name, trial_name(name, index), batch, settings, index)
-        made.append(_filled(base, read, pods, metadata, name))
+    base = _prepared(bases, f"{folder}/trial.yaml", pods.run, read)
+    for index in range(len(pods.batch.trials)):
+        parts = _Parts(shared, pods.trial_template(index), pods.pool)
+        metadata = pods.trial_metadata(trial_name(name, index), index)
+        made.append(_filled(base, read, parts, metadata, name))
     return made
 
 
@@ -148,9 +143,8 @@ def trial_name(name: str, index: int) -> str:
     return f"{name}-{index}"
 
 
-def _prepared(bases: Bases, file: str, batch: Batch, where: FieldPaths) -> Manifest:
+def _prepared(bases: Bases, file: str, run: RunConfig, where: FieldPaths) -> Manifest:
     made: Manifest = yaml.load(bases.files[file])
-    run = batch.run
     for others in where.others:
         if run.nodes > 1:
             set_field(made, others.count, run.nodes - 1)
@@ -163,20 +157,20 @@ def _prepared(bases: Bases, file: str, batch: Batch, where: FieldPaths) -> Manif
     return made
 
 
-def _filled(base: Manifest, where: FieldPaths, pods: _Pods, metadata: Manifest, batch: str) -> Manifest:
+def _filled(base: Manifest, where: FieldPaths, parts: _Parts, metadata: Manifest, batch: str) -> Manifest:
     made = copy.deepcopy(base)
     made["metadata"] = merge(made["metadata"], metadata)
     gone = tuple(f"{others.entry}." for others in where.others if not _is_there(made, others.entry))
     templates = [template for template in where.templates if not template.path.startswith(gone)]
-    asked = {} if pods.pool is None else topology_annotations(pods.pool, len(templates))
+    asked = {} if parts.pool is None else topology_annotations(parts.pool, len(templates))
     for template in templates:
-        partials = [_called(partial, template) for partial in (pods.shared, pods.own)]
+        partials = [_called(partial, template) for partial in (parts.shared, parts.own)]
         placed = _with_rank(merge_all(get_field(made, template.path), *partials), template)
         if asked:
             placed = merge(placed, {"metadata": {"annotations": asked}})
         set_field(made, template.path, placed)
     for part in where.containers:
-        set_field(made, part.path, merge(get_field(made, part.path), _container(part, pods)))
+        set_field(made, part.path, merge(get_field(made, part.path), _container(part, parts)))
     for path, text in where.names.items():
         set_field(made, path, text.format(batch=batch, trial=metadata["name"]))
     return made
@@ -211,9 +205,9 @@ def _called(partial: Manifest, template: PodTemplatePath) -> Manifest:
     return made
 
 
-def _container(part: ContainerPath, pods: _Pods) -> Manifest:
+def _container(part: ContainerPath, parts: _Parts) -> Manifest:
     """Return the trial's part of a container; the shared object starts the launcher."""
-    (shared,), (own,) = pods.shared["spec"]["containers"], pods.own["spec"]["containers"]
+    (shared,), (own,) = parts.shared["spec"]["containers"], parts.own["spec"]["containers"]
     return {
         "image": shared["image"],
         "args": own["args"],

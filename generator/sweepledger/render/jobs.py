@@ -3,15 +3,14 @@
 `indexed` writes a patch for the frozen base; `jobs` writes complete Jobs, so that a review shows what runs.
 """
 
+from collections.abc import Iterable
+
 from sweepledger.formats import yaml
-from sweepledger.formats.hyperparams_csv import Shard, Table
-from sweepledger.render import base_files, pod
-from sweepledger.render.base_files import SHAPE_FOLDERS, TO_BASE, Bases
+from sweepledger.render.base_files import SHAPE_FOLDERS, TO_BASE
 from sweepledger.render.manifest import Manifest, merge
-from sweepledger.structs.batch import Batch
+from sweepledger.render.pod import Pods
 from sweepledger.structs.kubernetes import COMPLETION_INDEX_VARIABLE, trial_folder_by_variable
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import Settings
 
 LONGEST_JOB_NAME = 61
 """The pod of an Indexed Job has the Job's name and `-0` as its host name, which has 63 characters at most.
@@ -20,42 +19,41 @@ Only a long sweep's batch 100 or later loses one or two of the eleven digits of 
 """
 
 
-def job_deadline(batch: Batch, settings: Settings) -> int:
+def job_deadline(pods: Pods) -> int:
     """Return the seconds after which a Job ends, whatever its pods do."""
-    grace, startup = pod.grace_seconds(batch, settings), pod.startup_seconds(batch, settings)
-    return batch.run.job_deadline(len(batch.trials), grace, startup)
+    return pods.run.job_deadline(len(pods.batch.trials), pods.grace_seconds, pods.startup_seconds)
 
 
-def indexed_patch(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> Manifest:
+def indexed_patch(pods: Pods) -> Manifest:
     """Return only what differs from `base/trial/v1/job.yaml` with the batch's components."""
-    run = batch.run
-    pods = run.pods(len(batch.trials))
-    own = pod.output_mounts(settings, trial_folder_by_variable(name, COMPLETION_INDEX_VARIABLE))
+    run, trials = pods.run, len(pods.batch.trials)
+    count = run.pods(trials)
+    own = pods.output_mounts(trial_folder_by_variable(pods.name, COMPLETION_INDEX_VARIABLE))
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {
-            "name": name,
-            "labels": pod.labels(name, batch, settings) | pod.queue_labels(batch, settings),
-            "annotations": pod.annotations(batch) | pod.queue_annotations(batch, settings),
+            "name": pods.name,
+            "labels": pods.labels | pods.queue_labels,
+            "annotations": pods.annotations | pods.queue_annotations,
         },
         "spec": {
-            "completions": pods,
-            "parallelism": run.pods_at_once(len(batch.trials)),
+            "completions": count,
+            "parallelism": run.pods_at_once(trials),
             "backoffLimitPerIndex": run.pod_attempts - 1,
-            "maxFailedIndexes": pods if run.max_failed is None else min(run.max_failed, pods),
-            "activeDeadlineSeconds": job_deadline(batch, settings),
-            "template": merge(pod.template(name, batch, settings, shards), own),
+            "maxFailedIndexes": count if run.max_failed is None else min(run.max_failed, count),
+            "activeDeadlineSeconds": job_deadline(pods),
+            "template": merge(pods.template(), own),
         },
     }
 
 
-def indexed_kustomization(batch: Batch, settings: Settings) -> Manifest:
+def indexed_kustomization(components: Iterable[str]) -> Manifest:
     """Return the kustomization: base, components, and the patch, which is applied last."""
-    chosen = base_files.components_of(batch, settings)
+    chosen = [f"{TO_BASE}/{name}" for name in components]
     return {
         "resources": [f"{TO_BASE}/{SHAPE_FOLDERS[Shape.INDEXED]}"],
-        **({"components": [f"{TO_BASE}/{name}" for name in chosen]} if chosen else {}),
+        **({"components": chosen} if chosen else {}),
         "patches": [
             {
                 "path": "job.yaml",
@@ -66,21 +64,18 @@ def indexed_kustomization(batch: Batch, settings: Settings) -> Manifest:
     }
 
 
-def trial_jobs(name: str, batch: Batch, settings: Settings, table: Table, bases: Bases) -> list[Manifest]:
+def trial_jobs(pods: Pods) -> list[Manifest]:
     """Return `base/jobs/v1/job.yaml` filled in for every trial, in the order of the table."""
-    base: Manifest = yaml.load(bases.files[f"{SHAPE_FOLDERS[Shape.JOBS]}/job.yaml"])
-    shared = pod.shared_template(base["spec"]["template"], name, batch, settings, table.shards, bases)
+    base: Manifest = yaml.load(pods.bases.files[f"{SHAPE_FOLDERS[Shape.JOBS]}/job.yaml"])
+    shared = pods.shared_template(base["spec"]["template"])
     made = []
-    for index in range(len(batch.trials)):
-        own = pod.trial_template(name, batch, settings, table, index)
+    for index, trial in enumerate(pods.batch.trials):
         changed: Manifest = {
-            "metadata": pod.trial_metadata(
-                name, f"{name}-{batch.trials[index].id}"[:LONGEST_JOB_NAME], batch, settings, index
-            ),
+            "metadata": pods.trial_metadata(f"{pods.name}-{trial.id}"[:LONGEST_JOB_NAME], index),
             "spec": {
-                "backoffLimitPerIndex": batch.run.retries,
-                "activeDeadlineSeconds": job_deadline(batch, settings),
-                "template": merge(shared, own),
+                "backoffLimitPerIndex": pods.run.retries,
+                "activeDeadlineSeconds": job_deadline(pods),
+                "template": merge(shared, pods.trial_template(index)),
             },
         }
         made.append(merge({**base, "spec": {**base["spec"], "template": {}}}, changed))

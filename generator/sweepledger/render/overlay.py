@@ -3,21 +3,22 @@
 `batch_digest` computes the digest again from the files alone, without spec, bases or the original version.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from sweepledger import __version__
 from sweepledger.formats import documents, hyperparams_csv, launch_json, yaml
-from sweepledger.formats.hyperparams_csv import Column, Row, Shard, Table
-from sweepledger.render import base_files, distributed, jobs, pod
+from sweepledger.formats.hyperparams_csv import Row, Table
+from sweepledger.render import distributed, jobs, pod
 from sweepledger.render.base_files import LAUNCHER, LAUNCHER_OBJECT, SHAPE_FOLDERS, TO_BASE, Bases
 from sweepledger.render.manifest import Manifest
+from sweepledger.render.pod import Pods
 from sweepledger.structs.batch import Batch, BatchLock, SpecFile
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.metric import Metric
 from sweepledger.structs.names import LOCK_FILE, PLACEHOLDER_DIGEST, batch_name
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import Settings
+from sweepledger.structs.settings import GitSettings, NetworkSettings, ResultsSettings, TrialSettings
 from sweepledger.structs.values import blob_id, bytes_digest
 
 NOT_ARCHIVED = ("job.yaml", "kustomization.yaml", launch_json.LAUNCH_FILE)
@@ -37,7 +38,14 @@ class Overlay:
         return self.lock.name
 
 
-def overlay(batch: Batch, bases: Bases, settings: Settings) -> Overlay:
+def overlay(
+    batch: Batch,
+    bases: Bases,
+    trials: TrialSettings,
+    network: NetworkSettings,
+    results: ResultsSettings,
+    git: GitSettings,
+) -> Overlay:
     """Render a batch. Equal input gives equal bytes, and the name ends in their digest.
 
     The digest is computed with the digits in the name and the lock's digest field blank.
@@ -46,51 +54,63 @@ def overlay(batch: Batch, bases: Bases, settings: Settings) -> Overlay:
     columns = hyperparams_csv.choose_columns(batch.columns, rows)
     written = Table(columns, hyperparams_csv.split_rows(rows, columns))
     unnamed = batch_name(batch.sweep.name, batch.number, PLACEHOLDER_DIGEST)
-    files = _files(unnamed, batch, bases, settings, written)
-    digest = _overlay(_lock(unnamed, "", batch, settings, columns, files), files).tree.digest
+    pods = Pods(unnamed, batch, written, bases, trials, network, results, git)
+    files = _files(pods)
+    digest = _overlay(_lock(pods, "", files), files).tree.digest
     name = batch_name(batch.sweep.name, batch.number, digest)
     # A name that is in what the batch is rendered from must stay there as it is.
-    inputs = (repr((replace(batch, trials=()), bases, settings)), *(shard.text for shard in written.shards))
-    if any(unnamed in text for text in inputs):
-        files = _files(name, batch, bases, settings, written)
+    nameless = replace(pods, name="", batch=replace(batch, trials=()))
+    pods = replace(pods, name=name)
+    if unnamed in repr(nameless):
+        files = _files(pods)
     else:
         files = {path: text.replace(unnamed.encode(), name.encode()) for path, text in files.items()}
-    return _overlay(_lock(name, f"sha256:{digest}", batch, settings, columns, files), files)
+    return _overlay(_lock(pods, f"sha256:{digest}", files), files)
 
 
 def _overlay(lock: BatchLock, files: Mapping[str, bytes]) -> Overlay:
     return Overlay(lock, FileTree({**files, LOCK_FILE: documents.write(lock).encode()}))
 
 
-def _files(name: str, batch: Batch, bases: Bases, settings: Settings, written: Table) -> dict[str, bytes]:
-    files = {shard.file: shard.text.encode() for shard in written.shards}
-    manifests = _manifests(name, batch, bases, settings, written)
-    return files | {file: text.encode() for file, text in manifests.items()}
+def _files(pods: Pods) -> dict[str, bytes]:
+    has_sidecar = pods.results.bucket is not None
+    launch = launch_json.write(
+        pods.name,
+        pods.batch,
+        pods.table,
+        pods.pool,
+        pods.trials.secrets,
+        has_sidecar=has_sidecar,
+        banner=_banner(pods.batch),
+    )
+    files = {**{shard.file: shard.text for shard in pods.table.shards}, launch_json.LAUNCH_FILE: launch}
+    if pods.batch.program.runs_in_clusters:
+        files |= _manifests(pods)
+    return {file: text.encode() for file, text in files.items()}
 
 
-def _manifests(name: str, batch: Batch, bases: Bases, settings: Settings, written: Table) -> dict[str, str]:
-    banner, shards = _banner(batch), written.shards
+def _manifests(pods: Pods) -> dict[str, str]:
+    name, batch, trials, banner = pods.name, pods.batch, pods.trials, _banner(pods.batch)
     listed: Manifest = {"resources": ["job.yaml"], "patches": []}
     match batch.shape:
         case Shape.INDEXED:
-            objects = [jobs.indexed_patch(name, batch, settings, shards)]
-            listed = jobs.indexed_kustomization(batch, settings)
+            objects = [jobs.indexed_patch(pods)]
+            listed = jobs.indexed_kustomization(pods.components)
         case Shape.JOBS:
-            objects = jobs.trial_jobs(name, batch, settings, written, bases)
+            objects = jobs.trial_jobs(pods)
         case _:
-            objects = distributed.manifests(name, batch, settings, written, bases)
+            objects = distributed.manifests(pods)
     return {
-        launch_json.LAUNCH_FILE: launch_json.write(name, batch, settings, written, banner=banner),
         "job.yaml": yaml.dump(*objects, banner=banner),
         "kustomization.yaml": yaml.dump(
             {
                 "apiVersion": "kustomize.config.k8s.io/v1beta1",
                 "kind": "Kustomization",
-                "namespace": settings.trials.namespace,
+                "namespace": trials.namespace,
                 **listed,
                 "resources": [f"{TO_BASE}/{LAUNCHER}", *listed["resources"]],
                 "patches": [*listed["patches"], _own_launcher(name)],
-                **_config_maps(name, batch, settings, shards),
+                **_config_maps(pods),
             },
             banner=banner,
         ),
@@ -106,8 +126,9 @@ def _own_launcher(name: str) -> Manifest:
     }
 
 
-def _config_maps(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> Manifest:
-    tables = [{"name": pod.table_map(name, at), "files": [shard.file]} for at, shard in enumerate(shards)]
+def _config_maps(pods: Pods) -> Manifest:
+    shards = enumerate(pods.table.shards)
+    tables = [{"name": pod.table_map(pods.name, at), "files": [shard.file]} for at, shard in shards]
     return {
         "configMapGenerator": [
             {"name": LAUNCHER_OBJECT, "behavior": "merge", "files": [launch_json.LAUNCH_FILE]},
@@ -116,23 +137,16 @@ def _config_maps(name: str, batch: Batch, settings: Settings, shards: tuple[Shar
         "generatorOptions": {
             "disableNameSuffixHash": True,
             "immutable": True,
-            "labels": pod.labels(name, batch, settings),
+            "labels": pods.labels,
         },
     }
 
 
-def _lock(
-    name: str,
-    digest: str,
-    batch: Batch,
-    settings: Settings,
-    columns: Iterable[Column],
-    files: Mapping[str, bytes],
-) -> BatchLock:
-    sweep = batch.sweep
+def _lock(pods: Pods, digest: str, files: Mapping[str, bytes]) -> BatchLock:
+    batch, sweep = pods.batch, pods.batch.sweep
     return BatchLock(
         generated=_banner(batch),
-        name=name,
+        name=pods.name,
         digest=digest,
         sweep=sweep.name,
         number=batch.number,
@@ -145,7 +159,7 @@ def _lock(
         program=batch.program,
         run=sweep.run,
         cluster=batch.cluster,
-        store=settings.results.store,
+        store=pods.results.store,
         round=batch.round,
         method=None if batch.round is None else sweep.method,
         engine=batch.engine,
@@ -156,16 +170,11 @@ def _lock(
         after_infrastructure=batch.after_infrastructure,
         repairs=batch.repairs,
         generator=__version__,
-        bases=bases_of(batch, settings),
-        columns={column.name: str(column.type) for column in columns},
+        bases=(LAUNCHER, SHAPE_FOLDERS[batch.shape], *pods.components),
+        columns={column.name: str(column.type) for column in pods.table.columns},
         files=dict(sorted(FileTree(files).digests.items())),
-        blobs={path: blob_id(files[path]) for path in NOT_ARCHIVED},
+        blobs={path: blob_id(files[path]) for path in NOT_ARCHIVED if path in files},
     )
-
-
-def bases_of(batch: Batch, settings: Settings) -> tuple[str, ...]:
-    """Return the folders below `base/` that a batch is built from: launcher, base, components."""
-    return (LAUNCHER, SHAPE_FOLDERS[batch.shape], *base_files.components_of(batch, settings))
 
 
 def _banner(batch: Batch) -> str:

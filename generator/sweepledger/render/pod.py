@@ -5,6 +5,7 @@ pods belongs to the module of its shape. Names of the platform's objects are in 
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from sweepledger import __version__
 from sweepledger.formats.hyperparams_csv import Shard, Table
@@ -54,15 +55,19 @@ from sweepledger.structs.node_pool import (
     trial_fields,
 )
 from sweepledger.structs.program import Code
-from sweepledger.structs.run_config import OTHER_DISK, POD_STARTUP_SECONDS, CodeMode
+from sweepledger.structs.run_config import OTHER_DISK, POD_STARTUP_SECONDS, CodeMode, RunConfig
 from sweepledger.structs.settings import (
     AUTHORITIES_VOLUME,
     COLLECTOR_IMAGE,
     GIT_EGRESS,
+    Authorities,
     BucketSettings,
     Dataset,
-    Settings,
+    GitSettings,
+    NetworkSettings,
+    ResultsSettings,
     SeveralDatasets,
+    TrialSettings,
 )
 
 CLONE_VOLUMES, CLONED = ("clone", "code"), 2
@@ -80,108 +85,346 @@ def table_map(batch: str, number: int) -> str:
     return f"{batch}-table-{number:03d}"
 
 
-def labels(name: str, batch: Batch, settings: Settings) -> dict[str, str]:
-    """Return the labels of every object and pod of a batch; those of the settings never replace sweepledger's."""
-    return {
-        **dict(sorted(settings.trials.labels.items())),
-        **GENERATOR_LABELS,
-        SWEEP_LABEL: batch.sweep.name,
-        BATCH_LABEL: name,
-    }
+@dataclass(frozen=True, slots=True)
+class Pods:
+    """The pods of a batch, and what the objects around them say about the batch."""
+
+    name: str
+    """The name of the batch."""
+    batch: Batch
+    table: Table
+    bases: Bases
+    trials: TrialSettings
+    network: NetworkSettings
+    results: ResultsSettings
+    git: GitSettings
+
+    @property
+    def run(self) -> RunConfig:
+        """How the trials run."""
+        return self.batch.run
+
+    @property
+    def pool(self) -> Pool | None:
+        """The pool whose nodes they need, if the batch names any."""
+        return self.trials.pool(self.run.pool)
+
+    @property
+    def data(self) -> Dataset | SeveralDatasets | None:
+        """The data that they read."""
+        return self.trials.dataset(self.batch.program.data)
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """The components of `base/` that they use."""
+        return components_of(self.batch, self.pool, self.data, self.results, self.git.code)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels of every object and pod of a batch; those of the settings never replace sweepledger's."""
+        return {
+            **dict(sorted(self.trials.labels.items())),
+            **GENERATOR_LABELS,
+            SWEEP_LABEL: self.batch.sweep.name,
+            BATCH_LABEL: self.name,
+        }
+
+    def trial_labels(self, index: int) -> dict[str, str]:
+        """Return the labels of objects and pods of one trial."""
+        return {TRIAL_LABEL: self.batch.trials[index].id, INDEX_LABEL: str(index)}
+
+    def trial_metadata(self, trial_object: str, index: int) -> Manifest:
+        """Return the metadata of the object of one trial, which has a name of its own."""
+        return {
+            "name": trial_object,
+            "namespace": self.trials.namespace,
+            "labels": {**self.labels, **self.queue_labels, **self.trial_labels(index)},
+            "annotations": self.annotations | {TRIAL_LABEL: f"sha256:{self.batch.trials[index].digest}"},
+        }
+
+    @property
+    def queue_labels(self) -> dict[str, str]:
+        """The labels of objects that Kueue queues, if the pool is a queue; pods need none."""
+        pool = self.pool
+        if pool is None or pool.queue is None:
+            return {}
+        priority = {} if self.run.priority is None else {PRIORITY_LABEL: self.run.priority}
+        return {QUEUE_LABEL: pool.queue} | priority
+
+    @property
+    def queue_annotations(self) -> dict[str, str]:
+        """The annotation of an Indexed Job whose trials its queue need not admit together."""
+        pool = self.pool
+        least = None if pool is None or pool.queue is None else pool.min_parallelism
+        # Kueue refuses a Job that does not ask for more.
+        is_none = least is None or least >= self.run.pods_at_once(len(self.batch.trials))
+        return {} if is_none else {MIN_PARALLELISM: str(least)}
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """Annotations that say where an object comes from, for people who only see the cluster."""
+        return {
+            "sweepledger.dev/generator": __version__,
+            "sweepledger.dev/program": f"sha256:{self.batch.program.digest}",
+            "sweepledger.dev/spec": self.batch.sweep.path,
+            "sweepledger.dev/spec-digest": self.batch.sweep.digest,
+        }
+
+    @property
+    def startup_seconds(self) -> int:
+        """How long a pod may take to start."""
+        pool = self.pool
+        return max(POD_STARTUP_SECONDS, 0 if pool is None else pool.startup_seconds)
+
+    @property
+    def grace_seconds(self) -> int:
+        """The termination grace period of pods, in seconds."""
+        pool = self.pool
+        if pool is not None and pool.pod.grace_seconds is not None:
+            return pool.pod.grace_seconds
+        return GRACE_SECONDS if self.results.bucket is None else BUCKET_GRACE_SECONDS
+
+    def resources(self) -> Manifest:
+        """Return the resources of a trial; requests and limits are equal."""
+        wanted = self.run.pod_resources
+        amounts = {
+            "cpu": wanted.cpu,
+            "memory": _memory(wanted.memory, self.table.shards),
+            "ephemeral-storage": quantities.format_bytes(disk(self.batch, self.data, self.results)),
+        }
+        pool, claims = self.pool, {}
+        if wanted.gpu:
+            amounts[GPU_RESOURCE if pool is None else pool.gpu_resource] = str(wanted.gpu)
+        if pool is not None:
+            amounts.update((name, str(amount)) for name, amount in sorted(pool.pod.resources.items()))
+            claims = (
+                {"claims": [{"name": name} for name in sorted(pool.pod.claims)]} if pool.pod.claims else {}
+            )
+        return {"limits": dict(amounts), "requests": dict(amounts), **claims}
+
+    def template(self) -> Manifest:
+        """Return the part of the pod template that all trials share, to be merged over base and components."""
+        pool, run = self.pool, self.run
+        container = {
+            "name": "trial",
+            "image": self.batch.program.container_image,
+            "command": [run.interpreter, LAUNCHER_PATH if run.pack is None else PACK_PATH],
+            "env": self._environment(),
+            "resources": self.resources(),
+            "volumeMounts": self._mounts(),
+        }
+        spec: Manifest = {
+            "activeDeadlineSeconds": run.pod_deadline(self.grace_seconds, self.startup_seconds),
+            **({} if pool is None else trial_fields(pool, has_gpus=run.resources.gpu > 0)),
+            "containers": [container],
+            "volumes": self._volumes(),
+        }
+        clones = [self._clone()] if run.code_mode is CodeMode.CLONE else []
+        bucket = self.results.bucket
+        sidecars = [] if bucket is None else [self._sidecar(bucket)]
+        if clones or sidecars:
+            spec["initContainers"] = [*clones, *sidecars]
+        if bucket is not None:
+            spec["terminationGracePeriodSeconds"] = self.grace_seconds
+        if self.trials.image_pull_secret is not None:
+            spec["imagePullSecrets"] = [{"name": self.trials.image_pull_secret}]
+        if self.trials.priority_class is not None:
+            spec["priorityClassName"] = self.trials.priority_class
+        metadata: Manifest = {"labels": self.labels}
+        if pool is not None:
+            own, metadata = pool.pod, _pool_metadata(pool, metadata["labels"])
+            named = {"priorityClassName": own.priority_class, "serviceAccountName": own.service_account}
+            spec |= {key: value for key, value in named.items() if value is not None}
+            if own.grace_seconds is not None:
+                spec["terminationGracePeriodSeconds"] = own.grace_seconds
+        metadata["labels"] |= {f"{EGRESS_LABEL}{place}": "true" for place in self._destinations}
+        if bucket is not None:
+            metadata["labels"] |= bucket.pod_labels
+            if bucket.pod_annotations:
+                metadata["annotations"] = metadata.get("annotations", {}) | bucket.pod_annotations
+        return {"metadata": metadata, "spec": spec}
+
+    def shared_template(self, base: Manifest) -> Manifest:
+        """Return a pod template with the batch's components and the part that all its trials share merged over it."""
+        components = [component_patch(self.bases, folder) for folder in self.components]
+        return merge_all(base, *components, self.template())
+
+    def trial_template(self, index: int) -> Manifest:
+        """Return the part of the pod template of one trial, for shapes with one object per trial."""
+        trial = self.batch.trials[index]
+        container = {
+            "name": "trial",
+            "args": ["--", *command.trial_arguments(self.batch, trial)],
+            "env": [
+                {"name": INDEX_VARIABLE, "value": str(index)},
+                *command.trial_environment(trial, self.table.columns),
+            ],
+        }
+        own: Manifest = {
+            "metadata": {"labels": self.trial_labels(index)},
+            "spec": {"containers": [container]},
+        }
+        if self.results.bucket is not None:
+            own["spec"]["initContainers"] = [
+                {"name": STORE_CONTAINER, "env": [{"name": INDEX_VARIABLE, "value": str(index)}]}
+            ]
+        own = merge(own, self.output_mounts(trial_folder(self.name, index)))
+        folder = self.batch.parent_folders.get(index)
+        return own if folder is None else merge(own, self._parent(folder, self.batch.parents[index]))
+
+    def _parent(self, folder: str, trial: str) -> Manifest:
+        """Return the read-only mount of the checkpoints that a trial continues from, and its variables."""
+        mount = parent_mount(self.results.checkpoints_volume, folder)
+        environment: list[Manifest] = [
+            {"name": PARENT_VARIABLE, "value": PARENT_PATH},
+            {"name": PARENT_ID_VARIABLE, "value": trial},
+        ]
+        if self.results.bucket is None:
+            return {"spec": {"containers": [{"name": "trial", "env": environment, "volumeMounts": [mount]}]}}
+        source = [
+            {"name": PARENT_VARIABLE, "value": PARENT_PATH},
+            {"name": PARENT_FOLDER_VARIABLE, "value": folder},
+        ]
+        sidecar = {"name": STORE_CONTAINER, "env": source}
+        return {"spec": {"initContainers": [sidecar], "containers": [{"name": "trial", "env": environment}]}}
+
+    @property
+    def _destinations(self) -> list[str]:
+        """The egress names of the pods: all containers of a pod share one network."""
+        proxy = self.network.proxy
+        cloning = {GIT_EGRESS, *((proxy.egress,) if proxy else ())} & self.network.egress.keys()
+        clones = cloning if self.run.code_mode is CodeMode.CLONE else set[str]()
+        bucket = self.results.bucket
+        return sorted({*self.run.egress, *clones, *((bucket.egress,) if bucket else ())})
+
+    def output_mounts(self, folder: Mapping[str, str]) -> Manifest:
+        """Return a pod template that mounts a trial's own folder on every volume it writes to."""
+        mounts = [
+            {"name": volume, "mountPath": f"/sweep/{volume}", **folder} for volume in self.results.volumes
+        ]
+        made: Manifest = {"spec": {"containers": [{"name": "trial", "volumeMounts": mounts}]}}
+        if self.results.bucket is not None:
+            made["spec"]["initContainers"] = [{"name": STORE_CONTAINER, "volumeMounts": mounts}]
+        return made
+
+    def _environment(self) -> list[Manifest]:
+        data, run = self.data, self.run
+        variables = {
+            **self.network.client_variables(self._destinations),
+            # The components for one dataset have it, too.
+            **({DATA_VARIABLE: DATA_PATH} if isinstance(data, SeveralDatasets) and data.claims else {}),
+            "OMP_NUM_THREADS": str(run.threads),
+            **gpu_memory_variables(run, self.pool),
+            **{variable: escape_variables(value) for variable, value in run.environment.items()},
+            "SWEEP_RAN": self.batch.program.image,
+        }
+        return [{"name": name, "value": value} for name, value in sorted(variables.items())]
+
+    def _mounts(self) -> list[Manifest]:
+        mounts: list[Manifest] = [
+            {"name": f"secret-{secret}", "mountPath": secret_folder(secret), "readOnly": True}
+            for secret in sorted(self.run.secrets)
+        ]
+        mounts += _data_mounts(self.data)
+        if restores_parents(self.batch, self.results):
+            mounts.append({"name": PARENT_VOLUME, "mountPath": PARENT_PATH, "readOnly": True})
+        pool = self.pool
+        if pool is not None and pool.pod.tokens:
+            mounts.append({"name": TOKENS_VOLUME, "mountPath": f"/sweep/{TOKENS_VOLUME}", "readOnly": True})
+        return [*mounts, *authorities_mount(self.network.authorities)]
+
+    def _volumes(self) -> list[Manifest]:
+        run, code, shards = self.run, self.batch.program.code.disk, self.table.shards
+        tables = [{"configMap": {"name": table_map(self.name, number)}} for number in range(len(shards))]
+        scratch = run.scratch_bytes(code)
+        volumes: list[Manifest] = [
+            {"name": "launcher", "configMap": {"name": launcher_map(self.name), "defaultMode": 0o444}},
+            {"name": "table", "projected": {"defaultMode": 0o444, "sources": tables}},
+            {"name": "scratch", "emptyDir": {"sizeLimit": quantities.format_bytes(scratch)}},
+            *(
+                {"name": volume, "persistentVolumeClaim": {"claimName": claim}}
+                for volume, claim in self.results.claims.items()
+            ),
+        ]
+        if not self.results.claims:
+            volumes.append({"name": RESULTS_VOLUME, "emptyDir": {"sizeLimit": run.pod_resources.scratch}})
+        if self.results.bucket is not None:
+            volumes += bucket_secrets(self.results.bucket)
+        if restores_parents(self.batch, self.results):
+            volumes.append({"name": PARENT_VOLUME, "emptyDir": {"sizeLimit": run.pod_resources.scratch}})
+        volumes += _data_volumes(self.data)
+        if run.resources.shared_memory is not None:
+            limit = {"medium": "Memory", "sizeLimit": run.pod_resources.shared_memory}
+            volumes.append({"name": "shared-memory", "emptyDir": limit})
+        for secret_name in sorted(run.secrets):
+            secret = self.trials.secrets[secret_name]
+            volumes += _secret(f"secret-{secret_name}", secret.secret, secret.key)
+        source = self.git.code
+        if run.code_mode is CodeMode.CLONE and source is not None:
+            size = {"sizeLimit": quantities.format_bytes(CLONED * code)}
+            if code:
+                volumes += [{"name": name, "emptyDir": size} for name in CLONE_VOLUMES]
+            volumes += _secret("clone-credentials", source.secret)
+        pool = self.pool
+        if pool is not None and (tokens := pool.pod.token_volume) is not None:
+            volumes.append(tokens)
+        return [*volumes, *authorities_volume(self.network.authorities)]
+
+    def _clone(self) -> Manifest:
+        assert self.git.code is not None, "the spec's checks refuse a clone without a place to clone from"
+        code, wanted = self.batch.program.code, self.run.pod_resources
+        # As much as the trial: a pod is placed by its largest container, so this one never costs a node.
+        amounts = {"cpu": wanted.cpu, "memory": wanted.memory}
+        source = {
+            "CODE_BRANCH": escape_variables(self.git.branch),
+            "CODE_URL": escape_variables(self.git.code.url),
+        }
+        clients = self.network.client_variables(self._destinations)
+        variables = dict(sorted((source | locked_code(code) | clients).items()))
+        mounts = authorities_mount(self.network.authorities)
+        return {
+            "name": CODE_CONTAINER,
+            "image": self.trials.image_of(self.git.code.image),
+            "env": [{"name": name, "value": value} for name, value in variables.items()],
+            "resources": {"limits": dict(amounts), "requests": dict(amounts)},
+            **({"volumeMounts": mounts} if mounts else {}),
+        }
+
+    def _sidecar(self, bucket: BucketSettings) -> Manifest:
+        mounts = (
+            [{"name": PARENT_VOLUME, "mountPath": PARENT_PATH}]
+            if restores_parents(self.batch, self.results)
+            else []
+        )
+        pack = self.run.pack
+        data = self.data
+        own = {
+            **({} if data is None or data.size is None else _copied(data, data.size, self.batch)),
+            "SWEEP_STORE_GRACE": str(self.grace_seconds),
+            "SWEEP_STORE_MOST_BYTES": str(quantities.whole_quantity(self.run.resources.scratch)),
+            **(
+                {"SWEEP_STORE_PACK": str(pack.trials), "SWEEP_STORE_TRIALS": str(len(self.batch.trials))}
+                if pack
+                else {}
+            ),
+            **({"SWEEP_STORE_KEEP_CHECKPOINTS": "true"} if self.batch.keeps_checkpoints else {}),
+        }
+        return _store_container(self.name, self.trials, self.network, bucket, own, mounts)
 
 
-def trial_labels(batch: Batch, index: int) -> dict[str, str]:
-    """Return the labels of objects and pods of one trial."""
-    return {TRIAL_LABEL: batch.trials[index].id, INDEX_LABEL: str(index)}
-
-
-def trial_metadata(name: str, trial_object: str, batch: Batch, settings: Settings, index: int) -> Manifest:
-    """Return the metadata of the object of one trial, which has a name of its own."""
-    return {
-        "name": trial_object,
-        "namespace": settings.trials.namespace,
-        "labels": {
-            **labels(name, batch, settings),
-            **queue_labels(batch, settings),
-            **trial_labels(batch, index),
-        },
-        "annotations": annotations(batch) | {TRIAL_LABEL: f"sha256:{batch.trials[index].digest}"},
-    }
-
-
-def queue_labels(batch: Batch, settings: Settings) -> dict[str, str]:
-    """Return the labels of objects that Kueue queues, if the pool is a queue; pods need none."""
-    pool = settings.trials.pool(batch.run.pool)
-    if pool is None or pool.queue is None:
-        return {}
-    priority = {} if batch.run.priority is None else {PRIORITY_LABEL: batch.run.priority}
-    return {QUEUE_LABEL: pool.queue} | priority
-
-
-def queue_annotations(batch: Batch, settings: Settings) -> dict[str, str]:
-    """Return the annotation of an Indexed Job whose trials its queue need not admit together."""
-    pool = settings.trials.pool(batch.run.pool)
-    least = None if pool is None or pool.queue is None else pool.min_parallelism
-    # Kueue refuses a Job that does not ask for more.
-    is_none = least is None or least >= batch.run.pods_at_once(len(batch.trials))
-    return {} if is_none else {MIN_PARALLELISM: str(least)}
-
-
-def annotations(batch: Batch) -> dict[str, str]:
-    """Return annotations that say where an object comes from, for people who only see the cluster."""
-    return {
-        "sweepledger.dev/generator": __version__,
-        "sweepledger.dev/program": f"sha256:{batch.program.digest}",
-        "sweepledger.dev/spec": batch.sweep.path,
-        "sweepledger.dev/spec-digest": batch.sweep.digest,
-    }
-
-
-def startup_seconds(batch: Batch, settings: Settings) -> int:
-    """Return how long a pod may take to start."""
-    pool = settings.trials.pool(batch.run.pool)
-    return max(POD_STARTUP_SECONDS, 0 if pool is None else pool.startup_seconds)
-
-
-def grace_seconds(batch: Batch, settings: Settings) -> int:
-    """Return the termination grace period of pods, in seconds."""
-    pool = settings.trials.pool(batch.run.pool)
-    if pool is not None and pool.pod.grace_seconds is not None:
-        return pool.pod.grace_seconds
-    return GRACE_SECONDS if settings.results.bucket is None else BUCKET_GRACE_SECONDS
-
-
-def resources(batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> Manifest:
-    """Return the resources of a trial; requests and limits are equal."""
-    wanted = batch.run.pod_resources
-    amounts = {
-        "cpu": wanted.cpu,
-        "memory": _memory(wanted.memory, shards),
-        "ephemeral-storage": quantities.format_bytes(disk(batch, settings)),
-    }
-    pool, claims = settings.trials.pool(batch.run.pool), {}
-    if wanted.gpu:
-        amounts[GPU_RESOURCE if pool is None else pool.gpu_resource] = str(wanted.gpu)
-    if pool is not None:
-        amounts.update((name, str(amount)) for name, amount in sorted(pool.pod.resources.items()))
-        claims = {"claims": [{"name": name} for name in sorted(pool.pod.claims)]} if pool.pod.claims else {}
-    return {"limits": dict(amounts), "requests": dict(amounts), **claims}
-
-
-def disk(batch: Batch, settings: Settings) -> int:
+def disk(batch: Batch, data: Dataset | SeveralDatasets | None, results: ResultsSettings) -> int:
     """Return the bytes that a pod may write on its node."""
-    others = 0 if settings.results.claims else 1  # without a claim, files of the trial are on the node, too
-    others += _restores_parents(batch, settings)  # and those of its parent
-    data = settings.trials.dataset(batch.program.data)
+    others = 0 if results.claims else 1  # without a claim, files of the trial are on the node, too
+    others += restores_parents(batch, results)  # and those of its parent
     copied = 0 if data is None or data.size is None else quantities.whole_quantity(data.size)
     cloned = CLONED * batch.program.code.disk if batch.run.code_mode is CodeMode.CLONE else 0
     kept = others * quantities.whole_quantity(batch.run.pod_resources.scratch)
     return batch.run.scratch_bytes(batch.program.code.disk) + kept + copied + cloned + OTHER_DISK
 
 
-def _restores_parents(batch: Batch, settings: Settings) -> bool:
+def restores_parents(batch: Batch, results: ResultsSettings) -> bool:
     """Return whether sidecars may have to restore checkpoints of parents: the same in all rounds of a search."""
-    return settings.results.bucket is not None and (batch.keeps_checkpoints or bool(batch.parent_folders))
+    return results.bucket is not None and (batch.keeps_checkpoints or bool(batch.parent_folders))
 
 
 def _memory(wanted: str, shards: tuple[Shard, ...]) -> str:
@@ -192,151 +435,10 @@ def _memory(wanted: str, shards: tuple[Shard, ...]) -> str:
     return quantities.format_bytes(quantities.whole_quantity(wanted) + -(-table // MEBIBYTE) * MEBIBYTE)
 
 
-def template(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> Manifest:
-    """Return the part of the pod template that all trials share, to be merged over base and components."""
-    pool = settings.trials.pool(batch.run.pool)
-    container = {
-        "name": "trial",
-        "image": batch.program.container_image,
-        "command": [batch.run.interpreter, LAUNCHER_PATH if batch.run.pack is None else PACK_PATH],
-        "env": _environment(batch, settings),
-        "resources": resources(batch, settings, shards),
-        "volumeMounts": _mounts(batch, settings),
-    }
-    spec: Manifest = {
-        "activeDeadlineSeconds": batch.run.pod_deadline(
-            grace_seconds(batch, settings), startup_seconds(batch, settings)
-        ),
-        **({} if pool is None else trial_fields(pool, has_gpus=batch.run.resources.gpu > 0)),
-        "containers": [container],
-        "volumes": _volumes(name, batch, settings, shards),
-    }
-    clones = [_clone(batch, settings)] if batch.run.code_mode is CodeMode.CLONE else []
-    bucket = settings.results.bucket
-    sidecars = [] if bucket is None else [_sidecar(name, batch, settings, bucket)]
-    if clones or sidecars:
-        spec["initContainers"] = [*clones, *sidecars]
-    if bucket is not None:
-        spec["terminationGracePeriodSeconds"] = grace_seconds(batch, settings)
-    if settings.trials.image_pull_secret is not None:
-        spec["imagePullSecrets"] = [{"name": settings.trials.image_pull_secret}]
-    if settings.trials.priority_class is not None:
-        spec["priorityClassName"] = settings.trials.priority_class
-    metadata: Manifest = {"labels": labels(name, batch, settings)}
-    if pool is not None:
-        own, metadata = pool.pod, _pool_metadata(pool, metadata["labels"])
-        named = {"priorityClassName": own.priority_class, "serviceAccountName": own.service_account}
-        spec |= {key: value for key, value in named.items() if value is not None}
-        if own.grace_seconds is not None:
-            spec["terminationGracePeriodSeconds"] = own.grace_seconds
-    metadata["labels"] |= {f"{EGRESS_LABEL}{place}": "true" for place in _destinations(batch, settings)}
-    if bucket is not None:
-        metadata["labels"] |= bucket.pod_labels
-        if bucket.pod_annotations:
-            metadata["annotations"] = metadata.get("annotations", {}) | bucket.pod_annotations
-    return {"metadata": metadata, "spec": spec}
-
-
-def shared_template(
-    base: Manifest, name: str, batch: Batch, settings: Settings, shards: tuple[Shard, ...], bases: Bases
-) -> Manifest:
-    """Return a pod template with the batch's components and the part that all its trials share merged over it."""
-    components = [component_patch(bases, folder) for folder in components_of(batch, settings)]
-    return merge_all(base, *components, template(name, batch, settings, shards))
-
-
 def _pool_metadata(pool: Pool, labels: Mapping[str, str]) -> Manifest:
     """Return the metadata of a pool's pods; its labels never replace those of sweepledger and of the settings."""
     annotations = {"annotations": dict(sorted(pool.pod.annotations.items()))} if pool.pod.annotations else {}
     return {"labels": dict(sorted(pool.pod.labels.items())) | dict(labels), **annotations}
-
-
-def trial_template(name: str, batch: Batch, settings: Settings, table: Table, index: int) -> Manifest:
-    """Return the part of the pod template of one trial, for shapes with one object per trial."""
-    trial = batch.trials[index]
-    container = {
-        "name": "trial",
-        "args": ["--", *command.trial_arguments(batch, trial)],
-        "env": [
-            {"name": INDEX_VARIABLE, "value": str(index)},
-            *command.trial_environment(trial, table.columns),
-        ],
-    }
-    own: Manifest = {"metadata": {"labels": trial_labels(batch, index)}, "spec": {"containers": [container]}}
-    if settings.results.bucket is not None:
-        own["spec"]["initContainers"] = [
-            {"name": STORE_CONTAINER, "env": [{"name": INDEX_VARIABLE, "value": str(index)}]}
-        ]
-    own = merge(own, output_mounts(settings, trial_folder(name, index)))
-    folder = batch.parent_folders.get(index)
-    return own if folder is None else merge(own, _parent(folder, batch.parents[index], settings))
-
-
-def _parent(folder: str, trial: str, settings: Settings) -> Manifest:
-    """Return the read-only mount of the checkpoints that a trial continues from, and its variables."""
-    mount = parent_mount(settings.results.checkpoints_volume, folder)
-    environment: list[Manifest] = [
-        {"name": PARENT_VARIABLE, "value": PARENT_PATH},
-        {"name": PARENT_ID_VARIABLE, "value": trial},
-    ]
-    if settings.results.bucket is None:
-        return {"spec": {"containers": [{"name": "trial", "env": environment, "volumeMounts": [mount]}]}}
-    source = [
-        {"name": PARENT_VARIABLE, "value": PARENT_PATH},
-        {"name": PARENT_FOLDER_VARIABLE, "value": folder},
-    ]
-    sidecar = {"name": STORE_CONTAINER, "env": source}
-    return {"spec": {"initContainers": [sidecar], "containers": [{"name": "trial", "env": environment}]}}
-
-
-def _destinations(batch: Batch, settings: Settings) -> list[str]:
-    """Return the egress names of the pods: all containers of a pod share one network."""
-    cloning = {
-        GIT_EGRESS,
-        *((settings.network.proxy.egress,) if settings.network.proxy else ()),
-    } & settings.network.egress.keys()
-    clones = cloning if batch.run.code_mode is CodeMode.CLONE else set[str]()
-    bucket = settings.results.bucket
-    return sorted({*batch.run.egress, *clones, *((bucket.egress,) if bucket else ())})
-
-
-def output_mounts(settings: Settings, folder: Mapping[str, str]) -> Manifest:
-    """Return a pod template that mounts a trial's own folder on every volume it writes to."""
-    mounts = [
-        {"name": volume, "mountPath": f"/sweep/{volume}", **folder} for volume in settings.results.volumes
-    ]
-    made: Manifest = {"spec": {"containers": [{"name": "trial", "volumeMounts": mounts}]}}
-    if settings.results.bucket is not None:
-        made["spec"]["initContainers"] = [{"name": STORE_CONTAINER, "volumeMounts": mounts}]
-    return made
-
-
-def _environment(batch: Batch, settings: Settings) -> list[Manifest]:
-    data = settings.trials.dataset(batch.program.data)
-    variables = {
-        **settings.network.client_variables(_destinations(batch, settings)),
-        # The components for one dataset have it, too.
-        **({DATA_VARIABLE: DATA_PATH} if isinstance(data, SeveralDatasets) and data.claims else {}),
-        "OMP_NUM_THREADS": str(batch.run.threads),
-        **gpu_memory_variables(batch.run, settings.trials.pool(batch.run.pool)),
-        **{variable: escape_variables(value) for variable, value in batch.run.environment.items()},
-        "SWEEP_RAN": batch.program.image,
-    }
-    return [{"name": name, "value": value} for name, value in sorted(variables.items())]
-
-
-def _mounts(batch: Batch, settings: Settings) -> list[Manifest]:
-    mounts: list[Manifest] = [
-        {"name": f"secret-{secret}", "mountPath": secret_folder(secret), "readOnly": True}
-        for secret in sorted(batch.run.secrets)
-    ]
-    mounts += _data_mounts(settings.trials.dataset(batch.program.data))
-    if _restores_parents(batch, settings):
-        mounts.append({"name": PARENT_VOLUME, "mountPath": PARENT_PATH, "readOnly": True})
-    pool = settings.trials.pool(batch.run.pool)
-    if pool is not None and pool.pod.tokens:
-        mounts.append({"name": TOKENS_VOLUME, "mountPath": f"/sweep/{TOKENS_VOLUME}", "readOnly": True})
-    return [*mounts, *authorities_mount(settings)]
 
 
 def _data_mounts(data: Dataset | SeveralDatasets | None) -> list[Manifest]:
@@ -375,76 +477,18 @@ def _read_claim(volume: str, claim: str | None) -> Manifest:
     return {"name": volume, "persistentVolumeClaim": {"claimName": claim, "readOnly": True}}
 
 
-def authorities_mount(settings: Settings) -> list[Manifest]:
+def authorities_mount(authorities: Authorities | None) -> list[Manifest]:
     """Return the mount of the certificates that a container's clients trust, if the settings name them."""
-    if settings.network.authorities is None:
+    if authorities is None:
         return []
     return [{"name": AUTHORITIES_VOLUME, "mountPath": f"/sweep/{AUTHORITIES_VOLUME}", "readOnly": True}]
 
 
-def authorities_volume(settings: Settings) -> list[Manifest]:
+def authorities_volume(authorities: Authorities | None) -> list[Manifest]:
     """Return the volume of that mount."""
-    named = settings.network.authorities
-    if named is None:
+    if authorities is None:
         return []
-    return [{"name": AUTHORITIES_VOLUME, "configMap": {"name": named.config_map, "defaultMode": 0o444}}]
-
-
-def _volumes(name: str, batch: Batch, settings: Settings, shards: tuple[Shard, ...]) -> list[Manifest]:
-    tables = [{"configMap": {"name": table_map(name, number)}} for number in range(len(shards))]
-    scratch = batch.run.scratch_bytes(batch.program.code.disk)
-    volumes: list[Manifest] = [
-        {"name": "launcher", "configMap": {"name": launcher_map(name), "defaultMode": 0o444}},
-        {"name": "table", "projected": {"defaultMode": 0o444, "sources": tables}},
-        {"name": "scratch", "emptyDir": {"sizeLimit": quantities.format_bytes(scratch)}},
-        *(
-            {"name": volume, "persistentVolumeClaim": {"claimName": claim}}
-            for volume, claim in settings.results.claims.items()
-        ),
-    ]
-    if not settings.results.claims:
-        volumes.append({"name": RESULTS_VOLUME, "emptyDir": {"sizeLimit": batch.run.pod_resources.scratch}})
-    if settings.results.bucket is not None:
-        volumes += bucket_secrets(settings.results.bucket)
-    if _restores_parents(batch, settings):
-        volumes.append({"name": PARENT_VOLUME, "emptyDir": {"sizeLimit": batch.run.pod_resources.scratch}})
-    volumes += _data_volumes(settings.trials.dataset(batch.program.data))
-    if batch.run.resources.shared_memory is not None:
-        limit = {"medium": "Memory", "sizeLimit": batch.run.pod_resources.shared_memory}
-        volumes.append({"name": "shared-memory", "emptyDir": limit})
-    for secret_name in sorted(batch.run.secrets):
-        secret = settings.trials.secrets[secret_name]
-        volumes += _secret(f"secret-{secret_name}", secret.secret, secret.key)
-    if batch.run.code_mode is CodeMode.CLONE and settings.git.code is not None:
-        size = {"sizeLimit": quantities.format_bytes(CLONED * batch.program.code.disk)}
-        if batch.program.code.disk:
-            volumes += [{"name": name, "emptyDir": size} for name in CLONE_VOLUMES]
-        volumes += _secret("clone-credentials", settings.git.code.secret)
-    pool = settings.trials.pool(batch.run.pool)
-    if pool is not None and (tokens := pool.pod.token_volume) is not None:
-        volumes.append(tokens)
-    return [*volumes, *authorities_volume(settings)]
-
-
-def _clone(batch: Batch, settings: Settings) -> Manifest:
-    assert settings.git.code is not None, "the spec's checks refuse a clone without a place to clone from"
-    code, wanted = batch.program.code, batch.run.pod_resources
-    # As much as the trial: a pod is placed by its largest container, so this one never costs a node.
-    amounts = {"cpu": wanted.cpu, "memory": wanted.memory}
-    source = {
-        "CODE_BRANCH": escape_variables(settings.git.branch),
-        "CODE_URL": escape_variables(settings.git.code.url),
-    }
-    clients = settings.network.client_variables(_destinations(batch, settings))
-    variables = dict(sorted((source | locked_code(code) | clients).items()))
-    mounts = authorities_mount(settings)
-    return {
-        "name": CODE_CONTAINER,
-        "image": settings.trials.image_of(settings.git.code.image),
-        "env": [{"name": name, "value": value} for name, value in variables.items()],
-        "resources": {"limits": dict(amounts), "requests": dict(amounts)},
-        **({"volumeMounts": mounts} if mounts else {}),
-    }
+    return [{"name": AUTHORITIES_VOLUME, "configMap": {"name": authorities.config_map, "defaultMode": 0o444}}]
 
 
 def bucket_secrets(bucket: BucketSettings) -> list[Manifest]:
@@ -475,24 +519,6 @@ def bucket_client(bucket: BucketSettings) -> Manifest:
     return {"env": env, "volumeMounts": mounts}
 
 
-def _sidecar(name: str, batch: Batch, settings: Settings, bucket: BucketSettings) -> Manifest:
-    mounts = [{"name": PARENT_VOLUME, "mountPath": PARENT_PATH}] if _restores_parents(batch, settings) else []
-    pack = batch.run.pack
-    data = settings.trials.dataset(batch.program.data)
-    own = {
-        **({} if data is None or data.size is None else _copied(data, data.size, batch)),
-        "SWEEP_STORE_GRACE": str(grace_seconds(batch, settings)),
-        "SWEEP_STORE_MOST_BYTES": str(quantities.whole_quantity(batch.run.resources.scratch)),
-        **(
-            {"SWEEP_STORE_PACK": str(pack.trials), "SWEEP_STORE_TRIALS": str(len(batch.trials))}
-            if pack
-            else {}
-        ),
-        **({"SWEEP_STORE_KEEP_CHECKPOINTS": "true"} if batch.keeps_checkpoints else {}),
-    }
-    return _store_container(name, settings, bucket, own, mounts)
-
-
 def _copied(data: Dataset | SeveralDatasets, size: str, batch: Batch) -> dict[str, str]:
     assert batch.program.data is not None
     return {
@@ -504,24 +530,27 @@ def _copied(data: Dataset | SeveralDatasets, size: str, batch: Batch) -> dict[st
 
 def _store_container(
     name: str,
-    settings: Settings,
+    trials: TrialSettings,
+    network: NetworkSettings,
     bucket: BucketSettings,
     own_variables: Mapping[str, str],
     mounts: list[Manifest],
 ) -> Manifest:
     client = bucket_client(bucket)
     variables = {"SWEEP_BATCH": name, "SWEEP_STORE_URL": bucket.url, **own_variables}
-    variables |= settings.network.client_variables({bucket.egress})
+    variables |= network.client_variables({bucket.egress})
     own = [{"name": variable, "value": value} for variable, value in sorted(variables.items())]
     return {
         "name": STORE_CONTAINER,
-        "image": settings.trials.image_of(COLLECTOR_IMAGE),
+        "image": trials.image_of(COLLECTOR_IMAGE),
         "env": [*own, *client["env"]],
-        "volumeMounts": [*client["volumeMounts"], *authorities_mount(settings), *mounts],
+        "volumeMounts": [*client["volumeMounts"], *authorities_mount(network.authorities), *mounts],
     }
 
 
-def store_proof(name: str, settings: Settings, bucket: BucketSettings, component: Manifest) -> Manifest:
+def store_proof(
+    name: str, trials: TrialSettings, network: NetworkSettings, bucket: BucketSettings, component: Manifest
+) -> Manifest:
     """Return a partial pod template whose sidecar saves what a pod named `name` leaves; merged with its component."""
     own = {"SWEEP_STORE_GRACE": str(GRACE_SECONDS), INDEX_VARIABLE: "0"}
     mounts = [{"name": RESULTS_VOLUME, "mountPath": f"/sweep/{RESULTS_VOLUME}", **trial_folder(name, 0)}]
@@ -529,8 +558,8 @@ def store_proof(name: str, settings: Settings, bucket: BucketSettings, component
     template: Manifest = {
         "metadata": {"labels": {**egress, **bucket.pod_labels}},
         "spec": {
-            "initContainers": [_store_container(name, settings, bucket, own, mounts)],
-            "volumes": [*bucket_secrets(bucket), *authorities_volume(settings)],
+            "initContainers": [_store_container(name, trials, network, bucket, own, mounts)],
+            "volumes": [*bucket_secrets(bucket), *authorities_volume(network.authorities)],
             "terminationGracePeriodSeconds": GRACE_SECONDS,
         },
     }

@@ -11,18 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from sweepledger import process
+from sweepledger import process, storage
 from sweepledger.errors import StorageError, ToolError
 from sweepledger.process import LimitExceededError, Limits
-from sweepledger.storage import (
-    BY_CONTENT,
-    WatchedFolder,
-    folder_state,
-    notes_writes,
-    storage_error,
-    storage_errors,
-    write_file,
-)
 from sweepledger.structs.program import AND
 from sweepledger.structs.settings import Dataset, SeveralDatasets
 from sweepledger.structs.values import listing_digest
@@ -56,7 +47,7 @@ def verified_folder(dataset: Dataset, folder: Path, *, code: Path) -> Path:
     try:
         identity = folder_digest(folder) if is_verifiable(dataset.identity) else dataset.identity
     except OSError as error:
-        raise storage_error(f"dataset {dataset.name}: {error.filename or folder}", error) from error
+        raise storage.storage_error(f"dataset {dataset.name}: {error.filename or folder}", error) from error
     if identity != dataset.identity:
         raise StorageError(
             f"dataset {dataset.name}: {folder} contains other data: must be {dataset.identity}, got {identity}",
@@ -76,13 +67,13 @@ def _refuse_other_data(dataset: Dataset, folder: Path) -> None:
     Else note this version beside it.
     """
     note = _version_note(folder)
-    with storage_errors(folder):
+    with storage.storage_errors(folder):
         # Numbers of files, which a file system may give anew with each mount, say nothing from one run to the next.
         files = [path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()]
         states = ((path.relative_to(folder), path.stat(follow_symlinks=path.exists())) for path in files)
         lines = sorted(f"{name}\0{state.st_size} {state.st_mtime_ns}" for name, state in states)
     state = hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
-    with storage_errors(note):
+    with storage.storage_errors(note):
         former, _, seen = note.read_text().partition("\n") if note.is_file() else ("", "", "")
     if former == dataset.identity and seen != state:
         back = (
@@ -100,7 +91,7 @@ def _refuse_other_data(dataset: Dataset, folder: Path) -> None:
             if dataset.prepare
             else "put the data of this version there",
         )
-    write_file(note, f"{dataset.identity}\n{state}".encode())
+    storage.write_file(note, f"{dataset.identity}\n{state}".encode())
 
 
 def prepared_folder(dataset: Dataset, folder: Path, *, code: Path) -> None:
@@ -115,10 +106,10 @@ def prepared_folder(dataset: Dataset, folder: Path, *, code: Path) -> None:
             _version_note(folder).unlink(missing_ok=True)  # of what was there before
             _prepare(dataset, folder, code)
     except OSError as error:
-        raise storage_error(f"dataset {dataset.name}: {error.filename or folder}", error) from error
+        raise storage.storage_error(f"dataset {dataset.name}: {error.filename or folder}", error) from error
 
 
-def verified_data(data: Dataset | SeveralDatasets, cache: Path, *, code: Path) -> WatchedFolder:
+def verified_data(data: Dataset | SeveralDatasets, cache: Path, *, code: Path) -> storage.WatchedFolder:
     """Return the verified data of a sweep; several datasets are links in a folder. Raises as verified_folder does.
 
     The state is that before the data was verified. `cache` has the folder of each dataset by its name. Also raises
@@ -136,13 +127,13 @@ def verified_data(data: Dataset | SeveralDatasets, cache: Path, *, code: Path) -
             f"dataset {data.name}: {folder} changed while it was verified",
             hint="stop what writes to the folder, and try again",
         )
-    return WatchedFolder(folder, state)
+    return storage.WatchedFolder(folder, state)
 
 
 def _folder_of_links(data: SeveralDatasets, cache: Path) -> Path:
     """Return a folder of its own for each selection, so that no other batch changes what this reads."""
     folder = cache / f"{AND}{hashlib.sha256(data.name.encode()).hexdigest()[:DIGITS]}"
-    with storage_errors(folder):
+    with storage.storage_errors(folder):
         folder.mkdir(exist_ok=True)
         for part in data.parts:
             with suppress(FileExistsError):
@@ -152,12 +143,14 @@ def _folder_of_links(data: SeveralDatasets, cache: Path) -> Path:
 
 def data_state(folder: Path) -> str:
     """Return what a write to the data changes, as the launcher computes it. Raises StorageError."""
-    with storage_errors(folder):
+    with storage.storage_errors(folder):
         parts = sorted(path for path in folder.iterdir() if path.is_symlink() and path.is_dir())
-        by_content = not all(map(notes_writes, (folder, *parts)))
-        states = "".join(folder_state(part, by_content=by_content, follows=True) for part in (folder, *parts))
+        by_content = not all(map(storage.notes_writes, (folder, *parts)))
+        states = "".join(
+            storage.folder_state(part, by_content=by_content, follows=True) for part in (folder, *parts)
+        )
     state = hashlib.sha256(states.encode("ascii")).hexdigest()
-    return f"{BY_CONTENT}{state}" if by_content else state
+    return f"{storage.BY_CONTENT}{state}" if by_content else state
 
 
 def _prepare(dataset: Dataset, folder: Path, code: Path) -> None:

@@ -13,18 +13,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from sweepledger import storage
 from sweepledger.errors import StorageError
 from sweepledger.repo.files import refuse_links
 from sweepledger.repo.git.repository import Repository
 from sweepledger.safe_open import read_regular
-from sweepledger.storage import (
-    TEMPORARY,
-    remove_file,
-    storage_errors,
-    temporary_file,
-    write_file,
-    write_synced,
-)
 from sweepledger.structs.names import file_system_name
 
 STATE = ".sweepledger"
@@ -105,12 +98,12 @@ def state_folder(repository: Repository, chosen: Path | None = None) -> Path:
         if tracked:
             # The mark is withdrawn, too: what git has written there may remain.
             with suppress(StorageError):
-                remove_file(_mark_in_git(repository))
+                storage.remove_file(_mark_in_git(repository))
             raise StorageError(
                 f"{tracked}: git has files of the state folder {folder}, which nobody reviews",
                 hint=f"`git rm -r --force {place}` and commit that; then remove the folder",
             )
-    with storage_errors(folder):
+    with storage.storage_errors(folder):
         try:
             found = folder.lstat()
         except FileNotFoundError:
@@ -134,9 +127,9 @@ def create_state(repository: Repository, chosen: Path | None = None) -> Path:
     """Create the state folder of this clone if it does not exist, and return it. Raises as `state_folder` does."""
     folder = state_folder(repository, chosen)
     if folder.is_relative_to(repository.folder):
-        write_file(folder / MARK, _clone_id(repository))
+        storage.write_file(folder / MARK, _clone_id(repository))
     # `git add` must not add the state to the user's repository.
-    write_file(folder / ".gitignore", b"*\n")
+    storage.write_file(folder / ".gitignore", b"*\n")
     return folder
 
 
@@ -147,13 +140,13 @@ def _is_marked(repository: Repository, folder: Path) -> bool:
 
 def _is_blank(folder: Path) -> bool:
     """Return whether a folder has nothing that is believed: a kill left it unmarked, or a user put data there."""
-    with storage_errors(folder):
+    with storage.storage_errors(folder):
         names = {path.name for path in folder.iterdir()} - {".gitignore", DATA}
-    return all(name.endswith(TEMPORARY) for name in names)
+    return all(name.endswith(storage.TEMPORARY) for name in names)
 
 
 def _mark(path: Path) -> bytes | None:
-    with storage_errors(path):
+    with storage.storage_errors(path):
         mark = read_regular(path, MARK_BYTES)
     return mark if mark is not None and len(mark) == MARK_BYTES else None
 
@@ -163,11 +156,11 @@ def _clone_id(repository: Repository) -> bytes:
     path = _mark_in_git(repository)
     mark = _mark(path)
     if mark is None:
-        with storage_errors(path):
+        with storage.storage_errors(path):
             path.parent.mkdir(exist_ok=True)
-            descriptor, drawn = temporary_file(path.parent, path.name)
+            descriptor, drawn = storage.temporary_file(path.parent, path.name)
             with os.fdopen(descriptor, "wb") as file:
-                write_synced(file.fileno(), secrets.token_hex(MARK_BYTES // 2).encode())
+                storage.write_synced(file.fileno(), secrets.token_hex(MARK_BYTES // 2).encode())
             with suppress(FileExistsError):
                 os.link(drawn, path)  # unlike a rename, it keeps the mark of a process that was faster
             drawn.unlink()

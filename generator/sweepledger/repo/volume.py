@@ -14,12 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from sweepledger.formats.record_json import (
-    MOST_COUNTED,
-    MOST_RECORD_BYTES,
-    MOST_RECORDS,
-    UNREAD,
-)
+from sweepledger.formats import record_json
 from sweepledger.safe_open import FILE_FLAGS, FOLDER_FLAGS, NOT_REGULAR_ERRNOS, read_regular
 from sweepledger.storage import storage_error, storage_errors
 from sweepledger.structs.batch import BatchLock
@@ -50,7 +45,7 @@ def _trial_records(path: str, parent: int | None = None) -> Iterator[bytes | Non
             with storage_errors(path), os.scandir(folder) as entries:
                 names = (entry.name for entry in entries if entry.name.endswith(".json"))
                 # Those that are read, and those that are counted: a trial can make a million names.
-                first = heapq.nsmallest(MOST_RECORDS + MOST_COUNTED, names)
+                first = heapq.nsmallest(record_json.MOST_RECORDS + record_json.MOST_COUNTED, names)
             yield from _bounded(first, lambda name: _read_file(name, folder))
 
 
@@ -74,8 +69,8 @@ def _bounded(names: Iterable[str], read: Callable[[str], bytes | None]) -> Itera
     """Read the record files of one trial, in the order of names, up to the bounds of a trial."""
     size = 0
     for number, name in enumerate(names):
-        if number >= MOST_RECORDS or size > MOST_RECORD_BYTES:
-            yield UNREAD
+        if number >= record_json.MOST_RECORDS or size > record_json.MOST_RECORD_BYTES:
+            yield record_json.UNREAD
             continue
         content = read(name)
         size += len(content) if content is not None and len(content) <= LARGEST_TRIAL_FILE else 0

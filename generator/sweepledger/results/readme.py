@@ -18,24 +18,14 @@ from jinja2.bccache import Bucket
 from sweepledger.formats.hyperparams_csv import REPLICATE_COLUMN
 from sweepledger.formats.summary_csv import parameter_names
 from sweepledger.results import display
-from sweepledger.results.best_trial import Verdict
-from sweepledger.results.commit_message import count_statuses
-from sweepledger.results.configurations import ConfigurationResults
-from sweepledger.results.figures.catalog import (
-    CURVES_FILE,
-    FRONT_FILE,
-    INTERVALS_FILE,
-    PARALLEL_FILE,
-    SLICES_FILE,
-    SPENT_FILE,
-    TRIALS_FILE,
-)
+from sweepledger.results.best_trial import ConfigurationResults, Verdict
+from sweepledger.results.figures import catalog
 from sweepledger.results.figures.intermediate_values import trial_curves
 from sweepledger.results.importance import Importance, ParameterImportance, ValueGroup
 from sweepledger.results.inference import Interval
 from sweepledger.results.outcomes import EvaluatedBatch
 from sweepledger.results.rounds import EarlyStopping, early_stopping, rounds, rungs
-from sweepledger.results.summary import TOP, Summary, pareto_front
+from sweepledger.results.summary import TOP, Summary, count_statuses, pareto_front
 from sweepledger.structs.metric import Goal
 from sweepledger.structs.record import Status, TrialResult
 from sweepledger.structs.values import Value
@@ -138,9 +128,9 @@ def _view(summary: Summary, importance: Importance) -> Mapping[str, Any]:
         "seconds": display.format_duration(
             sum(o.record.seconds for o in summary.outcomes if o.record is not None)
         ),
-        "trials_figure": TRIALS_FILE,
-        "slices_figure": SLICES_FILE,
-        "parallel_figure": PARALLEL_FILE,
+        "trials_figure": catalog.TRIALS_FILE,
+        "slices_figure": catalog.SLICES_FILE,
+        "parallel_figure": catalog.PARALLEL_FILE,
         "importance": importance_view(importance, summary.metric.goal),
         "parameters": parameters,
         "configurations": [
@@ -202,7 +192,7 @@ def _search_view(summary: Summary, parameters: Sequence[str]) -> Mapping[str, An
             for trial, values in front[:MOST_ON_FRONT]
         ],
         "front_count": len(front),
-        "front_figure": FRONT_FILE,
+        "front_figure": catalog.FRONT_FILE,
         "front_metrics": [metric.name for metric in summary.lock.metrics],
         "rounds": rounds(summary),
         "unfitted": _unfitted(summary),
@@ -212,9 +202,9 @@ def _search_view(summary: Summary, parameters: Sequence[str]) -> Mapping[str, An
         "early": early_stopping_view(
             early_stopping(filter(summary.is_current, summary.outcomes), summary.metric.of_curve)
         ),
-        "curves_figure": CURVES_FILE if trial_curves(summary) else "",
-        "intervals_figure": INTERVALS_FILE,
-        "spent_figure": SPENT_FILE,
+        "curves_figure": catalog.CURVES_FILE if trial_curves(summary) else "",
+        "intervals_figure": catalog.INTERVALS_FILE,
+        "spent_figure": catalog.SPENT_FILE,
     }
 
 

@@ -1,6 +1,7 @@
 """The summary of a sweep: counts, the best trial, the ranking of the others, and the Pareto front.
 
 `inputs_digest` covers everything that a summary is computed from; it can be reproduced with `sha256sum`.
+The message of a results commit is made from it: a subject for the log, and trailers for programs.
 """
 
 import hashlib
@@ -10,8 +11,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from sweepledger.formats import records_jsonl
-from sweepledger.results.best_trial import Ranking, Verdict, decide, ranking_warnings, verdict_reason
-from sweepledger.results.configurations import ConfigurationResults, group_configurations
+from sweepledger.results import best_trial
+from sweepledger.results.display import format_number, one_line
 from sweepledger.results.doubts import Doubt, doubts
 from sweepledger.results.inference import Interval, optimism
 from sweepledger.results.outcomes import BatchRecords, EvaluatedBatch, InSpec, evaluate, one_per_trial
@@ -91,7 +92,7 @@ class Summary:
 
     With replicates, the first ok trial of the best configuration.
     """
-    verdict: Verdict
+    verdict: best_trial.Verdict
     reason: str
     """The verdict in words, with its numbers."""
     warnings: tuple[str, ...]
@@ -100,7 +101,7 @@ class Summary:
     """95 % interval of the best mean; None without replicates, and for a single result."""
     optimism: float | None
     """With replicates, by how much selection is expected to overstate the best mean."""
-    replicated: tuple[ConfigurationResults, ...]
+    replicated: tuple[best_trial.ConfigurationResults, ...]
     """With replicates, the newest program's configurations, best first; otherwise empty."""
     top: tuple[TrialResult, ...]
     """The best eligible trials."""
@@ -152,7 +153,7 @@ def summarise(
     current = [outcome for outcome in outcomes if outcome.program == lock.program.digest]
     eligible = [outcome for outcome in current if outcome.in_spec is not False]
     field = _ranking(outcomes, eligible, lock)
-    verdict = decide(field)
+    verdict = best_trial.decide(field)
     first = field.ranked[0] if verdict.is_won else None
     doubted, counts = doubts(current, lock.metrics), Counter(outcome.status for outcome in outcomes)
     return Summary(
@@ -167,15 +168,15 @@ def summarise(
         counts=MappingProxyType({status: counts[status] for status in Status}),
         winner=None if first is None else first.trial,
         verdict=verdict,
-        reason=verdict_reason(verdict, field),
+        reason=best_trial.verdict_reason(verdict, field),
         warnings=(
             *(doubt.text for doubt in doubted),
-            *ranking_warnings(field, outcomes),
+            *best_trial.ranking_warnings(field, outcomes),
             *_laptop_warning(evaluated),
         ),
         interval=None if first is None else first.interval,
         optimism=optimism([configuration.values for configuration in field.ranked]),
-        replicated=group_configurations(current, lock.metric) if field.has_replicates else (),
+        replicated=best_trial.group_configurations(current, lock.metric) if field.has_replicates else (),
         top=tuple(_ranked(eligible, lock.metric)[:TOP]),
         doubts=doubted,
     )
@@ -203,11 +204,13 @@ def _evaluated(batches: Iterable[BatchRecords], in_spec: InSpec | None) -> tuple
     return evaluated
 
 
-def _ranking(outcomes: Iterable[TrialResult], eligible: Sequence[TrialResult], lock: BatchLock) -> Ranking:
+def _ranking(
+    outcomes: Iterable[TrialResult], eligible: Sequence[TrialResult], lock: BatchLock
+) -> best_trial.Ranking:
     """Return the configurations, grouped into ranked ones and those that are not eligible."""
-    configurations, program = group_configurations(outcomes, lock.metric), lock.program.digest
+    configurations, program = best_trial.group_configurations(outcomes, lock.metric), lock.program.digest
     current = [configuration for configuration in configurations if configuration.trial.program == program]
-    return Ranking(
+    return best_trial.Ranking(
         ranked=tuple(configuration for configuration in current if configuration.is_ranked),
         outside=tuple(configuration for configuration in current if configuration.in_spec is False),
         others=tuple(
@@ -259,3 +262,49 @@ def pareto_front(summary: Summary) -> list[TrialMetrics]:
         return []
     known = sorted(trials_with_all_metrics(summary), key=lambda each: each[0].trial)
     return [known[place] for place in pareto_indices([values for _, values in known], objectives)]
+
+
+ALWAYS_COUNTED = frozenset({Status.OK, Status.DIVERGED, Status.FAILED, Status.MISSING})
+
+
+def commit_message(summary: Summary, *, recorded: Iterable[str]) -> str:
+    """Return the message of the commit that records these batches; its counts cover the whole sweep."""
+    program = summary.lock.program
+    trailers = [
+        ("Sweep", summary.sweep),
+        *(("Batch", name) for name in recorded),
+        ("Spec", f"{summary.lock.spec.path} {summary.spec_digest or 'none'}"),
+        ("Image", program.image),
+        ("Code", program.code.tree),
+        ("Data", "none" if program.data is None else program.data.digest),
+        ("Generator", summary.lock.generator),
+        ("Trials", count_statuses(summary)),
+        ("Inputs-Digest", summary.inputs_digest),
+    ]
+    body = "".join(f"{name}: {one_line(value)}\n" for name, value in trailers)
+    return f"{subject(summary)}\n\n{body}"
+
+
+def subject(summary: Summary) -> str:
+    """Return the subject line: `results(lr): 23/24 trials, best loss 0.12 (t0123456789a)`."""
+    done = f"{summary.counts[Status.OK]}/{len(summary.outcomes)} trials"
+    return f"results({summary.sweep}): {done}, {best_result(summary)}"
+
+
+def best_result(summary: Summary) -> str:
+    """Return the best trial in words, or `no winner`; with several metrics, the size of the front."""
+    if unbeaten := pareto_front(summary):
+        return f"front of {len(unbeaten)} by {', '.join(one_line(one.name) for one in summary.lock.metrics)}"
+    if summary.winner is None or summary.best is None:
+        return "no winner"
+    text = f"best {one_line(summary.metric.name)} {format_number(summary.best)}"
+    if summary.interval is not None:
+        reach = (summary.interval.high - summary.interval.low) / 2
+        text += f" ± {format_number(reach)} over {summary.replicated[0].count} replicates"
+    return f"{text} ({summary.winner.trial})"
+
+
+def count_statuses(summary: Summary) -> str:
+    """Return the trials by status: `16 ok, 0 diverged, 0 failed, 0 missing`; other statuses if present."""
+    statuses = [status for status in Status if status in ALWAYS_COUNTED or summary.counts[status]]
+    return ", ".join(f"{summary.counts[status]} {status}" for status in statuses)

@@ -14,9 +14,15 @@ from sweepledger.results.paths import LAPTOP_WARNING
 from sweepledger.results.rounds import early_stopping, rounds
 from sweepledger.results.summary import Summary, pareto_front
 from sweepledger.site.charts import ChartMark, SweepChart, TrialColumn, sweep_charts, trial_columns
-from sweepledger.site.history import EventKind, SweepHistory, spec_changes
+from sweepledger.site.history import (
+    EventKind,
+    SweepHistory,
+    explained_moves,
+    program_texts,
+    program_versions,
+    spec_changes,
+)
 from sweepledger.site.pages import render, to_json
-from sweepledger.site.programs import explained_moves, program_texts, program_versions
 from sweepledger.structs.record import ERROR_DETAILS, Record, Status, TrialResult
 
 SPARK_POINTS = 60

@@ -88,8 +88,7 @@ class ParameterKeys:
     """The upper bound, included. With `log_uniform`, `q_log_uniform` and `inv_log_uniform` it is a natural-log
     exponent, as in W&B: 0 means 1."""
     step: Annotated[Positive, Meta(examples=[0.1, 2])] | None = None
-    """Makes the range a list: from `min` to `max` by exactly this step, both included. Steps are exact decimals,
-    without noise in the last digits."""
+    """Makes the range a list: from `min` to `max` by exactly this decimal step, both included."""
     count: Annotated[int, Meta(ge=2, le=MAX_TRIALS, examples=[5])] | None = None
     """Makes the range a list of this number of points, both bounds included: evenly spaced, or by equal ratios with a
     log distribution."""
@@ -354,8 +353,8 @@ class Spec:
             min_length=1,
             max_length=MOST_NAMES,
             description=(
-                "Values computed from others, by name; trials receive them like parameters. A derived value may use "
-                f"other derived values. {EXPRESSIONS}"
+                "Values computed from others, by name, in the language of `constraints`; trials receive them like "
+                "parameters. A derived value may use other derived values."
             ),
         ),
     ] = field(default_factory=empty_mapping)
@@ -385,16 +384,13 @@ class Spec:
             examples=[[{"lr": 0.1, "width": 64}, {"lr": 0.01, "width": 128}], "best-of-last-week.csv"],
         ),
     ] = ()
-    """For `method: list`: the configurations, each a mapping from names to values, or a CSV file next to the spec: a
-    header of names, and one line per configuration. An unquoted cell has the same meaning as in YAML, a quoted cell is
-    text, an empty cell means absent. `parameters` (constants only) apply if a configuration does not contain them."""
+    """For `method: list`: the configurations, each a mapping from names to values, or a CSV file next to the spec with
+    a header of names. `parameters` (constants only) apply if a configuration does not contain them."""
     replicates: Annotated[int, Meta(ge=1, le=1000, examples=[3])] = 1
     """Number of times that each configuration runs, with different seeds: `run.seed_base`, the next one, and so on.
     Raising it keeps the existing trials."""
     rounds: Annotated[Rounds, Meta(examples=[{"size": 8, "max": 12}])] | None = None
-    """Size and end of the rounds of a sweep: it ends at `max` rounds, `metric.target` or `patience`; an adaptive search
-    also at `run_cap` or the budget, another one after its last configuration. Without the key, a static sweep requests
-    all trials at once; with an `early_terminate` that compares them, `sweep plan` proposes a size."""
+    """Size and end of the rounds of a sweep. Without the key, a static sweep requests all trials at once."""
     start: Annotated[
         tuple[
             Annotated[

@@ -62,9 +62,8 @@ def parse_settings(content: bytes, path: str, *, unpinned: bool = False) -> Sett
         return reading.problems or Settings()
     problems, draft = _checked_structure(document, "settings", Settings())
     rules = (rule for rule in SETTINGS_RULES if not (unpinned and rule is program.pinned_images))
-    ruled = [*reading.problems, *problems, *(problem for rule in rules for problem in rule(draft))]
-    forms = structure.check_forms(document, "settings", {problem.path for problem in ruled})
-    all_problems = limit_problems([*ruled, *forms])
+    ruled = (problem for rule in rules for problem in rule(draft))
+    all_problems = limit_problems([*reading.problems, *problems, *ruled])
     if _errors(all_problems):
         return all_problems
     settings: Settings = decode(Settings, document.data)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from sweepledger.reader.scalars import describe_split, rejoin_split, resolve_scalar
+from sweepledger.reader.yaml_edit import format_scalar
 from sweepledger.spec.program_options import UNKNOWN, OptionKind, ProgramOptions
 from sweepledger.structs import methods
 from sweepledger.structs.domain import is_ordered
@@ -16,6 +17,7 @@ from sweepledger.structs.metric import Goal
 SCHEMA_FILE = ".schema.json"
 """File in the specs' folder with the schema for editors; the first line of a spec refers to it."""
 
+SCHEMA_LINE = f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
 MNIST = """\
 # yaml-language-server: $schema=.schema.json
 # A sweep: what to try, what to measure, how to run it.
@@ -85,6 +87,7 @@ version: 1
 name: {name}   # the file's name
 
 {method}
+# Read from a line such as `{metric_name}=0.94`; for other forms, `sweep try {name} --write` changes this.
 metric: {metric}
 
 parameters:
@@ -93,7 +96,7 @@ parameters:
 command: {command}
 
 run:
-  code: {{path: {code}}}   # its committed files are locked and run
+  code: {code}   # these committed files are locked and run
   resources: {{cpu: 1, memory: {memory}}}   # of one trial
   parallelism: {parallelism}   # trials at once
   timeout: 1h   # of one attempt
@@ -109,6 +112,8 @@ SEARCH = """\
 method: {method}   # a search, whose rounds learn from results{why}
 seed: 0   # the same seed and results, the same trials
 rounds: {{size: {parallelism}, max: {rounds}}}   # trials of a round, and number of rounds"""
+CODE_OF_REPOSITORY = '{path: ., exclude: ["*.ipynb", "*.log", "*.md"]}'
+"""Beside a program at the root lie files that no trial needs; a change of them is none of the code."""
 PARALLELISM = 2
 DEFAULT_TRIALS = 20
 """Of a search or sample for which none are given."""
@@ -158,12 +163,13 @@ class Starter:
             name=_yaml_scalar(name),
             method=self._method_lines(search),
             metric=self._metric_block,
+            metric_name=self.metric,
             parameters="".join(
                 f"  {_yaml_scalar(key)}: {{{domain.yaml}}}\n" for key, domain in parameters.items()
             ),
             arguments=_shown_arguments(words, parameters),
-            command=f"[{', '.join(map(_yaml_text, words))}]",
-            code=_yaml_scalar(code) if code != "." else code,
+            command=f"[{', '.join(map(format_scalar, words))}]",
+            code=CODE_OF_REPOSITORY if code == "." else f"{{path: {_yaml_scalar(code)}}}",
             memory=memory,
             parallelism=PARALLELISM,
         )
@@ -199,7 +205,7 @@ class Starter:
         if self.pattern is not None:
             pattern = json.dumps(with_value_group(self.pattern), ensure_ascii=False)
             return f"{{{head}, source: stdout, format: regex, patterns: [{pattern}]}}"
-        return f"{{{head}, source: stdout}}   # a line `{self.metric}=0.94`; or JSON in $SWEEP_RESULT"
+        return f"{{{head}, source: stdout}}"
 
     @property
     def is_search(self) -> bool:
@@ -339,29 +345,13 @@ SPREAD = {"${args}": "--{name}={value}", "${args_no_hyphens}": "{name}={value}"}
 """Macros that become one argument of every parameter, and its form."""
 
 
-def _yaml_text(text: str) -> str:
-    """Return a text as YAML, in quotes if it would be another type of value."""
-    return (
-        text
-        if isinstance(_value(text), str) and _yaml_scalar(text) == text
-        else json.dumps(text, ensure_ascii=False)
-    )
-
-
 def _yaml_scalar(text: str) -> str:
-    """Return a value as YAML: numbers and booleans as they are, and all other text quoted unless it is plain."""
-    if NUMBER.fullmatch(text) or PLAIN_WORD.fullmatch(text) or text in {"true", "false"}:
-        return text
-    return json.dumps(text, ensure_ascii=False)
+    """Return a value of the command line as YAML: numbers and booleans as they are, and all other text as text."""
+    return text if NUMBER.fullmatch(text) or text in {"true", "false"} else format_scalar(text)
 
 
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 RANGE = re.compile(f"({NUMBER.pattern})\\.\\.({NUMBER.pattern})")
-PLAIN_WORD = re.compile(
-    r"(?!(?:y|n|yes|no|on|off|true|false|null)\Z)[A-Za-z_][A-Za-z0-9_/]*(?:[.-][A-Za-z0-9_/]+)*",
-    re.IGNORECASE,
-)
-"""Words that every reader of YAML takes for the text that they are."""
 
 
 def starter_spec(name: str, *, example: str = PLAIN, clones: bool = False) -> str:

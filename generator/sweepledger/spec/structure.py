@@ -1,12 +1,11 @@
 """The structure of a document, checked against its JSON Schema: keys, types and bounds.
 
-Messages are written here. Patterns come last: where a rule says what is wrong, nobody needs a regular expression.
+Messages are written here. The forms of texts are checked by rules, which say in words what is wrong.
 """
 
 import json
 import operator
-import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -15,19 +14,8 @@ from sweepledger.reader import Document, DocumentPath, safe_repr
 from sweepledger.spec.schemas import load_schema
 from sweepledger.spec.suggestions import did_you_mean, quoted_names
 
-RUN_KEYS = frozenset({"artifacts"})
-
 FOREIGN_KEYS = frozenset({"entity", "project"})
 """Keys that only W&B's sweep files have."""
-
-
-def planned_keys(schema: str, path: DocumentPath) -> frozenset[str]:
-    """Return the keys that a mapping at this path will support in a later version."""
-    match (schema, *path):
-        case ("sweep", "run"):
-            return RUN_KEYS
-        case _:
-            return frozenset()
 
 
 def foreign_hint(schema: str, path: DocumentPath, key: str) -> str | None:
@@ -96,50 +84,24 @@ def breaches(path: DocumentPath, value: Any, rules: Any, schema: Any) -> Iterato
     yield from (
         Breach(path, value, key, rules) for key in rules if key in CHECKS and not CHECKS[key](value, rules)
     )
-    for place, part, part_rules, is_key in _parts(path, value, rules, schema):
-        if not is_key:
-            yield from breaches(place, part, part_rules, schema)
+    for place, part, part_rules in _parts(path, value, rules, schema):
+        yield from breaches(place, part, part_rules, schema)
 
 
 def _parts(
     path: DocumentPath, value: Any, rules: Mapping[str, Any], schema: Any
-) -> Iterator[tuple[DocumentPath, Any, Any, bool]]:
-    """Yield the parts of a value: the path of each, the part, its rules, and whether it is a key."""
+) -> Iterator[tuple[DocumentPath, Any, Any]]:
+    """Yield the parts of a value: the path of each, the part, and its rules."""
     if "$ref" in rules:
         target = rules["$ref"].removeprefix("#/").split("/")
-        yield path, value, reduce(lambda part, key: part[key], target, schema), False
+        yield path, value, reduce(lambda part, key: part[key], target, schema)
     if isinstance(value, list):
         for number, item in enumerate(value):
-            yield (*path, number), item, rules.get("items", True), False
+            yield (*path, number), item, rules.get("items", True)
     if isinstance(value, dict):
         known, others = rules.get("properties", {}), rules.get("additionalProperties", True)
         for key, item in value.items():
-            yield (*path, key), key, rules.get("propertyNames", True), True
-            yield (*path, key), item, known.get(key, others), False
-
-
-def check_forms(document: Document, name: str, reported: Collection[str]) -> Iterator[Problem]:
-    """Yield a problem for each text that breaks a pattern of the schema, unless its path is reported already."""
-    schema = load_schema(name)
-    for path, text, rules, is_key in _texts((), document.data, schema, schema, is_key=False):
-        if re.fullmatch(rules["pattern"], text) is None:
-            form = f"for example {json.dumps(rules['examples'][0])}" if "examples" in rules else None
-            message = f"must match {rules['pattern']}, got {safe_repr(text)}"
-            problem = document.problem(path, message, code="wrong-form", hint=form, at_key=is_key)
-            if problem.path not in reported:
-                yield problem
-
-
-def _texts(
-    path: DocumentPath, value: Any, rules: Any, schema: Any, *, is_key: bool
-) -> Iterator[tuple[DocumentPath, str, Mapping[str, Any], bool]]:
-    """Yield each text that must have a form, with its rules, and whether it is a key."""
-    if not isinstance(rules, dict):
-        return
-    if isinstance(value, str) and "pattern" in rules:
-        yield path, value, rules, is_key
-    for place, part, part_rules, is_key_of in _parts(path, value, rules, schema):
-        yield from _texts(place, part, part_rules, schema, is_key=is_key_of)
+            yield (*path, key), item, known.get(key, others)
 
 
 def _has_type(value: Any, rules: Mapping[str, Any]) -> bool:
@@ -211,17 +173,13 @@ def _problems(document: Document, breach: Breach, *, name: str) -> Iterator[Prob
 
 def _unknown_keys(document: Document, breach: Breach, *, name: str) -> Iterator[Problem]:
     path, known = breach.path, breach.rules["properties"]
-    later = planned_keys(name, path)
     for key in breach.value:
         place = (*path, key)
         if key in known or place in document.unread:
             continue
-        if key in later:
-            message, code, hint = f"the key {key!r} is not supported yet", "not-supported-yet", None
-        else:
-            message, code = f"must be a known key, got {safe_repr(key)}", "unknown-key"
-            hint = foreign_hint(name, path, key) or did_you_mean(key, known)
-        yield document.problem(place, message, code=code, hint=hint, at_key=True)
+        message = f"must be a known key, got {safe_repr(key)}"
+        hint = foreign_hint(name, path, key) or did_you_mean(key, known)
+        yield document.problem(place, message, code="unknown-key", hint=hint, at_key=True)
 
 
 INSTEAD: Mapping[DocumentPath, str] = {

@@ -138,6 +138,11 @@ class BatchLock:
             raise ValueError(f"cluster must be the name of a cluster, but got {self.cluster!r}")
 
     @property
+    def needed_bases(self) -> tuple[str, ...]:
+        """The bases that the repository must have; none if no cluster can run it."""
+        return self.bases if self.program.runs_in_clusters else ()
+
+    @property
     def metrics(self) -> tuple[Metric, ...]:
         """The metrics of its sweep, the objective first."""
         return (self.metric, *self.other_metrics)

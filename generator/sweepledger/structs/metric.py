@@ -11,10 +11,9 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from sweepledger.model.keys import like
+from sweepledger.structs.values import as_data
 
 MAX_METRIC_NAME_LENGTH = 63
-LONGEST_MATCH = 1000
-"""Characters of a line that patterns of metrics are applied to, as in the launcher."""
 METRIC_NAME = re.compile(rf"[A-Za-z][A-Za-z0-9_./@-]{{0,{MAX_METRIC_NAME_LENGTH - 1}}}", re.ASCII)
 
 
@@ -25,6 +24,13 @@ class MetricSource(StrEnum):
     """JSON in the file `$SWEEP_RESULT`."""
     STDOUT = "stdout"
     """Lines on standard output."""
+    OUTPUT = "output"
+    """Lines on standard output and standard error, as they come."""
+
+    @property
+    def is_printed(self) -> bool:
+        """Whether metrics are lines that the trial prints."""
+        return self is not MetricSource.RESULT
 
 
 class MetricFormat(StrEnum):
@@ -54,8 +60,11 @@ class Reduce(StrEnum):
     MAX = "max"
 
 
+REPORT_KEYS = frozenset({"source", "format", "reduce", "path", "patterns", "capture", "curve"})
+"""Keys of a metric that say how trials report it."""
+
 DEFAULT_FORMATS: Mapping[MetricSource, MetricFormat] = MappingProxyType(
-    {MetricSource.RESULT: MetricFormat.JSON, MetricSource.STDOUT: MetricFormat.TEXT}
+    {source: MetricFormat.TEXT if source.is_printed else MetricFormat.JSON for source in MetricSource}
 )
 """Format if the spec names none."""
 
@@ -84,6 +93,21 @@ class Goal(StrEnum):
 
     MAXIMIZE = "maximize"
     MINIMIZE = "minimize"
+
+
+LOWER_IS_BETTER = frozenset(
+    {"loss", "logloss", "error", "rmse", "mse", "mae", "perplexity", "ppl", "regret", "seconds"}
+)
+
+
+def words_of(name: str) -> list[str]:
+    """Return the words of a metric's name, in small letters."""
+    return re.findall(r"[a-z]+|\d+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower())
+
+
+def usual_goal(name: str) -> Goal:
+    """Return the goal that the words of a metric's name suggest."""
+    return Goal.MINIMIZE if LOWER_IS_BETTER & {*words_of(name)} else Goal.MAXIMIZE
 
 
 MetricForm = Annotated[
@@ -119,7 +143,8 @@ class Metric:
     name: MetricName
     goal: GoalKey = Goal.MINIMIZE
     source: Annotated[MetricSource, Meta(examples=["result"])] = MetricSource.RESULT
-    """Where a trial writes its metrics: `result` is the file $SWEEP_RESULT, `stdout` is standard output."""
+    """Where a trial writes its metrics: `result` is the file $SWEEP_RESULT, `stdout` is standard output,
+    `output` is standard output and standard error."""
     format: Annotated[MetricFormat, Meta(examples=["jsonl"])] | None = None
     """Format of the metrics: `json` is one object in the file, `jsonl` one object per line with its step, `text` lines
     with `name=value`, `log` lines `key,value`, `csv` a table with a header, `regex` lines that `patterns` match,
@@ -151,19 +176,12 @@ class Metric:
     @property
     def reported(self) -> dict[str, Any]:
         """How trials report the metric, without defaults."""
-        options: dict[str, Any] = {"source": str(self.source)}
-        if self.format not in {None, DEFAULT_FORMATS[self.source]}:
-            options["format"] = str(self.format)
-        if self.reduce is not Reduce.LAST:
-            options["reduce"] = str(self.reduce)
-        if self.path is not None:
-            options["path"] = self.path
-        if self.patterns:
-            options["patterns"] = list(self.patterns)
-        if self.capture:
-            options["capture"] = True
-        if self.curve is not None:
-            options["curve"] = self.curve
+        options: dict[str, Any] = {
+            name: value for name, value in as_data(self).items() if name in REPORT_KEYS
+        }
+        for name, usual in (("format", DEFAULT_FORMATS[self.source]), ("reduce", Reduce.LAST)):
+            if options.get(name) == usual:
+                del options[name]
         return options
 
     @property

@@ -91,8 +91,7 @@ class ServiceToken:
     ]
     """Whom the token is for, as the service that checks it knows itself; never the API server."""
     expires_seconds: Annotated[int, seconds_between("10m", "24h"), Meta(examples=["30m"])] = 3600
-    """Lifetime of a token: 10m, the shortest that Kubernetes gives, to 24h, the longest that a kubelet need not renew
-    early."""
+    """Lifetime of a token, 10m to 24h."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,14 +225,11 @@ class Pool:
     """Fewest trials (with run.pack, pods) of a batch that the queue may admit together. Default: all that may run at
     once."""
     flavor: Annotated[forms.FlavorName | None, Meta(examples=["a100"])] = None
-    """ResourceFlavor that exists in the cluster, for the sample of its queue: teams whose queues have one flavor and
-    one cohort lend each other what they do not use."""
+    """ResourceFlavor that exists in the cluster, for the sample of its queue; teams may share one."""
     cohort: Annotated[forms.Name | None, Meta(examples=["gpus"])] = None
-    """Cohort of the sample of its queue: queues of one cohort lend each other what they do not use of the same
-    nodes."""
+    """Cohort of the sample of its queue, in which queues lend each other what they do not use."""
     topology: Topology | None = None
-    """How the nodes of the pool are connected, for Kueue: it then counts the room in each domain, and places the pods
-    of a distributed trial together."""
+    """How the nodes of the pool are connected, by which Kueue places the pods of a distributed trial together."""
     provisioning: Provisioning | None = None
     """ProvisioningRequests: before a workload of the queue starts, Kueue asks the autoscaler for all of its nodes."""
     selector: Annotated[
@@ -254,8 +250,8 @@ class Pool:
     price: Annotated[float | None, Meta(gt=0, examples=[2.48])] = None
     """Price of one node per hour, in `currency`."""
     startup_seconds: Annotated[Seconds, Meta(examples=["10m"])] = 300
-    """Time to start a new node, to the running container and including the image pull: a whole number and s, m, h or d.
-    The deadline of every trial's pod allows for it, or for 15 minutes if it is shorter."""
+    """Time to start a new node, including the image pull: a whole number and s, m, h or d. The deadline of a pod
+    allows for it, or for 15 minutes if it is shorter."""
     spot: Annotated[bool, Meta(examples=[True])] = False
     """Whether nodes may be taken away at any time."""
     pod: Annotated[PodSettings, Meta(min_length=1, examples=[{"runtime_class": "nvidia", "grace": "2m"}])] = (

@@ -3,21 +3,21 @@
 from hashlib import sha256
 
 from sweepledger.structs.run_config import RunConfig
-from sweepledger.structs.settings import ClusterSettings, Settings
+from sweepledger.structs.settings import ClusterSettings, FleetSettings
 
 
-def eligible_clusters(settings: Settings, pool: str | None) -> tuple[ClusterSettings, ...]:
+def eligible_clusters(fleet: FleetSettings, pool: str | None) -> tuple[ClusterSettings, ...]:
     """Return the clusters that could run trials of a pool: they were not given up, and have it."""
-    live = (settings.fleet.clusters[name] for name in settings.fleet.live_clusters)
+    live = (fleet.clusters[name] for name in fleet.live_clusters)
     return tuple(cluster for cluster in live if cluster.has_pool(pool))
 
 
-def choose_cluster(settings: Settings, sweep: str, run: RunConfig, *, last: str | None) -> str | None:
+def choose_cluster(fleet: FleetSettings, sweep: str, run: RunConfig, *, last: str | None) -> str | None:
     """Return the cluster of a sweep's next batch: that of its spec, else the `last` one, else by the sweep's name.
 
     None if the settings name no clusters, or if none of them can run it.
     """
-    eligible = {cluster.name: cluster for cluster in eligible_clusters(settings, run.pool)}
+    eligible = {cluster.name: cluster for cluster in eligible_clusters(fleet, run.pool)}
     if run.cluster is not None:
         return run.cluster if run.cluster in eligible else None
     if last in eligible:

@@ -48,8 +48,7 @@ class Resources:
     scratch: Annotated[Memory, Meta(examples=["20Gi"])] = "2Gi"
     """Space that a trial may use on its local disk, with its unit."""
     shared_memory: Annotated[Memory, Meta(examples=["1Gi"])] | None = None
-    """Size of `/dev/shm`, with its unit, as part of the memory: data loaders with several processes need it. Default:
-    64 MiB, and nothing in a pack."""
+    """Size of `/dev/shm`, with its unit, as part of the memory. Default: 64 MiB, and nothing in a pack."""
 
     @property
     def threads(self) -> int:
@@ -301,13 +300,12 @@ class RunConfig:
     """Number of times a trial is started again after an eviction, a preemption or a lost node, in addition to
     `retries`. For shapes `jobs` and `indexed`."""
     infrastructure: Annotated[Infrastructure, Meta(examples=[{"retries": 2}])] | None = None
-    """What happens after a failure of infrastructure: a node that refuses or loses the pod, an image that no registry
-    serves. Such trials are requested again in further batches, which use up none of `retries`."""
+    """After a failure of infrastructure, such as a node that refuses the pod, trials are requested again in further
+    batches, which use up none of `retries`."""
     timeout_seconds: Annotated[Seconds, Meta(examples=["10m"])] = 3600
     """Longest time one attempt of a trial may take: a whole number and s, m, h or d. Default: the settings'."""
     expected_minutes: Annotated[float, Meta(gt=0, le=100_000, examples=[2.5])] | None = None
-    """Minutes that you expect one trial to take: `sweep plan` estimates the completion time with it until trials of the
-    program are recorded. It limits nothing."""
+    """Minutes that you expect one trial to take, for the estimate of `sweep plan` until trials are recorded."""
     seed_base: Annotated[int, Meta(ge=0, le=2**31 - 1, examples=[0])] = 0
     """The seed of a trial's first replicate; all configurations have the same seeds."""
     shape: (
@@ -353,13 +351,11 @@ class RunConfig:
     here."""
     environment_lock: Annotated[str, Meta(examples=["uv.lock"])] | None = None
     """File of the code that pins what trials run with: uv.lock, pylock.toml, conda-lock.yml, or requirements*.txt with
-    hashes. It becomes part of the program, and `sweep run` and `sweep cluster local` compare it with what is installed.
+    hashes. It becomes part of the program.
     """
     pack: Annotated[Pack, Meta(examples=[{"trials": 20, "at_once": 4}])] | None = None
-    """Several trials in one pod: consecutive rows of the table, each with a process, a folder, a timeout and a record
-    of its own. For trials of seconds or minutes, of which a pod each would cost more than they do. They have the ids
-    that they would have alone. Without the key, `sweep plan` proposes the numbers by recorded durations and the nodes
-    of the pool."""
+    """Several trials in one pod, for trials of seconds or minutes: consecutive rows of the table, each with a process,
+    a folder, a timeout and a record. `sweep plan` proposes the numbers."""
     hyperparams_file: Annotated[bool, Meta(examples=[True])] = False
     """Whether the working directory has a file `hyperparams.yml`: a list whose item JOB_ID has the trial's values, as
     scripts written for NVIDIA's example read it."""
@@ -459,4 +455,4 @@ class RunningState:
     """How many trials of the batch run at once, in shape `indexed`. Default: as many as it was made for."""
     resumes: Annotated[int, Meta(ge=0, le=1000, examples=[1])] = 0
     """How often the batch was resumed after a pause, or had fewer trials at once; budgets charge each as a further
-    timeout of every trial. It only grows, and `sweep cluster resume` and `sweep cluster scale` write it."""
+    timeout of every trial. It only grows."""

@@ -31,8 +31,7 @@ class Rounds:
     patience: Annotated[int, Meta(ge=1, le=MAX_TRIALS, examples=[3])] | None = None
     """The search ends after this number of rounds without a better value."""
     ahead: Annotated[int, Meta(ge=1, le=100, examples=[4])] = 1
-    """Largest number of rounds that run or wait for their results at the same time; the next is added when one of them
-    is recorded."""
+    """Largest number of rounds that run or wait for their results at the same time."""
     startup: Annotated[int, Meta(ge=1, le=10_000, examples=[20])] = DEFAULT_STARTUP
     """Random configurations before the first that the model of `tpe` or `bayes` proposes."""
 
@@ -50,8 +49,8 @@ class Resource:
     eta: Annotated[int, Meta(ge=2, le=100, examples=[3])] = 3
     """One trial of eta in each rung is promoted, with eta times the resource."""
     continues: Annotated[bool, Meta(examples=[False])] = True
-    """Whether a promoted trial continues from the checkpoints of its parent trial. `false` for an amount of data, a
-    resolution or a model size: it begins anew with more of it."""
+    """Whether a promoted trial continues from the checkpoints of its parent trial; `false` for an amount of data, a
+    resolution or a model size."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.minimum < self.maximum:

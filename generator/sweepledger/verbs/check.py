@@ -25,18 +25,17 @@ from sweepledger.cli.options import BaseOption, MonthOption
 from sweepledger.cli.response import EXIT_DRIFT, EXIT_PROBLEMS, Format, Response, has_errors
 from sweepledger.cli.text import plan
 from sweepledger.cli.text.values import count_text
-from sweepledger.commands.checks import (
-    builds,
-    cluster_files,
-    layout,
-    merged_batches,
-    new_batches,
-    recorded_history,
+from sweepledger.commands.checks import cluster_files, layout, merged_batches, new_batches
+from sweepledger.commands.checks.context import (
+    CheckContext,
+    checked_out,
+    is_collector,
+    read_refs,
+    specs_to_read,
 )
-from sweepledger.commands.checks.builds import Builds
-from sweepledger.commands.checks.context import CheckContext, specs_to_read
+from sweepledger.commands.checks.new_batches import Builds
 from sweepledger.commands.generation.next_batch import EditedError, added_files, plan_batches
-from sweepledger.commands.repository import at_commit, pushed
+from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.batch_builder import possible_flux_files
 from sweepledger.commands.repository.stored_batches import StoredBatches
 from sweepledger.commands.repository.workspace import Workspace
@@ -178,16 +177,16 @@ def check_change(
     ]
     problems += merged_problems
     if has_errors(merged_problems):  # a plan of edited batches would only repeat these problems
-        guarded: tuple[str, ...] = recorded_history.RESULTS_FOLDERS
+        guarded: tuple[str, ...] = merged_batches.RESULTS_FOLDERS
     else:
         problems += new_batches.check_new_batches(context, specs)
-        guarded = recorded_history.GUARDED_FOLDERS
+        guarded = merged_batches.GUARDED_FOLDERS
     if context.settings.git.signers or not by_collector:
-        problems += recorded_history.check_recorded_history(context, sweeps, places=guarded)
+        problems += merged_batches.check_recorded_history(context, sweeps, places=guarded)
     problems += cluster_files.check_flux_files(context)
     problems += cluster_files.check_secrets(context)
     problems += cluster_files.check_platform(context, specs)
-    built = builds.check_builds(context, everything=everything)
+    built = new_batches.check_builds(context, everything=everything)
     by_name = {sweep.name: sweep for sweep in sweeps}
     usage = tuple(
         (batch.name, used)
@@ -215,9 +214,9 @@ def _hook_response(month: str | None) -> Response:
     environment = dict(os.environ)  # git commands forget what names the pushed objects
     # With it, git changes no ref, not even in the temporary work tree.
     os.environ.pop("GIT_QUARANTINE_PATH", None)
-    by_collector = pushed.is_collector(environment)
-    for ref in pushed.read_refs(sys.stdin.read()):
-        with pushed.checked_out(response.current_folder(), environment, ref) as workspace:
+    by_collector = is_collector(environment)
+    for ref in read_refs(sys.stdin.read()):
+        with checked_out(response.current_folder(), environment, ref) as workspace:
             if workspace is not None:
                 everything = ref.old is None
                 return _response(
@@ -366,7 +365,9 @@ def build_fix(workspace: Workspace, problems: Iterable[Problem], *, base: str | 
     after: dict[str, bytes] = {}
     for batch in (*unsound, *(stale for generated in planned for stale in generated.stale)):
         before |= {f"{batch.folder}/{path}": content for path, content in batch.tree}
-        before |= _existing_files(workspace, possible_flux_files(workspace.settings, batch.name))
+        before |= _existing_files(
+            workspace, possible_flux_files(workspace.settings.fleet.clusters, batch.name)
+        )
     for generated in planned:
         after |= added_files(workspace, generated)
     return write_patch(before | _existing_files(workspace, after), after)

@@ -39,85 +39,8 @@ FORMATS = (*(name for name, each in formats().items() if each.write), *BATCH_FOR
 MOST_TASKS = 1000
 """Tasks of one array: Slurm allows the indexes 0 to 1000 by default. Each task runs several rows if needed."""
 MEBIBYTE = 1 << 20
-
-SCRIPT = r"""
-state=${SWEEP_STATE:-${SLURM_SUBMIT_DIR:-$PWD}/.sweepledger}
-if [ ! -d "$state/jobs" ] || [ ! -d "$state/$code" ]; then
-  echo "$batch: $state lacks its files: export the batch in this clone, and start this script in its root" >&2
-  exit 2
-fi
-code=$state/$code data=$state/$data
-read -r code_state data_state <"$state/jobs/$batch/states" || exit 2
-stopped= launcher=
-trap 'stopped=1; [ -z "$launcher" ] || kill -TERM "$launcher" 2>/dev/null' TERM INT HUP
-
-# An attempt with a record failed. One without was ended by the machine, which counts as a disruption.
-count_attempts() {
-  failures=0 disruptions=0
-  while read -r earlier; do
-    if [ -e "$folder/$earlier.json" ]; then failures=$((failures + 1)); else disruptions=$((disruptions + 1)); fi
-  done <"$folder/.starts"
-}
-
-# Run one row until it has a result or no attempt is left. Exits with the launcher's code.
-run_row() {
-  local row=$1 try=0 status=1
-  local folder=$state/results/$batch/$row
-  mkdir -p "$folder" && touch "$folder/.starts" || return 74
-  while [ "$try" -le $((retries + max_disruptions)) ]; do
-    [ -z "$stopped" ] || exit 143
-    count_attempts
-    [ "$failures" -le "$retries" ] || return "$status"
-    uid=$origin-$row-$try
-    scratch=$(mktemp -d "${TMPDIR:-/tmp}/sweep-XXXXXXXX") || return 74
-    echo "$uid" >>"$folder/.starts"
-    describe_row
-    mkdir -p "${folders[@]}" || return 74
-    (cd "$scratch" && exec env -u PYTHONPATH "${variables[@]}" "${words[@]}") </dev/null >/dev/null &
-    launcher=$!
-    wait "$launcher"; status=$?
-    while kill -0 "$launcher" 2>/dev/null; do wait "$launcher"; status=$?; done
-    launcher=
-    rm -rf "$scratch"
-    case $status in
-      0 | 42) return 0 ;; # ok, pruned or diverged: no attempt could change it
-      43 | 44) return "$status" ;;
-    esac
-    [ "$status" -ne 143 ] || sleep 1 # the signal may reach the launcher before this script
-    if [ -n "$stopped" ]; then
-      rm -f "$folder/$uid.json" # the machine ended it: this was no failure of the trial
-      exit 143
-    fi
-    try=$((try + 1))
-    sleep "$try"
-  done
-  return "$status"
-}
-"""
-"""The part that is the same for every batch."""
-
-SLURM_MAIN = r"""
-origin=slurm-$SLURM_ARRAY_JOB_ID-${SLURM_RESTART_COUNT:-0} node=${SLURMD_NODENAME:-$(uname -n)} worst=0
-for ((next = SLURM_ARRAY_TASK_ID; next < trials; next += tasks)); do
-  run_row "$next" || worst=$?
-  if [ "$worst" -eq 43 ]; then
-    scancel "$SLURM_ARRAY_JOB_ID" # the sweep itself is wrong: stop spending
-    break
-  fi
-done
-exit "$worst"
-"""
-
-SHELL_MAIN = r"""
-if [ $# -eq 1 ]; then
-  origin=shell-$(uname -n)-$$-$(date +%s) node=$(uname -n)
-  run_row "$1"
-  status=$?
-  [ "$status" -ne 43 ] || exit 255 # the sweep itself is wrong: xargs starts no further row
-  exit "$status"
-fi
-seq 0 $((trials - 1)) | xargs -P "${JOBS:-$parallelism}" -n 1 bash "$0"
-"""
+SCRIPTS = Path(__file__).with_name("scripts")
+"""`rows.sh` runs a row, and is the same for every batch; the others call it, each in one format."""
 
 
 def export(
@@ -297,14 +220,14 @@ def slurm_script(prepared: PreparedBatch) -> str:
     ]
     submit = "Submit it in the root of the clone with `sbatch`; submitted again, it runs what has no result."
     head = (*_banner(prepared, "a Slurm array", submit), *(f"#SBATCH {text}" for text in directives))
-    return _text(head, (*_settings(prepared), f"tasks={tasks}"), SLURM_MAIN)
+    return _text(head, (*_settings(prepared), f"tasks={tasks}"), SLURM)
 
 
 def shell_script(prepared: PreparedBatch) -> str:
     """Return a script for bash that runs several trials at once with xargs, those that have no result yet."""
     submit = "Run it in the root of the clone with bash; JOBS=N sets how many trials run at once."
     head = _banner(prepared, "a shell script", submit)
-    return _text(head, (*_settings(prepared), f"parallelism={prepared.batch.parallelism}"), SHELL_MAIN)
+    return _text(head, (*_settings(prepared), f"parallelism={prepared.batch.parallelism}"), SHELL)
 
 
 def _banner(prepared: PreparedBatch, kind: str, use: str) -> tuple[str, ...]:
@@ -317,8 +240,9 @@ def _banner(prepared: PreparedBatch, kind: str, use: str) -> tuple[str, ...]:
     )
 
 
-def _text(head: Iterable[str], settings: Iterable[str], main: str) -> str:
-    return "\n".join([*head, "set -u", "", *settings]) + f"\n{SCRIPT}{main}"
+def _text(head: Iterable[str], settings: Iterable[str], format_name: str) -> str:
+    parts = ((SCRIPTS / f"{name}.sh").read_text(encoding="utf-8") for name in ("rows", format_name))
+    return "\n".join([*head, "set -u", "", *settings, "", *parts])
 
 
 def _settings(prepared: PreparedBatch) -> Iterator[str]:

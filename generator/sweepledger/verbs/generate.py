@@ -14,7 +14,7 @@ from rich.text import Text
 
 from sweepledger.cli.options import BaseOption, SweepsArgument
 from sweepledger.cli.response import EXIT_DRIFT, EXIT_PROBLEMS, Response, current_folder
-from sweepledger.cli.text.search_space import search_space_table
+from sweepledger.cli.text.plan import search_space_table
 from sweepledger.cli.text.values import count_text
 from sweepledger.commands.generation import next_batch
 from sweepledger.commands.generation.spec_change import as_changes

@@ -14,7 +14,7 @@ from sweepledger.commands.scaffold.command_line import split
 from sweepledger.commands.scaffold.init import new_spec
 from sweepledger.errors import UsageError
 from sweepledger.spec.starter import Starter
-from sweepledger.structs.metric import Goal
+from sweepledger.structs.metric import Goal, usual_goal
 
 
 def new(
@@ -35,7 +35,10 @@ def new(
         str, typer.Option("--metric", metavar="NAME", help="Metric that the command prints as NAME=number.")
     ] = "score",
     minimize: Annotated[
-        bool, typer.Option("--minimize", help="Search for the lowest value of the metric.")
+        bool,
+        typer.Option(
+            "--minimize", help="Search for the lowest value, as for a metric such as loss or error."
+        ),
     ] = False,
     method: Annotated[
         str | None,
@@ -55,7 +58,7 @@ def new(
         str | None,
         typer.Option(
             "--metric-path",
-            metavar="PATH",
+            metavar="GLOB",
             help="File that the command writes the metric to: CSV, JSON, or events.",
         ),
     ] = None,
@@ -66,7 +69,7 @@ def new(
         raise UsageError("--param and what follows it need --command", hint="--command 'python train.py'")
     starter = None
     if command_line is not None:
-        goal = Goal.MINIMIZE if minimize else Goal.MAXIMIZE
+        goal = Goal.MINIMIZE if minimize else usual_goal(metric)
         starter = Starter(
             split(command_line), tuple(parameters or ()), metric, goal, method, trials, pattern, metric_path
         )

@@ -123,7 +123,9 @@ class _PlanContext:
     @cached_property
     def timing(self) -> costs.Timing:
         stored = self.stored
-        return costs.Timing(self.workspace.repository, stored.results, stored.merged, self.workspace.settings)
+        return costs.Timing(
+            self.workspace.repository, stored.results, stored.merged, self.workspace.settings.fleet
+        )
 
     @cached_property
     def specs(self) -> Mapping[str, bytes]:
@@ -204,8 +206,9 @@ class _PlanContext:
     def disk(self, sweep: Sweep, program: Program) -> planning.PodDisk:
         """Return what the pods of its next batch may write on their nodes."""
         batch = Batch(sweep, 1, None, program, (), Shape.INDEXED)
-        code = program.code.disk
-        return planning.PodDisk(pod.disk(batch, self.workspace.settings), sweep.run.scratch_bytes(code), code)
+        code, settings = program.code.disk, self.workspace.settings
+        disk = pod.disk(batch, settings.trials.dataset(program.data), settings.results)
+        return planning.PodDisk(disk, sweep.run.scratch_bytes(code), code)
 
     def proposals(
         self, sweep: Sweep, expansion: Expansion, new: Sequence[Trial], program: Program

@@ -19,7 +19,12 @@ from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.results_commit import results_change
 from sweepledger.commands.generation.spec_change import retried_trials
 from sweepledger.commands.repository import base_files
-from sweepledger.commands.repository.batch_builder import BatchRequest, batch_files, build_overlay
+from sweepledger.commands.repository.batch_builder import (
+    BatchRequest,
+    RenderInputs,
+    batch_files,
+    build_overlay,
+)
 from sweepledger.commands.repository.batch_records import batch_results, expected_trials
 from sweepledger.commands.repository.spec_edit import automatic_edit
 from sweepledger.commands.repository.workspace import Target, Workspace
@@ -113,8 +118,10 @@ def rename_sweep(workspace: Workspace, old: str, new: str) -> Renamed:
                 attempts[made[0].name] = made[1]
                 left[0] -= made[0].lock.trials
         for each in overlays:
-            writes |= base_files.missing_bases(workspace.root, each.lock.bases)
-            writes |= batch_files(each, workspace.settings)
+            writes |= base_files.missing_bases(workspace.root, each.lock.needed_bases)
+            writes |= batch_files(
+                each, workspace.settings.platform.controller, workspace.settings.trials.namespace
+            )
         count = sum(each.lock.trials for each in overlays)
         return Change(
             f"rename({new}): {count} recorded trials of {old}\n",
@@ -225,11 +232,11 @@ def _batch(
     workspace: Workspace, request: BatchRequest, former: list[StoredBatch], recorded: _Recorded
 ) -> tuple[Overlay, BatchAttempts] | None:
     """Return a batch of the recorded trials whose rows are the same in it, and their records; None if there is none."""
-    bases, columns = base_files.read_bases(workspace.root), set(request.sweep.columns)
+    inputs, columns = RenderInputs.of(workspace), set(request.sweep.columns)
     fitting = [each for each in recorded.values() if columns.issuperset(each[0].assignment)]
     while fitting:
         asked = replace(request, trials=tuple(trial for trial, _ in fitting))
-        overlay = build_overlay(asked, former, bases, workspace.settings)
+        overlay = build_overlay(asked, former, inputs)
         batch = StoredBatch(f"{ACTIVE}/{overlay.name}", overlay.tree)
         rows = [expected.row for expected in expected_trials(batch)]
         same = [each for each, row in zip(fitting, rows, strict=True) if each[1].row == row]

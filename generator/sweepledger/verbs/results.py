@@ -4,9 +4,10 @@ If its trials ran several programs, those of HEAD's code and spec are ranked, an
 Trials that have finished here and are not recorded yet are marked.
 """
 
+import itertools
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -17,13 +18,18 @@ from rich.text import Text
 from sweepledger import storage
 from sweepledger.cli import response
 from sweepledger.cli.options import StateOption, SweepOrSpecArgument
-from sweepledger.cli.text.results import laptop_lines, results_text
-from sweepledger.cli.text.style import new_table
-from sweepledger.cli.text.values import count_text, value_text
+from sweepledger.cli.response import escape_control_characters
+from sweepledger.cli.text.style import new_table, styled_status
+from sweepledger.cli.text.values import count_text, number_text, value_text
 from sweepledger.commands.reports import results as ranking
+from sweepledger.commands.reports.results import RankedTrials
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import IdleError, UsageError
+from sweepledger.formats.summary_csv import METRIC_PREFIX, PARAMETER_PREFIX, SummaryRow
 from sweepledger.repo.state import state_folder
+from sweepledger.results.paths import LAPTOP_WARNING
+from sweepledger.structs.names import split_batch_name
+from sweepledger.structs.record import Status
 from sweepledger.structs.values import Value
 
 
@@ -142,3 +148,116 @@ def _rounded(value: Value, digits: int) -> str:
     if isinstance(value, float):
         return f"{value:.{digits}g}"
     return "" if value is None else response.escape_control_characters(value_text(value))
+
+
+NOT_RECORDED = "not recorded yet"
+
+RESULT_COLUMNS = frozenset(
+    {
+        *("", "trial", "front", "not ranked", "recorded", "status", "reason"),
+        *("seed", "seconds", "batch", "program"),
+    }
+)
+"""Columns of the table of results besides those of parameters and metrics."""
+
+
+def results_text(ranked: RankedTrials) -> tuple[RenderableType, ...]:
+    """Return a table of trials, best first, with the parameters that vary; the CSV has all columns.
+
+    Only eligible trials have a rank; the others have the reason.
+    """
+    names = [
+        name
+        for name in ranked.table.parameters
+        if len({_parameter_cell(row, name) for row in ranked.table.rows}) > 1
+    ]
+    metrics = (ranked.column, *ranked.others)
+    batch = ["batch"] * (len({row.batch for row in ranked.table.rows}) > 1)
+    not_ranked = ["not ranked"] * any(ranked.barred)
+    new = ["recorded"] * any(_is_new(ranked, row) for row in ranked.rows)
+    status = ["status"] * any(row.status is not Status.OK for row in ranked.rows)
+    reason = ["reason"] * any(row.reason for row in ranked.rows)
+    seed = ["seed"] * (len({row.replicate for row in ranked.table.rows}) > 1)
+    front = ["front"] * bool(ranked.others)
+    headings = _unique_headings(metrics, names)
+    table = new_table(
+        *("", "trial", *front, *not_ranked, *new, *status, *reason, *headings, *seed, "seconds"), *batch
+    )
+    ranks = itertools.count(1)
+    for row, why in zip(ranked.rows, ranked.barred, strict=True):
+        table.add_row(
+            "" if why else str(next(ranks)),
+            Text(row.trial),
+            *("yes" if row.trial in ranked.front and not why else "" for _ in front),
+            *(Text(why or "") for _ in not_ranked),
+            *(Text(NOT_RECORDED if _is_new(ranked, row) else "") for _ in new),
+            *(styled_status(str(row.status)) for _ in status),
+            *(Text(escape_control_characters(row.reason or "")) for _ in reason),
+            *(number_text(row.metrics.get(name)) for name in metrics),
+            *(Text(_parameter_cell(row, name)) for name in names),
+            *("" if row.seed is None else str(row.seed) for _ in seed),
+            number_text(row.seconds),
+            *(Text(_short_batch_name(row.batch)) for _ in batch),
+        )
+    # What older programs said concerns nobody who runs the ranked one.
+    current = (row for row in ranked.rows if ranked.ranked_program in {None, row.program})
+    return (table, *_error_lines(current), *_program_lines(ranked), *laptop_lines(ranked))
+
+
+SHORT_PROGRAM = 8
+
+
+def _is_new(ranked: RankedTrials, row: SummaryRow) -> bool:
+    return (row.batch, row.index) in ranked.unrecorded
+
+
+def _program_lines(ranked: RankedTrials) -> Iterator[RenderableType]:
+    """Yield which program the batches of the table ran, if there are several."""
+    if len(ranked.programs) > 1:
+        batches: dict[str, dict[str, None]] = {digest: {} for digest in ranked.programs}
+        for row in ranked.table.rows:
+            batches.get(row.program, {})[_short_batch_name(row.batch)] = None
+        for digest, program in ranked.programs.items():
+            names = ", ".join(batches[digest])
+            head = ", HEAD's" if digest == ranked.head else ""
+            code = f"code {program.code.path}@{program.code.tree[:12]}"
+            yield Text(
+                f"{names}: program {digest[:SHORT_PROGRAM]}{head}: {code}, image {program.image}", "dim"
+            )
+
+
+MOST_ERRORS = 5
+"""Different errors of failed trials that are listed below a table."""
+
+
+def _error_lines(rows: Iterable[SummaryRow]) -> Iterator[RenderableType]:
+    """Yield what failed trials said, the most frequent first, with the number of trials."""
+    errors = Counter(row.error for row in rows if row.error)
+    common = sorted(errors, key=lambda error: (-errors[error], error))
+    for error in common[:MOST_ERRORS]:
+        yield Text(f"{count_text(errors[error], 'trial')}: {escape_control_characters(error)}", "red")
+    if len(common) > MOST_ERRORS:
+        yield Text(f"{len(common) - MOST_ERRORS} other errors: `--columns trial,error` lists all", "dim")
+
+
+def laptop_lines(ranked: RankedTrials) -> Iterator[RenderableType]:
+    """Yield which listed batches are made on a laptop."""
+    if ranked.laptop:
+        yield Text(f"{LAPTOP_WARNING}: {', '.join(ranked.laptop)}", "yellow")
+
+
+def _short_batch_name(batch: str) -> str:
+    """Return the name of a batch without its sweep: `b2` of `peak-b2-3f9a1c2e`."""
+    name = split_batch_name(batch)
+    return f"b{name[1]}" if name else batch
+
+
+def _unique_headings(metrics: Sequence[str], parameters: Iterable[str]) -> Iterator[str]:
+    """Yield headings of metrics and parameters, with prefixes if two columns had the same heading."""
+    yield from (f"{METRIC_PREFIX}{name}" if name in RESULT_COLUMNS else name for name in metrics)
+    taken = RESULT_COLUMNS | {*metrics}
+    yield from (f"{PARAMETER_PREFIX}{name}" if name in taken else name for name in parameters)
+
+
+def _parameter_cell(row: SummaryRow, name: str) -> str:
+    return value_text(row.assignment[name]) if name in row.assignment else ""

@@ -19,7 +19,12 @@ from sweepledger.cli.text.values import count_text
 from sweepledger.commands.generation import next_batch, spec_change
 from sweepledger.commands.generation.next_batch import Generated
 from sweepledger.commands.repository import base_files, programs
-from sweepledger.commands.repository.batch_builder import BatchRequest, batch_files, build_overlay
+from sweepledger.commands.repository.batch_builder import (
+    BatchRequest,
+    RenderInputs,
+    batch_files,
+    build_overlay,
+)
 from sweepledger.commands.repository.batch_records import StoredOutputs, stored_outputs
 from sweepledger.commands.repository.spec_edit import SpecEdit
 from sweepledger.commands.repository.workspace import Target, Workspace
@@ -222,7 +227,7 @@ def _plan_repair(edit: SpecEdit, batch: str | None, statuses: frozenset[Status])
         )
     edit.refuse_proposals()
     request = BatchRequest(parsed.sweep, program, trials, repairs=True)
-    overlay = build_overlay(request, stored, base_files.read_bases(workspace.root), workspace.settings)
+    overlay = build_overlay(request, stored, RenderInputs.of(workspace))
     text = read_input(workspace.root / parsed.sweep.path)
     planned = Generated(
         parsed.sweep, program.code, len(trials), 0, overlay, (), (), is_written=False, retried=len(trials)
@@ -276,8 +281,10 @@ def _change(workspace: Workspace, planned: Generated, overlay: Overlay, text: by
             f"Sweep: {sweep.name}\nBatch: {overlay.name}\nTrials: {overlay.lock.trials}\n"
         ),
         writes={
-            **base_files.missing_bases(workspace.root, overlay.lock.bases),
-            **batch_files(overlay, workspace.settings),
+            **base_files.missing_bases(workspace.root, overlay.lock.needed_bases),
+            **batch_files(
+                overlay, workspace.settings.platform.controller, workspace.settings.trials.namespace
+            ),
             sweep.path: text,
         },
     )

@@ -17,7 +17,6 @@ from rich.text import Text
 from sweepledger.cli import completion, response
 from sweepledger.cli.options import FormatOption, StateOption, WithoutGpuOption
 from sweepledger.cli.text.progress import show_events
-from sweepledger.cli.text.results import results_text
 from sweepledger.cli.text.rounds import results_commit_text
 from sweepledger.cli.text.values import count_text
 from sweepledger.commands.reports.results import RankedTrials, rank_trials
@@ -30,6 +29,7 @@ from sweepledger.repo.state import create_state
 from sweepledger.structs.record import Status
 from sweepledger.structs.settings import Controller
 from sweepledger.verbs.generate import generated_text
+from sweepledger.verbs.results import results_text
 
 SHOWN_TRIALS = 5
 """Number of trials that `sweep run` shows at its end."""

@@ -21,7 +21,7 @@ def schema(
     *,
     key: Annotated[
         str | None,
-        typer.Option("--key", metavar="PATH", help="Describe the key at this path, such as run.retries."),
+        typer.Option("--key", metavar="KEY", help="Describe the key at this path, such as run.retries."),
     ] = None,
     settings: Annotated[
         bool, typer.Option("--settings", help="Use sweepledger.yaml instead of specs.")

@@ -46,8 +46,8 @@ from sweepledger.engine.local import store
 from sweepledger.engine.local.volumes import reported_lines
 from sweepledger.errors import GeneratorError, StorageError, UsageError
 from sweepledger.formats import json
-from sweepledger.formats.metric_lines import objective_points
 from sweepledger.plan import counts_towards
+from sweepledger.reader.metric_lines import objective_points
 from sweepledger.repo import batches, files, volume
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import Entry, commit_time
@@ -57,7 +57,6 @@ from sweepledger.site import pages as site_pages
 from sweepledger.site.fragment import sweep_pages
 from sweepledger.site.history import MonthlyCost, monthly_times
 from sweepledger.structs.file_tree import FileTree
-from sweepledger.structs.metric import MetricSource
 from sweepledger.structs.names import SETTINGS_FILE, SPECS, SUFFIX, is_sweep_name
 from sweepledger.structs.record import CurvePoint
 from sweepledger.structs.values import bytes_digest, digest
@@ -544,7 +543,7 @@ def _local_trials(batch: StoredBatch, state: Path, *, is_running: bool) -> Itera
         output = b""
         if index in followed and trial_state in {TrialState.RUNNING, TrialState.INTERRUPTED}:
             uid, output = volume.newest_output(results, batch.name, batch.lock.place(index))
-            is_printed = metric.source is MetricSource.STDOUT
+            is_printed = metric.source.is_printed
             points = objective_points(metric, output if is_printed else reported_lines(state, uid))
         yield RunningTrial(row.trial, index, trial_state, _thinned(points), _end(output))
 
@@ -566,7 +565,7 @@ def _cluster_trials(
                 output = pods.output(kubectl, namespace, running[index], lines=LOG_LINES, size=LOG_BYTES)
             except ClusterError:  # the pod has just ended, or its log cannot be read
                 output = b""
-        points = objective_points(metric, output) if metric.source is MetricSource.STDOUT else ()
+        points = objective_points(metric, output) if metric.source.is_printed else ()
         trial_state = states.get(row.trial, TrialState.PENDING)
         yield RunningTrial(row.trial, index, trial_state, _thinned(points), _end(output))
 

@@ -16,7 +16,6 @@ from rich.text import Text
 
 from sweepledger.cli import response
 from sweepledger.cli.options import ContextOption, InOption, OptionalSweepArgument, StateOption
-from sweepledger.cli.text.results import NOT_RECORDED
 from sweepledger.cli.text.style import FirstFittingTable, batch_line, new_table, untrusted_text
 from sweepledger.cli.text.values import count_text, number_text
 from sweepledger.commands.collection.collector import branch_name
@@ -31,6 +30,7 @@ from sweepledger.errors import UnreadableError
 from sweepledger.formats.record_json import format_time
 from sweepledger.repo.state import disk_used, state_folder
 from sweepledger.results.paths import LAPTOP_WARNING
+from sweepledger.verbs.results import NOT_RECORDED
 
 CLUSTER_COUNTS = ("queued", "retrying", "node lost", "ended", "stalled")
 """Counts that only a cluster can provide."""

@@ -4,6 +4,7 @@ import os
 import sys
 import tempfile
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,6 +22,7 @@ from sweepledger.commands.repository import programs
 from sweepledger.commands.repository.base_files import read_bases
 from sweepledger.commands.repository.outside_imports import ImportCheck, check_imports, started_program
 from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.commands.scaffold.metric_proposals import MetricProposal, propose
 from sweepledger.engine.local.local_batch import ResourceAmounts, local_batch
 from sweepledger.engine.local.node import Launch
 from sweepledger.engine.local.pods import DesiredBatch, LocalPod, prepare_launch
@@ -29,6 +31,7 @@ from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats import record_json as records
 from sweepledger.formats.launch_json import GRACE_SECONDS, LAUNCH_FILE, read_table_layout
 from sweepledger.problems import Problem, Severity
+from sweepledger.reader.yaml_edit import format_flow, set_value
 from sweepledger.render.base_files import LAUNCHER_FILE
 from sweepledger.render.overlay import overlay
 from sweepledger.repo import datasets, files
@@ -38,6 +41,7 @@ from sweepledger.search import expansion
 from sweepledger.search.adaptive import SearchEnd
 from sweepledger.search.adaptive.rounds import next_round
 from sweepledger.structs.batch import Batch
+from sweepledger.structs.names import SPECS
 from sweepledger.structs.record import Record, Status
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller
@@ -55,12 +59,22 @@ def try_(
         bool,
         typer.Option("--keep", help="Leave the folder that the trial has written to, and show its path."),
     ] = False,
+    write: Annotated[
+        bool, typer.Option("--write", help="Write a proposed metric into the spec if the trial reports none.")
+    ] = False,
     form: FormatOption = response.Format.TEXT,
 ) -> response.Response:
-    tried = try_trial(
-        Workspace.find(response.current_folder()), name, trial, quiet=form is response.Format.JSON, keep=keep
+    workspace = Workspace.find(response.current_folder())
+    tried = try_trial(workspace, name, trial, quiet=form is response.Format.JSON, keep=keep)
+    is_written = write and tried.proposal is not None
+    if write and tried.proposal is not None:
+        path = workspace.root / f"{SPECS}/{name}.yaml"
+        text = set_value(path.read_text(encoding="utf-8"), ("metric",), tried.proposal.block)
+        storage.write_file(path, text.encode())
+    code = response.EXIT_PROBLEMS * (not (tried.is_ok or is_written))
+    return response.Response(
+        tried, (*_parts(tried), *_proposed(tried, name, is_written=is_written)), tried.warnings, code
     )
-    return response.Response(tried, _parts(tried), tried.warnings, response.EXIT_PROBLEMS * (not tried.is_ok))
 
 
 WORK_TREE = "0" * 40
@@ -83,6 +97,10 @@ class Tried:
     """Imports that no trial of a batch would find."""
     folder: Path | None = None
     """Where it started, with what it has written; None: deleted."""
+    advice: tuple[str, ...] = ()
+    """What to change if the program refused its arguments."""
+    proposal: MetricProposal | None = None
+    """A metric block that reads what the trial left, if it did not report its metric."""
 
     @property
     def is_ok(self) -> bool:
@@ -101,6 +119,7 @@ class Tried:
             "seconds": self.record.seconds if self.record else None,
             "exit_code": self.exit_code,
             "folder": None if self.folder is None else str(self.folder),
+            "proposed_metric": None if self.proposal is None else dict(self.proposal.block),
         }
 
 
@@ -129,7 +148,7 @@ def try_trial(workspace: Workspace, name: str, number: int, *, quiet: bool, keep
     alone = replace(sweep, run=replace(sweep.run, pack=None))
     batch = Batch(alone, 1, None, program, (trials[number],), Shape.INDEXED)
     scratch = Path(tempfile.mkdtemp(prefix="sweep-try-"))
-    folder = None
+    folder, start, proposal, is_done = None, None, None, False
     try:
         code = _code(workspace, sweep, scratch / "code")
         started = started_program(program, sweep.run, code)
@@ -144,17 +163,32 @@ def try_trial(workspace: Workspace, name: str, number: int, *, quiet: bool, keep
             quiet=quiet,
         )
         record = _record(launch, batch.trials[0])
-        if keep:
-            # None if the launcher refused the trial before it had one.
-            place = Path(launch.environment["SWEEP_SCRATCH"])
-            (*_, folder) = (None, *place.glob("trial-*/run/work"))
+        # None if the launcher refused the trial before it had one.
+        (*_, folder) = (None, *Path(launch.environment["SWEEP_SCRATCH"]).glob("trial-*/run/work"))
+        start = None if folder is None else folder / (program.workdir or "")
+        if start is not None and record is not None and record.reason in UNREAD_METRIC:
+            proposal = _proposal(launch, sweep, start, code / (program.workdir or ""))
+        is_done = True
     finally:
-        if folder is None:
+        if not (is_done and keep and folder is not None):
             storage.remove_folder(scratch)
     missing = (replace(problem, severity=Severity.WARNING) for problem in imports.problems)
     warnings = (*programs.misread_booleans(workspace.root, parsed), *missing)
-    start = None if folder is None else folder / (program.workdir or "")
-    return Tried(batch.trials[0], number, of, record, exit_code, warnings, start)
+    error = (record.error_line if record else None) or ""
+    advice = tuple(programs.argument_advice(workspace.root, sweep, error))
+    start = start if keep else None
+    return Tried(batch.trials[0], number, of, record, exit_code, warnings, start, advice, proposal)
+
+
+UNREAD_METRIC = frozenset({"metric-missing", "result-invalid"})
+"""Reasons of trials that ended without their metric."""
+
+
+def _proposal(launch: Launch, sweep: Sweep, start: Path, code: Path) -> MetricProposal | None:
+    results = Path(launch.environment["SWEEP_RESULTS"])
+    paths = (results / f"{launch.uid}.{end}" for end in ("out", "err"))
+    out, err = (path.read_text(errors="replace") if path.is_file() else "" for path in paths)
+    return propose(sweep.metric, out, err, start, code)
 
 
 def _first_round(sweep: Sweep, program: str) -> tuple[Trial, ...]:
@@ -173,8 +207,8 @@ def _launch(
     workspace: Workspace, batch: Batch, folders: StateFolders, code: Path, imports: ImportCheck
 ) -> Launch:
     """Return how the local engine would start the only trial of a batch."""
-    bases = read_bases(workspace.root)
-    made = overlay(batch, bases, workspace.settings)
+    bases, settings = read_bases(workspace.root), workspace.settings
+    made = overlay(batch, bases, settings.trials, settings.network, settings.results, settings.git)
     contents, instructions = {}, made.tree[LAUNCH_FILE]
     for file in read_table_layout(instructions).files:
         # The launcher checks the digest of the table, from which the id goes.
@@ -235,3 +269,20 @@ def _parts(tried: Tried) -> tuple[RenderableType, ...]:
     if tried.folder is not None:
         parts.append(Text(f"its folder: {response.escape_control_characters(str(tried.folder))}"))
     return tuple(parts)
+
+
+def _proposed(tried: Tried, name: str, *, is_written: bool) -> Iterator[Text]:
+    """Yield what to change: arguments, or the metric block, with what the trial left instead of its metric."""
+    yield from (Text(f"hint: {advice}") for advice in tried.advice)
+    if tried.proposal is None:
+        return
+    for place, shown in tried.proposal.shown:
+        yield Text(response.escape_control_characters(f"  {place}: {shown}"))
+    block = f"metric: {format_flow(tried.proposal.block)}"
+    yield Text(f"wrote to {SPECS}/{name}.yaml: {block}" if is_written else f"proposed: {block}")
+    then = (
+        f"`sweep try {name}`, then `sweep run {name}`"
+        if is_written
+        else f"`sweep try {name} --write` writes it"
+    )
+    yield Text(f"next: {then}")

@@ -23,8 +23,8 @@ from sweepledger.cli.options import OptionalSweepArgument
 from sweepledger.cli.response import EXIT_DRIFT, SHORT_COMMIT, Response, current_folder
 from sweepledger.cli.text.style import new_table, untrusted_text
 from sweepledger.commands.checks import new_batches
-from sweepledger.commands.checks.context import CheckContext, specs_to_read
-from sweepledger.commands.repository import at_commit, catalog, pushed
+from sweepledger.commands.checks.context import BRANCHES, CheckContext, PushedRef, checked_out, specs_to_read
+from sweepledger.commands.repository import at_commit, catalog
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.verification import batch_audit
 from sweepledger.commands.verification.file_diff import FileDifference, file_differences
@@ -238,13 +238,13 @@ def _forged_batches(repository: git.Repository, since: str, until: str) -> Itera
         *(f"{since}..{until}", "--", f":(glob){ACTIVE}/*/{LOCK_FILE}"),
     )
     present = {batch.name for batch in batches.in_commit(repository, until)}
-    branch = f"{pushed.BRANCHES}{at_commit.settings_or_defaults(repository, until).git.branch}"
+    branch = f"{BRANCHES}{at_commit.settings_or_defaults(repository, until).git.branch}"
     for part in listed.split("commit ")[1:]:
         commit, *paths = part.split()
         folders = tuple(path.removesuffix(LOCK_FILE) for path in paths if path.split("/")[-2] in present)
         if folders:
-            ref = pushed.PushedRef(branch, repository.commit(f"{commit}^"), commit)
-            with pushed.checked_out(repository.git_path("objects").parent, {}, ref) as change:
+            ref = PushedRef(branch, repository.commit(f"{commit}^"), commit)
+            with checked_out(repository.git_path("objects").parent, {}, ref) as change:
                 for problem in () if change is None else _batch_problems(change, ref.old):
                     if f"{problem.file}/".startswith((*folders, f"{SPECS}/")):
                         message = f"{problem.message} [{problem.code}]"

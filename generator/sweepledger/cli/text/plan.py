@@ -1,4 +1,4 @@
-"""The output of `plan` as text, and as a comment on a pull request, of limited size.
+"""Search spaces as text, and the output of `plan` as text and as a comment on a pull request, of limited size.
 
 A comment quotes text from a spec, and names of files, as code, so that `@name` does not notify a user.
 """
@@ -13,7 +13,6 @@ from rich.text import Text
 from sweepledger import plan
 from sweepledger.cli.response import SHORT_COMMIT, has_errors
 from sweepledger.cli.text import values
-from sweepledger.cli.text.search_space import parameter_rows, round_sizes_text, search_space_table
 from sweepledger.cli.text.style import new_table
 from sweepledger.cli.text.values import (
     amount_text,
@@ -25,11 +24,83 @@ from sweepledger.cli.text.values import (
     value_text,
 )
 from sweepledger.problems import Problem, list_names
+from sweepledger.reader import safe_repr
 from sweepledger.results.display import escape_markdown, format_number, markdown_code, one_line
 from sweepledger.structs import node_pool, search_block
+from sweepledger.structs.domain import Domain
 from sweepledger.structs.quantities import format_bytes
+from sweepledger.structs.search_block import AdaptiveSearch, ConfigurationList, Design, Rounds
+from sweepledger.structs.space import Parameter
 from sweepledger.structs.trial import Trial
 from sweepledger.structs.values import Value
+
+MOST_CHOICES = 8
+"""Values of a parameter that are shown; the spec has all."""
+
+
+def round_sizes_text(rounds: Rounds) -> str:
+    """Return the size of rounds, and how many of them overlap."""
+    return f"rounds of {rounds.size}" + (f", {rounds.ahead} at once" if rounds.ahead > 1 else "")
+
+
+def search_space_table(design: Design) -> Table:
+    """Return the search space, one parameter per line."""
+    table = new_table("  parameter", "values")
+    for name, text in parameter_rows(design):
+        table.add_row(Text(f"  {name}"), Text(text))
+    return table
+
+
+def parameter_rows(design: Design) -> Iterator[tuple[str, str]]:
+    """Yield the parameters of a design with their domains, then zip groups and constraints."""
+    space = design.space
+    for parameter in space.parameters:
+        yield parameter.name, " ".join([domain_text(parameter.domain), *_conditions(parameter)])
+    if isinstance(design, ConfigurationList):
+        yield ", ".join(design.names), f"{len(design.assignments)} configurations, as listed"
+    if isinstance(design, AdaptiveSearch) and (resource := design.resource):
+        yield resource.parameter, f"{resource.minimum} … {resource.maximum}, the resource"
+    for derived in space.derived:
+        yield derived.name, f"= {derived.text}"
+    for group in space.zips:
+        yield "zip", ", ".join(group)
+    for constraint in space.constraints:
+        yield "constraint", constraint.text
+
+
+def domain_text(domain: Domain) -> str:
+    """Return the possible values of a parameter."""
+    return domain.text if not domain.listed else _listed_text(domain)
+
+
+def _listed_text(domain: Domain) -> str:
+    values = [_value_text(value) for value in domain.listed[:MOST_CHOICES]]
+    if domain.chances is not None:
+        values = [
+            f"{text} ({100 * share:.3g} %)" for text, share in zip(values, domain.chances, strict=False)
+        ]
+    more = [f"… ({len(domain.listed)} values)"] if len(domain.listed) > MOST_CHOICES else []
+    return ", ".join([*values, *more])
+
+
+def _conditions(parameter: Parameter) -> Iterator[str]:
+    if parameter.when:
+        conditions = (
+            f"{condition.parameter} is {' or '.join(map(_value_text, condition.values))}"
+            for condition in parameter.when
+        )
+        yield f"when {' and '.join(conditions)}"
+
+
+def _value_text(value: Value) -> str:
+    match value:
+        case list() | tuple():
+            return f"[{', '.join(map(_value_text, value))}]"
+        case float() if value.is_integer():
+            return f"{value:g}"
+        case _:
+            return safe_repr(value)
+
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 EMPTY = "·"
@@ -272,10 +343,6 @@ def _value_counts(counts: plan.ValueCounts) -> tuple[str, ...]:
     return (*texts, *[f"… {more:,} more values"] * (more > 0))
 
 
-def _parameter_name(parameter: plan.ParameterCoverage) -> str:
-    return shorten(parameter.name, LONGEST_VALUE)
-
-
 def _parameter_notes(parameter: plan.ParameterCoverage) -> str:
     notes = ["derived"] * parameter.is_derived + ["conditional"] * parameter.is_conditional
     if parameter.zipped_with:
@@ -286,7 +353,7 @@ def _parameter_notes(parameter: plan.ParameterCoverage) -> str:
 def _has_changed_spec(review: plan.Review) -> bool:
     change = review.difference
     return not (
-        isinstance(change, plan.Difference) and change.is_same_text and change.former == review.sweep.path
+        isinstance(change, plan.Difference) and change.is_same_text and change.previous == review.sweep.path
     )
 
 
@@ -294,18 +361,18 @@ def _change_text(review: plan.Review) -> str:
     """Return how the trials differ from those at the base commit; later rounds of a search are unknown."""
     change, path = review.difference, review.sweep.path
     match change:
-        case plan.Difference(former=former) if review.further_rounds is not None:
-            return "new sweep" if former is None else "further rounds continue from the recorded results"
-        case plan.Difference(former=None):
+        case plan.Difference(previous=previous) if review.further_rounds is not None:
+            return "new sweep" if previous is None else "further rounds continue from the recorded results"
+        case plan.Difference(previous=None):
             return f"new sweep: all {count_text(len(change.added), 'trial')} added"
-        case plan.Difference(former) if change.is_empty and former == path:
+        case plan.Difference(previous) if change.is_empty and previous == path:
             return f"search space unchanged ({count_text(change.unchanged, 'trial')})"
-        case plan.Difference(former):
+        case plan.Difference(previous):
             counts = f"{len(change.added):,} added, {len(change.removed):,} removed, {change.unchanged:,} unchanged"
-            return counts if former == path else f"{counts}; renamed from {one_line(former or '')}"
+            return counts if previous == path else f"{counts}; renamed from {one_line(previous or '')}"
         case plan.UnreadableSpec():
             problems = count_text(len(change.problems), "problem")
-            return f"cannot be compared: {one_line(change.former)} has {problems} at that commit"
+            return f"cannot be compared: {one_line(change.previous)} has {problems} at that commit"
         case _:
             assert_never(change)
 
@@ -351,7 +418,7 @@ def _review_parts(review: plan.Review, planned: plan.Planned) -> Iterator[Render
         yield from _expanded_parts(review)
     if planned.base is not None and _has_changed_spec(review):
         yield Text(f"  spec compared with {planned.base[:SHORT_COMMIT]}: {_change_text(review)}")
-    if isinstance(review.difference, plan.Difference) and review.difference.former is not None:
+    if isinstance(review.difference, plan.Difference) and review.difference.previous is not None:
         for sign, trials in (("+", review.difference.added), ("-", review.difference.removed)):
             if trials:
                 yield _trial_table((f"  {sign}", (trial,)) for trial in trials[:FEW_TRIALS])
@@ -388,7 +455,10 @@ def _parameter_table(parameters: Iterable[plan.ParameterCoverage]) -> Table:
             cell = f"{_histogram_text(values)}  {_range_text(values)}"
         else:
             cell = "  ".join(_value_counts(values))
-        name, notes = Text(f"  {_parameter_name(parameter)}"), Text(_parameter_notes(parameter), "dim")
+        name, notes = (
+            Text(f"  {shorten(parameter.name, LONGEST_VALUE)}"),
+            Text(_parameter_notes(parameter), "dim"),
+        )
         table.add_row(name, f"{parameter.present:,}", Text(cell), notes)
     return table
 
@@ -411,9 +481,9 @@ def _forecast_rows(review: plan.Review, currency: str) -> Iterator[tuple[str, st
         return
     yield "time", _trial_time_text(forecast)
     if forecast.completion_seconds is not None:
-        yield "done", _completion_text(forecast, review)
+        yield "done", _completion_text(forecast, forecast.completion_seconds, review)
     if forecast.trial_hours is not None:
-        yield "use", _usage_text(forecast, review, currency)
+        yield "use", _usage_text(forecast.trial_hours, forecast.money, review, currency)
 
 
 def _budget_lines(review: plan.Review, month: str, currency: str) -> Iterator[str]:
@@ -439,15 +509,9 @@ def _trial_time_text(forecast: plan.Forecast) -> str:
     return f"{median} (80 %: {_duration_interval(forecast.trial_seconds)}; {source}{groups})"
 
 
-def _completion_text(forecast: plan.Forecast, review: plan.Review) -> str:
-    if forecast.completion_seconds is None:
-        return ""
-    interval = (
-        ""
-        if forecast.completion_seconds.is_exact
-        else f" (80 %: {_duration_interval(forecast.completion_seconds)})"
-    )
-    text = f"≈ {duration_text(forecast.completion_seconds.median)} after the merge{interval}"
+def _completion_text(forecast: plan.Forecast, seconds: plan.Quantiles, review: plan.Review) -> str:
+    interval = "" if seconds.is_exact else f" (80 %: {_duration_interval(seconds)})"
+    text = f"≈ {duration_text(seconds.median)} after the merge{interval}"
     if forecast.ahead and review.sweep.pool is not None:
         text += f" · {forecast.ahead:,} ahead in pool {review.sweep.pool.name}"
     if forecast.uncounted:
@@ -455,23 +519,20 @@ def _completion_text(forecast: plan.Forecast, review: plan.Review) -> str:
     return text
 
 
-def _usage_text(forecast: plan.Forecast, review: plan.Review, currency: str) -> str:
-    if forecast.trial_hours is None:
-        return ""
+def _usage_text(
+    hours: plan.Quantiles, money: plan.Quantiles | None, review: plan.Review, currency: str
+) -> str:
     run = review.sweep.run
     if run.resources.gpu:
-        amount, unit = (
-            forecast.trial_hours.times(node_pool.gpus_per_trial(run, review.sweep.pool)),
-            "GPU hours",
-        )
+        amount, unit = hours.times(node_pool.gpus_per_trial(run, review.sweep.pool)), "GPU hours"
     else:
-        amount, unit = forecast.trial_hours.times(run.resources.threads * run.nodes), "CPU hours"
+        amount, unit = hours.times(run.resources.threads * run.nodes), "CPU hours"
     text = f"≈ {_amount(amount.median)} {unit}"
     if not amount.is_exact:
         text += f" (80 %: {_amount(amount.low)} to {_amount(amount.high)})"
-    if (price := forecast.money) is None:
+    if money is None:
         return text
-    interval = f"{price.median:,.2f}" if price.is_exact else f"{price.low:,.2f} to {price.high:,.2f}"
+    interval = f"{money.median:,.2f}" if money.is_exact else f"{money.low:,.2f} to {money.high:,.2f}"
     unit = currency or "at the pool's price"
     return f"{text} · {interval} {unit}"
 
@@ -572,7 +633,7 @@ def _counts(design: plan.DesignReview) -> Iterator[str]:
 
 
 def _parameter_row(parameter: plan.ParameterCoverage) -> str:
-    name = markdown_code(_parameter_name(parameter))
+    name = markdown_code(shorten(parameter.name, LONGEST_VALUE))
     notes = escape_markdown(_parameter_notes(parameter))
     values = parameter.values
     if isinstance(values, plan.Histogram):
@@ -587,7 +648,7 @@ def _change(review: plan.Review, base: str) -> Iterator[str]:
     commit = f"`{base[:SHORT_COMMIT]}`"
     yield from ("### Difference", "")
     yield from (f"Spec compared with {commit}: {escape_markdown(_change_text(review))}.", "")
-    if isinstance(change, plan.Difference) and change.former is not None and not change.is_empty:
+    if isinstance(change, plan.Difference) and change.previous is not None and not change.is_empty:
         yield from _table(
             " | trial | values", [*_few("added", change.added), *_few("removed", change.removed)]
         )

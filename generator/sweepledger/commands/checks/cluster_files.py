@@ -18,7 +18,7 @@ from sweepledger.repo import batches, files
 from sweepledger.safe_open import read_regular
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.names import SETTINGS_FILE
-from sweepledger.structs.settings import Controller, Settings
+from sweepledger.structs.settings import Controller
 
 EXTRA = bootstrap.EXTRA_FOLDER
 
@@ -30,7 +30,7 @@ def check_flux_files(context: CheckContext) -> Iterator[Problem]:
     expected = {
         path: content
         for batch in batches.readable(batch for batch in context.present if batch.is_active)
-        for path, content in batch_builder.flux_files(_settings_for(context, batch), batch.lock).items()
+        for path, content in batch_builder.flux_files(*_controller_of(context, batch), batch.lock).items()
     }
     folders = [
         flux.active_folder(cluster) for cluster in (None, *sorted(context.workspace.settings.fleet.clusters))
@@ -105,10 +105,12 @@ def is_sealed(secret: Mapping[str, Any]) -> bool:
     return not values or all(isinstance(value, str) and _SEALED.fullmatch(value) for value in [seal, *values])
 
 
-def _settings_for(context: CheckContext, batch: batches.StoredBatch) -> Settings:
-    """Return the settings for a batch's Flux file: those of the base commit unless the controller changed."""
+def _controller_of(context: CheckContext, batch: batches.StoredBatch) -> tuple[Controller, str]:
+    """Return controller and namespace of a batch's Flux file: of the base commit unless the controller changed."""
     current, merged = context.workspace.settings, context.settings_of(batch)
-    return merged if current.platform.controller is merged.platform.controller is Controller.FLUX else current
+    is_flux = current.platform.controller is merged.platform.controller is Controller.FLUX
+    settings = merged if is_flux else current
+    return settings.platform.controller, settings.trials.namespace
 
 
 CONTROLLERS = (Controller.ARGOCD, Controller.FLUX)

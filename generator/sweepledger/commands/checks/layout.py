@@ -20,7 +20,7 @@ from sweepledger.repo.git import EXECUTABLE_MODE, FILE_MODE, FILE_MODES, LINK_MO
 from sweepledger.repo.state import STATE, leads_into_state, may_lead_into_state
 from sweepledger.results.paths import RESULTS
 from sweepledger.spec import ParsedSpec
-from sweepledger.structs.names import LOCK_FILE, SPECS, SUFFIX, file_system_name
+from sweepledger.structs.names import SPECS, SUFFIX, file_system_name
 from sweepledger.structs.program import SWEEP_NAMES, CodeSelection
 
 GENERATED_FOLDERS = tuple(f"{folder}/" for folder in FOLDERS)
@@ -293,11 +293,6 @@ FOLDED = frozenset({"gitlab-generated", "linguist-generated", "linguist-vendored
 PLAIN_MERGES = frozenset({"binary", "set", "text", "unset"})
 """Values of `merge` with which a conflict is left to a person."""
 
-CODE_IN_LOCK = re.compile(
-    rb'^  code:\n    path: "([A-Za-z0-9_./-]+)"\n    tree: "[0-9a-f]+"\n  data:', re.MULTILINE
-)
-"""Code that is a folder, in a lock as the generator writes it."""
-
 Obeyed = Mapping[str, tuple[tuple[str, str], ...]]
 
 
@@ -332,18 +327,9 @@ def check_attributes(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iter
 
 
 def _locked_code(context: CheckContext) -> set[CodeSelection]:
-    newest: dict[str, batches.StoredBatch] = {batch.sweep: batch for batch in context.present}
-    read, folders = [], set()
-    for batch in newest.values():
-        # What is merged was checked; hundreds of its locks have the code in the same place.
-        merged = batch.folder in context.unchanged and LOCK_FILE in batch.contents.paths()
-        named = CODE_IN_LOCK.findall(batch.contents.read(LOCK_FILE)) if merged else []
-        folders.update(named) if len(named) == 1 else read.append(batch)
-    codes = [batch.lock.program.code for batch in batches.readable(read)]
-    return {
-        *(CodeSelection((folder.decode(),)) for folder in folders),
-        *(code.selection or CodeSelection((code.path,)) for code in codes),
-    }
+    newest = {batch.sweep: batch for batch in context.present}.values()
+    codes = (batch.lock.program.code for batch in batches.readable(newest))
+    return {code.selection or CodeSelection((code.path,)) for code in codes}
 
 
 def _hidden(obeyed: Obeyed) -> Iterator[tuple[str, str]]:

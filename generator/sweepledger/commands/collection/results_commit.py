@@ -19,10 +19,9 @@ from sweepledger.render.platform import flux
 from sweepledger.repo import batches, volume
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Change, Repository, delete_branches, proposals, superseded_proposals
-from sweepledger.results.commit_message import commit_message
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.results.paths import RESULTS, results_folder
-from sweepledger.results.summary import Summary
+from sweepledger.results.summary import Summary, commit_message
 from sweepledger.results.tree import changed_files
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.settings import PullRequestResults

@@ -11,12 +11,11 @@ from typing import Any, Self
 from sweepledger import search, storage
 from sweepledger.commands.generation import spec_change
 from sweepledger.commands.repository import base_files, batch_builder, programs
-from sweepledger.commands.repository.base_files import read_bases, write_bases
+from sweepledger.commands.repository.base_files import write_bases
 from sweepledger.commands.repository.stored_batches import StoredBatches, stored_batches
 from sweepledger.commands.repository.workspace import Workspace, staging_folder
 from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence, evidence_file
 from sweepledger.commands.rounds.next_round import (
-    RenderInputs,
     ResultsPending,
     RoundDue,
     SearchEnded,
@@ -118,7 +117,7 @@ class SearchProposal:
             stop = source.stop(self.sweep, self.program.digest)
             request = batch_builder.BatchRequest(self.sweep, self.program, due, parents=parents, stop=stop)
             overlay = batch_builder.build_overlay(
-                request, self.merged, self._ground.bases, self.workspace.settings
+                request, self.merged, batch_builder.RenderInputs.of(self.workspace)
             )
             return NextBatch(listed, due, overlay)
         if not propose:
@@ -135,8 +134,9 @@ class SearchProposal:
         Raises EditedError if one of them is not what the generator writes.
         """
         evidence, kept = self._evidence(), list[StoredBatch]()
+        inputs = batch_builder.RenderInputs.of(self.workspace)
         while True:
-            step = next_step(evidence, self._ground)
+            step = next_step(evidence, self.program, inputs)
             name = step.batch.name if isinstance(step, RoundDue) else None
             proposed = next((batch for batch in self.proposed if batch.name == name), None)
             if proposed is None or not isinstance(step, RoundDue) or len(kept) + 1 == len(self.proposed):
@@ -157,10 +157,6 @@ class SearchProposal:
         return tuple(
             trial for key, trial in listed.items() if key in retried and trial.program_digest == current
         )
-
-    @property
-    def _ground(self) -> RenderInputs:
-        return RenderInputs(self.program, read_bases(self.workspace.root), self.workspace.settings)
 
     def _evidence(self) -> RoundEvidence:
         """Read the evidence from HEAD if it contains the base commit: other evidence to start from may be new there.
@@ -236,10 +232,8 @@ def write_batches(workspace: Workspace, planned: Sequence[Generated]) -> None:
     """Write the planned batches to the work tree."""
     if not planned:
         return
-    write_bases(
-        workspace.root,
-        {name for generated in planned if generated.batch for name in generated.batch.lock.bases},
-    )
+    locks = [generated.batch.lock for generated in planned if generated.batch]
+    write_bases(workspace.root, {name for lock in locks for name in lock.needed_bases})
     staging = staging_folder(workspace)
     for generated in planned:
         for path, content in generated.running.items():
@@ -249,7 +243,7 @@ def write_batches(workspace: Workspace, planned: Sequence[Generated]) -> None:
                 storage.write_file(workspace.root / path, content)
         for stored in generated.stale:
             # References to a folder are removed before it and written after it: a crash leaves none dangling.
-            for path in batch_builder.possible_flux_files(workspace.settings, stored.name):
+            for path in batch_builder.possible_flux_files(workspace.settings.fleet.clusters, stored.name):
                 files.refuse_links(workspace.root, path)
                 storage.remove_file(workspace.root / path)
             files.remove_folder(workspace.root / stored.folder, staging=staging)
@@ -257,7 +251,11 @@ def write_batches(workspace: Workspace, planned: Sequence[Generated]) -> None:
             target = workspace.root / ACTIVE / generated.batch.name
             if not target.is_dir():
                 files.write_folder(target, generated.batch.tree, staging=staging)
-            for path, content in batch_builder.flux_files(workspace.settings, generated.batch.lock).items():
+            settings, lock = workspace.settings, generated.batch.lock
+            flux_files = batch_builder.flux_files(
+                settings.platform.controller, settings.trials.namespace, lock
+            )
+            for path, content in flux_files.items():
                 files.refuse_links(workspace.root, path)
                 storage.write_file(workspace.root / path, content)
 
@@ -406,8 +404,8 @@ def _plan_sweep(
     if needed.batch is None and any(batch.lock.after_infrastructure for batch in own):
         source = EvidenceSource(workspace.repository, stored.results_of(sweep.name), batches=tuple(merged))
         evidence = source.evidence(sweep, program.digest)
-        inputs = RenderInputs(program, read_bases(workspace.root), workspace.settings)
-        if repeat := repeated_batch(evidence, inputs):  # of trials that infrastructure ended
+        inputs = batch_builder.RenderInputs.of(workspace)
+        if repeat := repeated_batch(evidence, program, inputs):  # of trials that infrastructure ended
             needed = NextBatch(evidence.trials, evidence.repeated, repeat)
     overlay = needed.batch
     wanted = {overlay.name if overlay else None, *(batch.name for batch in needed.kept)}
@@ -421,7 +419,9 @@ def _plan_sweep(
         bool(existing)
         and all(
             (workspace.root / path).is_file() and (workspace.root / path).read_bytes() == content
-            for path, content in batch_builder.flux_files(workspace.settings, overlay.lock).items()
+            for path, content in batch_builder.flux_files(
+                workspace.settings.platform.controller, workspace.settings.trials.namespace, overlay.lock
+            ).items()
         )
     )
     missing = programs.missing_scripts(workspace.repository, parsed, program) if overlay else ()
@@ -505,7 +505,7 @@ def _next_listed(
     return NextBatch(
         len(request.trials),
         trials,
-        batch_builder.build_overlay(request_new, merged, read_bases(workspace.root), workspace.settings),
+        batch_builder.build_overlay(request_new, merged, batch_builder.RenderInputs.of(workspace)),
     )
 
 
@@ -527,9 +527,11 @@ def added_files(workspace: Workspace, generated: Generated) -> dict[str, bytes]:
     if overlay is None:
         return {}
     return {
-        **base_files.missing_bases(workspace.root, overlay.lock.bases),
+        **base_files.missing_bases(workspace.root, overlay.lock.needed_bases),
         **{path: b"" for path in base_files.KEEP_FILES if not (workspace.root / path).exists()},
-        **batch_builder.batch_files(overlay, workspace.settings),
+        **batch_builder.batch_files(
+            overlay, workspace.settings.platform.controller, workspace.settings.trials.namespace
+        ),
     }
 
 

@@ -175,7 +175,7 @@ class BatchObserver:
             return (TrialCauses(self._unobserved(batch), indexes),)
         if isinstance(self.collector, ToolError):
             raise self.collector
-        names = Names.of(settings)
+        names = Names.of(settings.trials, settings.fleet)
         namespace: str | None = names.flux
         if settings.platform.controller is Controller.ARGOCD:  # None: its objects are in another cluster
             namespace = None if settings.platform.argocd.is_remote else settings.platform.argocd.namespace
@@ -251,7 +251,7 @@ def _collector(workspace: Workspace, kubectl: Kubectl | None) -> CollectorState 
         return None
     try:
         return collector_state.read_collector(
-            kubectl, Names.of(settings).collector, settings.results.every_minutes
+            kubectl, Names.of(settings.trials, settings.fleet).collector, settings.results.every_minutes
         )
     except ToolError as error:
         if getattr(error, "reason", "") == "Forbidden":

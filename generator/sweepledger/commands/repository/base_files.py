@@ -13,6 +13,8 @@ from sweepledger.repo.git import Checkout, Repository, index_attributes
 from sweepledger.structs.file_tree import FileTree
 
 BASE = "base/"
+
+
 KEEP_FILE = ".gitkeep"
 KEEP_FILES = (f"{ACTIVE}/{KEEP_FILE}", f"{ARCHIVE}/{KEEP_FILE}")
 """Empty files in the folders that controllers watch: a controller prunes only if its folder exists."""
@@ -88,6 +90,11 @@ def missing_bases_at(repository: Repository, commit: str, names: Iterable[str]) 
     """Return the files of those bases that a commit does not have yet, by their path in the repository."""
     present = repository.files(commit, BASE)
     return _packaged(name for name in names if not any(path.startswith(f"{BASE}{name}/") for path in present))
+
+
+def packaged_file(path: str) -> bytes:
+    """Return the package's content of a file of `base/`."""
+    return files.read_file(base_folder() / path.removeprefix(BASE))
 
 
 def packaged_launcher() -> Path:

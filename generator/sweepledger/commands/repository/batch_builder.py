@@ -4,19 +4,31 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from sweepledger.commands.repository.at_commit import settings_or_defaults
+from sweepledger.commands.repository.base_files import read_bases, read_bases_at
+from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError, UnreadableError, UsageError
 from sweepledger.render.base_files import Bases
 from sweepledger.render.overlay import Overlay, overlay
 from sweepledger.render.platform import flux
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, StoredBatch
+from sweepledger.repo.git import Repository
 from sweepledger.structs.batch import Batch, BatchLock
 from sweepledger.structs.early_stopping import StopRule
 from sweepledger.structs.names import MAX_BATCH_NUMBER
 from sweepledger.structs.placement import choose_cluster
 from sweepledger.structs.program import Program
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import MAX_API_TRIALS, Controller, Settings
+from sweepledger.structs.settings import (
+    MAX_API_TRIALS,
+    Controller,
+    FleetSettings,
+    GitSettings,
+    NetworkSettings,
+    ResultsSettings,
+    TrialSettings,
+)
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
 
@@ -63,16 +75,16 @@ def _trial_folders(trials: frozenset[str], older: Iterable[StoredBatch]) -> dict
     }
 
 
-def flux_files(settings: Settings, lock: BatchLock) -> dict[str, bytes]:
+def flux_files(controller: Controller, namespace: str, lock: BatchLock) -> dict[str, bytes]:
     """Return the files that make the controller run an active batch, by their path in the repository."""
-    if settings.platform.controller is not Controller.FLUX:
+    if controller is not Controller.FLUX:
         return {}
-    return {flux.batch_file(lock.name, lock.cluster): flux.batch_kustomization(lock.name, settings)}
+    return {flux.batch_file(lock.name, lock.cluster): flux.batch_kustomization(lock.name, namespace)}
 
 
-def possible_flux_files(settings: Settings, batch: str) -> tuple[str, ...]:
+def possible_flux_files(clusters: Iterable[str], batch: str) -> tuple[str, ...]:
     """Return the paths that a batch's Flux file may have: its lock, which names the cluster, may be unreadable."""
-    return tuple(flux.batch_file(batch, cluster) for cluster in (None, *sorted(settings.fleet.clusters)))
+    return tuple(flux.batch_file(batch, cluster) for cluster in (None, *sorted(clusters)))
 
 
 READABLE_JOBS = 20
@@ -110,9 +122,31 @@ def parent_trials(trials: Sequence[Trial], merged: Sequence[StoredBatch]) -> dic
     return {row: first[trial.digest] for row, trial in enumerate(trials) if trial.digest in first}
 
 
-def build_overlay(
-    request: BatchRequest, merged: Sequence[StoredBatch], bases: Bases, settings: Settings
-) -> Overlay:
+@dataclass(frozen=True, slots=True)
+class RenderInputs:
+    """What the overlay of a batch is rendered from, beside the batch."""
+
+    bases: Bases
+    trials: TrialSettings
+    network: NetworkSettings
+    results: ResultsSettings
+    git: GitSettings
+    fleet: FleetSettings
+
+    @classmethod
+    def of(cls, workspace: Workspace) -> "RenderInputs":
+        """Return those of the work tree."""
+        settings, bases = workspace.settings, read_bases(workspace.root)
+        return cls(bases, settings.trials, settings.network, settings.results, settings.git, settings.fleet)
+
+    @classmethod
+    def at(cls, repository: Repository, commit: str) -> "RenderInputs":
+        """Return those of a commit."""
+        settings, bases = settings_or_defaults(repository, commit), read_bases_at(repository, commit)
+        return cls(bases, settings.trials, settings.network, settings.results, settings.git, settings.fleet)
+
+
+def build_overlay(request: BatchRequest, merged: Sequence[StoredBatch], inputs: RenderInputs) -> Overlay:
     """Render the batch that follows the merged ones of a sweep.
 
     Raises UsageError if the sweep has the largest number of batches, RepositoryError if no batch lists a
@@ -120,11 +154,11 @@ def build_overlay(
     """
     sweep = request.sweep
     pods = sweep.run.pods(len(request.trials))
-    if settings.results.store.holds_pods and pods > MAX_API_TRIALS:
+    if inputs.results.store.holds_pods and pods > MAX_API_TRIALS:
         what = "trials" if sweep.run.pack is None else "packs of trials"
         raise RepositoryError(
             f"the next batch of {sweep.name} must have at most {MAX_API_TRIALS} {what} with results.store: "
-            f"{settings.results.store}, got {pods}",
+            f"{inputs.results.store}, got {pods}",
             hint="lower run_cap or list fewer values, and add the rest once these are merged; "
             "or choose store: volume in sweepledger.yaml",
         )
@@ -147,18 +181,18 @@ def build_overlay(
         parents=request.parents,
         parent_folders={} if restarts else parent_folders(request.parents, merged),
         stop=request.stop,
-        cluster=_cluster(request, last, settings),
+        cluster=_cluster(request, last, inputs.fleet),
         after_infrastructure=request.after_infrastructure,
         repairs=request.repairs,
     )
-    return overlay(batch, bases, settings)
+    return overlay(batch, inputs.bases, inputs.trials, inputs.network, inputs.results, inputs.git)
 
 
-def _cluster(request: BatchRequest, last: StoredBatch | None, settings: Settings) -> str | None:
+def _cluster(request: BatchRequest, last: StoredBatch | None, fleet: FleetSettings) -> str | None:
     """Return the cluster of the batch after the last one; None if there is one. Raises RepositoryError."""
     sweep, former = request.sweep, last.lock.cluster if last else None
-    cluster = choose_cluster(settings, sweep.name, sweep.run, last=former)
-    if settings.fleet.clusters and cluster is None:
+    cluster = choose_cluster(fleet, sweep.name, sweep.run, last=former)
+    if fleet.clusters and cluster is None:
         raise RepositoryError(
             f"no cluster can run the next batch of {sweep.name}",
             hint="let run.cluster name one that has the pool and was not given up",
@@ -176,10 +210,10 @@ def _place(cluster: str | None) -> str:
     return "the only cluster" if cluster is None else f"cluster {cluster}"
 
 
-def batch_files(batch: Overlay, settings: Settings) -> dict[str, bytes]:
+def batch_files(batch: Overlay, controller: Controller, namespace: str) -> dict[str, bytes]:
     """Return the files that add a batch, by path: its overlay and its Flux file."""
     overlaid = {f"{ACTIVE}/{batch.name}/{path}": content for path, content in batch.tree}
-    return {**overlaid, **flux_files(settings, batch.lock)}
+    return {**overlaid, **flux_files(controller, namespace, batch.lock)}
 
 
 def _largest_round(request: BatchRequest) -> int:

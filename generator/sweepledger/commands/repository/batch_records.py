@@ -17,7 +17,6 @@ from sweepledger.results.outcomes import BatchRecords
 from sweepledger.results.paths import RESULTS, laptop_batches, laptop_path, records_path, results_folder
 from sweepledger.safe_open import read_regular
 from sweepledger.structs.batch import BatchLock
-from sweepledger.structs.metric import MetricSource
 from sweepledger.structs.names import LOCK_FILE, split_batch_name
 from sweepledger.structs.record import ExpectedTrial, Record, Status
 from sweepledger.structs.values import bytes_digest
@@ -129,7 +128,7 @@ def stored_outputs(
     """Return the outputs that the launcher reads again: of trials that failed by another metric alone."""
     none = StoredOutputs({}, {})
     metric, keeps = batch.lock.metric, json.loads(batch.read(LAUNCH_FILE)).get("keep_checkpoints")
-    if metric.source is not MetricSource.STDOUT or keeps or batch.lock.number == 1:
+    if not metric.source.is_printed or keeps or batch.lock.number == 1:
         return none
     same = batches.of_sweep_in_commit(repository, commit, batch.sweep)
     newest = {
@@ -139,6 +138,7 @@ def stored_outputs(
         digest: each
         for digest, each in newest.items()
         if not each.is_active
+        and each.lock.metric.source is metric.source
         and _reading(each.lock) != _reading(batch.lock)
         and _reaches_program(each) == _reaches_program(batch)
     }

@@ -23,7 +23,7 @@ from sweepledger.structs.placement import choose_cluster
 from sweepledger.structs.program import Program
 from sweepledger.structs.record import Record, Status
 from sweepledger.structs.run_config import RunConfig, RunningState
-from sweepledger.structs.settings import Settings, TeamBudget
+from sweepledger.structs.settings import FleetSettings, Settings, TeamBudget
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value
 
@@ -39,7 +39,7 @@ class Timing:
     repository: Repository
     commit: str | None
     merged: tuple[StoredBatch, ...]
-    settings: Settings
+    fleet: FleetSettings
     _pasts: dict[str, plan.TimingHistory] = field(default_factory=dict)
     """By program digest; each is computed once."""
 
@@ -52,11 +52,11 @@ class Timing:
 
     def next_cluster(self, sweep: Sweep) -> str | None:
         """Return the cluster of a sweep's next batch; None: the only one, or none could run it."""
-        if not self.settings.fleet.clusters:
+        if not self.fleet.clusters:
             return None
         newest = batches.newest(batches.readable(batches.of_sweep(self.merged, sweep.name)))
         former = newest.lock.cluster if newest else None
-        return choose_cluster(self.settings, sweep.name, sweep.run, last=former)
+        return choose_cluster(self.fleet, sweep.name, sweep.run, last=former)
 
     def ahead(self, sweep: Sweep) -> tuple[plan.PlannedTrials, ...]:
         """Return the active workloads of the pool in which a sweep's next batch would run, in the same cluster."""

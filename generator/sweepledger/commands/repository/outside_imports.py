@@ -53,11 +53,22 @@ class CodeFiles:
         )
 
 
+def program_files(folder: Path, command: Sequence[str], workdir: str) -> frozenset[str]:
+    """Return the Python files of a folder that a command starts, and that these import."""
+    return _follow_imports(_code_files(folder), command, workdir)[1]
+
+
 def missing_imports(code: CodeFiles, command: Sequence[str], workdir: str = ".") -> tuple[Import, ...]:
     """Return the imports that Python does not find in the code: from where the program starts, through its modules.
 
     Modules of the standard library are left out. A program whose start is unknown imports nothing.
     """
+    return _follow_imports(code, command, workdir)[0]
+
+
+def _follow_imports(
+    code: CodeFiles, command: Sequence[str], workdir: str
+) -> tuple[tuple[Import, ...], frozenset[str]]:
     named = (normpath(join(workdir, word)) for word in command if word.endswith(".py"))
     scripts = [path for path in named if path in code.paths]
     modules = [name for flag, name in pairwise(command) if flag == "-m"]
@@ -88,7 +99,7 @@ def missing_imports(code: CodeFiles, command: Sequence[str], workdir: str = ".")
             seen.add(path)
             for name, line in imported_names(code.read(path)):
                 follow(name, path, line)
-    return tuple(sorted(missing.values()))
+    return tuple(sorted(missing.values())), frozenset(seen)
 
 
 def imported_names(content: bytes) -> Iterator[tuple[str, int]]:

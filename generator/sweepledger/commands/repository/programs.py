@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from posixpath import join, normpath
 
 from sweepledger.commands.repository import at_commit
+from sweepledger.commands.repository.outside_imports import program_files
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import GeneratorError, RepositoryError, SpecError
 from sweepledger.formats import environment_lock
@@ -76,12 +77,45 @@ def file_changes(repository: git.Repository, old: Code, new: Code) -> tuple[File
     return tuple(FileChange(f"{prefix}{path}", *(lines or (None, None))) for path, lines in changed.items())
 
 
+NEIGHBOURS = frozenset({".ipynb", ".log", ".md"})
+"""Ends of names of files that no program needs; `run.code.exclude` leaves others out."""
+PAGES = "site.json"
+"""The file by which a folder is one of `sweep site`."""
+
+
 def uncommitted_code(repository: git.Repository, sweep: Sweep) -> tuple[str, ...]:
-    """Return the paths of a sweep's code that differ from HEAD, untracked ones included."""
+    """Return the paths of a sweep's code that differ from HEAD, untracked ones included; none of notes and pages."""
     selection = sweep.run.code_selection
-    if selection is None:
-        return git.uncommitted_paths(repository, sweep.run.code_path)
-    return tuple(filter(selection.selector(), git.uncommitted_paths(repository, *selection.roots)))
+    roots = (sweep.run.code_path,) if selection is None else selection.roots
+    is_chosen = selection.selector() if selection is not None else bool
+    return tuple(
+        path
+        for path in filter(is_chosen, git.uncommitted_paths(repository, *roots))
+        if PurePosixPath(path).suffix not in NEIGHBOURS
+        and not any((repository.folder / parent / PAGES).is_file() for parent in PurePosixPath(path).parents)
+    )
+
+
+def uncommitted_program(repository: git.Repository, sweep: Sweep) -> tuple[str, ...]:
+    """Return those of these paths without which trials would not run what is here.
+
+    A new file is one only if the program imports it, or the command names it; of a program that is not Python's, each.
+    """
+    paths = uncommitted_code(repository, sweep)
+    if not paths:
+        return ()
+    new = git.untracked_paths(repository, *paths)
+    folder = repository.folder / sweep.run.program_folder
+    imported = {
+        (folder / path).relative_to(repository.folder).as_posix()
+        for path in program_files(folder, sweep.command, sweep.run.workdir or ".")
+    }
+    command = " ".join(sweep.command)
+    return tuple(
+        path
+        for path in paths
+        if path not in new or not imported or path in imported or PurePosixPath(path).name in command
+    )
 
 
 def current_program(workspace: Workspace, sweep: Sweep) -> Program:
@@ -92,7 +126,7 @@ def current_program(workspace: Workspace, sweep: Sweep) -> Program:
         raise RepositoryError(
             "nothing is committed yet, so no code can be locked", hint="commit the code first"
         )
-    dirty = uncommitted_code(repository, sweep)
+    dirty = uncommitted_program(repository, sweep)
     if dirty:
         raise RepositoryError(
             f"{requested_code(sweep)} has uncommitted changes ({list_names(dirty)}): a batch runs committed code only",
@@ -475,6 +509,41 @@ def missing_scripts_here(repository: git.Repository, parsed: ParsedSpec) -> Iter
     )
 
 
+ARGUMENT_ERROR = re.compile(
+    r"unrecognized arguments|no such option|unrecognized options|unexpected (?:extra )?argument"
+    r"|unknown (?:option|flag)|ambiguous option|expected (?:one|at least one) argument|ignored explicit argument"
+    r"|takes no value",
+    re.IGNORECASE,
+)
+"""How parsers of command lines say that an argument is none of theirs."""
+
+
+def argument_advice(root: Path, sweep: Sweep, error: str) -> Iterator[str]:
+    """Yield what to change if the program refused its arguments: names and the macro, by the options in its source."""
+    if not ARGUMENT_ERROR.search(error):
+        return
+    for script in sweep.scripts:
+        try:
+            options = read_options(read_input(root / sweep.run.program_folder / script.path))
+        except (GeneratorError, OSError):
+            continue
+        names = [parameter.name for parameter in sweep.design.space.parameters]
+        for name in names:
+            spelling = options.spelling(name)
+            if spelling not in {name, None}:
+                yield f"rename the parameter {name} to {spelling}, as {script.path} calls it"
+            elif options.is_complete and spelling is None:
+                meant = did_you_mean(name, options.kinds) or "remove the parameter"
+                yield f"{script.path} has no option --{name}: {meant}"
+        kinds = {options.kinds.get(options.spelling(name) or name) for name in names}
+        macro = next((macro for kind, macro in MACROS_OF_SWITCHES.items() if kind in kinds), None)
+        if not options.has_hyphens:
+            macro = "${args_no_hyphens}"
+        if macro is not None and macro not in sweep.command:
+            yield f'write "{macro}" in place of "${{args}}"'
+
+
+MACROS_OF_SWITCHES = {OptionKind.ON_OFF: "${args_switches}", OptionKind.SWITCH: "${args_no_boolean_flags}"}
 MISREAD_BOOLEAN_CODE = "boolean-argument"
 BOOLEAN_HINTS = {
     OptionKind.TRUTH: ("takes the text False for true, by type=bool", "type=lambda text: text == 'True'"),

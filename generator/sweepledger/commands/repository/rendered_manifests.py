@@ -7,6 +7,7 @@ from typing import Any
 
 from sweepledger import policy
 from sweepledger.commands.repository import batch_builder
+from sweepledger.commands.repository.base_files import packaged_file
 from sweepledger.engine.local.local_batch import LocalBatch, Parent, local_batch
 from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.problems import Problem
@@ -91,6 +92,8 @@ def local_batch_at(repository: Repository, commit: str, batch: StoredBatch, sett
     if lock.parents and lock.shape is Shape.JOBS:  # only there can each trial have a mount of its own
         parents = batch_builder.parent_folders_of(batch, batches.in_commit(repository, commit))
     contents = repository.read(commit, *launcher)
+    if not lock.program.runs_in_clusters:  # no commit needs bases for it
+        contents = {path: packaged_file(path) for path in launcher} | dict(contents)
     if missing := sorted({*launcher} - contents.keys()):
         raise RepositoryError(
             f"commit {commit[:12]} lacks {missing[0]}, which starts the trials of {batch.name}",

@@ -12,8 +12,7 @@ from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
-from sweepledger.results.infrastructure import Losses
-from sweepledger.results.outcomes import BatchRecords, evaluate, one_per_trial
+from sweepledger.results.outcomes import BatchRecords, Losses, evaluate, one_per_trial
 from sweepledger.results.paths import results_folder
 from sweepledger.search.adaptive import Observation
 from sweepledger.search.membership import membership

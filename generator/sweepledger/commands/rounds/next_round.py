@@ -9,13 +9,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sweepledger.commands.repository import at_commit, costs, programs
-from sweepledger.commands.repository.base_files import read_bases_at
-from sweepledger.commands.repository.batch_builder import BatchRequest, build_overlay, parent_trials
+from sweepledger.commands.repository.batch_builder import (
+    BatchRequest,
+    RenderInputs,
+    build_overlay,
+    parent_trials,
+)
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence
 from sweepledger.errors import GeneratorError, RepositoryError, SpecError
 from sweepledger.plan import counts_towards
-from sweepledger.render.base_files import Bases
 from sweepledger.render.overlay import Overlay
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
@@ -88,16 +91,7 @@ class SearchEnded:
 Step = RoundDue | ResultsPending | SearchEnded
 
 
-@dataclass(frozen=True, slots=True)
-class RenderInputs:
-    """The inputs of rendering a batch."""
-
-    program: Program
-    bases: Bases
-    settings: Settings
-
-
-def next_step(evidence: RoundEvidence, inputs: RenderInputs) -> Step:
+def next_step(evidence: RoundEvidence, program: Program, inputs: RenderInputs) -> Step:
     """Return the next step. Raises UsageError after a sweep's last possible batch, RepositoryError."""
     if evidence.is_full:
         return ResultsPending(evidence)
@@ -117,7 +111,7 @@ def next_step(evidence: RoundEvidence, inputs: RenderInputs) -> Step:
     }
     request = BatchRequest(
         evidence.sweep,
-        inputs.program,
+        program,
         trials,
         round=round_.number,
         engine=round_.engine,
@@ -129,7 +123,7 @@ def next_step(evidence: RoundEvidence, inputs: RenderInputs) -> Step:
         evidence,
         round_,
         request.trials,
-        build_overlay(request, evidence.batches, inputs.bases, inputs.settings),
+        build_overlay(request, evidence.batches, inputs),
     )
 
 
@@ -279,10 +273,8 @@ def _next_step(
     if program != locked:
         why = "its program has changed, and the first round of a program is requested manually"
         return RoundBlocked(sweep.name, why, manual_hint(sweep.name))
-    inputs = RenderInputs(program, read_bases_at(repository, commit), settings)
-    step = next_step(
-        EvidenceSource(repository, commit, fresh, batches=stored).evidence(sweep, program.digest), inputs
-    )
+    evidence = EvidenceSource(repository, commit, fresh, batches=stored).evidence(sweep, program.digest)
+    step = next_step(evidence, program, RenderInputs.at(repository, commit))
     if not isinstance(step, RoundDue):
         return step
     hint = manual_hint(sweep.name)
@@ -329,9 +321,9 @@ def unrunnable(
     repository: Repository, commit: str, batch: Overlay, settings: Settings, hint: str
 ) -> RoundBlocked | None:
     """Return why a batch needs the user: its base is not in the repository, or it has no image; None if it does not."""
-    sweep = batch.lock.sweep
-    files = repository.files(commit, *(f"base/{name}" for name in batch.lock.bases))
-    for name in batch.lock.bases:
+    sweep, needed = batch.lock.sweep, batch.lock.needed_bases
+    files = repository.files(commit, *(f"base/{name}" for name in needed)) if needed else {}
+    for name in needed:
         if not any(path.startswith(f"base/{name}/") for path in files):
             return RoundBlocked(sweep, f"the next batch needs base/{name}, which is not there", hint)
     if settings.platform.controller is not Controller.NONE and batch.lock.program.image == LOCAL_IMAGE:
@@ -355,7 +347,7 @@ def sweeps_that_repeat(repository: Repository, commit: str) -> Iterator[str]:
             yield path.removeprefix(f"{SPECS}/").removesuffix(SUFFIX)
 
 
-def repeated_batch(evidence: RoundEvidence, inputs: RenderInputs) -> Overlay | None:
+def repeated_batch(evidence: RoundEvidence, program: Program, inputs: RenderInputs) -> Overlay | None:
     """Return the batch that is due, made as the newest one was where the spec leaves a choice; None if none is.
 
     Raises UsageError after a sweep's last possible batch, RepositoryError.
@@ -369,13 +361,13 @@ def repeated_batch(evidence: RoundEvidence, inputs: RenderInputs) -> Overlay | N
     )
     request = BatchRequest(
         replace(sweep, run=run),
-        inputs.program,
+        program,
         evidence.repeated,
         parents=parent_trials(evidence.repeated, evidence.batches),
         stop=evidence.stop,
         after_infrastructure=True,
     )
-    return build_overlay(request, evidence.batches, inputs.bases, inputs.settings)
+    return build_overlay(request, evidence.batches, inputs)
 
 
 def next_repeat_at(repository: Repository, commit: str, name: str) -> Overlay | RoundBlocked | None:
@@ -404,7 +396,7 @@ def _next_repeat(
     if program != newest.lock.program:
         return None
     evidence = EvidenceSource(repository, commit, batches=tuple(stored)).evidence(sweep, program.digest)
-    batch = repeated_batch(evidence, RenderInputs(program, read_bases_at(repository, commit), settings))
+    batch = repeated_batch(evidence, program, RenderInputs.at(repository, commit))
     if batch is None:
         return None
     blocked = paused_batch(sweep, stored)

@@ -9,7 +9,7 @@ from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence
 from sweepledger.commands.rounds.next_round import search_end
 from sweepledger.errors import GeneratorError
-from sweepledger.plan.upper_bounds import RoundBounds, round_bounds
+from sweepledger.plan.budgets import RoundBounds, round_bounds
 from sweepledger.repo import batches
 from sweepledger.search import limits
 from sweepledger.search.adaptive import Observation, SearchEnd

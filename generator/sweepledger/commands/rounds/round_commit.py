@@ -116,8 +116,9 @@ def round_files(
 
 
 def _added_files(repository: Repository, base: str, batch: Overlay) -> Mapping[str, bytes]:
-    bases = missing_bases_at(repository, base, batch.lock.bases)
-    return {**bases, **batch_files(batch, at_commit.settings_or_defaults(repository, base))}
+    settings = at_commit.settings_or_defaults(repository, base)
+    bases = missing_bases_at(repository, base, batch.lock.needed_bases)
+    return {**bases, **batch_files(batch, settings.platform.controller, settings.trials.namespace)}
 
 
 def step_trailers(step: next_round.Step | next_round.RoundBlocked | None) -> str:

@@ -16,7 +16,7 @@ from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats import bootstrap_yaml as file
 from sweepledger.formats import yaml
 from sweepledger.render import platform
-from sweepledger.render.platform import CLUSTERS, GitSource, RequiredObject, RequiredSecret, flux
+from sweepledger.render.platform import CLUSTERS, GitSource, Names, RequiredObject, RequiredSecret, flux
 from sweepledger.repo import batches, files
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.file_tree import FileTree
@@ -25,10 +25,15 @@ from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import (
     API_SERVER_EGRESS,
     GIT_EGRESS,
+    CodeSource,
     Controller,
+    GitSettings,
+    NetworkSettings,
     ResultsMode,
+    ResultsSettings,
     ResultsStore,
     Settings,
+    TrialSettings,
 )
 from sweepledger.structs.values import bytes_digest
 
@@ -179,14 +184,17 @@ def compare_platform(
         if not path.startswith(EXTRA_FOLDER)
     }
     return PlatformComparison(
-        expected, existing, frozenset(recorded), _unedited_files(settings, recorded, existing)
+        expected,
+        existing,
+        frozenset(recorded),
+        _unedited_files(settings.trials.namespace, recorded, existing),
     )
 
 
 def recorded_source(recorded: file.Bootstrap) -> GitSource:
     """Return what the last bootstrap was made for. Raises RepositoryError for what no cluster can read."""
     try:
-        return GitSource(recorded.url, recorded.branch, recorded.shapes, is_public=recorded.is_public)
+        return GitSource(recorded.url, recorded.branch, recorded.shapes, is_public=recorded.public)
     except ValueError as error:
         raise RepositoryError(
             f"{file.BOOTSTRAP_FILE}: {error}",
@@ -202,19 +210,24 @@ def is_batch_file(path: str) -> bool:
 def _bootstrap_file(settings: Settings, source: GitSource, rendered: FileTree) -> bytes:
     digests = {path: digest for path, digest in rendered.digests.items() if not is_batch_file(path)}
     content = file.Bootstrap(
-        settings.platform.controller, source.url, source.branch, source.shapes, source.is_public, digests
+        controller=settings.platform.controller,
+        url=source.url,
+        branch=source.branch,
+        shapes=source.shapes,
+        public=source.is_public,
+        files=digests,
     )
     return file.write(content, banner=platform.BANNER).encode()
 
 
 def _unedited_files(
-    settings: Settings, recorded: Mapping[str, str], existing: Mapping[str, bytes]
+    namespace: str, recorded: Mapping[str, str], existing: Mapping[str, bytes]
 ) -> frozenset[str]:
     """Return the files that are unchanged since this command or `sweep generate` wrote them."""
     owned = {path for path, content in existing.items() if recorded.get(path) == bytes_digest(content)}
     for path in existing:
         match = flux.BATCH_FILE.fullmatch(path)
-        if match is not None and existing[path] == flux.batch_kustomization(match[1], settings):
+        if match is not None and existing[path] == flux.batch_kustomization(match[1], namespace):
             owned.add(path)
     return frozenset(owned)
 
@@ -262,7 +275,14 @@ class Bootstrapped:
     def secrets_by_cluster(self) -> tuple[tuple[str | None, tuple[RequiredSecret, ...]], ...]:
         """Return the Secrets to create, by cluster; first, without a name, those of one that has only Argo CD."""
         required = {
-            own.fleet.cluster: platform.required_secrets(own, self.source)
+            own.fleet.cluster: platform.required_secrets(
+                Names.of(own.trials, own.fleet),
+                own.trials,
+                own.git.code,
+                own.results,
+                own.platform,
+                self.source,
+            )
             for own in self.settings.in_clusters
         }
         here = {
@@ -281,7 +301,18 @@ class Bootstrapped:
     @property
     def required_objects(self) -> tuple[tuple[str | None, tuple[RequiredObject, ...]], ...]:
         """Return the other objects that a person makes, for each cluster that needs any."""
-        needed = ((own.fleet.cluster, platform.required_objects(own)) for own in self.settings.in_clusters)
+        needed = (
+            (
+                own.fleet.cluster,
+                platform.required_objects(
+                    Names.of(own.trials, own.fleet),
+                    own.trials,
+                    own.network.authorities,
+                    own.platform.collector,
+                ),
+            )
+            for own in self.settings.in_clusters
+        )
         return tuple((cluster, objects) for cluster, objects in needed if objects)
 
     @property
@@ -289,7 +320,7 @@ class Bootstrapped:
         """Return settings that are missing, and what the platform lacks because of them."""
         lacking: dict[str, list[str]] = {}
         for own in self.settings.in_clusters:
-            for gap in unset_settings(own, self.source):
+            for gap in unset_settings(own.trials, own.network, own.git, own.results, self.source):
                 lacking.setdefault(gap, []).append(own.fleet.cluster or "")
         every = len(self.settings.in_clusters)
         return tuple(
@@ -363,68 +394,68 @@ def unapplied_text(batch: batches.StoredBatch, cluster: str | None, settings: Se
     )
 
 
-def unset_settings(settings: Settings, source: GitSource) -> tuple[str, ...]:
+def unset_settings(
+    trials: TrialSettings,
+    network: NetworkSettings,
+    git: GitSettings,
+    results: ResultsSettings,
+    source: GitSource,
+) -> tuple[str, ...]:
     """Return settings that are missing or do not fit, each with the consequence."""
     gaps = []
-    names = platform.Names.of(settings)
-    if "collector" not in settings.trials.images:
+    names = Names(trials.namespace)
+    if "collector" not in trials.images:
         gaps.append(
             "images.collector: not set, so the collector is suspended; `sweep cluster pin collector` sets it"
         )
-    if settings.results.sync and "sync" not in settings.trials.images:
+    if results.sync and "sync" not in trials.images:
         gaps.append("images.sync: not set, so nothing is written to the stores of results.sync")
-    if not settings.git.signers:
-        refused = settings.results.mode is ResultsMode.BRANCH
+    if not git.signers:
+        refused = results.mode is ResultsMode.BRANCH
         lost = (
             "`sweep check` refuses the collector's branches" if refused else "no signature protects results"
         )
         gaps.append(f"signers: not set, so {lost}; list the public half of the key {platform.SIGNING_KEY!r}")
-    if settings.results.nfs is None and settings.results.store is ResultsStore.VOLUME:
+    if results.nfs is None and results.store is ResultsStore.VOLUME:
         gaps.append(
             f"results.nfs: not set, so no volume is written; make the claim "
-            f"{settings.results.claim!r} in {names.trials} (ReadWriteMany) and in {names.collector} "
+            f"{results.claim!r} in {names.trials} (ReadWriteMany) and in {names.collector} "
             "(ReadOnlyMany) over the same data"
         )
-    if settings.results.store is ResultsStore.CLAIM:
+    if results.store is ResultsStore.CLAIM:
         gaps.append(
-            f"results.claim: no volume is written; make the claim {settings.results.claim!r} in {names.trials} "
+            f"results.claim: no volume is written; make the claim {results.claim!r} in {names.trials} "
             "(ReadWriteOnce), of a class whose volumes honour fsGroup"
         )
-    if not settings.trials.pools or any(pool.max_nodes is None for pool in settings.trials.pools.values()):
+    if not trials.pools or any(pool.max_nodes is None for pool in trials.pools.values()):
         gaps.append(
             "pools: without max_nodes for each, the quota bounds no cpu, memory or GPUs; nor is there a "
             "sample of such a pool's queue"
         )
-    return (*gaps, *_egress_gaps(settings, source))
+    return (*gaps, *_egress_gaps(network, git.code, results, source))
 
 
-def _egress_gaps(settings: Settings, source: GitSource) -> Iterator[str]:
+def _egress_gaps(
+    network: NetworkSettings, code: CodeSource | None, results: ResultsSettings, source: GitSource
+) -> Iterator[str]:
     """Yield what could be reached without need, and what could not be reached although it must be."""
-    git = settings.network.egress.get(GIT_EGRESS)
-    if git is not None and source.port not in (None, *git.ports) and settings.network.proxy is None:
-        opened = ", ".join(map(str, git.ports))
+    server = network.egress.get(GIT_EGRESS)
+    if server is not None and source.port not in (None, *server.ports) and network.proxy is None:
+        opened = ", ".join(map(str, server.ports))
         yield (
             f"egress.{GIT_EGRESS}.ports: {opened}, without {source.port} of {source.origin}, so the collector cannot "
             f"reach the repository where the network enforces NetworkPolicies; add {source.port}"
         )
-    if (
-        settings.results.keep_days is not None
-        and GIT_EGRESS not in settings.network.egress
-        and source.port is not None
-    ):
+    if results.keep_days is not None and GIT_EGRESS not in network.egress and source.port is not None:
         yield (
             f"egress.{GIT_EGRESS}: not set, so what deletes old results may reach every host on port {source.port}"
         )
-    if (
-        settings.git.code is not None
-        and GIT_EGRESS not in settings.network.egress
-        and settings.network.proxy is None
-    ):
+    if code is not None and GIT_EGRESS not in network.egress and network.proxy is None:
         yield (
             f"egress.{GIT_EGRESS}: not set, so trials cannot clone code where the network enforces NetworkPolicies; "
             "name the address of the git server"
         )
-    ports = platform.ports_to_anywhere(settings, source)
+    ports = platform.ports_to_anywhere(network, source)
     if ports:
         listed = ", ".join(map(str, ports))
         yield (
@@ -446,7 +477,7 @@ def _source(workspace: Workspace, request: BootstrapRequest, recorded: file.Boot
     requested = (parsed.sweep.run.shape for parsed in specs if isinstance(parsed, ParsedSpec))
     in_use = {*(batch.lock.shape for batch in stored), *filter(None, requested)}
     shapes |= {shape for shape in in_use if shape.is_distributed}
-    public = request.is_public if request.is_public is not None else bool(recorded and recorded.is_public)
+    public = request.is_public if request.is_public is not None else bool(recorded and recorded.public)
     try:
         source = GitSource(url, branch, tuple(sorted(shapes)), is_public=public)
     except ValueError as error:

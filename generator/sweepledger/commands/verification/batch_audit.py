@@ -17,8 +17,7 @@ from sweepledger.render.overlay import batch_digest
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import FILE_MODE, Entry, Repository
-from sweepledger.results.infrastructure import Losses
-from sweepledger.results.outcomes import BatchRecords
+from sweepledger.results.outcomes import BatchRecords, Losses
 from sweepledger.results.paths import RECORDS, RESULTS, batch_of_records, laptop_path, results_folder
 from sweepledger.results.summary import Summary
 from sweepledger.results.tree import PROVENANCE_FILE, parse_provenance, result_files

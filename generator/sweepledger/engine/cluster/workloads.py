@@ -9,17 +9,7 @@ from typing import Any
 
 from sweepledger.engine.cluster.api_objects import condition, has_condition, text_at, time_at, value_at
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
-from sweepledger.structs.kubernetes import (
-    BATCH_LABEL,
-    INDEX_LABEL,
-    QUEUE_LABEL,
-    TRIAL_LABEL,
-    WORKLOAD_KINDS,
-    WORKLOAD_KINDS_BY_NAME,
-    Kind,
-    Manifest,
-    parse_server_version,
-)
+from sweepledger.structs import kubernetes
 from sweepledger.structs.run_config import Pack, Shape
 
 ABSENT = frozenset({"NotFound", "UnknownKind"})
@@ -122,7 +112,7 @@ class BatchWorkloads:
 
 def api_path(shape: Shape) -> str:
     """Return the API path of a shape's workloads, with `{}` for the namespace."""
-    kind = WORKLOAD_KINDS[shape]
+    kind = kubernetes.WORKLOAD_KINDS[shape]
     return f"/apis/{kind.api_version}/namespaces/{{}}/{kind.plural}"
 
 
@@ -134,13 +124,13 @@ def list_workloads(
     A kind that the server does not know has none. Raises ClusterError.
     """
     workloads: dict[tuple[str, str], list[Workload]] = {}
-    kinds = {api_path(shape): WORKLOAD_KINDS[shape] for shape in shapes}
+    kinds = {api_path(shape): kubernetes.WORKLOAD_KINDS[shape] for shape in shapes}
     for path, kind in sorted(kinds.items(), key=itemgetter(0)):
         try:
-            for page in kubectl.pages(path.format(namespace), BATCH_LABEL):
+            for page in kubectl.pages(path.format(namespace), kubernetes.BATCH_LABEL):
                 for manifest in page:
                     metadata = manifest["metadata"]
-                    batch = metadata.get("labels", {}).get(BATCH_LABEL)
+                    batch = metadata.get("labels", {}).get(kubernetes.BATCH_LABEL)
                     # An object with an owner was created by the controller of another workload.
                     if batch is not None and not metadata.get("ownerReferences"):
                         workloads.setdefault((batch, path), []).append(parse_workload(manifest, kind))
@@ -150,9 +140,9 @@ def list_workloads(
     return {key: BatchWorkloads(tuple(listed)) for key, listed in workloads.items()}
 
 
-def parse_workload(manifest: Manifest, kind: Kind) -> Workload:
+def parse_workload(manifest: kubernetes.Manifest, kind: kubernetes.Kind) -> Workload:
     """Return the workload of a manifest; its kind is a parameter because items of a list do not contain it."""
-    index = text_at(manifest, "metadata", "labels", INDEX_LABEL)
+    index = text_at(manifest, "metadata", "labels", kubernetes.INDEX_LABEL)
     has_ended = any(has_condition(manifest, name) for name in END_CONDITIONS)
     moments = [time_at(condition(manifest, name), "lastTransitionTime") for name in END_CONDITIONS]
     ended = [moment for moment in moments if moment is not None]
@@ -202,7 +192,7 @@ def project_queue(namespace: str) -> str:
     return f"{namespace}-user-queue"
 
 
-def prepare_manifest(manifest: Manifest, *, ttl: int, queue: str) -> dict[str, Any]:
+def prepare_manifest(manifest: kubernetes.Manifest, *, ttl: int, queue: str) -> dict[str, Any]:
     """Return a rendered object adapted to the cluster; objects that others refer to are unchanged."""
     adapted = copy.deepcopy(dict(manifest))
     if adapted["kind"] in KEPT_NAME_KINDS:
@@ -210,8 +200,8 @@ def prepare_manifest(manifest: Manifest, *, ttl: int, queue: str) -> dict[str, A
     metadata = adapted["metadata"]
     metadata["generateName"] = f"{metadata.pop('name')}-"
     metadata["labels"] = {**metadata.get("labels", {})}
-    metadata["labels"].setdefault(QUEUE_LABEL, queue)
-    kind = WORKLOAD_KINDS_BY_NAME[adapted["kind"]]
+    metadata["labels"].setdefault(kubernetes.QUEUE_LABEL, queue)
+    kind = kubernetes.WORKLOAD_KINDS_BY_NAME[adapted["kind"]]
     if kind.has_ttl:
         parent = adapted
         for key in kind.policy:
@@ -225,21 +215,21 @@ def prepare_manifest(manifest: Manifest, *, ttl: int, queue: str) -> dict[str, A
     return adapted
 
 
-def trial_of(manifest: Manifest) -> str | None:
+def trial_of(manifest: kubernetes.Manifest) -> str | None:
     """Return the id of the trial that an object runs; None if it runs all trials of its batch."""
-    trial = manifest["metadata"].get("labels", {}).get(TRIAL_LABEL)
+    trial = manifest["metadata"].get("labels", {}).get(kubernetes.TRIAL_LABEL)
     return None if trial is None else str(trial)
 
 
-def resource_names(manifests: Iterable[Manifest]) -> tuple[str, ...]:
+def resource_names(manifests: Iterable[kubernetes.Manifest]) -> tuple[str, ...]:
     """Return the API resources of the workloads among some manifests."""
     kinds = {manifest["kind"] for manifest in manifests} - KEPT_NAME_KINDS
-    return tuple(sorted({WORKLOAD_KINDS_BY_NAME[kind].resource for kind in kinds}))
+    return tuple(sorted({kubernetes.WORKLOAD_KINDS_BY_NAME[kind].resource for kind in kinds}))
 
 
-def is_too_old(server: str, manifests: Iterable[Manifest]) -> bool:
+def is_too_old(server: str, manifests: Iterable[kubernetes.Manifest]) -> bool:
     """Return whether a server would drop the field by which Indexed Jobs count failures per index."""
-    version = parse_server_version(server)
+    version = kubernetes.parse_server_version(server)
     is_old = version is not None and version < PER_INDEX_VERSION
     return is_old and any("backoffLimitPerIndex" in manifest.get("spec", {}) for manifest in manifests)
 

@@ -7,18 +7,19 @@ a thread, a process, or the forks of a pod of several rows. Then the next pod ha
 """
 
 # pathlib would add to the time that every pod takes to start:
-# ruff: noqa: PTH120, PTH208
+# ruff: noqa: PTH102, PTH120, PTH208
 
 import contextlib
 import fcntl
 import gc
 import json
 import os
+import shutil
 import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from types import CodeType, ModuleType
 from typing import IO, Any
@@ -28,6 +29,12 @@ from sweepledger import process_tree
 FAILED_CODE = 1
 KEPT = (3, 4)
 """The descriptors of a worker: where it reads its instructions, and where it writes exit codes."""
+OVERLAY = "SWEEP_OVERLAY"
+"""Set by an engine that allows an overlay; for the launcher, the folder of the trial in it."""
+UPPER = "upper"
+"""Folder in the scratch of a pod with all that its trial has written, if the trial sees an overlay there."""
+WORK = "run/work"
+FOLDERS = ("", "/run", f"/{WORK}", "/home", "/tmp")  # noqa: S108 - below a trial's folder
 HANDLED = (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -143,6 +150,52 @@ class LauncherWorker:
             os.waitpid(self.pid, 0)
 
 
+class _Overlays:
+    """The overlays of a worker, in a namespace that ends with it and its trial; nobody else sees them."""
+
+    def __init__(self) -> None:
+        self._can_mount: bool | None = None
+        """None: nobody has tried."""
+
+    def mount(self, variables: MutableMapping[str, str]) -> str | None:
+        """Mount one over the scratch folder of a pod, and return its path; None if the launcher has to copy the code.
+
+        All in the trial's folder is new but `run/work`, in which the stored code is below what the trial writes.
+        """
+        code, scratch = os.path.realpath(variables["SWEEP_CODE"]), variables["SWEEP_SCRATCH"]
+        lower, name = os.path.split(code)
+        upper, spare, trial = f"{scratch}/{UPPER}", f"{scratch}/spare", f"trial-{os.urandom(8).hex()}"
+        if self._can_mount is None:
+            self._can_mount = process_tree.own_mounts()
+        # Options have no way to say these; and a trial may write to each file that the code has.
+        if not self._can_mount or set(",:\\") & set(lower + scratch) or not os.access(code, os.W_OK):
+            return None
+        try:
+            for folder in (upper, spare, *(f"{upper}/{trial}{each}" for each in FOLDERS)):
+                os.mkdir(folder, 0o700)
+            os.setxattr(f"{upper}/{trial}/{WORK}", "trusted.overlay.redirect", os.fsencode(f"/{name}"))
+            # With redirect_dir, a trial can rename the code's folders.
+            options = (
+                f"lowerdir={lower},upperdir={upper},workdir={spare},redirect_dir=on,index=off,metacopy=off"
+            )
+            process_tree.mount_overlay(scratch, options)
+        except OSError:
+            self._can_mount = False
+            self._empty(scratch)
+            return None
+        variables[OVERLAY] = f"{scratch}/{trial}"
+        return scratch
+
+    def unmount(self, scratch: str) -> None:
+        """Unmount one, and delete what the trial wrote."""
+        process_tree.unmount(scratch)
+        self._empty(scratch)
+
+    def _empty(self, scratch: str) -> None:
+        for name in os.listdir(scratch):
+            shutil.rmtree(f"{scratch}/{name}", ignore_errors=True)
+
+
 def _become_worker(parent: int, stdin: int, stdout: int) -> None:
     """Give this fork the descriptors and signals of a new process, and a session of its own."""
     process_tree.end_with(parent)
@@ -173,7 +226,7 @@ def _work(
     find: Callable[[str], Launcher | None], begin: Callable[[str], None], end: Callable[[], None]
 ) -> int:
     """Run launchers until the supervisor closes the pipe, or one cannot be forgotten; return its exit code."""
-    all_cpus, folders = os.sched_getaffinity(0), list(sys.path)
+    all_cpus, folders, overlays = os.sched_getaffinity(0), list(sys.path), _Overlays()
     with open(KEPT[0], "rb", closefd=False) as control:
         for line in control:
             instructions = json.loads(line)
@@ -188,9 +241,13 @@ def _work(
             os.chdir(instructions["cwd"])
             os.environ.clear()
             os.environ.update(instructions["env"])
+            is_allowed = os.environ.pop(OVERLAY, "") and launcher.is_repeatable
+            overlay = overlays.mount(os.environ) if is_allowed else None
             if not launcher.is_repeatable:
                 os.closerange(KEPT[0], KEPT[-1] + 1)
             code = launcher.run() & 0xFF
+            if overlay:
+                overlays.unmount(overlay)
             if not launcher.forget_run():
                 return code
             signal.set_wakeup_fd(-1)

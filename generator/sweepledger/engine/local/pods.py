@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import socket
 import sys
 from collections import Counter
@@ -24,6 +25,14 @@ from sweepledger.structs.record import Status
 EARLIER_FILE = "earlier.json"
 ENVIRONMENTS = "environments"
 """Folder of a batch's results with the lists of distributions that its trials ran with, each of them once."""
+
+DAEMONS = (
+    "/run/docker.sock",
+    "/var/run/docker.sock",
+    "/run/containerd/containerd.sock",
+    "/run/podman/podman.sock",
+)
+"""Whoever may use them can start containers with a trial's folder, where they see no overlay of a namespace."""
 
 STDERR_TAIL_BYTES = 2048
 """The end of a failed pod's stderr: a line of the launcher, or a traceback, which ends with its cause."""
@@ -174,6 +183,8 @@ def _states(pod: LocalPod) -> dict[str, str]:
     states = {"SWEEP_CODE_STATE": pod.desired.code_state, "SWEEP_DATA_STATE": pod.desired.data_state}
     if can_share_copies(pod):
         states["SWEEP_COPIES"] = "1"
+        if os.environ.get("SWEEP_WALL") != "directory" and not any(map(os.path.exists, DAEMONS)):
+            states["SWEEP_OVERLAY"] = "1"
     return {name: state for name, state in states.items() if state}
 
 

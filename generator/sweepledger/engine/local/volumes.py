@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from sweepledger.engine.local.launcher_worker import UPPER
 from sweepledger.engine.local.local_batch import SCRATCH, SHARED_MEMORY, LocalBatch
 from sweepledger.errors import StorageError
 from sweepledger.safe_open import read_regular
@@ -148,8 +149,8 @@ def reported_lines(state: Path, uid: str) -> bytes:
     """
     folder = StateFolders(state).pod(uid) / VOLUMES
     with storage_errors(folder):
-        found = sorted(folder.glob(f"*/trial-*/{_REPORT}")) if uid and folder.is_dir() else []
-        for path in found:
+        places = (f"*/trial-*/{_REPORT}", f"*/{UPPER}/trial-*/{_REPORT}") if uid and folder.is_dir() else ()
+        for path in (path for place in places for path in sorted(folder.glob(place))):
             if not path.parent.is_symlink() and (content := read_regular(path, MOST_REPORTED)) is not None:
                 return content
     return b""
@@ -181,12 +182,16 @@ def leave_pod(folders: StateFolders, uid: str) -> bool:
         trials = [entry for volume in volumes for entry in os.scandir(volume)]
         if (
             {entry.name for entry in around} != {VOLUMES, *LEFT_FILES}
-            or len(trials) != 1
+            or len(trials) > 1
             or any(entry.is_symlink() for entry in (*around, *volumes, *trials))
-            or not (trials[0].name.startswith("trial-") and os.path.isfile(f"{trials[0].path}/{_COPIED}"))
+            or any(
+                not (trial.name.startswith("trial-") and os.path.isfile(f"{trial.path}/{_COPIED}"))
+                for trial in trials
+            )
         ):
             return False
-        for entry in (*os.scandir(trials[0]), *(entry for entry in around if entry.name != VOLUMES)):
+        own = (entry for trial in trials for entry in os.scandir(trial))
+        for entry in (*own, *(entry for entry in around if entry.name != VOLUMES)):
             if not entry.is_dir(follow_symlinks=False):
                 state = entry.stat(follow_symlinks=False)
                 if entry.name not in _KEPT or not stat.S_ISREG(state.st_mode) or state.st_nlink > 1:

@@ -16,9 +16,10 @@ from sweepledger.exchange.katib.trial_template import read_trial_template
 from sweepledger.exchange.spec_parts import metric_name, space_size
 from sweepledger.formats import foreign_yaml
 from sweepledger.formats.foreign_yaml import ForeignError
-from sweepledger.reader.metric_patterns import pattern_error
+from sweepledger.reader.launcher_parts import LONGEST_MATCH
+from sweepledger.reader.metric_lines import pattern_error
 from sweepledger.structs.methods import METHODS
-from sweepledger.structs.metric import LONGEST_MATCH, Reduce
+from sweepledger.structs.metric import Reduce
 from sweepledger.structs.names import suggest_sweep_name
 
 DEFAULT_FILTER = r"([\w|-]+)\s*=\s*([+-]?\d*(\.\d+)?([Ee][+-]?\d+)?)"

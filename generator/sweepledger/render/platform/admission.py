@@ -6,64 +6,63 @@ from typing import Any
 
 from sweepledger.formats import yaml
 from sweepledger.render.manifest import Manifest
-from sweepledger.render.platform import admission_lists, cron_jobs
+from sweepledger.render.platform import cron_jobs
 from sweepledger.render.platform.flux import active_folder
 from sweepledger.render.platform.objects import NAMESPACE_LABEL, Names, labels, manifest
-from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT
-from sweepledger.structs.settings import Settings
+from sweepledger.structs.settings import ResultsStore
 
 ADMISSION = "platform/admission/v1"
 """The folder of the policies below `base/`."""
 REGISTRATION = "admissionregistration.k8s.io/v1"
 
 
-def trial_policies(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> list[Manifest]:
-    """Return the policies for Jobs and pods, and for distributed trials where the cluster runs any."""
-    space = Names.of(settings).trials
-    lists = admission_lists.of_trials(settings, source, bases)
-    trials = _policy("trials", settings, bases, lists)
-    if settings.results.keep_days is not None:
-        job, pod = (
-            cron_jobs.expiry_expression(settings, source, bases, is_pod=is_pod) for is_pod in (False, True)
-        )
-        expiry = f"!(object.kind == 'Pod' ? ({pod}) : ({job}))"
-        trials["spec"]["matchConditions"].append({"name": "is-a-trials", "expression": expiry})
-    made = [trials, _binding(trials, settings, space)]
-    if source.shapes:
-        workloads = _policy("workloads", settings, bases, admission_lists.of_workloads(settings))
-        made += [workloads, _binding(workloads, settings, space)]
+def trial_policies(
+    names: Names,
+    lists: Mapping[str, Any],
+    of_workloads: Mapping[str, Any] | None,
+    expiry: Sequence[Manifest],
+    bases: Mapping[str, bytes],
+) -> list[Manifest]:
+    """Return the policies for Jobs and pods, and for distributed trials where the cluster runs any.
+
+    `expiry` has the CronJob that deletes old results, if there is any: its Jobs are no trials.
+    """
+    space = names.trials
+    trials = _policy("trials", names, bases, lists)
+    for cron_job in expiry:
+        job, pod = (cron_jobs.expiry_expression(cron_job, is_pod=is_pod) for is_pod in (False, True))
+        is_trial = f"!(object.kind == 'Pod' ? ({pod}) : ({job}))"
+        trials["spec"]["matchConditions"].append({"name": "is-a-trials", "expression": is_trial})
+    made = [trials, _binding(trials, names, space)]
+    if of_workloads is not None:
+        workloads = _policy("workloads", names, bases, of_workloads)
+        made += [workloads, _binding(workloads, names, space)]
     return made
 
 
-def release_policies(settings: Settings, bases: Mapping[str, bytes]) -> list[Manifest]:
+def release_policies(names: Names, store: ResultsStore, bases: Mapping[str, bytes]) -> list[Manifest]:
     """Return the policy for what the collector changes of pods, where it may change any: our finalizer alone."""
-    if not settings.results.store.holds_pods:
+    if not store.holds_pods:
         return []
-    names = Names.of(settings)
     collector = f"system:serviceaccount:{names.collector}:{COLLECTOR_ACCOUNT}"
-    policy = _policy("releases", settings, bases, {"collectors": [collector]})
-    return [policy, _binding(policy, settings, names.trials)]
+    policy = _policy("releases", names, bases, {"collectors": [collector]})
+    return [policy, _binding(policy, names, names.trials)]
 
 
-def kustomization_policies(settings: Settings, bases: Mapping[str, bytes]) -> list[Manifest]:
+def kustomization_policies(names: Names, bases: Mapping[str, bytes]) -> list[Manifest]:
     """Return the policy for Kustomizations: one without a service account is applied with Flux's own rights."""
-    policy = _policy(
-        "flux-batches", settings, bases, {"active": [f"./{active_folder(settings.fleet.cluster)}"]}
-    )
-    return [policy, _binding(policy, settings, Names.of(settings).flux)]
+    policy = _policy("flux-batches", names, bases, {"active": [f"./{active_folder(names.cluster)}"]})
+    return [policy, _binding(policy, names, names.flux)]
 
 
-def owner_policy_name(settings: Settings) -> str:
+def owner_policy_name(namespace: str) -> str:
     """Return the name of the policy, and of its binding, by which objects keep their owner."""
-    return f"{Names.of(settings).trials}-owner"
+    return f"{namespace}-owner"
 
 
-def owner_policy(
-    settings: Settings, objects: Sequence[Manifest], bases: Mapping[str, bytes]
-) -> list[Manifest]:
+def owner_policy(names: Names, objects: Sequence[Manifest], bases: Mapping[str, bytes]) -> list[Manifest]:
     """Return the policy that no object of a platform changes its owner, with its binding."""
-    names = Names.of(settings)
     own = (names.trials, names.collector, names.flux)
     judged = [made for made in objects if made["apiVersion"] != REGISTRATION]
     kinds: dict[str, set[str]] = {}
@@ -71,12 +70,12 @@ def owner_policy(
         kinds.setdefault(made["apiVersion"].rpartition("/")[0], set()).add(_plural(made["kind"]))
     spaces = [(made["metadata"].get("namespace", ""), made["metadata"]["name"]) for made in judged]
     outside = sorted({f"{space}/{name}" for space, name in spaces if space not in own})
-    policy = _policy("owner", settings, bases, {"namespaces": own, "outside": outside})
+    policy = _policy("owner", names, bases, {"namespaces": own, "outside": outside})
     policy["spec"]["matchConstraints"]["resourceRules"] = [
         {"apiGroups": [group], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": sorted(plurals)}
         for group, plurals in sorted(kinds.items())
     ]
-    return [policy, _binding(policy, settings)]
+    return [policy, _binding(policy, names)]
 
 
 def _plural(kind: str) -> str:
@@ -85,23 +84,23 @@ def _plural(kind: str) -> str:
     return f"{name.removesuffix('y')}ies" if name.endswith("y") else f"{name}s"
 
 
-def _policy(name: str, settings: Settings, bases: Mapping[str, bytes], values: Mapping[str, Any]) -> Manifest:
+def _policy(name: str, names: Names, bases: Mapping[str, bytes], values: Mapping[str, Any]) -> Manifest:
     """Return the policy of a file for one team: its name, its labels, and values for its first variables.
 
     A JSON value is a literal of CEL. Raises LookupError for a value that the file has no variable for.
     """
     policy: Manifest = yaml.load(bases[f"{ADMISSION}/{name}.yaml"])
-    policy["metadata"] = {"name": f"{Names.of(settings).trials}-{name}", "labels": labels(settings)}
+    policy["metadata"] = {"name": f"{names.trials}-{name}", "labels": labels(names)}
     variables = {variable["name"]: variable for variable in policy["spec"]["variables"]}
     for variable, value in values.items():
         variables[variable]["expression"] = json.dumps(value)
     return policy
 
 
-def _binding(policy: Manifest, settings: Settings, namespace: str | None = None) -> Manifest:
+def _binding(policy: Manifest, names: Names, namespace: str | None = None) -> Manifest:
     """Return what applies a policy in a namespace; None: wherever it matches."""
     name = policy["metadata"]["name"]
     spec: dict[str, Any] = {"policyName": name, "validationActions": ["Deny"]}
     if namespace is not None:
         spec["matchResources"] = {"namespaceSelector": {"matchLabels": {NAMESPACE_LABEL: namespace}}}
-    return manifest(f"{REGISTRATION}/ValidatingAdmissionPolicyBinding", name, settings, spec=spec)
+    return manifest(f"{REGISTRATION}/ValidatingAdmissionPolicyBinding", name, names, spec=spec)

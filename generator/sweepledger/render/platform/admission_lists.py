@@ -7,7 +7,6 @@ from typing import Any
 
 from sweepledger.formats import yaml
 from sweepledger.render.base_files import Bases, clone_command
-from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.kubernetes import (
     ANYWHERE,
@@ -19,64 +18,80 @@ from sweepledger.structs.kubernetes import (
     RECORD_FINALIZER,
     STORE_CONTAINER,
     STORE_VARIABLES,
-    WORKLOAD_KINDS,
 )
-from sweepledger.structs.node_pool import PodSettings, scheduling_fields, topology_annotations
+from sweepledger.structs.node_pool import PodSettings, Pool, scheduling_fields, topology_annotations
 from sweepledger.structs.program import LOCAL_IMAGE
-from sweepledger.structs.settings import API_SERVER_EGRESS, COLLECTOR_IMAGE, PEERS_EGRESS, Settings
+from sweepledger.structs.run_config import Shape
+from sweepledger.structs.settings import (
+    API_SERVER_EGRESS,
+    COLLECTOR_IMAGE,
+    PEERS_EGRESS,
+    AdmissionSettings,
+    BucketSettings,
+    CodeSource,
+    NetworkSettings,
+    ResultsSettings,
+    TrialSettings,
+)
 
 Values = dict[str, Any]
 
 
-def of_trials(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> Values:
+def of_trials(
+    trials: TrialSettings,
+    network: NetworkSettings,
+    results: ResultsSettings,
+    admission: AdmissionSettings,
+    code: CodeSource | None,
+    max_trials: int | None,
+    shapes: Iterable[Shape],
+    bases: Mapping[str, bytes],
+) -> Values:
     """Return the values of `trials.yaml`, by variable."""
-    finalizers = [RECORD_FINALIZER] if settings.results.store.holds_pods else []
-    opened = [*sorted(settings.network.egress.keys() - {API_SERVER_EGRESS}), PEERS_EGRESS]
+    finalizers = [RECORD_FINALIZER] if results.store.holds_pods else []
+    opened = [*sorted(network.egress.keys() - {API_SERVER_EGRESS}), PEERS_EGRESS]
     return {
-        "maxTrials": settings.teams.limits.max_trials or MAX_TRIALS,
+        "maxTrials": max_trials or MAX_TRIALS,
         "finalizers": finalizers,
-        "owners": sorted(
-            {kind.owner or kind.kind for kind in map(WORKLOAD_KINDS.__getitem__, source.shapes)}
-        ),
+        "owners": sorted({kind.owner or kind.kind for kind in map(WORKLOAD_KINDS.__getitem__, shapes)}),
         "egress": [f"{EGRESS_LABEL}{name}" for name in opened],
-        **_images(settings),
-        **_queues(settings),
-        **_pods(settings),
-        **_volumes(settings),
-        **_store(settings),
-        **_variables(settings, bases),
+        **_images(trials, admission),
+        **_queues(trials.pools),
+        **_pods(trials),
+        **_volumes(trials, code, results),
+        **_store(trials, network, results.bucket, admission),
+        **_variables(network, code, bases),
+        "allowedVariables": admission.allowed_variables,
     }
 
 
-def of_workloads(settings: Settings) -> Values:
+def of_workloads(pools: Mapping[str, Pool], bucket: BucketSettings | None) -> Values:
     """Return the values of `workloads.yaml`, by variable."""
-    sidecar = [STORE_CONTAINER] if settings.results.bucket is not None else []
-    return {"initContainers": [CODE_CONTAINER, *sidecar], **_queues(settings)}
+    sidecar = [STORE_CONTAINER] if bucket is not None else []
+    return {"initContainers": [CODE_CONTAINER, *sidecar], **_queues(pools)}
 
 
-def _images(settings: Settings) -> Values:
+def _images(trials: TrialSettings, admission: AdmissionSettings) -> Values:
     """Return repositories, of which any digest is allowed: a batch keeps the image that it was made with.
 
     Settings that name no image leave the choice to specs.
     """
-    default = settings.trials.defaults.image
-    named = {image.repository for image in settings.trials.images.values()}
-    if default != LOCAL_IMAGE and default not in settings.trials.images:
+    default = trials.defaults.image
+    named = {image.repository for image in trials.images.values()}
+    if default != LOCAL_IMAGE and default not in trials.images:
         name = default.partition("@")[0]
         head, slash, last = name.rpartition("/")
         named.add(f"{head}{slash}{last.partition(':')[0]}")
     added = [
         f"{_patterns([name])[0]}={pattern}"
-        for name, sidecar in sorted(settings.admission.sidecars.items())
-        for pattern in _patterns(settings.admission.with_mirrors([sidecar.image]))
+        for name, sidecar in sorted(admission.sidecars.items())
+        for pattern in _patterns(admission.with_mirrors([sidecar.image]))
     ]
     return {
         "images": _patterns(named),
-        "mirrors": _patterns(settings.admission.with_mirrors(named) - named),
+        "mirrors": _patterns(admission.with_mirrors(named) - named),
         "sidecars": added,
-        "sidecarVolumes": sorted(
-            {name for one in settings.admission.sidecars.values() for name in one.volumes}
-        ),
+        "sidecarVolumes": sorted({name for one in admission.sidecars.values() for name in one.volumes}),
     }
 
 
@@ -84,14 +99,14 @@ def _patterns(repositories: Iterable[str]) -> list[str]:
     return [re.escape(name).replace(r"\-", "-") for name in sorted(repositories)]
 
 
-def _queues(settings: Settings) -> Values:
-    queues = {pool.queue for pool in settings.trials.pools.values() if pool.queue is not None}
-    without = [name for name, pool in sorted(settings.trials.pools.items()) if pool.queue is None]
+def _queues(pools: Mapping[str, Pool]) -> Values:
+    queues = {pool.queue for pool in pools.values() if pool.queue is not None}
+    without = [name for name, pool in sorted(pools.items()) if pool.queue is None]
     return {"queues": sorted(queues), "poolsWithoutQueue": without}
 
 
-def _pods(settings: Settings) -> Values:
-    pools = [pool for _, pool in sorted(settings.trials.pools.items())]
+def _pods(trials: TrialSettings) -> Values:
+    pools = [pool for _, pool in sorted(trials.pools.items())]
     fields = [scheduling_fields(pool, has_gpus=False) for pool in pools]
     taints = {
         f"{taint['key']}={taint.get('value', '')}:{taint['effect']}"
@@ -107,7 +122,7 @@ def _pods(settings: Settings) -> Values:
         for key, value in {**pool.pod.annotations, **topology_annotations(pool, templates)}.items()
         if key.startswith(POD_SET_ANNOTATIONS)
     }
-    classes = {settings.trials.priority_class, *_pod_values(settings, lambda pod: pod.priority_class)}
+    classes = {trials.priority_class, *_pod_values(pools, lambda pod: pod.priority_class)}
     tokens = {
         f"{pool.pod.service_account} {name} {token.audience}"
         for pool in pools
@@ -115,9 +130,9 @@ def _pods(settings: Settings) -> Values:
     }
     devices = {f"{name}={template}" for pool in pools for name, template in pool.pod.claims.items()}
     return {
-        "accounts": settings.trials.trial_accounts,
+        "accounts": trials.trial_accounts,
         "tokens": sorted(tokens),
-        "schedulers": _pod_values(settings, lambda pod: pod.scheduler),
+        "schedulers": _pod_values(pools, lambda pod: pod.scheduler),
         "devices": sorted(devices),
         "nodeLabels": sorted(
             {f"{key}={value}" for pod in fields for key, value in pod.get("nodeSelector", {}).items()}
@@ -126,59 +141,59 @@ def _pods(settings: Settings) -> Values:
         "taints": sorted(taints),
         "places": sorted({*places, f"{ANYWHERE}=true"}),
         "priorityClasses": sorted(name for name in classes if name is not None),
-        "runtimeClasses": _pod_values(settings, lambda pod: pod.runtime_class),
+        "runtimeClasses": _pod_values(pools, lambda pod: pod.runtime_class),
     }
 
 
-def _pod_values(settings: Settings, read: Callable[[PodSettings], str | None]) -> list[str]:
+def _pod_values(pools: Iterable[Pool], read: Callable[[PodSettings], str | None]) -> list[str]:
     """Return the different values that pools give to a field of pods, sorted."""
-    return sorted({value for pool in settings.trials.pools.values() if (value := read(pool.pod)) is not None})
+    return sorted({value for pool in pools if (value := read(pool.pod)) is not None})
 
 
-def _volumes(settings: Settings) -> Values:
+def _volumes(trials: TrialSettings, code: CodeSource | None, results: ResultsSettings) -> Values:
     pull, secrets = (
-        settings.trials.image_pull_secret,
-        {one.secret for one in settings.trials.secrets.values()},
+        trials.image_pull_secret,
+        {one.secret for one in trials.secrets.values()},
     )
-    if settings.git.code is not None and settings.git.code.secret:
-        secrets.add(settings.git.code.secret)
-    if settings.results.bucket is not None:
-        secrets.update(settings.results.bucket.secrets)
+    if code is not None and code.secret:
+        secrets.add(code.secret)
+    if results.bucket is not None:
+        secrets.update(results.bucket.secrets)
     return {
-        "resultClaims": sorted(set(settings.results.claims.values())),
-        "dataClaims": sorted(settings.trials.dataset_claims),
+        "resultClaims": sorted(set(results.claims.values())),
+        "dataClaims": sorted(trials.dataset_claims),
         "secrets": sorted(secrets),
         "pullSecrets": [] if pull is None else [pull],
     }
 
 
-def _store(settings: Settings) -> Values:
+def _store(
+    trials: TrialSettings,
+    network: NetworkSettings,
+    bucket: BucketSettings | None,
+    admission: AdmissionSettings,
+) -> Values:
     """Return what the sidecar of a bucket may be. Without a Secret, its account has an identity of the cloud."""
-    bucket = settings.results.bucket
     if bucket is None:
-        return {"identities": settings.trials.trial_accounts[1:]}
-    images = (
-        {settings.trials.images[COLLECTOR_IMAGE].repository}
-        if COLLECTOR_IMAGE in settings.trials.images
-        else set()
-    )
-    clients = settings.network.client_variables(settings.network.egress)
-    named = "|".join(_patterns(settings.trials.named_dataset_folders))
+        return {"identities": trials.trial_accounts[1:]}
+    images = {trials.images[COLLECTOR_IMAGE].repository} if COLLECTOR_IMAGE in trials.images else set()
+    clients = network.client_variables(network.egress)
+    named = "|".join(_patterns(trials.named_dataset_folders))
     has_identity = bucket.secret is None
     return {
-        "identities": settings.trials.trial_accounts[0 if has_identity else 1 :],
+        "identities": trials.trial_accounts[0 if has_identity else 1 :],
         "store": [bucket.url],
         "storeImages": _patterns(images),
-        "storeMirrors": _patterns(settings.admission.with_mirrors(images) - images),
+        "storeMirrors": _patterns(admission.with_mirrors(images) - images),
         "storeVariables": sorted({*STORE_VARIABLES, *bucket.variables, COMPLETION_INDEX_VARIABLE, *clients}),
         "storeSecrets": bucket.secrets,
         "cloudVariables": ["AWS_", "AZURE_"] if has_identity else [],
-        "datasets": settings.trials.dataset_folders,
+        "datasets": trials.dataset_folders,
         "severalDatasets": [f"^({named})( ({named}))*$"] if named else [],
     }
 
 
-def _variables(settings: Settings, bases: Mapping[str, bytes]) -> Values:
+def _variables(network: NetworkSettings, code: CodeSource | None, bases: Mapping[str, bytes]) -> Values:
     """Return the variables that `base/` decides: folders and files, and all of the init container that gets code."""
     fixed = {
         (variable, container, value)
@@ -187,12 +202,11 @@ def _variables(settings: Settings, bases: Mapping[str, bytes]) -> Values:
         for variable, container, value in _file_variables(content)
         if container == CODE_CONTAINER or value.startswith("/")
     }
-    code = {variable for variable, container, _ in fixed if container == CODE_CONTAINER}
-    clients = settings.network.client_variables(settings.network.egress)
+    of_code = {variable for variable, container, _ in fixed if container == CODE_CONTAINER}
+    clients = network.client_variables(network.egress)
     return {
-        "clone": [] if settings.git.code is None else clone_command(Bases(bases)),
-        "cloneVariables": sorted({*code, *CODE_VARIABLES, COMPLETION_INDEX_VARIABLE, *clients}),
-        "allowedVariables": settings.admission.allowed_variables,
+        "clone": [] if code is None else clone_command(Bases(bases)),
+        "cloneVariables": sorted({*of_code, *CODE_VARIABLES, COMPLETION_INDEX_VARIABLE, *clients}),
         "fixedVariables": sorted({variable for variable, _, _ in fixed}),
         "fixedValues": sorted({f"{variable}={value}" for variable, _, value in fixed}),
     }

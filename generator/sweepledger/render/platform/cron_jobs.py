@@ -26,7 +26,16 @@ from sweepledger.structs.kubernetes import (
 )
 from sweepledger.structs.names import IDENTITY_EMAIL
 from sweepledger.structs.node_pool import scheduling_fields
-from sweepledger.structs.settings import COLLECTOR_IMAGE, GIT_EGRESS, ResultsStore, Settings
+from sweepledger.structs.settings import (
+    COLLECTOR_IMAGE,
+    GIT_EGRESS,
+    BucketSettings,
+    CollectorSettings,
+    NetworkSettings,
+    ResultsSettings,
+    ResultsStore,
+    TrialSettings,
+)
 
 COLLECTOR_BASE = "collector/v1/cronjob.yaml"
 SYNC_BASE = "sync/v1/cronjob.yaml"
@@ -66,67 +75,84 @@ SSH_COMMAND = (
 )
 
 
-def collector_cron_job(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> Manifest:
+def collector_cron_job(
+    names: Names,
+    trials: TrialSettings,
+    network: NetworkSettings,
+    results: ResultsSettings,
+    collector: CollectorSettings,
+    source: GitSource,
+    bases: Mapping[str, bytes],
+) -> Manifest:
     """Fill in the frozen base. While settings name no image `collector` it is suspended."""
-    made = _cron_job(bases[COLLECTOR_BASE], settings, COLLECTOR_ACCOUNT, image=COLLECTOR_IMAGE)
-    made["spec"]["schedule"] = _schedule(settings.results.every_minutes)
+    made = _cron_job(
+        bases[COLLECTOR_BASE], names, COLLECTOR_ACCOUNT, is_ready=COLLECTOR_IMAGE in trials.images
+    )
+    made["spec"]["schedule"] = _schedule(results.every_minutes)
     job = made["spec"]["jobTemplate"]
     pod = job["spec"]["template"]["spec"]
-    _place(job, settings)
-    job["spec"]["template"]["metadata"]["labels"] |= _identity_labels(settings)
-    _fill_collector_pod(pod, settings, source)
+    _place(job, trials, collector)
+    fill_clone(pod, trials, network, source, _configuration(source))
+    job["spec"]["template"]["metadata"]["labels"] |= _identity_labels(results.bucket)
+    _fill_collector_pod(pod, names.cluster, results, collector)
     sizes = {
-        "memory": settings.platform.collector.memory,
-        "ephemeral-storage": settings.platform.collector.disk,
+        "memory": collector.memory,
+        "ephemeral-storage": collector.disk,
     }
     for container in (*pod["initContainers"], *pod["containers"]):
         for amounts in container["resources"].values():
             amounts.update(sizes)
     (work,) = (volume for volume in pod["volumes"] if volume["name"] == "work")
-    work["emptyDir"]["sizeLimit"] = settings.platform.collector.disk
+    work["emptyDir"]["sizeLimit"] = collector.disk
     return made
 
 
-def _cron_job(base: bytes, settings: Settings, account: str, *, image: str) -> Manifest:
-    """Return a base with its namespace and labels, suspended while the settings do not name its image."""
+def _cron_job(base: bytes, names: Names, account: str, *, is_ready: bool) -> Manifest:
+    """Return a base with its namespace and labels, suspended until the settings name its image."""
     made: Manifest = yaml.load(base)
-    names, job = Names.of(settings), made["spec"]["jobTemplate"]
-    ours = labels(settings, **{COMPONENT_LABEL: account})
+    job = made["spec"]["jobTemplate"]
+    ours = labels(names, **{COMPONENT_LABEL: account})
     place = names.trials if account == EXPIRY_ACCOUNT else names.collector
     made["metadata"] |= {"namespace": place, "labels": ours}
-    made["spec"]["suspend"] = image not in settings.trials.images
+    made["spec"]["suspend"] = not is_ready
     job["metadata"] = {"labels": dict(ours)}
     job["spec"]["template"]["metadata"] = {"labels": dict(ours)}
     return made
 
 
-def _place(job: Manifest, settings: Settings) -> None:
+def _place(job: Manifest, trials: TrialSettings, collector: CollectorSettings) -> None:
     """Choose nodes or queue, and the priority, of what runs in the collector's namespace."""
-    pool = settings.trials.pool(settings.platform.collector.pool)
+    pool = trials.pool(collector.pool)
     if pool is not None and pool.queue is not None:
         job["metadata"]["labels"][QUEUE_LABEL] = pool.queue
-    _place_pod(job["spec"]["template"]["spec"], settings)
+    _place_pod(job["spec"]["template"]["spec"], trials, collector)
 
 
-def _place_pod(pod: Manifest, settings: Settings) -> None:
+def _place_pod(pod: Manifest, trials: TrialSettings, collector: CollectorSettings) -> None:
     """Choose the nodes of the collector's pool and its priority; with a queue, Kueue would choose the nodes."""
-    pool = settings.trials.pool(settings.platform.collector.pool)
+    pool = trials.pool(collector.pool)
     if pool is not None:
         pod |= scheduling_fields(pool, has_gpus=False)
-    if settings.platform.collector.priority_class is not None:
-        pod["priorityClassName"] = settings.platform.collector.priority_class
+    if collector.priority_class is not None:
+        pod["priorityClassName"] = collector.priority_class
 
 
 def fill_clone(
-    pod: Manifest, settings: Settings, source: GitSource, kept: Iterable[str], *, image: str = COLLECTOR_IMAGE
+    pod: Manifest,
+    trials: TrialSettings,
+    network: NetworkSettings,
+    source: GitSource,
+    kept: Iterable[str],
+    *,
+    image: str = COLLECTOR_IMAGE,
 ) -> None:
     """Set the image of a pod that works on a clone, what its first container clones, and what git keeps of that."""
     clone, work = pod["initContainers"][0], pod["containers"][0]
     for container in (clone, work):
-        if image in settings.trials.images:
-            container["image"] = settings.trials.images[image].reference
+        if image in trials.images:
+            container["image"] = trials.images[image].reference
         variables = {
-            **settings.network.client_variables(settings.network.egress),
+            **network.client_variables(network.egress),
             "HOME": WORK,
             "TMPDIR": WORK,
             "GIT_TERMINAL_PROMPT": "0",
@@ -135,47 +161,47 @@ def fill_clone(
         if source.scheme == "ssh":
             variables["GIT_SSH_COMMAND"] = SSH_COMMAND
         container["env"] = [{"name": name, "value": value} for name, value in sorted(variables.items())]
-        container["volumeMounts"] += authorities_mount(settings)
-    pod["volumes"] += authorities_volume(settings)
+        container["volumeMounts"] += authorities_mount(network.authorities)
+    pod["volumes"] += authorities_volume(network.authorities)
     configuration = [f"--config={line}" for line in kept]
     clone["command"] += [f"--branch={source.branch}", *configuration, "--", source.url, REPOSITORY]
-    if settings.trials.image_pull_secret is not None:
-        pod["imagePullSecrets"] = [{"name": settings.trials.image_pull_secret}]
+    if trials.image_pull_secret is not None:
+        pod["imagePullSecrets"] = [{"name": trials.image_pull_secret}]
 
 
-def _fill_collector_pod(pod: Manifest, settings: Settings, source: GitSource) -> None:
-    fill_clone(pod, settings, source, _configuration(source))
+def _fill_collector_pod(
+    pod: Manifest, cluster: str | None, results: ResultsSettings, collector: CollectorSettings
+) -> None:
     for volume in pod["volumes"]:
         if volume["name"] == "git":
             volume["secret"]["secretName"] = GIT_WRITE_SECRET
         if volume["name"] == "results":
-            volume["persistentVolumeClaim"]["claimName"] = settings.results.claim
-    if settings.fleet.cluster is not None:
-        pod["containers"][0]["command"].append(f"--in={settings.fleet.cluster}")
-    if settings.platform.collector.watches:
+            volume["persistentVolumeClaim"]["claimName"] = results.claim
+    if cluster is not None:
+        pod["containers"][0]["command"].append(f"--in={cluster}")
+    if collector.watches:
         # A run ends before the next one, which would be left out otherwise.
         pod["containers"][0]["command"].append(
-            f"--watch={max(settings.results.every_minutes * 60 - WATCH_MARGIN, WATCH_MARGIN)}"
+            f"--watch={max(results.every_minutes * 60 - WATCH_MARGIN, WATCH_MARGIN)}"
         )
-    if settings.results.store is not ResultsStore.VOLUME:
-        _drop_results(pod, settings)
+    if results.store is not ResultsStore.VOLUME:
+        _drop_results(pod, results.bucket)
 
 
-def _drop_results(pod: Manifest, settings: Settings) -> None:
+def _drop_results(pod: Manifest, bucket: BucketSettings | None) -> None:
     """Remove the results volume; a bucket's client gets its variables and Secrets."""
     _drop_volume(pod, "results")
     work = pod["containers"][0]
     work["command"] = [word for word in work["command"] if not word.startswith("--results=")]
-    if settings.results.bucket is not None:
-        client = bucket_client(settings.results.bucket)
+    if bucket is not None:
+        client = bucket_client(bucket)
         work["env"] += client["env"]
         work["volumeMounts"] += client["volumeMounts"]
-        pod["volumes"] += bucket_secrets(settings.results.bucket)
+        pod["volumes"] += bucket_secrets(bucket)
 
 
-def _identity_labels(settings: Settings) -> Mapping[str, str]:
+def _identity_labels(bucket: BucketSettings | None) -> Mapping[str, str]:
     """Return the labels by which a cloud adds an identity to the pod of a bucket's client."""
-    bucket = settings.results.bucket
     return {} if bucket is None else bucket.pod_labels
 
 
@@ -202,19 +228,27 @@ def credential_configuration(source: GitSource) -> list[str]:
     return [f"credential.{source.origin}.helper={CREDENTIAL_HELPER}"]
 
 
-def sync_cron_job(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> list[Manifest]:
+def sync_cron_job(
+    names: Names,
+    trials: TrialSettings,
+    network: NetworkSettings,
+    results: ResultsSettings,
+    collector: CollectorSettings,
+    source: GitSource,
+    bases: Mapping[str, bytes],
+) -> list[Manifest]:
     """Fill in the frozen base; nothing where the settings name no store. Suspended without an image `sync`."""
-    if not settings.results.sync:
+    if not results.sync:
         return []
-    made = _cron_job(bases[SYNC_BASE], settings, SYNC_ACCOUNT, image=SYNC_IMAGE)
-    made["spec"]["schedule"] = _schedule(settings.results.every_minutes)
+    made = _cron_job(bases[SYNC_BASE], names, SYNC_ACCOUNT, is_ready=SYNC_IMAGE in trials.images)
+    made["spec"]["schedule"] = _schedule(results.every_minutes)
     job = made["spec"]["jobTemplate"]
     pod = job["spec"]["template"]["spec"]
-    _place(job, settings)
+    _place(job, trials, collector)
     configuration = [] if source.is_public else credential_configuration(source)
-    fill_clone(pod, settings, source, configuration, image=SYNC_IMAGE)
+    fill_clone(pod, trials, network, source, configuration, image=SYNC_IMAGE)
     (sync,) = pod["containers"]
-    for name, store in sorted(settings.results.sync.items()):
+    for name, store in sorted(results.sync.items()):
         if store.secret is not None:
             volume = f"store-{name}"
             mount = {"name": volume, "mountPath": f"{ACCOUNTS}/{name}", "readOnly": True}
@@ -242,58 +276,69 @@ UNTYPED = frozenset({"resources", "emptyDir"})
 """Of these only the presence is compared: they hold quantities, which have many notations."""
 
 
-def expiry_cron_job(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> list[Manifest]:
+def expiry_cron_job(
+    names: Names,
+    trials: TrialSettings,
+    network: NetworkSettings,
+    results: ResultsSettings,
+    collector: CollectorSettings,
+    source: GitSource,
+    bases: Mapping[str, bytes],
+) -> list[Manifest]:
     """Fill in the frozen base; nothing where results are kept for ever. Suspended like the collector."""
-    if settings.results.keep_days is None:
+    if results.keep_days is None:
         return []
-    made = _cron_job(bases[EXPIRY_BASE], settings, EXPIRY_ACCOUNT, image=COLLECTOR_IMAGE)
-    template, bucket = made["spec"]["jobTemplate"]["spec"]["template"], settings.results.bucket
-    proxy = [] if settings.network.proxy is None else [settings.network.proxy.egress]
+    made = _cron_job(bases[EXPIRY_BASE], names, EXPIRY_ACCOUNT, is_ready=COLLECTOR_IMAGE in trials.images)
+    template, bucket = made["spec"]["jobTemplate"]["spec"]["template"], results.bucket
+    proxy = [] if network.proxy is None else [network.proxy.egress]
     opened = [GIT_EGRESS, *([bucket.egress] if bucket is not None else []), *proxy]
     template["metadata"]["labels"] |= {f"{EGRESS_LABEL}{name}": "true" for name in opened}
-    template["metadata"]["labels"] |= _identity_labels(settings)
-    _fill_expiry_pod(template["spec"], settings, source)
-    _place_pod(template["spec"], settings)
+    template["metadata"]["labels"] |= _identity_labels(results.bucket)
+    fill_clone(
+        template["spec"],
+        trials,
+        network,
+        source,
+        [] if source.is_public else credential_configuration(source),
+    )
+    _fill_expiry_pod(template["spec"], results, source)
+    _place_pod(template["spec"], trials, collector)
     return [made]
 
 
-def _fill_expiry_pod(pod: Manifest, settings: Settings, source: GitSource) -> None:
-    fill_clone(pod, settings, source, [] if source.is_public else credential_configuration(source))
+def _fill_expiry_pod(pod: Manifest, results: ResultsSettings, source: GitSource) -> None:
     expire = pod["containers"][0]
     volumes = {volume["name"]: volume for volume in pod["volumes"]}
     volumes["git"]["secret"]["secretName"] = GIT_READ_SECRET
-    volumes["results"]["persistentVolumeClaim"]["claimName"] = settings.results.claim
-    if not settings.results.claims:
-        _drop_results(pod, settings)
+    volumes["results"]["persistentVolumeClaim"]["claimName"] = results.claim
+    if not results.claims:
+        _drop_results(pod, results.bucket)
     if source.is_public:
         _drop_volume(pod, "git")
-    for name, claim in other_claims(settings).items():
+    for name, claim in other_claims(results).items():
         place = f"/sweep/{name}"
         expire["command"].append(f"--{name}={place}")
         expire["volumeMounts"].append({"name": name, "mountPath": place})
         pod["volumes"].append({"name": name, "persistentVolumeClaim": {"claimName": claim}})
 
 
-def other_claims(settings: Settings) -> dict[str, str]:
+def other_claims(results: ResultsSettings) -> dict[str, str]:
     """Return the claims other than that of the results, by volume."""
-    claims = settings.results.claims
-    return {volume: claim for volume, claim in claims.items() if claim != settings.results.claim}
+    claims = results.claims
+    return {volume: claim for volume, claim in claims.items() if claim != results.claim}
 
 
-def expiry_expression(
-    settings: Settings, source: GitSource, bases: Mapping[str, bytes], *, is_pod: bool
-) -> str:
-    """Write in CEL that a Job, or a pod, is what this CronJob makes, to the last mount: no trial.
+def expiry_expression(made: Manifest, *, is_pod: bool) -> str:
+    """Write in CEL that a Job, or a pod, is what the CronJob of expiry makes, to the last mount: no trial.
 
     Who made it is not enough, and what it is called even less: it may read a Secret, and write all results.
     """
-    (made,) = expiry_cron_job(settings, source, bases)
     spec = made["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     at = "object.spec" if is_pod else "object.spec.template.spec"
     absent = [f"{at}.{key}" for key in ("hostAliases", "dnsConfig", "ephemeralContainers")]
     absent += [] if is_pod else [f"{at}.{key}" for key in ABSENT_FROM_JOB if key not in spec]
-    if is_pod:
-        spec.pop("tolerations", None)  # the API server adds those of nodes that are lost
+    if is_pod:  # the API server adds tolerations of nodes that are lost
+        spec = {key: value for key, value in spec.items() if key != "tolerations"}
     owner = "Job" if is_pod else "CronJob"
     # Git cannot name an owner: its identifier is the cluster's, and what names a wrong one is deleted.
     owned = (

@@ -17,7 +17,6 @@ from sweepledger.render.platform.objects import (
 )
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.kubernetes import APPLIER_ACCOUNT
-from sweepledger.structs.settings import Settings, TrialSettings
 
 FLUX = "platform/flux/v1"
 """The folder of these objects below `base/`."""
@@ -47,17 +46,18 @@ BATCH_FILE = re.compile(rf"{CLUSTERS}/(?:[a-z0-9-]+/)?flux/active/([^/]+)\.yaml"
 """The path of a batch's Kustomization, with the batch's name, in any cluster."""
 
 
-def batch_kustomization(name: str, settings: Settings) -> bytes:
+def batch_kustomization(name: str, namespace: str) -> bytes:
     """Write the Kustomization that applies one batch, and prunes its objects when this file goes.
 
     It never waits and never forces: a Job is created once, and what cannot be applied stops no other batch.
     Of the settings only the namespace matters: an active batch is not written again because of a label.
     """
+    names = Names(namespace)
     made = manifest(
         KUSTOMIZATION,
         name,
-        Settings(TrialSettings(settings.trials.namespace)),
-        namespace=Names.of(settings).flux,
+        names,
+        namespace=names.flux,
         spec={
             "interval": "1h0m0s",
             "retryInterval": "2m0s",
@@ -74,17 +74,17 @@ def batch_kustomization(name: str, settings: Settings) -> bytes:
     )
 
 
-def objects(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> list[Manifest]:
+def objects(names: Names, source: GitSource, bases: Mapping[str, bytes]) -> list[Manifest]:
     """Return the source, the root over the batches' Kustomizations, and the Receiver of pushes."""
     server = source.server_kind(SIGNED_OTHERWISE) or "github"
     words = {
-        "flux": Names.of(settings).flux,
+        "flux": names.flux,
         "url": source.url,
         "branch": source.branch,
-        "active": active_folder(settings.fleet.cluster),
+        "active": active_folder(names.cluster),
         "server": server,
     }
-    made = from_base(bases[f"{FLUX}/flux.yaml"], settings, words)
+    made = from_base(bases[f"{FLUX}/flux.yaml"], names, words)
     repository, _, receiver = made
     if source.is_public:
         del repository["spec"]["secretRef"]

@@ -1,13 +1,12 @@
 """Samples for Kueue and priorities, from pools with queues; quotas are the platform team's to say."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import NAMESPACE_LABEL, Names, manifest
 from sweepledger.structs import quantities
 from sweepledger.structs.kubernetes import GPU_PRODUCT_LABEL
 from sweepledger.structs.node_pool import Pool, Provisioning, tolerations_of
-from sweepledger.structs.settings import Settings
 
 GROUP = "kueue.x-k8s.io/v1beta1"
 """Served by every supported version; newer ones convert it."""
@@ -28,7 +27,7 @@ NO_BOUND = "1Ei"
 """Quota of what no setting limits, such as scratch space: Kueue starts no pod that requests a resource without one."""
 
 
-def objects(settings: Settings) -> list[Manifest]:
+def objects(names: Names, pools: Mapping[str, Pool], collector_pool: str | None) -> list[Manifest]:
     """Return what Kueue needs for each pool with a queue, and three priorities.
 
     A pool has a flavor, a cluster queue and a local queue, with the topology and the admission check of its settings;
@@ -38,49 +37,49 @@ def objects(settings: Settings) -> list[Manifest]:
     flavor, with the tolerations of all of them: Kueue lends quota of a flavor only to queues that have this flavor.
     A flavor that the settings name is there, and so is its cohort, which queues of other repositories join.
     """
-    pools = [pool for _, pool in sorted(settings.trials.pools.items()) if pool.queue and pool.max_nodes]
-    if not pools:
+    queued = [pool for _, pool in sorted(pools.items()) if pool.queue and pool.max_nodes]
+    if not queued:
         return []
-    prefix = Names.of(settings).trials
+    prefix = names.trials
     classes = [
         manifest(
             f"{GROUP}/WorkloadPriorityClass",
             f"{prefix}-{name}",
-            settings,
+            names,
             value=value,
             description="Which sweep waits for which, within a queue.",
         )
         for name, value in PRIORITIES.items()
     ]
     sharing: dict[str, list[Pool]] = {}
-    for pool in pools:
+    for pool in queued:
         sharing.setdefault(_nodes(pool), []).append(pool)
     objects: list[Manifest] = []
-    for pool in pools:
+    for pool in queued:
         same = sharing[_nodes(pool)]
         flavor = pool.flavor or f"{prefix}-{same[0].name}"
         if pool is same[0] and pool.flavor is None:
             spec, levels = _flavor(same), () if pool.topology is None else pool.topology.levels
             if levels:
                 nodes = [{"nodeLabel": level} for level in levels]
-                objects.append(manifest(f"{GROUP}/Topology", flavor, settings, spec={"levels": nodes}))
+                objects.append(manifest(f"{GROUP}/Topology", flavor, names, spec={"levels": nodes}))
                 spec = {**spec, "topologyName": flavor}
-            objects.append(manifest(f"{GROUP}/ResourceFlavor", flavor, settings, spec=spec))
+            objects.append(manifest(f"{GROUP}/ResourceFlavor", flavor, names, spec=spec))
         if pool.provisioning is not None:
-            objects += _check(f"{prefix}-{pool.name}", pool.provisioning, settings)
-        objects += _queues(pool, flavor, settings)
+            objects += _check(f"{prefix}-{pool.name}", pool.provisioning, names)
+        objects += _queues(pool, flavor, names, collector_pool)
     return objects + classes
 
 
-def priority_class(settings: Settings) -> list[Manifest]:
+def priority_class(names: Names, name: str | None) -> list[Manifest]:
     """Return the priority class of the settings: as important as pods without one, and never preempting."""
-    if settings.trials.priority_class is None:
+    if name is None:
         return []
     return [
         manifest(
             "scheduling.k8s.io/v1/PriorityClass",
-            settings.trials.priority_class,
-            settings,
+            name,
+            names,
             description="Trials of hyperparameter sweeps: they wait, and push nobody aside.",
             globalDefault=False,
             preemptionPolicy="Never",
@@ -89,10 +88,9 @@ def priority_class(settings: Settings) -> list[Manifest]:
     ]
 
 
-def _queues(pool: Pool, flavor: str, settings: Settings) -> list[Manifest]:
-    names = Names.of(settings)
+def _queues(pool: Pool, flavor: str, names: Names, collector_pool: str | None) -> list[Manifest]:
     shared = f"{names.trials}-{pool.name}"
-    places = [names.trials, *([names.collector] if settings.platform.collector.pool == pool.name else [])]
+    places = [names.trials, *([names.collector] if collector_pool == pool.name else [])]
     chosen: Manifest = {"matchLabels": {NAMESPACE_LABEL: names.trials}}
     if len(places) > 1:
         chosen = {"matchExpressions": [{"key": NAMESPACE_LABEL, "operator": "In", "values": places}]}
@@ -103,7 +101,7 @@ def _queues(pool: Pool, flavor: str, settings: Settings) -> list[Manifest]:
         manifest(
             f"{GROUP}/ClusterQueue",
             shared,
-            settings,
+            names,
             spec={
                 "namespaceSelector": chosen,
                 "queueingStrategy": "BestEffortFIFO",
@@ -113,7 +111,7 @@ def _queues(pool: Pool, flavor: str, settings: Settings) -> list[Manifest]:
             },
         ),
         *(
-            manifest(kind, str(pool.queue), settings, namespace=place, spec={"clusterQueue": shared})
+            manifest(kind, str(pool.queue), names, namespace=place, spec={"clusterQueue": shared})
             for place in places
         ),
     ]
@@ -130,7 +128,7 @@ def _sharing(pool: Pool, names: Names) -> Manifest:
     }
 
 
-def _check(name: str, provisioning: Provisioning, settings: Settings) -> list[Manifest]:
+def _check(name: str, provisioning: Provisioning, names: Names) -> list[Manifest]:
     """Return the check that a queue makes before it admits a workload, and what it requests of the autoscaler."""
     retries = {} if provisioning.retries is None else {"backoffLimitCount": provisioning.retries}
     selector = [
@@ -146,8 +144,8 @@ def _check(name: str, provisioning: Provisioning, settings: Settings) -> list[Ma
     kind = "ProvisioningRequestConfig"
     reference = {"apiGroup": GROUP.partition("/")[0], "kind": kind, "name": name}
     return [
-        manifest(f"{GROUP}/{kind}", name, settings, spec=config),
-        manifest(CHECK, name, settings, spec={"controllerName": PROVISIONING, "parameters": reference}),
+        manifest(f"{GROUP}/{kind}", name, names, spec=config),
+        manifest(CHECK, name, names, spec={"controllerName": PROVISIONING, "parameters": reference}),
     ]
 
 

@@ -1,6 +1,6 @@
 """Setup steps for people: Secrets, the results folder, signing keys, the git server, kubectl commands."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sweepledger.render.platform.cron_jobs import SIGNER, SIGNING_KEY
@@ -14,7 +14,23 @@ from sweepledger.structs.kubernetes import (
     STORE_SEALS_KEY,
     TRIAL_USER,
 )
-from sweepledger.structs.settings import Cloud, Controller, ResultsMode, ResultsStore, Settings
+from sweepledger.structs.settings import (
+    Authorities,
+    BucketSettings,
+    Cloud,
+    CodeSource,
+    CollectorSettings,
+    Controller,
+    MonitoringSettings,
+    NextRoundMode,
+    PlatformSettings,
+    ResultsMode,
+    ResultsSettings,
+    ResultsStore,
+    SecretReference,
+    SyncTarget,
+    TrialSettings,
+)
 from sweepledger.structs.values import bytes_digest
 
 HOOK_BASE = "collector/v1/pre-receive.sh"
@@ -68,25 +84,25 @@ class RequiredObject:
         return f"{self.kind} {self.name if self.namespace is None else f'{self.namespace}/{self.name}'}"
 
 
-def required_objects(settings: Settings) -> tuple[RequiredObject, ...]:
+def required_objects(
+    names: Names, trials: TrialSettings, authorities: Authorities | None, collector: CollectorSettings
+) -> tuple[RequiredObject, ...]:
     """List the objects beside Secrets and volumes that pods need, and a person makes."""
-    names, made = Names.of(settings), list[RequiredObject]()
-    if settings.network.authorities is not None:
+    made = list[RequiredObject]()
+    if authorities is not None:
         for place in (names.trials, names.collector):
-            name, purpose = settings.network.authorities.config_map, "authorities"
+            name, purpose = authorities.config_map, "authorities"
             made.append(RequiredObject("configmaps", "ConfigMap", place, name, purpose))
     classes = [
-        (settings.trials.priority_class, "trials"),
-        (settings.platform.collector.priority_class, "collector"),
+        (trials.priority_class, "trials"),
+        (collector.priority_class, "collector"),
     ]
-    classes += [
-        (pool.pod.priority_class, f"pool {name}") for name, pool in sorted(settings.trials.pools.items())
-    ]
+    classes += [(pool.pod.priority_class, f"pool {name}") for name, pool in sorted(trials.pools.items())]
     for priority, purpose in classes:
         if priority is not None:
             resource = "priorityclasses.scheduling.k8s.io"
             made.append(RequiredObject(resource, "PriorityClass", None, priority, purpose))
-    for name, pool in sorted(settings.trials.pools.items()):
+    for name, pool in sorted(trials.pools.items()):
         pod, purpose = pool.pod, f"pool {name}"
         if pod.runtime_class is not None:
             resource = "runtimeclasses.node.k8s.io"
@@ -103,35 +119,39 @@ def required_objects(settings: Settings) -> tuple[RequiredObject, ...]:
     return tuple(first.values())
 
 
-def required_secrets(settings: Settings, source: GitSource) -> tuple[RequiredSecret, ...]:
+def required_secrets(
+    names: Names,
+    trials: TrialSettings,
+    code: CodeSource | None,
+    results: ResultsSettings,
+    platform: PlatformSettings,
+    source: GitSource,
+) -> tuple[RequiredSecret, ...]:
     """List the Secrets that the platform reads."""
-    names = Names.of(settings)
     keys = ("identity", "known_hosts") if source.scheme == "ssh" else ("username", "password")
-    made = [] if source.is_public else [_controller(settings, source, keys)]
-    if settings.platform.controller is Controller.FLUX:
+    made = [] if source.is_public else [_controller(names, platform, source, keys)]
+    if platform.controller is Controller.FLUX:
         made.append(RequiredSecret("webhook of the git server", names.flux, WEBHOOK_SECRET, ("token",)))
     made.append(RequiredSecret("collector, write", names.collector, GIT_WRITE_SECRET, (*keys, SIGNING_KEY)))
-    made += _sync(settings, source, keys)
-    if settings.results.keep_days is not None and not source.is_public:
+    made += _sync(names, results.sync, source, keys)
+    if results.keep_days is not None and not source.is_public:
         made.append(RequiredSecret("expiry, read", names.trials, GIT_READ_SECRET, keys))
-    if settings.trials.image_pull_secret is not None:
+    if trials.image_pull_secret is not None:
         made += [
             RequiredSecret(
                 "image pull",
                 place,
-                settings.trials.image_pull_secret,
+                trials.image_pull_secret,
                 (".dockerconfigjson",),
                 type="kubernetes.io/dockerconfigjson",
             )
             for place in (names.trials, names.collector)
         ]
-    if settings.platform.controller is Controller.FLUX and settings.platform.monitoring.enabled:
-        made += _flux_notifications(settings)
-    if settings.git.code is not None and settings.git.code.secret is not None:
-        made.append(
-            RequiredSecret("code fetch", names.trials, settings.git.code.secret, ("username", "password"))
-        )
-    return (*made, *_bucket(settings), *_listed(settings))
+    if platform.controller is Controller.FLUX and platform.monitoring.enabled:
+        made += _flux_notifications(names, platform.monitoring)
+    if code is not None and code.secret is not None:
+        made.append(RequiredSecret("code fetch", names.trials, code.secret, ("username", "password")))
+    return (*made, *_bucket(names, results.bucket), *_listed(names, trials.secrets.values()))
 
 
 BUCKET_VARIABLES: Mapping[Cloud, tuple[str, ...]] = {
@@ -142,9 +162,9 @@ BUCKET_VARIABLES: Mapping[Cloud, tuple[str, ...]] = {
 """Variables of a credential for a bucket, the usual ones."""
 
 
-def _bucket(settings: Settings) -> list[RequiredSecret]:
+def _bucket(names: Names, bucket: BucketSettings | None) -> list[RequiredSecret]:
     """Return the Secrets of a bucket's clients: they may have other rights in each of the namespaces."""
-    bucket, names, made = settings.results.bucket, Names.of(settings), list[RequiredSecret]()
+    made = list[RequiredSecret]()
     if bucket is None:
         return made
     for who, place in (("trials", names.trials), ("collector", names.collector)):
@@ -163,8 +183,10 @@ STORE_VARIABLES = {
 """Variables that the clients of stores read credentials from, the usual ones."""
 
 
-def _sync(settings: Settings, source: GitSource, keys: tuple[str, ...]) -> list[RequiredSecret]:
-    stores, place = settings.results.sync, Names.of(settings).collector
+def _sync(
+    names: Names, stores: Mapping[str, SyncTarget], source: GitSource, keys: tuple[str, ...]
+) -> list[RequiredSecret]:
+    place = names.collector
     made = [
         RequiredSecret(f"sync to {name}", place, store.secret, STORE_VARIABLES[name])
         for name, store in sorted(stores.items())
@@ -175,45 +197,45 @@ def _sync(settings: Settings, source: GitSource, keys: tuple[str, ...]) -> list[
     return made
 
 
-def _flux_notifications(settings: Settings) -> list[RequiredSecret]:
-    place, monitoring = Names.of(settings).flux, settings.platform.monitoring
+def _flux_notifications(names: Names, monitoring: MonitoringSettings) -> list[RequiredSecret]:
+    place = names.flux
     messages = RequiredSecret("messages: the address of the service", place, NOTIFY_SECRET, ("address",))
     statuses = RequiredSecret("commit statuses, write", place, STATUS_SECRET, ("token",))
     return [*([messages] if monitoring.notify else []), *([statuses] if monitoring.commit_status else [])]
 
 
-def _controller(settings: Settings, source: GitSource, keys: tuple[str, ...]) -> RequiredSecret:
-    names, purpose = Names.of(settings), "controller, read"
-    if settings.platform.controller is Controller.FLUX:
+def _controller(
+    names: Names, platform: PlatformSettings, source: GitSource, keys: tuple[str, ...]
+) -> RequiredSecret:
+    purpose = "controller, read"
+    if platform.controller is Controller.FLUX:
         return RequiredSecret(purpose, names.flux, GIT_READ_SECRET, keys)
     return RequiredSecret(
         purpose,
-        settings.platform.argocd.namespace,
+        platform.argocd.namespace,
         f"{names.trials}-git-read",
         ("sshPrivateKey",) if source.scheme == "ssh" else keys,
         literals=("type=git", f"url={source.url}"),
         label="argocd.argoproj.io/secret-type=repository",
-        is_elsewhere=settings.platform.argocd.is_remote,
+        is_elsewhere=platform.argocd.is_remote,
     )
 
 
-def _listed(settings: Settings) -> list[RequiredSecret]:
+def _listed(names: Names, secrets: Iterable[SecretReference]) -> list[RequiredSecret]:
     keys: dict[str, set[str]] = {}
-    for one in settings.trials.secrets.values():
+    for one in secrets:
         keys.setdefault(one.secret, set()).add(one.key)
-    place = Names.of(settings).trials
+    place = names.trials
     return [RequiredSecret("trials", place, name, tuple(sorted(held))) for name, held in sorted(keys.items())]
 
 
-def results_folder_commands(settings: Settings) -> tuple[str, ...]:
-    """Return the commands that create the root of the results export on each NFS server.
+def results_folder_commands(results: Sequence[ResultsSettings]) -> tuple[str, ...]:
+    """Return the commands that create the root of the results export on the NFS server of each cluster.
 
     The kubelet makes a trial's folder as root with the mode of the folder above it, and fsGroup does
     nothing on NFS: the group and its setgid bit are what lets a trial write.
     """
-    if settings.results.store is not ResultsStore.VOLUME:
-        return ()
-    exports = [own.results.nfs for own in settings.in_clusters]
+    exports = [own.nfs for own in results if own.store is ResultsStore.VOLUME]
     paths = dict.fromkeys("<the export's folder>" if export is None else export.path for export in exports)
     return tuple(
         command
@@ -222,11 +244,13 @@ def results_folder_commands(settings: Settings) -> tuple[str, ...]:
     )
 
 
-def pre_receive_hook(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> bytes:
+def pre_receive_hook(
+    mode: ResultsMode, next_round: NextRoundMode, source: GitSource, bases: Mapping[str, bytes]
+) -> bytes:
     """Write the pre-receive hook that confines the collector's credential on the git server."""
     head = (
         f"#!/bin/sh\n# {BANNER}\nset -eu\n"
-        f"branch='{source.branch}' mode='{settings.results.mode}' next='{settings.git.next}' "
+        f"branch='{source.branch}' mode='{mode}' next='{next_round}' "
         f"collector='{COLLECTOR_ACCOUNT}'\n"
     )
     return head.encode() + bases[HOOK_BASE]
@@ -238,33 +262,41 @@ def key_pair_commands() -> tuple[str, str]:
     return make, f"""printf '%s namespaces="git" %s\\n' {SIGNER} "$(cat ./{SIGNING_KEY}.pub)\""""
 
 
-def allowed_signers(settings: Settings) -> bytes:
+def allowed_signers(signers: Iterable[str]) -> bytes:
     """Write the settings' signers as the file that git reads."""
-    return "".join(f"{line}\n" for line in (f"# {BANNER}", *settings.git.signers)).encode()
+    return "".join(f"{line}\n" for line in (f"# {BANNER}", *signers)).encode()
 
 
-def ruleset(settings: Settings, source: GitSource, workflows: Iterable[str]) -> str:
+def ruleset(
+    mode: ResultsMode,
+    controller: Controller,
+    clusters: Sequence[str | None],
+    source: GitSource,
+    workflows: Iterable[str],
+) -> str:
     """Return the same for a server without hooks, whose workflows are in these folders and files."""
-    past = ", past which deploy keys may push" if settings.results.mode is ResultsMode.PUSH else ""
+    past = ", past which deploy keys may push" if mode is ResultsMode.PUSH else ""
     # Several collectors only push: by merges they would contend for one branch.
-    instead = "" if settings.fleet.clusters else ": use --results-mode branch there"
+    instead = ": use --results-mode branch there" if None in clusters else ""
     return (
         "where the server runs no hooks (GitHub): give the collector a deploy key with write access, and no other "
         f"such key to anybody; let a ruleset on {source.branch} refuse force pushes and deletions and "
         f"require `sweep check`{past}; let a push ruleset that people may bypass, and deploy keys may not, "
-        f"restrict the paths {', '.join(_protected_paths(settings, workflows))} (a public repository has no push "
-        f"rulesets{instead})"
+        f"restrict the paths {', '.join(_protected_paths(controller, clusters, workflows))} (a public "
+        f"repository has no push rulesets{instead})"
     )
 
 
-def _protected_paths(settings: Settings, workflows: Iterable[str]) -> list[str]:
+def _protected_paths(
+    controller: Controller, places: Sequence[str | None], workflows: Iterable[str]
+) -> list[str]:
     """List the paths that are not the collector's; it takes something away in clusters/ with Flux only."""
     clusters = ["clusters/**/*"]
-    if settings.platform.controller is Controller.FLUX:
+    if controller is Controller.FLUX:
         clusters = ["clusters/*", "clusters/extra/**/*"]
-        for own in settings.in_clusters:
-            place = platform_folder(own.fleet.cluster)
-            clusters += [] if own.fleet.cluster is None else [f"{place}/*"]
+        for cluster in places:
+            place = platform_folder(cluster)
+            clusters += [] if cluster is None else [f"{place}/*"]
             clusters += [f"{place}/flux/*"]
             clusters += [f"{place}/{name}/**/*" for name in ("platform", "optional", "monitoring")]
     ours = [f"{path[1:]}**/*" if path.endswith("/") else path[1:] for path in workflows]
@@ -288,19 +320,17 @@ def apply_command(source: GitSource, what: str) -> str:
     return f"kubectl apply --server-side --field-manager={manager} {what}"
 
 
-def apply_platform_command(settings: Settings, source: GitSource) -> str:
+def apply_platform_command(cluster: str | None, controller: Controller, source: GitSource) -> str:
     """Return the command that applies `clusters/platform`.
 
     What two managers own stays in the cluster when one takes it out of git: Argo CD is to be the only one.
     """
-    folder = f"{platform_folder(settings.fleet.cluster)}/platform"
-    if settings.platform.controller is Controller.ARGOCD:
+    folder = f"{platform_folder(cluster)}/platform"
+    if controller is Controller.ARGOCD:
         return f"kubectl apply --server-side --field-manager=argocd-controller -k {folder}"
     return apply_command(source, f"-k {folder}")
 
 
-def apply_controller_command(settings: Settings, source: GitSource) -> str:
+def apply_controller_command(cluster: str | None, controller: Controller, source: GitSource) -> str:
     """Return the command that applies the objects that the controller reads."""
-    return apply_command(
-        source, f"-k {platform_folder(settings.fleet.cluster)}/{settings.platform.controller.value}"
-    )
+    return apply_command(source, f"-k {platform_folder(cluster)}/{controller.value}")

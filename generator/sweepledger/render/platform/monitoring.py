@@ -20,7 +20,7 @@ from sweepledger.render.platform.objects import (
 )
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.names import shortened
-from sweepledger.structs.settings import Controller, Settings
+from sweepledger.structs.settings import Controller, PlatformSettings, ResultsSettings
 
 MINUTE = 60
 LATE_RUNS = 2.5
@@ -33,36 +33,42 @@ LONGEST_UID = 40
 """Characters of a dashboard's uid in Grafana."""
 
 
-def monitoring_folder(settings: Settings) -> str:
+def monitoring_folder(cluster: str | None) -> str:
     """Return the folder that these files are in."""
-    return f"{platform_folder(settings.fleet.cluster)}/monitoring"
+    return f"{platform_folder(cluster)}/monitoring"
 
 
 def monitoring_files(
-    settings: Settings, source: GitSource, bases: Mapping[str, bytes]
+    names: Names,
+    platform: PlatformSettings,
+    results: ResultsSettings,
+    source: GitSource,
+    bases: Mapping[str, bytes],
+    *,
+    has_budgets: bool,
 ) -> Iterator[tuple[str, bytes]]:
     """Yield the files of the folder; nothing if the settings do not enable monitoring."""
-    if not settings.platform.monitoring.enabled:
+    if not platform.monitoring.enabled:
         return
-    names, groups = Names.of(settings), rule_groups(settings, bases)
-    folder = monitoring_folder(settings)
+    groups = rule_groups(names, platform.controller, results, bases, has_budgets=has_budgets)
+    folder = monitoring_folder(names.cluster)
     rule = manifest(
         "monitoring.coreos.com/v1/PrometheusRule",
         f"{names.trials}-sweeps",
-        settings,
+        names,
         namespace=names.collector,
         spec={"groups": groups},
     )
-    rule["metadata"]["labels"] |= dict(settings.platform.monitoring.labels)
+    rule["metadata"]["labels"] |= dict(platform.monitoring.labels)
     objects = {"alerts.yaml": [rule]}
-    if notifications := notification_objects(settings, source, bases):
+    if notifications := notification_objects(names, platform, source, bases):
         objects["notifications.yaml"] = notifications
     files = {**objects, "prometheus-rules.yaml": [{"groups": groups}]}
-    if settings.platform.controller is Controller.FLUX:
+    if platform.controller is Controller.FLUX:
         files["kube-state-metrics.yaml"] = [yaml.load(bases[f"{MONITORING}/kube-state-metrics.yaml"])]
     for name, manifests in files.items():
         yield f"{folder}/{name}", dump_objects(*manifests, purpose=f"{FILES[f'monitoring/{name}']}.")
-    yield f"{folder}/dashboard.json", _filled(bases, "dashboard.json", settings).encode()
+    yield f"{folder}/dashboard.json", _filled(bases, "dashboard.json", names, results).encode()
     kustomization = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
@@ -80,25 +86,32 @@ def monitoring_files(
     yield f"{folder}/kustomization.yaml", yaml.dump(kustomization, banner=BANNER).encode()
 
 
-def rule_groups(settings: Settings, bases: Mapping[str, bytes]) -> list[dict[str, Any]]:
+def rule_groups(
+    names: Names,
+    controller: Controller,
+    results: ResultsSettings,
+    bases: Mapping[str, bytes],
+    *,
+    has_budgets: bool,
+) -> list[dict[str, Any]]:
     """Return the group of alerting rules: of each list for what the settings use."""
-    lists = yaml.load(_filled(bases, "alerts.yaml", settings))
+    lists = yaml.load(_filled(bases, "alerts.yaml", names, results))
     chosen = {
         "collector": True,
-        "sync": bool(settings.results.sync),
-        "expiry": settings.results.keep_days is not None,
-        "argocd": settings.platform.controller is not Controller.FLUX,
-        "flux": settings.platform.controller is Controller.FLUX,
+        "sync": bool(results.sync),
+        "expiry": results.keep_days is not None,
+        "argocd": controller is not Controller.FLUX,
+        "flux": controller is Controller.FLUX,
         "batches": True,
-        "budgets": bool(settings.teams.budgets),
+        "budgets": has_budgets,
     }
     rules = [rule for name, is_used in chosen.items() if is_used for rule in lists[name]]
-    return [{"name": f"{settings.trials.namespace}-sweeps", "interval": "1m", "rules": rules}]
+    return [{"name": f"{names.trials}-sweeps", "interval": "1m", "rules": rules}]
 
 
-def _filled(bases: Mapping[str, bytes], file: str, settings: Settings) -> str:
+def _filled(bases: Mapping[str, bytes], file: str, names: Names, results: ResultsSettings) -> str:
     """Return the text of a file of the base with names and times in place of the words in angle brackets."""
-    names, every = Names.of(settings), settings.results.every_minutes
+    every = results.every_minutes
     late = int(LATE_RUNS * every)
     values = {
         "trials": names.trials,

@@ -10,7 +10,7 @@ from sweepledger.render.platform.objects import NAMESPACE_LABEL, Names, labels, 
 from sweepledger.structs import quantities
 from sweepledger.structs.kubernetes import TRIALS_QUOTA
 from sweepledger.structs.node_pool import Pool
-from sweepledger.structs.settings import DnsSettings, Settings
+from sweepledger.structs.settings import DnsSettings
 
 BASE = "namespace/v1/namespace.yaml"
 DNS_POLICY = "allow-dns"
@@ -20,19 +20,19 @@ MOST_OBJECTS = 5_000
 """Limits of Jobs and ConfigMaps: far above what people start, far below what harms an API server."""
 
 
-def namespace(name: str, settings: Settings, bases: Mapping[str, bytes]) -> list[Manifest]:
+def namespace(name: str, names: Names, dns: DnsSettings | None, bases: Mapping[str, bytes]) -> list[Manifest]:
     """Fill in the frozen base: the namespace, its unused service account, and a network that is closed."""
     made = []
     for part in yaml.load_all(bases[BASE]):
         metadata: dict[str, Any] = dict(part["metadata"])
-        metadata["labels"] = labels(settings, **metadata.get("labels", {}))
+        metadata["labels"] = labels(names, **metadata.get("labels", {}))
         if part["kind"] == "Namespace":
             metadata["name"] = name
         else:
             metadata["namespace"] = name
         made.append({**part, "metadata": metadata})
-        if metadata["name"] == DNS_POLICY and settings.network.dns is not None:
-            made[-1]["spec"] = {**part["spec"], "egress": [_dns(settings.network.dns)]}
+        if metadata["name"] == DNS_POLICY and dns is not None:
+            made[-1]["spec"] = {**part["spec"], "egress": [_dns(dns)]}
     return made
 
 
@@ -44,13 +44,13 @@ def _dns(dns: DnsSettings) -> Manifest:
     return {"to": servers, "ports": [{"protocol": protocol, "port": dns.port} for protocol in ("UDP", "TCP")]}
 
 
-def trials_bounds(settings: Settings) -> list[Manifest]:
+def trials_bounds(names: Names, pools: Iterable[Pool], *, expires: bool) -> list[Manifest]:
     """Bound what all trials may have together, and what a container gets that asks for nothing."""
-    place = Names.of(settings).trials
-    quota, limits = {"hard": _quota(settings)}, {"limits": _limits(settings)}
+    place = names.trials
+    quota, limits = {"hard": _quota(pools, expires=expires)}, {"limits": _limits(pools)}
     return [
-        manifest("v1/ResourceQuota", TRIALS_QUOTA, settings, namespace=place, spec=quota),
-        manifest("v1/LimitRange", "sweep-trials", settings, namespace=place, spec=limits),
+        manifest("v1/ResourceQuota", TRIALS_QUOTA, names, namespace=place, spec=quota),
+        manifest("v1/LimitRange", "sweep-trials", names, namespace=place, spec=limits),
     ]
 
 
@@ -60,25 +60,24 @@ SYNC_MEMORY = 2 * 1024**3
 """Bytes for the job that writes results to stores, twice: one that ends may still be there."""
 
 
-def collector_bounds(settings: Settings) -> list[Manifest]:
+def collector_bounds(names: Names, memory: str, *, syncs: bool) -> list[Manifest]:
     """Leave room for the collector, and for one pod of a person who looks after it."""
-    place = Names.of(settings).collector
-    room = SYNC_MEMORY if settings.results.sync else 0
-    memory = str(QUOTA_RUNS * quantities.whole_quantity(settings.platform.collector.memory) + room)
-    hard = {"pods": "4", "requests.cpu": "2", "requests.memory": memory, "limits.memory": memory}
-    return [manifest("v1/ResourceQuota", "sweep-collector", settings, namespace=place, spec={"hard": hard})]
+    place = names.collector
+    room = str(QUOTA_RUNS * quantities.whole_quantity(memory) + (SYNC_MEMORY if syncs else 0))
+    hard = {"pods": "4", "requests.cpu": "2", "requests.memory": room, "limits.memory": room}
+    return [manifest("v1/ResourceQuota", "sweep-collector", names, namespace=place, spec={"hard": hard})]
 
 
-def _quota(settings: Settings) -> dict[str, str]:
+def _quota(pools: Iterable[Pool], *, expires: bool) -> dict[str, str]:
     counted = {
         "count/configmaps": str(MOST_OBJECTS),
         "count/jobs.batch": str(MOST_OBJECTS),
-        "count/cronjobs.batch": "0" if settings.results.keep_days is None else "1",
+        "count/cronjobs.batch": "1" if expires else "0",
         "count/deployments.apps": "0",
         "services.loadbalancers": "0",
         "services.nodeports": "0",
     }
-    return {**counted, **_capacity(settings.trials.pools.values())}
+    return {**counted, **_capacity(pools)}
 
 
 def _capacity(pools: Iterable[Pool]) -> dict[str, str]:
@@ -97,10 +96,10 @@ def _capacity(pools: Iterable[Pool]) -> dict[str, str]:
     return {f"requests.{name}": amount for name, amount in requests.items()}
 
 
-def _limits(settings: Settings) -> list[Manifest]:
+def _limits(pools: Iterable[Pool]) -> list[Manifest]:
     modest = {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "1Gi"}
     container: Manifest = {"type": "Container", "defaultRequest": dict(modest), "default": dict(modest)}
-    largest = _largest_node(settings.trials.pools.values())
+    largest = _largest_node(pools)
     return [container, {"type": "Pod", "max": largest}] if largest else [container]
 
 

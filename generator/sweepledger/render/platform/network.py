@@ -12,7 +12,8 @@ from sweepledger.structs.settings import (
     PEERS_EGRESS,
     DnsSettings,
     Egress,
-    Settings,
+    NetworkSettings,
+    ResultsSettings,
 )
 
 POLICY = "networking.k8s.io/v1/NetworkPolicy"
@@ -25,86 +26,99 @@ API_SERVER_PORTS = (443, 6443)
 ANY_HOST = "allow-any-host-by-port"
 
 
-def trials_egress(settings: Settings, source: GitSource) -> list[Manifest]:
+def trials_egress(
+    names: Names, network: NetworkSettings, results: ResultsSettings, source: GitSource
+) -> list[Manifest]:
     """Open each egress of the settings to the pods that bear its label, but never the API server."""
-    place = Names.of(settings).trials
+    place = names.trials
     opened = [
         policy
-        for name, egress in sorted(settings.network.egress.items())
+        for name, egress in sorted(network.egress.items())
         if name != API_SERVER_EGRESS
         for label in [{f"{EGRESS_LABEL}{name}": "true"}]
-        for policy in _policies(f"allow-egress-{name}", settings, place, label, egress)
+        for policy in _policies(f"allow-egress-{name}", names, place, label, network, egress)
     ]
-    opened += _expiry(settings, source)
-    return [*opened, _peers(settings)] if source.shapes else opened
+    opened += _expiry(names, network, results, source)
+    return [*opened, _peers(names)] if source.shapes else opened
 
 
-def collector_egress(settings: Settings, source: GitSource) -> list[Manifest]:
+def collector_egress(
+    names: Names, network: NetworkSettings, results: ResultsSettings, source: GitSource
+) -> list[Manifest]:
     """Return the policies that let only the collector reach the git server and the API server.
 
     Neither has an address that holds for every cluster: where the settings name none, only ports are known.
     """
-    bucket = settings.results.bucket
-    names = (API_SERVER_EGRESS, GIT_EGRESS, *((bucket.egress,) if bucket else ()), *_proxied(settings))
-    known = [name for name in dict.fromkeys(names) if name in settings.network.egress]
-    return _of_component(COLLECTOR_ACCOUNT, "allow-", known, ports_to_anywhere(settings, source), settings)
+    bucket = results.bucket
+    wanted = (API_SERVER_EGRESS, GIT_EGRESS, *((bucket.egress,) if bucket else ()), *_proxied(network))
+    listed = [name for name in dict.fromkeys(wanted) if name in network.egress]
+    ports = ports_to_anywhere(network, source)
+    return _of_component(COLLECTOR_ACCOUNT, "allow-", listed, ports, names, network)
 
 
-def sync_egress(settings: Settings, source: GitSource) -> list[Manifest]:
+def sync_egress(
+    names: Names, network: NetworkSettings, results: ResultsSettings, source: GitSource
+) -> list[Manifest]:
     """Return the policies that let the job for stores reach these and the git server, and nothing else."""
-    stores = settings.results.sync.values()
+    stores = results.sync.values()
     if not stores:
         return []
-    names = {GIT_EGRESS, *_proxied(settings), *(store.egress for store in stores)}
-    ports = () if GIT_EGRESS in settings.network.egress or source.port is None else (source.port,)
-    return _of_component(
-        SYNC_ACCOUNT, "sync-", sorted(names & settings.network.egress.keys()), ports, settings
-    )
+    wanted = {GIT_EGRESS, *_proxied(network), *(store.egress for store in stores)}
+    ports = () if GIT_EGRESS in network.egress or source.port is None else (source.port,)
+    return _of_component(SYNC_ACCOUNT, "sync-", sorted(wanted & network.egress.keys()), ports, names, network)
 
 
-def _proxied(settings: Settings) -> tuple[str, ...]:
-    return () if settings.network.proxy is None else (settings.network.proxy.egress,)
+def _proxied(network: NetworkSettings) -> tuple[str, ...]:
+    return () if network.proxy is None else (network.proxy.egress,)
 
 
-def ports_to_anywhere(settings: Settings, source: GitSource) -> tuple[int, ...]:
+def ports_to_anywhere(network: NetworkSettings, source: GitSource) -> tuple[int, ...]:
     """Return the ports on which the collector may reach every host, because the settings do not name hosts."""
-    ports = set[int]() if API_SERVER_EGRESS in settings.network.egress else {*API_SERVER_PORTS}
-    if GIT_EGRESS not in settings.network.egress and source.port is not None:
+    ports = set[int]() if API_SERVER_EGRESS in network.egress else {*API_SERVER_PORTS}
+    if GIT_EGRESS not in network.egress and source.port is not None:
         ports.add(source.port)
     return tuple(sorted(ports))
 
 
 def _of_component(
-    component: str, prefix: str, names: Iterable[str], anywhere: tuple[int, ...], settings: Settings
+    component: str,
+    prefix: str,
+    listed: Iterable[str],
+    anywhere: tuple[int, ...],
+    names: Names,
+    network: NetworkSettings,
 ) -> list[Manifest]:
     """Open egress names of the settings to a component of the collector's namespace, and ports of every host."""
-    place, label = Names.of(settings).collector, {COMPONENT_LABEL: component}
+    place, label = names.collector, {COMPONENT_LABEL: component}
     made = [
         policy
-        for name in names
-        for policy in _policies(
-            f"{prefix}egress-{name}", settings, place, label, settings.network.egress[name]
-        )
+        for name in listed
+        for policy in _policies(f"{prefix}egress-{name}", names, place, label, network, network.egress[name])
     ]
     if anywhere:
         name = f"{prefix.replace('allow-', '')}{ANY_HOST}"
-        made.append(_policy(name, settings, place, label, {"ports": _ports(anywhere)}))
+        made.append(_policy(name, names, place, label, {"ports": _ports(anywhere)}))
     return made
 
 
 def _policies(
-    name: str, settings: Settings, namespace: str, label: Mapping[str, str], egress: Egress
+    name: str,
+    names: Names,
+    namespace: str,
+    label: Mapping[str, str],
+    network: NetworkSettings,
+    egress: Egress,
 ) -> list[Manifest]:
     made = []
     if egress.cidrs:
         opened = {"to": [{"ipBlock": {"cidr": cidr}} for cidr in egress.cidrs], "ports": _ports(egress.ports)}
-        made.append(_policy(name, settings, namespace, label, opened))
+        made.append(_policy(name, names, namespace, label, opened))
     if egress.hosts:
         spec = {
             "endpointSelector": {"matchLabels": dict(label)},
-            "egress": [_names(settings.network.dns or KUBE_DNS), _hosts(egress)],
+            "egress": [_names(network.dns or KUBE_DNS), _hosts(egress)],
         }
-        made.append(manifest(HOST_POLICY, name, settings, namespace=namespace, spec=spec))
+        made.append(manifest(HOST_POLICY, name, names, namespace=namespace, spec=spec))
     return made
 
 
@@ -127,25 +141,25 @@ def _hosts(egress: Egress) -> Manifest:
     return {"toFQDNs": names, "toPorts": [{"ports": ports}]}
 
 
-def _policy(
-    name: str, settings: Settings, namespace: str, label: Mapping[str, str], opened: Manifest
-) -> Manifest:
+def _policy(name: str, names: Names, namespace: str, label: Mapping[str, str], opened: Manifest) -> Manifest:
     spec = {"podSelector": {"matchLabels": dict(label)}, "policyTypes": ["Egress"], "egress": [opened]}
-    return manifest(POLICY, name, settings, namespace=namespace, spec=spec)
+    return manifest(POLICY, name, names, namespace=namespace, spec=spec)
 
 
-def _expiry(settings: Settings, source: GitSource) -> list[Manifest]:
+def _expiry(
+    names: Names, network: NetworkSettings, results: ResultsSettings, source: GitSource
+) -> list[Manifest]:
     """Return the policy that lets the job that deletes old results reach the git server, unless an egress does.
 
     No trial may bear the label then: admission knows the settings' names only.
     """
-    if settings.results.keep_days is None or GIT_EGRESS in settings.network.egress or source.port is None:
+    if results.keep_days is None or GIT_EGRESS in network.egress or source.port is None:
         return []
     label = {f"{EGRESS_LABEL}{GIT_EGRESS}": "true"}
-    return [_policy(ANY_HOST, settings, Names.of(settings).trials, label, {"ports": _ports((source.port,))})]
+    return [_policy(ANY_HOST, names, names.trials, label, {"ports": _ports((source.port,))})]
 
 
-def _peers(settings: Settings) -> Manifest:
+def _peers(names: Names) -> Manifest:
     """Open the pods of distributed trials to each other, of one trial or not.
 
     A policy cannot say "the same value of a label", and one a trial would have to be made with each batch.
@@ -157,8 +171,8 @@ def _peers(settings: Settings) -> Manifest:
         "ingress": [{"from": [peers]}],
         "egress": [{"to": [peers]}],
     }
-    place = Names.of(settings).trials
-    return manifest(POLICY, "allow-all-distributed-trials", settings, namespace=place, spec=spec)
+    place = names.trials
+    return manifest(POLICY, "allow-all-distributed-trials", names, namespace=place, spec=spec)
 
 
 def _ports(ports: tuple[int, ...]) -> list[Manifest]:

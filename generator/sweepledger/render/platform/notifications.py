@@ -6,7 +6,7 @@ from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import Names, from_base
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.names import shortened
-from sweepledger.structs.settings import Controller, MessageService, Settings
+from sweepledger.structs.settings import Controller, MessageService, MonitoringSettings, PlatformSettings
 
 MONITORING = "platform/monitoring/v1"
 """The folder of alerts, messages and the dashboard below `base/`."""
@@ -33,30 +33,32 @@ LONGEST_PREFIX = 63 - len("subscribe.-recorded.googlechat")
 """Letters of a namespace that fit into the name of an annotation, beside the longest trigger and service."""
 
 
-def notification_objects(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> list[Manifest]:
+def notification_objects(
+    names: Names, platform: PlatformSettings, source: GitSource, bases: Mapping[str, bytes]
+) -> list[Manifest]:
     """Return the objects by which the controller sends messages and commit statuses, if the settings want any."""
-    match settings.platform.controller:
+    match platform.controller:
         case Controller.ARGOCD:
-            return _argocd_templates(settings, bases)
+            return _argocd_templates(names, platform, bases)
         case Controller.FLUX:
-            return _flux_objects(settings, source, bases)
+            return _flux_objects(names, platform.monitoring, source, bases)
         case _:
             return []
 
 
-def batch_subscriptions(settings: Settings) -> dict[str, str]:
+def batch_subscriptions(names: Names, platform: PlatformSettings) -> dict[str, str]:
     """Return the annotations by which Argo CD sends messages about the Application of a batch."""
-    return _subscriptions(settings, "applied", "failed")
+    return _subscriptions(names, platform, "applied", "failed")
 
 
-def platform_subscriptions(settings: Settings) -> dict[str, str]:
+def platform_subscriptions(names: Names, platform: PlatformSettings) -> dict[str, str]:
     """Return the same for the Application of the platform, which sees every commit of the branch."""
-    return _subscriptions(settings, "recorded")
+    return _subscriptions(names, platform, "recorded")
 
 
-def _subscriptions(settings: Settings, *triggers: str) -> dict[str, str]:
-    monitoring, prefix = settings.platform.monitoring, _prefix(settings)
-    if not monitoring.enabled or settings.platform.controller is not Controller.ARGOCD:
+def _subscriptions(names: Names, platform: PlatformSettings, *triggers: str) -> dict[str, str]:
+    monitoring, prefix = platform.monitoring, _prefix(names)
+    if not monitoring.enabled or platform.controller is not Controller.ARGOCD:
         return {}
     subscriptions = {f"{SUBSCRIBE}.{prefix}-status.github": ""} if monitoring.commit_status else {}
     if monitoring.notify is not None:
@@ -66,30 +68,32 @@ def _subscriptions(settings: Settings, *triggers: str) -> dict[str, str]:
     return subscriptions
 
 
-def _prefix(settings: Settings) -> str:
+def _prefix(names: Names) -> str:
     """Return how names of triggers begin, which all repositories of an Argo CD share; a long namespace is shortened."""
-    return shortened(Names.of(settings).trials, LONGEST_PREFIX)
+    return shortened(names.trials, LONGEST_PREFIX)
 
 
-def _argocd_templates(settings: Settings, bases: Mapping[str, bytes]) -> list[Manifest]:
-    if settings.platform.monitoring.notify is None and not settings.platform.monitoring.commit_status:
+def _argocd_templates(names: Names, platform: PlatformSettings, bases: Mapping[str, bytes]) -> list[Manifest]:
+    if platform.monitoring.notify is None and not platform.monitoring.commit_status:
         return []
-    words = {"prefix": _prefix(settings), "argocd": settings.platform.argocd.namespace}
-    (shared,) = from_base(bases[f"{MONITORING}/notifications-argocd.yaml"], settings, words)
+    words = {"prefix": _prefix(names), "argocd": platform.argocd.namespace}
+    (shared,) = from_base(bases[f"{MONITORING}/notifications-argocd.yaml"], names, words)
     # The ConfigMap is Argo CD's: labels of one repository do not belong there.
     del shared["metadata"]["labels"]
     return [shared]
 
 
-def _flux_objects(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> list[Manifest]:
-    notify, names, made = settings.platform.monitoring.notify, Names.of(settings), list[Manifest]()
+def _flux_objects(
+    names: Names, monitoring: MonitoringSettings, source: GitSource, bases: Mapping[str, bytes]
+) -> list[Manifest]:
+    notify, made = monitoring.notify, list[Manifest]()
     words = {"trials": names.trials, "flux": names.flux, "url": source.url}
     if notify is not None:
         words["service"] = FLUX_PROVIDERS.get(notify.service, str(notify.service))
-        made += from_base(bases[f"{MONITORING}/notifications-flux.yaml"], settings, words)
+        made += from_base(bases[f"{MONITORING}/notifications-flux.yaml"], names, words)
         made[0]["spec"]["channel"] = notify.channel
-    if settings.platform.monitoring.commit_status:
+    if monitoring.commit_status:
         kind = source.server_kind(STATUS_PROVIDERS)
         words["server"] = "gitea" if kind is None else STATUS_PROVIDERS[kind]
-        made += from_base(bases[f"{MONITORING}/commit-status-flux.yaml"], settings, words)
+        made += from_base(bases[f"{MONITORING}/commit-status-flux.yaml"], names, words)
     return made

@@ -4,7 +4,7 @@ Names and labels of a batch's objects are in render/pod.py.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sweepledger.formats import yaml
@@ -18,7 +18,7 @@ from sweepledger.structs.kubernetes import (
     Kind,
 )
 from sweepledger.structs.names import PLATFORM_SUFFIX
-from sweepledger.structs.settings import Settings
+from sweepledger.structs.settings import FleetSettings, TrialSettings
 
 WEBHOOK_SECRET = "sweep-webhook"  # noqa: S105 - a Secret's name, not its content
 
@@ -45,11 +45,13 @@ class Names:
     """Namespace of the trials; the name of everything that lies in no namespace begins with it."""
     cluster: str | None = None
     """One of several clusters of the repository."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Labels of the team, which never replace ours."""
 
     @classmethod
-    def of(cls, settings: Settings) -> "Names":
-        """Return the namespaces of the settings."""
-        return cls(settings.trials.namespace, settings.fleet.cluster)
+    def of(cls, trials: TrialSettings, fleet: FleetSettings) -> "Names":
+        """Return the names in one cluster."""
+        return cls(trials.namespace, fleet.cluster, trials.labels)
 
     @property
     def project(self) -> str:
@@ -72,18 +74,16 @@ class Names:
         return f"{self.trials}-flux"
 
 
-def labels(settings: Settings, **more: str) -> dict[str, str]:
+def labels(names: Names, **more: str) -> dict[str, str]:
     """Label an object of the platform; the repository's own labels never replace ours."""
-    return {**dict(sorted(settings.trials.labels.items())), **GENERATOR_LABELS, PART_OF: PLATFORM, **more}
+    return {**dict(sorted(names.labels.items())), **GENERATOR_LABELS, PART_OF: PLATFORM, **more}
 
 
-def manifest(
-    kind: str, name: str, settings: Settings, *, namespace: str | None = None, **parts: Any
-) -> Manifest:
+def manifest(kind: str, name: str, names: Names, *, namespace: str | None = None, **parts: Any) -> Manifest:
     """Return an object of `group/version/Kind`, or of `version/Kind` in the core group."""
     version, _, kind = kind.rpartition("/")
     place = {} if namespace is None else {"namespace": namespace}
-    metadata = {"name": name, **place, "labels": labels(settings)}
+    metadata = {"name": name, **place, "labels": labels(names)}
     return {"apiVersion": version, "kind": kind, "metadata": metadata, **parts}
 
 
@@ -95,11 +95,11 @@ def filled(content: bytes, words: Mapping[str, object]) -> str:
     return text
 
 
-def from_base(content: bytes, settings: Settings, words: Mapping[str, str]) -> list[Manifest]:
+def from_base(content: bytes, names: Names, words: Mapping[str, str]) -> list[Manifest]:
     """Return the objects of a file of `base/` with a team's labels, and its words filled in."""
     made: list[Manifest] = list(yaml.load_all(filled(content, words)))
     for one in made:
-        one["metadata"]["labels"] = labels(settings)
+        one["metadata"]["labels"] = labels(names)
     return made
 
 

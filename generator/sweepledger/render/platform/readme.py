@@ -6,25 +6,44 @@ from sweepledger.render.platform.manual_setup import SIGNERS_FILE, key_pair_comm
 from sweepledger.render.platform.objects import BANNER, CLUSTERS, FILES, Names, platform_folder
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.kubernetes import GIT_WRITE_SECRET
-from sweepledger.structs.settings import Controller, ResultsMode, ResultsStore, Settings
+from sweepledger.structs.settings import (
+    Authorities,
+    Controller,
+    FleetSettings,
+    PlatformSettings,
+    ResultsMode,
+    ResultsSettings,
+    ResultsStore,
+    TrialSettings,
+)
 
 
-def text(settings: Settings, source: GitSource, paths: list[str]) -> str:
+def text(
+    names: Names,
+    trials: TrialSettings,
+    authorities: Authorities | None,
+    results: ResultsSettings,
+    platform: PlatformSettings,
+    branch: str,
+    source: GitSource,
+    paths: list[str],
+) -> str:
     """Return clusters/README.md, or that of one of several clusters."""
     rows = [
         f"| `{path}` | {FILES[path.removeprefix('../')]} |"
-        for path in (_below(full, settings.fleet.cluster) for full in paths)
+        for path in (_below(full, names.cluster) for full in paths)
         if path.removeprefix("../") in FILES
     ]
     listed = "\n".join(["| file | what it is for |", "|---|---|", *rows])
-    steps = "\n".join(f"{number}. {step}" for number, step in enumerate(_steps(settings, source), 1))
-    cluster = "" if settings.fleet.cluster is None else f" in cluster `{settings.fleet.cluster}`"
+    todo = _steps(names, trials, authorities, results, platform, source)
+    steps = "\n".join(f"{number}. {step}" for number, step in enumerate(todo, 1))
+    cluster = "" if names.cluster is None else f" in cluster `{names.cluster}`"
     return (
-        f"<!-- {BANNER} -->\n\n# The platform of namespace `{settings.trials.namespace}`{cluster}\n\n"
+        f"<!-- {BANNER} -->\n\n# The platform of namespace `{names.trials}`{cluster}\n\n"
         f"What a cluster needs to run the sweeps of `{source.url}`, branch `{source.branch}`.\n\n"
         f"{listed}\n\n## What to apply first\n\n"
         f"Once all of this is on `{source.branch}`: the cluster reads the branch, not this clone.\n\n"
-        f"{steps}\n\n{_signed(settings)}{_proposed(settings)}"
+        f"{steps}\n\n{_signed(names)}{_proposed(results.mode, branch)}"
     )
 
 
@@ -35,39 +54,39 @@ def _below(path: str, cluster: str | None) -> str:
     return f"../{path.removeprefix(f'{CLUSTERS}/')}"
 
 
-def list_of_clusters(settings: Settings, source: GitSource) -> str:
+def list_of_clusters(namespace: str, fleet: FleetSettings, source: GitSource) -> str:
     """Return the page above those of the clusters."""
     rows = [
         f"| [{name}]({name}/README.md) | {cluster.weight} | {', '.join(cluster.pools or ('all',))} |"
-        for name, cluster in sorted(settings.fleet.clusters.items())
+        for name, cluster in sorted(fleet.clusters.items())
         if not cluster.is_lost
     ]
-    lost = settings.fleet.lost_clusters
+    lost = fleet.lost_clusters
     listed = "\n".join(["| cluster | weight | pools |", "|---|---|---|", *rows])
     given_up = f"\nGiven up: {', '.join(lost)}.\n" if lost else ""
     return (
-        f"<!-- {BANNER} -->\n\n# The clusters of namespace `{settings.trials.namespace}`\n\n"
+        f"<!-- {BANNER} -->\n\n# The clusters of namespace `{namespace}`\n\n"
         f"Each runs the batches of `{source.url}`, branch `{source.branch}`, whose lock names it.\n\n"
         f"{listed}\n{given_up}"
     )
 
 
-def _proposed(settings: Settings) -> str:
-    if settings.results.mode is not ResultsMode.BRANCH:
+def _proposed(mode: ResultsMode, branch: str) -> str:
+    if mode is not ResultsMode.BRANCH:
         return ""
     return (
         "\n## Who merges results\n\nThe collector pushes a branch `results/<sweep>/<commit>`, one a sweep, "
         "and opens no pull request: its credential can do nothing but push. A person of your team opens it, "
         "or a workflow that the server runs when a branch `results/**` comes, for example with "
         "`gh pr create --fill --head BRANCH` or `glab mr create --fill --source-branch BRANCH`, and merges "
-        f"it in any way. It is replaced when `{settings.git.branch}` moves, and deleted once it is merged.\n"
+        f"it in any way. It is replaced when `{branch}` moves, and deleted once it is merged.\n"
     )
 
 
-def _signed(settings: Settings) -> str:
+def _signed(names: Names) -> str:
     make, say = key_pair_commands()
     look = f"git config gpg.ssh.allowedSignersFile {SIGNERS_FILE}\ngit log --show-signature -- results/"
-    secret = f"{Names.of(settings).collector}/{GIT_WRITE_SECRET}"
+    secret = f"{names.collector}/{GIT_WRITE_SECRET}"
     return (
         "## Who signs results\n\nThe collector signs its commits with the key "
         f"`{SIGNING_KEY}` of its Secret `{secret}`. Make the pair where you make the Secret, outside of the "
@@ -79,47 +98,53 @@ def _signed(settings: Settings) -> str:
     )
 
 
-def _steps(settings: Settings, source: GitSource) -> list[str]:
-    names, place = Names.of(settings), platform_folder(settings.fleet.cluster)
-    apply = manual_setup.apply_platform_command(settings, source)
-    chosen = "" if settings.fleet.cluster is None else f" --in {settings.fleet.cluster}"
+def _steps(
+    names: Names,
+    trials: TrialSettings,
+    authorities: Authorities | None,
+    results: ResultsSettings,
+    platform: PlatformSettings,
+    source: GitSource,
+) -> list[str]:
+    place = platform_folder(names.cluster)
+    apply = manual_setup.apply_platform_command(names.cluster, platform.controller, source)
+    follow = manual_setup.apply_controller_command(names.cluster, platform.controller, source)
+    chosen = "" if names.cluster is None else f" --in {names.cluster}"
     steps = [
         f"`{apply}`: namespaces `{names.trials}` and `{names.collector}`.",
         "The Secrets that `sweep cluster bootstrap` lists, from files outside of the clone; they are never in git.",
         *(
             ["The folder of the results export, made and owned as `sweep cluster bootstrap` says."]
-            if settings.results.store is ResultsStore.VOLUME
+            if results.store is ResultsStore.VOLUME
             else []
         ),
-        f"`{manual_setup.apply_controller_command(settings, source)}`: from here on the cluster follows the branch.",
+        f"`{follow}`: from here on the cluster follows the branch.",
         f"`sweep cluster doctor{chosen}`: says what of this is in place.",
     ]
-    if settings.platform.controller is Controller.FLUX:
+    if platform.controller is Controller.FLUX:
         steps[-2] += (
             " It applies batches, not the platform: when `platform/` or `flux/` changes, apply it again with the "
             "command above."
         )
         space = manual_setup.apply_command(source, f"-f {place}/flux/namespace.yaml")
         steps[0] += f" And `{space}`: `{names.flux}`."
-    if settings.platform.controller is Controller.ARGOCD:
+    if platform.controller is Controller.ARGOCD:
         steps[-2] += (
             " Argo CD then keeps `platform/` applied. When `argocd/` changes, apply it again with "
             "`--force-conflicts`: Argo CD writes into its ApplicationSet."
         )
-        if settings.platform.argocd.is_remote:
+        if platform.argocd.is_remote:
             steps[0] += " In the cluster of the trials, as the Secrets of its namespaces."
             remote = manual_setup.apply_command(source, f"-k {place}/remote")
             steps.insert(-2, f"`{remote}`, in the cluster of the trials.")
             steps[-2] += " In the cluster of Argo CD."
-    if settings.trials.priority_class is not None:
+    if trials.priority_class is not None:
         sample = manual_setup.apply_command(source, f"-f {place}/optional/priority-class.yaml")
-        steps.insert(
-            1, f"`{sample}`, unless the cluster has PriorityClass `{settings.trials.priority_class}`."
-        )
-    if needed := manual_setup.required_objects(settings):
+        steps.insert(1, f"`{sample}`, unless the cluster has PriorityClass `{trials.priority_class}`.")
+    if needed := manual_setup.required_objects(names, trials, authorities, platform.collector):
         listed = ", ".join(f"{one.title} ({one.purpose})" for one in needed)
         steps.insert(2, f"What the settings name, and no file declares: {listed}.")
-    if any(pool.queue and pool.max_nodes for pool in settings.trials.pools.values()):
+    if any(pool.queue and pool.max_nodes for pool in trials.pools.values()):
         steps.insert(
             1,
             f"`{manual_setup.apply_command(source, f'-f {place}/optional/kueue.yaml')}`, with your quotas in it.",

@@ -9,6 +9,7 @@ from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform import (
     access,
     admission,
+    admission_lists,
     argocd,
     cron_jobs,
     flux,
@@ -24,7 +25,7 @@ from sweepledger.render.platform.objects import BANNER, CLUSTERS, FILES, Names, 
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.kubernetes import OWNER_ANNOTATION
-from sweepledger.structs.settings import Controller, Settings
+from sweepledger.structs.settings import Controller, DnsSettings, Settings
 
 REMOTE = "remote"
 """Folder of what a person applies in the cluster of the trials, if Argo CD runs in another."""
@@ -52,48 +53,71 @@ def platform_tree(
         # folder, it applies and prunes nothing.
         files |= {f"{flux.active_folder(name)}/.gitkeep": b"" for name in settings.fleet.lost_clusters}
     if settings.git.signers:
-        files[manual_setup.SIGNERS_FILE] = manual_setup.allowed_signers(settings)
-    files[manual_setup.HOOK_FILE] = manual_setup.pre_receive_hook(settings, source, bases)
+        files[manual_setup.SIGNERS_FILE] = manual_setup.allowed_signers(settings.git.signers)
+    files[manual_setup.HOOK_FILE] = manual_setup.pre_receive_hook(
+        settings.results.mode, settings.git.next, source, bases
+    )
     for own in settings.in_clusters:
         listed = sorted([*files, BOOTSTRAP_FILE])
-        files[f"{platform_folder(own.fleet.cluster)}/README.md"] = readme.text(own, source, listed).encode()
+        names, place = Names.of(own.trials, own.fleet), platform_folder(own.fleet.cluster)
+        authorities = own.network.authorities
+        branch = own.git.branch
+        page = readme.text(names, own.trials, authorities, own.results, own.platform, branch, source, listed)
+        files[f"{place}/README.md"] = page.encode()
     if settings.fleet.clusters:
-        files[f"{CLUSTERS}/README.md"] = readme.list_of_clusters(settings, source).encode()
+        files[f"{CLUSTERS}/README.md"] = readme.list_of_clusters(
+            settings.trials.namespace, settings.fleet, source
+        ).encode()
     return FileTree(files)
 
 
 def _cluster_files(
     settings: Settings, source: GitSource, bases: Mapping[str, bytes], active: Iterable[str]
 ) -> dict[str, bytes]:
-    place = platform_folder(settings.fleet.cluster)
+    names, platform = Names.of(settings.trials, settings.fleet), settings.platform
+    place = platform_folder(names.cluster)
     folders = {
-        "platform": _platform(settings, source, bases),
-        "argocd": _argocd(settings, source, bases),
-        "flux": _flux(settings, source, bases),
+        "platform": _platform(names, settings, source, bases),
+        "argocd": {
+            "projects.yaml": argocd.projects(
+                names, platform.argocd, settings.network.egress.values(), source, bases
+            ),
+            "batches.yaml": [argocd.application_set(names, platform, source, bases)],
+            "root.yaml": [argocd.root(names, platform, source, bases)],
+            "lease.yaml": [access.lease(names)],
+        },
+        "flux": _flux(names, settings.network.dns, source, bases),
     }
     owned = [made for listed in folders.values() for objects in listed.values() for made in objects]
-    folders["platform"]["owner.yaml"] = admission.owner_policy(settings, owned, bases)
-    match settings.platform.controller:
+    folders["platform"]["owner.yaml"] = admission.owner_policy(names, owned, bases)
+    match platform.controller:
         case Controller.ARGOCD:
             del folders["flux"]
-            if settings.platform.argocd.is_remote:
+            if platform.argocd.is_remote:
                 folders[REMOTE] = {"lease.yaml": folders["argocd"].pop("lease.yaml")}
         case Controller.FLUX:
             del folders["argocd"]
         case _:
-            raise ValueError(f"no controller to write files for, but got {settings.platform.controller!r}")
+            raise ValueError(f"no controller to write files for, but got {platform.controller!r}")
     files = {
         path: content
         for name, listed in folders.items()
         for path, content in _folder(place, name, listed, source)
     }
-    optional = {"kueue.yaml": kueue.objects(settings), "priority-class.yaml": kueue.priority_class(settings)}
+    optional = {
+        "kueue.yaml": kueue.objects(names, settings.trials.pools, platform.collector.pool),
+        "priority-class.yaml": kueue.priority_class(names, settings.trials.priority_class),
+    }
     files |= {f"{place}/{path}": content for path, content in _dumped("optional", optional)}
-    files |= dict(monitoring.monitoring_files(settings, source, bases))
-    if settings.platform.controller is Controller.FLUX:
-        files[f"{flux.active_folder(settings.fleet.cluster)}/.gitkeep"] = b""
+    files |= dict(
+        monitoring.monitoring_files(
+            names, platform, settings.results, source, bases, has_budgets=bool(settings.teams.budgets)
+        )
+    )
+    if platform.controller is Controller.FLUX:
+        files[f"{flux.active_folder(names.cluster)}/.gitkeep"] = b""
         files |= {
-            flux.batch_file(name, settings.fleet.cluster): flux.batch_kustomization(name, settings)
+            flux.batch_file(name, names.cluster): flux.batch_kustomization(name, names.trials)
             for name in active
         }
     return files
@@ -105,56 +129,70 @@ def _with_owner(made: Manifest, source: GitSource) -> Manifest:
     return {**made, "metadata": {**metadata, "annotations": annotations}}
 
 
-def _platform(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> Files:
-    names = Names.of(settings)
+def _platform(names: Names, settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> Files:
+    trials, opened, results, collector = (
+        settings.trials,
+        settings.network,
+        settings.results,
+        settings.platform.collector,
+    )
+    expiry = cron_jobs.expiry_cron_job(names, trials, opened, results, collector, source, bases)
+    of_trials = admission_lists.of_trials(
+        trials,
+        opened,
+        results,
+        settings.admission,
+        settings.git.code,
+        settings.teams.limits.max_trials,
+        source.shapes,
+        bases,
+    )
+    of_workloads = admission_lists.of_workloads(trials.pools, results.bucket) if source.shapes else None
+    exports = [dataset for _, dataset in sorted(trials.datasets.items())]
     return {
         "namespaces.yaml": [
             made
             for name in (names.trials, names.collector)
-            for made in namespaces.namespace(name, settings, bases)
+            for made in namespaces.namespace(name, names, opened.dns, bases)
         ],
-        "bounds.yaml": [*namespaces.trials_bounds(settings), *namespaces.collector_bounds(settings)],
+        "bounds.yaml": [
+            *namespaces.trials_bounds(names, trials.pools.values(), expires=bool(expiry)),
+            *namespaces.collector_bounds(names, collector.memory, syncs=bool(results.sync)),
+        ],
         "network.yaml": [
-            *network.trials_egress(settings, source),
-            *network.collector_egress(settings, source),
-            *network.sync_egress(settings, source),
+            *network.trials_egress(names, opened, results, source),
+            *network.collector_egress(names, opened, results, source),
+            *network.sync_egress(names, opened, results, source),
         ],
         "access.yaml": [
-            *access.trial(settings),
-            *access.expiry(settings),
-            *access.collector(settings, source),
-            *access.sync(settings),
+            *access.trial(names, results),
+            *access.expiry(names, results),
+            *access.collector(names, results, source),
+            *access.sync(names, results),
         ],
-        "volumes.yaml": [*volumes.results(settings), *volumes.datasets(settings)],
+        "volumes.yaml": [*volumes.results(names, results), *volumes.datasets(names, exports)],
         "admission.yaml": [
-            *admission.trial_policies(settings, source, bases),
-            *admission.release_policies(settings, bases),
+            *admission.trial_policies(names, of_trials, of_workloads, expiry, bases),
+            *admission.release_policies(names, results.store, bases),
         ],
-        "collector.yaml": [cron_jobs.collector_cron_job(settings, source, bases)],
-        "sync.yaml": cron_jobs.sync_cron_job(settings, source, bases),
-        "expiry.yaml": cron_jobs.expiry_cron_job(settings, source, bases),
+        "collector.yaml": [
+            cron_jobs.collector_cron_job(names, trials, opened, results, collector, source, bases)
+        ],
+        "sync.yaml": cron_jobs.sync_cron_job(names, trials, opened, results, collector, source, bases),
+        "expiry.yaml": expiry,
     }
 
 
-def _argocd(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> Files:
+def _flux(names: Names, dns: DnsSettings | None, source: GitSource, bases: Mapping[str, bytes]) -> Files:
+    repository, root, receiver = flux.objects(names, source, bases)
     return {
-        "projects.yaml": argocd.projects(settings, source, bases),
-        "batches.yaml": [argocd.application_set(settings, source, bases)],
-        "root.yaml": [argocd.root(settings, source, bases)],
-        "lease.yaml": [access.lease(settings)],
-    }
-
-
-def _flux(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> Files:
-    repository, root, receiver = flux.objects(settings, source, bases)
-    return {
-        "namespace.yaml": namespaces.namespace(Names.of(settings).flux, settings, bases),
-        "access.yaml": access.flux(settings, source),
-        "admission.yaml": admission.kustomization_policies(settings, bases),
+        "namespace.yaml": namespaces.namespace(names.flux, names, dns, bases),
+        "access.yaml": access.flux(names, source),
+        "admission.yaml": admission.kustomization_policies(names, bases),
         "source.yaml": [repository],
         "root.yaml": [root],
         "receiver.yaml": [receiver],
-        "lease.yaml": [access.lease(settings)],
+        "lease.yaml": [access.lease(names)],
     }
 
 

@@ -1,43 +1,41 @@
 """Static volumes over the exports that settings name: results twice, once to read; datasets to read."""
 
+from collections.abc import Iterable
+
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import Names, manifest
-from sweepledger.structs.settings import Nfs, ResultsStore, Settings
+from sweepledger.structs.settings import Dataset, Nfs, ResultsSettings, ResultsStore
 
 NOMINAL = "1Ti"
 """Volumes must say a size, and claims one that fits; nobody measures it on NFS."""
 
 
-def results(settings: Settings) -> list[Manifest]:
+def results(names: Names, results: ResultsSettings) -> list[Manifest]:
     """Stand for one export by two volumes: trials write through the first, the collector reads the second."""
-    export = settings.results.nfs
-    if export is None or settings.results.store is not ResultsStore.VOLUME:
+    export = results.nfs
+    if export is None or results.store is not ResultsStore.VOLUME:
         return []
-    names, claim = Names.of(settings), settings.results.claim
+    claim = results.claim
     volume = f"{names.trials}-{claim}"
     return [
-        *_pair(volume, (names.trials, claim), export, settings, is_written=True),
-        *_pair(f"{volume}-read", (names.collector, claim), export, settings),
+        *_pair(volume, (names.trials, claim), export, names, is_written=True),
+        *_pair(f"{volume}-read", (names.collector, claim), export, names),
     ]
 
 
-def datasets(settings: Settings) -> list[Manifest]:
+def datasets(names: Names, datasets: Iterable[Dataset]) -> list[Manifest]:
     """Stand for the exports of datasets; two that share a claim share a volume."""
-    place = Names.of(settings).trials
-    exports = {
-        one.claim: one.nfs
-        for _, one in sorted(settings.trials.datasets.items())
-        if one.claim is not None and one.nfs is not None
-    }
+    place = names.trials
+    exports = {one.claim: one.nfs for one in datasets if one.claim is not None and one.nfs is not None}
     return [
         made
         for claim, export in exports.items()
-        for made in _pair(f"{place}-data-{claim}", (place, claim), export, settings)
+        for made in _pair(f"{place}-data-{claim}", (place, claim), export, names)
     ]
 
 
 def _pair(
-    volume: str, claim: tuple[str, str], export: Nfs, settings: Settings, *, is_written: bool = False
+    volume: str, claim: tuple[str, str], export: Nfs, names: Names, *, is_written: bool = False
 ) -> list[Manifest]:
     """Return a volume, and the claim that it is for alone, named by its namespace and its name."""
     modes = ["ReadWriteMany"] if is_written else ["ReadOnlyMany"]
@@ -47,7 +45,7 @@ def _pair(
         manifest(
             "v1/PersistentVolume",
             volume,
-            settings,
+            names,
             spec={
                 "accessModes": modes,
                 "capacity": {"storage": NOMINAL},
@@ -63,7 +61,7 @@ def _pair(
         manifest(
             "v1/PersistentVolumeClaim",
             name,
-            settings,
+            names,
             namespace=namespace,
             spec={
                 "accessModes": modes,

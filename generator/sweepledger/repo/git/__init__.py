@@ -48,6 +48,7 @@ from sweepledger.repo.git.work_tree import (
     commit_on_head,
     index_attributes,
     uncommitted_paths,
+    untracked_paths,
     without_repository_filters,
     work_tree_entries,
     work_tree_files,

@@ -41,6 +41,12 @@ def uncommitted_paths(repository: Repository, *below: str) -> tuple[str, ...]:
     return tuple(sorted(line[3:] for line in listed.split("\0") if line))
 
 
+def untracked_paths(repository: Repository, *paths: str) -> frozenset[str]:
+    """Return those of some paths that git does not track."""
+    listed = repository.run("ls-files", "-z", "--others", "--", *paths, env=LITERAL_PATHS)
+    return frozenset(listed.split("\0")[:-1])
+
+
 @dataclass(frozen=True)
 class WorkTreeChanges:
     """What git sees below some folders of the work tree, and what it was told not to look at."""

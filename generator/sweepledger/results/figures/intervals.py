@@ -6,20 +6,9 @@ from xml.etree.ElementTree import Element
 
 from sweepledger.formats.summary_csv import parameter_names
 from sweepledger.results import display
-from sweepledger.results.configurations import ConfigurationResults
-from sweepledger.results.figures import svg
+from sweepledger.results.best_trial import ConfigurationResults
+from sweepledger.results.figures import page, svg
 from sweepledger.results.figures.axis import Axis, number_axis
-from sweepledger.results.figures.page import (
-    EDGE,
-    WIDTH,
-    Frame,
-    cut,
-    direction,
-    labels,
-    mark,
-    notes,
-    open_figure,
-)
 from sweepledger.results.figures.svg import NARROW_SIZE, WIDE_SIZE
 from sweepledger.results.summary import Summary
 
@@ -35,14 +24,14 @@ def draw_intervals(summary: Summary) -> str:
     listed = [one for one in summary.replicated if one.is_ranked]
     rows = listed[:MOST_ROWS]
     best = [("best", "best mean")] if summary.winner is not None else []
-    root, top = open_figure(
+    root, top = page.open_figure(
         summary.sweep,
         f"{summary.metric.name} of the configurations",
         description=f"Means of {len(rows)} configurations with their 95 % intervals, best first.",
         legend=[*best, ("level", "mean"), ("mean", "95 % interval"), ("trial", "trial")],
     )
     top += 30
-    frame = Frame(EDGE + NAMES, top, WIDTH - 2 * EDGE - NAMES, ROW * len(rows) + 12)
+    frame = page.Frame(page.EDGE + NAMES, top, page.WIDTH - 2 * page.EDGE - NAMES, ROW * len(rows) + 12)
     part = svg.group(root)
     svg.box(part, "frame", (frame.left, frame.top, frame.width, frame.height), radius=4)
     drawn = [value for one in rows for value in (*one.values, *_interval(one))]
@@ -50,14 +39,14 @@ def draw_intervals(summary: Summary) -> str:
     for tick in across.ticks:
         x = across.at(tick)
         svg.line(part, "grid", (x, frame.top), (x, frame.bottom))
-    labels(part, [(across.at(tick), tick) for tick in across.ticks], frame, frame.bottom + 24)
+    page.labels(part, [(across.at(tick), tick) for tick in across.ticks], frame, frame.bottom + 24)
     varied = _varied(rows)
     for number, one in enumerate(rows):
         y = frame.top + 6 + ROW * (number + 0.5)
         _row(svg.group(root), one, across, y, is_best=number == 0 and summary.winner is not None)
         _name(root, one, varied, y)
-    svg.text(root, direction(summary.metric.goal), (frame.right, frame.bottom + 52), anchor="end")
-    return svg.close(root, notes(root, _remarks(rows, listed), frame.bottom + 52))
+    svg.text(root, page.direction(summary.metric.goal), (frame.right, frame.bottom + 52), anchor="end")
+    return svg.close(root, page.notes(root, _remarks(rows, listed), frame.bottom + 52))
 
 
 def _interval(one: ConfigurationResults) -> tuple[float, ...]:
@@ -74,7 +63,7 @@ def _row(part: Element, one: ConfigurationResults, across: Axis, y: float, *, is
     for value in one.values:
         svg.dot(part, "trial", (across.at(value), y), radius=DOT)
     assert one.mean is not None
-    mark(part, "best" if is_best else "level", (across.at(one.mean), y))
+    page.mark(part, "best" if is_best else "level", (across.at(one.mean), y))
 
 
 def _name(root: Element, one: ConfigurationResults, varied: Sequence[str], y: float) -> None:
@@ -82,7 +71,7 @@ def _name(root: Element, one: ConfigurationResults, varied: Sequence[str], y: fl
         f"{name} {display.format_value(one.assignment[name])}" for name in varied if name in one.assignment
     )
     for kind, size in (("wide", WIDE_SIZE), ("narrow", NARROW_SIZE)):
-        svg.text(root, cut(text or one.trial.trial, NAMES - 12, size), (EDGE, y + 5), kind=kind)
+        svg.text(root, page.cut(text or one.trial.trial, NAMES - 12, size), (page.EDGE, y + 5), kind=kind)
 
 
 def _varied(rows: Sequence[ConfigurationResults]) -> list[str]:

@@ -4,7 +4,6 @@ import itertools
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
-from sweepledger.results.commit_message import best_result
 from sweepledger.results.display import HOUR, MINUTE
 from sweepledger.results.figures import svg
 from sweepledger.results.figures.axis import Axis
@@ -19,7 +18,7 @@ from sweepledger.results.figures.plot import (
     remarks,
 )
 from sweepledger.results.objective_scale import ObjectiveScale
-from sweepledger.results.summary import Summary
+from sweepledger.results.summary import Summary, best_result
 from sweepledger.structs.record import Status, TrialResult
 
 TIME_HEIGHT = 220

@@ -9,7 +9,7 @@ from itertools import pairwise
 from xml.etree.ElementTree import Element
 
 from sweepledger.formats.summary_csv import parameter_names
-from sweepledger.results.figures import svg
+from sweepledger.results.figures import plot, svg
 from sweepledger.results.figures.axis import Levels, levels, objective_axis
 from sweepledger.results.figures.page import (
     EDGE,
@@ -21,15 +21,6 @@ from sweepledger.results.figures.page import (
     labels,
     notes,
     open_figure,
-)
-from sweepledger.results.figures.plot import (
-    LEGEND,
-    PlottedTrial,
-    group_class,
-    line_class,
-    thin_lines,
-    thinning_notes,
-    winners,
 )
 from sweepledger.results.figures.svg import BOLD, NARROW_SIZE, WIDE_SIZE
 from sweepledger.results.importance import Importance
@@ -60,11 +51,11 @@ class ParallelAxis:
 
 
 def draw_parallel_coordinate(
-    summary: Summary, importance: Importance, all_drawn: Sequence[PlottedTrial]
+    summary: Summary, importance: Importance, all_drawn: Sequence[plot.PlottedTrial]
 ) -> str:
     """Return the figure of the newest program's trials; the best are drawn last, so that no other hides them."""
     ranked = _ranked(summary, all_drawn)
-    drawn = thin_lines(ranked)
+    drawn = plot.thin_lines(ranked)
     names = {each.parameter for each in importance.parameters[:MOST_AXES]}
     # In the order of the spec, which the author chose; the slices are ordered by importance.
     listed = parameter_names(trial.outcome for trial in sorted(drawn, key=lambda trial: trial.place))
@@ -74,7 +65,7 @@ def draw_parallel_coordinate(
         summary.sweep,
         "parallel coordinates of all trials",
         description=f"{len(drawn)} trials as lines through {', '.join(ordered)} to {summary.metric.name}.",
-        legend=[*best, *LEGEND],
+        legend=[*best, *plot.LEGEND],
     )
     top += 40
     frame = Frame(EDGE + NAMES, top, WIDTH - 2 * EDGE - NAMES, STEP * len(ordered))
@@ -89,24 +80,24 @@ def draw_parallel_coordinate(
     )
 
 
-def _ranked(summary: Summary, drawn: Sequence[PlottedTrial]) -> list[PlottedTrial]:
+def _ranked(summary: Summary, drawn: Sequence[plot.PlottedTrial]) -> list[plot.PlottedTrial]:
     best_first = summary.metric.sort_key
     current = [trial for trial in drawn if summary.is_current(trial.outcome)]
     return sorted(current, key=lambda trial: (best_first(trial.objective), trial.outcome.trial, trial.place))
 
 
 def _remarks(
-    importance: Importance, drawn: Sequence[PlottedTrial], ranked: Sequence[PlottedTrial]
+    importance: Importance, drawn: Sequence[plot.PlottedTrial], ranked: Sequence[plot.PlottedTrial]
 ) -> Iterator[str]:
     yield "Lines through the same value are spread by their results."
-    yield from thinning_notes(len(drawn), len(ranked))
+    yield from plot.thinning_notes(len(drawn), len(ranked))
     if len(importance.parameters) > MOST_AXES:
         yield f"The most important {MOST_AXES} of {len(importance.parameters)} parameters are drawn."
     if importance.scale.beyond:
         yield f"{importance.scale.beyond} trials beyond the last axis are drawn at its end."
 
 
-def _row(name: str, drawn: Sequence[PlottedTrial], frame: Frame, y: float, towards: int) -> ParallelAxis:
+def _row(name: str, drawn: Sequence[plot.PlottedTrial], frame: Frame, y: float, towards: int) -> ParallelAxis:
     values = {
         canonical_json(t.outcome.assignment[name]): t.outcome.assignment[name]
         for t in sorted(drawn, key=lambda trial: trial.place)
@@ -140,7 +131,7 @@ def _spread(keys: Sequence[str], places: dict[str, float], across: Levels, towar
 
 
 def _objective(
-    summary: Summary, importance: Importance, drawn: Sequence[PlottedTrial], frame: Frame
+    summary: Summary, importance: Importance, drawn: Sequence[plot.PlottedTrial], frame: Frame
 ) -> ParallelAxis:
     spread = importance.scale
     axis = objective_axis(spread, frame.left, frame.right)
@@ -154,15 +145,15 @@ def _lines(
     root: Element,
     summary: Summary,
     rows: Sequence[ParallelAxis],
-    drawn: Sequence[PlottedTrial],
-    ranked: Sequence[PlottedTrial],
+    drawn: Sequence[plot.PlottedTrial],
+    ranked: Sequence[plot.PlottedTrial],
 ) -> None:
-    part = svg.group(root, group_class(len(drawn)))
-    best = winners(summary)
+    part = svg.group(root, plot.group_class(len(drawn)))
+    best = plot.winners(summary)
     ranks = {trial.place: rank for rank, trial in enumerate(ranked)}
     for number in reversed(range(len(drawn))):
         trial = drawn[number]
-        kind = "chosen" if trial.outcome.trial in best else line_class(ranks[trial.place], len(ranked))
+        kind = "chosen" if trial.outcome.trial in best else plot.line_class(ranks[trial.place], len(ranked))
         svg.draw(part, kind, _curve([(row.crossings[number], row.y) for row in rows]))
 
 

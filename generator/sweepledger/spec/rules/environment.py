@@ -105,7 +105,8 @@ def variable_collisions(draft: Draft) -> Iterator[Problem]:
 def allowed_variables(draft: Draft) -> Iterator[Problem]:
     """The variables that the settings allow are such that specs must not set otherwise, and are not reserved."""
     for place, name in draft.items("allowed_variables"):
-        if isinstance(name, str) and (is_reserved(name) or not names.is_hook(name)):
+        is_name = isinstance(name, str) and name.isupper() and VARIABLE.fullmatch(name) is not None
+        if isinstance(name, str) and (is_reserved(name) or not is_name or not names.is_hook(name)):
             message = f"must be a variable such as LD_LIBRARY_PATH or PYTHONPATH, got {safe_repr(name)}"
             hint = "every trial has it" if is_reserved(name) else "specs may set every other variable"
             yield draft.problem(place, message, code="environment-name", hint=hint)

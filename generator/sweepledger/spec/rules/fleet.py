@@ -102,7 +102,7 @@ RUN_CLUSTER: DocumentPath = ("run", "cluster")
 def run_cluster(draft: Draft) -> Iterator[Problem]:
     """`run.cluster` names a cluster that has the pool and was not given up; without it, one can be chosen."""
     settings, name, pool = draft.settings, draft.get(*RUN_CLUSTER, kind=str), chosen_pool(draft)
-    having = eligible_clusters(settings, pool.name if pool else None)
+    having = eligible_clusters(settings.fleet, pool.name if pool else None)
     listed = ", ".join(cluster.name for cluster in having)
     if name is None:
         # It is no error: a sweep that has run goes on where it ran.

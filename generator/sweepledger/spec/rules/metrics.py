@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
-from sweepledger.reader.metric_patterns import pattern_error
+from sweepledger.reader.metric_lines import pattern_error
 from sweepledger.spec.draft import Draft
 from sweepledger.stopping import TYPES
 from sweepledger.structs.methods import METHODS, methods_with
@@ -38,15 +38,15 @@ CODE = "metric-format"
 def source_format(draft: Draft) -> Iterator[Problem]:
     """Format, path, patterns and capture fit the source, as the launcher requires."""
     place, source, found = ("metric",), _metric_source(draft), metric_format(draft)
-    if source == MetricSource.STDOUT and found in FILE_FORMATS:
+    if source != MetricSource.RESULT and found in FILE_FORMATS:
         message = (
-            f"must be one of jsonl, log, regex, text if the source is stdout, got {safe_repr(str(found))}"
+            f"must be one of jsonl, log, regex, text if the source is {source}, got {safe_repr(str(found))}"
         )
         hint = "jsonl reads one JSON object per line"
         yield draft.problem((*place, "format"), message, code=CODE, hint=hint)
     keys = draft.names(*place)
-    if "path" in keys and source == MetricSource.STDOUT:
-        message, hint = "must not be given if the source is stdout, got path", "source: result"
+    if "path" in keys and source != MetricSource.RESULT:
+        message, hint = f"must not be given if the source is {source}, got path", "source: result"
         yield draft.problem((*place, "path"), message, code=CODE, hint=hint, at_key=True)
     if found is MetricFormat.TENSORBOARD and "path" not in keys and source == MetricSource.RESULT:
         message, hint = "needs path, got format: tensorboard", "path: runs"

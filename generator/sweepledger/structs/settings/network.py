@@ -44,22 +44,25 @@ class ProxySettings:
 
     address: Annotated[
         str,
-        Meta(
-            pattern=r"^https?://[A-Za-z0-9.:\[\]-]+$",
-            max_length=253,
-            examples=["http://proxy.example.org:3128"],
+        keys.like(
+            r"https?://[A-Za-z0-9.:\[\]-]+", "must be http:// or https:// and a host", code="wrong-form"
         ),
+        Meta(max_length=253, examples=["http://proxy.example.org:3128"]),
     ]
     """Its address."""
     egress: Annotated[str, Meta(examples=["proxy"])]
     """Name of the egress that leads to it; pods that have it use the proxy."""
     exceptions: Annotated[
-        tuple[Annotated[str, Meta(pattern="^[A-Za-z0-9.:/*-]{1,253}$")], ...],
+        tuple[
+            Annotated[
+                str, keys.like("[A-Za-z0-9.:/*-]{1,253}", "must be a host or a network", code="wrong-form")
+            ],
+            ...,
+        ],
         keys.Key("except"),
         Meta(min_length=1, max_length=100, examples=[[".example.org", "10.0.0.0/8"]]),
     ] = ()
-    """Names, endings of names that begin with a dot, and networks that are reached without it, in addition to those of
-    the cluster's Services."""
+    """Names, endings of names that begin with a dot, and networks that are reached without it."""
 
     @property
     def variables(self) -> Mapping[str, str]:
@@ -133,8 +136,8 @@ class NetworkSettings:
         keys.TextForm(_authorities, "wrong-form", "for example company-ca/ca.crt"),
         Meta(examples=["company-ca/ca.crt"]),
     ] = None
-    """Certificates of private authorities that clients in pods trust: a ConfigMap in the namespaces of trials and
-    collector, and its key with all certificates to trust, public ones included."""
+    """ConfigMap in the namespaces of trials and collector, and its key with all certificates that clients in pods
+    trust, public ones included."""
 
     def client_variables(self, egress: Container[str]) -> dict[str, str]:
         """Return the variables of a pod with these egress names by which its clients reach hosts and trust them."""

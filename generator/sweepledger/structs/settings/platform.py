@@ -43,8 +43,7 @@ class CollectorSettings:
     disk: Annotated[Memory, Meta(examples=["2Gi"])] = "1Gi"
     """Disk space of the collector, with its unit: Ki, Mi, Gi, Ti, or k, M, G, T."""
     watches: Annotated[bool, keys.Key("watch"), Meta(examples=[True])] = False
-    """Whether a run of the collector goes on until the next one, and collects whenever a batch ends, as long as one is
-    active."""
+    """Whether the collector collects whenever a batch ends, as long as one is active."""
 
 
 LOCAL_CLUSTER = "https://kubernetes.default.svc"
@@ -233,7 +232,17 @@ class FleetSettings:
     """The clusters of a repository that has several."""
 
     clusters: Annotated[
-        Mapping[Annotated[str, Meta(pattern=f"^{CLUSTER_NAME.pattern}$")], ClusterSettings],
+        Mapping[
+            Annotated[
+                str,
+                keys.like(
+                    CLUSTER_NAME.pattern,
+                    "must be at most 30 lower-case letters, digits and inner hyphens, beginning with a letter",
+                    code="wrong-form",
+                ),
+            ],
+            ClusterSettings,
+        ],
         Meta(
             max_length=100,
             examples=[{"eu": {"argocd": {"cluster": "gpu-eu"}}, "us": {"argocd": {"cluster": "gpu-us"}}}],

@@ -231,9 +231,8 @@ class ResultsSettings:
     )
     """Servers that get the recorded results, by their kind. A CronJob beside the collector writes what they lack."""
     store: Annotated[ResultsStore, Meta(examples=["api"])] = ResultsStore.VOLUME
-    """Through what records travel from trials to the collector: the API server, which keeps no files, a bucket in
-    object storage, the API server with a claim for files that one node can mount, or a volume that every node can
-    mount."""
+    """Through what records travel from trials to the collector: the API server, a bucket, a claim that one node
+    mounts, or a volume that every node can mount."""
     bucket: BucketSettings | None = None
     """The bucket of `store: bucket`, and how its clients are let in."""
 

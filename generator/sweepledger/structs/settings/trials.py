@@ -79,8 +79,8 @@ class Dataset:
     examples: Annotated[int | None, Meta(ge=1, examples=[60000])] = None
     """Number of training examples: `sweep plan` warns of larger batch sizes."""
     bucket: Annotated[forms.BucketFolder, Meta(examples=["data/mnist"])] = ""
-    """Instead of a claim, with results.store bucket: the folder of the bucket, relative to its address, from which the
-    sidecar of each pod copies the data before the program starts."""
+    """Instead of a claim, with results.store bucket: the folder of the bucket from which the sidecar of each pod
+    copies the data."""
     size: Annotated[Memory | None, Meta(examples=["2Gi"])] = None
     """The most that a copy from the bucket needs: pods request it as local disk."""
 
@@ -174,8 +174,7 @@ class TrialSettings:
     images: Annotated[Mapping[forms.Name, NamedImage], MANY, keys.EntryName("train")] = field(
         default_factory=keys.empty_mapping
     )
-    """Container images by name, for specs to refer to: references with digests, which `sweep cluster pin NAME` writes.
-    The tag is for information; the digest determines what runs."""
+    """Container images by name: references with digests, which `sweep cluster pin NAME` writes."""
     datasets: Annotated[Mapping[forms.Name, Dataset], MANY, keys.EntryName("mnist")] = field(
         default_factory=keys.empty_mapping
     )

@@ -104,8 +104,10 @@ def _data(result: Bootstrapped) -> dict[str, Any]:
             for one in objects
         ],
         "key_pair": platform.key_pair_commands(),
-        "results_folder": platform.results_folder_commands(result.settings),
-        "ruleset": platform.ruleset(result.settings, result.source, result.workflows),
+        "results_folder": platform.results_folder_commands(
+            [own.results for own in result.settings.in_clusters]
+        ),
+        "ruleset": _ruleset(result),
         "owners": platform.codeowners(result.workflows),
         "gaps": result.gaps,
         "previous_url": result.former_url,
@@ -146,12 +148,13 @@ def _lines(result: Bootstrapped) -> list[str]:
 
 def _former_owner(result: Bootstrapped, former: str) -> list[str]:
     """Say what another address means: the cluster gives no object to another repository."""
+    policy = platform.owner_policy_name(result.settings.trials.namespace)
     return [
         "",
         f"The files belonged to {former}. The cluster does not give its objects to another repository:",
         "  if that repository still runs sweeps, set another `namespace` in sweepledger.yaml and run this again;",
         "  if it has moved, an administrator removes this before the files are applied, and applying them restores it:",
-        f"    kubectl delete validatingadmissionpolicybinding {platform.owner_policy_name(result.settings)}",
+        f"    kubectl delete validatingadmissionpolicybinding {policy}",
     ]
 
 
@@ -169,6 +172,13 @@ def _undeclared(result: Bootstrapped) -> list[str]:
             lines.append(f"  in cluster {cluster}{', if it comes back' if lost else ''}, and in no other:")
         lines += [f"  {'  ' if cluster else ''}{one.deletion}" for one in objects]
     return lines
+
+
+def _ruleset(result: Bootstrapped) -> str:
+    settings = result.settings
+    mode, controller = settings.results.mode, settings.platform.controller
+    clusters = [own.fleet.cluster for own in settings.in_clusters]
+    return platform.ruleset(mode, controller, clusters, result.source, result.workflows)
 
 
 def _manual_steps(result: Bootstrapped) -> list[str]:
@@ -197,14 +207,14 @@ def _manual_steps(result: Bootstrapped) -> list[str]:
         for cluster, objects in result.required_objects:
             lines += [] if cluster is None else [f"  in cluster {cluster}:"]
             lines += [f"  {one.title} ({one.purpose})" for one in objects]
-    if folder := platform.results_folder_commands(result.settings):
+    if folder := platform.results_folder_commands([own.results for own in result.settings.in_clusters]):
         lines += ["", "Prepare the root of the results export, on a machine where it is a plain folder:"]
         lines += [f"  {command}" for command in folder]
     lines += ["", "Restrict the collector's credential to results, on the git server:"]
     lines += ["  install clusters/pre-receive.sh as a pre-receive hook; where the collector adds batches"]
     lines += [
         "  (`next: collector`, `run.infrastructure`), it needs `sweep` on the server",
-        f"  {platform.ruleset(result.settings, result.source, result.workflows)}",
+        f"  {_ruleset(result)}",
     ]
     lines += ["", "Add reviewers of files that decide where and how code runs, as lines of CODEOWNERS:"]
     return [*lines, *(f"  {line}" for line in platform.codeowners(result.workflows))]

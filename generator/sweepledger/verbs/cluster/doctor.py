@@ -96,7 +96,10 @@ def examine_cluster(workspace: Workspace, kubectl: Kubectl) -> Iterator[HealthFi
             yield _claim_finding(name, settings, kubectl, nodes=nodes)
     for required in _needed_secrets(workspace):
         yield _secret_finding(required, kubectl)
-    for needed in platform.required_objects(settings):
+    names_here, authorities = platform.Names.of(settings.trials, settings.fleet), settings.network.authorities
+    for needed in platform.required_objects(
+        names_here, settings.trials, authorities, settings.platform.collector
+    ):
         yield _required_finding(needed, kubectl)
     if settings.platform.controller in {Controller.ARGOCD, Controller.FLUX}:
         yield from _collector_findings(settings, kubectl, time.time())
@@ -216,7 +219,8 @@ def prove_storage(settings: Settings, kubectl: Kubectl, bases: Bases, *, patienc
     bucket, store = settings.results.bucket, None
     if bucket is not None:
         component = base_files.component_patch(bases, base_files.BUCKET_STORE)
-        store = pod.store_proof(kubernetes.DOCTOR_POD.component, settings, bucket, component)
+        name = kubernetes.DOCTOR_POD.component
+        store = pod.store_proof(name, settings.trials, settings.network, bucket, component)
     claim = settings.results.claims.get(kubernetes.RESULTS_VOLUME)
     is_held = settings.results.store.holds_pods
     job = helper_pods.write_test_job(
@@ -274,8 +278,9 @@ def _object_finding(
 def _apply_hint(settings: Settings, source: platform.GitSource | None) -> str:
     if source is None or settings.platform.controller not in {Controller.ARGOCD, Controller.FLUX}:
         return "ask the platform team"
-    controller = platform.manual_setup.apply_controller_command(settings, source)
-    return f"`{platform.manual_setup.apply_platform_command(settings, source)}`, then `{controller}`"
+    chosen = (settings.fleet.cluster, settings.platform.controller, source)
+    controller = platform.manual_setup.apply_controller_command(*chosen)
+    return f"`{platform.manual_setup.apply_platform_command(*chosen)}`, then `{controller}`"
 
 
 def _followed_source(workspace: Workspace) -> platform.GitSource | None:
@@ -308,14 +313,18 @@ def _claim_finding(name: str, settings: Settings, kubectl: Kubectl, *, nodes: in
 def _needed_secrets(workspace: Workspace) -> tuple[platform.RequiredSecret, ...]:
     """Return the Secrets that the cluster needs, as `sweep cluster bootstrap` lists them."""
     settings, source = workspace.cluster_settings, _followed_source(workspace)
-    if source is not None:
-        needed = platform.required_secrets(settings, source)
-        return tuple(secret for secret in needed if not secret.is_elsewhere)
     nowhere = platform.GitSource("https://unknown.invalid/repository", settings.git.branch, is_public=True)
-    trials = platform.Names.of(settings).trials
-    return tuple(
-        secret for secret in platform.required_secrets(settings, nowhere) if secret.namespace == trials
+    needed = platform.required_secrets(
+        platform.Names.of(settings.trials, settings.fleet),
+        settings.trials,
+        settings.git.code,
+        settings.results,
+        settings.platform,
+        source or nowhere,
     )
+    if source is not None:
+        return tuple(secret for secret in needed if not secret.is_elsewhere)
+    return tuple(secret for secret in needed if secret.namespace == settings.trials.namespace)
 
 
 def _required_finding(needed: platform.RequiredObject, kubectl: Kubectl) -> HealthFinding:
@@ -350,7 +359,7 @@ def _secret_finding(needed: platform.RequiredSecret, kubectl: Kubectl) -> Health
 
 def _collector_findings(settings: Settings, kubectl: Kubectl, now: float) -> Iterator[HealthFinding]:
     """Yield whether the collector succeeds, and when it last did; nothing if its CronJob is missing or suspended."""
-    namespace = platform.Names.of(settings).collector
+    namespace = platform.Names.of(settings.trials, settings.fleet).collector
     name = f"collector of {namespace}"
     try:
         state = collector_state.read_collector(kubectl, namespace, settings.results.every_minutes)

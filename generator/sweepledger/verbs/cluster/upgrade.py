@@ -168,10 +168,11 @@ def _apply_commands(workspace: Workspace, written: tuple[str, ...]) -> Iterator[
     )  # it keeps the platform applied itself
     force = " --force-conflicts" if is_argocd else ""  # Argo CD writes into its ApplicationSet
     for settings in workspace.settings.in_clusters:
-        place = platform_folder(settings.fleet.cluster)
-        here = "" if settings.fleet.cluster is None else f"in cluster {settings.fleet.cluster}, "
+        cluster, controller = settings.fleet.cluster, settings.platform.controller
+        place = platform_folder(cluster)
+        here = "" if cluster is None else f"in cluster {cluster}, "
         there = "in the cluster of Argo CD, " if is_argocd and settings.platform.argocd.is_remote else here
         if not is_argocd and any(path.startswith(f"{place}/platform/") for path in written):
-            yield f"{here}{manual_setup.apply_platform_command(settings, source)}"
-        if any(path.startswith(f"{place}/{settings.platform.controller.value}/") for path in written):
-            yield f"{there}{manual_setup.apply_controller_command(settings, source)}{force}"
+            yield f"{here}{manual_setup.apply_platform_command(cluster, controller, source)}"
+        if any(path.startswith(f"{place}/{controller.value}/") for path in written):
+            yield f"{there}{manual_setup.apply_controller_command(cluster, controller, source)}{force}"

@@ -1,25 +1,249 @@
-"""A sweep as a Python script with Optuna: its distributions, its sampler, its configurations and its command."""
+"""Optuna: the storage of a study is read by Optuna, and a script that searches the same space is written."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import logging
+import sqlite3
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
-from sweepledger.errors import UsageError
+from sweepledger.errors import ToolError, UsageError
 from sweepledger.exchange import conversion
-from sweepledger.exchange.conversion import Exported, Loss, LossList
-from sweepledger.exchange.spec_parts import DEFAULT_RUN_CAP
+from sweepledger.exchange.conversion import Assignments, Exported, ForeignFormat, Imported, Loss, LossList
+from sweepledger.exchange.evidence.space_values import configuration_of
+from sweepledger.exchange.fields import exact_number, json_text, no_values, show_value, spec_number
+from sweepledger.exchange.search_frame import ForeignSearch, parameter_names, run_keys, search_spec
+from sweepledger.exchange.spec_parts import CODE_DIR, DEFAULT_RUN_CAP, PROGRAM, range_keys
+from sweepledger.formats.evidence_jsonl import ForeignTrial
+from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.domain import Domain, NumberRange
 from sweepledger.structs.methods import methods_with
 from sweepledger.structs.metric import MetricFormat, Reduce
-from sweepledger.structs.names import environment_name
+from sweepledger.structs.names import environment_name, suggest_sweep_name
 from sweepledger.structs.program import Macro, parse_element
+from sweepledger.structs.record import Status
 from sweepledger.structs.search_block import AdaptiveSearch
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.values import Value, canonical, canonical_json, is_number
-
-Assignments = Sequence[Mapping[str, Value]]
+from sweepledger.structs.values import canonical, canonical_json, is_number
 
 TOOL = "Optuna"
+SQLITE = b"SQLite format 3\0"
+WAL = slice(18, 20), b"\2\2"
+"""Bytes of an SQLite file whose last writes may be in the file beside it."""
+NOT_TABLES = "SELECT count(*) FROM sqlite_master WHERE coalesce(rootpage, 0) = 0"
+"""Views, triggers and virtual tables, which can be programs that never end."""
+MAX_BYTES = 64 * 1024 * 1024
+MOST_SHOWN = 5
+"""Studies that a refusal names."""
+STATES = {"COMPLETE": Status.OK, "PRUNED": Status.PRUNED, "FAIL": Status.FAILED}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredStudy:
+    """A study of a storage."""
+
+    name: str
+    directions: tuple[str, ...]
+    """`minimize` or `maximize` for each objective."""
+    trials: Sequence[Any]
+    """Trials as Optuna has them."""
+
+
+def _load(content: bytes, choose: Callable[[list[str]], str]) -> StoredStudy:
+    """Return the study that is chosen of a storage's. Raises ForeignError, ToolError without Optuna."""
+    if len(content) > MAX_BYTES:
+        raise ForeignError(f"must be at most {MAX_BYTES} bytes, got {len(content)}")
+    try:
+        optuna: Any = import_module("optuna")
+    except ImportError as error:
+        raise ToolError.missing_library("a study is read by Optuna", extra="adaptive") from error
+    try:
+        with _quiet(), tempfile.TemporaryDirectory(prefix="sweep-study-") as folder:
+            copy = Path(folder, "study")  # which Optuna may change
+            copy.write_bytes(content)
+            storage = _database(optuna, copy) if content.startswith(SQLITE) else _journal(optuna, copy)
+            name = choose(optuna.get_all_study_names(storage))
+            study = optuna.load_study(study_name=name, storage=storage)
+            directions = tuple(direction.name.lower() for direction in study.directions)
+            return StoredStudy(name, directions, study.get_trials(deepcopy=False))
+    except ForeignError:
+        raise
+    except Exception as error:  # the storage's libraries raise what they want
+        reason = " ".join(str(error).split())[:200]
+        hint = "other programs have SQLite files and journals, too: name the one of your study's storage"
+        raise ForeignError(f"Optuna cannot read it: {reason}", hint=hint) from error
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Suppress what libraries log of old storages, for a block."""
+    before = logging.root.manager.disable
+    logging.disable()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
+def _database(optuna: Any, file: Path) -> Any:
+    with closing(sqlite3.connect(file)) as database:
+        if database.execute(NOT_TABLES).fetchone() != (0,):
+            raise ForeignError(
+                "must be Optuna's SQLite storage, which has tables alone, got a view or a trigger"
+            )
+    storage = optuna.storages.RDBStorage(f"sqlite:///{file}", skip_compatibility_check=True)
+    if storage.get_current_version() != storage.get_head_version():
+        storage.upgrade()
+    return storage
+
+
+def _journal(optuna: Any, file: Path) -> Any:
+    backend = import_module("optuna.storages.journal").JournalFileBackend(str(file))
+    return optuna.storages.JournalStorage(backend)
+
+
+def read(content: bytes, *, name: str) -> Imported:
+    """Return a spec for the only study of a storage, or the one of that name. Raises ForeignError."""
+    study = _load(content, lambda names: _chosen(names, name))
+    losses = LossList()
+    if content.startswith(SQLITE) and content[WAL[0]] == WAL[1]:
+        losses.add("write-ahead log", "trials that are still in the file beside it, NAME-wal, are not read")
+    found: dict[str, list[Any]] = {}
+    for trial in study.trials:
+        for foreign, distribution in trial.distributions.items():
+            found.setdefault(foreign, []).append(distribution)
+    names = parameter_names(found, losses)
+    parameters = {
+        names[foreign]: _domain(foreign, used, len(study.trials), losses) for foreign, used in found.items()
+    }
+    if not parameters:
+        raise ForeignError(
+            f"the study {study.name!r} has no trials with parameters, and Optuna stores spaces only there",
+            hint="run one trial first",
+        )
+    losses.add("sampler", "is not in a storage; written as tpe, Optuna's default")
+    losses += [
+        Loss(f"direction {place}: {goal}", "one objective is written; add `other_metrics` for several")
+        for place, goal in enumerate(study.directions[1:], start=2)
+    ]
+    search = ForeignSearch(TOOL, "tpe", parameters, None, study.directions[0], len(study.trials))
+    spec, more = search_spec(search, suggest_sweep_name(study.name) or name)
+    losses += [
+        Loss(f"{len(study.trials)} trials", "their results stay in the storage"),
+        Loss("program", f"is not in a storage; written as {CODE_DIR}/{PROGRAM}: write your program"),
+    ]
+    spec |= {"program": PROGRAM} | run_keys(search, {"code": {"path": CODE_DIR}})
+    return Imported(spec, (*losses, *more))
+
+
+def _chosen(studies: list[str], name: str) -> str:
+    """Return the study of a name, which may be as a sweep's is. Raises ForeignError."""
+    chosen = [each for each in studies if name in {each, suggest_sweep_name(each)}] or studies
+    if not chosen:
+        raise ForeignError("must have one study, got none", hint="a storage has one when a trial has run")
+    if len(chosen) > 1 and name not in chosen:
+        shown = ", ".join(map(show_value, studies[:MOST_SHOWN])) + (
+            " and more" if studies[MOST_SHOWN:] else ""
+        )
+        first = suggest_sweep_name(studies[0]) or "NAME"
+        raise ForeignError(
+            f"must have one study, got {shown}",
+            hint=f"choose one by its name in the form of a sweep's, for example `--name {first}`",
+        )
+    return name if name in chosen else chosen[0]
+
+
+def _domain(parameter: str, used: list[Any], trials: int, losses: LossList) -> dict[str, Any]:
+    """Return the keys of a parameter for the last of its distributions. Raises ForeignError."""
+    count = len({repr(distribution) for distribution in used})
+    if count > 1:
+        why = f"has {count} distributions in the trials; the last is written"
+        losses.add(f"parameter {parameter}", why)
+    if len(used) < trials:
+        why = f"only {len(used)} of {trials} trials have it; write `when` if it is conditional"
+        losses.add(f"parameter {parameter}", why)
+    distribution, where = used[-1], f"distribution of {parameter}"
+    if hasattr(distribution, "choices"):
+        return _choice(distribution.choices, f"{where}.choices", losses)
+    low, high = (
+        spec_number(exact_number(getattr(distribution, key), f"{where}.{key}")) for key in ("low", "high")
+    )
+    if low == high:
+        return {"value": low}
+    is_whole, step = isinstance(distribution.low, int), distribution.step
+    if not distribution.log and step is not None and not (is_whole and step == 1):
+        return {"min": low, "max": high, "step": spec_number(exact_number(step, f"{where}.step"))}
+    return range_keys(low, high, is_log=distribution.log, is_whole=is_whole)
+
+
+def _choice(choices: Iterable[Any], where: str, losses: LossList) -> dict[str, Any]:
+    values: list[Any] = []
+    for item in choices:
+        if isinstance(item, dict) or (
+            isinstance(item, list | tuple) and any(isinstance(part, dict | list | tuple) for part in item)
+        ):
+            values.append(json_text(item))
+            losses.add(f"{where}: {show_value(values[-1])}", "written as JSON text")
+        else:
+            values.append(list(item) if isinstance(item, tuple) else item)
+    try:
+        # JSON tells 1 from true, which Python's equality does not.
+        values = list({canonical_json(value): value for value in values}.values())
+    except ValueError as error:  # JSON's 1e999 is infinite
+        raise ForeignError(f"{where}: {error}") from error
+    if not values:
+        raise no_values(where)
+    return {"values": values} if len(values) > 1 else {"value": values[0]}
+
+
+def read_trials(content: bytes, sweep: Sweep, study: str | None) -> tuple[str, Iterator[ForeignTrial]]:
+    """Return the name of a study, and its finished trials.
+
+    Raises ForeignError for a file that Optuna cannot read, or several studies without a name; ToolError without Optuna.
+    """
+
+    def choose(names: list[str]) -> str:
+        if study is None and len(names) != 1:
+            raise ForeignError(f"has {len(names)} studies, so --study must name one: {', '.join(names)}")
+        if study is not None and study not in names:
+            raise ForeignError(f"has no study {study!r}; it has {', '.join(names)}")
+        return study or names[0]
+
+    stored = _load(content, choose)
+    if len(stored.directions) != len(sweep.metrics):
+        raise ForeignError(
+            f"the study has {len(stored.directions)} objective(s), but the sweep has {len(sweep.metrics)} metric(s)"
+        )
+    for direction, metric in zip(stored.directions, sweep.metrics, strict=True):
+        if direction != str(metric.goal):
+            raise ForeignError(f"the study's goal is {direction}, but that of {metric.name} is {metric.goal}")
+    return stored.name, _trials(stored, sweep)
+
+
+def _trials(study: StoredStudy, sweep: Sweep) -> Iterator[ForeignTrial]:
+    assert sweep.search is not None
+    parameters = sweep.search.space.parameters
+    names = [metric.name for metric in sweep.metrics]
+    for trial in study.trials:
+        status = STATES.get(trial.state.name)
+        if status is None:
+            continue
+        values = trial.values or ()
+        if not values and status is Status.PRUNED and trial.intermediate_values:
+            values = (trial.intermediate_values[max(trial.intermediate_values)],)
+        finite = [value for value in values if value is not None and abs(value) < float("inf")]
+        metrics = dict(zip(names, values, strict=True)) if len(finite) == len(names) else {}
+        if status is Status.OK and not metrics:
+            status = Status.DIVERGED
+        yield ForeignTrial(configuration_of(parameters, trial.params.__getitem__), metrics, status)
+
+
 STATIC_SAMPLER = "RandomSampler"
 """For methods whose configurations are all known: it draws none."""
 READABLE = frozenset({None, MetricFormat.JSON, MetricFormat.TEXT})
@@ -111,6 +335,11 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
     """Return a script that runs the sweep by Optuna. Raises UsageError for what only a search with rounds has."""
     design = sweep.design
     is_search = isinstance(design, AdaptiveSearch)
+    trials = (
+        conversion.most_trials(design) or DEFAULT_RUN_CAP
+        if isinstance(design, AdaptiveSearch)
+        else len(assignments)
+    )
     losses = LossList()
     constants, space = _search_space(sweep, losses) if is_search else _known_space(sweep, assignments, losses)
     names = _names(sweep, assignments)
@@ -141,7 +370,7 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
         f"NAME = {sweep.name!r}",
         f"METRICS = { {metric.name: str(metric.goal) for metric in metrics}!r}",
         f"SAMPLER = {_sampler(sweep)}",
-        f"TRIALS = {_trials(design) if isinstance(design, AdaptiveSearch) else len(configurations)}",
+        f"TRIALS = {trials}",
         f"SEED = {sweep.run.seed_base}",
         f"CONSTANTS = {constants!r}",
         *_lines("SPACE", "{}", (f"{name!r}: {distribution.code}" for name, distribution in space.items())),
@@ -285,11 +514,6 @@ def _sampler(sweep: Sweep) -> str:
     return f"optuna.samplers.{sampler}(seed={design.seed})"
 
 
-def _trials(design: AdaptiveSearch) -> int:
-    most = None if design.rounds.max is None else design.rounds.size * design.rounds.max
-    return min((number for number in (design.cap, most) if number is not None), default=DEFAULT_RUN_CAP)
-
-
 def _losses(sweep: Sweep) -> Iterator[Loss]:
     metric = sweep.metric
     if sweep.search is not None:
@@ -324,3 +548,14 @@ def _part(part: str | Macro) -> str:
             return f"(os.environ | variables)[{variable!r}]"
         case Macro(name=name):
             return WORDS[name]
+
+
+FORMAT = ForeignFormat(
+    "optuna",
+    "a storage of Optuna: an SQLite file or a journal",
+    read=read,
+    write=write,
+    is_search=True,
+    trials=read_trials,
+    suffixes=(".db", ".sqlite", ".sqlite3", ".log", ".journal"),
+)

@@ -1,0 +1,204 @@
+"""Where a trial left its metric, if not where the spec says: numbers in its output and in the files that it wrote."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from sweepledger.errors import GeneratorError
+from sweepledger.formats.event_tags import scalar_tags
+from sweepledger.repo.files import read_input
+from sweepledger.structs.metric import METRIC_NAME, Metric, usual_goal, words_of
+
+NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+LABEL_END = re.compile(r"[,;|()\[\]{}\t%]")
+VALUE_GROUP = r"(?P<value>[-+.\w]+)"
+MOST_FILES = 5000
+MOST_LINES = 5
+MOST_NAMES = 12
+LONGEST_LABEL = 40
+LONGEST_LINE = 300
+EVENTS = "events.out.tfevents"
+UNLIKELY = frozenset(
+    {"epoch", "step", "iter", "iteration", "time", "seconds", "lr", "rate", "seed", "loss_scale"}
+)
+LIKELY = (
+    *("accuracy", "score", "f1", "auc", "reward", "return", "r2", "bleu", "map", "iou"),
+    *("loss", "error", "rmse", "mse", "mae", "perplexity", "regret"),
+)
+HELD_OUT = frozenset({"val", "test"})
+SAME = {
+    "valid": "val",
+    "validation": "val",
+    "eval": "val",
+    "evaluation": "val",
+    "acc": "accuracy",
+    "ppl": "perplexity",
+}
+"""Words of one meaning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A number that a trial left, by the name that stands beside it."""
+
+    name: str
+    place: str
+    """Stream or path, for people."""
+    shown: str
+    """The line, or the names in the file."""
+    keys: Mapping[str, Any]
+    """How a metric block reads it."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricProposal:
+    """A metric block that reads what the trial left, and where other numbers are."""
+
+    block: Mapping[str, Any]
+    shown: tuple[tuple[str, str], ...]
+    """Places and what stands there, the best first."""
+
+
+def propose(metric: Metric, stdout: str, stderr: str, folder: Path, code: Path) -> MetricProposal | None:
+    """Return a metric block for what a trial left, best guess first; None if it left no number.
+
+    `folder` is where it started, `code` has the files that were there before.
+    """
+    found = [*_printed(stdout, stderr), *_written(folder, code)]
+    ranked = sorted(found, key=lambda each: -_rank(each.name, metric.name))
+    if not ranked or _rank(ranked[0].name, metric.name) <= 0:
+        return None
+    best = ranked[0]
+    is_named = _rank(best.name, metric.name) >= NAMED
+    name = best.name if "path" in best.keys else metric.name if is_named else _slug(best.name)
+    goal = metric.goal if is_named else usual_goal(best.name)
+    shown = dict.fromkeys((each.place, each.shown) for each in ranked)
+    return MetricProposal({"name": name, "goal": str(goal), **best.keys}, tuple(shown)[:MOST_LINES])
+
+
+NAMED = 50
+"""The rank from which a name is the metric's."""
+
+
+def _rank(name: str, wanted: str) -> int:
+    """Return how well a name fits: that of the metric best, then usual ones of metrics, held-out data first."""
+    words, own = _words(name), _words(wanted)
+    if words == own:
+        return 2 * NAMED
+    if own and {*own} <= {*words}:
+        return NAMED + 10 - len(words)
+    likely = next((len(LIKELY) - at for at, word in enumerate(LIKELY) if word in words), 0)
+    if not likely and UNLIKELY & {*words}:
+        return 0
+    return 1 + likely + 10 * bool(HELD_OUT & {*words}) * bool(likely)
+
+
+def _words(name: str) -> list[str]:
+    return [SAME.get(word, word) for word in words_of(name)]
+
+
+def _slug(name: str) -> str:
+    return "_".join(_words(name)) or "score"
+
+
+def _printed(stdout: str, stderr: str) -> Iterator[Found]:
+    """Yield the last number beside each label, with a pattern that reads it."""
+    for place, text in (("stdout", stdout), ("stderr", stderr)):
+        last: dict[str, Found] = {}
+        for line in text.splitlines():
+            for label, gap in _labels(line[:LONGEST_LINE]):
+                pattern = r"\s+".join(map(re.escape, label.split())) + gap + VALUE_GROUP
+                match = re.search(pattern, line)
+                if match is None or not is_number(match["value"], line[match.end("value") :]):
+                    continue
+                source = "stdout" if place == "stdout" else "output"
+                keys = {"source": source, "format": "regex", "patterns": [pattern]}
+                last[label] = Found(label, place, line.strip(), keys)
+        yield from last.values()
+
+
+def _labels(line: str) -> Iterator[tuple[str, str]]:
+    """Yield the words before each number of a line, and a pattern for what is between them: blanks, or numbers."""
+    start, label, gap = 0, "", r"\s*"
+    for number in NUMBER.finditer(line):
+        before = line[start : number.start()]
+        start = number.end()
+        words = LABEL_END.split(before)[-1].strip()
+        if re.search(r"[A-Za-z]{2}", words):
+            label, gap = words, r"\s*"
+        elif "," in before or ";" in before or "|" in before:
+            label = ""
+        else:  # as in "Accuracy: 9000/10000 (90%)"
+            gap += rf"\d[\d.]*{re.escape(before)}"
+        if label and len(label) <= LONGEST_LABEL:
+            yield label, gap
+
+
+def is_number(text: str, rest: str) -> bool:
+    """Return whether a text is a number where it stands: what follows is no part of it."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return re.match(r"[\s,;|)\]}%]|\Z", rest) is not None
+
+
+def _written(folder: Path, code: Path) -> Iterator[Found]:
+    for number, path in enumerate(sorted(folder.rglob("*"))):
+        relative = path.relative_to(folder).as_posix()
+        is_new = path.is_file() and not path.is_symlink() and not (code / relative).exists()
+        if number >= MOST_FILES or not is_new:
+            continue
+        kind = "tensorboard" if EVENTS in path.name else path.suffix.removeprefix(".")
+        names = NAMES.get(kind)
+        if names is None:
+            continue
+        try:
+            known = [name for name in names(read_input(path)) if METRIC_NAME.fullmatch(name)]
+        except (GeneratorError, ValueError):
+            continue
+        shown = ", ".join(known[:MOST_NAMES]) + (
+            f", and {len(known) - MOST_NAMES} more" * (len(known) > MOST_NAMES)
+        )
+        for name in known:
+            keys = {"source": "result", "format": kind, "path": _pattern(relative, kind)}
+            yield Found(name, relative, shown, keys)
+
+
+def _pattern(path: str, kind: str) -> str:
+    """Return where a file of any trial is: folders with a digit, such as of a version or a time, may have any name."""
+    *folders, name = PurePosixPath(path).parts
+    if kind == "tensorboard":
+        return f"{folders[0]}/**" if folders else f"{EVENTS}*"
+    varying = [re.search(r"\d", part) is not None for part in folders]
+    kept = [*folders[: varying.index(True)], "**"] if any(varying) else folders
+    return "/".join((*kept, name))
+
+
+def _columns(content: bytes) -> list[str]:
+    head, *rows = content.decode().splitlines()[:2]
+    return [name.strip().strip('"') for name in head.split(",")] if rows and "," in head else []
+
+
+def _members(content: bytes) -> list[str]:
+    document = json.loads(content)
+    inner = document.get("metrics", document) if isinstance(document, dict) else {}
+    return (
+        [name for name, value in inner.items() if type(value) in {int, float}]
+        if isinstance(inner, dict)
+        else []
+    )
+
+
+def _members_of_lines(content: bytes) -> list[str]:
+    names: dict[str, None] = {}
+    for line in content.splitlines():
+        names |= dict.fromkeys(_members(line))
+    return [*names]
+
+
+NAMES = {"csv": _columns, "json": _members, "jsonl": _members_of_lines, "tensorboard": scalar_tags}
+"""How the names of the numbers in a file of a format are read."""

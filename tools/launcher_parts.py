@@ -1,0 +1,70 @@
+"""What the package has in common with the launcher, from its source: `python -m tools.launcher_parts`.
+
+The launcher is one file that runs without the package, and that the package cannot import. What both must do alike is
+stated there; this copies it, with all that it needs, into a module of the package.
+"""
+
+import ast
+import symtable
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+LAUNCHER = ROOT / "base/launcher/v1/launch.py"
+MODULE = ROOT / "generator/sweepledger/reader/launcher_parts.py"
+NAMES = ("ALL", "LONGEST_MATCH", "Refused", "Stream", "count_ways")
+"""What the package uses."""
+HEAD = '''"""How the launcher reads metrics: copied from its source by `python -m tools.launcher_parts`. Do not edit."""
+
+from __future__ import annotations
+'''
+
+
+def definitions(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
+    """Yield each name that a module defines or imports, with its statement."""
+    for statement in tree.body:
+        if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+            yield statement.name, statement
+        elif isinstance(statement, ast.Import | ast.ImportFrom):
+            yield from ((alias.asname or alias.name, statement) for alias in statement.names)
+        elif isinstance(statement, ast.Assign | ast.AnnAssign):
+            names = (part for part in ast.walk(statement) if isinstance(part, ast.Name))
+            yield from ((name.id, statement) for name in names if isinstance(name.ctx, ast.Store))
+
+
+def globals_of(table: symtable.SymbolTable) -> Iterator[str]:
+    """Yield the names of a module that a part of it reads."""
+    is_top = table.get_type() == "module"
+    yield from (symbol.get_name() for symbol in table.get_symbols() if is_top or symbol.is_global())
+    for child in table.get_children():
+        yield from globals_of(child)
+
+
+def text() -> str:
+    """Return the module."""
+    source = LAUNCHER.read_text(encoding="utf-8")
+    lines = source.splitlines()
+    stated = dict(definitions(ast.parse(source)))
+    needed: dict[str, ast.stmt] = {}
+    left = list(NAMES)
+    while left:
+        name = left.pop()
+        if name in needed or name not in stated:
+            continue
+        statement = needed[name] = stated[name]
+        if not isinstance(statement, ast.Import | ast.ImportFrom):
+            left += globals_of(symtable.symtable(ast.unparse(statement), name, "exec"))
+    imports, parts = set[str](), dict[int, str]()
+    for name, statement in needed.items():
+        if isinstance(statement, ast.ImportFrom):
+            imports.add(f"from {statement.module} import {name}")
+        elif isinstance(statement, ast.Import):
+            imports.add(f"import {name}")
+        else:
+            apart = "" if isinstance(statement, ast.Assign | ast.AnnAssign) else "\n\n"
+            parts[statement.lineno] = apart + "\n".join(lines[statement.lineno - 1 : statement.end_lineno])
+    return "\n".join((HEAD, *sorted(imports), "", *(parts[line] for line in sorted(parts)), ""))
+
+
+if __name__ == "__main__":
+    MODULE.write_text(text(), encoding="utf-8")
