@@ -51,6 +51,9 @@ def templates() -> dict[str, set[str]]:
             if id(node) not in parts | silent:
                 for command in COMMAND.findall(_text(node)):
                     found.setdefault(command, set()).add(path.relative_to(PACKAGE).as_posix())
+    for path in sorted((PACKAGE / "commands/scaffold/repository").glob("*.j2")):
+        for command in COMMAND.findall(re.sub(r"\{\{ \w+ \}\}", "{}", path.read_text())):
+            found.setdefault(command, set()).add(path.relative_to(PACKAGE).as_posix())
     return found
 
 
@@ -449,7 +452,8 @@ NOT_RUN = {
         sweep show TRIAL --reproduce --run; sweep results --output csv; sweep status NAME
     """,
     "it is in a generated file, a comment or a page": """
-        sweep cluster data PATH; sweep import wandb FILE
+        sweep cluster data FOLDER; sweep cluster data PATH; sweep import wandb FILE; sweep cluster pin trainer --tag v1;
+        sweep schema --settings
     """,
 }
 """Commands that no situation above prints, by the reason; a verb alone is the subject of a sentence."""

@@ -207,7 +207,7 @@ def test_only_active_batches_are_submitted(
     batch = merged()
     sandbox.spec(name="other")
 
-    with pytest.raises(RepositoryError, match="no batch 'other' stands in git") as caught:
+    with pytest.raises(RepositoryError, match="no batch 'other' is in git") as caught:
         submit_batches(sandbox.workspace, "other", Kubectl())
 
     assert "merge it first" in str(caught.value.hint)

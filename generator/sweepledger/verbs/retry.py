@@ -201,7 +201,7 @@ def _plan_repair(edit: SpecEdit, batch: str | None, statuses: frozenset[Status])
     if base is None or base.lock.program.digest == program.digest:
         raise UsageError(
             f"the code, image and data of {name} are those of its batches",
-            hint=f"change and commit the code; or, as it is, `sweep retry {name}`",
+            hint=f"change and commit the code; or, with this code, `sweep retry {name}`",
         )
     due = frozenset(_batches_to_retry(edit, statuses, batch))
     outcomes = spec_change.recorded_outcomes(workspace.repository, parsed.sweep, stored, edit.results)

@@ -75,7 +75,7 @@ def submit_batches(
         )
     commit = workspace.base_commit(None)
     active = _find_batches(workspace, commit, name)
-    assert commit is not None, "a batch that stands stands in a commit"
+    assert commit is not None, "an active batch is in a commit"
     _, server = kubectl.versions()
     plans = [_plan(workspace, commit, batch, kubectl) for batch in active]
     for plan in plans:
@@ -120,8 +120,8 @@ def _find_batches(workspace: Workspace, commit: str | None, name: str) -> tuple[
             hint=f"`sweep retry {named[-1].lock.sweep}` requests its failed trials again",
         )
     where = f"{workspace.remote}/{workspace.settings.git.branch}"
-    hint = f"merge it first: only what stands on {where} runs (`git fetch` if it was merged elsewhere)"
-    raise RepositoryError(f"no batch {name!r} stands in git", hint=hint)
+    hint = f"merge it first: only batches on {where} run (`git fetch` if it was merged elsewhere)"
+    raise RepositoryError(f"no batch {name!r} is in git", hint=hint)
 
 
 def _plan(workspace: Workspace, commit: str, batch: batches.StoredBatch, kubectl: Kubectl) -> _Plan:

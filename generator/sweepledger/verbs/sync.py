@@ -122,7 +122,7 @@ def sync_sweep(workspace: Workspace, store: str, name: str, *, place: str | None
     recorded = None if commit is None else recorded_results(workspace.repository, commit, name)
     if recorded is None:
         raise IdleError(
-            f"nothing is recorded of {name!r} at HEAD", hint=f"`sweep status {name}` says where it stands"
+            f"nothing is recorded of {name!r} at HEAD", hint=f"`sweep status {name}` shows its state"
         )
     contents = contents_of(recorded)
     place = place or kind.default

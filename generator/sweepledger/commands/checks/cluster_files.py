@@ -85,7 +85,7 @@ def check_secrets(context: CheckContext) -> Iterator[Problem]:
             continue  # no controller reads it either
         for document in documents:
             if isinstance(document, dict) and document.get("kind") == "Secret" and not is_sealed(document):
-                message = "must not hold a Secret in the clear: whoever reads the repository has it"
+                message = "must not contain a Secret in plain text: everyone who can read the repository can read it"
                 hint = "make it in the cluster, or let SOPS seal all of its values"
                 yield Problem(path, 0, 0, "", message, SECRET_CODE, hint)
 

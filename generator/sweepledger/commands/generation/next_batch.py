@@ -494,7 +494,7 @@ def _uncommitted_evidence(workspace: Workspace, sweep: Sweep) -> Iterator[Proble
     """Warn of foreign evidence that rounds do not use yet, because they read commits."""
     for path in map(evidence_file, sweep.search.start if sweep.search else ()):
         if (workspace.root / path).is_file() and uncommitted_paths(workspace.repository, path):
-            message = f"{path} is not committed, so no round uses it as it is here"
+            message = f"{path} is not committed, so no round uses this version"
             hint = "commit it before the round is generated"
             yield Problem(sweep.path, 0, 0, "start", message, UNCOMMITTED_EVIDENCE, hint, Severity.WARNING)
 

@@ -153,7 +153,7 @@ def row_condition(text: str, table: SummaryTable) -> Callable[[SummaryRow], bool
         message = f"--where {error.message}{parser.position_in(text, error.offset)}"
         raise UsageError(message, hint=error.hint) from error
     names = {name.name for name in names_in(tree)}
-    require_columns(table, sorted(names), note="; text stands in quotes, as in status == 'ok'")
+    require_columns(table, sorted(names), note="; put text in quotes, as in status == 'ok'")
     known = {name: frozenset(kinds.type_of(cell_value(row, name)) for row in table.rows) for name in names}
     null = frozenset({kinds.ValueType.NULL})
     known = {name: kinds.ANY if present <= null else present for name, present in known.items()}
@@ -197,7 +197,7 @@ def rank_trials(
     table, unrecorded = _table(workspace, name, batches.readable(stored), folder / "results")
     if not stored or table is None:
         settings = workspace.settings
-        hint = f"`sweep status {name}` says where it stands"
+        hint = f"`sweep status {name}` shows its state"
         if _is_elsewhere(workspace, name):
             hint = f"`git pull {workspace.remote} {settings.git.branch}` brings its results here"
         raise IdleError(f"nothing is recorded of {name!r} here", hint=hint)

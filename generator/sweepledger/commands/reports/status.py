@@ -227,7 +227,7 @@ class _LiveTrials:
         if self._lost:
             names = sorted(self._lost)
             shown = ", ".join(names[:MOST_NODES]) + (" …" if len(names) > MOST_NODES else "")
-            message = f"{sum(map(len, self._lost.values()))} pod(s) are on {shown}, of which nothing is heard"
+            message = f"{sum(map(len, self._lost.values()))} pod(s) are on {shown}, which does not respond"
             hint = (
                 "they go on when the node is back; if it is not to come back, `kubectl delete node NAME`, "
                 f"or `kubectl taint node NAME {OUT_OF_SERVICE}`, and their trials are tried again"

@@ -381,7 +381,7 @@ STATES = {
     "filter=lfs": ("is kept by git-lfs, so git has a pointer", f"`git lfs pull`, {UNDO}"),
     "pointer": ("is a pointer of git-lfs or git-annex", f"`git lfs pull`, {UNDO}"),
     "encrypted": ("is encrypted by git-crypt", UNDO),
-    "submodule": ("is a submodule, of which git has no file", "commit its files in its place"),
+    "submodule": ("is a submodule, whose files git does not have", "commit its files in its place"),
     "unwatched": (
         "has others here, which git was told not to compare",
         "`git update-index --no-assume-unchanged {path}`, `git update-index --no-skip-worktree {path}`",

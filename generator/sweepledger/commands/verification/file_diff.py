@@ -57,7 +57,7 @@ def file_differences(
             )
         )
         if len(listed) == MOST_PER_FILE:
-            listed.append(FileDifference(path, "", "", "differs in more places than are told here"))
+            listed.append(FileDifference(path, "", "", "differs in more places than are listed here"))
             break
     return tuple(listed)
 

@@ -83,7 +83,7 @@ def read_controller_cause(
             )
         case Controller.SUBMIT:
             return WaitCause(
-                CauseKind.NOT_SYNCED, "nobody has submitted it to the cluster", f"`sweep submit {batch}`"
+                CauseKind.NOT_SYNCED, "it has not been submitted to the cluster", f"`sweep submit {batch}`"
             )
         case Controller.NONE:
             return WaitCause(

@@ -295,7 +295,7 @@ class _Explainer:
     def _with_pod(self, pod: TrialPod) -> WaitCause:
         match pod.phase(self.now):
             case PodPhase.LOST:
-                text = f"its pod is on {pod.node}, of which nothing is heard"
+                text = f"its pod is on {pod.node}, which does not respond"
                 return WaitCause(CauseKind.NODE_LOST, text, REMEDIES[CauseKind.NODE_LOST])
             case PodPhase.RUNNING if pod.failures:
                 text = f"attempt {pod.failures + 1} runs{self._last_end(pod.index)}"
@@ -423,7 +423,7 @@ def queue_cause(manifest: Manifest, entry: Manifest | None) -> WaitCause:
         return _suspended("its Job is suspended, and no queue holds it", remedy)
     if entry is None:
         return _suspended(
-            f"it waits in queue {queue}, of which Kueue says nothing",
+            f"it waits in queue {queue}, about which Kueue reports nothing",
             "`sweep cluster doctor` says whether the queue exists, and whether the cluster has Kueue",
         )
     checks = _check_messages(entry)

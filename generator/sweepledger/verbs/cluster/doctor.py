@@ -47,7 +47,8 @@ def doctor(
     release: Annotated[
         bool,
         typer.Option(
-            "--release", help="Let pods go that are kept for records which nobody will read; then check."
+            "--release",
+            help="Release pods that are kept for records that no collector will read; then check.",
         ),
     ] = False,
     patience: PatienceOption = 300,
@@ -143,7 +144,7 @@ def unreleased_pods(workspace: Workspace, kubectl: Kubectl, now: float) -> tuple
             tuple(sorted(names)),
             "its results are recorded, and no collector has released them since"
             if batch in stored
-            else "no commit of the branch has this batch, so nobody will record it",
+            else "no commit of the branch has this batch, so the collector will not record it",
         )
         for batch, names in sorted(held.items())
     )

@@ -314,7 +314,7 @@ def _put_back(case: ExpiryCase, moved: "Iterable[Shelf]") -> None:
 
 def _format_time(time: float | None) -> str:
     if time is None:
-        return "at a time that nobody can tell"
+        return "at an unknown time"
     try:
         return f"at {datetime.fromtimestamp(int(time), UTC):%Y-%m-%d %H:%M} UTC"
     except (OverflowError, ValueError, OSError):  # trials may write anything
