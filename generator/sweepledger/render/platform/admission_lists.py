@@ -18,6 +18,7 @@ from sweepledger.structs.kubernetes import (
     RECORD_FINALIZER,
     STORE_CONTAINER,
     STORE_VARIABLES,
+    WORKLOAD_KINDS,
 )
 from sweepledger.structs.node_pool import PodSettings, Pool, scheduling_fields, topology_annotations
 from sweepledger.structs.program import LOCAL_IMAGE
