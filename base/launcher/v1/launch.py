@@ -20,8 +20,7 @@ Environment
   SWEEP_POD_UID   id of the attempt; default: a new one
   SWEEP_FAILURES  how often the trial has failed; default: the number of its records
   SWEEP_DISRUPTIONS  how often the cluster has ended a pod of the trial; default: 0
-  SWEEP_PARENT       checkpoints of another trial, from which this one continues; the command gets a copy,
-                     unless they are mounted read-only
+  SWEEP_PARENT       checkpoints of another trial, from which this one continues
   SWEEP_PARENT_ID    that trial, for the record
   SWEEP_RAN, SWEEP_NODE   what runs (default: process) and where, for the record
   SWEEP_TERMINATION_LOG   file for the termination message, if it exists; default: /dev/termination-log
@@ -988,7 +987,8 @@ def make_folders(trial: str) -> Folders:
     if not os.environ.get("SWEEP_CODE_STATE") and not os.path.isdir(code):
         raise Refused(f"SWEEP_CODE: there is no folder {code}: the image must have the code there")
     if not is_copy:
-        compare_code(code)
+        if time.monotonic() > COMPARED.get(code, 0.0) + 1:  # after the command, it is compared anyway
+            compare_code(code)
         return Folders(trial, work, home, temporary)
     earlier, begin = earlier_copy(trial), changed_now(trial)
     try:
@@ -1000,6 +1000,9 @@ def make_folders(trial: str) -> Folders:
     compare_code(code, state)
     is_shared = "SWEEP_COPIES" in os.environ and len(numbers) <= MOST_SHARED
     return Folders(trial, work, home, temporary, note_of_copy(trial, numbers, begin) if is_shared else b"")
+
+
+COMPARED: dict[str, float] = {}  # by folder, when a process that runs several rows last had its state
 
 
 def compare_code(code: str, state: str = "") -> None:
@@ -3253,6 +3256,7 @@ def compare_overlaid_code() -> None:
     """Refuse a change of the code that a command could see, which had no copy of it."""
     if OVERLAY in os.environ:
         compare_code(code_folder())
+        COMPARED[code_folder()] = time.monotonic()
 
 
 def outputs_of(attempt: Attempt, printed: Stream | None, words: LastWords) -> tuple[Tee, ...]:

@@ -14,7 +14,7 @@ import typer.main
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.models import CommandInfo
 
-from sweepledger import __version__
+from sweepledger import __version__, garbage_collection
 from sweepledger.cli import response
 from sweepledger.cli.options import FormatOption
 
@@ -104,7 +104,9 @@ class VerbGroup(TyperGroup):
         if name in self.late:
             self.late.remove(name)
             module_name = MODULE_NAMES.get(name, name)
-            module = import_module(f"sweepledger.{self.package}.{module_name}")
+            with garbage_collection.paused():
+                module = import_module(f"sweepledger.{self.package}.{module_name}")
+            gc.freeze()  # a collection would look at all that the modules define
             path = name if self.name == "sweep" else f"{self.name} {name}"
             callback = _answering(path, getattr(module, module_name))
             info = CommandInfo(name, callback=callback, help=inspect.getdoc(module))

@@ -84,7 +84,7 @@ def _files(pods: Pods) -> dict[str, bytes]:
         banner=_banner(pods.batch),
     )
     files = {**{shard.file: shard.text for shard in pods.table.shards}, launch_json.LAUNCH_FILE: launch}
-    if pods.batch.program.runs_in_clusters:
+    if pods.git.manifests:
         files |= _manifests(pods)
     return {file: text.encode() for file, text in files.items()}
 
@@ -134,11 +134,7 @@ def _config_maps(pods: Pods) -> Manifest:
             {"name": LAUNCHER_OBJECT, "behavior": "merge", "files": [launch_json.LAUNCH_FILE]},
             *tables,
         ],
-        "generatorOptions": {
-            "disableNameSuffixHash": True,
-            "immutable": True,
-            "labels": pods.labels,
-        },
+        "generatorOptions": {"disableNameSuffixHash": True, "immutable": True, "labels": pods.labels},
     }
 
 

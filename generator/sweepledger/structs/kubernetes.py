@@ -15,12 +15,14 @@ from sweepledger.structs.run_config import Shape
 Manifest = Mapping[str, Any]
 """One Kubernetes document as data."""
 
-SWEEP_LABEL = "sweepledger.dev/sweep"
-BATCH_LABEL = "sweepledger.dev/batch"
-TRIAL_LABEL = "sweepledger.dev/trial"
-INDEX_LABEL = "sweepledger.dev/index"
+DOMAIN = "sweepledger.dev"
+"""Of the labels and annotations that sweepledger writes."""
+SWEEP_LABEL = f"{DOMAIN}/sweep"
+BATCH_LABEL = f"{DOMAIN}/batch"
+TRIAL_LABEL = f"{DOMAIN}/trial"
+INDEX_LABEL = f"{DOMAIN}/index"
 """On objects and pods of a single trial: its row in the table."""
-EGRESS_LABEL = "sweepledger.dev/egress-"
+EGRESS_LABEL = f"{DOMAIN}/egress-"
 """Followed by the name of an egress: the platform's NetworkPolicy of that egress selects the pod."""
 
 GENERATOR_LABELS: Mapping[str, str] = MappingProxyType(
@@ -28,15 +30,20 @@ GENERATOR_LABELS: Mapping[str, str] = MappingProxyType(
 )
 """Labels of every object that sweepledger writes."""
 
-OWNER_ANNOTATION = "sweepledger.dev/repository"
+OWNER_ANNOTATION = f"{DOMAIN}/repository"
 """On objects of a platform: the address of the repository that they belong to."""
 
 GIT_READ_SECRET = "sweep-git-read"  # noqa: S105 - a Secret's name, not its content
 GIT_WRITE_SECRET = "sweep-git-write"  # noqa: S105 - likewise
 """With the collector's credential and signing key."""
 
+SOURCE_ANNOTATIONS = tuple(f"{DOMAIN}/{name}" for name in ("generator", "program", "spec", "spec-digest"))
+"""On objects of a batch: the version that made it, the digest of its program, its spec, and the digest of that."""
+
 BAD_HYPERPARAMETERS, BAD_SWEEP, DISRUPTED = 42, 43, 44
 """Exit codes of the launcher after which a retry is useless."""
+STORAGE_FAILED, TIMED_OUT = 74, 124
+"""Others that mean something of their own."""
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 SYNC_WAVE = "argocd.argoproj.io/sync-wave"
@@ -145,7 +152,7 @@ MPI_WORKER_COMMAND: tuple[tuple[str, ...], tuple[str, ...]] = (
 """Command and arguments of an MPI worker until rank 0 starts its processes there."""
 
 
-RECORD_FINALIZER = "sweepledger.dev/record"
+RECORD_FINALIZER = f"{DOMAIN}/record"
 """Keeps a pod whose record only its status has, until the collector has recorded it."""
 
 RESULTS_VOLUME = "results"

@@ -232,8 +232,18 @@ class ProgressDisplay:
         self._bars.update(self._tasks[batch], completed=done, state=state)
 
     def _print(self, line: Text) -> None:
-        timestamp = Text(time.strftime("%H:%M:%S "), "dim")
-        (self._bars.console if self._console.is_terminal else self._console).print(timestamp + line)
+        text, console = Text(time.strftime("%H:%M:%S "), "dim") + line, self._console
+        if console.is_terminal:
+            self._bars.console.print(text)
+        elif (
+            console.color_system
+            or len(text) > console.width
+            or not (text.plain.isascii() and text.plain.isprintable())
+        ):
+            console.print(text)
+        else:  # the same, in a tenth of the time
+            console.file.write(f"{text.plain}\n")
+            console.file.flush()
 
 
 def _job_text(event: events.EditRefused | events.JobFinished) -> Text:

@@ -5,7 +5,6 @@ that apply would overwrite each other's fields.
 """
 
 import http
-import http.client
 import json
 import os
 import re
@@ -14,7 +13,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from sweepledger import process
@@ -23,6 +22,9 @@ from sweepledger.errors import ToolError
 from sweepledger.problems import escape_line
 from sweepledger.process import LimitExceededError, Limits
 from sweepledger.structs.kubernetes import Manifest
+
+if TYPE_CHECKING:
+    from http.client import HTTPConnection
 
 MAX_ERROR_LENGTH = 1000
 """Characters of an error, from its end: a refused manifest can have many reasons."""
@@ -232,7 +234,7 @@ class Kubectl:
                 _patch(connection, f"{path}/{name}", patch)
 
     @contextmanager
-    def _patches(self, path: str) -> Iterator[http.client.HTTPConnection]:
+    def _patches(self, path: str) -> Iterator["HTTPConnection"]:
         """Yield a connection that patches the objects below a path, and does nothing else. Raises ClusterError."""
         with tempfile.TemporaryDirectory(prefix="sweep-") as folder:  # only this user can enter it
             socket_path = f"{folder}/api"
@@ -243,7 +245,7 @@ class Kubectl:
                 # It says where it serves; if it has failed, the block ends with its words.
                 if not stream.read(1):
                     raise ClusterError("`kubectl proxy` serves nothing")
-                with closing(_UnixConnection(socket_path)) as connection:
+                with closing(_connect(socket_path)) as connection:
                     yield connection
 
     def delete(self, kind: str, name: str, namespace: str) -> None:
@@ -272,28 +274,29 @@ class Kubectl:
             raise ClusterError(f"kubectl {arguments[0]} printed {error}", hint=CONTEXT_HINT) from error
 
 
-class _UnixConnection(http.client.HTTPConnection):
-    """A connection to a server on a socket of this machine."""
+def _connect(path: str) -> "HTTPConnection":
+    """Return a connection to a server on a socket of this machine."""
+    from http.client import HTTPConnection  # noqa: PLC0415 - with SSL and email, a tenth of what most commands import
 
-    def __init__(self, path: str) -> None:
-        super().__init__("localhost", timeout=REQUEST_SECONDS)
-        self._path = path
+    class UnixConnection(HTTPConnection):
+        def connect(self) -> None:
+            self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self.sock.settimeout(self.timeout)
+            self.sock.connect(path)
 
-    def connect(self) -> None:
-        """Connect to the socket."""
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self._path)
+    return UnixConnection("localhost", timeout=REQUEST_SECONDS)
 
 
-def _patch(connection: http.client.HTTPConnection, path: str, patch: bytes) -> None:
+def _patch(connection: "HTTPConnection", path: str, patch: bytes) -> None:
     """Patch an object, if it exists. Raises ClusterError."""
+    from http.client import HTTPException  # noqa: PLC0415 - as above
+
     headers = {"Content-Type": "application/strategic-merge-patch+json"}
     try:
         connection.request("PATCH", path, patch, headers)
         response = connection.getresponse()
         text = response.read(MAX_OUTPUT_BYTES).decode(errors="replace")
-    except (OSError, http.client.HTTPException) as error:
+    except (OSError, HTTPException) as error:
         raise ClusterError(f"`kubectl proxy`: PATCH {path}: {error or type(error).__name__}") from error
     if response.status in {http.HTTPStatus.OK, http.HTTPStatus.NOT_FOUND}:
         return

@@ -7,7 +7,7 @@ a thread, a process, or the forks of a pod of several rows. Then the next pod ha
 """
 
 # pathlib would add to the time that every pod takes to start:
-# ruff: noqa: PTH102, PTH120, PTH208
+# ruff: noqa: PTH102, PTH106, PTH108, PTH120, PTH208
 
 import contextlib
 import fcntl
@@ -33,6 +33,8 @@ OVERLAY = "SWEEP_OVERLAY"
 """Set by an engine that allows an overlay; for the launcher, the folder of the trial in it."""
 UPPER = "upper"
 """Folder in the scratch of a pod with all that its trial has written, if the trial sees an overlay there."""
+SPARE = "spare"
+"""Beside it: what the system needs for the overlay."""
 WORK = "run/work"
 FOLDERS = ("", "/run", f"/{WORK}", "/home", "/tmp")  # noqa: S108 - below a trial's folder
 HANDLED = (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP)
@@ -81,6 +83,7 @@ class Launcher:
         self.module.__dict__.clear()
         self.module.__dict__.update(self.names)
         gc.collect()  # files of the run are closed now rather than later, when their numbers mean others
+        gc.freeze()  # what the first run has loaded is not looked at again
         return True
 
 
@@ -164,7 +167,7 @@ class _Overlays:
         """
         code, scratch = os.path.realpath(variables["SWEEP_CODE"]), variables["SWEEP_SCRATCH"]
         lower, name = os.path.split(code)
-        upper, spare, trial = f"{scratch}/{UPPER}", f"{scratch}/spare", f"trial-{os.urandom(8).hex()}"
+        upper, spare, trial = f"{scratch}/{UPPER}", f"{scratch}/{SPARE}", f"trial-{os.urandom(8).hex()}"
         if self._can_mount is None:
             self._can_mount = process_tree.own_mounts()
         # Options have no way to say these; and a trial may write to each file that the code has.
@@ -192,6 +195,14 @@ class _Overlays:
         self._empty(scratch)
 
     def _empty(self, scratch: str) -> None:
+        with contextlib.suppress(OSError):  # most trials leave no files, and to look for them takes longer
+            (trial,) = os.listdir(f"{scratch}/{UPPER}")
+            own = f"{scratch}/{UPPER}/{trial}"
+            os.unlink(f"{own}/trial.json")
+            for folder in (*(f"{own}{each}" for each in reversed(FOLDERS)), f"{scratch}/{UPPER}"):
+                os.rmdir(folder)
+            os.rmdir(f"{scratch}/{SPARE}/work")
+            os.rmdir(f"{scratch}/{SPARE}")
         for name in os.listdir(scratch):
             shutil.rmtree(f"{scratch}/{name}", ignore_errors=True)
 
@@ -222,6 +233,15 @@ def _close_others() -> None:
     os.closerange(KEPT[-1] + 1, max(map(int, os.listdir("/proc/self/fd"))) + 1)
 
 
+def _set_environment(variables: Mapping[str, str]) -> None:
+    """Give this process other variables, of which most are those of the pod before."""
+    for name in [name for name in os.environ if name not in variables]:
+        del os.environ[name]
+    for name, text in variables.items():
+        if os.environ.get(name) != text:
+            os.environ[name] = text
+
+
 def _work(
     find: Callable[[str], Launcher | None], begin: Callable[[str], None], end: Callable[[], None]
 ) -> int:
@@ -239,8 +259,7 @@ def _work(
             os.dup2(stderr, 2)
             os.close(stderr)
             os.chdir(instructions["cwd"])
-            os.environ.clear()
-            os.environ.update(instructions["env"])
+            _set_environment(instructions["env"])
             is_allowed = os.environ.pop(OVERLAY, "") and launcher.is_repeatable
             overlay = overlays.mount(os.environ) if is_allowed else None
             if not launcher.is_repeatable:

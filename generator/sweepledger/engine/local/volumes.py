@@ -1,7 +1,7 @@
 """The folders of a pod below the engine's state."""
 
 # pathlib would add to what every trial costs:
-# ruff: noqa: PTH103, PTH108, PTH110, PTH113, PTH114, PTH115, PTH120
+# ruff: noqa: PTH103, PTH104, PTH108, PTH110, PTH113, PTH114, PTH115, PTH120
 
 import contextlib
 import functools
@@ -206,9 +206,10 @@ def leave_pod(folders: StateFolders, uid: str) -> bool:
 
 def take_pod(folders: StateFolders, left: str, uid: str) -> None:
     """Give a pod the folder that an ended one has left, if it can be given."""
-    with contextlib.suppress(OSError):
-        folders.pod(left).rename(folders.pod(uid))
-    remove_pod(folders, left)
+    try:
+        os.rename(folders.pod(left), folders.pod(uid))
+    except OSError:
+        remove_pod(folders, left)
 
 
 def remove_pods_folder(folders: StateFolders) -> None:

@@ -152,10 +152,7 @@ def _pod_values(pools: Iterable[Pool], read: Callable[[PodSettings], str | None]
 
 
 def _volumes(trials: TrialSettings, code: CodeSource | None, results: ResultsSettings) -> Values:
-    pull, secrets = (
-        trials.image_pull_secret,
-        {one.secret for one in trials.secrets.values()},
-    )
+    pull, secrets = (trials.image_pull_secret, {one.secret for one in trials.secrets.values()})
     if code is not None and code.secret:
         secrets.add(code.secret)
     if results.bucket is not None:

@@ -11,12 +11,19 @@ from sweepledger.spec.rules.program import effective_image
 from sweepledger.spec.suggestions import quoted_names
 from sweepledger.spec.sweep_builder import build_run
 from sweepledger.structs import node_pool, quantities
-from sweepledger.structs.kubernetes import WORKLOAD_KINDS
+from sweepledger.structs.kubernetes import (
+    BAD_HYPERPARAMETERS,
+    BAD_SWEEP,
+    DISRUPTED,
+    STORAGE_FAILED,
+    TIMED_OUT,
+    WORKLOAD_KINDS,
+)
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.quantities import is_memory
 from sweepledger.structs.run_config import Resources, RunConfig, Shape
-from sweepledger.structs.settings import Controller, ResultsStore, Settings
+from sweepledger.structs.settings import Controller, ResultsSettings, ResultsStore
 
 RESOURCES = ("run", "resources")
 
@@ -80,7 +87,7 @@ def shape_retries(draft: Draft) -> Iterator[Problem]:
         yield draft.warning(place, message, code="retries-unused", hint=hint, at_key=written)
 
 
-LAUNCHER_CODES = frozenset({1, 42, 43, 44, 74, 124})
+LAUNCHER_CODES = frozenset({1, BAD_HYPERPARAMETERS, BAD_SWEEP, DISRUPTED, STORAGE_FAILED, TIMED_OUT})
 """Exit codes of the launcher with a meaning of their own, and the one of every Python program that fails."""
 
 
@@ -183,7 +190,7 @@ def pool_fit(draft: Draft) -> Iterator[Problem]:
     pool, run = chosen_pool(draft), _requested_run(draft)
     if pool is None or run is None:
         return
-    pool = _beside_sidecar(draft.settings, pool)
+    pool = _beside_sidecar(draft.settings.results, pool)
     insufficient = tuple(node_pool.insufficient_resources(run, pool.node))
     for name in insufficient:
         place, requested, available = _lacking_resource(run, pool, name)
@@ -203,9 +210,9 @@ SIDECAR_MILLI_CPUS, SIDECAR_MEMORY = 100, 256 << 20
 """What the sidecar of a bucket requests, as base/components/bucket-store says."""
 
 
-def _beside_sidecar(settings: Settings, pool: Pool) -> Pool:
+def _beside_sidecar(results: ResultsSettings, pool: Pool) -> Pool:
     """Return a pool with what its nodes offer to trials: less where a sidecar moves files to a bucket."""
-    if settings.results.bucket is None:
+    if results.bucket is None:
         return pool
     cpus = quantities.whole_quantity(pool.node.cpu, unit=1000) - SIDECAR_MILLI_CPUS
     memory = quantities.whole_quantity(pool.node.memory) - SIDECAR_MEMORY
@@ -229,7 +236,7 @@ def _requested_run(draft: Draft) -> RunConfig | None:
     if any(place[:2] in {("run", key) for key in REQUESTED} for place in draft.broken):
         return None
     try:
-        return build_run(run, draft.settings)
+        return build_run(run, draft.settings.trials.defaults)
     except ValueError:
         return None
 
@@ -254,7 +261,9 @@ def _written_path(draft: Draft, place: DocumentPath) -> DocumentPath:
 def _fit_hint(draft: Draft, run: RunConfig) -> str:
     able = [
         pool.name
-        for pool in (_beside_sidecar(draft.settings, each) for each in draft.settings.trials.pools.values())
+        for pool in (
+            _beside_sidecar(draft.settings.results, each) for each in draft.settings.trials.pools.values()
+        )
         if not any(node_pool.insufficient_resources(run, pool.node))
         and node_pool.max_concurrent_trials(run, pool) != 0
     ]
