@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from sweepledger import distributions, stopping
+from sweepledger.structs import methods
 from tests.import_graph import cycles, edges
 
 ROOT = Path(__file__).parent.parent
@@ -79,6 +81,18 @@ VERBS = Path("generator/sweepledger/verbs")
 """It has as many modules as `sweep` has commands."""
 
 
+WITH_ALL_SETTINGS = {
+    "commands/repository/rendered_manifests.py",  # hands them to the rules for pods
+    "commands/scaffold/bootstrap.py",  # hands them to the tree of the platform
+    "policy/batch_check.py",
+    "policy/batch_rules/allowed_keys.py",
+    "policy/batch_rules/placement.py",
+    "render/platform/tree.py",  # divides them among the files of the platform
+    "spec/parser.py",  # hands them to the rules for specs
+}
+"""Modules below `verbs` with a function that takes all settings; any other takes the groups or values that it needs."""
+
+
 FACADE = PACKAGE / "__init__.py"
 """Names the Python API, and loads it on request: it is above all layers, although every module's import runs it."""
 
@@ -137,8 +151,26 @@ def test_imports_go_to_lower_layers_only() -> None:
         if name.startswith("sweepledger.") and name.split(".")[1] not in {"__version__", package(path)}
         if layer(name.split(".")[1]) >= max(layer(package(path)), 1)
     ]
+    wrong += [
+        f"{path} imports {name}"
+        for path, tree in sources("generator/sweepledger").items()
+        for name in imports(tree)
+        if name.partition(".")[0] in {"benchmarks", "tests", "tools"}
+    ]
 
     assert wrong == []
+
+
+def test_a_function_takes_the_groups_of_settings_that_it_needs() -> None:
+    takers = {
+        (ROOT / path).relative_to(PACKAGE).as_posix()
+        for path, tree in sources("generator/sweepledger").items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.arg) and node.annotation is not None
+        if "Settings" in re.findall(r"\w+", ast.unparse(node.annotation))
+    }
+
+    assert {path for path in takers if not path.startswith("verbs/")} == WITH_ALL_SETTINGS
 
 
 @pytest.mark.parametrize("folder", ["generator/sweepledger", "trainer"])
@@ -326,3 +358,31 @@ def test_every_pinned_package_has_its_hashes() -> None:
         pins = lock.read_text().replace("\\\n", " ").splitlines()
         assert pins
         assert all("==" in pin and "--hash=sha256:" in pin for pin in pins)
+
+
+INSTANCES = {
+    "distributions": {name for module in distributions.MODULES for name in module.FORMS},
+    "stopping": {*stopping.TYPES} - {"patience", "target"},  # these are keys as well
+    "structs/methods.py": {*methods.SAMPLERS, *methods.METHODS},
+}
+"""Names of instances, and what alone may say them."""
+FOREIGN = ("exchange/", "spec/suggestions.py")
+"""Translates names of other tools, which are often the same."""
+
+
+COMPARED = ast.Compare | ast.MatchValue
+
+
+@pytest.mark.parametrize("owner", INSTANCES)
+def test_no_other_module_asks_for_an_instance(owner: str) -> None:
+    modules = tuple(f"{module.__name__}." for module in (*distributions.MODULES, *stopping.MODULES))
+    for path, tree in sources("generator/sweepledger").items():
+        file = path.as_posix().removeprefix("generator/sweepledger/")
+        if file.startswith((owner, *FOREIGN)):
+            continue
+        nodes = [node for node in ast.walk(tree) if isinstance(node, COMPARED)]
+        named = {leaf.value for node in nodes for leaf in ast.walk(node) if isinstance(leaf, ast.Constant)}
+        assert not named & INSTANCES[owner], f"{file} asks for an instance by its name"
+        if package(path) not in {"distributions", "stopping"}:
+            imported = [name for name in imports(tree) if f"{name}.".startswith(modules)]
+            assert not imported, f"{file} imports the module of an instance"

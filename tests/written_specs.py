@@ -5,7 +5,7 @@ from typing import Any
 
 from sweepledger.problems import Problem
 from sweepledger.spec import ParsedSpec, parse
-from sweepledger.spec.configuration_files import SiblingReader, no_files
+from sweepledger.spec.rules.configurations import SiblingReader, no_files
 from sweepledger.structs.node_pool import NodeCapacity, Pool
 from sweepledger.structs.settings import (
     ClusterSettings,

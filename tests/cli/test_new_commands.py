@@ -1,14 +1,17 @@
 """`sweep new --command` takes what can be started without a shell, and says what to write instead of the rest."""
 
 import os
+import pty
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.command_line import git, run_sweep
+from tests.command_line import ROOT, git, run_sweep
 
 INSTALLED = (
     *(
@@ -126,7 +129,8 @@ def test_a_program_that_starts_without_a_shell_is_accepted(lab: Path, command: s
     assert done.returncode == 0, done.stderr
     words = yaml.safe_load((lab / "sweeps/fit.yaml").read_text())["command"]
     assert words[-1] == "${args}"
-    assert words[:2] == shlex.split(command)[:2]
+    first, second = shlex.split(command)[:2]
+    assert (words[0].removeprefix(f"{lab.parent}/tools/"), words[1]) == (first, second)
     assert run_sweep("validate", "fit", cwd=lab).returncode == 0
 
 
@@ -263,3 +267,26 @@ def test_what_validate_refuses_is_never_written(lab: Path) -> None:
     assert done.returncode == 1
     assert "did you mean ${args}?" in done.stderr
     assert not (lab / "sweeps").exists()
+
+
+def test_without_arguments_it_asks_on_a_terminal_alone(lab: Path) -> None:
+    main, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sweepledger.cli", "new"],
+        cwd=lab,
+        stdin=terminal,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "generator")},
+    )
+    os.close(terminal)
+    os.write(main, b"python train.py\nlr=0.1,0.2\n\nloss\n\n")
+    out, err = process.communicate(timeout=120)
+    os.close(main)
+    refused = run_sweep("new", cwd=lab)
+
+    assert process.returncode == 0, err
+    assert out.decode().endswith("next: `sweep try train`, then `sweep run train`\n")
+    spec = yaml.safe_load((lab / "sweeps/train.yaml").read_text())
+    assert (spec["metric"]["goal"], spec["parameters"]) == ("minimize", {"lr": {"values": [0.1, 0.2]}})
+    assert (refused.returncode, "Missing argument 'NAME'" in refused.stderr) == (2, True)

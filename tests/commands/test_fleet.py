@@ -18,7 +18,7 @@ from sweepledger.render.overlay import batch_digest
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.file_tree import FileTree
-from sweepledger.structs.settings import Controller, Settings
+from sweepledger.structs.settings import Controller, TrialSettings
 from sweepledger.verbs.cluster.upgrade import upgrade_files
 from sweepledger.verbs.why import explain_waiting
 from tests.builders import present
@@ -27,7 +27,6 @@ from tests.commands.test_bootstrap import URL, install, push
 from tests.commands.test_collect import leave
 from tests.commands.test_pushed_rounds import amended, followed
 from tests.repository import Sandbox, append_to, followed_by, replace_in
-from tests.sweeps import with_keys
 
 TWO = "clusters: {eu: {weight: 3}, us: {}}\n"
 LOST = "clusters: {eu: {weight: 3}, us: {lost: true}}\n"
@@ -238,15 +237,14 @@ def test_a_reader_pod_waits_in_a_queue_of_its_own_cluster(sandbox: Sandbox) -> N
     with_settings(sandbox, f"clusters: {{eu: {{pools: [b]}}, us: {{pools: [a]}}}}\n{pools}")
 
     queues = {
-        cluster: reader_queue(sandbox.workspace.in_cluster(cluster).cluster_settings)
+        cluster: reader_queue(settings.trials, settings.platform.controller)
         for cluster in ("eu", "us")
+        for settings in [sandbox.workspace.in_cluster(cluster).cluster_settings]
     }
 
     assert queues == {"eu": "b", "us": "a"}
-    assert reader_queue(with_keys(Settings(), controller=Controller.ARGOCD)) is None
-    assert (
-        reader_queue(with_keys(Settings(), namespace="lab", controller=Controller.SUBMIT)) == "lab-user-queue"
-    )
+    assert reader_queue(TrialSettings(), Controller.ARGOCD) is None
+    assert reader_queue(TrialSettings("lab"), Controller.SUBMIT) == "lab-user-queue"
 
 
 def test_an_active_batch_of_no_cluster_forbids_clusters(sandbox: Sandbox) -> None:

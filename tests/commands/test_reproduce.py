@@ -66,7 +66,7 @@ def test_a_trial_comes_out_as_recorded(sandbox: Sandbox, batch: StoredBatch) -> 
 
     assert reproduction.is_equal
     assert [
-        (comparison.name, comparison.recorded, comparison.measured) for comparison in reproduction.metrics
+        (comparison.name, comparison.recorded, comparison.rerun) for comparison in reproduction.metrics
     ] == [("score", 0.5, 0.5)]
     assert sandbox.git("status", "--porcelain") == ""
     assert sandbox.git("worktree", "list").count("\n") == 1
@@ -89,7 +89,7 @@ def test_one_ulp_is_a_difference(sandbox: Sandbox, batch: StoredBatch, file: str
     reproduction = run_again(sandbox.workspace, batch.rows[1].trial)
 
     assert not reproduction.is_equal
-    assert {comparison.where for comparison in reproduction.metrics if not comparison.is_equal} == {path}
+    assert {comparison.file for comparison in reproduction.metrics if not comparison.is_equal} == {path}
 
 
 def test_what_ends_otherwise_is_told(sandbox: Sandbox, tmp_path: Path, needs_kustomize: None) -> None:

@@ -13,12 +13,14 @@ from sweepledger.distributions.choice import Choice
 from sweepledger.distributions.constant import Constant
 from sweepledger.formats import record_json
 from sweepledger.repo.batches import StoredBatch
+from sweepledger.structs import kubernetes
 from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.record import Record, Status
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.search_block import GridSearch
 from sweepledger.structs.space import Parameter, SearchSpace
 from tests.command_line import captured
+from tests.launcher.folders import launch
 from tests.sweeps import BASE, SETTINGS, a_batch, a_sweep, overlay_of, real_bases
 from tests.tiers import parameters
 
@@ -109,3 +111,10 @@ def test_a_replicate_has_a_seed_of_its_own_and_the_values_of_the_first(shape: Sh
     assert second.details["argv"][-1] == "s=41"
     assert "SWEEP_PARAM_REPLICATE" not in second.details["env"]
     assert [trial.id for trial in stored.trials] == [trial.trial for trial in wanted]
+
+
+@pytest.mark.parametrize(
+    "name", ["BAD_HYPERPARAMETERS", "BAD_SWEEP", "DISRUPTED", "STORAGE_FAILED", "TIMED_OUT"]
+)
+def test_the_launcher_and_the_package_have_the_same_exit_codes(name: str) -> None:
+    assert getattr(launch, name) == getattr(kubernetes, name)

@@ -14,6 +14,7 @@ from sweepledger.commands.reports.comparison import Spent
 from sweepledger.commands.reports.difference_causes import Proposal
 from sweepledger.commands.reports.outputs import AttemptOutput, FetchedArtifacts
 from sweepledger.commands.reports.recorded_status import BestValue
+from sweepledger.commands.reports.rerun import MetricComparison
 from sweepledger.commands.reports.status import BatchOrigin, Origin, Remark
 from sweepledger.commands.repository.spec_edit import BatchesChange
 from sweepledger.commands.rounds.progress import SearchProgress
@@ -43,6 +44,7 @@ REPLACED = frozenset(
 WRITTEN_BY_ASDICT: dict[str, list[Any]] = {
     "commands/reports/comparison.py": [Interval, Spent, Interval],
     "commands/reports/difference_causes.py": [FactorFinding],
+    "commands/reports/rerun.py": [MetricComparison],
     "plan/review.py": [
         *(OutdatedPart, Cost, Cost, TrialCounts, Pack, RoundBounds, Forecast, Note),
         *(PodDisk, Budget, Balance, FileChange, Discrepancy, DesignReview),

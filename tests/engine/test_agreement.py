@@ -39,7 +39,7 @@ def made(sandbox: Sandbox, case: Path) -> tuple[LocalBatch, tuple[Mapping[str, A
     repository = sandbox.workspace.repository
     (stored,) = batches.in_commit(repository, repository.commit("HEAD"))
     settings = sandbox.workspace.settings
-    batch = local_batch_at(repository, "HEAD", stored, settings)
+    batch = local_batch_at(repository, "HEAD", stored, settings.trials, settings.network.proxy)
     return batch, kustomize.build(sandbox.root / stored.folder)
 
 
@@ -152,7 +152,7 @@ def test_a_commit_without_the_launcher_runs_nothing(sandbox: Sandbox) -> None:
     (stored,) = batches.in_commit(repository, commit)
 
     with pytest.raises(RepositoryError, match=f"lacks base/launcher/v1/launch.py.* {batch.name}"):
-        local_batch_at(repository, commit, stored, sandbox.workspace.settings)
+        local_batch_at(repository, commit, stored, sandbox.workspace.settings.trials, None)
 
 
 def test_a_trial_has_the_proxy_that_its_spec_asks_for(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -37,9 +37,12 @@ NO_CODES = {
     "gitlab-generated",
     "linguist-generated",
     "linguist-vendored",
+    "ref",
     "shared-memory",
     "spec-digest",
     "sweep-trial",
+    "update-ref",
+    "utf-8",
 }
 """Texts of that form that are none: of folders, resources, roles, accounts, annotations, volumes and attributes."""
 

@@ -156,13 +156,14 @@ class DesiredState:
             raise SpecError(settings)
         if batch.name not in self.judged:
             rendered_manifests.refuse_forged(batch)
-            if batch.lock.program.runs_in_clusters:
+            if settings.git.manifests:
                 rendered_manifests.render_at(self.repository, commit, batch, settings)
-        made = rendered_manifests.local_batch_at(self.repository, commit, batch, settings)
+        trials, proxy = settings.trials, settings.network.proxy
+        made = rendered_manifests.local_batch_at(self.repository, commit, batch, trials, proxy)
         program = batch.lock.program
         store_code(self.repository, program.code, [commit])
         code = self.mirror.code(program.code)
-        data = rendered_manifests.locked_data(batch, (settings,), self.state / DATA, code=code.folder)
+        data = rendered_manifests.locked_data(batch, (trials,), self.state / DATA, code=code.folder)
         started = started_program(program, batch.lock.run, code.folder)
         refuse_other_environment(batch, started, batch.folder)
         python_path = () if self.work_tree is None else locked_python_path(batch, started, self.work_tree)

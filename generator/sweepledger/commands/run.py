@@ -311,7 +311,7 @@ class SweepRun:
             if overlay is None:
                 continue
             batch = StoredBatch(f"{ACTIVE}/{overlay.name}", overlay.tree)
-            if overlay.lock.program.runs_in_clusters:
+            if overlay.lock.has_manifests:
                 written = self.workspace.repository.read(base, "base") | self._batch_files(base, (generated,))
                 present = {path: written[path] for path in written if path.startswith(base_files.BASE)}
                 rendered_manifests.render(batch, present, self.workspace.settings, merged)

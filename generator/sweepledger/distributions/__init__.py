@@ -41,13 +41,19 @@ def implied_name(low: object, high: object) -> str:
 
 
 RANGE = Form("min max", "step count", lambda keys: FORMS[implied_name(keys["min"], keys["max"])].make(keys))
+LISTED = "categorical"
+"""The distribution of listed values."""
 UNNAMED = {
     **choice.SPACINGS,
     "value": FORMS["constant"],
-    "values": FORMS["categorical"],
+    "values": FORMS[LISTED],
     "min and max": RANGE,
 }
 """Forms of parameters without a distribution."""
+
+
+SPACINGS = choice.SPACINGS
+"""Of them, those that have a key of their own."""
 
 
 def distribution_name(keys: Keys) -> str:
@@ -57,13 +63,13 @@ def distribution_name(keys: Keys) -> str:
     if "value" in keys:
         return "constant"
     if "values" in keys:
-        return "categorical"
+        return LISTED
     return implied_name(keys["min"], keys["max"])
 
 
 def build_domain(keys: Keys) -> Domain:
     """Return the domain of a parameter without problems."""
-    for spacing, form in choice.SPACINGS.items():
+    for spacing, form in SPACINGS.items():
         if spacing in keys:
             return form.make(keys)
     if "step" in keys:

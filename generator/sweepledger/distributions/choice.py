@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from sweepledger.distributions.form import Form, Keys
+from sweepledger.distributions.form import PROBABILITY_SLACK, Form, Keys
 from sweepledger.distributions.ranges import Spacing, spaced
 from sweepledger.distributions.rounding import DRAWN_INDEX_STEPS, index_at
 from sweepledger.structs.domain import (
@@ -21,9 +21,6 @@ from sweepledger.structs.domain import (
     is_ordered,
 )
 from sweepledger.structs.values import Value, frozen_value, identity
-
-PROBABILITY_SLACK = 1e-9
-"""Tolerance for the sum of probabilities: thirds with few digits do not sum to 1."""
 
 
 @dataclass(frozen=True, slots=True)

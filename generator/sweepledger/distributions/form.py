@@ -8,6 +8,9 @@ from typing import Any
 from sweepledger.distributions.ranges import Number, Spacing, exponential, exponentially_spaced, spaced
 from sweepledger.structs.domain import Domain
 
+PROBABILITY_SLACK = 1e-9
+"""Tolerance for the sum of probabilities: thirds with few digits do not sum to 1."""
+
 Keys = Mapping[str, Any]
 """The keys of a parameter in a spec."""
 

@@ -8,23 +8,23 @@ import re
 from dataclasses import dataclass, replace
 
 from sweepledger.formats import record_json as record_format
+from sweepledger.structs import kubernetes
 from sweepledger.structs.record import Record, Status
 
 EXIT_CODES = {
-    "bad-hyperparameters": 42,
-    "metric-not-finite": 42,
-    "bad-sweep": 43,
-    "bad-command": 43,
-    "disrupted": 44,
-    "disk-full": 74,
-    "timeout": 124,
+    "bad-hyperparameters": kubernetes.BAD_HYPERPARAMETERS,
+    "metric-not-finite": kubernetes.BAD_HYPERPARAMETERS,
+    "bad-sweep": kubernetes.BAD_SWEEP,
+    "bad-command": kubernetes.BAD_SWEEP,
+    "disrupted": kubernetes.DISRUPTED,
+    "disk-full": kubernetes.STORAGE_FAILED,
+    "timeout": kubernetes.TIMED_OUT,
     "start-failed": 127,
     "killed": 137,
     "oom": 137,
 }
 """The launcher's exit code for each reason in records; 1 for all others."""
 
-BAD_HYPERPARAMETERS = EXIT_CODES["bad-hyperparameters"]
 DISRUPTED = "disrupted"
 """The reason of a trial whose pods the cluster ended more often than `run.max_disruptions` allows."""
 NO_RECORD = "no-record"
@@ -105,7 +105,7 @@ class Termination:
 
 def substitute_record(expected: ExpectedRecord, ending: Termination) -> Record:
     """Return the record that a pod could not write."""
-    diverged = ending.reason is None and ending.code == BAD_HYPERPARAMETERS
+    diverged = ending.reason is None and ending.code == kubernetes.BAD_HYPERPARAMETERS
     message = ending.message
     if ending.reason == "oom":
         message = f"{ending.message or 'used more memory than its limit'}: raise run.resources.memory"

@@ -87,7 +87,11 @@ def read(content: bytes) -> tuple[dict[str, Any], ...]:
             line = None if error.line is None else first_line + error.line
             raise ForeignError(str(error), line=line, hint=error.hint) from error
         if not isinstance(part_items, list):
-            raise _not_a_list(part_items)
+            kinds = {dict: "a mapping", type(None): "nothing"}
+            message = (
+                f"must be a list of `{KEY}:` items, got {kinds.get(type(part_items), repr(part_items)[:40])}"
+            )
+            raise ForeignError(message, hint=f"each item is `- {KEY}: {{…}}`")
         items += part_items
     return tuple(_set(item, number) for number, item in enumerate(items, start=1))
 
@@ -103,13 +107,6 @@ def _parts(content: bytes) -> Iterator[tuple[int, bytes]]:
         line += content.count(b"\n", start, item.start())
         start = item.start()
     yield line, content[start:]
-
-
-def _not_a_list(data: object) -> ForeignError:
-    kind = "a mapping" if isinstance(data, dict) else "nothing" if data is None else repr(data)[:40]
-    return ForeignError(
-        f"must be a list of `{KEY}:` items, got {kind}", hint=f"each item is `- {KEY}: {{…}}`"
-    )
 
 
 def _set(item: Any, number: int) -> dict[str, Any]:

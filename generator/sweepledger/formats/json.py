@@ -93,12 +93,8 @@ def _finite(text: str) -> float | None:
     return number + 0.0 if abs(number) != float("inf") else None
 
 
-def _nothing(_constant: str) -> None:
-    """Read NaN, Infinity and -Infinity as null."""
-
-
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_distinct, parse_int=_whole, parse_float=_finite, parse_constant=_nothing
+    object_pairs_hook=_distinct, parse_int=_whole, parse_float=_finite, parse_constant=lambda _: None
 )
 
 

@@ -33,23 +33,20 @@ def sarif(problems: Iterable[Problem], *, version: str) -> dict[str, Any]:
 def _result(problem: Problem, rule: int) -> dict[str, Any]:
     path = f"{problem.path}: " if problem.path else ""
     hint = f"\n{escape_line(problem.hint)}" if problem.hint else ""
+    uri = quote(problem.file.encode("utf-8", "surrogateescape"))
+    region = {"startLine": max(problem.line, 1), "startColumn": max(problem.column, 1)}
+    location = {"artifactLocation": {"uri": uri, "uriBaseId": ROOT}, "region": region}
     return {
         "ruleId": problem.code,
         "ruleIndex": rule,
         "level": str(problem.severity),
         "message": {"text": f"{escape_line(f'{path}{problem.message}')}{hint}"},
-        "locations": [{"physicalLocation": _location(problem)}] if problem.file else [],
+        "locations": [{"physicalLocation": location}] if problem.file else [],
         # Lines change from commit to commit; the path in the document seldom does.
         "partialFingerprints": {
             "problem/v1": digest([problem.code, escape_line(problem.file), problem.path])
         },
     }
-
-
-def _location(problem: Problem) -> dict[str, Any]:
-    uri = quote(problem.file.encode("utf-8", "surrogateescape"))
-    region = {"startLine": max(problem.line, 1), "startColumn": max(problem.column, 1)}
-    return {"artifactLocation": {"uri": uri, "uriBaseId": ROOT}, "region": region}
 
 
 def code_quality(problems: Iterable[Problem]) -> list[dict[str, Any]]:

@@ -18,9 +18,16 @@ REPLACEMENT = "_"
 """Replaces a rejected character, so that the rest of the file is read with its positions."""
 
 
-def decode(content: bytes) -> str:
-    """Return UTF-8 text without byte order mark and with LF line ends. Raises UnicodeDecodeError."""
-    return content.decode("utf-8").removeprefix(BYTE_ORDER_MARK).replace("\r\n", "\n")
+def decode(content: bytes, file: str) -> str | Problem:
+    """Return UTF-8 text without byte order mark and with LF line ends, or the problem of other bytes."""
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = content[: error.start].decode("utf-8")
+        message = f"must be UTF-8, got byte 0x{content[error.start]:02x} at offset {error.start}"
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        return Problem(file, line, column, "", message, code="not-utf8", hint="save the file as UTF-8")
+    return text.removeprefix(BYTE_ORDER_MARK).replace("\r\n", "\n")
 
 
 def invisible_problems(text: str, file: str) -> Iterator[Problem]:

@@ -39,7 +39,7 @@ class ConfigurationTable:
     """The content of a configuration list."""
 
     file: str
-    lines: tuple[bytes, ...]
+    lines: tuple[str, ...]
     """Lines without line ends: equal for files that differ in line ends only."""
     names: tuple[str, ...]
     rows: tuple[Mapping[str, Value], ...]
@@ -48,7 +48,7 @@ class ConfigurationTable:
     @property
     def text(self) -> str:
         """The file with LF line ends."""
-        return b"\n".join(self.lines).decode()
+        return "\n".join(self.lines)
 
     @property
     def size(self) -> int:
@@ -58,7 +58,7 @@ class ConfigurationTable:
     def problem(self, row: int, name: str, message: str, *, code: str, hint: str | None = None) -> Problem:
         """Return a problem of a value."""
         line = row + 2
-        cells = split_line(self.lines[line - 1].decode())
+        cells = split_line(self.lines[line - 1])
         assert cells is not None
         return Problem(self.file, line, cells[self.names.index(name)].column, name, message, code, hint)
 
@@ -70,14 +70,13 @@ class _Reader:
     meanings: dict[str, Scalar | Refusal] = field(default_factory=dict)
     """Cached meanings of bare cells, because columns repeat values."""
 
-    def header(self, line: bytes, rows: int) -> tuple[str, ...]:
+    def header(self, line: str, rows: int) -> tuple[str, ...]:
         """Return the names of the columns; report problems of the header and of the file's size."""
-        text = self.text(1, line)
         if not rows:
             self.report(0, 0, "must have a header and at least one assignment", hint="a line an assignment")
-        if self.problems:
+        if not rows or self.is_long(1, line):
             return ()
-        names = self.names(text)
+        names = self.names(line)
         if len(names) > MAX_LIST_COLUMNS:
             self.report(1, 1, f"must have at most {MAX_LIST_COLUMNS} columns, got {len(names)}", hint=None)
         elif len(names) * rows > MAX_LIST_CELLS:
@@ -101,30 +100,17 @@ class _Reader:
             self.report(1, 1, _malformed(line), hint="the first line names each column: lr,width")
         return tuple(names)
 
-    def text(self, number: int, line: bytes) -> str:
-        """Return a line as text; report what makes it unreadable."""
-        if len(line) > MAX_LINE_BYTES:
-            message = f"must be at most {MAX_LINE_BYTES} bytes, got a line of {len(line)}"
+    def is_long(self, number: int, line: str) -> bool:
+        """Return whether a line is too long, which is reported."""
+        size = len(line) if line.isascii() else len(line.encode())
+        if size > MAX_LINE_BYTES:
+            message = f"must be at most {MAX_LINE_BYTES} bytes, got a line of {size}"
             self.report(number, 1, message, hint=None, code="too-large")
-            return ""
-        try:
-            text = line.decode()
-        except UnicodeDecodeError as error:
-            column = len(line[: error.start].decode()) + 1
-            message = f"must be UTF-8, got byte 0x{line[error.start]:02x}"
-            self.report(number, column, message, hint="save the file as UTF-8", code="not-utf8")
-            return ""
-        for match in islice(characters.INVISIBLE.finditer(text), MAX_PROBLEMS):
-            message = f"must not hold an invisible character, got {characters.describe_character(match[0])}"
-            column = match.start() + 1
-            self.report(number, column, message, hint="delete it", code="invisible-character")
-        return text
+        return size > MAX_LINE_BYTES
 
-    def row(self, number: int, line: bytes, names: tuple[str, ...]) -> Mapping[str, Value]:
+    def row(self, number: int, text: str, names: tuple[str, ...]) -> Mapping[str, Value]:
         """Return one configuration."""
-        before = len(self.problems)
-        text = self.text(number, line)
-        if len(self.problems) > before:
+        if self.is_long(number, text):
             return {}
         cells = split_line(text)
         if cells is None:
@@ -177,12 +163,12 @@ def read_configurations(content: bytes, file: str) -> ConfigurationTable | tuple
         reader.report(0, 0, message, hint=None, code="too-large")
     if reader.problems:
         return tuple(reader.problems)
-    whole = content.removeprefix(characters.BYTE_ORDER_MARK.encode()).replace(b"\r\n", b"\n")
-    return _table(reader, tuple(whole.split(b"\n")))
-
-
-def _table(reader: _Reader, lines: tuple[bytes, ...]) -> ConfigurationTable | tuple[Problem, ...]:
-    header, *rest = lines if lines[-1] else lines[:-1] or lines
+    text = characters.decode(content, file)
+    if isinstance(text, Problem):
+        return (text,)
+    if invisible := list(islice(characters.invisible_problems(text, file), MAX_PROBLEMS + 1)):
+        return limit_problems(invisible)
+    header, *rest = text.removesuffix("\n").split("\n")
     names = reader.header(header, len(rest))
     if reader.problems:
         return limit_problems(reader.problems)
@@ -191,7 +177,7 @@ def _table(reader: _Reader, lines: tuple[bytes, ...]) -> ConfigurationTable | tu
         rows.append(reader.row(number, line, names))
         if len(reader.problems) > MAX_PROBLEMS:
             break
-    return limit_problems(reader.problems) or ConfigurationTable(reader.file, lines, names, tuple(rows))
+    return limit_problems(reader.problems) or ConfigurationTable(file, (header, *rest), names, tuple(rows))
 
 
 def _meaning(text: str) -> Scalar | Refusal:

@@ -283,10 +283,9 @@ def read_document(content: bytes, file: str) -> DocumentReading:
     if len(content) > MAX_BYTES:
         message = f"must be at most {MAX_BYTES} bytes, got {len(content)}"
         return DocumentReading(None, (Problem(file, 0, 0, "", message, code="too-large"),))
-    try:
-        text = characters.decode(content)
-    except UnicodeDecodeError as error:
-        return DocumentReading(None, (_not_utf8(file, content, error.start),))
+    text = characters.decode(content, file)
+    if isinstance(text, Problem):
+        return DocumentReading(None, (text,))
     return _read_text(text, file) if len(text) > REMEMBERED_CHARACTERS else _remember_text(text, file)
 
 
@@ -320,13 +319,6 @@ def _read_text(text: str, file: str) -> DocumentReading:
 
 _remember_text = lru_cache(maxsize=REMEMBERED_FILES)(_read_text)
 """A command reads the same spec several times: from the work tree, and from the commits that it makes."""
-
-
-def _not_utf8(file: str, content: bytes, offset: int) -> Problem:
-    before = content[:offset].decode("utf-8")
-    message = f"must be UTF-8, got byte 0x{content[offset]:02x} at offset {offset}"
-    line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
-    return Problem(file, line, column, "", message, code="not-utf8", hint="save the file as UTF-8")
 
 
 def limit_problems(problems: list[Problem]) -> tuple[Problem, ...]:

@@ -12,13 +12,7 @@ from sweepledger.render.manifest import Manifest
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.node_pool import GPU_RESOURCE, Pool
 from sweepledger.structs.run_config import CodeMode, Shape
-from sweepledger.structs.settings import (
-    CodeSource,
-    Dataset,
-    ResultsSettings,
-    ResultsStore,
-    SeveralDatasets,
-)
+from sweepledger.structs.settings import CodeSource, Dataset, ResultsSettings, ResultsStore, SeveralDatasets
 
 LAUNCHER = "launcher/v1"
 LAUNCHER_FILE = "launch.py"

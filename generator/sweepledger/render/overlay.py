@@ -5,7 +5,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import assert_never
 
 from sweepledger import __version__
 from sweepledger.formats import documents, hyperparams_csv, launch_json, yaml
@@ -85,7 +84,7 @@ def _files(pods: Pods) -> dict[str, bytes]:
         banner=_banner(pods.batch),
     )
     files = {**{shard.file: shard.text for shard in pods.table.shards}, launch_json.LAUNCH_FILE: launch}
-    if pods.batch.program.runs_in_clusters:
+    if pods.git.manifests:
         files |= _manifests(pods)
     return {file: text.encode() for file, text in files.items()}
 
@@ -99,10 +98,8 @@ def _manifests(pods: Pods) -> dict[str, str]:
             listed = jobs.indexed_kustomization(pods.components)
         case Shape.JOBS:
             objects = jobs.trial_jobs(pods)
-        case Shape.TRAIN_JOB | Shape.MPI_JOB | Shape.JOB_SET | Shape.PYTORCH_JOB | Shape.TF_JOB:
-            objects = distributed.manifests(pods)
         case _:
-            assert_never(batch.shape)
+            objects = distributed.manifests(pods)
     return {
         "job.yaml": yaml.dump(*objects, banner=banner),
         "kustomization.yaml": yaml.dump(
@@ -137,11 +134,7 @@ def _config_maps(pods: Pods) -> Manifest:
             {"name": LAUNCHER_OBJECT, "behavior": "merge", "files": [launch_json.LAUNCH_FILE]},
             *tables,
         ],
-        "generatorOptions": {
-            "disableNameSuffixHash": True,
-            "immutable": True,
-            "labels": pods.labels,
-        },
+        "generatorOptions": {"disableNameSuffixHash": True, "immutable": True, "labels": pods.labels},
     }
 
 

@@ -35,6 +35,7 @@ from sweepledger.structs.kubernetes import (
     PRIORITY_LABEL,
     QUEUE_LABEL,
     RESULTS_VOLUME,
+    SOURCE_ANNOTATIONS,
     STORE_CONTAINER,
     STORE_CREDENTIALS,
     STORE_SEALS,
@@ -163,12 +164,9 @@ class Pods:
     @property
     def annotations(self) -> dict[str, str]:
         """Annotations that say where an object comes from, for people who only see the cluster."""
-        return {
-            "sweepledger.dev/generator": __version__,
-            "sweepledger.dev/program": f"sha256:{self.batch.program.digest}",
-            "sweepledger.dev/spec": self.batch.sweep.path,
-            "sweepledger.dev/spec-digest": self.batch.sweep.digest,
-        }
+        program = f"sha256:{self.batch.program.digest}"
+        values = (__version__, program, self.batch.sweep.path, self.batch.sweep.digest)
+        return dict(zip(SOURCE_ANNOTATIONS, values, strict=True))
 
     @property
     def startup_seconds(self) -> int:

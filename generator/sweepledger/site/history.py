@@ -6,7 +6,7 @@ Also the programs that the sweep ran, and why its best value moved from one resu
 import difflib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from itertools import pairwise
 from typing import Any
@@ -237,15 +237,10 @@ class ExplainedMove:
             "verdict": explanation.verdict,
             "factors": [
                 {
-                    "factor": str(one.factor),
-                    "state": str(one.state),
-                    "effect": one.effect,
-                    "interval": None if one.interval is None else (one.interval.low, one.interval.high),
-                    "probability": one.probability,
-                    "trials": one.trials,
-                    "reason": one.reason,
+                    **asdict(finding),
+                    "interval": finding.interval and (finding.interval.low, finding.interval.high),
                 }
-                for one in explanation.findings
+                for finding in explanation.findings
             ],
         }
 

@@ -17,16 +17,16 @@ from sweepledger.spec.space_builder import build_space
 from sweepledger.structs import methods, search_block
 from sweepledger.structs.program import PROGRAM_MACRO, REPOSITORY, CodeSelection, DataPlaces, data_name
 from sweepledger.structs.run_config import CodeKeys, RunConfig
-from sweepledger.structs.settings import Settings
+from sweepledger.structs.settings import Defaults
 from sweepledger.structs.sweep import Script, Sweep
 from sweepledger.structs.values import Value, bytes_digest, frozen_value
 
 
-def build_run(data: RawMapping, settings: Settings) -> RunConfig:
+def build_run(data: RawMapping, usual: Defaults) -> RunConfig:
     """Build the section `run` of a spec without problems."""
     code: CodeKeys = decode(CodeKeys, data.get("code", {}))
     run: RunConfig = decode(RunConfig, {key: data[key] for key in data.keys() - {"code", "data"}})
-    usual, infrastructure, named = settings.trials.defaults, run.infrastructure, data.get("data")
+    infrastructure, named = run.infrastructure, data.get("data")
     is_distributed = run.shape is not None and run.shape.is_distributed
     absent: dict[str, Any] = {
         "pool": usual.pool,
@@ -96,7 +96,7 @@ def build_spec(draft: Draft, warnings: tuple[Problem, ...]) -> ParsedSpec:
     # Defaults of the run depend on the settings.
     spec: Spec = decode(Spec, {key: data[key] for key in data.keys() - SEARCH_KEYS - {"run"}})
     design = _design(draft, spec)
-    run = _with_whole_rounds(build_run(data.get("run", {}), draft.settings), draft, design)
+    run = _with_whole_rounds(build_run(data.get("run", {}), draft.settings.trials.defaults), draft, design)
     scripts = tuple(_scripts(draft, run))
     sweep = Sweep(
         name=spec.name,

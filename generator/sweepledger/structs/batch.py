@@ -78,6 +78,9 @@ Digest = Annotated[str, Meta(pattern="^sha256:[0-9a-f]{64}$", max_length=71)]
 BlobId = Annotated[str, Meta(pattern="^[0-9a-f]{40}$", max_length=40)]
 
 
+MANIFESTS_FILE = "kustomization.yaml"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchLock:
     """The content of `batch.json`: everything that later steps need without the spec."""
@@ -138,9 +141,14 @@ class BatchLock:
             raise ValueError(f"cluster must be the name of a cluster, but got {self.cluster!r}")
 
     @property
+    def has_manifests(self) -> bool:
+        """Whether it can run in a cluster; else laptops run it, by lock, launch file and table."""
+        return MANIFESTS_FILE in self.blobs
+
+    @property
     def needed_bases(self) -> tuple[str, ...]:
-        """The bases that the repository must have; none if no cluster can run it."""
-        return self.bases if self.program.runs_in_clusters else ()
+        """The bases that the repository must have."""
+        return self.bases if self.has_manifests else ()
 
     @property
     def metrics(self) -> tuple[Metric, ...]:

@@ -5,22 +5,24 @@ Render, policy and the engine share these definitions.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Annotated, Any
 
-from sweepledger.model.keys import TextForm
+from sweepledger.model.keys import TextForm, empty_mapping
 from sweepledger.structs.run_config import Shape
 
 Manifest = Mapping[str, Any]
 """One Kubernetes document as data."""
 
-SWEEP_LABEL = "sweepledger.dev/sweep"
-BATCH_LABEL = "sweepledger.dev/batch"
-TRIAL_LABEL = "sweepledger.dev/trial"
-INDEX_LABEL = "sweepledger.dev/index"
+DOMAIN = "sweepledger.dev"
+"""Of the labels and annotations that sweepledger writes."""
+SWEEP_LABEL = f"{DOMAIN}/sweep"
+BATCH_LABEL = f"{DOMAIN}/batch"
+TRIAL_LABEL = f"{DOMAIN}/trial"
+INDEX_LABEL = f"{DOMAIN}/index"
 """On objects and pods of a single trial: its row in the table."""
-EGRESS_LABEL = "sweepledger.dev/egress-"
+EGRESS_LABEL = f"{DOMAIN}/egress-"
 """Followed by the name of an egress: the platform's NetworkPolicy of that egress selects the pod."""
 
 GENERATOR_LABELS: Mapping[str, str] = MappingProxyType(
@@ -28,15 +30,20 @@ GENERATOR_LABELS: Mapping[str, str] = MappingProxyType(
 )
 """Labels of every object that sweepledger writes."""
 
-OWNER_ANNOTATION = "sweepledger.dev/repository"
+OWNER_ANNOTATION = f"{DOMAIN}/repository"
 """On objects of a platform: the address of the repository that they belong to."""
 
 GIT_READ_SECRET = "sweep-git-read"  # noqa: S105 - a Secret's name, not its content
 GIT_WRITE_SECRET = "sweep-git-write"  # noqa: S105 - likewise
 """With the collector's credential and signing key."""
 
+SOURCE_ANNOTATIONS = tuple(f"{DOMAIN}/{name}" for name in ("generator", "program", "spec", "spec-digest"))
+"""On objects of a batch: the version that made it, the digest of its program, its spec, and the digest of that."""
+
 BAD_HYPERPARAMETERS, BAD_SWEEP, DISRUPTED = 42, 43, 44
 """Exit codes of the launcher after which a retry is useless."""
+STORAGE_FAILED, TIMED_OUT = 74, 124
+"""Others that mean something of their own."""
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 SYNC_WAVE = "argocd.argoproj.io/sync-wave"
@@ -145,7 +152,7 @@ MPI_WORKER_COMMAND: tuple[tuple[str, ...], tuple[str, ...]] = (
 """Command and arguments of an MPI worker until rank 0 starts its processes there."""
 
 
-RECORD_FINALIZER = "sweepledger.dev/record"
+RECORD_FINALIZER = f"{DOMAIN}/record"
 """Keeps a pod whose record only its status has, until the collector has recorded it."""
 
 RESULTS_VOLUME = "results"
@@ -196,6 +203,16 @@ class Kind:
     """Whether `ttlSecondsAfterFinished` exists at that path."""
     replicas: str | None = None
     """Key in the spec that contains one pod template per role; None: there are no roles."""
+    owner: str = ""
+    """The kind that creates its Jobs or pods, if it does not create them itself."""
+    shared: "Kind | None" = None
+    """The kind of an object that the trials of a batch share, in addition to ConfigMaps."""
+    has_retries: bool = True
+    """Whether it can start a failed trial again."""
+    recreates_pods: bool = False
+    """Whether an attempt waits until the pods of the one before are deleted."""
+    unsupported: Mapping[str, str] = field(default_factory=empty_mapping, hash=False)
+    """Why it cannot have a store of results, by the store; `pods` means each that reads pods."""
 
     @property
     def api_version(self) -> str:
@@ -212,14 +229,33 @@ RUN_POLICY_PATH = ("spec", "runPolicy")
 
 CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
 JOB = Kind("batch", "v1", "Job", "jobs", ("spec",), has_ttl=True)
-TRAIN_JOB = Kind("trainer.kubeflow.org", "v1alpha1", "TrainJob", "trainjobs", ("spec",))
-TRAINING_RUNTIME = Kind("trainer.kubeflow.org", "v1alpha1", "TrainingRuntime", "trainingruntimes")
-MPI_JOB = Kind("kubeflow.org", "v2beta1", "MPIJob", "mpijobs", RUN_POLICY_PATH, True, "mpiReplicaSpecs")
-JOB_SET = Kind("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets", ("spec",), has_ttl=True)
-PYTORCH_JOB = Kind(
-    "kubeflow.org", "v1", "PyTorchJob", "pytorchjobs", RUN_POLICY_PATH, True, "pytorchReplicaSpecs"
+JOB_SET = Kind(
+    *("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets", ("spec",)), has_ttl=True, recreates_pods=True
 )
-TF_JOB = Kind("kubeflow.org", "v1", "TFJob", "tfjobs", RUN_POLICY_PATH, True, "tfReplicaSpecs")
+TRAINING_RUNTIME = Kind("trainer.kubeflow.org", "v1alpha1", "TrainingRuntime", "trainingruntimes")
+TRAIN_JOB = Kind(
+    *("trainer.kubeflow.org", "v1alpha1", "TrainJob", "trainjobs", ("spec",)),
+    owner=JOB_SET.kind,
+    shared=TRAINING_RUNTIME,
+    recreates_pods=True,
+    unsupported={
+        "bucket": "its trials share a pod template, which does not tell the sidecar of a bucket its trial; use job-set"
+    },
+)
+MPI_JOB = Kind(
+    *("kubeflow.org", "v2beta1", "MPIJob", "mpijobs", RUN_POLICY_PATH, True, "mpiReplicaSpecs"),
+    has_retries=False,
+    unsupported={
+        "pods": "its operator makes pods without the finalizer that keeps them; choose store: volume, or train-job"
+    },
+)
+PYTORCH_JOB = Kind(
+    *("kubeflow.org", "v1", "PyTorchJob", "pytorchjobs", RUN_POLICY_PATH, True, "pytorchReplicaSpecs"),
+    has_retries=False,
+)
+TF_JOB = Kind(
+    *("kubeflow.org", "v1", "TFJob", "tfjobs", RUN_POLICY_PATH, True, "tfReplicaSpecs"), has_retries=False
+)
 
 WORKLOAD_KINDS: Mapping[Shape, Kind] = MappingProxyType(
     {
@@ -233,9 +269,6 @@ WORKLOAD_KINDS: Mapping[Shape, Kind] = MappingProxyType(
     }
 )
 """Kind of the workload of each shape."""
-
-SHARED_KINDS: Mapping[Shape, tuple[Kind, ...]] = MappingProxyType({Shape.TRAIN_JOB: (TRAINING_RUNTIME,)})
-"""Kinds of objects that the trials of a batch share, in addition to ConfigMaps."""
 
 WORKLOAD_KINDS_BY_NAME: Mapping[str, Kind] = MappingProxyType(
     {kind.kind: kind for kind in WORKLOAD_KINDS.values()}

@@ -247,11 +247,6 @@ class Program:
         return digest(as_data(self) | {"code": {"path": self.code.path, "tree": self.code.tree}})
 
     @property
-    def runs_in_clusters(self) -> bool:
-        """Whether a cluster can run it; without an image, laptops do, by lock, launch file and table alone."""
-        return self.image != LOCAL_IMAGE
-
-    @property
     def container_image(self) -> str:
         """The image of the container."""
         return NO_IMAGE if self.image == LOCAL_IMAGE else self.image

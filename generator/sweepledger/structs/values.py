@@ -206,7 +206,9 @@ def as_data(value: Any) -> Any:
     if is_dataclass(value):
         items = ((name, has_default, getattr(value, name)) for name, has_default in _fields(value.__class__))
         return {
-            name: as_data(item) for name, has_default, item in items if not (has_default and _is_silent(item))
+            name: as_data(item)
+            for name, has_default, item in items
+            if not (has_default and (item is None or item is False or item in ((), {})))
         }
     match value:
         case StrEnum():
@@ -225,7 +227,3 @@ def _fields(kind: type[Any]) -> tuple[tuple[str, bool], ...]:
         (field.name, field.default is not MISSING or field.default_factory is not MISSING)
         for field in fields(kind)
     )
-
-
-def _is_silent(value: Any) -> bool:
-    return value is None or value is False or (isinstance(value, tuple | Mapping) and not value)

@@ -1,13 +1,16 @@
 """Write a commented starter spec to sweeps/NAME.yaml.
 
-With --command, any git repository will do: the settings are written, too, if it has none.
+With --command, any git repository will do: the settings are written, too, if it has none. Without arguments, it asks
+for them on a terminal.
 """
 
+import shlex
+import sys
+from pathlib import PurePath
 from typing import Annotated
 
 import typer
 
-from sweepledger.cli.options import SweepArgument
 from sweepledger.cli.response import Response, current_folder
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold.command_line import split
@@ -15,10 +18,13 @@ from sweepledger.commands.scaffold.init import new_spec
 from sweepledger.errors import UsageError
 from sweepledger.spec.starter import Starter
 from sweepledger.structs.metric import Goal, usual_goal
+from sweepledger.structs.names import suggest_sweep_name
 
 
 def new(
-    name: SweepArgument,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Name of the sweep.", show_default=False)
+    ] = None,
     command_line: Annotated[
         str | None,
         typer.Option("--command", metavar="COMMAND", help="Command of a trial, such as 'python train.py'."),
@@ -65,6 +71,10 @@ def new(
 ) -> Response:
     workspace = Workspace.find(current_folder())
     options = (parameters, minimize, method, trials, pattern, metric_path)
+    if name is None:
+        if not sys.stdin.isatty() or command_line is not None or any(options):
+            raise UsageError("Missing argument 'NAME'.", hint="sweep new --help")
+        name, command_line, parameters, metric = _ask()
     if command_line is None and any(options):
         raise UsageError("--param and what follows it need --command", hint="--command 'python train.py'")
     starter = None
@@ -79,3 +89,18 @@ def new(
     return Response(
         {"paths": paths}, (f"wrote {', '.join(paths)}\nnext: {then.format(name)}",), made.warnings
     )
+
+
+def _ask() -> tuple[str, str, list[str], str]:
+    """Return the name, the command, the parameters and the metric that a person types."""
+    command = typer.prompt("Command of a trial, such as python train.py", err=True)
+    typer.echo(
+        "Parameters, one per line: NAME=VALUE,VALUE or a range NAME=LOW..HIGH; an empty line ends.", err=True
+    )
+    parameters: list[str] = []
+    while answer := typer.prompt("", default="", show_default=False, prompt_suffix="  ", err=True):
+        parameters.append(answer)
+    metric = typer.prompt("Metric that it reports", default="score", err=True)
+    stems = [PurePath(word).stem for word in shlex.split(command) if word.endswith(".py")]
+    suggested = (suggest_sweep_name(stems[0]) if stems else None) or "first"
+    return typer.prompt("Name of the sweep", default=suggested, err=True), command, parameters, metric

@@ -166,8 +166,9 @@ class _PlanContext:
             *spec_change.renamed_by_hand(self.workspace.root, sweep, expansion, self.stored.merged),
         ]
         if counts.new:
-            repository, settings = self.workspace.repository, self.workspace.settings
-            problems += spec_change.spec_change_problems(repository, settings, parsed, merged, program)
+            repository, controller = self.workspace.repository, self.workspace.settings.platform.controller
+            specs = self.workspace.spec_reader
+            problems += spec_change.spec_change_problems(specs, controller, parsed, merged, program)
             problems += (
                 programs.missing_scripts_here(repository, parsed)  # no code is locked
                 if unlocked
@@ -274,8 +275,9 @@ class _PlanContext:
     @cached_property
     def ledger(self) -> costs.MonthLedger:
         """The month at the commit with the results."""
-        repository, settings, stored = self.workspace.repository, self.workspace.settings, self.stored
-        return costs.month_ledger(repository, stored.results, settings, self.month, merged=stored.merged)
+        specs, settings, stored = self.workspace.spec_reader, self.workspace.settings, self.stored
+        budgets, pools = settings.teams.budgets, settings.trials.pools
+        return costs.month_ledger(specs, stored.results, budgets, pools, self.month, merged=stored.merged)
 
     def forecast(
         self,
@@ -313,7 +315,7 @@ class _PlanContext:
                 self.workspace, sweep, newest.lock.program if newest else None
             ), None
         except RepositoryError as error:
-            return programs.requested_program(self.workspace.settings, sweep), str(error)
+            return programs.requested_program(self.workspace.settings.trials, sweep), str(error)
 
     def outdated(self, sweep: Sweep, program: Program) -> tuple[planning.OutdatedPart, ...]:
         """Compare the program with the one that `sweep generate --update` would lock."""
@@ -322,7 +324,8 @@ class _PlanContext:
             head = repository.commit("HEAD")
             self.trees[code] = programs.code_tree_at(repository, head, sweep) if head else None
         return planning.outdated_parts(
-            program, programs.requested_program(self.workspace.settings, sweep, tree=self.trees[code] or "")
+            program,
+            programs.requested_program(self.workspace.settings.trials, sweep, tree=self.trees[code] or ""),
         )
 
     def code_changes(
@@ -363,7 +366,7 @@ class _PlanContext:
     def compared(
         self, path: str, sweep: Sweep, trials: tuple[Trial, ...], program: Program
     ) -> planning.Difference | planning.UnreadableSpec:
-        parsed = at_commit.read_spec(self.workspace.repository, self.stored.commit, path, self.settings)
+        parsed = at_commit.SpecReader(self.workspace.repository, self.settings).spec(self.stored.commit, path)
         if not isinstance(parsed, ParsedSpec):
             return planning.UnreadableSpec(path, parsed)
         former = parsed.sweep

@@ -308,13 +308,13 @@ def _reproduction_text(reproduction: Reproduction) -> Iterator[RenderableType]:
         texts = (f"{one.kind} {one.digest[:SHORT_DIGEST]}" if one else "none" for one in pair)
         table.add_row("environment", *texts, _equality_text(equal=len({*pair}) == 1))
     for metric in reproduction.metrics:
-        cells = (metric.name, _exact_number(metric.recorded), _exact_number(metric.measured))
-        result = Text("timing", "dim") if metric.is_timing else _equality_text(equal=metric.is_equal)
+        cells = (metric.name, _exact_number(metric.recorded), _exact_number(metric.rerun))
+        result = Text("timing", "dim") if metric.timing else _equality_text(equal=metric.is_equal)
         table.add_row(*(style.untrusted_text(cell) for cell in cells), result)
     yield table
     for metric in reproduction.metrics:
         if metric.differs:
-            yield style.untrusted_text(f"{metric.where}: {_difference_text(metric)}", "red")
+            yield style.untrusted_text(f"{metric.file}: {_difference_text(metric)}", "red")
     if reproduction.recipe.ran not in {None, "process"}:
         image = reproduction.recipe.ran
         yield Text(f"the recorded trial ran in {image}; this one ran as a process without an image", "yellow")
@@ -348,11 +348,11 @@ def _exact_number(value: float | None) -> str:
 
 
 def _difference_text(metric: MetricComparison) -> str:
-    recorded, measured = _exact_number(metric.recorded), _exact_number(metric.measured)
+    recorded, measured = _exact_number(metric.recorded), _exact_number(metric.rerun)
     text = f"{metric.name} must be {recorded}, got {measured}"
-    if metric.recorded is None or metric.measured is None:
+    if metric.recorded is None or metric.rerun is None:
         return text
-    return f"{text} ({metric.measured - metric.recorded:+.3g})"
+    return f"{text} ({metric.rerun - metric.recorded:+.3g})"
 
 
 def _fetched_text(artifacts: FetchedArtifacts) -> tuple[RenderableType, ...]:

@@ -297,13 +297,14 @@ class _SiteBuilder:
         return FileTree({**contents, MANIFEST: json.dump(manifest).encode()})
 
     def _costs(self, months: Iterable[str]) -> Iterator[MonthlyCost]:
-        settings = self._reader.settings
-        if not settings.teams.budgets:
+        settings, budgets = self._reader.settings, self._reader.settings.teams.budgets
+        if not budgets:
             return
         merged = [batch for listed in self._reader.batches.values() for batch in listed]
         for month in months:
-            ledger = costs.month_ledger(self._repository, self._commit, settings, month, merged=merged)
-            for team, budget in sorted(settings.teams.budgets.items()):
+            specs, pools = self._reader.specs, settings.trials.pools
+            ledger = costs.month_ledger(specs, self._commit, budgets, pools, month, merged=merged)
+            for team, budget in sorted(budgets.items()):
                 charges = [one for one in ledger.used if counts_towards(budget, one.sweep)]
                 hours, money = sum(one.gpu_hours for one in charges), sum(one.money for one in charges)
                 yield MonthlyCost(month, team, hours, money)

@@ -136,7 +136,7 @@ def try_trial(workspace: Workspace, name: str, number: int, *, quiet: bool, keep
     (parsed,) = replace(workspace, settings=settings).specs([name])
     programs.refuse_rewritten_code(workspace.repository, parsed)
     sweep = parsed.sweep
-    program = programs.requested_program(workspace.settings, sweep, tree=WORK_TREE)
+    program = programs.requested_program(workspace.settings.trials, sweep, tree=WORK_TREE)
     trials = (
         expansion.expand(sweep, program, parsed.source)
         if sweep.search is None

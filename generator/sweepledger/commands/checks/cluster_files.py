@@ -157,8 +157,8 @@ def check_platform(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iterat
     yield from _file_problems(compared, way_out, severity)
     yield from _shape_problems(context, specs, recorded, way_out)
     # No controller applies these: their Jobs would be deleted, or never made.
-    for batch, cluster in bootstrap.unapplied_batches(context.present, settings):
-        message, hint = bootstrap.unapplied_text(batch, cluster, settings)
+    for batch, cluster in bootstrap.unapplied_batches(context.present, settings.fleet):
+        message, hint = bootstrap.unapplied_text(batch, cluster, settings.fleet.lost_clusters)
         yield Problem(batch.folder, 0, 0, "", message, "batch-cluster", hint)
 
 

@@ -107,9 +107,10 @@ def _has_records(context: checked.CheckContext, batch: StoredBatch) -> bool:
 
 def _running_states(context: checked.CheckContext, sweeps: Iterable[Sweep]) -> Iterator[Problem]:
     merged = batches.by_sweep(context.merged)
+    controller, pools = context.settings.platform.controller, context.settings.trials.pools
     for sweep in sweeps:
         if sweep.running:
-            yield from running_problems(sweep, merged.get(sweep.name, ()), context.settings)
+            yield from running_problems(sweep, merged.get(sweep.name, ()), controller, pools)
     specs = {sweep.name: sweep for sweep in sweeps}
     former = {batch.name: batch.running_file for batch in context.merged if batch.is_active}
     for batch in context.present:
@@ -144,10 +145,9 @@ def _removed_entries(context: checked.CheckContext, sweeps: Iterable[Sweep]) -> 
     """
     archived = {batch.name for batch in context.merged if not batch.is_active}
     active = {batch.name: batch for batch in context.merged if batch.is_active}
+    specs = at_commit.SpecReader(context.workspace.repository, context.settings)
     for sweep in sweeps if context.merged else ():
-        former = at_commit.read_sweep(
-            context.workspace.repository, context.base, sweep.path, context.settings
-        )
+        former = specs.sweep(context.base, sweep.path)
         if former is None:
             continue
         for name in former.cancel:

@@ -11,6 +11,7 @@ from sweepledger.commands.checks import context as checked
 from sweepledger.commands.checks.context import CheckContext, load_references, referenced_bases
 from sweepledger.commands.generation import next_batch
 from sweepledger.commands.repository import (
+    at_commit,
     base_files,
     batch_builder,
     batch_records,
@@ -33,7 +34,7 @@ from sweepledger.spec import ParsedSpec
 from sweepledger.structs.kubernetes import Manifest
 from sweepledger.structs.names import LOCK_FILE, SETTINGS_FILE, SPECS, SUFFIX
 from sweepledger.structs.program import Data, EnvironmentLock
-from sweepledger.structs.settings import GenerateMode, Settings
+from sweepledger.structs.settings import GenerateMode
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import as_data
 
@@ -63,7 +64,7 @@ def check_builds(context: checked.CheckContext, *, everything: bool = False) -> 
     to_build = [
         batch
         for batch in active
-        if _is_for_clusters(batch) and (everything or not _is_as_merged(context, batch, merged))
+        if context.settings.git.manifests and (everything or not _is_as_merged(context, batch, merged))
     ]
     if to_build:
         kustomize.command()
@@ -75,14 +76,6 @@ def check_builds(context: checked.CheckContext, *, everything: bool = False) -> 
         unchanged=tuple(batch.name for batch in active if batch.name not in rendered),
         problems=(*problems, *duplicate_objects(rendered, [batch.name for batch in active])),
     )
-
-
-def _is_for_clusters(batch: StoredBatch) -> bool:
-    """Return whether a cluster may run a batch; one with an unreadable lock may be for any."""
-    try:
-        return batch.lock.program.runs_in_clusters
-    except RepositoryError:
-        return True
 
 
 def _is_as_merged(
@@ -132,7 +125,7 @@ def _build(
 
 def check_unwritten(context: checked.CheckContext, spec: str, overlay: Overlay) -> Iterator[Problem]:
     """Build the batch that is written after a spec's merge, and report its problems at the spec."""
-    if not overlay.lock.program.runs_in_clusters:
+    if not overlay.lock.has_manifests:
         return
     bases = base_files.read_bases(context.workspace.root).files
     batch = StoredBatch(f"{ACTIVE}/{overlay.name}", overlay.tree)
@@ -226,11 +219,12 @@ def check_budgets(context: CheckContext, planned: Sequence[next_batch.Generated]
     if not settings.teams.budgets:
         return
     repository, merged = context.workspace.repository, batches.by_sweep(context.merged)
+    specs = at_commit.SpecReader(repository, settings)
     repeated = [
         charge
         for generated in planned
         for charge in costs.resume_charges(
-            repository, context.base, generated.sweep, merged.get(generated.sweep.name, ()), settings
+            specs, context.base, generated.sweep, merged.get(generated.sweep.name, ()), settings.trials.pools
         )
     ]
     if not new and not repeated:
@@ -238,7 +232,7 @@ def check_budgets(context: CheckContext, planned: Sequence[next_batch.Generated]
     month = costs.month_of(repository, context.base, context.month)
     asking = [(generated.sweep.name, "run") for generated in new]
     asking += [(charge.sweep, "running") for charge in repeated]
-    for balance in _balances(context, settings, new, repeated, month):
+    for balance in _balances(context, specs, new, repeated, month):
         if balance.is_exceeded:
             team = settings.teams.budgets[balance.team]
             name, key = next(item for item in asking if counts_towards(team, item[0]))
@@ -247,16 +241,18 @@ def check_budgets(context: CheckContext, planned: Sequence[next_batch.Generated]
 
 def _balances(
     context: CheckContext,
-    settings: Settings,
+    specs: at_commit.SpecReader,
     new: Sequence[next_batch.Generated],
     repeated: Sequence[Charge],
     month: str,
 ) -> tuple[Balance, ...]:
+    budgets, pools = specs.settings.teams.budgets, specs.settings.trials.pools
     active = {batch.name for batch in context.present if batch.is_active}
     ledger = costs.month_ledger(
-        context.workspace.repository,
+        specs,
         context.base,
-        settings,
+        budgets,
+        pools,
         month,
         merged=context.merged,
         leaving={
@@ -268,7 +264,7 @@ def _balances(
         },
     )
     requests = [(generated.sweep, generated.batch.lock.trials) for generated in new if generated.batch]
-    return costs.requested_balances(ledger, settings.teams.budgets, requests, repeated)
+    return costs.requested_balances(ledger, budgets, requests, repeated)
 
 
 def unreadable_batches(context: CheckContext) -> Iterator[Problem]:
@@ -443,8 +439,9 @@ def _unknown_parts(
     The image of a spec that names none, the data and the content of a lock file are only in the lock.
     """
     workspace, program = context.workspace, batch.lock.program
+    trials = workspace.settings.trials
     try:
-        given = programs.locked_program_at(workspace.repository, "HEAD", workspace.settings, sweep, None)
+        given = programs.locked_program_at(workspace.repository, "HEAD", trials, sweep, None)
     except RepositoryError as error:
         yield _program_problem(batch, "", str(error), "program-not-shown")
         return

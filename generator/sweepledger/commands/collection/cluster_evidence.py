@@ -19,7 +19,7 @@ from sweepledger.formats import record_json
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, present_since
-from sweepledger.structs.kubernetes import WORKLOAD_KINDS
+from sweepledger.structs.kubernetes import BAD_HYPERPARAMETERS, WORKLOAD_KINDS
 from sweepledger.structs.record import Record, Status
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller
@@ -108,7 +108,7 @@ LAG_SECONDS = 600
 An NFS client can show a folder as it was a minute ago, other shared volumes some minutes ago. Ten minutes are
 two runs of a collector that runs every five. A file that is missing by then does not appear.
 """
-SILENT_CODES = {Status.OK: 0, Status.PRUNED: 0, Status.DIVERGED: termination.BAD_HYPERPARAMETERS}
+SILENT_CODES = {Status.OK: 0, Status.PRUNED: 0, Status.DIVERGED: BAD_HYPERPARAMETERS}
 """Exit codes of a launcher that finds a final record and writes none."""
 
 

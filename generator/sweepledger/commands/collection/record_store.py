@@ -20,7 +20,7 @@ from sweepledger.repo.image_registry import host_of, is_loopback
 from sweepledger.repo.volume import VolumeResults
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.program import LOCAL_IMAGE
-from sweepledger.structs.settings import BucketSettings, Cloud, Controller, Settings
+from sweepledger.structs.settings import BucketSettings, Cloud, Controller, TrialSettings
 
 if TYPE_CHECKING:
     from sweepledger.bucket.results import BucketResults
@@ -111,8 +111,8 @@ class ReaderPodOptions:
             READER_POD,
             settings.trials.namespace,
             claim,
-            reader_image(settings, self.image),
-            reader_queue(settings),
+            reader_image(settings.trials, self.image),
+            reader_queue(settings.trials, settings.platform.controller),
         )
         with helper_pods.running_reader_pod(self.kubectl, manifest, patience=self.patience) as reader:
             yield reader
@@ -123,9 +123,9 @@ class ReaderPodOptions:
             reader.copy(batch, into)
 
 
-def reader_image(settings: Settings, image: str | None) -> str:
+def reader_image(trials: TrialSettings, image: str | None) -> str:
     """Return the reader pod's image. Raises RepositoryError if no image is configured."""
-    name = settings.trials.image_of(image)
+    name = trials.image_of(image)
     if name == LOCAL_IMAGE:
         raise RepositoryError(
             "the reader pod needs an image with sh, find, tar and sleep, and none is configured",
@@ -134,16 +134,12 @@ def reader_image(settings: Settings, image: str | None) -> str:
     return name
 
 
-def reader_queue(settings: Settings) -> str | None:
+def reader_queue(trials: TrialSettings, controller: Controller) -> str | None:
     """Return the queue that admits the pod: that of the first pool with one, or of the project where a person submits.
 
     None: the cluster has no queues that the settings know of.
     """
-    queues = [pool.queue for _, pool in sorted(settings.trials.pools.items()) if pool.queue is not None]
+    queues = [pool.queue for _, pool in sorted(trials.pools.items()) if pool.queue is not None]
     if queues:
         return queues[0]
-    return (
-        workloads.project_queue(settings.trials.namespace)
-        if settings.platform.controller is Controller.SUBMIT
-        else None
-    )
+    return workloads.project_queue(trials.namespace) if controller is Controller.SUBMIT else None

@@ -387,7 +387,15 @@ def _plan_sweep(
         if update
         else programs.locked_program(workspace, sweep, newest.lock.program if newest else None)
     )
-    problems = tuple(spec_change.running_problems(sweep, merged, workspace.settings)) if sweep.running else ()
+    problems = (
+        tuple(
+            spec_change.running_problems(
+                sweep, merged, workspace.settings.platform.controller, workspace.settings.trials.pools
+            )
+        )
+        if sweep.running
+        else ()
+    )
     if problems:
         raise SpecError(problems)
     retried = spec_change.retried_trials(workspace.repository, sweep, merged, stored.results_of(sweep.name))
@@ -426,7 +434,9 @@ def _plan_sweep(
     )
     missing = programs.missing_scripts(workspace.repository, parsed, program) if overlay else ()
     refusals = (
-        spec_change.spec_change_problems(workspace.repository, workspace.settings, parsed, merged, program)
+        spec_change.spec_change_problems(
+            workspace.spec_reader, workspace.settings.platform.controller, parsed, merged, program
+        )
         if overlay
         else ()
     )

@@ -26,11 +26,12 @@ from sweepledger.search import Configuration
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs import node_pool
 from sweepledger.structs.batch import BatchLock
+from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import LOCAL_IMAGE, Code, Program
 from sweepledger.structs.record import Status
 from sweepledger.structs.run_config import Pack, RunConfig, RunningState, Shape
 from sweepledger.structs.search_block import RandomSearch
-from sweepledger.structs.settings import Controller, Settings
+from sweepledger.structs.settings import Controller
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
 from sweepledger.structs.values import is_spelled_alike, written
@@ -81,21 +82,21 @@ def recorded_outcomes(
 
 
 def spec_change_problems(
-    repository: Repository,
-    settings: Settings,
+    specs: at_commit.SpecReader,
+    controller: Controller,
     parsed: ParsedSpec,
     merged: Sequence[StoredBatch],
     program: Program,
 ) -> Iterator[Problem]:
     """Yield a problem for each change that would give a batch that cannot run or has trials outside the spec."""
-    if settings.platform.controller is not Controller.NONE and program.image == LOCAL_IMAGE:
+    if controller is not Controller.NONE and program.image == LOCAL_IMAGE:
         message = (
-            f"must be an image of the cluster because controller is {str(settings.platform.controller)!r}; "
+            f"must be an image of the cluster because controller is {str(controller)!r}; "
             f"{LOCAL_IMAGE!r} is locked"
         )
         hint = f"`sweep generate {parsed.sweep.name} --update` locks the current image, and requests every trial again"
         yield Problem(parsed.sweep.path, 0, 0, "run.image", message, code="image-missing", hint=hint)
-    yield from _changed_hypercube(repository, settings, parsed, merged)
+    yield from _changed_hypercube(specs, parsed, merged)
 
 
 def respelled_values(
@@ -155,15 +156,15 @@ def renamed_by_hand(
 
 
 def _changed_hypercube(
-    repository: Repository, settings: Settings, parsed: ParsedSpec, merged: Sequence[StoredBatch]
+    specs: at_commit.SpecReader, parsed: ParsedSpec, merged: Sequence[StoredBatch]
 ) -> Iterator[Problem]:
     """Refuse a changed number of points in a Latin hypercube that has batches: all points would move."""
     design = parsed.sweep.design
     if not isinstance(design, RandomSearch) or not design.sampler.has_fixed_count or not merged:
         return
     digests = {batch.lock.spec.digest for batch in merged}
-    for commit in commits(repository, parsed.sweep.path):
-        former = at_commit.read_sweep(repository, commit.id, parsed.sweep.path, settings)
+    for commit in commits(specs.repository, parsed.sweep.path):
+        former = specs.sweep(commit.id, parsed.sweep.path)
         before = former.design if former is not None and former.digest in digests else None
         if not isinstance(before, RandomSearch) or before.sampler is not design.sampler:
             continue
@@ -249,7 +250,9 @@ def as_changes(files: Mapping[str, bytes | None]) -> tuple[dict[str, bytes], fro
     return written, frozenset(files.keys() - written.keys())
 
 
-def running_problems(sweep: Sweep, merged: Iterable[StoredBatch], settings: Settings) -> Iterator[Problem]:
+def running_problems(
+    sweep: Sweep, merged: Iterable[StoredBatch], controller: Controller, pools: Mapping[str, Pool]
+) -> Iterator[Problem]:
     """Yield a problem for each batch that a spec names under `running` and that cannot run so.
 
     `merged` are the batches of the sweep. What is recorded may stay in the spec.
@@ -261,10 +264,10 @@ def running_problems(sweep: Sweep, merged: Iterable[StoredBatch], settings: Sett
             message, hint = "is no merged batch of this sweep", f"`sweep status {sweep.name}` lists them"
         elif not batch.is_active:
             continue
-        elif settings.platform.controller is Controller.SUBMIT:
+        elif controller is Controller.SUBMIT:
             message = "was created by `sweep submit`, which changes nothing that exists"
             hint = "suspend its Jobs with kubectl"
-        elif _is_queued(batch.lock, settings):
+        elif _is_queued(batch.lock, pools):
             message = "is in a queue of Kueue, which alone suspends and resumes what it admits"
             hint = (
                 f"hold the queue (`stopPolicy` of its LocalQueue), or `sweep cancel {sweep.name} --replace`"
@@ -281,8 +284,8 @@ def running_problems(sweep: Sweep, merged: Iterable[StoredBatch], settings: Sett
         yield Problem(sweep.path, 0, 0, f"running.{name}", f"{name} {message}", RUNNING_STATE, hint)
 
 
-def _is_queued(lock: BatchLock, settings: Settings) -> bool:
-    pool = settings.trials.pool(lock.run.pool)
+def _is_queued(lock: BatchLock, pools: Mapping[str, Pool]) -> bool:
+    pool = pools.get(lock.run.pool or "")
     return pool is not None and pool.queue is not None
 
 

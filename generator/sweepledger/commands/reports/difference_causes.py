@@ -26,7 +26,6 @@ from sweepledger.structs.metric import Goal
 from sweepledger.structs.names import SPECS, SUFFIX, suggest_sweep_name
 from sweepledger.structs.program import Program
 from sweepledger.structs.record import RAN_PROCESS, Record
-from sweepledger.structs.settings import Settings
 from sweepledger.structs.values import Value, canonical_json
 
 NORMAL_QUANTILES = 1.96 + 0.84
@@ -324,7 +323,7 @@ class _ProposalBuilder:
     workspace: Workspace
     explained: ExplainedComparison
     document: Mapping[str, Any]
-    settings: Settings
+    specs: at_commit.SpecReader
 
     @classmethod
     def of(cls, workspace: Workspace, explained: ExplainedComparison) -> "_ProposalBuilder | None":
@@ -333,9 +332,7 @@ class _ProposalBuilder:
         document = read_document(content, b.lock.spec.path).document
         if document is None or not isinstance(document.data, dict):
             return None
-        return cls(
-            workspace, explained, document.data, at_commit.settings_or_defaults(workspace.repository, "HEAD")
-        )
+        return cls(workspace, explained, document.data, at_commit.SpecReader.at(workspace.repository, "HEAD"))
 
     def proposal(
         self,
@@ -372,7 +369,7 @@ class _ProposalBuilder:
         text = "".join(f"# {note}\n" for note in notes)
         text += "".join(f"{format_block(key, value, 0)}\n" for key, value in document.items())
         path = f"{SPECS}/{name}{SUFFIX}"
-        parsed = spec.parse(text.encode(), path, self.settings)
+        parsed = spec.parse(text.encode(), path, self.specs.settings)
         if not isinstance(parsed, spec.ParsedSpec):
             notes += [f"not valid here yet: {problem.message}" for problem in parsed[:1]]
         return Proposal(
@@ -391,7 +388,7 @@ class _ProposalBuilder:
     def _notes(self, reverted: Sequence[causes.Factor]) -> Iterator[str]:
         """Yield what a spec cannot say: the code is that of the commit, the data that of the settings."""
         a, b = self.explained.a, self.explained.b
-        parsed = at_commit.read_sweep(self.workspace.repository, b.commit, b.lock.spec.path, self.settings)
+        parsed = self.specs.sweep(b.commit, b.lock.spec.path)
         head = self.workspace.repository.commit("HEAD")
         if head is not None and parsed is not None:
             tree = code_tree_at(self.workspace.repository, head, parsed)
@@ -399,6 +396,6 @@ class _ProposalBuilder:
                 yield f"Generate it where {b.lock.program.code} has the git tree {b.lock.program.code.tree}."
         data = a.lock.program.data if causes.Factor.DATA in reverted else b.lock.program.data
         if data is not None:
-            dataset = self.settings.trials.dataset_named(data.name)
+            dataset = self.specs.settings.trials.dataset_named(data.name)
             if dataset is None or dataset.identity != data.digest:
                 yield f"The settings must have the dataset {data.name} with digest {data.digest}."

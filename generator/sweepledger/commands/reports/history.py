@@ -25,7 +25,6 @@ from sweepledger.results.summary import Summary
 from sweepledger.site.history import CodeRevision, Event, EventKind, SpecVersion, SweepHistory
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.names import LOCK_FILE, SPECS, SUFFIX, is_sweep_name, split_batch_name
-from sweepledger.structs.settings import Settings
 
 LONGEST_REASON = 200
 """Limit of characters of an error message, which quotes untrusted input."""
@@ -169,7 +168,8 @@ class HistoryReader:
         self._repository = repository
         self._commit = commit
         self.listing = repository.files(commit)
-        self.settings: Settings = at_commit.settings_or_defaults(repository, commit)
+        self.specs = at_commit.SpecReader.at(repository, commit)
+        self.settings = self.specs.settings
         self.log = history(repository, commit)
         self.entries: dict[str, list[Event]] = defaultdict(list)
         for entry in self.log:
@@ -191,7 +191,7 @@ class HistoryReader:
         content = self._repository.read(self._commit, spec).get(spec)
         read = None
         if summary is None or self.evidence:
-            read = at_commit.read_sweep(self._repository, self._commit, spec, self.settings)
+            read = self.specs.sweep(self._commit, spec)
         return SweepHistory(
             name=sweep,
             summary=summary,

@@ -5,7 +5,7 @@ import shlex
 import struct
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -82,13 +82,13 @@ def _desired_state(
     settings = at_commit.read_settings(repository, commit)
     if not isinstance(settings, Settings):
         raise SpecError(settings)
-    made = local_batch_at(repository, commit, batch, settings)
+    made = local_batch_at(repository, commit, batch, settings.trials, settings.network.proxy)
     mirror = Mirror(state, str(workspace.root), workspace.settings.git.branch)
     mirror.borrow(repository)
     store_code(repository, program.code, ["HEAD", commit])
     code = mirror.code(program.code)
     cache = state_folder(workspace.repository) / DATA
-    data = locked_data(batch, (settings, workspace.settings), cache, code=code.folder)
+    data = locked_data(batch, (settings.trials, workspace.settings.trials), cache, code=code.folder)
     started = outside_imports.started_program(program, batch.lock.run, code.folder)
     python_path = outside_imports.locked_python_path(batch, started, repository)
     desired = DesiredBatch(
@@ -180,21 +180,21 @@ class MetricComparison:
 
     name: str
     recorded: float | None
-    measured: float | None
-    where: str
+    rerun: float | None
+    file: str
     """The file with the recorded value."""
-    is_timing: bool = False
+    timing: bool = False
     """Whether the metric is a duration or a rate, which differs in every run and is not compared."""
 
     @property
     def is_equal(self) -> bool:
         """Return whether both are the same to the last bit."""
-        return _bits(self.recorded) == _bits(self.measured)
+        return _bits(self.recorded) == _bits(self.rerun)
 
     @property
     def differs(self) -> bool:
         """Return whether the values differ and the metric is not a timing."""
-        return not self.is_equal and not self.is_timing
+        return not self.is_equal and not self.timing
 
 
 @dataclass(frozen=True)
@@ -239,17 +239,7 @@ class Reproduction:
                 "differences": list(self.environment_differences),
             },
             "status": {"recorded": self.recorded, "rerun": str(self.record.status) if self.record else None},
-            "metrics": [
-                {
-                    "name": metric.name,
-                    "recorded": metric.recorded,
-                    "rerun": metric.measured,
-                    "file": metric.where,
-                    "equal": metric.is_equal,
-                    "timing": metric.is_timing,
-                }
-                for metric in self.metrics
-            ],
+            "metrics": [{**asdict(metric), "equal": metric.is_equal} for metric in self.metrics],
         }
 
 

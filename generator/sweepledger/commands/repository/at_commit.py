@@ -4,6 +4,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 from sweepledger import spec
@@ -24,7 +25,12 @@ AS_COMMITTED = ("-c", "core.autocrlf=false", "-c", "core.eol=lf", "-c", "core.at
 def read_settings(repository: Repository, commit: str | None) -> Settings | tuple[Problem, ...]:
     """Return the settings at a commit; the defaults if it has none."""
     content = repository.read(commit, SETTINGS_FILE).get(SETTINGS_FILE)
-    return Settings() if content is None else spec.parse_settings(content, SETTINGS_FILE)
+    return Settings() if content is None else _parsed_settings(content)
+
+
+@lru_cache(maxsize=8)
+def _parsed_settings(content: bytes) -> Settings | tuple[Problem, ...]:
+    return spec.parse_settings(content, SETTINGS_FILE)
 
 
 def settings_or_defaults(repository: Repository, commit: str | None) -> Settings:
@@ -33,25 +39,37 @@ def settings_or_defaults(repository: Repository, commit: str | None) -> Settings
     return settings if isinstance(settings, Settings) else Settings()
 
 
-def read_sweep(
-    repository: Repository, commit: str | None, path: str, settings: Settings | None = None
-) -> Sweep | None:
-    """Return the sweep of a spec at a commit, by default with its settings there; None if it cannot be read."""
-    settings = settings or settings_or_defaults(repository, commit)
-    parsed = read_spec(repository, commit, path, settings)
-    return parsed.sweep if isinstance(parsed, spec.ParsedSpec) else None
+def read_sweep(repository: Repository, commit: str | None, path: str) -> Sweep | None:
+    """Return the sweep of a spec at a commit with its settings there; None if it cannot be read."""
+    return SpecReader.at(repository, commit).sweep(commit, path)
 
 
-def read_spec(
-    repository: Repository, commit: str | None, path: str, settings: Settings
-) -> spec.ParsedSpec | tuple[Problem, ...]:
-    """Return a spec at a commit; the files that it names are read from the same commit."""
+@dataclass(frozen=True)
+class SpecReader:
+    """Reads specs of commits, with settings that may be those of another commit."""
 
-    def beside(name: str) -> bytes | None:
-        location = str(PurePosixPath(path).with_name(name))
-        return repository.read(commit, location).get(location)
+    repository: Repository
+    settings: Settings
 
-    return spec.parse(repository.read(commit, path).get(path, b""), path, settings, beside=beside)
+    @classmethod
+    def at(cls, repository: Repository, commit: str | None) -> "SpecReader":
+        """Return a reader with the settings of a commit."""
+        return cls(repository, settings_or_defaults(repository, commit))
+
+    def sweep(self, commit: str | None, path: str) -> Sweep | None:
+        """Return the sweep of a spec at a commit; None if it cannot be read."""
+        parsed = self.spec(commit, path)
+        return parsed.sweep if isinstance(parsed, spec.ParsedSpec) else None
+
+    def spec(self, commit: str | None, path: str) -> spec.ParsedSpec | tuple[Problem, ...]:
+        """Return a spec at a commit; the files that it names are read from the same commit."""
+
+        def beside(name: str) -> bytes | None:
+            location = str(PurePosixPath(path).with_name(name))
+            return self.repository.read(commit, location).get(location)
+
+        content = self.repository.read(commit, path).get(path, b"")
+        return spec.parse(content, path, self.settings, beside=beside)
 
 
 @dataclass(frozen=True)

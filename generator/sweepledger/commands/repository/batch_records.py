@@ -17,6 +17,7 @@ from sweepledger.results.outcomes import BatchRecords
 from sweepledger.results.paths import RESULTS, laptop_batches, laptop_path, records_path, results_folder
 from sweepledger.safe_open import read_regular
 from sweepledger.structs.batch import BatchLock
+from sweepledger.structs.metric import MetricSource
 from sweepledger.structs.names import LOCK_FILE, split_batch_name
 from sweepledger.structs.record import ExpectedTrial, Record, Status
 from sweepledger.structs.values import bytes_digest
@@ -138,7 +139,7 @@ def stored_outputs(
         digest: each
         for digest, each in newest.items()
         if not each.is_active
-        and each.lock.metric.source is metric.source
+        and (each.lock.metric.source is MetricSource.OUTPUT) == (metric.source is MetricSource.OUTPUT)
         and _reading(each.lock) != _reading(batch.lock)
         and _reaches_program(each) == _reaches_program(batch)
     }
@@ -188,16 +189,8 @@ def _reaches_program(batch: batches.StoredBatch) -> object:
     launch = json.loads(batch.read(LAUNCH_FILE))
     for name in ("generated", "batch", "shards", "metric"):
         launch.pop(name, None)
-    manifests = [
-        batch.read(name).decode().replace(batch.name, "")
-        for name in batch.lock.files
-        if name.endswith(".yaml") and name != "kustomization.yaml"
-    ]
-    return batch.lock.program.digest, launch, {part for text in manifests for part in _SETTINGS.findall(text)}
-
-
-_SETTINGS = re.compile(r"^( *)((?:env|resources):\n(?:\1[- ].*\n)*)", re.MULTILINE)
-"""What the manifests give to a container."""
+    run = batch.lock.run
+    return batch.lock.program.digest, launch, run.environment, run.resources, run.pool, run.secrets
 
 
 def _listed_environment(folders: Sequence[Path], record: Record) -> Path | None:

@@ -23,7 +23,7 @@ from sweepledger.structs.placement import choose_cluster
 from sweepledger.structs.program import Program
 from sweepledger.structs.record import Record, Status
 from sweepledger.structs.run_config import RunConfig, RunningState
-from sweepledger.structs.settings import FleetSettings, Settings, TeamBudget
+from sweepledger.structs.settings import FleetSettings, TeamBudget
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value
 
@@ -160,9 +160,10 @@ def month_of(repository: Repository, commit: str | None, month: str | None) -> s
 
 
 def month_ledger(
-    repository: Repository,
+    specs: at_commit.SpecReader,
     commit: str | None,
-    settings: Settings,
+    budgets: Mapping[str, TeamBudget],
+    pools: Mapping[str, Pool],
     month: str,
     *,
     merged: Iterable[StoredBatch],
@@ -175,29 +176,27 @@ def month_ledger(
     """
     ending = leaving or {}
     counted = [
-        batch
-        for batch in merged
-        if any(plan.counts_towards(team, batch.sweep) for team in settings.teams.budgets.values())
+        batch for batch in merged if any(plan.counts_towards(team, batch.sweep) for team in budgets.values())
     ]
-    cancelled = {batch.name for batch in batch_records.unrecorded_batches(repository, commit, counted)}
+    cancelled = {batch.name for batch in batch_records.unrecorded_batches(specs.repository, commit, counted)}
     unfinished = {
         batch.name
         for batch in counted
         if (batch.is_active or batch.name in cancelled) and batch.name not in ending
     }
     usage: dict[str, Mapping[int, Usage]] = {}
-    for name, part in _recorded_usage(repository, commit, counted, month):
+    for name, part in _recorded_usage(specs.repository, commit, counted, month):
         usage[name] = {**usage.get(name, {}), **part}  # no trial is in two files
     usage |= ending
     charged = [batch for batch in counted if batch.name in unfinished or usage.get(batch.name)]
     batches.prefetch(charged, LOCK_FILE)
-    resumes = _resumes(repository, commit, charged, settings)
+    resumes = _resumes(specs, commit, charged)
     used, reserved, unread, doubtful, reported = [], [], [], [], []
     for batch in counted:
         trials_usage = usage.get(batch.name)
         if batch.name not in unfinished and not trials_usage:
             continue
-        requested = _requested_run(batch, settings)
+        requested = _requested_run(batch, pools)
         if requested is None:
             unread.append(batch.name)
             continue
@@ -231,22 +230,22 @@ def requested_balances(
 
 
 def resume_charges(
-    repository: Repository,
+    specs: at_commit.SpecReader,
     commit: str | None,
     sweep: Sweep,
     merged: Iterable[StoredBatch],
-    settings: Settings,
+    pools: Mapping[str, Pool],
 ) -> Iterator[plan.Charge]:
     """Yield the upper bound of what the active batches of a sweep repeat after resumes that a commit lacks."""
     if not any(state.resumes for state in sweep.running.values()):
         return
-    former = at_commit.read_sweep(repository, commit, sweep.path, settings)
+    former = specs.sweep(commit, sweep.path)
     states = former.running if former else {}
     for batch in merged:
         if not batch.is_active or batch.name not in sweep.running:
             continue
         more = sweep.running[batch.name].resumes - states.get(batch.name, RunningState()).resumes
-        requested = _requested_run(batch, settings) if more > 0 else None
+        requested = _requested_run(batch, pools) if more > 0 else None
         if requested is not None:
             run, pool, trials = requested
             yield plan.charge(sweep.name, run, pool, trials * more * run.timeout_seconds)
@@ -270,26 +269,28 @@ def overdrawn(path: str, key: str, balance: plan.Balance, month: str, currency: 
 
 
 def _resumes(
-    repository: Repository, commit: str | None, charged: Iterable[StoredBatch], settings: Settings
+    specs: at_commit.SpecReader, commit: str | None, charged: Iterable[StoredBatch]
 ) -> dict[str, int]:
     """Return how often batches were resumed, by the specs at a commit."""
     paths = sorted({f"{SPECS}/{batch.sweep}{SUFFIX}" for batch in charged})
-    texts = repository.read(commit, *paths) if paths else {}
+    texts = specs.repository.read(commit, *paths) if paths else {}
     found: dict[str, int] = {}
     for path, text in texts.items():
         if b"resumes" in text or b"\\" in text:  # with an escape, YAML spells the key otherwise
-            sweep = at_commit.read_sweep(repository, commit, path, settings)
+            sweep = specs.sweep(commit, path)
             if sweep is not None:
                 found |= {name: state.resumes for name, state in sweep.running.items()}
     return found
 
 
-def _requested_run(batch: StoredBatch, settings: Settings) -> tuple[RunConfig, Pool | None, int] | None:
+def _requested_run(
+    batch: StoredBatch, pools: Mapping[str, Pool]
+) -> tuple[RunConfig, Pool | None, int] | None:
     try:
         lock = batch.vetted().lock
     except UnreadableError:
         return None
-    return lock.run, settings.trials.pool(lock.run.pool), lock.trials
+    return lock.run, pools.get(lock.run.pool or ""), lock.trials
 
 
 def _recorded_usage(

@@ -27,7 +27,7 @@ from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.program import LOCAL_IMAGE, REPOSITORY, Code, Data, EnvironmentLock, Macro, Program
 from sweepledger.structs.quantities import format_bytes
-from sweepledger.structs.settings import Settings
+from sweepledger.structs.settings import TrialSettings
 from sweepledger.structs.sweep import Script, Sweep
 from sweepledger.structs.values import bytes_digest
 
@@ -35,13 +35,13 @@ UNKNOWN_TREE = ""
 """A placeholder for the code tree if only the rest of a program matters."""
 
 
-def requested_program(settings: Settings, sweep: Sweep, *, tree: str = UNKNOWN_TREE) -> Program:
+def requested_program(trials: TrialSettings, sweep: Sweep, *, tree: str = UNKNOWN_TREE) -> Program:
     """Return the program that spec and settings require, given its code tree."""
     run = sweep.run
-    dataset = settings.trials.dataset_named(run.data)
+    dataset = trials.dataset_named(run.data)
     assert run.data is None or dataset is not None, "the spec's checks refuse unknown datasets"
     return Program(
-        image=settings.trials.image_of(run.image),
+        image=trials.image_of(run.image),
         command=sweep.command,
         code=requested_code(sweep, tree=tree),
         data=None if dataset is None else Data(dataset.name, dataset.identity, run.data_places),
@@ -132,7 +132,7 @@ def current_program(workspace: Workspace, sweep: Sweep) -> Program:
             f"{requested_code(sweep)} has uncommitted changes ({list_names(dirty)}): a batch runs committed code only",
             hint=_uncommitted_hint(sweep),
         )
-    return _program_at(repository, head, workspace.settings, sweep, "the last commit")
+    return _program_at(repository, head, workspace.settings.trials, sweep, "the last commit")
 
 
 def _uncommitted_hint(sweep: Sweep) -> str:
@@ -147,11 +147,11 @@ def _uncommitted_hint(sweep: Sweep) -> str:
 
 
 def _program_at(
-    repository: git.Repository, commit: str, settings: Settings, sweep: Sweep, described: str
+    repository: git.Repository, commit: str, trials: TrialSettings, sweep: Sweep, described: str
 ) -> Program:
     tree = code_tree_at(repository, commit, sweep)
     if tree is not None:
-        program = requested_program(settings, sweep, tree=tree)
+        program = requested_program(trials, sweep, tree=tree)
         taken = sum(_disk_by_file(repository, _code_files(repository, commit, sweep)).values())
         # A power of two, so that few edits change a manifest.
         code = replace(program.code, disk=max(LEAST_DISK, 1 << (taken - 1).bit_length()))
@@ -214,20 +214,20 @@ def _environment_lock(
 
 def locked_program(workspace: Workspace, sweep: Sweep, newest: Program | None) -> Program:
     """Return the newest batch's program if it satisfies the spec, else the current one."""
-    return _reusable_program(workspace.settings, sweep, newest) or current_program(workspace, sweep)
+    return _reusable_program(workspace.settings.trials, sweep, newest) or current_program(workspace, sweep)
 
 
 def locked_program_at(
-    repository: git.Repository, commit: str, settings: Settings, sweep: Sweep, newest: Program | None
+    repository: git.Repository, commit: str, trials: TrialSettings, sweep: Sweep, newest: Program | None
 ) -> Program:
     """Return the newest batch's program if it satisfies the spec, else one with the code of a commit.
 
     Raises RepositoryError.
     """
-    kept = _reusable_program(settings, sweep, newest)
+    kept = _reusable_program(trials, sweep, newest)
     if kept is not None:
         return kept
-    return _program_at(repository, commit, settings, sweep, commit[:12])
+    return _program_at(repository, commit, trials, sweep, commit[:12])
 
 
 def ranked_program(repository: git.Repository, commit: str | None, locks: Sequence[BatchLock]) -> str | None:
@@ -239,12 +239,12 @@ def ranked_program(repository: git.Repository, commit: str | None, locks: Sequen
     locks = [lock for lock in locks if not lock.repairs]
     if commit is None or len({lock.program.digest for lock in locks}) < 2:  # noqa: PLR2004 - a choice
         return None
-    settings = at_commit.settings_or_defaults(repository, commit)
-    sweep = at_commit.read_sweep(repository, commit, locks[-1].spec.path, settings)
+    specs = at_commit.SpecReader.at(repository, commit)
+    sweep = specs.sweep(commit, locks[-1].spec.path)
     if sweep is None:
         return None
     requested = requested_program(
-        settings, sweep, tree=code_tree_at(repository, commit, sweep) or UNKNOWN_TREE
+        specs.settings.trials, sweep, tree=code_tree_at(repository, commit, sweep) or UNKNOWN_TREE
     )
     named = sweep.run.image is not None
     return next(
@@ -258,9 +258,9 @@ def ranked_program(repository: git.Repository, commit: str | None, locks: Sequen
     )
 
 
-def _reusable_program(settings: Settings, sweep: Sweep, newest: Program | None) -> Program | None:
+def _reusable_program(trials: TrialSettings, sweep: Sweep, newest: Program | None) -> Program | None:
     named = sweep.run.image is not None
-    requested = requested_program(settings, sweep)
+    requested = requested_program(trials, sweep)
     return newest if newest is not None and newest.answers(requested, image_named=named) else None
 
 

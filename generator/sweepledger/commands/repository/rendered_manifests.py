@@ -22,7 +22,7 @@ from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.kubernetes import WORKLOAD_KINDS
 from sweepledger.structs.names import LOCK_FILE
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import Settings
+from sweepledger.structs.settings import ProxySettings, Settings, TrialSettings
 
 PROBLEM_CODE = "needs-cluster"
 EDITED = "batch-edited"
@@ -78,12 +78,18 @@ def refuse_forged(batch: StoredBatch) -> None:
         )
 
 
-def local_batch_at(repository: Repository, commit: str, batch: StoredBatch, settings: Settings) -> LocalBatch:
+def local_batch_at(
+    repository: Repository,
+    commit: str,
+    batch: StoredBatch,
+    trials: TrialSettings,
+    proxy: ProxySettings | None,
+) -> LocalBatch:
     """Return a batch as this machine runs it, under the launcher of a commit. Raises SpecError, RepositoryError."""
     lock, run = batch.lock, batch.lock.run
     problems = [
         Problem(batch.folder, 0, 0, path, message, PROBLEM_CODE, "run it in the cluster")
-        for path, message in _cluster_needs(lock, settings)
+        for path, message in _cluster_needs(lock, trials)
     ]
     if problems:
         raise SpecError(problems)
@@ -92,27 +98,26 @@ def local_batch_at(repository: Repository, commit: str, batch: StoredBatch, sett
     if lock.parents and lock.shape is Shape.JOBS:  # only there can each trial have a mount of its own
         parents = batch_builder.parent_folders_of(batch, batches.in_commit(repository, commit))
     contents = repository.read(commit, *launcher)
-    if not lock.program.runs_in_clusters:  # no commit needs bases for it
+    if not lock.has_manifests:  # no commit needs bases
         contents = {path: packaged_file(path) for path in launcher} | dict(contents)
     if missing := sorted({*launcher} - contents.keys()):
         raise RepositoryError(
             f"commit {commit[:12]} lacks {missing[0]}, which starts the trials of {batch.name}",
             hint="restore the files below base/ from git",
         )
-    is_proxied = settings.network.proxy is not None and settings.network.proxy.egress in run.egress
     try:
         return local_batch(
             lock,
             batch.tree.files,
             {PurePath(path).name: content for path, content in contents.items()},
             parents={row: Parent(lock.parents[row], folder) for row, folder in parents.items()},
-            proxy=settings.network.proxy.variables if settings.network.proxy and is_proxied else {},
+            proxy=proxy.variables if proxy is not None and proxy.egress in run.egress else {},
         )
     except ValueError as error:
         raise SpecError([Problem(batch.folder, 0, 0, "", str(error), EDITED)]) from error
 
 
-def _cluster_needs(lock: BatchLock, settings: Settings) -> Iterator[tuple[str, str]]:
+def _cluster_needs(lock: BatchLock, trials: TrialSettings) -> Iterator[tuple[str, str]]:
     """Yield place and message for each need of a batch that only a cluster meets."""
     if lock.shape.is_distributed:
         kind = WORKLOAD_KINDS[lock.shape]
@@ -121,18 +126,18 @@ def _cluster_needs(lock: BatchLock, settings: Settings) -> Iterator[tuple[str, s
             f"must be a Job of batch/v1 or a ConfigMap of v1, got {kind.kind!r} of {kind.api_version!r}",
         )
     for name in lock.run.secrets:
-        secret = settings.trials.secrets[name].secret if name in settings.trials.secrets else name
+        secret = trials.secrets[name].secret if name in trials.secrets else name
         yield (
             f"run.secrets.{name}",
             f"must be absent on this machine, which does not have the cluster's Secret {secret!r}",
         )
-    pool = settings.trials.pools.get(lock.run.pool or "")
+    pool = trials.pools.get(lock.run.pool or "")
     if pool is not None and (devices := sorted({*pool.pod.resources, *pool.pod.claims})):
         yield f"pools.{lock.run.pool}.pod", f"must have no devices on this machine, got {', '.join(devices)}"
 
 
 def locked_data(
-    batch: StoredBatch, settings: Iterable[Settings], cache: Path, *, code: Path
+    batch: StoredBatch, trials: Iterable[TrialSettings], cache: Path, *, code: Path
 ) -> WatchedFolder | None:
     """Return the verified data that a batch locked; None if it locked none.
 
@@ -142,7 +147,7 @@ def locked_data(
     data = batch.lock.program.data
     if data is None:
         return None
-    known = (candidate.trials.dataset_named(data.name) for candidate in settings)
+    known = (candidate.dataset_named(data.name) for candidate in trials)
     dataset = next((entry for entry in known if entry is not None and entry.identity == data.digest), None)
     if dataset is None:
         keys = " and ".join(f"datasets.{name}.digest" for name in data.names)

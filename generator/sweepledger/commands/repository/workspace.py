@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from sweepledger import search, spec
+from sweepledger.commands.repository import at_commit
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.problems import Problem, Severity
 from sweepledger.reader.configurations import MAX_LIST_BYTES
@@ -79,6 +80,11 @@ class Workspace:
     def cluster_settings(self) -> Settings:
         """The settings of the cluster that is looked at."""
         return self.settings if self.cluster is None else self.settings.in_cluster(self.cluster)
+
+    @property
+    def spec_reader(self) -> at_commit.SpecReader:
+        """Reads specs of commits with the settings of the work tree."""
+        return at_commit.SpecReader(self.repository, self.settings)
 
     @property
     def root(self) -> Path:

@@ -30,7 +30,7 @@ from sweepledger.search.adaptive.rounds import find_end, next_round, static_roun
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.names import SPECS, SUFFIX
 from sweepledger.structs.program import LOCAL_IMAGE, Program
-from sweepledger.structs.settings import Controller, Settings
+from sweepledger.structs.settings import Controller
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial, trial_id
 
@@ -212,10 +212,11 @@ def spec_path(sweep: str) -> str:
     return f"{SPECS}/{sweep}{SUFFIX}"
 
 
-def searches_at(repository: Repository, commit: str, settings: Settings) -> tuple[Sweep, ...]:
+def searches_at(repository: Repository, commit: str) -> tuple[Sweep, ...]:
     """Return the searches of a commit whose specs can be read. No other spec is parsed: there may be many."""
+    specs = at_commit.SpecReader.at(repository, commit)
     sweeps = (
-        at_commit.read_sweep(repository, commit, path, settings)
+        specs.sweep(commit, path)
         for path, content in sorted(repository.read(commit, SPECS).items())
         if path.endswith(SUFFIX) and ROUNDS_KEY in content
     )
@@ -237,8 +238,8 @@ def next_step_at(
 
     None if the sweep is not a search, or has no batch: its first round is not requested automatically.
     """
-    settings = at_commit.settings_or_defaults(repository, commit)
-    sweep = at_commit.read_sweep(repository, commit, spec_path(name), settings)
+    specs = at_commit.SpecReader.at(repository, commit)
+    sweep = specs.sweep(commit, spec_path(name))
     if sweep is None:
         stored = batches.readable(batches.of_sweep_in_commit(repository, commit, name))
         if all(batch.lock.round is None for batch in stored):
@@ -248,7 +249,7 @@ def next_step_at(
     if sweep.rounds is None:
         return None
     try:
-        return _next_step(repository, commit, sweep, settings, fresh or {})
+        return _next_step(specs, commit, sweep, fresh or {})
     except GeneratorError as error:
         return blocked_by(name, error)
 
@@ -260,8 +261,9 @@ def blocked_by(sweep: str, error: GeneratorError) -> RoundBlocked:
 
 
 def _next_step(
-    repository: Repository, commit: str, sweep: Sweep, settings: Settings, fresh: Mapping[str, BatchRecords]
+    specs: at_commit.SpecReader, commit: str, sweep: Sweep, fresh: Mapping[str, BatchRecords]
 ) -> Step | RoundBlocked | None:
+    repository, settings = specs.repository, specs.settings
     stored = batches.of_sweep_in_commit(repository, commit, sweep.name)
     newest = batches.newest(stored)
     if newest is None:
@@ -269,7 +271,7 @@ def _next_step(
     if blocked := paused_batch(sweep, stored):
         return blocked
     locked = newest.lock.program
-    program = programs.locked_program_at(repository, commit, settings, sweep, locked)
+    program = programs.locked_program_at(repository, commit, settings.trials, sweep, locked)
     if program != locked:
         why = "its program has changed, and the first round of a program is requested manually"
         return RoundBlocked(sweep.name, why, manual_hint(sweep.name))
@@ -278,8 +280,8 @@ def _next_step(
     if not isinstance(step, RoundDue):
         return step
     hint = manual_hint(sweep.name)
-    blocked = over_budget(repository, commit, (sweep, step.batch), settings, fresh)
-    return blocked or unrunnable(repository, commit, step.batch, settings, hint) or step
+    blocked = over_budget(specs, commit, (sweep, step.batch), fresh)
+    return blocked or unrunnable(repository, commit, step.batch, settings.platform.controller, hint) or step
 
 
 def paused_batch(sweep: Sweep, stored: Iterable[StoredBatch]) -> RoundBlocked | None:
@@ -293,13 +295,13 @@ def paused_batch(sweep: Sweep, stored: Iterable[StoredBatch]) -> RoundBlocked | 
 
 
 def over_budget(
-    repository: Repository,
+    specs: at_commit.SpecReader,
     commit: str,
     requested: tuple[Sweep, Overlay],
-    settings: Settings,
     fresh: Mapping[str, BatchRecords],
 ) -> RoundBlocked | None:
     """Return why a requested batch exceeds a team's budget of the month; None if it does not."""
+    repository, settings = specs.repository, specs.settings
     sweep, batch = requested
     budgets = {
         team: budget for team, budget in settings.teams.budgets.items() if counts_towards(budget, sweep.name)
@@ -309,7 +311,9 @@ def over_budget(
     month = costs.month_of(repository, commit, None)
     stored = batches.in_commit(repository, commit)
     leaving = {name: costs.usage_of(records) for name, records in fresh.items()}
-    ledger = costs.month_ledger(repository, commit, settings, month, merged=stored, leaving=leaving)
+    ledger = costs.month_ledger(
+        specs, commit, settings.teams.budgets, settings.trials.pools, month, merged=stored, leaving=leaving
+    )
     for balance in costs.requested_balances(ledger, budgets, [(sweep, batch.lock.trials)]):
         if balance.is_exceeded:
             why = f"the budget of {balance.team} has less than {balance.requested:g} {balance.unit} left in {month}"
@@ -318,7 +322,7 @@ def over_budget(
 
 
 def unrunnable(
-    repository: Repository, commit: str, batch: Overlay, settings: Settings, hint: str
+    repository: Repository, commit: str, batch: Overlay, controller: Controller, hint: str
 ) -> RoundBlocked | None:
     """Return why a batch needs the user: its base is not in the repository, or it has no image; None if it does not."""
     sweep, needed = batch.lock.sweep, batch.lock.needed_bases
@@ -326,7 +330,7 @@ def unrunnable(
     for name in needed:
         if not any(path.startswith(f"base/{name}/") for path in files):
             return RoundBlocked(sweep, f"the next batch needs base/{name}, which is not there", hint)
-    if settings.platform.controller is not Controller.NONE and batch.lock.program.image == LOCAL_IMAGE:
+    if controller is not Controller.NONE and batch.lock.program.image == LOCAL_IMAGE:
         return RoundBlocked(sweep, "no image is locked, so no cluster can run it", hint)
     return None
 
@@ -375,24 +379,25 @@ def next_repeat_at(repository: Repository, commit: str, name: str) -> Overlay | 
 
     Nothing is after a change of the program: its trials are other trials, and its author requests them.
     """
-    settings = at_commit.settings_or_defaults(repository, commit)
-    sweep = at_commit.read_sweep(repository, commit, spec_path(name), settings)
+    specs = at_commit.SpecReader.at(repository, commit)
+    sweep = specs.sweep(commit, spec_path(name))
     if sweep is None or sweep.run.infrastructure is None:
         return None
     try:
         stored = batches.of_sweep_in_commit(repository, commit, name)
-        return _next_repeat(repository, commit, sweep, settings, stored)
+        return _next_repeat(specs, commit, sweep, stored)
     except GeneratorError as error:
         return blocked_by(name, error)
 
 
 def _next_repeat(
-    repository: Repository, commit: str, sweep: Sweep, settings: Settings, stored: Sequence[StoredBatch]
+    specs: at_commit.SpecReader, commit: str, sweep: Sweep, stored: Sequence[StoredBatch]
 ) -> Overlay | RoundBlocked | None:
+    repository, settings = specs.repository, specs.settings
     newest = batches.newest(stored)
     if newest is None:
         return None
-    program = programs.locked_program_at(repository, commit, settings, sweep, newest.lock.program)
+    program = programs.locked_program_at(repository, commit, settings.trials, sweep, newest.lock.program)
     if program != newest.lock.program:
         return None
     evidence = EvidenceSource(repository, commit, batches=tuple(stored)).evidence(sweep, program.digest)
@@ -400,9 +405,9 @@ def _next_repeat(
     if batch is None:
         return None
     blocked = paused_batch(sweep, stored)
-    blocked = blocked or over_budget(repository, commit, (sweep, batch), settings, {})
+    blocked = blocked or over_budget(specs, commit, (sweep, batch), {})
     hint = f"`sweep retry {sweep.name}`, and merge what it writes"
-    blocked = blocked or unrunnable(repository, commit, batch, settings, hint)
+    blocked = blocked or unrunnable(repository, commit, batch, settings.platform.controller, hint)
     return blocked or batch
 
 

@@ -84,7 +84,7 @@ def _after_first_round(
     newest = batches.newest(merged)
     assert newest is not None
     program = programs.locked_program_at(
-        workspace.repository, source.commit or "", workspace.settings, sweep, newest.lock.program
+        workspace.repository, source.commit or "", workspace.settings.trials, sweep, newest.lock.program
     )
     evidence = source.evidence(sweep, program.digest)
     bounds = remaining_bounds(sweep, merged, program)

@@ -235,7 +235,7 @@ def push_idle_rounds(target: Target) -> Iterator[PushedRound | next_round.RoundB
     settings = at_commit.settings_or_defaults(repository, tip)
     if tip is None or (settings.git.next is not NextRoundMode.COLLECTOR and not target.continued):
         return
-    for sweep in (search.name for search in next_round.searches_at(repository, tip, settings)):
+    for sweep in (search.name for search in next_round.searches_at(repository, tip)):
         if not isinstance(
             step_after(repository, tip, sweep, continued=target.continued),
             next_round.RoundDue | next_round.RoundBlocked,

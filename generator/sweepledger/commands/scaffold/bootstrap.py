@@ -4,7 +4,7 @@ A file that was edited is kept and reported until `--force`; `sweep check` compa
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from sweepledger.structs.settings import (
     GIT_EGRESS,
     CodeSource,
     Controller,
+    FleetSettings,
     GitSettings,
     NetworkSettings,
     ResultsMode,
@@ -174,7 +175,12 @@ def compare_platform(
             f"the platform cannot be made from the files in base/: {type(error).__name__}: {error}",
             hint="restore them: `git checkout COMMIT -- base`",
         ) from error
-    expected = FileTree({**rendered.files, file.BOOTSTRAP_FILE: _bootstrap_file(settings, source, rendered)})
+    expected = FileTree(
+        {
+            **rendered.files,
+            file.BOOTSTRAP_FILE: _bootstrap_file(settings.platform.controller, source, rendered),
+        }
+    )
     tree = files.read_folder(root / CLUSTERS)
     existing = {f"{CLUSTERS}/{path}": content for path, content in tree}
     # A record is a file of the repository as others: no entry makes a team's own file one of the platform's.
@@ -207,10 +213,10 @@ def is_batch_file(path: str) -> bool:
     return flux.BATCH_FILE.fullmatch(path) is not None
 
 
-def _bootstrap_file(settings: Settings, source: GitSource, rendered: FileTree) -> bytes:
+def _bootstrap_file(controller: Controller, source: GitSource, rendered: FileTree) -> bytes:
     digests = {path: digest for path, digest in rendered.digests.items() if not is_batch_file(path)}
     content = file.Bootstrap(
-        controller=settings.platform.controller,
+        controller=controller,
         url=source.url,
         branch=source.branch,
         shapes=source.shapes,
@@ -338,12 +344,12 @@ def bootstrap(workspace: Workspace, request: BootstrapRequest) -> Bootstrapped:
     files.refuse_links(workspace.root, CLUSTERS, *active, SETTINGS_FILE)
     recorded = read_bootstrap(workspace.root)
     source = _source(workspace, request, recorded)
-    edits = _edits(workspace.settings, request, source, recorded)
+    edits = _edits(workspace, request, source, recorded)
     edit = edit_settings(read_settings_text(workspace.root), edits)
     settings = edit.settings
     # A controller deletes the Jobs of active batches whose cluster is gone.
-    for batch, cluster in unapplied_batches(batches.in_work_tree(workspace.root), settings):
-        text, hint = unapplied_text(batch, cluster, settings)
+    for batch, cluster in unapplied_batches(batches.in_work_tree(workspace.root), settings.fleet):
+        text, hint = unapplied_text(batch, cluster, settings.fleet.lost_clusters)
         raise RepositoryError(f"{batch.name} {text}", hint=f"{hint}; then run this again")
     compared = compare_platform(workspace.root, settings, source, recorded)
     kept, undeclared = () if request.force else compared.edited, compared.undeclared
@@ -357,7 +363,7 @@ def bootstrap(workspace: Workspace, request: BootstrapRequest) -> Bootstrapped:
     base_files.write_bases(workspace.root, PLATFORM_BASES)
     if edit.changes:
         storage.write_file(workspace.root / SETTINGS_FILE, edit.text.encode())
-    former = _followed_url(workspace.settings, recorded)
+    former = _followed_url(workspace.settings.git, recorded)
     is_gitlab = (workspace.root / ".gitlab-ci.yml").is_file()
     return Bootstrapped(
         settings,
@@ -373,18 +379,18 @@ def bootstrap(workspace: Workspace, request: BootstrapRequest) -> Bootstrapped:
 
 
 def unapplied_batches(
-    stored: Iterable[batches.StoredBatch], settings: Settings
+    stored: Iterable[batches.StoredBatch], fleet: FleetSettings
 ) -> tuple[tuple[batches.StoredBatch, str | None], ...]:
     """Return the active batches that no cluster of the settings would run, each with the cluster of its lock."""
-    own = {one.fleet.cluster for one in settings.in_clusters}
+    own = {*fleet.live_clusters} if fleet.clusters else {None}
     active = batches.readable(batch for batch in stored if batch.is_active)
     return tuple((batch, batch.lock.cluster) for batch in active if batch.lock.cluster not in own)
 
 
-def unapplied_text(batch: batches.StoredBatch, cluster: str | None, settings: Settings) -> tuple[str, str]:
+def unapplied_text(batch: batches.StoredBatch, cluster: str | None, lost: Sequence[str]) -> tuple[str, str]:
     """Return where a batch is active that no cluster would run, and what to do about it."""
     cancel = f"`sweep cancel {batch.sweep} --replace`"
-    if cluster in settings.fleet.lost_clusters:
+    if cluster in lost:
         spec = f"remove `cluster: {cluster}` from its spec if it has it"
         return f"is active in cluster {cluster!r}, which was given up", f"{spec}, and run {cancel}"
     where = "the only cluster" if cluster is None else f"cluster {cluster!r}"
@@ -469,7 +475,7 @@ def _source(workspace: Workspace, request: BootstrapRequest, recorded: file.Boot
 
     Shapes in use are always allowed.
     """
-    url = request.url or _followed_url(workspace.settings, recorded) or workspace.remote_url()
+    url = request.url or _followed_url(workspace.settings.git, recorded) or workspace.remote_url()
     branch = request.branch or (recorded.branch if recorded else workspace.settings.git.branch)
     shapes = {*(request.shapes if request.shapes is not None else (recorded.shapes if recorded else ()))}
     stored = (batch for batch in batches.in_work_tree(workspace.root) if batch.is_active)
@@ -491,15 +497,16 @@ def _source(workspace: Workspace, request: BootstrapRequest, recorded: file.Boot
     return source
 
 
-def _followed_url(settings: Settings, recorded: file.Bootstrap | None) -> str | None:
+def _followed_url(git: GitSettings, recorded: file.Bootstrap | None) -> str | None:
     """Return the address that the cluster follows so far; None before the first bootstrap."""
-    return settings.git.repository or (recorded.url if recorded else None)
+    return git.repository or (recorded.url if recorded else None)
 
 
 def _edits(
-    settings: Settings, request: BootstrapRequest, source: GitSource, recorded: file.Bootstrap | None
+    workspace: Workspace, request: BootstrapRequest, source: GitSource, recorded: file.Bootstrap | None
 ) -> Mapping[tuple[str, ...], object]:
     """Return the values to set, by key. Another address than before is set, so that a reviewer sees it."""
+    settings = workspace.settings
     mode = request.mode or settings.results.mode
     edits: dict[tuple[str, ...], object] = {
         ("controller",): request.controller.value,
@@ -509,6 +516,6 @@ def _edits(
         edits["monitoring",] = {} if request.monitoring else None
     if settings.git.branch != source.branch:
         edits["branch",] = source.branch
-    if source.url != (_followed_url(settings, recorded) or source.url):
+    if source.url != (_followed_url(settings.git, recorded) or source.url):
         edits["repository",] = source.url
     return edits

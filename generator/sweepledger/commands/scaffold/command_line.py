@@ -8,7 +8,7 @@ from pathlib import PurePath
 from posixpath import join, normpath
 
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.engine.local.python_environment import inspect, is_program
+from sweepledger.engine.local.python_environment import inspect, installed_program
 from sweepledger.errors import UsageError
 
 SHELLS = frozenset({"sh", "bash", "dash", "zsh"})
@@ -101,10 +101,10 @@ def _with_shell_arguments(words: tuple[str, ...]) -> tuple[str, ...]:
     return (*words[:at], text, *(rest or (PurePath(words[0]).name,)))
 
 
-def find_program(workspace: Workspace, words: Sequence[str]) -> str | None:
-    """Return the path of the file in the repository that a command starts; None for an installed program.
+def find_program(workspace: Workspace, words: Sequence[str]) -> tuple[str, str | None]:
+    """Return the first word of a command as a trial has to start it, and the file of the repository that it starts.
 
-    Raises UsageError if nothing here can be started.
+    None for an installed program. Raises UsageError if nothing here can be started.
     """
     start = _start_folder(words)
     module = module_name(words)
@@ -116,8 +116,9 @@ def find_program(workspace: Workspace, words: Sequence[str]) -> str | None:
     for candidate in candidates:
         path = normpath(join(start, candidate))
         if not path.startswith(("/", "..")) and (workspace.root / path).is_file():
-            return path
-    if not is_program(words[0]):
+            return installed_program(words[0]) or words[0], path
+    installed = installed_program(words[0])
+    if installed is None:
         raise _missing(workspace, words[0])
     if scripts and not _is_shell(words):
         raise _missing(workspace, scripts[0])
@@ -125,7 +126,7 @@ def find_program(workspace: Workspace, words: Sequence[str]) -> str | None:
         environment = inspect(words[0], [module.partition(".")[0]])
         if environment is not None and not any(environment.modules.values()):
             raise _missing(workspace, module)
-    return None
+    return installed, None
 
 
 def code_folder(workspace: Workspace, program: str | None, *, is_module: bool) -> str:

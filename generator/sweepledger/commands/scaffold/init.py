@@ -221,6 +221,7 @@ def _for_server(path: str, content: bytes, runner: str | None, checks_app: int |
 FIRST_SETTINGS = b"""\
 # Settings of this repository, for every sweep in it: `sweep schema --settings` prints every key.
 version: 1
+manifests: false   # laptops run the batches; for a cluster, delete this line and see `sweep cluster bootstrap --help`
 """
 
 
@@ -275,7 +276,8 @@ def new_spec(workspace: Workspace, name: str, starter: Starter | None = None) ->
 
 def _spec_of_command(workspace: Workspace, name: str, starter: Starter) -> tuple[str, tuple[Problem, ...]]:
     """Return a spec for a command, and warnings. Raises UsageError, and SpecError for a spec that cannot run."""
-    program = command_line.find_program(workspace, starter.command)
+    first, program = command_line.find_program(workspace, starter.command)
+    starter = replace(starter, command=(first, *starter.command[1:]))
     is_module = command_line.module_name(starter.command) is not None
     code = command_line.code_folder(workspace, program, is_module=is_module)
     options = UNKNOWN

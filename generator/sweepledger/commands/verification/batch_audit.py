@@ -470,8 +470,7 @@ def _summarised_spec(
         return at_commit.SpecAtCommit(None, None)
     # Whether a spec can be read depends on settings, and these may have become stricter since.
     for settings_commit in (spec_commit, commit):
-        settings = at_commit.settings_or_defaults(repository, settings_commit)
-        if sweep := at_commit.read_sweep(repository, spec_commit, path, settings):
+        if sweep := at_commit.SpecReader.at(repository, settings_commit).sweep(spec_commit, path):
             return at_commit.SpecAtCommit(sweep, content)
     return at_commit.SpecAtCommit(None, content)
 

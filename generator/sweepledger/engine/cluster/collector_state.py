@@ -20,7 +20,7 @@ from sweepledger.engine.cluster.api_objects import (
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.engine.cluster.pods import waiting_reason
 from sweepledger.formats.record_json import format_time
-from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT, COMPONENT_LABEL, Manifest
+from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT, COMPONENT_LABEL, DOMAIN, Manifest
 
 MISSED_RUNS = 3
 """Runs without success after which the collector counts as failing, as in the alert."""
@@ -182,7 +182,7 @@ def _last_words(pod: Manifest) -> str:
 
 LEASE_KIND = "leases.coordination.k8s.io"
 LEASE_NAME = COLLECTOR_ACCOUNT
-LAST_COMMIT = "sweepledger.dev/last-commit"
+LAST_COMMIT = f"{DOMAIN}/last-commit"
 LEASE_SECONDS = 15
 """Duration of the lease, and of the wait for it: a killed collector does not release it."""
 PAUSE_SECONDS = 1.0

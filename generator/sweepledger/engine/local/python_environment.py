@@ -55,9 +55,12 @@ def program_path() -> str:
     return os.pathsep.join((str(Path(sys.executable).parent), os.defpath))
 
 
-def is_program(name: str) -> bool:
-    """Return whether this machine has a program of a name or path."""
-    return shutil.which(name, path=f"{os.environ.get('PATH', '')}{os.pathsep}{program_path()}") is not None
+def installed_program(name: str) -> str | None:
+    """Return how a trial starts a program of this machine: by its name, or by its path if only the user's PATH has it.
+
+    None if it is not here.
+    """
+    return name if shutil.which(name, path=program_path()) else shutil.which(name)
 
 
 def inspect(

@@ -22,6 +22,7 @@ from sweepledger.structs.kubernetes import (
     PRIORITY_LABEL,
     QUEUE_LABEL,
     REQUIRED_TOPOLOGY,
+    SOURCE_ANNOTATIONS,
     SWEEP_LABEL,
     SYNC_WAVE,
     TRIAL_LABEL,
@@ -59,8 +60,7 @@ LABELS = (
 )
 QUEUE = (PRIORITY_LABEL, QUEUE_LABEL)
 ANNOTATIONS = _plain(
-    *(f"sweepledger.dev/{name}" for name in ("generator", "program", "spec", "spec-digest")),
-    *(TRIAL_LABEL, MIN_PARALLELISM),
+    *(*SOURCE_ANNOTATIONS, TRIAL_LABEL, MIN_PARALLELISM),
 )
 TOPOLOGY = (POD_SET_GROUP, PREFERRED_TOPOLOGY, REQUIRED_TOPOLOGY)
 """What pods of a distributed trial may ask Kueue for; another rule compares it with their pool."""

@@ -18,6 +18,7 @@ from sweepledger.structs.kubernetes import (
     RECORD_FINALIZER,
     STORE_CONTAINER,
     STORE_VARIABLES,
+    WORKLOAD_KINDS,
 )
 from sweepledger.structs.node_pool import PodSettings, Pool, scheduling_fields, topology_annotations
 from sweepledger.structs.program import LOCAL_IMAGE
@@ -33,15 +34,6 @@ from sweepledger.structs.settings import (
     ResultsSettings,
     TrialSettings,
 )
-
-OWNERS: Mapping[Shape, str] = {
-    Shape.JOB_SET: "JobSet",
-    Shape.MPI_JOB: "MPIJob",
-    Shape.PYTORCH_JOB: "PyTorchJob",
-    Shape.TF_JOB: "TFJob",
-    Shape.TRAIN_JOB: "JobSet",
-}
-"""The kinds that create Jobs or pods for a distributed trial."""
 
 Values = dict[str, Any]
 
@@ -62,7 +54,7 @@ def of_trials(
     return {
         "maxTrials": max_trials or MAX_TRIALS,
         "finalizers": finalizers,
-        "owners": sorted({OWNERS[shape] for shape in shapes}),
+        "owners": sorted({kind.owner or kind.kind for kind in map(WORKLOAD_KINDS.__getitem__, shapes)}),
         "egress": [f"{EGRESS_LABEL}{name}" for name in opened],
         **_images(trials, admission),
         **_queues(trials.pools),
@@ -160,10 +152,7 @@ def _pod_values(pools: Iterable[Pool], read: Callable[[PodSettings], str | None]
 
 
 def _volumes(trials: TrialSettings, code: CodeSource | None, results: ResultsSettings) -> Values:
-    pull, secrets = (
-        trials.image_pull_secret,
-        {one.secret for one in trials.secrets.values()},
-    )
+    pull, secrets = (trials.image_pull_secret, {one.secret for one in trials.secrets.values()})
     if code is not None and code.secret:
         secrets.add(code.secret)
     if results.bucket is not None:

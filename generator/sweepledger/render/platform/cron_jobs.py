@@ -7,6 +7,7 @@ keep results from being recorded, or see the credential that writes to git.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from sweepledger.formats import yaml
@@ -74,118 +75,171 @@ SSH_COMMAND = (
     f"-o StrictHostKeyChecking=yes -o UserKnownHostsFile={CREDENTIAL}/known_hosts"
 )
 
+SIGNING = ("gpg.format=ssh", f"user.signingKey={CREDENTIAL}/{SIGNING_KEY}", "commit.gpgSign=true")
+"""Git's configuration of signatures; the clone keeps it.
 
-def collector_cron_job(
-    names: Names,
-    trials: TrialSettings,
-    network: NetworkSettings,
-    results: ResultsSettings,
-    collector: CollectorSettings,
-    source: GitSource,
-    bases: Mapping[str, bytes],
-) -> Manifest:
-    """Fill in the frozen base. While settings name no image `collector` it is suspended."""
-    made = _cron_job(
-        bases[COLLECTOR_BASE], names, COLLECTOR_ACCOUNT, is_ready=COLLECTOR_IMAGE in trials.images
-    )
-    made["spec"]["schedule"] = _schedule(results.every_minutes)
-    job = made["spec"]["jobTemplate"]
-    pod = job["spec"]["template"]["spec"]
-    _place(job, trials, collector)
-    fill_clone(pod, trials, network, source, _configuration(source))
-    job["spec"]["template"]["metadata"]["labels"] |= _identity_labels(results.bucket)
-    _fill_collector_pod(pod, names.cluster, results, collector)
-    sizes = {
-        "memory": collector.memory,
-        "ephemeral-storage": collector.disk,
-    }
-    for container in (*pod["initContainers"], *pod["containers"]):
-        for amounts in container["resources"].values():
-            amounts.update(sizes)
-    (work,) = (volume for volume in pod["volumes"] if volume["name"] == "work")
-    work["emptyDir"]["sizeLimit"] = collector.disk
-    return made
+Beware of GIT_CONFIG_COUNT in the environment: the command forgets it, as it forgets all redirections.
+"""
+
+EXPIRY_BASE = "expiry/v1/cronjob.yaml"
+
+ABSENT_FROM_CONTAINERS = ("args", "envFrom", "lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
+"""Fields that none of its containers has."""
+ABSENT_FROM_JOB = ("nodeSelector", "tolerations", "priorityClassName", "affinity")
+"""What its Job says only where the settings place it; to its pod the API server may add some."""
+UNTYPED = frozenset({"resources", "emptyDir"})
+"""Of these only the presence is compared: they hold quantities, which have many notations."""
 
 
-def _cron_job(base: bytes, names: Names, account: str, *, is_ready: bool) -> Manifest:
-    """Return a base with its namespace and labels, suspended until the settings name its image."""
-    made: Manifest = yaml.load(base)
-    job = made["spec"]["jobTemplate"]
-    ours = labels(names, **{COMPONENT_LABEL: account})
-    place = names.trials if account == EXPIRY_ACCOUNT else names.collector
-    made["metadata"] |= {"namespace": place, "labels": ours}
-    made["spec"]["suspend"] = not is_ready
-    job["metadata"] = {"labels": dict(ours)}
-    job["spec"]["template"]["metadata"] = {"labels": dict(ours)}
-    return made
+@dataclass(frozen=True, slots=True)
+class CronJobs:
+    """The CronJobs of one cluster, and what they are made from."""
 
+    names: Names
+    trials: TrialSettings
+    network: NetworkSettings
+    results: ResultsSettings
+    collector: CollectorSettings
+    source: GitSource
+    bases: Mapping[str, bytes]
 
-def _place(job: Manifest, trials: TrialSettings, collector: CollectorSettings) -> None:
-    """Choose nodes or queue, and the priority, of what runs in the collector's namespace."""
-    pool = trials.pool(collector.pool)
-    if pool is not None and pool.queue is not None:
-        job["metadata"]["labels"][QUEUE_LABEL] = pool.queue
-    _place_pod(job["spec"]["template"]["spec"], trials, collector)
+    def of_collector(self) -> Manifest:
+        """Return the CronJob that records results."""
+        kept = [*_credential_configuration(self.source), *SIGNING]
+        made = self._filled(COLLECTOR_BASE, COLLECTOR_ACCOUNT, COLLECTOR_IMAGE, kept)
+        pod = _template(made)["spec"]
+        for volume in pod["volumes"]:
+            if volume["name"] == "git":
+                volume["secret"]["secretName"] = GIT_WRITE_SECRET
+            if volume["name"] == "results":
+                volume["persistentVolumeClaim"]["claimName"] = self.results.claim
+            if volume["name"] == "work":
+                volume["emptyDir"]["sizeLimit"] = self.collector.disk
+        (work,) = pod["containers"]
+        if self.names.cluster is not None:
+            work["command"].append(f"--in={self.names.cluster}")
+        if self.collector.watches:
+            # A run ends before the next one, which would be left out otherwise.
+            seconds = max(self.results.every_minutes * 60 - WATCH_MARGIN, WATCH_MARGIN)
+            work["command"].append(f"--watch={seconds}")
+        if self.results.store is not ResultsStore.VOLUME:
+            _drop_results(pod, self.results.bucket)
+        sizes = {"memory": self.collector.memory, "ephemeral-storage": self.collector.disk}
+        for container in (*pod["initContainers"], work):
+            for amounts in container["resources"].values():
+                amounts.update(sizes)
+        return made
 
+    def of_sync(self) -> list[Manifest]:
+        """Return the CronJob that writes results to stores; nothing where the settings name no store."""
+        if not self.results.sync:
+            return []
+        made = self._filled(SYNC_BASE, SYNC_ACCOUNT, SYNC_IMAGE, self._read_configuration)
+        pod = _template(made)["spec"]
+        (sync,) = pod["containers"]
+        for name, store in sorted(self.results.sync.items()):
+            if store.secret is not None:
+                volume = f"store-{name}"
+                mount = {"name": volume, "mountPath": f"{ACCOUNTS}/{name}", "readOnly": True}
+                sync["volumeMounts"].append(mount)
+                secret = {"secretName": store.secret, "defaultMode": GROUP_READABLE}
+                pod["volumes"].append({"name": volume, "secret": secret})
+        if self.source.is_public:
+            _drop_volume(pod, "git")  # everybody may read the repository
+        return [made]
 
-def _place_pod(pod: Manifest, trials: TrialSettings, collector: CollectorSettings) -> None:
-    """Choose the nodes of the collector's pool and its priority; with a queue, Kueue would choose the nodes."""
-    pool = trials.pool(collector.pool)
-    if pool is not None:
-        pod |= scheduling_fields(pool, has_gpus=False)
-    if collector.priority_class is not None:
-        pod["priorityClassName"] = collector.priority_class
+    def of_expiry(self) -> list[Manifest]:
+        """Return the CronJob that deletes old results; nothing where they are kept for ever."""
+        if self.results.keep_days is None:
+            return []
+        made = self._filled(EXPIRY_BASE, EXPIRY_ACCOUNT, COLLECTOR_IMAGE, self._read_configuration)
+        template, bucket, proxy = _template(made), self.results.bucket, self.network.proxy
+        opened = [GIT_EGRESS, *([bucket.egress] if bucket else []), *([proxy.egress] if proxy else [])]
+        template["metadata"]["labels"] |= {f"{EGRESS_LABEL}{name}": "true" for name in opened}
+        pod = template["spec"]
+        (expire,) = pod["containers"]
+        volumes = {volume["name"]: volume for volume in pod["volumes"]}
+        volumes["git"]["secret"]["secretName"] = GIT_READ_SECRET
+        volumes["results"]["persistentVolumeClaim"]["claimName"] = self.results.claim
+        if not self.results.claims:
+            _drop_results(pod, bucket)
+        if self.source.is_public:
+            _drop_volume(pod, "git")
+        for name, claim in other_claims(self.results).items():
+            place = f"/sweep/{name}"
+            expire["command"].append(f"--{name}={place}")
+            expire["volumeMounts"].append({"name": name, "mountPath": place})
+            pod["volumes"].append({"name": name, "persistentVolumeClaim": {"claimName": claim}})
+        return [made]
 
+    @property
+    def _read_configuration(self) -> list[str]:
+        return [] if self.source.is_public else _credential_configuration(self.source)
 
-def fill_clone(
-    pod: Manifest,
-    trials: TrialSettings,
-    network: NetworkSettings,
-    source: GitSource,
-    kept: Iterable[str],
-    *,
-    image: str = COLLECTOR_IMAGE,
-) -> None:
-    """Set the image of a pod that works on a clone, what its first container clones, and what git keeps of that."""
-    clone, work = pod["initContainers"][0], pod["containers"][0]
-    for container in (clone, work):
-        if image in trials.images:
-            container["image"] = trials.images[image].reference
-        variables = {
-            **network.client_variables(network.egress),
-            "HOME": WORK,
-            "TMPDIR": WORK,
-            "GIT_TERMINAL_PROMPT": "0",
-            "SWEEP_TRUSTED_CLONE": REPOSITORY,  # its configuration names the credential helper
+    def _filled(self, base: str, account: str, image: str, kept: Iterable[str]) -> Manifest:
+        """Return a frozen base with what all of them have; suspended while the settings name no such image.
+
+        `kept` is the configuration of git that the clone keeps.
+        """
+        made: Manifest = yaml.load(self.bases[base])
+        in_trials, job = account == EXPIRY_ACCOUNT, made["spec"]["jobTemplate"]
+        ours = labels(self.names, **{COMPONENT_LABEL: account})
+        made["metadata"] |= {
+            "namespace": self.names.trials if in_trials else self.names.collector,
+            "labels": ours,
         }
-        if source.scheme == "ssh":
-            variables["GIT_SSH_COMMAND"] = SSH_COMMAND
-        container["env"] = [{"name": name, "value": value} for name, value in sorted(variables.items())]
-        container["volumeMounts"] += authorities_mount(network.authorities)
-    pod["volumes"] += authorities_volume(network.authorities)
-    configuration = [f"--config={line}" for line in kept]
-    clone["command"] += [f"--branch={source.branch}", *configuration, "--", source.url, REPOSITORY]
-    if trials.image_pull_secret is not None:
-        pod["imagePullSecrets"] = [{"name": trials.image_pull_secret}]
+        made["spec"]["suspend"] = image not in self.trials.images
+        job["metadata"] = {"labels": dict(ours)}
+        identity = self.results.bucket.pod_labels if self.results.bucket and account != SYNC_ACCOUNT else {}
+        template = job["spec"]["template"]
+        template["metadata"] = {"labels": {**ours, **identity}}
+        if not in_trials:
+            made["spec"]["schedule"] = _schedule(self.results.every_minutes)
+        # With a queue, Kueue chooses the nodes.
+        pool = self.trials.pool(self.collector.pool)
+        if pool is not None:
+            template["spec"] |= scheduling_fields(pool, has_gpus=False)
+            if pool.queue is not None and not in_trials:
+                job["metadata"]["labels"][QUEUE_LABEL] = pool.queue
+        if self.collector.priority_class is not None:
+            template["spec"]["priorityClassName"] = self.collector.priority_class
+        self._fill_clone(template["spec"], image, kept)
+        return made
+
+    def _fill_clone(self, pod: Manifest, image: str, kept: Iterable[str]) -> None:
+        """Set the image of a pod that works on a clone, what its first container clones, and what git keeps of it."""
+        clone, work = pod["initContainers"][0], pod["containers"][0]
+        authorities, pull_secret = self.network.authorities, self.trials.image_pull_secret
+        for container in (clone, work):
+            if image in self.trials.images:
+                container["image"] = self.trials.images[image].reference
+            variables = {
+                **self.network.client_variables(self.network.egress),
+                "HOME": WORK,
+                "TMPDIR": WORK,
+                "GIT_TERMINAL_PROMPT": "0",
+                "SWEEP_TRUSTED_CLONE": REPOSITORY,  # its configuration names the credential helper
+            }
+            if self.source.scheme == "ssh":
+                variables["GIT_SSH_COMMAND"] = SSH_COMMAND
+            container["env"] = [{"name": name, "value": value} for name, value in sorted(variables.items())]
+            container["volumeMounts"] += authorities_mount(authorities)
+        pod["volumes"] += authorities_volume(authorities)
+        configuration = [f"--config={line}" for line in kept]
+        clone["command"] += [
+            f"--branch={self.source.branch}",
+            *configuration,
+            "--",
+            self.source.url,
+            REPOSITORY,
+        ]
+        if pull_secret is not None:
+            pod["imagePullSecrets"] = [{"name": pull_secret}]
 
 
-def _fill_collector_pod(
-    pod: Manifest, cluster: str | None, results: ResultsSettings, collector: CollectorSettings
-) -> None:
-    for volume in pod["volumes"]:
-        if volume["name"] == "git":
-            volume["secret"]["secretName"] = GIT_WRITE_SECRET
-        if volume["name"] == "results":
-            volume["persistentVolumeClaim"]["claimName"] = results.claim
-    if cluster is not None:
-        pod["containers"][0]["command"].append(f"--in={cluster}")
-    if collector.watches:
-        # A run ends before the next one, which would be left out otherwise.
-        pod["containers"][0]["command"].append(
-            f"--watch={max(results.every_minutes * 60 - WATCH_MARGIN, WATCH_MARGIN)}"
-        )
-    if results.store is not ResultsStore.VOLUME:
-        _drop_results(pod, results.bucket)
+def _template(cron_job: Manifest) -> Manifest:
+    template: Manifest = cron_job["spec"]["jobTemplate"]["spec"]["template"]
+    return template
 
 
 def _drop_results(pod: Manifest, bucket: BucketSettings | None) -> None:
@@ -200,9 +254,10 @@ def _drop_results(pod: Manifest, bucket: BucketSettings | None) -> None:
         pod["volumes"] += bucket_secrets(bucket)
 
 
-def _identity_labels(bucket: BucketSettings | None) -> Mapping[str, str]:
-    """Return the labels by which a cloud adds an identity to the pod of a bucket's client."""
-    return {} if bucket is None else bucket.pod_labels
+def _drop_volume(pod: Manifest, name: str) -> None:
+    pod["volumes"] = [volume for volume in pod["volumes"] if volume["name"] != name]
+    for container in (*pod["initContainers"], *pod["containers"]):
+        container["volumeMounts"] = [mount for mount in container["volumeMounts"] if mount["name"] != name]
 
 
 def _schedule(minutes: int) -> str:
@@ -212,114 +267,11 @@ def _schedule(minutes: int) -> str:
     return f"0 */{min(minutes // MINUTES, 23)} * * *"
 
 
-def _configuration(source: GitSource) -> list[str]:
-    """Return git's configuration of the credential, for this server only; the clone keeps it.
-
-    Beware of GIT_CONFIG_COUNT in the environment: the command forgets it, as it forgets all redirections.
-    """
-    signing = ("gpg.format=ssh", f"user.signingKey={CREDENTIAL}/{SIGNING_KEY}", "commit.gpgSign=true")
-    return [*credential_configuration(source), *signing]
-
-
-def credential_configuration(source: GitSource) -> list[str]:
-    """Return git's configuration for a password; a key is in the environment."""
+def _credential_configuration(source: GitSource) -> list[str]:
+    """Return git's configuration for a password, for this server only; a key is in the environment."""
     if source.scheme not in {"https", "http"}:
         return []
     return [f"credential.{source.origin}.helper={CREDENTIAL_HELPER}"]
-
-
-def sync_cron_job(
-    names: Names,
-    trials: TrialSettings,
-    network: NetworkSettings,
-    results: ResultsSettings,
-    collector: CollectorSettings,
-    source: GitSource,
-    bases: Mapping[str, bytes],
-) -> list[Manifest]:
-    """Fill in the frozen base; nothing where the settings name no store. Suspended without an image `sync`."""
-    if not results.sync:
-        return []
-    made = _cron_job(bases[SYNC_BASE], names, SYNC_ACCOUNT, is_ready=SYNC_IMAGE in trials.images)
-    made["spec"]["schedule"] = _schedule(results.every_minutes)
-    job = made["spec"]["jobTemplate"]
-    pod = job["spec"]["template"]["spec"]
-    _place(job, trials, collector)
-    configuration = [] if source.is_public else credential_configuration(source)
-    fill_clone(pod, trials, network, source, configuration, image=SYNC_IMAGE)
-    (sync,) = pod["containers"]
-    for name, store in sorted(results.sync.items()):
-        if store.secret is not None:
-            volume = f"store-{name}"
-            mount = {"name": volume, "mountPath": f"{ACCOUNTS}/{name}", "readOnly": True}
-            sync["volumeMounts"].append(mount)
-            secret = {"secretName": store.secret, "defaultMode": GROUP_READABLE}
-            pod["volumes"].append({"name": volume, "secret": secret})
-    if source.is_public:
-        _drop_volume(pod, "git")  # everybody may read the repository
-    return [made]
-
-
-def _drop_volume(pod: Manifest, name: str) -> None:
-    pod["volumes"] = [volume for volume in pod["volumes"] if volume["name"] != name]
-    for container in (*pod["initContainers"], *pod["containers"]):
-        container["volumeMounts"] = [mount for mount in container["volumeMounts"] if mount["name"] != name]
-
-
-EXPIRY_BASE = "expiry/v1/cronjob.yaml"
-
-ABSENT_FROM_CONTAINERS = ("args", "envFrom", "lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
-"""Fields that none of its containers has."""
-ABSENT_FROM_JOB = ("nodeSelector", "tolerations", "priorityClassName", "affinity")
-"""What its Job says only where the settings place it; to its pod the API server may add some."""
-UNTYPED = frozenset({"resources", "emptyDir"})
-"""Of these only the presence is compared: they hold quantities, which have many notations."""
-
-
-def expiry_cron_job(
-    names: Names,
-    trials: TrialSettings,
-    network: NetworkSettings,
-    results: ResultsSettings,
-    collector: CollectorSettings,
-    source: GitSource,
-    bases: Mapping[str, bytes],
-) -> list[Manifest]:
-    """Fill in the frozen base; nothing where results are kept for ever. Suspended like the collector."""
-    if results.keep_days is None:
-        return []
-    made = _cron_job(bases[EXPIRY_BASE], names, EXPIRY_ACCOUNT, is_ready=COLLECTOR_IMAGE in trials.images)
-    template, bucket = made["spec"]["jobTemplate"]["spec"]["template"], results.bucket
-    proxy = [] if network.proxy is None else [network.proxy.egress]
-    opened = [GIT_EGRESS, *([bucket.egress] if bucket is not None else []), *proxy]
-    template["metadata"]["labels"] |= {f"{EGRESS_LABEL}{name}": "true" for name in opened}
-    template["metadata"]["labels"] |= _identity_labels(results.bucket)
-    fill_clone(
-        template["spec"],
-        trials,
-        network,
-        source,
-        [] if source.is_public else credential_configuration(source),
-    )
-    _fill_expiry_pod(template["spec"], results, source)
-    _place_pod(template["spec"], trials, collector)
-    return [made]
-
-
-def _fill_expiry_pod(pod: Manifest, results: ResultsSettings, source: GitSource) -> None:
-    expire = pod["containers"][0]
-    volumes = {volume["name"]: volume for volume in pod["volumes"]}
-    volumes["git"]["secret"]["secretName"] = GIT_READ_SECRET
-    volumes["results"]["persistentVolumeClaim"]["claimName"] = results.claim
-    if not results.claims:
-        _drop_results(pod, results.bucket)
-    if source.is_public:
-        _drop_volume(pod, "git")
-    for name, claim in other_claims(results).items():
-        place = f"/sweep/{name}"
-        expire["command"].append(f"--{name}={place}")
-        expire["volumeMounts"].append({"name": name, "mountPath": place})
-        pod["volumes"].append({"name": name, "persistentVolumeClaim": {"claimName": claim}})
 
 
 def other_claims(results: ResultsSettings) -> dict[str, str]:

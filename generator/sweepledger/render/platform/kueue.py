@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import NAMESPACE_LABEL, Names, manifest
 from sweepledger.structs import quantities
-from sweepledger.structs.kubernetes import GPU_PRODUCT_LABEL
+from sweepledger.structs.kubernetes import DOMAIN, GPU_PRODUCT_LABEL
 from sweepledger.structs.node_pool import Pool, Provisioning, tolerations_of
 
 GROUP = "kueue.x-k8s.io/v1beta1"
@@ -17,7 +17,7 @@ CHECK = "kueue.x-k8s.io/v1beta2/AdmissionCheck"
 PROVISIONING = "kueue.x-k8s.io/provisioning-request"
 """The controller of checks that ask an autoscaler for nodes."""
 
-NODE_POOL = "sweepledger.dev/pool"
+NODE_POOL = f"{DOMAIN}/pool"
 """The label of a pool's nodes, if the pool has neither a selector nor a GPU type."""
 
 PRIORITIES = {"low": -100, "normal": 0, "high": 100}

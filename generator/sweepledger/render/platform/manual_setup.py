@@ -93,10 +93,7 @@ def required_objects(
         for place in (names.trials, names.collector):
             name, purpose = authorities.config_map, "authorities"
             made.append(RequiredObject("configmaps", "ConfigMap", place, name, purpose))
-    classes = [
-        (trials.priority_class, "trials"),
-        (collector.priority_class, "collector"),
-    ]
+    classes = [(trials.priority_class, "trials"), (collector.priority_class, "collector")]
     classes += [(pool.pod.priority_class, f"pool {name}") for name, pool in sorted(trials.pools.items())]
     for priority, purpose in classes:
         if priority is not None:

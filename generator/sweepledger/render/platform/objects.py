@@ -14,7 +14,6 @@ from sweepledger.structs.kubernetes import (
     CONFIG_MAP,
     GENERATOR_LABELS,
     JOB,
-    SHARED_KINDS,
     WORKLOAD_KINDS,
     Kind,
 )
@@ -159,5 +158,6 @@ def custom_kinds(source: GitSource) -> tuple[Kind, ...]:
     return tuple(
         kind
         for shape in sorted(source.shapes)
-        for kind in (WORKLOAD_KINDS[shape], *SHARED_KINDS.get(shape, ()))
+        for kind in (WORKLOAD_KINDS[shape], WORKLOAD_KINDS[shape].shared)
+        if kind is not None
     )

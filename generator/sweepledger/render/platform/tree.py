@@ -11,7 +11,6 @@ from sweepledger.render.platform import (
     admission,
     admission_lists,
     argocd,
-    cron_jobs,
     flux,
     kueue,
     manual_setup,
@@ -21,6 +20,7 @@ from sweepledger.render.platform import (
     readme,
     volumes,
 )
+from sweepledger.render.platform.cron_jobs import CronJobs
 from sweepledger.render.platform.objects import BANNER, CLUSTERS, FILES, Names, dump_objects, platform_folder
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.file_tree import FileTree
@@ -136,7 +136,8 @@ def _platform(names: Names, settings: Settings, source: GitSource, bases: Mappin
         settings.results,
         settings.platform.collector,
     )
-    expiry = cron_jobs.expiry_cron_job(names, trials, opened, results, collector, source, bases)
+    cron_jobs = CronJobs(names, trials, opened, results, collector, source, bases)
+    expiry = cron_jobs.of_expiry()
     of_trials = admission_lists.of_trials(
         trials,
         opened,
@@ -175,10 +176,8 @@ def _platform(names: Names, settings: Settings, source: GitSource, bases: Mappin
             *admission.trial_policies(names, of_trials, of_workloads, expiry, bases),
             *admission.release_policies(names, results.store, bases),
         ],
-        "collector.yaml": [
-            cron_jobs.collector_cron_job(names, trials, opened, results, collector, source, bases)
-        ],
-        "sync.yaml": cron_jobs.sync_cron_job(names, trials, opened, results, collector, source, bases),
+        "collector.yaml": [cron_jobs.of_collector()],
+        "sync.yaml": cron_jobs.of_sync(),
         "expiry.yaml": expiry,
     }
 

@@ -4,8 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sweepledger.distributions import FORMS, build_domain, distribution_name, ranges
-from sweepledger.distributions.choice import SPACINGS
+from sweepledger.distributions import FORMS, SPACINGS, build_domain, distribution_name, ranges
 from sweepledger.distributions.form import BoundKind, Form
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr, truncate

@@ -10,6 +10,7 @@ from sweepledger.structs.kubernetes import (
     APPLIER_ACCOUNT,
     CODE_CONTAINER,
     COLLECTOR_ACCOUNT,
+    DOMAIN,
     EXPIRY_ACCOUNT,
     GIT_READ_SECRET,
     GIT_WRITE_SECRET,
@@ -19,7 +20,7 @@ from sweepledger.structs.kubernetes import (
     TRIAL_ACCOUNT,
 )
 from sweepledger.structs.names import MAX_LABEL_LENGTH, PLATFORM_SUFFIX
-from sweepledger.structs.settings import PEERS_EGRESS
+from sweepledger.structs.settings import PEERS_EGRESS, Controller
 
 SYSTEM_PRIORITY = "system-"
 """Kubernetes keeps names of priority classes that begin so to itself."""
@@ -46,6 +47,16 @@ def sidecars(draft: Draft) -> Iterator[Problem]:
         if name in OWN_CONTAINERS:
             message = f"must be another name: a trial's own container has it, got {safe_repr(name)}"
             yield draft.problem(("sidecars", name), message, code="cluster-name", at_key=True)
+
+
+def manifests(draft: Draft) -> Iterator[Problem]:
+    """What applies batches needs their manifests."""
+    controller = draft.get("controller", kind=str)
+    if draft.get("manifests", kind=bool) is False and controller not in {None, Controller.NONE}:
+        message = f"must be true if controller is {safe_repr(controller)}, got false"
+        yield draft.problem(
+            ("manifests",), message, code="no-manifests", hint="delete the key: true is the default"
+        )
 
 
 def own_secrets(draft: Draft) -> Iterator[Problem]:
@@ -121,7 +132,7 @@ def egress_names(draft: Draft) -> Iterator[Problem]:
 
 
 RESERVED_DOMAINS = (
-    "sweepledger.dev",
+    DOMAIN,
     "kubernetes.io",
     "k8s.io",
     "x-k8s.io",

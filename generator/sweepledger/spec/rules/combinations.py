@@ -4,8 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 
-from sweepledger.distributions import FORMS
-from sweepledger.distributions.choice import SPACINGS
+from sweepledger.distributions import FORMS, LISTED, SPACINGS
 from sweepledger.distributions.ranges import MAX_VALUES, step_count
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr, truncate
@@ -187,6 +186,6 @@ LIST_KEYS = {"values", "step", "count", *SPACINGS}
 
 def _is_no_list(keys: dict[str, object]) -> bool:
     """Return whether a parameter is a constant or is drawn."""
-    form = FORMS.get(str(keys.get("distribution", "categorical")))
+    form = FORMS.get(str(keys.get("distribution", LISTED)))
     is_drawn = form is None or not form.is_listed or "probabilities" in keys
     return "value" in keys or (is_drawn and "count" not in keys)

@@ -1,16 +1,73 @@
-"""Configurations listed in a spec or in a file next to it (method: list)."""
+"""Configurations listed in a spec, or in a file next to it, whose texts are checked like values in the spec."""
 
-from collections.abc import Hashable, Iterator
+import re
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from itertools import islice
+from pathlib import PurePosixPath
 
+from sweepledger.distributions import FORMS
 from sweepledger.problems import Problem
-from sweepledger.reader import DocumentPath, format_path
+from sweepledger.reader import DocumentPath, format_path, safe_repr
+from sweepledger.reader.configurations import ConfigurationTable, read_configurations
+from sweepledger.reader.strict_yaml import MAX_PROBLEMS
 from sweepledger.spec.draft import Draft
-from sweepledger.spec.rules.domains import is_sound_value
+from sweepledger.spec.rules.command import TEMPLATE_SIGNS
+from sweepledger.spec.rules.domains import LONGEST_VALUE, is_sound_value
 from sweepledger.spec.rules.names import parameter_name_error
 from sweepledger.spec.sections import search_section
 from sweepledger.structs.methods import LIST
 from sweepledger.structs.names import environment_name
-from sweepledger.structs.values import canonical_json, identity
+from sweepledger.structs.values import Value, identity
+
+FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,250}\.csv", re.ASCII)
+
+SiblingReader = Callable[[str], bytes | None]
+"""Reads a file in the folder of the spec; None if there is no regular file of this name."""
+
+
+def no_files(name: str) -> bytes | None:  # noqa: ARG001 - what any other folder answers depends on it
+    """Return None for every name: the spec has no folder."""
+    return None
+
+
+def read_table(draft: Draft, beside: SiblingReader) -> tuple[ConfigurationTable | None, tuple[Problem, ...]]:
+    """Return the file of configurations that a draft names, if it can be read, and its problems."""
+    name = draft.get("assignments", kind=str)
+    if name is None:
+        return None, ()
+    if not FILE_NAME.fullmatch(name):
+        message = f"must be the name of a .csv file next to the spec, got {safe_repr(name)}"
+        hint = "without folders, for example assignments.csv"
+        return None, (draft.problem(("assignments",), message, code="list-file", hint=hint),)
+    path, content = str(PurePosixPath(draft.document.file).with_name(name)), beside(name)
+    if content is None:
+        message = f"must be a file next to the spec, but there is no {safe_repr(path)}"
+        hint = "it must be a regular file in the same folder; links are not followed"
+        return None, (draft.problem(("assignments",), message, code="list-file", hint=hint),)
+    table = read_configurations(content, path)
+    if not isinstance(table, ConfigurationTable):
+        return None, table
+    return table, tuple(islice(_text_problems(table), MAX_PROBLEMS + 1))
+
+
+def _text_problems(table: ConfigurationTable) -> Iterator[Problem]:
+    if max(map(len, table.lines)) <= LONGEST_VALUE and not any(
+        any(sign in line for sign in TEMPLATE_SIGNS) for line in table.lines
+    ):
+        return  # nearly always, and in a hundredth of the time
+    for row, values in enumerate(table.rows):
+        for name, text in values.items():
+            if not isinstance(text, str):
+                continue
+            if len(text) > LONGEST_VALUE:
+                message = f"must be at most {LONGEST_VALUE} characters, got {len(text)}"
+                hint = "put it in a file of the code and sweep over the file's name"
+                yield table.problem(row, name, message, code="value-too-long", hint=hint)
+            if sign := next((sign for sign in TEMPLATE_SIGNS if sign in text), None):
+                message = f"must not contain {sign!r}, got {safe_repr(text)}"
+                hint = f"{TEMPLATE_SIGNS[sign]} in every manifest"
+                yield table.problem(row, name, message, code="template-syntax", hint=hint)
+
 
 HEADER_ROW = -1
 """The row of a file's header."""
@@ -23,27 +80,37 @@ def constant_parameters(draft: Draft) -> Iterator[Problem]:
         return
     for leaf in section.leaves.values():
         keys = {*draft.names(*leaf.path)} - {"when"}
-        kind = draft.get(*leaf.path, "distribution", kind=str) or "constant"
-        if keys - {"value", "distribution"} or kind != "constant":
+        form = FORMS.get(draft.get(*leaf.path, "distribution", kind=str) or "")
+        if keys - {"value", "distribution"} or (form and "value" not in form.keys):
             message = f"must have one value with method: list, got {', '.join(sorted(keys))}"
             hint = "values that differ between trials belong in assignments"
             yield draft.problem(leaf.path, message, code="list-domain", hint=hint, at_key=True)
 
 
 def distinct_configurations(draft: Draft) -> Iterator[Problem]:
-    """Configurations differ: equal ones would be one trial."""
+    """Configurations differ, in the spec and in a file: equal ones would be one trial."""
     section = search_section(draft)
-    if section.method != LIST:
-        return
-    first: dict[str, DocumentPath] = {}
-    for place, assignment in draft.items("assignments"):
-        if not isinstance(assignment, dict) or not _is_whole(draft, place, assignment):
-            continue
-        other = first.setdefault(canonical_json(assignment), place)
-        if other != place:
-            message = f"must differ from {format_path(other)}, got the same values"
-            hint = "to run a configuration several times, set replicates"
-            yield draft.problem(place, message, code="duplicate-value", hint=hint)
+    first: dict[Hashable, str] = {}
+    hint = "to run a configuration several times, set replicates"
+    for place, assignment in draft.items("assignments") if section.method == "list" else ():
+        if isinstance(assignment, dict) and _is_whole(draft, place, assignment):
+            where = format_path(place)
+            other = first.setdefault(_identity(assignment), where)
+            if other != where:
+                message = f"must differ from {other}, got the same values"
+                yield draft.problem(place, message, code="duplicate-value", hint=hint)
+    table = section.table if section.method == "list" else None
+    for number, row in enumerate(table.rows if table else ()):
+        where = f"line {number + 2}"
+        other = first.setdefault(_identity(row), where)
+        if other != where and table is not None:
+            message = f"must differ from {other}, got the same values"
+            name = next(iter(row), table.names[0])
+            yield table.problem(number, name, message, code="duplicate-value", hint=hint)
+
+
+def _identity(configuration: Mapping[str, Value]) -> Hashable:
+    return frozenset((name, identity(value)) for name, value in configuration.items())
 
 
 def column_names(draft: Draft) -> Iterator[Problem]:
@@ -62,21 +129,6 @@ def column_names(draft: Draft) -> Iterator[Problem]:
             message = f"must differ from {other!r} in more than case and punctuation, got {name!r}"
             hint = f"both would be the variable {environment_name(name)}"
             yield section.table.problem(HEADER_ROW, name, message, code="parameter-collision", hint=hint)
-
-
-def distinct_rows(draft: Draft) -> Iterator[Problem]:
-    """The lines of a file differ: equal ones would be one trial."""
-    section = search_section(draft)
-    if section.method != LIST:
-        return
-    first: dict[Hashable, int] = {}
-    for number, row in enumerate(section.table.rows if section.table else ()):
-        other = first.setdefault(tuple((name, identity(row[name])) for name in row), number)
-        if other != number and section.table is not None:
-            message = f"must differ from line {other + 2}, got the same values"
-            hint = "to run a configuration several times, set replicates"
-            name = next(iter(row), section.table.names[0])
-            yield section.table.problem(number, name, message, code="duplicate-value", hint=hint)
 
 
 def _is_whole(draft: Draft, place: DocumentPath, assignment: dict[str, object]) -> bool:

@@ -4,9 +4,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from sweepledger.distributions import FORMS, RANGE, ROUNDED, UNNAMED, implied_name
-from sweepledger.distributions.choice import PROBABILITY_SLACK, SPACINGS
-from sweepledger.distributions.form import Form
+from sweepledger.distributions import FORMS, RANGE, ROUNDED, SPACINGS, UNNAMED, implied_name
+from sweepledger.distributions.form import PROBABILITY_SLACK, Form
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, format_path, safe_repr, truncate
 from sweepledger.reader.scalars import describe_split, rejoin_split

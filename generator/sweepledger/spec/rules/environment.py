@@ -9,7 +9,7 @@ from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
 from sweepledger.structs import names
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import Controller, Settings
+from sweepledger.structs.settings import Controller
 
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}", re.ASCII)
 RESERVED = frozenset({"JOB_COMPLETION_INDEX", "JOB_ID", "PATH"})
@@ -38,6 +38,9 @@ def variable_names(draft: Draft) -> Iterator[Problem]:
     """Environment variables have valid names that are not reserved."""
     shape = draft.get("run", "shape", kind=str)
     distributed = shape in set(Shape) and Shape(shape or "").is_distributed
+    # Without a cluster, processes are the author's own.
+    has_policies = draft.settings.platform.controller is not Controller.NONE
+    allowed = draft.settings.admission.allowed_variables
     for name in draft.names("run", "environment"):
         place = ("run", "environment", name)
         if not VARIABLE.fullmatch(name):
@@ -52,18 +55,12 @@ def variable_names(draft: Draft) -> Iterator[Problem]:
                 hint = f"it names a private folder of the trial; [env, {name}=…] in the command replaces it"
             hint = "the shape's operator sets it in each pod" if not is_reserved(name) else hint
             yield draft.problem(place, message, code="environment-name", hint=hint, at_key=True)
-        elif _is_refused_by_policies(name, draft.settings):
+        elif has_policies and names.is_hook(name) and name not in allowed:
             message = (
                 f"must not be a variable that can start another program than the reviewed one, got {name!r}"
             )
             hint = "set it in the command, as [env, NAME=VALUE, …], or list it in allowed_variables of sweepledger.yaml"
             yield draft.problem(place, message, code="environment-name", hint=hint, at_key=True)
-
-
-def _is_refused_by_policies(name: str, settings: Settings) -> bool:
-    """Return whether a cluster would refuse the trials: without one, processes are the author's own."""
-    has_policies = settings.platform.controller is not Controller.NONE
-    return has_policies and names.is_hook(name) and name not in settings.admission.allowed_variables
 
 
 def variable_values(draft: Draft) -> Iterator[Problem]:

@@ -14,7 +14,7 @@ from sweepledger.structs.settings import Controller
 
 MAX_FLAVOR_ITEMS = 8
 """Labels, and tolerations, of a ResourceFlavor (Kueue v1beta1)."""
-OWN_DOMAINS = ("sweepledger.dev", "batch.kubernetes.io")
+OWN_DOMAINS = (kubernetes.DOMAIN, "batch.kubernetes.io")
 """Domains of annotations by which trials and their attempts are counted."""
 
 

@@ -3,9 +3,13 @@
 from collections.abc import Iterator
 from inspect import isfunction
 from types import ModuleType
+from typing import Any
 
+from sweepledger.model.keys import texts_with_forms
 from sweepledger.problems import Problem
+from sweepledger.reader import safe_repr
 from sweepledger.spec.draft import Draft, Rule
+from sweepledger.spec.keys import SEARCH_KEYS, Spec
 from sweepledger.spec.rules import (
     bounds,
     cluster,
@@ -17,7 +21,6 @@ from sweepledger.spec.rules import (
     environment,
     expressions,
     fleet,
-    forms,
     methods,
     metrics,
     names,
@@ -26,6 +29,29 @@ from sweepledger.spec.rules import (
     storage,
     workload,
 )
+from sweepledger.structs.settings import Settings
+
+
+def sweep_forms(draft: Draft) -> Iterator[Problem]:
+    """Each text of a spec has its form; the keys of the search, which may be large, have rules of their own."""
+    data = draft.document.data
+    yield from _problems(draft, Spec, {key: data[key] for key in data.keys() - SEARCH_KEYS})
+
+
+def settings_forms(draft: Draft) -> Iterator[Problem]:
+    """Each text of the settings has its form."""
+    yield from _problems(draft, Settings, draft.document.data)
+
+
+def _problems(draft: Draft, kind: type, data: Any) -> Iterator[Problem]:
+    for path, written, form, at_key in texts_with_forms(kind, data):
+        if any(path[:end] in draft.broken for end in range(len(path) + (not at_key))):
+            continue
+        try:
+            form.read(written)
+        except ValueError as error:
+            message = f"{error}, got {safe_repr(written)}"
+            yield draft.problem(path, message, code=form.code, hint=form.hint, at_key=at_key)
 
 
 def _rules_in(*modules: ModuleType) -> Iterator[Rule]:
@@ -43,7 +69,7 @@ SETTINGS_RULES: tuple[Rule, ...] = (
     *(
         environment.settings_egress,
         environment.settings_secrets,
-        forms.settings_forms,
+        settings_forms,
         names.settings_entries,
     ),
     *(fleet.cluster_egress, fleet.cluster_names, fleet.fleet_settings, fleet.pools_somewhere),
@@ -51,9 +77,12 @@ SETTINGS_RULES: tuple[Rule, ...] = (
 )
 SPEC_MODULES = (
     *(bounds, combinations, command, conditions, configurations, domains, environment, expressions, fleet),
-    *(forms, methods, metrics, names, program, workload),
+    *(methods, metrics, names, program, workload),
 )
 LATER_RULES: tuple[Rule, ...] = (bounds.distinct_points,)
 """Those for specs without any other problem."""
 
-SWEEP_RULES = tuple(rule for rule in _rules_in(*SPEC_MODULES) if rule not in {*SETTINGS_RULES, *LATER_RULES})
+SWEEP_RULES = (
+    sweep_forms,
+    *(rule for rule in _rules_in(*SPEC_MODULES) if rule not in {*SETTINGS_RULES, *LATER_RULES}),
+)

@@ -11,11 +11,19 @@ from sweepledger.spec.rules.program import effective_image
 from sweepledger.spec.suggestions import quoted_names
 from sweepledger.spec.sweep_builder import build_run
 from sweepledger.structs import node_pool, quantities
+from sweepledger.structs.kubernetes import (
+    BAD_HYPERPARAMETERS,
+    BAD_SWEEP,
+    DISRUPTED,
+    STORAGE_FAILED,
+    TIMED_OUT,
+    WORKLOAD_KINDS,
+)
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.quantities import is_memory
 from sweepledger.structs.run_config import Resources, RunConfig, Shape
-from sweepledger.structs.settings import Controller, ResultsStore, Settings
+from sweepledger.structs.settings import Controller, ResultsSettings, ResultsStore
 
 RESOURCES = ("run", "resources")
 
@@ -36,9 +44,6 @@ def shared_memory(draft: Draft) -> Iterator[Problem]:
     if quantities.parse_quantity(shared) > quantities.parse_quantity(whole):
         message = f"must be at most the memory ({whole}), which contains it, got {safe_repr(shared)}"
         yield draft.problem(place, message, code="shared-memory", hint="raise run.resources.memory as well")
-
-
-SHAPES_WITHOUT_RETRIES = frozenset({Shape.MPI_JOB, Shape.PYTORCH_JOB, Shape.TF_JOB})
 
 
 def chosen_shape(draft: Draft) -> Shape | None:
@@ -75,14 +80,14 @@ def shape_retries(draft: Draft) -> Iterator[Problem]:
     shape = chosen_shape(draft)
     written = "retries" in draft.names("run")
     retries = draft.number("run", "retries") if written else draft.settings.trials.defaults.retries
-    if shape in SHAPES_WITHOUT_RETRIES and retries:
+    if shape is not None and not WORKLOAD_KINDS[shape].has_retries and retries:
         message = f"shape {str(shape)!r} runs each trial once, so its retries ({retries}) have no effect"
         hint = "`sweep retry` requests failed trials again; train-job and job-set support retries"
         place = ("run", "retries" if written else "shape")
         yield draft.warning(place, message, code="retries-unused", hint=hint, at_key=written)
 
 
-LAUNCHER_CODES = frozenset({1, 42, 43, 44, 74, 124})
+LAUNCHER_CODES = frozenset({1, BAD_HYPERPARAMETERS, BAD_SWEEP, DISRUPTED, STORAGE_FAILED, TIMED_OUT})
 """Exit codes of the launcher with a meaning of their own, and the one of every Python program that fails."""
 
 
@@ -97,10 +102,6 @@ def infrastructure_codes(draft: Draft) -> Iterator[Problem]:
             yield draft.problem((*place, number), message, code="exit-code-taken", hint=hint)
 
 
-SHAPES_WITH_RECREATED_PODS = frozenset({Shape.JOB_SET, Shape.TRAIN_JOB})
-"""Before an attempt, their controllers delete the pods of the one before, and wait until they are gone."""
-
-
 def shape_store(draft: Draft) -> Iterator[Problem]:
     """A store that reads pods needs a shape whose pods are kept until they are read."""
     shape, store = chosen_shape(draft), draft.settings.results.store
@@ -108,15 +109,12 @@ def shape_store(draft: Draft) -> Iterator[Problem]:
         return
     written = "retries" in draft.names("run")
     retries = draft.number("run", "retries") if written else draft.settings.trials.defaults.retries
-    if shape is Shape.MPI_JOB:
+    kind = WORKLOAD_KINDS[shape]
+    hint = kind.unsupported.get(store) or kind.unsupported.get("pods")
+    if hint is not None:
         message = f"must be another shape with results.store: {store}, got {str(shape)!r}"
-        hint = "its operator makes pods without the finalizer that keeps them; choose store: volume, or train-job"
         yield draft.problem(("run", "shape"), message, code="store-unsupported", hint=hint)
-    elif shape is Shape.TRAIN_JOB and store is ResultsStore.BUCKET:
-        message = f"must be another shape with results.store: {store}, got {str(shape)!r}"
-        hint = "its trials share a pod template, which does not tell the sidecar of a bucket its trial; use job-set"
-        yield draft.problem(("run", "shape"), message, code="store-unsupported", hint=hint)
-    elif shape in SHAPES_WITH_RECREATED_PODS and retries:
+    elif kind.recreates_pods and retries:
         message = f"must be 0 with shape {str(shape)!r} and results.store: {store}, got {safe_repr(retries)}"
         hint = "a retry would wait for pods that are kept for their records; `sweep retry` requests failed trials again"
         place = ("run", "retries" if written else "shape")
@@ -192,7 +190,7 @@ def pool_fit(draft: Draft) -> Iterator[Problem]:
     pool, run = chosen_pool(draft), _requested_run(draft)
     if pool is None or run is None:
         return
-    pool = _beside_sidecar(draft.settings, pool)
+    pool = _beside_sidecar(draft.settings.results, pool)
     insufficient = tuple(node_pool.insufficient_resources(run, pool.node))
     for name in insufficient:
         place, requested, available = _lacking_resource(run, pool, name)
@@ -212,9 +210,9 @@ SIDECAR_MILLI_CPUS, SIDECAR_MEMORY = 100, 256 << 20
 """What the sidecar of a bucket requests, as base/components/bucket-store says."""
 
 
-def _beside_sidecar(settings: Settings, pool: Pool) -> Pool:
+def _beside_sidecar(results: ResultsSettings, pool: Pool) -> Pool:
     """Return a pool with what its nodes offer to trials: less where a sidecar moves files to a bucket."""
-    if settings.results.bucket is None:
+    if results.bucket is None:
         return pool
     cpus = quantities.whole_quantity(pool.node.cpu, unit=1000) - SIDECAR_MILLI_CPUS
     memory = quantities.whole_quantity(pool.node.memory) - SIDECAR_MEMORY
@@ -238,7 +236,7 @@ def _requested_run(draft: Draft) -> RunConfig | None:
     if any(place[:2] in {("run", key) for key in REQUESTED} for place in draft.broken):
         return None
     try:
-        return build_run(run, draft.settings)
+        return build_run(run, draft.settings.trials.defaults)
     except ValueError:
         return None
 
@@ -263,7 +261,9 @@ def _written_path(draft: Draft, place: DocumentPath) -> DocumentPath:
 def _fit_hint(draft: Draft, run: RunConfig) -> str:
     able = [
         pool.name
-        for pool in (_beside_sidecar(draft.settings, each) for each in draft.settings.trials.pools.values())
+        for pool in (
+            _beside_sidecar(draft.settings.results, each) for each in draft.settings.trials.pools.values()
+        )
         if not any(node_pool.insufficient_resources(run, pool.node))
         and node_pool.max_concurrent_trials(run, pool) != 0
     ]

@@ -1,14 +1,16 @@
 """The settings of a repository, which the platform team decides for all sweeps."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated
 
 from msgspec import Meta
 
-from sweepledger.model import keys
+from sweepledger.model import forms, keys
+from sweepledger.model.keys import MANY
 from sweepledger.problems import Problem
-from sweepledger.structs.settings.git import CodeSource, GenerateMode, GitSettings, NextRoundMode
 from sweepledger.structs.settings.network import (
     API_SERVER_EGRESS,
     AUTHORITIES_VOLUME,
@@ -48,7 +50,6 @@ from sweepledger.structs.settings.results import (
     ResultsStore,
     SyncTarget,
 )
-from sweepledger.structs.settings.teams import SweepLimits, TeamBudget, TeamSettings
 from sweepledger.structs.settings.trials import (
     COLLECTOR_IMAGE,
     Dataset,
@@ -58,6 +59,121 @@ from sweepledger.structs.settings.trials import (
     SeveralDatasets,
     TrialSettings,
 )
+
+
+class GenerateMode(StrEnum):
+    """When the overlay of a batch is written."""
+
+    IN_PULL_REQUEST = "in-pull-request"
+    ON_MERGE = "on-merge"
+
+
+class NextRoundMode(StrEnum):
+    """Who adds the next round of a search when the previous one is recorded."""
+
+    REVIEW = "review"
+    """The author, with `sweep cluster next` and one pull request per round."""
+    WORKFLOW = "workflow"
+    """A workflow on the branch, with `sweep cluster next --push`."""
+    COLLECTOR = "collector"
+    """The commit that records a round also adds the next."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeSource:
+    """Where an init container fetches the locked code, if the image does not contain it."""
+
+    url: Annotated[forms.CodeUrl, Meta(examples=["https://git.example.org/team/sweeps.git"])]
+    """Address of the repository, https and without credentials."""
+    image: Annotated[forms.Reference, Meta(examples=["git"])]
+    """Name of an image with git, among `images`."""
+    secret: Annotated[forms.Name | None, Meta(examples=["code-read"])] = None
+    """Kubernetes Secret with `username` and `password`, for a private repository."""
+
+
+@dataclass(frozen=True, slots=True)
+class GitSettings:
+    """The branch that the cluster follows, and how changes reach it."""
+
+    branch: Annotated[forms.BranchName, Meta(examples=["main"])] = "main"
+    """Branch that the cluster follows and that results are committed to."""
+    repository: Annotated[
+        str | None, Meta(max_length=2000, examples=["https://git.example/team/sweeps.git"])
+    ] = None
+    """Address from which the cluster fetches this repository; the files in clusters/ may name no other."""
+    generate: Annotated[GenerateMode, Meta(examples=["on-merge"])] = GenerateMode.IN_PULL_REQUEST
+    """When the overlay of a spec is generated: in its pull request, or by a workflow after the merge."""
+    next: Annotated[NextRoundMode, Meta(examples=["collector"])] = NextRoundMode.REVIEW
+    """What requests the next round of an adaptive search: a user in a pull request, a workflow, or the collector with
+    the results."""
+    manifests: Annotated[bool, Meta(examples=[False])] = True
+    """Whether batches have manifests for a cluster. `false`: only laptops run them, by lock, launch file and table; the
+    repository needs no base/."""
+    code: CodeSource | None = None
+    """The repository from which the init container of a trial with `run.code.mode: clone` gets the locked code."""
+    signers: Annotated[
+        tuple[forms.Signer, ...],
+        Meta(
+            max_length=100,
+            examples=[
+                [
+                    "ops@example.org ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
+                ]
+            ],
+        ),
+    ] = ()
+    """Lines of git's allowed signers file: the keys whose signed commits may change results and archived batches
+    manually."""
+
+
+@dataclass(frozen=True, slots=True)
+class SweepLimits:
+    """Limits for every sweep, in addition to its own budget."""
+
+    max_trials: Annotated[int | None, Meta(ge=1, le=100_000, examples=[10000])] = None
+    """Trials of one sweep, replicates included."""
+    max_gpu_hours: Annotated[float | None, Meta(gt=0, examples=[2000])] = None
+    """GPU hours of one sweep: trials * (retries + 1) * timeout * GPUs."""
+    failures: Annotated[int, Meta(ge=0, le=100_000, examples=[10])] = 3
+    """On a laptop, a batch pauses when this many of its trials have failed and none is ok; 0 switches that off."""
+
+
+@dataclass(frozen=True, slots=True)
+class TeamBudget:
+    """What the sweeps of a team may use together in a month."""
+
+    name: Annotated[str, keys.NAME]
+    sweeps: Annotated[
+        tuple[forms.SweepPattern, ...], Meta(min_length=1, max_length=100, examples=[["vision-*", "cifar"]])
+    ] = ("*",)
+    """Patterns of sweep names, where `*` matches any characters. Default: every sweep. A sweep counts towards every
+    budget that names it."""
+    gpu_hours: Annotated[float | None, Meta(gt=0, examples=[100])] = None
+    """GPU hours per month."""
+    money: Annotated[float | None, Meta(gt=0, examples=[500])] = None
+    """Cost per month, in `currency`. Trials in pools without a price cost nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class TeamSettings:
+    """What sweeps may use."""
+
+    limits: Annotated[
+        SweepLimits, Meta(min_length=1, examples=[{"max_trials": 10000, "max_gpu_hours": 2000}])
+    ] = SweepLimits()
+    """Limits of every sweep, in addition to the budget of its spec."""
+    currency: Annotated[forms.Currency, Meta(examples=["EUR"])] = ""
+    """Currency of prices and budgets, shown after amounts."""
+    budgets: Annotated[
+        Mapping[
+            forms.TeamName,
+            Annotated[TeamBudget, Meta(min_length=1, examples=[{"sweeps": ["vision-*"], "gpu_hours": 100}])],
+        ],
+        MANY,
+        keys.EntryName("team-vision"),
+    ] = field(default_factory=keys.empty_mapping)
+    """What the sweeps of a team may use in a month, by team: `sweep check` refuses a change that exceeds it, and `sweep
+    cluster budget` shows what remains."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 It lists the remaining steps: Secrets, folders, server rules.
 """
 
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from itertools import groupby
 from typing import Annotated, Any
@@ -73,36 +74,25 @@ def bootstrap(
     return Response(_data(result), ("\n".join(_lines(result)),))
 
 
+SECRET_KEYS = ("is_elsewhere", "purpose", "namespace", "name", "keys", "commands")
+OBJECT_KEYS = ("kind", "namespace", "name", "purpose")
+
+
 def _data(result: Bootstrapped) -> dict[str, Any]:
+    def by_cluster(groups: Iterable[tuple[str | None, Iterable[object]]], keys: Sequence[str]) -> list[Any]:
+        return [
+            {"cluster": cluster, **{key: getattr(part, key) for key in keys}}
+            for cluster, parts in groups
+            for part in parts
+        ]
+
     return {
         "written": result.written,
         "removed": result.removed,
         "kept": result.kept,
         "settings": result.changed_settings,
-        "secrets": [
-            {
-                "cluster": cluster,
-                "is_elsewhere": secret.is_elsewhere,
-                "purpose": secret.purpose,
-                "namespace": secret.namespace,
-                "name": secret.name,
-                "keys": secret.keys,
-                "commands": secret.commands,
-            }
-            for cluster, secrets in result.secrets_by_cluster
-            for secret in secrets
-        ],
-        "objects": [
-            {
-                "cluster": cluster,
-                "kind": one.kind,
-                "namespace": one.namespace,
-                "name": one.name,
-                "purpose": one.purpose,
-            }
-            for cluster, objects in result.required_objects
-            for one in objects
-        ],
+        "secrets": by_cluster(result.secrets_by_cluster, SECRET_KEYS),
+        "objects": by_cluster(result.required_objects, OBJECT_KEYS),
         "key_pair": platform.key_pair_commands(),
         "results_folder": platform.results_folder_commands(
             [own.results for own in result.settings.in_clusters]
@@ -113,13 +103,13 @@ def _data(result: Bootstrapped) -> dict[str, Any]:
         "previous_url": result.former_url,
         "undeclared": [
             {
-                "cluster": one.cluster or None,
-                "kind": one.kind,
-                "name": one.name,
-                "namespace": one.namespace or None,
-                "command": one.deletion,
+                "cluster": gone.cluster or None,
+                "kind": gone.kind,
+                "name": gone.name,
+                "namespace": gone.namespace or None,
+                "command": gone.deletion,
             }
-            for one in result.undeclared
+            for gone in result.undeclared
         ],
     }
 

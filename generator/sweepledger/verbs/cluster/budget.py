@@ -87,9 +87,10 @@ def month_budget(workspace: Workspace, *, base: str | None = None, month: str | 
     parsed = at_commit.read_settings(repository, commit)
     settings = parsed if isinstance(parsed, Settings) else workspace.settings
     ledger = costs.month_ledger(
-        repository,
+        at_commit.SpecReader(repository, settings),
         commit,
-        settings,
+        settings.teams.budgets,
+        settings.trials.pools,
         costs.month_of(repository, commit, month),
         merged=batches.in_commit(repository, commit),
     )

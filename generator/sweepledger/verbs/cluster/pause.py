@@ -124,8 +124,10 @@ def _state_change(
         for name, state in states.items()
     }
     parsed, text = edit.set_values("running", values)
+    settings = edit.workspace.settings
+    controller, pools = settings.platform.controller, settings.trials.pools
     problems = (
-        *spec_change.running_problems(parsed.sweep, edit.merged, edit.workspace.settings),
+        *spec_change.running_problems(parsed.sweep, edit.merged, controller, pools),
         *(() if verb == "pause" else _overdrawn(edit, parsed.sweep)),
     )
     if problems:
@@ -141,13 +143,18 @@ def _state_change(
 
 def _overdrawn(edit: SpecEdit, sweep: Sweep) -> Iterator[Problem]:
     """Yield a problem for each budget that what the resumes repeat exceeds."""
-    settings, repository = edit.workspace.settings, edit.workspace.repository
-    repeated = tuple(costs.resume_charges(repository, edit.base, sweep, edit.merged, settings))
-    if not settings.teams.budgets or not repeated:
+    settings, specs, repository = (
+        edit.workspace.settings,
+        edit.workspace.spec_reader,
+        edit.workspace.repository,
+    )
+    budgets, pools = settings.teams.budgets, settings.trials.pools
+    repeated = tuple(costs.resume_charges(specs, edit.base, sweep, edit.merged, pools))
+    if not budgets or not repeated:
         return
     month = costs.month_of(repository, edit.base, None)
     stored = batches.in_commit(repository, edit.base)
-    ledger = costs.month_ledger(repository, edit.base, settings, month, merged=stored)
-    for balance in costs.requested_balances(ledger, settings.teams.budgets, (), repeated):
+    ledger = costs.month_ledger(specs, edit.base, budgets, pools, month, merged=stored)
+    for balance in costs.requested_balances(ledger, budgets, (), repeated):
         if balance.is_exceeded:
             yield costs.overdrawn(sweep.path, "running", balance, month, settings.teams.currency)

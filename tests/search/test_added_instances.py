@@ -1,0 +1,192 @@
+"""A distribution, a sampler, a method and a policy of early stopping are each a module and its entry in a table.
+
+A copy of the package gets one of each; its suites, help, schema, import and export then work without another change.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.repository import Sandbox
+
+ROOT = Path(__file__).parents[2]
+
+TRIANGULAR = """
+from dataclasses import dataclass
+from sweepledger.distributions.continuous import Continuous
+from sweepledger.distributions.form import Form
+from sweepledger.distributions.quantized import with_rounded
+from sweepledger.distributions.rounding import ContinuousQuantile
+
+@dataclass(frozen=True, slots=True)
+class Triangular(Continuous):
+    low: float
+    high: float
+
+    @property
+    def support(self):
+        return self.low, self.high
+
+    @property
+    def ends(self):
+        return self.support
+
+    @property
+    def text(self):
+        return f"{self.low:g} … {self.high:g}, triangular"
+
+    @property
+    def keys(self):
+        return {"distribution": "triangular", "min": self.low, "max": self.high}
+
+    def unrounded(self):
+        low, high = self.support
+        return ContinuousQuantile(lambda u: low + (high - low) * u**0.5, low=low, high=high)
+
+    def below(self):
+        low, high = self.support
+        return lambda value: ((value - low) / (high - low)) ** 2
+
+FORMS = with_rounded(
+    {"triangular": Form("min max", "", lambda keys: Triangular(float(keys["min"]), float(keys["max"])))}
+)
+TEXT = "`triangular` (min, max)"
+"""
+
+STRATIFIED = """
+from sweepledger.search.random_points import index_chunks
+from sweepledger.search.rng import stream
+
+def points(seed, names, _):
+    streams = [stream(seed, name, purpose="stratified") for name in names]
+    for numbers in index_chunks():
+        yield [stream_.uniforms(numbers) for stream_ in streams]
+"""
+
+LAZY = """
+from sweepledger.search.adaptive.successive_halving import rung_round, start_trials
+
+def next_round(sweep, search, trials, number):
+    return rung_round(sweep, search, trials, number, _suggest)
+
+def _suggest(search, rungs, newcomers):
+    yield from start_trials(rungs, newcomers, search.rounds.size, 0)
+"""
+
+DEADLINE = """
+from dataclasses import dataclass
+from sweepledger.structs.early_stopping import PatienceRule, StopPolicy, StopType
+
+@dataclass(frozen=True, slots=True)
+class Deadline(StopPolicy):
+    last: int
+
+    def rules(self, metric, curves):
+        return (PatienceRule(self.last),)
+
+TYPES = {
+    "deadline": StopType(
+        Deadline, lambda keys: Deadline(keys.max_iter), "max_iter", "a trial stops at a step",
+        required={"max_iter": "max_iter: 9"},
+    )
+}
+"""
+
+ENTRIES = {
+    "distributions/__init__.py": (("    beta,\n", "    beta,\n    triangular,\n"),),
+    "stopping/__init__.py": (("target\n", "target, deadline\n"), (", target)", ", target, deadline)")),
+    "structs/methods.py": (
+        (
+            'Sampler("halton"',
+            'Sampler("stratified", "sweepledger.search.stratified", "draws in strata"),\n        Sampler("halton"',
+        ),
+        (
+            "for method in (\n",
+            'for method in (\n        Method("lazy", "sweepledger.search.adaptive.lazy", "rounds of new trials"),\n',
+        ),
+    ),
+}
+MODULES = {
+    "distributions/triangular.py": TRIANGULAR,
+    "search/stratified.py": STRATIFIED,
+    "search/adaptive/lazy.py": LAZY,
+    "stopping/deadline.py": DEADLINE,
+}
+
+SPEC = """\
+name: added
+method: stratified
+run_cap: 5
+seed: 1
+metric: {name: loss, goal: minimize, source: stdout}
+early_terminate: {type: deadline, max_iter: 9}
+parameters:
+  lr: {distribution: triangular, min: 0.1, max: 0.5}
+  momentum: {distribution: q_triangular, min: 0, max: 1, q: 0.1}
+command: [python, train.py, "${args}"]
+"""
+SUITES = [
+    "tests/search/test_point_sets.py::test_a_seed_determines_the_draws[stratified]",
+    "tests/search/test_point_sets.py::test_parameters_are_drawn_independently[stratified]",
+    "tests/search/test_point_sets.py::test_zipped_parameters_move_together[stratified]",
+    "tests/search/test_rounds_of_every_method.py::test_every_suggestion_is_legal_and_new[lazy]",
+    "tests/spec/test_domain_rules.py::test_each_distribution_needs_its_keys_and_takes_them_alone[triangular]",
+]
+
+
+@pytest.fixture(scope="module")
+def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Copy the package and its tools, and add an instance of each kind."""
+    root = tmp_path_factory.mktemp("extended")
+    for folder in ("generator/sweepledger", "tools", "docs", "base", "trainer"):
+        shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    package = root / "generator/sweepledger"
+    for name, text in MODULES.items():
+        (package / name).write_text(text, encoding="utf-8")
+    for name, changes in ENTRIES.items():
+        text = (package / name).read_text(encoding="utf-8")
+        for old, new in changes:
+            assert old in text, f"{name} has no {old!r}"
+            text = text.replace(old, new)
+        (package / name).write_text(text, encoding="utf-8")
+    run(root, "-m", "tools.json_schemas", cwd=root)
+    return root
+
+
+def run(root: Path, *arguments: str, cwd: Path) -> str:
+    environment = {**os.environ, "PYTHONPATH": f"{root / 'generator'}:{root}", "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_commands_know_added_instances(extended: Path, sandbox: Sandbox) -> None:
+    (sandbox.root / "sweeps").mkdir(exist_ok=True)
+    (sandbox.root / "sweeps/added.yaml").write_text(SPEC, encoding="utf-8")
+
+    def sweep(*arguments: str) -> str:
+        start = "import sys; from sweepledger.cli.app import main; sys.exit(main())"
+        return run(extended, "-c", start, *arguments, cwd=sandbox.root)
+
+    assert "`triangular`" in sweep("schema", "--key", "distribution")
+    assert "5 trials" in sweep("validate", "sweeps/added.yaml")
+    schema = json.dumps(json.loads(sweep("schema")))
+    assert all(f'"{name}"' in schema for name in ("q_triangular", "stratified", "lazy", "deadline"))
+    exported = sweep("export", "wandb", "added")
+    assert 'distribution: "q_triangular"' in exported
+    (sandbox.root / "exported.yaml").write_text(exported, encoding="utf-8")
+    imported = sweep("import", "wandb", "exported.yaml", "--name", "again")
+    assert "distribution: triangular" in imported
+
+
+@pytest.mark.full_suite("suites of added instances")
+def test_added_instances_pass_the_suites(extended: Path) -> None:
+    options = ("-q", "-p", "no:cacheprovider", "-o", f"pythonpath={extended / 'generator'} {ROOT}")
+    assert "." * len(SUITES) in run(extended, "-m", "pytest", *options, *SUITES, cwd=ROOT)
