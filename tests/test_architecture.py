@@ -58,6 +58,7 @@ LAYERS = (
 
 OWNERS = {
     "ruamel": {"reader"},
+    "jsonschema": {"spec"},
     "jsonschema_rs": {"policy"},
     "yaml": {"formats"},
     "jinja2": {"commands", "results", "site"},  # each has templates of its own

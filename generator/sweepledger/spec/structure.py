@@ -7,7 +7,7 @@ import json
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 from sweepledger.problems import Problem
 from sweepledger.reader import Document, DocumentPath, safe_repr
@@ -45,19 +45,8 @@ TYPES: Mapping[str, tuple[str, tuple[type, ...]]] = {
 """The types of the schema: what messages call each, and Python's types."""
 
 
-class Breach(NamedTuple):
-    """A keyword of a schema that a part of a document breaks."""
-
-    path: DocumentPath
-    value: Any
-    keyword: str
-    rules: Mapping[str, Any]
-    """The schema of the part."""
-
-    @property
-    def limit(self) -> Any:
-        """What the keyword asks for."""
-        return self.rules[self.keyword]
+SCALAR_TYPES = (str, int, float, bool, type(None))
+VALUE_REFERENCE = "#/$defs/value"
 
 
 def check_structure(document: Document, name: str) -> tuple[tuple[Problem, ...], frozenset[DocumentPath]]:
@@ -65,55 +54,60 @@ def check_structure(document: Document, name: str) -> tuple[tuple[Problem, ...],
     problems: list[Problem] = []
     broken = set(document.unread)
     schema = load_schema(name)
-    for breach in breaches((), document.data, schema, schema):
-        path = breach.path
+    if conforms(document.data, schema, schema):
+        return (), frozenset(broken)
+    for error in _errors(document.data, schema):
+        path: DocumentPath = tuple(error.absolute_path)
         if any(path[:end] in document.unread for end in range(len(path) + 1)):
             continue
-        of_breach = list(_problems(document, breach, name=name))
-        problems += of_breach
+        found = list(_problems(document, path, error, name=name))
+        problems += found
         # An object that lacks or exceeds a key is still good for the rules about its other keys.
-        if of_breach and breach.keyword not in {"required", "additionalProperties"}:
+        if found and error.validator not in {"required", "additionalProperties"}:
             broken.add(path)
     return tuple(dict.fromkeys(problems)), frozenset(broken)
 
 
-def breaches(path: DocumentPath, value: Any, rules: Any, schema: Any) -> Iterator[Breach]:
-    """Yield what a value and its parts break, as JSON Schema says, but for the forms of texts and of keys."""
+def conforms(value: Any, rules: Any, schema: Any) -> bool:
+    """Return whether a value certainly breaks no rule, so that jsonschema need not be imported.
+
+    False means only that jsonschema must decide. Patterns are not checked: they cause no problem here.
+    """
     if isinstance(rules, bool):
-        return  # an unknown key, which its mapping breaks
-    yield from (
-        Breach(path, value, key, rules) for key in rules if key in CHECKS and not CHECKS[key](value, rules)
-    )
-    for place, part, part_rules in _parts(path, value, rules, schema):
-        yield from breaches(place, part, part_rules, schema)
+        return rules
+    if not all(key in SCHEMA_WORDS or (key in CHECKS and CHECKS[key](value, rules[key])) for key in rules):
+        return False
+    return all(conforms(part, part_rules, schema) for part, part_rules in _parts(value, rules, schema))
 
 
-def _parts(
-    path: DocumentPath, value: Any, rules: Mapping[str, Any], schema: Any
-) -> Iterator[tuple[DocumentPath, Any, Any]]:
-    """Yield the parts of a value: the path of each, the part, and its rules."""
+def _parts(value: Any, rules: Mapping[str, Any], schema: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the parts of a value, keys included, with their rules."""
     if "$ref" in rules:
         target = rules["$ref"].removeprefix("#/").split("/")
-        yield path, value, reduce(lambda part, key: part[key], target, schema)
+        yield value, reduce(lambda part, key: part[key], target, schema)
     if isinstance(value, list):
-        for number, item in enumerate(value):
-            yield (*path, number), item, rules.get("items", True)
+        for item in value:
+            yield item, rules.get("items", True)
     if isinstance(value, dict):
         known, others = rules.get("properties", {}), rules.get("additionalProperties", True)
         for key, item in value.items():
-            yield (*path, key), item, known.get(key, others)
+            yield key, rules.get("propertyNames", True)
+            yield item, known.get(key, others)
 
 
-def _has_type(value: Any, rules: Mapping[str, Any]) -> bool:
-    types = rules["type"]
-    names = [types] if isinstance(types, str) else types
-    return any(type(value) in TYPES[name][1] for name in names) or (
-        "integer" in names and isinstance(value, float) and value.is_integer()
-    )
+SCHEMA_WORDS = frozenset(
+    {"$defs", "$id", "$ref", "$schema", "additionalProperties", "default", "description", "examples"}
+    | {"items", "pattern", "properties", "propertyNames", "title"}
+)
+"""Keywords that describe parts of a value, or check nothing."""
 
 
-def _is_among(value: Any, values: Sequence[Any]) -> bool:
-    return any(value == known and isinstance(value, bool) is isinstance(known, bool) for known in values)
+def _has_type(value: Any, types: str | Sequence[str]) -> bool:
+    return any(type(value) in TYPES[name][1] for name in ([types] if isinstance(types, str) else types))
+
+
+def _is_in(value: Any, values: Sequence[Any]) -> bool:
+    return any(type(value) is type(known) and value == known for known in values)
 
 
 LIMITS: Mapping[str, tuple[str, Callable[[Any, Any], bool], str]] = {
@@ -130,50 +124,58 @@ LIMITS: Mapping[str, tuple[str, Callable[[Any, Any], bool], str]] = {
 """Limits of a type's values, or of their lengths, each with its message."""
 
 
-Check = Callable[[Any, Mapping[str, Any]], bool]
-
-
-def _limit(keyword: str, kind: str, keeps: Callable[[Any, Any], bool]) -> Check:
-    types = TYPES[kind][1]
+def _limit(kind: str, keeps: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     measure: Callable[[Any], Any] = (lambda number: number) if kind == "number" else len
-    return lambda value, rules: type(value) not in types or keeps(measure(value), rules[keyword])
+    return lambda value, limit: not _has_type(value, kind) or keeps(measure(value), limit)
 
 
-CHECKS: Mapping[str, Check] = {
+CHECKS: Mapping[str, Callable[[Any, Any], bool]] = {
     "type": _has_type,
-    "enum": lambda value, rules: _is_among(value, rules["enum"]),
-    "const": lambda value, rules: _is_among(value, [rules["const"]]),
-    "required": lambda value, rules: not isinstance(value, dict) or value.keys() >= {*rules["required"]},
-    "additionalProperties": lambda value, rules: (
-        rules["additionalProperties"] is not False
-        or not isinstance(value, dict)
-        or value.keys() <= rules.get("properties", {}).keys()
-    ),
-    **{rule: _limit(rule, kind, keeps) for rule, (kind, keeps, _) in LIMITS.items()},
+    "enum": _is_in,
+    "const": lambda value, known: _is_in(value, [known]),
+    "required": lambda value, names: not isinstance(value, dict) or value.keys() >= set(names),
+    **{rule: _limit(kind, keeps) for rule, (kind, keeps, _) in LIMITS.items()},
 }
 """The schemas' keywords that check a value itself."""
 
 
-def _problems(document: Document, breach: Breach, *, name: str) -> Iterator[Problem]:
-    match breach.keyword:
+def _errors(data: Any, rules: dict[str, Any]) -> Iterator[Any]:
+    # Late: importing it takes a quarter of the time that a whole validation may take.
+    from jsonschema import Draft202012Validator, validators  # noqa: PLC0415
+
+    follow = Draft202012Validator.VALIDATORS["$ref"]
+
+    def reference(validator: Any, target: str, instance: Any, part: Any) -> Iterator[Any]:
+        # Most of a large spec are plain values, and none of them can be wrong: a quarter of the time.
+        if target != VALUE_REFERENCE or not isinstance(instance, SCALAR_TYPES):
+            yield from follow(validator, target, instance, part)
+
+    extend: Any = validators.extend  # it has no types of its own
+    yield from extend(Draft202012Validator, {"$ref": reference})(rules).iter_errors(data)
+
+
+def _problems(document: Document, path: DocumentPath, error: Any, *, name: str) -> Iterator[Problem]:
+    match error.validator:
         case "additionalProperties":
-            yield from _unknown_keys(document, breach, name=name)
+            yield from _unknown_keys(document, path, error, name=name)
         case "required":
-            for key in sorted(set(breach.limit) - set(breach.value)):
-                yield document.problem((*breach.path, key), "must be given", code="missing-key", at_key=True)
+            for key in sorted(set(error.validator_value) - set(error.instance)):
+                yield document.problem((*path, key), "must be given", code="missing-key", at_key=True)
         case "type":
-            yield _wrong_type(document, breach)
-        case "enum" if not isinstance(breach.value, str):
+            yield _wrong_type(document, path, error)
+        case "enum" if not isinstance(error.instance, str):
             pass  # its type is wrong, which is already reported
         case "enum" | "const":
-            yield _wrong_value(document, breach)
+            yield _wrong_value(document, path, error)
+        case "pattern":
+            pass
         case _:
-            yield document.problem(breach.path, _bound_message(breach), code="out-of-range")
+            yield document.problem(path, _bound_message(error), code="out-of-range")
 
 
-def _unknown_keys(document: Document, breach: Breach, *, name: str) -> Iterator[Problem]:
-    path, known = breach.path, breach.rules["properties"]
-    for key in breach.value:
+def _unknown_keys(document: Document, path: DocumentPath, error: Any, *, name: str) -> Iterator[Problem]:
+    known = error.schema["properties"]
+    for key in error.instance:
         place = (*path, key)
         if key in known or place in document.unread:
             continue
@@ -193,35 +195,37 @@ INSTEAD: Mapping[DocumentPath, str] = {
 """What to write instead of a word that left a choice to the generator, by key and word."""
 
 
-def _wrong_type(document: Document, breach: Breach) -> Problem:
-    path, value = breach.path, breach.value
-    names = [breach.limit] if isinstance(breach.limit, str) else list(breach.limit)
+def _wrong_type(document: Document, path: DocumentPath, error: Any) -> Problem:
+    wanted = error.validator_value
+    names = [wanted] if isinstance(wanted, str) else list(wanted)
     words = [TYPES[name][0] for name in names]
     listed = " or ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
     hint = None
     if path:
-        hint = f"for example {json.dumps(breach.rules['examples'][0], ensure_ascii=False)}"
-    if instead := INSTEAD.get((*path[-1:], str(value))):
+        hint = f"for example {json.dumps(error.schema['examples'][0], ensure_ascii=False)}"
+    if instead := INSTEAD.get((*path[-1:], str(error.instance))):
         hint = instead
-    elif isinstance(value, str) and {"integer", "number"} & set(names):
+    elif isinstance(error.instance, str) and {"integer", "number"} & set(names):
         hint = f"quoted values are text; {hint}"
-    return document.problem(path, f"must be {listed}, got {safe_repr(value)}", code="wrong-type", hint=hint)
+    return document.problem(
+        path, f"must be {listed}, got {safe_repr(error.instance)}", code="wrong-type", hint=hint
+    )
 
 
-def _wrong_value(document: Document, breach: Breach) -> Problem:
-    path, value, limit = breach.path, breach.value, breach.limit
-    if breach.keyword == "const":
-        message = f"must be {limit!r}, got {safe_repr(value)}"
+def _wrong_value(document: Document, path: DocumentPath, error: Any) -> Problem:
+    if error.validator == "const":
+        message = f"must be {error.validator_value!r}, got {safe_repr(error.instance)}"
         return document.problem(path, message, code="wrong-value")
-    message = f"must be one of {quoted_names(limit)}, got {safe_repr(value)}"
-    hint = INSTEAD.get((*path[-1:], str(value))) or did_you_mean(value, limit, lists_known=False)
+    message = f"must be one of {quoted_names(error.validator_value)}, got {safe_repr(error.instance)}"
+    hint = INSTEAD.get((*path[-1:], str(error.instance)))
+    hint = hint or did_you_mean(error.instance, error.validator_value, lists_known=False)
     return document.problem(path, message, code="wrong-value", hint=hint)
 
 
-def _bound_message(breach: Breach) -> str:
-    limit, value, rules = breach.limit, breach.value, breach.rules
-    if breach.keyword in {"minItems", "maxItems"} and rules.get("minItems") == rules.get("maxItems"):
-        return f"must have {limit} entries, such as {json.dumps(rules['examples'][0])}, got {len(value)}"
+def _bound_message(error: Any) -> str:
+    limit, value, schema = error.validator_value, error.instance, error.schema
+    if error.validator in {"minItems", "maxItems"} and schema.get("minItems") == schema.get("maxItems"):
+        return f"must have {limit} entries, such as {json.dumps(schema['examples'][0])}, got {len(value)}"
     amount = safe_repr(value) if isinstance(value, int | float) else len(value)
     entries = "entry" if limit == 1 else "entries"
-    return LIMITS[breach.keyword][2].format(limit=limit, amount=amount, entries=entries)
+    return LIMITS[error.validator][2].format(limit=limit, amount=amount, entries=entries)
