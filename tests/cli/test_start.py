@@ -11,7 +11,8 @@ def test_the_command_line_loads_no_command_and_no_output_library_at_its_start() 
     loaded = {
         ".".join(name.split(".")[:2]) for name in done.stdout.split() if name.startswith("sweepledger.")
     }
-    assert loaded <= {"sweepledger.cli", "sweepledger.errors", "sweepledger.problems", "sweepledger.structs"}
+    names = ("cli", "errors", "garbage_collection", "problems", "structs")
+    assert loaded <= {f"sweepledger.{name}" for name in names}
     assert "rich" not in done.stdout.split()
 
 
