@@ -11,7 +11,7 @@ import yaml
 
 from sweepledger.errors import UsageError
 from sweepledger.exchange.conversion import Exported
-from sweepledger.exchange.hydra.grammar import parse_value
+from sweepledger.exchange.hydra.values import parse_value
 from sweepledger.exchange.registry import formats
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.sweep import Sweep

@@ -336,7 +336,7 @@ def test_the_sweeps_of_a_command_line_are_found_where_hydra_notes_them() -> None
     ("params", "sweeper", "what"),
     [
         ({"x": "shuffle(1,2)"}, {}, "x: shuffle"),
-        ({"x": "1,1,2"}, {}, "x"),
+        ({"x": "1,1,2"}, {}, "hydra.sweeper.params.x"),
         ({"x": "null,1"}, {}, "x: null"),
         ({"x": "tag(odd,interval(0,1))"}, {}, "x: tag(odd)"),
         ({"x": "1,2"}, {"max_batch_size": 3}, "hydra.sweeper.max_batch_size"),

@@ -203,11 +203,11 @@ def test_a_v1beta1_experiments_report_names_all_that_stays_behind() -> None:
     container = "spec.trialTemplate.trialSpec.spec.template.spec.containers"
     assert whats(imported.losses) == [
         "metadata.namespace: team",
-        "spec.objective.objectiveMetricName: val loss",
+        "metric: val loss",
         "spec.earlyStopping: medianstop",
         "rounds",
+        "seed",
         "spec.algorithm.algorithmSettings[1]: n_EI_candidates: 24",
-        "random_state",
         "spec.parameters[2].feasibleSpace.step: 32",
         "spec.parameters[2].feasibleSpace.max: 130",
         "spec.parameters[3].feasibleSpace.list",
@@ -259,17 +259,17 @@ def test_another_number_of_trials_than_combinations_is_named(algorithm: str, ask
     imported = katib.read(content, name="part")
 
     assert len(assignments_of(sweep_of(imported))) == trials
-    assert f"spec.maxTrialCount: {asked}" in whats(imported.losses)
+    assert f"run_cap: {asked}" in whats(imported.losses)
 
 
 @pytest.mark.parametrize(
     ("algorithm", "kind", "space", "expected"),
     [
-        ("random", "double", {"min": "0.1", "max": "0.5"}, {"min": 0.1, "max": 0.5}),
+        ("random", "double", {"min": "0.1", "max": "0.5"}, {"min": 0.1, "max": 0.5, "distribution": "uniform"}),
         ("random", "double", {"min": "1", "max": "3"}, {"min": 1, "max": 3, "distribution": "uniform"}),
         ("random", "double", {"min": "1.0", "max": "3e0"}, {"min": 1, "max": 3, "distribution": "uniform"}),
-        ("random", "int", {"min": "1", "max": "3"}, {"min": 1, "max": 3}),
-        ("random", "int", {"min": "1", "max": "3", "step": "1"}, {"min": 1, "max": 3}),
+        ("random", "int", {"min": "1", "max": "3"}, {"min": 1, "max": 3, "distribution": "int_uniform"}),
+        ("random", "int", {"min": "1", "max": "3", "step": "1"}, {"min": 1, "max": 3, "distribution": "int_uniform"}),
         ("grid", "double", {"min": "0", "max": "0.3", "step": "0.1"}, {"min": 0, "max": 0.3, "step": 0.1}),
         ("grid", "int", {"min": "0", "max": "5", "step": "2"}, {"min": 0, "max": 4, "step": 2}),
         ("grid", "int", {"min": "3", "max": "3"}, {"value": 3}),

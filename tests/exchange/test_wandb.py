@@ -192,7 +192,7 @@ def test_a_random_sweep_asks_for_no_more_than_there_is() -> None:
 
     assert isinstance(block, RandomSearch)
     assert block.cap == 2
-    assert "run_cap" in loss_reasons(imported)
+    assert any(part.startswith("run_cap") for part in loss_reasons(imported))
 
 
 @pytest.mark.parametrize(("cap", "drawn"), [(3, True), (4, False), (9, False)])
@@ -203,7 +203,7 @@ def test_a_grid_larger_than_its_cap_is_drawn_from(cap: int, drawn: bool) -> None
     block = sweep_of(imported).design
 
     assert isinstance(block, RandomSearch if drawn else GridSearch)
-    assert block.cap == cap
+    assert block.cap == (cap if drawn else None)
     assert (f"run_cap: {cap}" in loss_reasons(imported)) == drawn
 
 
@@ -320,7 +320,7 @@ def test_a_metric_is_read_from_lines_since_nobody_listens_to_wandb() -> None:
 
     assert (sweep.metric.name, sweep.metric.goal) == ("val_loss", "maximize")
     assert sweep.metric.source is MetricSource.STDOUT
-    reported = {"metric.name: val loss", "metric.impute", "metric.source", "rounds"}
+    reported = {"metric: val loss", "metric.impute", "metric.source", "rounds"}
     assert reported <= loss_reasons(imported).keys()
     assert (sweep.metric.target, sweep.static_rounds) == (1, Rounds(4))
 

@@ -8,10 +8,9 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from sweepledger.exchange import configuration_list
+from sweepledger.exchange import configuration_list, trials
 from sweepledger.exchange.configuration_list import MAX_FILE_BYTES
 from sweepledger.exchange.conversion import Exported, ForeignFormat, Imported, Loss
-from sweepledger.exchange.evidence import table
 from sweepledger.formats import csv_cells
 from sweepledger.formats.foreign_yaml import ForeignError, decoded
 from sweepledger.reader import characters, safe_repr
@@ -215,6 +214,6 @@ FORMAT = ForeignFormat(
     "a header with names, and a configuration on each line",
     read=read,
     write=write,
-    trials=table.read_csv,
+    trials=trials.read_csv,
     suffixes=(".csv",),
 )

@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sweepledger.exchange import configuration_list
+from sweepledger.exchange import configuration_list, trials
 from sweepledger.exchange.configuration_list import MAX_FILE_BYTES
 from sweepledger.exchange.conversion import Exported, ForeignFormat, Imported, Loss
-from sweepledger.exchange.evidence import table
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.sweep import Sweep
@@ -108,6 +107,6 @@ FORMAT = ForeignFormat(
     "a JSON object with the values of a configuration on each line",
     read=read,
     write=write,
-    trials=table.read_jsonl,
+    trials=trials.read_jsonl,
     suffixes=(".jsonl", ".ndjson"),
 )

@@ -9,11 +9,16 @@ from sweepledger.errors import UsageError
 from sweepledger.exchange import conversion
 from sweepledger.exchange.conversion import Exported, ForeignFormat, Imported, Loss, LossList
 from sweepledger.exchange.fields import Fields, exact_number, no_values, show_value, spec_number
-from sweepledger.exchange.kubernetes.command import Placeholders
-from sweepledger.exchange.kubernetes.container import ImportedTrial
-from sweepledger.exchange.kubernetes.workload import read_manifest
-from sweepledger.exchange.search_frame import ForeignSearch, parameter_names, run_keys, search_spec
-from sweepledger.exchange.spec_parts import PROGRAM, range_keys
+from sweepledger.exchange.kubernetes import ImportedTrial, Placeholders, read_manifest
+from sweepledger.exchange.spec_parts import (
+    PROGRAM,
+    ForeignSearch,
+    listed_keys,
+    parameter_names,
+    range_keys,
+    run_keys,
+    search_spec,
+)
 from sweepledger.formats import foreign_yaml, yaml
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.domain import Choice, Constant, Domain, IntUniform, LogUniform, Quantized, Uniform
@@ -100,10 +105,9 @@ def _domain(space: Fields, losses: LossList) -> dict[str, Any]:
         )
     inner = space.inner(kinds[0])
     if kinds == ["categorical"]:
-        choices = list(dict.fromkeys(str(item) for item in inner.items("choices")))
-        if not choices:
+        if not inner.items("choices"):
             raise no_values(inner.at("choices"), more=f"; {DRAFT}")
-        domain: dict[str, Any] = {"values": choices} if len(choices) > 1 else {"value": choices[0]}
+        domain = listed_keys(map(str, inner.items("choices")), inner.at("choices"), losses)
     else:
         low, high = (spec_number(exact_number(inner.text(key), inner.at(key))) for key in ("min", "max"))
         is_whole = inner.text("type") == "Int"

@@ -14,10 +14,19 @@ from typing import Any
 from sweepledger.errors import ToolError, UsageError
 from sweepledger.exchange import conversion
 from sweepledger.exchange.conversion import Assignments, Exported, ForeignFormat, Imported, Loss, LossList
-from sweepledger.exchange.evidence.space_values import configuration_of
-from sweepledger.exchange.fields import exact_number, json_text, no_values, show_value, spec_number
-from sweepledger.exchange.search_frame import ForeignSearch, parameter_names, run_keys, search_spec
-from sweepledger.exchange.spec_parts import CODE_DIR, DEFAULT_RUN_CAP, PROGRAM, range_keys
+from sweepledger.exchange.fields import exact_number, show_value, spec_number
+from sweepledger.exchange.spec_parts import (
+    CODE_DIR,
+    DEFAULT_RUN_CAP,
+    PROGRAM,
+    ForeignSearch,
+    listed_keys,
+    parameter_names,
+    range_keys,
+    run_keys,
+    search_spec,
+)
+from sweepledger.exchange.trials import configuration_of
 from sweepledger.formats.evidence_jsonl import ForeignTrial
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs import domain as domains
@@ -131,7 +140,7 @@ def read(content: bytes, *, name: str) -> Imported:
         Loss(f"direction {place}: {goal}", "one objective is written; add `other_metrics` for several")
         for place, goal in enumerate(study.directions[1:], start=2)
     ]
-    search = ForeignSearch(TOOL, "tpe", parameters, None, study.directions[0], len(study.trials))
+    search = ForeignSearch(TOOL, "tpe", parameters, goal=study.directions[0], cap=len(study.trials))
     spec, more = search_spec(search, suggest_sweep_name(study.name) or name)
     losses += [
         Loss(f"{len(study.trials)} trials", "their results stay in the storage"),
@@ -169,36 +178,15 @@ def _domain(parameter: str, used: list[Any], trials: int, losses: LossList) -> d
         losses.add(f"parameter {parameter}", why)
     distribution, where = used[-1], f"distribution of {parameter}"
     if hasattr(distribution, "choices"):
-        return _choice(distribution.choices, f"{where}.choices", losses)
+        return listed_keys(distribution.choices, f"{where}.choices", losses)
     low, high = (
         spec_number(exact_number(getattr(distribution, key), f"{where}.{key}")) for key in ("low", "high")
     )
-    if low == high:
-        return {"value": low}
-    is_whole, step = isinstance(distribution.low, int), distribution.step
-    if not distribution.log and step is not None and not (is_whole and step == 1):
-        return {"min": low, "max": high, "step": spec_number(exact_number(step, f"{where}.step"))}
-    return range_keys(low, high, is_log=distribution.log, is_whole=is_whole)
-
-
-def _choice(choices: Iterable[Any], where: str, losses: LossList) -> dict[str, Any]:
-    values: list[Any] = []
-    for item in choices:
-        if isinstance(item, dict) or (
-            isinstance(item, list | tuple) and any(isinstance(part, dict | list | tuple) for part in item)
-        ):
-            values.append(json_text(item))
-            losses.add(f"{where}: {show_value(values[-1])}", "written as JSON text")
-        else:
-            values.append(list(item) if isinstance(item, tuple) else item)
-    try:
-        # JSON tells 1 from true, which Python's equality does not.
-        values = list({canonical_json(value): value for value in values}.values())
-    except ValueError as error:  # JSON's 1e999 is infinite
-        raise ForeignError(f"{where}: {error}") from error
-    if not values:
-        raise no_values(where)
-    return {"values": values} if len(values) > 1 else {"value": values[0]}
+    step = (
+        None if distribution.step is None else spec_number(exact_number(distribution.step, f"{where}.step"))
+    )
+    is_whole = isinstance(distribution.low, int)
+    return range_keys(low, high, is_log=distribution.log, is_whole=is_whole, step=step)
 
 
 def read_trials(content: bytes, sweep: Sweep, study: str | None) -> tuple[str, Iterator[ForeignTrial]]:

@@ -7,14 +7,6 @@ from typing import Any
 
 from sweepledger.exchange.conversion import Imported, Loss, LossList
 from sweepledger.exchange.fields import exact_number, show_value, spec_number
-from sweepledger.exchange.hydra import command as hydra_command
-from sweepledger.exchange.hydra.overrides import (
-    Override,
-    as_texts,
-    hydra_text,
-    override_parameter,
-    split_override,
-)
 from sweepledger.exchange.hydra.sweeper import (
     MULTI_OBJECTIVE_METHODS,
     Sweeper,
@@ -23,10 +15,17 @@ from sweepledger.exchange.hydra.sweeper import (
     refuse_hypersweeper,
     section,
 )
+from sweepledger.exchange.hydra.values import (
+    Override,
+    as_texts,
+    hydra_text,
+    override_parameter,
+    split_override,
+)
+from sweepledger.exchange.hydra.writer import app_command, are_renamed
 from sweepledger.exchange.spec_parts import (
     CODE_DIR,
     PLACEHOLDER_METRIC,
-    last_step,
     metric_name,
     range_keys,
     separate_names,
@@ -139,13 +138,9 @@ def _range(place: str, written: Mapping[str, Any], ends: tuple[str, str], *, who
     low, high, step = (_number(place, written, key) for key in (*ends, "step"))
     if low is None or high is None:
         raise ForeignError(f"{place} must have {ends[0]} and {ends[1]}")
-    if low == high:
-        return {"value": low}
     is_log = written.get("log") is True or written.get("log_scale") is True
-    if not is_log and step is not None and step != (1 if whole else 0):
-        # Optuna, too, ends at the last step that does not exceed the range.
-        return {"min": low, "max": last_step(low, high, step), "step": step}
-    return range_keys(low, high, is_log=is_log, is_whole=whole)
+    # Optuna, too, ends at the last step that does not exceed the range.
+    return range_keys(low, high, is_log=is_log, is_whole=whole, step=step)
 
 
 def _ax_range(place: str, written: Mapping[str, Any]) -> dict[str, Any]:
@@ -236,7 +231,7 @@ def read(content: bytes, *, name: str) -> Imported:
             hint="if the command line sets it, import the multirun.yaml that Hydra wrote",
         )
     _separate(swept)
-    if hydra_command.are_renamed(swept.keys):
+    if are_renamed(swept.keys):
         swept.parameters = {key: as_texts(keys) for key, keys in swept.parameters.items()}
     search = method_keys(sweeper, swept.parameters, swept.losses)
     spec = {"name": name} | search | _metrics(data, config, search["method"], swept.losses)
@@ -305,11 +300,9 @@ def _metrics(
 ) -> dict[str, Any]:
     """Return `metric`, and `other_metrics` for several directions if the method can search for several."""
     direction, named = _objective(data, sweeper)
-    name = metric_name(named) if named else PLACEHOLDER_METRIC
+    name = metric_name(named, losses) if named else PLACEHOLDER_METRIC
     why = f"Hydra uses the function's return value: print a line `{name}=NUMBER`"
     losses.add("metric", why if named else f"{why}, or use another name and set metric.name")
-    if named and name != named:
-        losses.add(f"metric: {named}", f"is named {name} here")
     goals = [each for each in direction if each in {"minimize", "maximize"}]
     if len(goals) > 1 and method in MULTI_OBJECTIVE_METHODS:
         first, *others = [
@@ -348,7 +341,7 @@ def _program(hydra: Mapping[str, Any], sweeper: Sweeper, swept: _SweptOverrides)
     )
     swept.losses.add(f"program: {program}" if is_named else "program", why)
     is_multirun = str(hydra.get("mode", "")).upper() == "MULTIRUN"
-    command = hydra_command.app_command(swept.keys, swept.literal, is_multirun=is_multirun)
+    command = app_command(swept.keys, swept.literal, is_multirun=is_multirun)
     why = "Hydra names folders by the second, so two trials could share one; written as the trial's artifacts folder"
     swept.losses.add("hydra.run.dir", why)
     at_once = {"parallelism": sweeper.jobs} if sweeper.jobs else {}

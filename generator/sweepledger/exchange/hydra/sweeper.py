@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sweepledger.exchange.conversion import Loss, LossList
-from sweepledger.exchange.spec_parts import DEFAULT_RUN_CAP, space_size
+from sweepledger.exchange.spec_parts import ForeignSearch, size_keys, space_size
 from sweepledger.formats.foreign_yaml import ForeignError
 
 OPTUNAS_TRIALS = 20
@@ -119,8 +119,6 @@ METHOD_OF_SAMPLER = {
 }
 """Methods of Optuna's samplers, by names without `Sampler`, and of Ax."""
 MULTI_OBJECTIVE_METHODS = frozenset({"tpe", "nsga2"})
-USUAL_ROUND = 4
-"""Trials per round if the sweeper proposes one at a time."""
 
 
 def method_keys(sweeper: Sweeper, parameters: Mapping[str, Any], losses: LossList) -> dict[str, Any]:
@@ -129,19 +127,11 @@ def method_keys(sweeper: Sweeper, parameters: Mapping[str, Any], losses: LossLis
     if size is not None and (trials is None or size <= trials):
         losses += _grid_losses(sweeper, size)
         return {"method": "grid"}
-    if trials is None:
-        why = f"an interval has infinitely many values and no number of trials is given; written as {DEFAULT_RUN_CAP}"
-        losses.add("hydra.sweeper.n_trials", why)
-    drawn = {"seed": _seed(sweeper, losses), "run_cap": DEFAULT_RUN_CAP if trials is None else trials}
-    if sweeper.is_grid and size is not None:
-        return {"method": "random", **drawn}
-    method = _method(sweeper, parameters, losses)
-    if method in {"random", "sobol"}:
-        return {"method": method, **drawn}
-    size = sweeper.jobs or USUAL_ROUND
-    why = f"the sweeper uses results as they arrive; here a round proposes {size} from earlier results"
-    losses.add("rounds", why)
-    return {"method": method, "rounds": {"size": size}, **drawn}
+    method = "grid" if sweeper.is_grid and size is not None else _method(sweeper, parameters, losses)
+    if sweeper.unclear_seed:
+        losses.add(f"seed: {sweeper.unclear_seed}", "depends on the app's config")
+    search = ForeignSearch("Hydra", method, parameters, cap=trials, seed=sweeper.seed, at_once=sweeper.jobs)
+    return {"method": method} | size_keys(search, losses)
 
 
 def _method(sweeper: Sweeper, parameters: Mapping[str, Any], losses: LossList) -> str:
@@ -171,16 +161,6 @@ def _trials(sweeper: Sweeper, losses: LossList) -> int | None:
     what = f"hydra.sweeper.n_trials: {sweeper.unclear}" if sweeper.unclear else "hydra.sweeper.n_trials"
     losses.add(what, f"no number is given; used {OPTUNAS_TRIALS}, the default of Optuna's sweeper")
     return OPTUNAS_TRIALS
-
-
-def _seed(sweeper: Sweeper, losses: LossList) -> int:
-    if sweeper.unclear_seed:
-        losses.add(f"seed: {sweeper.unclear_seed}", "depends on the app's config; written as seed: 0")
-        return 0
-    if sweeper.seed is None:
-        losses.add("seed", "no seed is given, so Hydra draws new values each time; written as seed: 0")
-        return 0
-    return sweeper.seed
 
 
 def _grid_losses(sweeper: Sweeper, size: int) -> list[Loss]:

@@ -6,9 +6,7 @@ from collections.abc import Iterator, Sequence
 from sweepledger.exchange.conversion import Loss, LossList
 from sweepledger.exchange.fields import Fields
 from sweepledger.exchange.katib.parameters import ImportedParameter
-from sweepledger.exchange.kubernetes.command import ARGS, NO_HYPHENS, Placeholders
-from sweepledger.exchange.kubernetes.container import ImportedTrial
-from sweepledger.exchange.kubernetes.workload import read_manifest
+from sweepledger.exchange.kubernetes import ARGS, NO_HYPHENS, ImportedTrial, Placeholders, read_manifest
 from sweepledger.exchange.spec_parts import CODE_DIR, PROGRAM
 from sweepledger.formats import foreign_yaml
 from sweepledger.formats.foreign_yaml import ForeignError

@@ -1,21 +1,151 @@
-"""Finished trials in a table: CSV or JSON Lines of any tool, of W&B's and Optuna's exports, and of `sweep results`.
+"""Finished trials of other tools as those of a search: which values of its space their cells stand for, and tables.
 
-A column belongs to a parameter or a metric of the sweep if its name is that name, or that name after one of the
-usual prefixes. Everything else is ignored.
+Tables have no types, an empty cell may be null, and sums of binary steps have noise: 0.30000000000000004. A column
+belongs to a parameter or a metric of the sweep if its name is that name, or that name after one of the usual prefixes.
+Everything else is ignored.
 """
 
+import ast
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from sweepledger.exchange.evidence.space_values import Quoted, configuration_of
 from sweepledger.formats import csv_cells
 from sweepledger.formats.evidence_jsonl import MAX_EVIDENCE_BYTES, ForeignTrial
 from sweepledger.formats.foreign_yaml import ForeignError, decoded
+from sweepledger.reader.scalars import Refusal, resolve_scalar
+from sweepledger.structs.domain import Choice, Domain, Quantized
 from sweepledger.structs.record import Status
+from sweepledger.structs.space import Parameter, parents_first
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.values import Value, is_number
+from sweepledger.structs.values import LARGEST_EXACT_INTEGER, Value, identity, is_number
+
+NOISE = 1e-9
+"""Relative: values of a space differ by more, as they are rounded to ten digits."""
+
+PYTHON_WORDS: Mapping[str, Value] = {"True": True, "False": False, "None": None}
+
+
+class Quoted(str):
+    """The text of a cell between quotes, which is rather text than a number."""
+
+    __slots__ = ()
+
+
+Cell = Callable[[str], Any]
+"""A function from the name of a parameter to its cell. Raises KeyError if there is none; None is an empty one."""
+
+
+def configuration_of(parameters: tuple[Parameter, ...], cell: Cell) -> dict[str, Value]:
+    """Return the values of a space that the cells of a trial stand for."""
+    configuration: dict[str, Value] = {}
+    for parameter in parents_first(parameters, lambda each: (each,)):
+        try:
+            value = cell(parameter.name)
+        except KeyError:
+            continue
+        if value is not None and value != "":
+            configuration[parameter.name] = _value_in(parameter.domain, value)
+        elif _exists(parameter, configuration):
+            for empty in _empty_values(parameter.domain, value):
+                configuration[parameter.name] = empty
+    return {each.name: configuration[each.name] for each in parameters if each.name in configuration}
+
+
+def _exists(parameter: Parameter, configuration: Mapping[str, Value]) -> bool:
+    return all(
+        condition.parameter in configuration
+        and identity(configuration[condition.parameter]) in set(map(identity, condition.values))
+        for condition in parameter.when
+    )
+
+
+def _empty_values(domain: Domain, value: Any) -> tuple[Value, ...]:
+    """Return the value of a domain that an empty cell can be; none if there are two or none."""
+    values = domain.values if isinstance(domain, Choice) else ()
+    empty = [each for each in (None, "") if each in values]
+    if isinstance(value, Quoted) and "" in empty:
+        return ("",)
+    return tuple(empty) if len(empty) == 1 else ()
+
+
+def _value_in(domain: Domain, value: Any) -> Value:
+    """Return the value of a domain that a cell stands for; what it is by itself if it is none of them."""
+    readings = tuple(_readings(value))
+    if isinstance(domain, Choice):
+        values = {identity(each): each for each in domain.values}
+        for reading in readings:
+            if _key(reading) in values:
+                return values[_key(reading)]
+    number = next((reading for reading in readings if is_number(reading)), None)
+    return readings[0] if number is None else _without_noise(domain, number)
+
+
+def _key(value: Value) -> Any:
+    return identity(tuple(value)) if isinstance(value, list) else identity(value)
+
+
+def _readings(value: Any) -> Iterator[Value]:
+    """Yield what a cell can mean, the likeliest first."""
+    if not isinstance(value, str):
+        yield value if _is_value(value) else str(value)
+        return
+    text = str(value)
+    if text[:1] in {"[", "(", "{", '"'}:
+        yield from _parsed(text)
+    if isinstance(value, Quoted):
+        yield text
+        if text.startswith("'"):  # `sweep results` writes it before what a spreadsheet reads as a formula
+            yield text[1:]
+    if text in PYTHON_WORDS:
+        yield PYTHON_WORDS[text]
+    resolved = resolve_scalar(text)
+    if not isinstance(resolved, Refusal):
+        yield resolved
+    yield text
+
+
+def _parsed(text: str) -> Iterator[Value]:
+    """Yield the list or the text that is written as JSON or as Python."""
+    for parse in (json.loads, ast.literal_eval):
+        try:
+            value = parse(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+        if isinstance(value, tuple):
+            value = list(value)
+        if isinstance(value, str | list) and _is_value(value):
+            yield value
+            return
+
+
+def _is_value(value: Any) -> bool:
+    match value:
+        case list():
+            return all(map(_is_value, value))
+        case float():
+            return math.isfinite(value)
+        case int():
+            return abs(value) <= LARGEST_EXACT_INTEGER
+        case _:
+            return value is None or isinstance(value, str)
+
+
+def _without_noise(domain: Domain, number: float) -> Value:
+    """Return the listed value or the bound of a domain next to which a number is, or the number itself."""
+    inner = domain.of if isinstance(domain, Quantized) else domain
+    listed = (
+        inner.values
+        if isinstance(inner, Choice)
+        else (getattr(inner, "low", None), getattr(inner, "high", None))
+    )
+    numbers = [each for each in listed if is_number(each)]
+    least = min((abs(each) for each in numbers if each), default=0.0)
+    near = (each for each in numbers if math.isclose(each, number, rel_tol=NOISE))
+    zero = (each for each in numbers if not each and abs(number) <= NOISE * least)
+    return next(near, next(zero, number))
+
 
 PARAMETER_PREFIXES = ("", "params.", "params_", "param_", "config.", "hparams.")
 METRIC_PREFIXES = ("", "metrics.", "metric_", "summary.", "summary/", "user_attrs_")

@@ -1,23 +1,47 @@
-"""A W&B sweep, as `wandb sweep` reads it, as a spec."""
+"""W&B's sweep configuration, all of its distributions."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, assert_never
 
-from sweepledger.exchange import spec_parts
-from sweepledger.exchange.conversion import Imported, Loss, LossList
-from sweepledger.exchange.fields import json_text
+from sweepledger.exchange import conversion
+from sweepledger.exchange.conversion import Exported, ForeignFormat, Imported, Loss, LossList
+from sweepledger.exchange.spec_parts import (
+    CODE_DIR,
+    PLACEHOLDER_METRIC,
+    PROGRAM,
+    ForeignSearch,
+    find_script,
+    locate_module,
+    locate_script,
+    metric_name,
+    separate_names,
+    size_keys,
+    spec_value,
+)
 from sweepledger.formats.foreign_yaml import ForeignError, coerce_number, load
+from sweepledger.formats.yaml import dump
 from sweepledger.reader.scalars import describe_split, rejoin_split
+from sweepledger.structs import domain as domains
+from sweepledger.structs.early_stopping import HyperbandStop
 from sweepledger.structs.names import environment_name, suggest_sweep_name
 from sweepledger.structs.program import DEFAULT_COMMAND, PROGRAM_MACRO
-from sweepledger.structs.values import canonical_json
+from sweepledger.structs.search_block import (
+    AdaptiveSearch,
+    ConfigurationList,
+    Design,
+    GridSearch,
+    Method,
+    RandomSearch,
+    Sampler,
+)
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import Value, canonical_json, written
 
 METHODS = frozenset({"grid", "random", "bayes"})
-ROUND = 4
-"""Trials per round; W&B proposes a trial whenever one ends."""
+TOOL = "W&B"
 LOST_KEYS = {
     "project": "a project at W&B; here results are committed to this repository",
     "entity": "an account at W&B; here results are committed to this repository",
@@ -52,24 +76,25 @@ def read(content: bytes, *, name: str) -> Imported:
     description = _description(data, own if own != called else "")
     if description:
         spec["description"] = description
-    method = _method(data.get("method"), losses)
+    method = _known_method(data.get("method"), losses)
     translated = ParameterTranslator(is_grid=method == "grid", losses=losses).translate(data["parameters"])
-    names = spec_parts.separate_names(translated)
+    names = separate_names(translated)
     parameters = {names[key]: keys for key, keys in translated.items()}
     losses += [
         Loss(f"parameters.{key}", f"a value beside {key}.…; is named {name} here, and passed as {key}")
         for key, name in names.items()
         if key != name
     ]
-    spec |= {"method": method} | _size(data, method, parameters, losses)
-    spec |= {"metric": _metric(data, losses, method), "parameters": parameters}
-    stop = read_early_terminate(data.get("early_terminate"), losses)
+    metric, stop = (
+        _read_metric(data, losses, method),
+        read_early_terminate(data.get("early_terminate"), losses),
+    )
+    spec |= {"method": method} | _size(
+        data, method, parameters, losses, uses_results=bool(stop or "target" in metric)
+    )
+    spec |= {"metric": metric, "parameters": parameters}
     spec |= {} if stop is None else {"early_terminate": stop}
-    if method != "bayes" and (stop is not None or "target" in spec["metric"]):
-        spec["rounds"] = {"size": ROUND}
-        why = f"written as rounds of {ROUND} trials, because results of earlier ones are used; W&B uses those of all"
-        losses.add("rounds", why)
-    spec |= _program(data, names, losses)
+    spec |= _run_keys(data, names, losses)
     spec["run"] |= _parallelism(data, losses)
     known = TRANSLATED | ({"early_terminate"} if stop is not None else set())
     known |= {"scheduler"} if isinstance(data.get("scheduler"), dict) else set()
@@ -96,7 +121,7 @@ def _description(data: Mapping[str, Any], own: str) -> str:
     return ": ".join(part for part in (own, description) if part)
 
 
-def _method(method: object, losses: LossList) -> str:
+def _known_method(method: object, losses: LossList) -> str:
     if isinstance(method, str) and method in METHODS:
         return method
     losses.add(f"method: {method}", "is not grid, random or bayes; written as random")
@@ -104,41 +129,24 @@ def _method(method: object, losses: LossList) -> str:
 
 
 def _size(
-    data: Mapping[str, Any], method: str, parameters: Mapping[str, Any], losses: LossList
+    data: Mapping[str, Any],
+    method: str,
+    parameters: Mapping[str, Any],
+    losses: LossList,
+    *,
+    uses_results: bool,
 ) -> dict[str, Any]:
-    cap, size = data.get("run_cap"), spec_parts.space_size(parameters)
+    cap = data.get("run_cap")
+    is_count = isinstance(cap, int) and not isinstance(cap, bool)
+    count = cap if is_count else None
+    keys = size_keys(ForeignSearch(TOOL, method, parameters, cap=count, uses_results=uses_results), losses)
     if method == "bayes":
-        losses.add("seed", "W&B has none and proposes new values each time; written as seed: 0")
-        why = f"W&B proposes a trial whenever one ends; here a round proposes {ROUND} from earlier results"
-        losses.add("rounds", why)
         why = "its rounds are proposed with egobox: `pip install 'sweepledger[bayes]'`, or write method: tpe"
         losses.add("method: bayes", why)
-        return {"seed": 0, "rounds": {"size": ROUND}, "run_cap": _cap(cap, size, losses)}
-    if method == "random":
-        losses.add("seed", "W&B has none and draws new values each time; written as seed: 0")
-        return {"seed": 0, "run_cap": _cap(cap, size, losses)}
-    if not isinstance(cap, int) or size is None or size <= cap:
-        return {} if cap is None else {"run_cap": cap}
-    why = "the grid is larger: W&B would run its first combinations; here a seeded sample of it runs"
-    losses.add(f"run_cap: {cap}", why)
-    return {"method": "random", "seed": 0, "run_cap": cap}
+    return keys if cap is None or is_count else keys | {"run_cap": cap}
 
 
-def _cap(cap: Any, size: int | None, losses: LossList) -> Any:
-    """Return the number of trials, at most the size of the space."""
-    trials = spec_parts.DEFAULT_RUN_CAP if cap is None else cap
-    if size is not None and isinstance(trials, int) and 0 < size < trials:
-        why = f"W&B would repeat configurations; written as run_cap: {size}, which is all of them"
-        losses.add("run_cap", why)
-        return size
-    if cap is None:
-        losses.add(
-            "run_cap", f"W&B draws until the user stops it; written as run_cap: {spec_parts.DEFAULT_RUN_CAP}"
-        )
-    return trials
-
-
-def _metric(data: Mapping[str, Any], losses: LossList, method: str) -> dict[str, Any]:
+def _read_metric(data: Mapping[str, Any], losses: LossList, method: str) -> dict[str, Any]:
     metric = data.get("metric")
     if metric is None and isinstance(data.get("metrics"), list) and data["metrics"]:
         metric = data["metrics"][0]
@@ -146,12 +154,10 @@ def _metric(data: Mapping[str, Any], losses: LossList, method: str) -> dict[str,
             "metrics", "a sweep has one objective; the first metric is written, the others are recorded too"
         )
     if not isinstance(metric, dict) or not isinstance(metric.get("name"), str):
-        why = f"no metric is named; write the name that the program reports instead of {spec_parts.PLACEHOLDER_METRIC}"
+        why = f"no metric is named; write the name that the program reports instead of {PLACEHOLDER_METRIC}"
         losses.add("metric", why)
-        metric = {"name": spec_parts.PLACEHOLDER_METRIC}
-    own, name = metric["name"], spec_parts.metric_name(metric["name"])
-    if own != name:
-        losses.add(f"metric.name: {own}", f"written as {name}: no spaces and signs, a letter first")
+        metric = {"name": PLACEHOLDER_METRIC}
+    name = metric_name(metric["name"], losses)
     kept = {key: metric[key] for key in KEPT & metric.keys() if method == "bayes" or key == "target"}
     losses += [
         Loss(f"metric.{key}", "not used: all trials run, and the value of each is recorded")
@@ -166,7 +172,7 @@ def _metric(data: Mapping[str, Any], losses: LossList, method: str) -> dict[str,
     return {"name": name, "goal": goal, "source": "stdout", **dict(sorted(kept.items()))}
 
 
-def _program(data: Mapping[str, Any], renamed: Mapping[str, str], losses: LossList) -> dict[str, Any]:
+def _run_keys(data: Mapping[str, Any], renamed: Mapping[str, str], losses: LossList) -> dict[str, Any]:
     """Return `program`, `command` and `run`, for parameters whose names differ from W&B's."""
     command = _command(data.get("command"))
     program = None if data.get("program") is None else str(data["program"])
@@ -185,18 +191,18 @@ def _located(program: str | None, command: list[str], losses: LossList) -> dict[
     module = command.index("-m") + 1 if "-m" in command[:-1] else None
     name = None if module is None else program if command[module] == PROGRAM_MACRO else command[module]
     if module is not None and name is not None:
-        folder, command[module] = spec_parts.locate_module(name, losses)
+        folder, command[module] = locate_module(name, losses)
         return {"run": {"code": {"path": folder}}}
-    place = spec_parts.find_script(command)
+    place = find_script(command)
     if program is None and place is not None:
         program, command[place] = command[place], PROGRAM_MACRO
     if program is None and command and PROGRAM_MACRO not in command:
         losses.add("program", "no program is named; set run.code.path to the folder that the command needs")
-        return {"run": {"code": {"path": spec_parts.CODE_DIR}}}
+        return {"run": {"code": {"path": CODE_DIR}}}
     if program is None:
-        losses.add("program", f"no program is named; written as {spec_parts.PROGRAM}")
-        program = f"{spec_parts.CODE_DIR}/{spec_parts.PROGRAM}"
-    folder, program = spec_parts.locate_script(program, losses)
+        losses.add("program", f"no program is named; written as {PROGRAM}")
+        program = f"{CODE_DIR}/{PROGRAM}"
+    folder, program = locate_script(program, losses)
     return {"program": program, "run": {"code": {"path": folder}}}
 
 
@@ -285,7 +291,7 @@ class ParameterTranslator:
             elif key == "values" and isinstance(value, list):
                 yield from self._values(value, data.get("probabilities"), place)
             elif key == "value":
-                yield key, self._value(self._numeric(value, here), here)
+                yield key, spec_value(self._numeric(value, here), here, self.losses)
             elif key in NUMBERS:
                 yield key, self._numeric(value, here)
             else:
@@ -295,7 +301,10 @@ class ParameterTranslator:
         """Yield the values, each once, and their probabilities: in W&B a repeated value is twice as likely."""
         here = f"{place}.values"
         numeric = all(coerce_number(value) is not None for value in values)
-        plain = [self._value(self._numeric(value, here) if numeric else value, here) for value in values]
+        plain = [
+            spec_value(self._numeric(value, here) if numeric else value, here, self.losses)
+            for value in values
+        ]
         divided = rejoin_split(plain)
         if divided is not None:
             self.losses.add(here, f"texts that commas divided, as W&B reads them: {describe_split(divided)}")
@@ -313,15 +322,6 @@ class ParameterTranslator:
             self.losses.add(here, why if self.is_grid else f"{why}, with its share as probability")
         if weights is not None or (len(distinct) < len(names) and not self.is_grid):
             yield "probabilities", [_tidy(math.fsum(shares[name])) for name in distinct]
-
-    def _value(self, value: Any, place: str) -> Any:
-        """Return a value; as JSON text if it is neither a scalar nor a list of scalars."""
-        items = value if isinstance(value, list) else [value]
-        if not any(isinstance(item, dict | list) for item in items):
-            return value
-        text = json_text(value)
-        self.losses.add(place, f"a value is a scalar or a list of scalars; written as the JSON text {text}")
-        return text
 
     def _numeric(self, value: Any, place: str) -> Any:
         """Return the number for texts such as `1e-3`, and other values unchanged."""
@@ -399,3 +399,137 @@ def _is_sound(rule: Mapping[str, Any]) -> bool:
         and eta > 1
         and isinstance(strict, bool)
     )
+
+
+def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
+    """Return a W&B sweep; a list becomes the grid of its values."""
+    design = sweep.design
+    losses = LossList(conversion.design_losses(design, "W&B"))
+    document: dict[str, Any] = {"name": sweep.name}
+    if sweep.description:
+        document["description"] = sweep.description
+    document |= _program(sweep, losses)
+    document |= _method(design, losses)
+    document["metric"] = _metric(sweep, losses)
+    if (stop := _early_terminate(sweep, losses)) is not None:
+        document["early_terminate"] = stop
+    document["parameters"] = (
+        _listed(assignments, losses)
+        if isinstance(design, ConfigurationList)
+        else dict(_parameters(design, losses))
+    )
+    losses.add("metric.source", f"W&B reads what the program logs: call wandb.log with {sweep.metric.name}")
+    losses += conversion.run_losses(sweep, "W&B")
+    banner = conversion.export_banner(sweep, "W&B", losses)
+    return Exported(dump(document, banner=banner), tuple(losses))
+
+
+def _program(sweep: Sweep, losses: LossList) -> dict[str, Any]:
+    """Return `program` and, unless it is W&B's default, `command`."""
+    command = list(sweep.command)
+    if any("${seed}" in part for part in command):
+        losses.add("command: ${seed}", "W&B has no such macro; return the seed another way")
+    place = find_script(command)
+    if place is None:
+        return {"command": command}
+    program, command[place] = command[place], PROGRAM_MACRO
+    return {"program": program} | ({} if tuple(command) == DEFAULT_COMMAND else {"command": command})
+
+
+def _method(design: Design, losses: LossList) -> dict[str, Any]:
+    match design:
+        case GridSearch(cap=cap):
+            return {"method": "grid"} | ({} if cap is None else {"run_cap": cap})
+        case RandomSearch(sampler=sampler, cap=cap):
+            losses.add("seed", "W&B has none: it draws other values each time")
+            if sampler is not Sampler.RANDOM:
+                losses.add(f"method: {sampler}", "written as random: W&B has no other sampler")
+            return {"method": "random", "run_cap": cap}
+        case ConfigurationList():
+            return {"method": "grid"}
+        case AdaptiveSearch(method=adaptive):
+            return _bayes(adaptive, conversion.most_trials(design), losses)
+        case _:
+            assert_never(design)
+
+
+def _metric(sweep: Sweep, losses: LossList) -> dict[str, Any]:
+    losses += [Loss(f"metrics: {other.name}", "W&B has one objective") for other in sweep.other_metrics]
+    target = {} if sweep.metric.target is None else {"target": sweep.metric.target}
+    return {"name": sweep.metric.name, "goal": str(sweep.metric.goal), **target}
+
+
+def _early_terminate(sweep: Sweep, losses: LossList) -> dict[str, Any] | None:
+    match sweep.early_stop:
+        case None:
+            return None
+        case HyperbandStop(first, last, count, eta, strict):
+            keys = {"min_iter": first} if count is None else {"max_iter": last, "s": count}
+            return {"type": "hyperband", **keys, "eta": eta, "strict": strict}
+        case _:
+            losses.add("early_terminate", "W&B has only hyperband; all trials run to their end")
+            return None
+
+
+def _bayes(method: Method, cap: int | None, losses: LossList) -> dict[str, Any]:
+    losses.add("seed", "W&B has none: it proposes other values each time")
+    losses.add("rounds", "W&B proposes one trial at a time, from the trials that have ended")
+    if method is not Method.BAYES:
+        losses.add(f"method: {method}", "written as bayes: W&B has no other adaptive method")
+    return {"method": "bayes"} | ({} if cap is None else {"run_cap": cap})
+
+
+def _listed(assignments: Sequence[Mapping[str, Value]], losses: LossList) -> dict[str, Any]:
+    columns = conversion.distinct_columns(assignments)
+    size = math.prod(map(len, columns.values()))
+    if size > len(assignments) or any(len(columns) > len(assignment) for assignment in assignments):
+        why = f"W&B cannot list configurations: it runs all {size} combinations, not these {len(assignments)}"
+        losses.add("method: list", why)
+    return {name: {"values": written(values)} for name, values in columns.items()}
+
+
+def _parameters(design: Design, losses: LossList) -> Iterator[tuple[str, dict[str, Any]]]:
+    for parameter in design.space.parameters:
+        if isinstance(parameter.domain, domains.Normal) and (parameter.domain.low, parameter.domain.high) != (
+            None,
+            None,
+        ):
+            losses.add(f"parameters.{parameter.name}", "written as normal: W&B does not truncate it")
+        yield parameter.name, _domain(parameter.domain)
+
+
+def _domain(domain: domains.Domain) -> dict[str, Any]:
+    match domain:
+        case domains.Constant(value):
+            return {"value": written(value)}
+        case domains.Choice(values, probabilities):
+            listed = {"values": written(values)}
+            return listed if probabilities is None else {**listed, "probabilities": list(probabilities)}
+        case domains.IntUniform(low, high):
+            return {"distribution": "int_uniform", "min": low, "max": high}
+        case domains.Quantized(of, q):
+            keys = _continuous(of)
+            return {**keys, "distribution": f"q_{keys['distribution']}", "q": q}
+        case _:
+            return _continuous(domain)
+
+
+def _continuous(domain: domains.Continuous) -> dict[str, Any]:
+    match domain:
+        case domains.Uniform(low, high):
+            return {"distribution": "uniform", "min": low, "max": high}
+        case domains.LogUniform(low, high):
+            return {"distribution": "log_uniform_values", "min": low, "max": high}
+        case domains.Normal(mu, sigma):
+            return {"distribution": "normal", "mu": mu, "sigma": sigma}
+        case domains.LogNormal(mu, sigma):
+            return {"distribution": "log_normal", "mu": mu, "sigma": sigma}
+        case domains.Beta(a, b):
+            return {"distribution": "beta", "a": a, "b": b}
+        case _:
+            assert_never(domain)
+
+
+FORMAT = ForeignFormat(
+    "wandb", "a sweep file of W&B: `method` and `parameters`", read=read, write=write, is_search=True
+)
