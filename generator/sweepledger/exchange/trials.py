@@ -11,9 +11,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from sweepledger.formats import csv_cells
-from sweepledger.formats.evidence_jsonl import MAX_EVIDENCE_BYTES, ForeignTrial
-from sweepledger.formats.foreign_yaml import ForeignError, decoded
+from sweepledger.formats.evidence_jsonl import ForeignTrial
+from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.reader.scalars import Refusal, resolve_scalar
 from sweepledger.structs.domain import Choice, Domain, Quantized
 from sweepledger.structs.record import Status
@@ -149,8 +148,6 @@ def _without_noise(domain: Domain, number: float) -> Value:
 
 PARAMETER_PREFIXES = ("", "params.", "params_", "param_", "config.", "hparams.")
 METRIC_PREFIXES = ("", "metrics.", "metric_", "summary.", "summary/", "user_attrs_")
-SECTIONS = ("params", "parameters", "config", "configuration", "hparams", "metrics", "summary")
-"""Objects whose members count as columns, as in W&B's and MLflow's JSON."""
 STATUS_COLUMNS = ("status", "state")
 
 STATUSES: Mapping[str, Status | None] = {
@@ -163,69 +160,8 @@ STATUSES: Mapping[str, Status | None] = {
 """Status of a trial by other tools' words, in small letters; None: the trial has not finished, and is skipped."""
 
 
-def read_csv(content: bytes, sweep: Sweep, _study: str | None) -> tuple[None, Iterator[ForeignTrial]]:
-    """Return the finished trials of a CSV file with a header. Raises ForeignError."""
-    return None, _csv_trials(content, sweep)
-
-
-def _csv_trials(content: bytes, sweep: Sweep) -> Iterator[ForeignTrial]:
-    lines = _logical_lines(decoded(content, MAX_EVIDENCE_BYTES))
-    number, header = next(lines, (1, ""))
-    names = [str(cell) for cell in _cells(header, number)]
-    for number, line in lines:
-        values = _cells(line, number)
-        if len(values) != len(names):
-            raise ForeignError("must have as many cells as the header", line=number)
-        yield from _trials(dict(zip(names, values, strict=True)), sweep, line=number)
-
-
-def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each row with the number of its last line: a text in quotes may have line ends. Empty rows are left out."""
-    row: list[str] = []
-    for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):
-        row.append(line)
-        if sum(each.count('"') for each in row) % 2 == 0:
-            if any(row):
-                yield number, "\n".join(row)
-            row = []
-    if row:
-        raise ForeignError("is not CSV: a quote is not closed", line=number)
-
-
-def _cells(line: str, number: int) -> list[str]:
-    """Return the cells of a row, those between quotes as such. Raises ForeignError."""
-    cells = csv_cells.split_line(line)
-    if cells is None:
-        raise ForeignError("is not CSV: a quote is misplaced", line=number)
-    return [cell.bare if cell.quoted is None else Quoted(cell.quoted) for cell in cells]
-
-
-def read_jsonl(content: bytes, sweep: Sweep, _study: str | None) -> tuple[None, Iterator[ForeignTrial]]:
-    """Return the finished trials of JSON Lines, also with objects such as `config`. Raises ForeignError."""
-    return None, _jsonl_trials(content, sweep)
-
-
-def _jsonl_trials(content: bytes, sweep: Sweep) -> Iterator[ForeignTrial]:
-    for number, line in enumerate(decoded(content, MAX_EVIDENCE_BYTES).split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            data = json.loads(line)
-        except (RecursionError, ValueError) as error:
-            raise ForeignError("must be a JSON object", line=number) from error
-        if not isinstance(data, dict):
-            raise ForeignError("must be a JSON object", line=number)
-        cells = {name: value for name, value in data.items() if not isinstance(value, dict)}
-        for section in SECTIONS:
-            inner = data.get(section)
-            # W&B stores {"lr": {"value": 0.1}} in its files of settings.
-            for name, value in inner.items() if isinstance(inner, dict) else ():
-                is_wrapped = isinstance(value, dict) and "value" in value
-                cells.setdefault(name, value["value"] if is_wrapped else value)
-        yield from _trials(cells, sweep, line=number)
-
-
-def _trials(cells: Mapping[str, Any], sweep: Sweep, *, line: int) -> Iterator[ForeignTrial]:
+def finished_trials(cells: Mapping[str, Any], sweep: Sweep, *, line: int) -> Iterator[ForeignTrial]:
+    """Yield the trial of a row, if it has finished. Raises ForeignError."""
     by_name = {name.casefold(): value for name, value in cells.items()}
     word = next((str(by_name[name]) for name in STATUS_COLUMNS if name in by_name), "ok").casefold()
     word = word.rpartition(".")[2]  # Optuna writes TrialState.COMPLETE
