@@ -201,7 +201,7 @@ def test_a_v1beta1_experiments_report_names_all_that_stays_behind() -> None:
     imported = read("random-v1beta1")
 
     container = "spec.trialTemplate.trialSpec.spec.template.spec.containers"
-    assert whats(imported.losses) == [
+    assert set(whats(imported.losses)) == {
         "metadata.namespace: team",
         "metric: val loss",
         "spec.earlyStopping: medianstop",
@@ -215,13 +215,14 @@ def test_a_v1beta1_experiments_report_names_all_that_stays_behind() -> None:
         "spec.parameters[5].feasibleSpace.distribution: logNormal",
         "spec.trialTemplate.trialParameters[2]: trialName",
         "spec.trialTemplate.trialSpec.spec.ttlSecondsAfterFinished: 60",
-        f"{container}[1].env[1]: TOKEN",
+        f'{container}[1].env[1].valueFrom: {{"secretKeyRef": {{"name": "s", "key": "t"}}}}',
         f"{container}[1].command[6]: ${{trialSpec.Name}}",
         f"{container}[1].image: docker.io/team/mnist:1.4",
         f"{container}[1].resources.limits.rdma/hca: 1",
         f"{container}[1].resources.requests.cpu: 1",
         f"{container}[1].workingDir: /src",
-        f"{container}[0]: log",
+        f"{container}[0].name: log",
+        f"{container}[0].image: busybox",
         'spec.trialTemplate.trialSpec.spec.template.spec.nodeSelector: {"gpu": "a100"}',
         "spec.trialTemplate.retain: true",
         'spec.trialTemplate.primaryPodLabels: {"role": "worker"}',
@@ -232,7 +233,7 @@ def test_a_v1beta1_experiments_report_names_all_that_stays_behind() -> None:
         "parameters: norm",
         "the code of the trial",
         "spec.metricsCollectorSpec: /var/log/metrics.log",
-    ]
+    }
 
 
 def test_a_v1alpha3_grid_with_its_go_template_becomes_a_grid_and_a_command() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sweepledger.exchange.conversion import Loss, LossList
+from sweepledger.exchange.conversion import LossList
 from sweepledger.exchange.fields import Fields, exact_number, scalar_text, show_value, spec_number
 from sweepledger.exchange.spec_parts import CODE_DIR, PROGRAM
 from sweepledger.structs.names import environment_name
@@ -155,12 +155,9 @@ def read_pod(pod: Fields, primary: str | None, placeholders: Placeholders, trial
     chosen = (named or containers)[:1] if trial.command is None else []
     for container in chosen:
         read_container(container, placeholders, trial)
-    others = [container for container in containers if container not in chosen]
-    trial.losses += [
-        Loss(f"{container.path}: {show_value(container.data.get('name'))}", "only one container runs here")
-        for container in others
-    ]
-    trial.losses += [*pod.inner("metadata").rest(), *spec.rest(), *pod.rest()]
+    for container in containers:
+        if container not in chosen:
+            trial.losses += container.lost("name", "only one container runs here")
 
 
 def read_container(
@@ -171,11 +168,11 @@ def read_container(
     # The launcher sets the others.
     variables: dict[str, str] = {}
     for entry in container.each("env"):
-        name, value = entry.text("name") or "", entry.data.get("value")
+        name, value = entry.text("name") or "", entry.take("value")
         if value is not None and not name.startswith("SWEEP_"):
             variables[name] = scalar_text(value)
-        elif not name.startswith("SWEEP_"):
-            trial.losses.add(f"{entry.path}: {name}", "its value is only in the cluster")
+        else:
+            trial.losses += entry.lost("valueFrom", f"the value of {name} is only in the cluster")
     command = [scalar_text(part) for part in container.items("command")]
     arguments = [scalar_text(part) for part in container.items("args")]
     if command or arguments:
@@ -195,7 +192,6 @@ def read_container(
         why = "a tag can be moved; set run.image, or an image in the settings, with a digest"
         trial.losses.add(f"{container.at('image')}: {image}", why)
     _resources(container.inner(resources), trial)
-    trial.losses += container.rest()
 
 
 def _resources(resources: Fields, trial: ImportedTrial) -> None:
@@ -210,7 +206,7 @@ def _resources(resources: Fields, trial: ImportedTrial) -> None:
             requests.taken |= {key} & {"cpu", "memory", GPU_RESOURCE}
     if amounts:
         trial.run["resources"] = {key: _quantity(value, key) for key, value in amounts.items()}
-    trial.losses += [*limits.rest(), *requests.rest("requests are equal to limits here"), *resources.rest()]
+    trial.losses += requests.rest("requests are equal to limits here")
 
 
 def _quantity(value: object, key: str) -> object:
@@ -276,7 +272,6 @@ def read_manifest(
             why = f"{NO_SHAPE}; a trial is one process of its first container"
             trial.losses.add(f"{manifest.path}.kind: {kind}", why)
             reader.unknown(manifest)
-    trial.losses += manifest.rest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +295,6 @@ class _Reader:
         if deadline is not None:
             self.trial.run["timeout"] = f"{deadline}s"
         template = job.inner("template")
-        self.trial.losses += job.rest()
         self.pod(template)
 
     def shape(self, shape: Shape, nodes: int, processes: int = 1) -> None:
@@ -320,7 +314,6 @@ class _Reader:
         if runtime.data:
             why = "a batch has its own TrainingRuntime here; what this one adds is not in the file"
             self.trial.losses.add(f"{runtime.path}: {show_value(runtime.data.get('name'))}", why)
-        self.trial.losses += job.rest()
 
     def job_set(self, jobs: Fields) -> None:
         entries = jobs.each("replicatedJobs")
@@ -337,8 +330,6 @@ class _Reader:
             self.job(job)
             self.shape(Shape.JOB_SET, count)
             entry.text("name")
-            self.trial.losses += entry.rest()
-        self.trial.losses += jobs.rest()
 
     def replicas(self, spec: Fields, kind_name: str) -> None:
         kind = REPLICA_KINDS[kind_name]
@@ -367,7 +358,6 @@ class _Reader:
                 self.trial.losses.add(
                     f"{fields.path}: {counts[name]} pods", "this shape has no such role; left out"
                 )
-        self.trial.losses += [*types.rest(), *spec.rest()]
 
     def _replica(self, replica: Fields, first: Fields | None) -> None:
         """List what a replica type has besides its number and what the first has."""
@@ -378,11 +368,10 @@ class _Reader:
         template = replica.take("template")
         if first is not None and template is not None and template != first.data.get("template"):
             self.trial.losses.add(replica.at("template"), f"differs from {first.at('template')}; {ALL_ALIKE}")
-        self.trial.losses += replica.rest()
 
     def unknown(self, manifest: Fields) -> None:
         for data, path in _pods(manifest.data, manifest.path):
-            self.pod(Fields.of(data, path))
+            self.pod(manifest.child(data, path))
         manifest.taken |= manifest.data.keys()
 
 

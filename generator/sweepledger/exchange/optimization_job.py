@@ -70,7 +70,7 @@ def read(content: bytes, *, name: str) -> Imported:
     spec, more = search_spec(search, suggest_sweep_name(own) or name)
     trial = _trial(job.inner("trainJobTemplate"), names)
     spec |= _command(trial, names) | run_keys(search, trial.run)
-    return Imported(spec, (*losses, *more, *trial.losses, *job.rest(), *root.rest()))
+    return Imported(spec, (*losses, *more, *trial.losses, *root.rest()))
 
 
 def _search(job: Fields, parameters: Mapping[str, dict[str, Any]], losses: LossList) -> ForeignSearch:
@@ -81,7 +81,7 @@ def _search(job: Fields, parameters: Mapping[str, dict[str, Any]], losses: LossL
     method = "grid" if "grid" in algorithm.data else "random"
     algorithm.take("grid")
     seed = random.whole("seed")
-    search = ForeignSearch(
+    return ForeignSearch(
         TOOL,
         method,
         parameters,
@@ -91,8 +91,6 @@ def _search(job: Fields, parameters: Mapping[str, dict[str, Any]], losses: LossL
         seed,
         job.whole("parallelTrials") or 1,
     )
-    losses += [*random.rest(), *algorithm.rest(), *objective.rest()]
-    return search
 
 
 def _domain(space: Fields, losses: LossList) -> dict[str, Any]:
@@ -112,7 +110,6 @@ def _domain(space: Fields, losses: LossList) -> dict[str, Any]:
         low, high = (spec_number(exact_number(inner.text(key), inner.at(key))) for key in ("min", "max"))
         is_whole = inner.text("type") == "Int"
         domain = range_keys(low, high, is_log=kinds == ["logUniform"], is_whole=is_whole)
-    losses += [*inner.rest(), *space.rest()]
     return domain
 
 
@@ -121,8 +118,7 @@ def _trial(template: Fields, names: Mapping[str, str]) -> ImportedTrial:
     metadata = template.inner("metadata")
     trial.losses += metadata.rest("belongs to the cluster")
     manifest = {"kind": "TrainJob", "spec": template.take("spec")}
-    read_manifest(Fields.of(manifest, template.path), None, Placeholders(names), trial)
-    trial.losses += template.rest()
+    read_manifest(template.child(manifest, template.path), None, Placeholders(names), trial)
     if trial.command is None:
         why = f"the command is in the image or the runtime; written as {PROGRAM}: write your command"
         trial.losses.add(f"{template.path}.spec.trainer.command", why)

@@ -67,7 +67,7 @@ def read_parameters(entries: Sequence[Fields], *, algorithm: str) -> tuple[Impor
         if name != foreign:
             losses.add(f"{fields.path}.name: {foreign}", f"is named {name} here")
         domain = _domain(fields, foreign, algorithm, losses)
-        parameters.append(ImportedParameter(foreign, name, domain, (*losses, *fields.rest())))
+        parameters.append(ImportedParameter(foreign, name, domain, tuple(losses)))
     return tuple(parameters)
 
 
@@ -82,7 +82,6 @@ def _domain(fields: Fields, foreign: str, algorithm: str, losses: LossList) -> d
             raise ForeignError(
                 f"{fields.at('parameterType')} must be categorical, discrete, double or int, got {kind!r}"
             )
-    losses += space.rest()
     return domain
 
 

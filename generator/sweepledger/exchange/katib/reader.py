@@ -84,7 +84,6 @@ def read_collector(
         losses.add(f"{chosen.at('kind')}: {kind}", OTHER_COLLECTORS[kind])
     elif kind not in {"StdOut", "File"}:
         losses.add(f"{chosen.at('kind')}: {kind}", f"is not a collector of Katib; {PRINT}")
-    losses += [*chosen.rest(), *source.rest(), *collector.rest()]
     return keys, file
 
 
@@ -98,7 +97,6 @@ def _from_file(source: Fields, losses: LossList) -> tuple[dict[str, Any], str | 
     path, kind, form = place.text("path"), place.text("kind"), place.text("format") or "TEXT"
     if path is None or kind not in {None, "File"} or form not in {"TEXT", "JSON"}:
         return {}, None
-    losses += place.rest()
     if form == "JSON":
         why = "numbers must be JSON numbers here; Katib also reads them in quotes, as hypertune writes them"
         losses.add(f"{place.at('format')}: JSON", why)
@@ -300,7 +298,6 @@ def read(content: bytes, *, name: str) -> Imported:
         Loss(f"{setting.path}: {key}: {setting.text('value')}", "has no counterpart here")
         for key, setting in method.settings.items()
     ]
-    losses += algorithm.rest()
     losses += [loss for parameter in chosen for loss in parameter.losses]
     spec |= stopping
     trial = read_trial_template(fields.inner("trialTemplate"), imported, result_file=result_file)
@@ -310,7 +307,7 @@ def read(content: bytes, *, name: str) -> Imported:
         why = "is the file that Katib reads; write the metrics to the file $SWEEP_RESULT instead"
         losses.add(f"spec.metricsCollectorSpec: {result_file}", why)
     _parallelism(fields, spec, losses)
-    return Imported(spec, (*losses, *fields.rest()))
+    return Imported(spec, (*losses, *root.rest()))
 
 
 def _identity(root: Fields, name: str, losses: LossList) -> str:
@@ -322,7 +319,6 @@ def _identity(root: Fields, name: str, losses: LossList) -> str:
         losses.add(f"metadata.name: {foreign}", f"is named {name} here")
     losses += metadata.rest("belongs to the cluster")
     losses += root.lost("status", "is the state in a cluster, not part of the experiment")
-    losses += root.rest()
     return name
 
 
@@ -352,7 +348,6 @@ def _metric(fields: Fields, losses: LossList) -> tuple[dict[str, Any], str | Non
         losses += objective.lost("goal", "is not a number; no value ends the sweep")
     losses += objective.lost("additionalMetricNames", EVERY_METRIC)
     reduce = _reduced(objective, foreign, DEFAULT_STRATEGIES[goal], losses)
-    losses += objective.rest()
     keys, file = read_collector(fields.inner("metricsCollectorSpec"), losses, is_renamed=name != foreign)
     reduction = {} if reduce is Reduce.LAST else {"reduce": str(reduce)}
     target_key = {} if target is None else {"target": target}
@@ -370,7 +365,6 @@ def _reduced(objective: Fields, foreign: str, usual: str, losses: LossList) -> R
             strategy = value
         elif value != "latest":
             losses.add(f"{entry.path}: {name}: {value}", OTHER_METRIC)
-        losses += entry.rest()
     return REDUCE_OF_STRATEGY[strategy]
 
 

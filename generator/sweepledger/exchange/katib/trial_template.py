@@ -39,7 +39,6 @@ def read_trial_template(
     for key, usual in CONDITIONS.items():
         if template.data.get(key) == usual:
             template.taken.add(key)
-    trial.losses += template.rest()
     if trial.command is None:
         why = f"the command of the trial is not in the file; used {CODE_DIR}/{PROGRAM}: write your command"
         trial.losses.add(template.path, why)
@@ -73,11 +72,10 @@ def _structured(
             trial.losses.add(f"{entry.path}: {name}", f"refers to {reference}, which is not a parameter")
         entry.taken.add("description")
     _config_map(template, "configMap", trial)
-    manifest = template.take("trialSpec")
     primary = template.text("primaryContainerName")
-    if manifest is not None:
+    if template.data.get("trialSpec") is not None:
         placeholders = Placeholders(names, result_file=result_file)
-        read_manifest(Fields.of(manifest, template.at("trialSpec")), primary, placeholders, trial)
+        read_manifest(template.inner("trialSpec"), primary, placeholders, trial)
 
 
 def _go_template(
@@ -95,8 +93,7 @@ def _go_template(
             trial.losses.add(path, f"cannot be parsed after its loop is replaced by a macro: {error}")
         else:
             placeholders = Placeholders({}, result_file=result_file)
-            read_manifest(Fields.of(manifest, path), None, placeholders, trial)
-    trial.losses += template.rest()
+            read_manifest(template.child(manifest, path), None, placeholders, trial)
 
 
 def _config_map(template: Fields, key: str, trial: ImportedTrial) -> None:
@@ -108,7 +105,6 @@ def _config_map(template: Fields, key: str, trial: ImportedTrial) -> None:
             if reference.data.get(part) is not None
         )
         trial.losses.add(f"{reference.path}: {where}", "the manifest is only in the cluster")
-        trial.losses += reference.rest()
 
 
 ACTION = re.compile(r"\{\{-?\s*(?P<action>[^}]*?)\s*-?\}\}")
