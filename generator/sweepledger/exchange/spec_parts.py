@@ -9,16 +9,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, assert_never
 
 from sweepledger.exchange.conversion import Loss, LossList
 from sweepledger.exchange.fields import json_text, no_values, show_value
 from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.structs import domain as domains
 from sweepledger.structs.metric import MAX_METRIC_NAME_LENGTH, METRIC_NAME
 from sweepledger.structs.names import environment_name
 from sweepledger.structs.program import REPOSITORY
 from sweepledger.structs.search_block import ADAPTIVE_METHODS
-from sweepledger.structs.values import canonical_json
+from sweepledger.structs.values import canonical_json, written
 
 Text = Callable[[Any], str]
 """Writes a value as the text of a spec."""
@@ -130,6 +131,39 @@ def range_keys(
     if has_steps:
         return {"min": low, "max": high, "step": step}
     return {"distribution": "int_uniform" if is_whole else "uniform", "min": low, "max": high}
+
+
+def domain_keys(domain: domains.Domain) -> dict[str, Any]:
+    """Return the keys of a parameter for a domain, which are those of W&B, too."""
+    match domain:
+        case domains.Constant(value):
+            return {"value": written(value)}
+        case domains.Choice(values, probabilities):
+            listed = {"values": written(values)}
+            return listed if probabilities is None else {**listed, "probabilities": list(probabilities)}
+        case domains.IntUniform(low, high):
+            return {"distribution": "int_uniform", "min": low, "max": high}
+        case domains.Quantized(of, q):
+            keys = _continuous(of)
+            return {**keys, "distribution": f"q_{keys['distribution']}", "q": q}
+        case _:
+            return _continuous(domain)
+
+
+def _continuous(domain: domains.Continuous) -> dict[str, Any]:
+    match domain:
+        case domains.Uniform(low, high):
+            return {"distribution": "uniform", "min": low, "max": high}
+        case domains.LogUniform(low, high):
+            return {"distribution": "log_uniform_values", "min": low, "max": high}
+        case domains.Normal(mu, sigma):
+            return {"distribution": "normal", "mu": mu, "sigma": sigma}
+        case domains.LogNormal(mu, sigma):
+            return {"distribution": "log_normal", "mu": mu, "sigma": sigma}
+        case domains.Beta(a, b):
+            return {"distribution": "beta", "a": a, "b": b}
+        case _:
+            assert_never(domain)
 
 
 def listed_keys(

@@ -13,6 +13,7 @@ from sweepledger.exchange.spec_parts import (
     PLACEHOLDER_METRIC,
     PROGRAM,
     ForeignSearch,
+    domain_keys,
     find_script,
     locate_module,
     locate_script,
@@ -495,39 +496,7 @@ def _parameters(design: Design, losses: LossList) -> Iterator[tuple[str, dict[st
             None,
         ):
             losses.add(f"parameters.{parameter.name}", "written as normal: W&B does not truncate it")
-        yield parameter.name, _domain(parameter.domain)
-
-
-def _domain(domain: domains.Domain) -> dict[str, Any]:
-    match domain:
-        case domains.Constant(value):
-            return {"value": written(value)}
-        case domains.Choice(values, probabilities):
-            listed = {"values": written(values)}
-            return listed if probabilities is None else {**listed, "probabilities": list(probabilities)}
-        case domains.IntUniform(low, high):
-            return {"distribution": "int_uniform", "min": low, "max": high}
-        case domains.Quantized(of, q):
-            keys = _continuous(of)
-            return {**keys, "distribution": f"q_{keys['distribution']}", "q": q}
-        case _:
-            return _continuous(domain)
-
-
-def _continuous(domain: domains.Continuous) -> dict[str, Any]:
-    match domain:
-        case domains.Uniform(low, high):
-            return {"distribution": "uniform", "min": low, "max": high}
-        case domains.LogUniform(low, high):
-            return {"distribution": "log_uniform_values", "min": low, "max": high}
-        case domains.Normal(mu, sigma):
-            return {"distribution": "normal", "mu": mu, "sigma": sigma}
-        case domains.LogNormal(mu, sigma):
-            return {"distribution": "log_normal", "mu": mu, "sigma": sigma}
-        case domains.Beta(a, b):
-            return {"distribution": "beta", "a": a, "b": b}
-        case _:
-            assert_never(domain)
+        yield parameter.name, domain_keys(parameter.domain)
 
 
 FORMAT = ForeignFormat(
