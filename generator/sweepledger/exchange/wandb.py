@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
 from sweepledger.exchange import conversion
 from sweepledger.exchange.conversion import Exported, ForeignFormat, Imported, Loss, LossList
+from sweepledger.exchange.fields import Fields
 from sweepledger.exchange.spec_parts import (
     CODE_DIR,
     PLACEHOLDER_METRIC,
@@ -54,10 +54,6 @@ LOST_KEYS = {
     "job": "belongs to W&B Launch; `program` and `run` define what is run",
     "image_uri": "name the image by its digest in run.image",
 }
-KEPT = frozenset({"target", "impute"})
-TRANSLATED = frozenset(
-    {"program", "method", "metric", "metrics", "parameters", "command", "run_cap", "name", "description"}
-)
 
 
 def read(content: bytes, *, name: str) -> Imported:
@@ -70,15 +66,18 @@ def read(content: bytes, *, name: str) -> Imported:
             "must be a W&B sweep, but has no parameters",
             hint="is it a file of another tool? See `sweep import --help`",
         )
-    losses = LossList()
-    own = str(data["name"]) if data.get("name") is not None else ""
+    losses, root = LossList(), Fields.of(data, "")
+    own = root.text("name") or ""
     called = suggest_sweep_name(own) or name
-    spec: dict[str, Any] = {"name": called}
-    description = _description(data, own if own != called else "")
-    if description:
-        spec["description"] = description
-    method = _known_method(data.get("method"), losses)
-    translated = ParameterTranslator(is_grid=method == "grid", losses=losses).translate(data["parameters"])
+    # The description begins with W&B's name if that cannot be the sweep's.
+    description = ": ".join(
+        filter(None, [own if own != called else "", (root.text("description") or "").strip()])
+    )
+    spec: dict[str, Any] = {"name": called} | ({"description": description} if description else {})
+    method = _known_method(root.take("method"), losses)
+    translated = ParameterTranslator(is_grid=method == "grid", losses=losses).translate(
+        root.take("parameters")
+    )
     names = separate_names(translated)
     parameters = {names[key]: keys for key, keys in translated.items()}
     losses += [
@@ -86,40 +85,29 @@ def read(content: bytes, *, name: str) -> Imported:
         for key, name in names.items()
         if key != name
     ]
-    metric, stop = (
-        _read_metric(data, losses, method),
-        read_early_terminate(data.get("early_terminate"), losses),
-    )
+    metric = _read_metric(root, losses, method)
+    stop = read_early_terminate(data.get("early_terminate"), losses)
+    uses_results = stop is not None or "target" in metric
     spec |= {"method": method} | _size(
-        data, method, parameters, losses, uses_results=bool(stop or "target" in metric)
+        root.take("run_cap"), method, parameters, losses, uses_results=uses_results
     )
     spec |= {"metric": metric, "parameters": parameters}
-    spec |= {} if stop is None else {"early_terminate": stop}
-    spec |= _run_keys(data, names, losses)
-    spec["run"] |= _parallelism(data, losses)
-    known = TRANSLATED | ({"early_terminate"} if stop is not None else set())
-    known |= {"scheduler"} if isinstance(data.get("scheduler"), dict) else set()
-    losses += _lost_keys(data, known=known)
+    if stop is not None:
+        root.take("early_terminate")
+        spec["early_terminate"] = stop
+    spec |= _run_keys(root, names, losses)
+    scheduler = root.section("scheduler")
+    if _is_count(scheduler.data.get("num_workers")):
+        spec["run"]["parallelism"] = scheduler.take("num_workers")
+    for key, why in LOST_KEYS.items():
+        losses += root.lost(key, f"{why}; left out") if key not in root.taken else ()
+    losses += scheduler.rest("starts runs at W&B; left out")
+    losses += root.rest("is not a key of W&B's sweeps; left out")
     return Imported(spec, tuple(losses))
 
 
-def _parallelism(data: Mapping[str, Any], losses: LossList) -> dict[str, int]:
-    """Return `parallelism` for the number of runs that Launch starts at once, and list its other keys."""
-    scheduler = data.get("scheduler")
-    if not isinstance(scheduler, dict):
-        return {}
-    workers = scheduler.get("num_workers")
-    is_number = isinstance(workers, int) and not isinstance(workers, bool) and workers > 0
-    rest = [str(key) for key in scheduler if key != "num_workers" or not is_number]
-    if rest:
-        losses.add("scheduler", f"{', '.join(rest)}: starts runs at W&B; left out")
-    return {"parallelism": workers} if is_number and isinstance(workers, int) else {}
-
-
-def _description(data: Mapping[str, Any], own: str) -> str:
-    """Return the description, beginning with W&B's name if that cannot be the sweep's."""
-    description = str(data["description"]).strip() if data.get("description") is not None else ""
-    return ": ".join(part for part in (own, description) if part)
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
 def _known_method(method: object, losses: LossList) -> str:
@@ -130,14 +118,8 @@ def _known_method(method: object, losses: LossList) -> str:
 
 
 def _size(
-    data: Mapping[str, Any],
-    method: str,
-    parameters: Mapping[str, Any],
-    losses: LossList,
-    *,
-    uses_results: bool,
+    cap: Any, method: str, parameters: Mapping[str, Any], losses: LossList, *, uses_results: bool
 ) -> dict[str, Any]:
-    cap = data.get("run_cap")
     is_count = isinstance(cap, int) and not isinstance(cap, bool)
     count = cap if is_count else None
     keys = size_keys(ForeignSearch(TOOL, method, parameters, cap=count, uses_results=uses_results), losses)
@@ -147,37 +129,37 @@ def _size(
     return keys if cap is None or is_count else keys | {"run_cap": cap}
 
 
-def _read_metric(data: Mapping[str, Any], losses: LossList, method: str) -> dict[str, Any]:
-    metric = data.get("metric")
-    if metric is None and isinstance(data.get("metrics"), list) and data["metrics"]:
-        metric = data["metrics"][0]
+def _read_metric(root: Fields, losses: LossList, method: str) -> dict[str, Any]:
+    several = root.take("metrics")
+    metric = root.section("metric")
+    root.taken.add("metric")
+    if not metric.data and isinstance(several, list) and several:
+        metric = root.child(several[0], "metrics[0]") if isinstance(several[0], dict) else metric
         losses.add(
             "metrics", "a sweep has one objective; the first metric is written, the others are recorded too"
         )
-    if not isinstance(metric, dict) or not isinstance(metric.get("name"), str):
+    given = metric.take("name")
+    if not isinstance(given, str):
         why = f"no metric is named; write the name that the program reports instead of {PLACEHOLDER_METRIC}"
         losses.add("metric", why)
-        metric = {"name": PLACEHOLDER_METRIC}
-    name = metric_name(metric["name"], losses)
-    kept = {key: metric[key] for key in KEPT & metric.keys() if method == "bayes" or key == "target"}
-    losses += [
-        Loss(f"metric.{key}", "not used: all trials run, and the value of each is recorded")
-        for key in sorted(metric.keys() - {"name", "goal"} - kept.keys())
-    ]
+        given = PLACEHOLDER_METRIC
+    name = metric_name(given, losses)
+    used = ("impute", "target") if method == "bayes" else ("target",)
+    kept = {str(key): metric.take(key) for key in used if key in metric.data}
+    goal = metric.take("goal") or "minimize"  # W&B's default
+    losses += metric.rest("not used: all trials run, and the value of each is recorded")
     why = (
         f"wandb.log calls are ignored: print a line `{name}=NUMBER`; or, for a Python program, write "
         "`format: jsonl, capture: true` instead of `source: stdout`, and they are recorded"
     )
     losses.add("metric.source", why)
-    goal = metric.get("goal", "minimize")  # W&B's default
-    return {"name": name, "goal": goal, "source": "stdout", **dict(sorted(kept.items()))}
+    return {"name": name, "goal": goal, "source": "stdout", **kept}
 
 
-def _run_keys(data: Mapping[str, Any], renamed: Mapping[str, str], losses: LossList) -> dict[str, Any]:
+def _run_keys(root: Fields, renamed: Mapping[str, str], losses: LossList) -> dict[str, Any]:
     """Return `program`, `command` and `run`, for parameters whose names differ from W&B's."""
-    command = _command(data.get("command"))
-    program = None if data.get("program") is None else str(data["program"])
-    keys = _located(program, command, losses)
+    command = _command(root.take("command"))
+    keys = _located(root.text("program"), command, losses)
     command = _spread_renamed(command or list(DEFAULT_COMMAND), renamed, losses)
     if keys.get("program") is None or tuple(command) != DEFAULT_COMMAND:
         keys["command"] = command
@@ -237,13 +219,6 @@ def _command(command: object) -> list[str]:
     if not isinstance(command, list) or any(isinstance(part, dict | list) for part in command):
         raise ForeignError(f"command must be a list of texts, got {command!r}")
     return [str(part) for part in command]
-
-
-def _lost_keys(data: Mapping[str, Any], *, known: AbstractSet[str]) -> Iterator[Loss]:
-    for key in data:
-        if key not in known:
-            why = LOST_KEYS.get(key, "is not a key of W&B's sweeps")
-            yield Loss(str(key) or "''", f"{why}; left out")
 
 
 NUMBERS = ("min", "max", "mu", "sigma", "q", "a", "b")
