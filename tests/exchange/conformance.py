@@ -324,6 +324,21 @@ def with_unknown_keys(content: bytes) -> Iterator[bytes]:
         del mapping[UNKNOWN]
 
 
+def with_odd_values(content: bytes) -> Iterator[bytes]:
+    """Yield a YAML file with each value of its mappings replaced by odd ones, one after the other."""
+    try:
+        document = yaml.safe_load(content)
+    except yaml.YAMLError:
+        return
+    for mapping in _mappings(document):
+        for key, value in list(mapping.items()):
+            odd: Any
+            for odd in (None, "", "x", True, 2.5, 10**30, [], [{}], {"a": [None]}):
+                mapping[key] = odd
+                yield yaml.safe_dump(document).encode()
+            mapping[key] = value
+
+
 def _mappings(data: Any) -> Iterator[dict[str, Any]]:
     if isinstance(data, dict):
         yield data
@@ -342,6 +357,8 @@ def conforms(form: ForeignFormat, content: bytes, *, count: int, reads_back: boo
             form.read(hostile, name="imported")
     for changed in mutations(content, seed=1, count=count):
         survive(form.read, changed)
+    for strange in with_odd_values(content):
+        written(form.read, strange)
     for strange in with_unknown_keys(content):
         try:
             imported = form.read(strange, name="imported")

@@ -1,14 +1,11 @@
 """Katib's Experiments of both versions as specs, with every key used or named."""
 
-import contextlib
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
 from sweepledger.exchange import katib
 from sweepledger.exchange.conversion import Imported
@@ -536,44 +533,6 @@ def test_what_is_no_experiment_is_refused_with_its_place(content: bytes, message
         katib.read(content, name="no")
 
     assert message in str(refused.value)
-
-
-ANYTHING = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=5)),
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=5), inner, max_size=3)
-    ),
-    max_leaves=5,
-)
-
-
-def places(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """List the way to every value inside a document."""
-    match data:
-        case dict():
-            inner = [place for key, value in data.items() for place in places(value, (*path, key))]
-        case list():
-            inner = [place for key, value in enumerate(data) for place in places(value, (*path, key))]
-        case _:
-            inner = []
-    return [path, *inner] if path else inner
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("name", ["random-experiment", "grid-v1alpha3", "random-v1beta1"])
-@given(data=st.data())
-def test_an_experiment_with_anything_in_any_place_is_read_or_refused(name: str, data: st.DataObject) -> None:
-    document = yaml.safe_load((FILES / f"{name}.yaml").read_bytes())
-    *path, last = data.draw(st.sampled_from(places(document)))
-    holder = document
-    for key in path:
-        holder = holder[key]
-    holder[last] = data.draw(ANYTHING)
-
-    content = yaml.safe_dump(document, allow_unicode=True).encode()
-
-    with contextlib.suppress(ForeignError):
-        assert katib.read(content, name=name).spec["parameters"]
 
 
 def a_learner(name: str, goal: float | None = None, **settings: str) -> Imported:
