@@ -333,7 +333,7 @@ def with_odd_values(content: bytes) -> Iterator[bytes]:
     for mapping in _mappings(document):
         for key, value in list(mapping.items()):
             odd: Any
-            for odd in (None, "", "x", True, 2.5, 10**30, [], [{}], {"a": [None]}):
+            for odd in (None, "x", 2.5, [{}], {"a": [None]}):
                 mapping[key] = odd
                 yield yaml.safe_dump(document).encode()
             mapping[key] = value

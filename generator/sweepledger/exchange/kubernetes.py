@@ -216,7 +216,6 @@ def _quantity(value: object, key: str) -> object:
 
 
 MOST_RETRIES = 10
-NO_SHAPE = "sweeps have no shape for this kind"
 ALL_ALIKE = "all pods of a trial have one command, one image and the same resources here"
 
 
@@ -224,7 +223,7 @@ ALL_ALIKE = "all pods of a trial have one command, one image and the same resour
 class ReplicaKind:
     """A kind with a mapping of replica types."""
 
-    shape: Shape | None
+    shape: Shape
     replicas: str
     """The key of the mapping."""
     first: Sequence[str]
@@ -245,8 +244,6 @@ REPLICA_KINDS: Mapping[str, ReplicaKind] = {
     "MPIJob": ReplicaKind(
         Shape.MPI_JOB, "mpiReplicaSpecs", ["Launcher", "Worker"], ["Worker"], "slotsPerWorker"
     ),
-    "XGBoostJob": ReplicaKind(None, "xgbReplicaSpecs", ["Master", "Worker"], []),
-    "PaddleJob": ReplicaKind(None, "paddleReplicaSpecs", ["Master", "Worker"], []),
 }
 
 
@@ -269,7 +266,7 @@ def read_manifest(
         case str() if kind in REPLICA_KINDS:
             reader.replicas(manifest.inner("spec"), kind)
         case _:
-            why = f"{NO_SHAPE}; a trial is one process of its first container"
+            why = "sweeps have no shape for this kind; a trial is one process of its first container"
             trial.losses.add(f"{manifest.path}.kind: {kind}", why)
             reader.unknown(manifest)
 
@@ -341,20 +338,13 @@ class _Reader:
         counts = {name: _count(fields, "replicas") or 1 for name, fields in replicas.items()}
         processes = (_count(spec, kind.processes) or 1) if kind.processes else 1
         nodes = sum(counts[name] for name in kind.workers if name in replicas)
-        if kind.shape is None:
-            others = sum(counts.values()) - 1
-            why = f"{NO_SHAPE}; a trial is one process of {order[0] if order else 'none'}, without {others} other pods"
-            self.trial.losses.add(f"{kind_name}", why)
-        else:
-            if kind.shape is Shape.MPI_JOB:
-                nodes += spec.take("runLauncherAsWorker") is True
-                self.trial.losses.add(
-                    f"{types.at('Launcher')}", "the pod of the launcher is one of the nodes here"
-                )
-            self.shape(kind.shape, nodes, processes)
+        if kind.shape is Shape.MPI_JOB:
+            nodes += spec.take("runLauncherAsWorker") is True
+            self.trial.losses.add(types.at("Launcher"), "the pod of the launcher is one of the nodes here")
+        self.shape(kind.shape, nodes, processes)
         for name, fields in replicas.items():
             self._replica(fields, replicas[order[0]] if order else None)
-            if kind.shape is not None and name not in {*kind.workers, *kind.first[:1]}:
+            if name not in {*kind.workers, *kind.first[:1]}:
                 self.trial.losses.add(
                     f"{fields.path}: {counts[name]} pods", "this shape has no such role; left out"
                 )
