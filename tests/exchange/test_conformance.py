@@ -1,6 +1,7 @@
 """Every importer reads what its tool means, reports what it loses, and survives any input."""
 
 import json
+import re
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -158,6 +159,24 @@ def test_relations_of_parameters_that_a_tool_lacks_are_named_in_report_and_file(
     exported = WRITERS[name](RELATED, assignments_of(RELATED))
 
     assert {"zip: a, b", "when of c", "constraint: a < 9", "derived: d"} <= set(whats(exported.losses))
+
+
+def test_no_macro_stays_in_the_command_of_another_tool() -> None:
+    macros = [
+        "${env}",
+        "D=${envvar:HOME}",
+        "python",
+        "t.py",
+        "${seed}",
+        "--a=${envvar:SWEEP_PARAM_A}",
+        "${args}",
+    ]
+    sweep = good(method="grid", parameters={"a": {"values": ["x", "y"]}}, command=macros)
+
+    for name in WRITERS.keys() - {"wandb"}:  # which has the same macros
+        assert not re.search(
+            r"\$\{(env|seed|args|interpreter)", WRITERS[name](sweep, assignments_of(sweep)).text
+        ), name
 
 
 def test_no_code_of_a_search_space_is_executed(tmp_path: Path) -> None:
@@ -381,6 +400,12 @@ def test_an_optimization_job_comes_back_as_the_same_space() -> None:
     assert data["spec"]["trainJobTemplate"]["spec"]["trainer"]["image"] == sweep.run.image
     assert data["spec"]["searchAlgorithm"] == {"random": {"seed": 3}}
     assert "command" in whats(exported.losses)
+
+
+def test_a_command_of_an_optimization_job_may_name_the_variables_of_its_parameters() -> None:
+    content = SEEDS["optimization-job"].replace(b"train.py]", b"train.py, --rate=$(KUBEFLOW_TRAINER_OPT_LR)]")
+
+    assert sweep_of(read("optimization-job", content)).command[-1] == "--rate=${envvar:SWEEP_PARAM_LR}"
 
 
 def test_a_grid_becomes_choices_since_an_optimization_job_has_no_other_grid() -> None:

@@ -1,5 +1,6 @@
-"""Kubernetes workloads of other tools, as the command and the run configuration of a trial."""
+"""Kubernetes workloads of other tools, as the command and the run configuration of a trial; a command for them."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +11,10 @@ from sweepledger.exchange.fields import Fields, exact_number, scalar_text, show_
 from sweepledger.exchange.spec_parts import CODE_DIR, PROGRAM
 from sweepledger.structs.names import environment_name
 from sweepledger.structs.node_pool import GPU_RESOURCE
+from sweepledger.structs.program import LIST_MACROS, Macro, parse_element
 from sweepledger.structs.run_config import Shape
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import Value, canonical
 
 ARGS = "${args}"
 NO_HYPHENS = "${args_no_hyphens}"
@@ -381,3 +385,78 @@ def _pods(data: Any, path: str) -> Iterator[tuple[Any, str]]:
             return
         for key, inner in data.items():
             yield from _pods(inner, f"{path}.{key}")
+
+
+def argument_text(value: Value) -> str:
+    """Return a value as text, as `${args}` writes it."""
+    return str(canonical(value))
+
+
+@dataclass(slots=True)
+class MacroFiller:
+    """Replaces macros, and collects a loss for each macro without a replacement."""
+
+    tool: str
+    sweep: Sweep
+    placeholders: Mapping[str, str]
+    """What the tool replaces by a parameter's value, such as `${trialParameters.name}`."""
+    constants: Mapping[str, Value]
+    losses: LossList
+
+    def texts(self) -> dict[str, str]:
+        """Return every parameter's text, including constants."""
+        texts = {
+            **{name: argument_text(value) for name, value in self.constants.items()},
+            **self.placeholders,
+        }
+        return {name: texts[name] for name in self.sweep.columns if name in texts}
+
+    def arguments(self, command: Sequence[str]) -> list[str]:
+        """Return a command with the macros replaced."""
+        translated: list[str] = []
+        for element in command:
+            parts = parse_element(element)
+            match parts:
+                case (Macro(name),) if name in LIST_MACROS:
+                    translated += self._spread(name)
+                case _:
+                    translated.append("".join(map(self._part, parts)))
+        return translated
+
+    def _spread(self, macro: str) -> list[str]:
+        texts = self.texts()
+        if macro == "args_no_hyphens":
+            return [f"{name}={value}" for name, value in texts.items()]
+        flags = {
+            name: value
+            for name, value in self.constants.items()
+            if isinstance(value, bool) and macro == "args_no_boolean_flags"
+        }
+        if macro == "args_no_boolean_flags":
+            self.losses.add(
+                "${args_no_boolean_flags}", "booleans with several values are passed as --name=True"
+            )
+        given = [f"--{name}={value}" for name, value in texts.items() if name not in flags]
+        return given + [f"--{name}" for name, value in flags.items() if value]
+
+    def _part(self, part: str | Macro) -> str:
+        match part:
+            case str():
+                return part
+            case Macro("env" | "interpreter" | "seed"):
+                run = self.sweep.run
+                texts = {"env": "/usr/bin/env", "interpreter": run.interpreter, "seed": str(run.seed_base)}
+                return texts[part.name]
+            case Macro("envvar", argument):
+                named = {environment_name(name): value for name, value in self.texts().items()}
+                return named.get(str(argument), f"$({argument})")
+            case Macro("args_json"):
+                return self._json()
+            case _:
+                self.losses.add(str(part), f"{self.tool} gives trials no file of values; left out")
+                return ""
+
+    def _json(self) -> str:
+        self.losses.add("${args_json}", f"values that vary are written as text, as {self.tool} has them")
+        values = {**{name: canonical(value) for name, value in self.constants.items()}, **self.placeholders}
+        return json.dumps(values)

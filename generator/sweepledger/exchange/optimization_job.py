@@ -9,7 +9,7 @@ from sweepledger.errors import UsageError
 from sweepledger.exchange import conversion
 from sweepledger.exchange.conversion import Exported, ForeignFormat, Imported, Loss, LossList
 from sweepledger.exchange.fields import Fields, exact_number, no_values, show_value, spec_number
-from sweepledger.exchange.kubernetes import ImportedTrial, Placeholders, read_manifest
+from sweepledger.exchange.kubernetes import ImportedTrial, MacroFiller, Placeholders, read_manifest
 from sweepledger.exchange.spec_parts import (
     PROGRAM,
     ForeignSearch,
@@ -127,15 +127,19 @@ def _trial(template: Fields, names: Mapping[str, str]) -> ImportedTrial:
 
 def _command(trial: ImportedTrial, names: Mapping[str, str]) -> dict[str, Any]:
     """Return the command, which receives its parameters in the variables that Kubeflow sets."""
-    given = {
-        VARIABLE + re.sub("[^A-Za-z0-9]", "_", foreign).upper(): environment_name(name)
-        for foreign, name in names.items()
-    }
-    settings = [f"{variable}=${{envvar:{own}}}" for variable, own in given.items()]
+    given = {variable(foreign): environment_name(name) for foreign, name in names.items()}
+    settings = [f"{theirs}=${{envvar:{ours}}}" for theirs, ours in given.items()]
     command = trial.command or ["${interpreter}", "${program}"]
     command = command[1:] if command[:1] == ["${env}"] else command
+    for theirs, ours in given.items():
+        command = [part.replace(f"${{envvar:{theirs}}}", f"${{envvar:{ours}}}") for part in command]
     program = {} if trial.command else {"program": PROGRAM}
     return {**program, "command": ["${env}", *settings, *command]}
+
+
+def variable(name: str) -> str:
+    """Return the variable in which a trial receives a parameter."""
+    return VARIABLE + re.sub("[^A-Za-z0-9]", "_", name).upper()
 
 
 def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
@@ -168,7 +172,8 @@ def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
     if sweep.metric.target is not None or sweep.other_metrics:
         losses.add("metric", f"an {KIND} has one objective without a target")
     count = max(1, min(count, MOST_TRIALS))
-    command = [part for part in sweep.command if not part.startswith("${args")]
+    given = {name: f"$({variable(name)})" for name in spaces}
+    filler = MacroFiller(KIND, sweep, given, {}, losses)
     losses.add("command", f"a trial receives its parameters in the variables {VARIABLE}NAME")
     losses += conversion.run_losses(sweep, KIND)
     seed = {"seed": design.seed} if isinstance(design, RandomSearch) else {}
@@ -188,7 +193,9 @@ def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
                     "trainer": {
                         "image": sweep.run.image or NO_IMAGE,
                         "numNodes": sweep.run.nodes,
-                        "command": [_plain(part, sweep) for part in command],
+                        "command": filler.arguments(
+                            [part for part in sweep.command if not part.startswith("${args")]
+                        ),
                     },
                 }
             },
@@ -213,10 +220,6 @@ def _require_small(sweep: Sweep, spaces: Mapping[str, Mapping[str, Any]]) -> Non
         raise UsageError(
             f"an {KIND} has texts of at most {LONGEST_TEXT} characters, got {text}", hint=INSTEAD
         )
-
-
-def _plain(part: str, sweep: Sweep) -> str:
-    return part.replace("${env}", "/usr/bin/env").replace("${interpreter}", sweep.run.interpreter)
 
 
 def _space(name: str, domain: Domain, losses: LossList) -> dict[str, Any]:  # noqa: PLR0911 - one per domain

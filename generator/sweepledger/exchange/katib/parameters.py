@@ -8,10 +8,11 @@ from typing import Any, assert_never
 
 from sweepledger.exchange.conversion import Loss, LossList
 from sweepledger.exchange.fields import Fields, exact_number, is_whole, spec_number
+from sweepledger.exchange.kubernetes import argument_text
 from sweepledger.exchange.spec_parts import listed_keys, range_keys, valid_name
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs import domain as domains
-from sweepledger.structs.values import Value, canonical
+from sweepledger.structs.values import Value
 
 SIGMAS = 6
 """Standard deviations between the bounds of Katib's normal distributions."""
@@ -185,11 +186,6 @@ class FeasibleSpace:
     count: int | None
     """Number of values in a grid; None if it is infinite."""
     losses: tuple[Loss, ...] = ()
-
-
-def argument_text(value: Value) -> str:
-    """Return a value as text, as `${args}` writes it."""
-    return str(canonical(value))
 
 
 def feasible_space(name: str, domain: domains.Domain, *, grid: bool) -> FeasibleSpace | Value:
