@@ -75,11 +75,10 @@ class _Config:
 
     def rest(self) -> Iterator[Loss]:
         """Yield what was not read."""
-        for fields in (self.sweeper, self.sampler, self.ax, self.client, self.optim):
-            yield from fields.rest(OPTION)
         yield from self.experiment.rest(
             "is not converted; write it as constraints, or check it in the program"
         )
+        yield from self.sweeper.rest(OPTION)
         rest = [key for key in self.hydra.data if key not in {"sweeper", "mode", "overrides"}]
         if rest:
             yield Loss(f"hydra: {', '.join(rest)}", "not part of a sweep: the app still reads its own config")
@@ -264,7 +263,6 @@ def read_search_space(config: _Config, losses: LossList) -> tuple[dict[str, dict
                 continue  # an override
             written = space.inner(str(key))
             domain = _domain(written, losses)
-            losses += written.rest(OPTION)
             if isinstance(domain, str):
                 overrides.append(f"{key}={domain}")
             else:
