@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from sweepledger import search
 from sweepledger.distributions.choice import Choice
@@ -306,6 +307,43 @@ def trials(sweep: Sweep) -> list[str]:
     return sorted(map(canonical_json, assignments_of(sweep)))
 
 
+UNKNOWN = "unknown_key"
+
+
+def with_unknown_keys(content: bytes) -> Iterator[bytes]:
+    """Yield a YAML file with an unknown key in each of its mappings, one after the other; nothing of other files."""
+    try:
+        document = yaml.safe_load(content)
+    except yaml.YAMLError:
+        return
+    for mapping in _mappings(document):
+        mapping[UNKNOWN] = 7
+        yield yaml.safe_dump(document).encode()
+        del mapping[UNKNOWN]
+
+
+def with_odd_values(content: bytes) -> Iterator[bytes]:
+    """Yield a YAML file with each value of its mappings replaced by odd ones, one after the other."""
+    try:
+        document = yaml.safe_load(content)
+    except yaml.YAMLError:
+        return
+    for mapping in _mappings(document):
+        for key, value in list(mapping.items()):
+            odd: Any
+            for odd in (None, "x", 2.5, [{}], {"a": [None]}):
+                mapping[key] = odd
+                yield yaml.safe_dump(document).encode()
+            mapping[key] = value
+
+
+def _mappings(data: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(data, dict):
+        yield data
+    for item in data.values() if isinstance(data, dict) else data if isinstance(data, list) else ():
+        yield from _mappings(item)
+
+
 def conforms(form: ForeignFormat, content: bytes, *, count: int, reads_back: bool = True) -> None:
     """Fail unless a format keeps to what all do; `content` is a file that it reads, of which `count` are changed."""
     assert form.read
@@ -317,6 +355,14 @@ def conforms(form: ForeignFormat, content: bytes, *, count: int, reads_back: boo
             form.read(hostile, name="imported")
     for changed in mutations(content, seed=1, count=count):
         survive(form.read, changed)
+    for strange in with_odd_values(content):
+        written(form.read, strange)
+    for strange in with_unknown_keys(content):
+        try:
+            imported = form.read(strange, name="imported")
+        except ForeignError:
+            continue
+        assert UNKNOWN in spec_text(imported, form.name), "a key is lost in silence"
     if form.write is None:
         return
     rows = assignments_of(REPEATED)

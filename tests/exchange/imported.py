@@ -65,4 +65,6 @@ def whats(losses: Sequence[Loss]) -> list[str]:
 
 
 def loss_reasons(imported: Imported) -> dict[str, str]:
-    return {loss.part: loss.reason for loss in imported.losses}
+    """Return the reasons by parts, also by their keys alone: `project: digits` is `project`, too."""
+    reasons = {loss.part: loss.reason for loss in imported.losses}
+    return {part.partition(": ")[0]: reason for part, reason in reasons.items()} | reasons

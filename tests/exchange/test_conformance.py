@@ -1,6 +1,7 @@
 """Every importer reads what its tool means, reports what it loses, and survives any input."""
 
 import json
+import re
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import yaml
 
 from sweepledger.errors import UsageError
 from sweepledger.exchange.conversion import Exported
-from sweepledger.exchange.hydra.grammar import parse_value
+from sweepledger.exchange.hydra.values import parse_value
 from sweepledger.exchange.registry import formats
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.sweep import Sweep
@@ -85,13 +86,52 @@ def test_trials_seed_and_parallelism_are_kept(name: str, cap: int, seed: int, pa
         ("ray", b"def (", "must be a Python file"),
         ("optimization-job", b"kind: Experiment", "must be an OptimizationJob"),
         ("optimization-job", SEEDS["optimization-job"].replace(b'max: "0.1"', b'max: "x"'), "must be a number"),
+        ("wandb", b"[1, 2]", "mapping"),
+        ("wandb", b"", "mapping"),
+        ("wandb", b"method: grid", "no parameters"),
+        ("wandb", b"{method: grid, parameters: [a]}", "parameters must be a mapping"),
+        ("wandb", b"{method: grid, parameters: {}}", "at least one"),
+        ("wandb", b"{method: grid, parameters: {x: 3}}", "parameters.x must be a mapping"),
+        ("wandb", b"{method: grid, parameters: {x: {values: [1]}}, command: python}", "command must be a list"),
+        ("wandb", b"method: grid\nmethod: random", "must not repeat"),
+        ("wandb", b"a: b: c", "valid YAML"),
+        ("wandb", b"method: random\nparameters: {a: {min: 0x" + b"f" * 2000 + b", max: 1.0}}\n", "smaller number"),
+        ("nvidia", b"", "must be a list of `hyperparam_set:` items, got nothing"),
+        ("nvidia", b"lr: 1\n", "must be a list of `hyperparam_set:` items, got a mapping"),
+        ("nvidia", b"[]\n", "must contain at least one item, got none"),
+        ("nvidia", b"- {lr: 1}\n", "item 1: must be a mapping with the one key 'hyperparam_set', got the keys 'lr'"),
+        ("nvidia", b"- hyperparam_set: 3\n", "item 1: must be a mapping with the one key 'hyperparam_set'"),
+        ("nvidia", b"- hyperparam_set: {a: {b: 1}}\n", "item 1: a: must be a number, text, true, false"),
+        ("nvidia", b"- hyperparam_set: {a: [[1]]}\n", "item 1: a: a list must contain single values"),
+        ("nvidia", b"- hyperparam_set: {1: 2}\n", "item 1: a parameter must begin with a letter"),
+        ("csv", b"", "1: must have a header"),
+        ("csv", b"lr\n", "1: must have a header"),
+        ("csv", b"a;b\n1;2\n", "1: cells must be separated by commas"),
+        ("csv", b"a,a\n1,2\n", "1: must not repeat the column 'a'"),
+        ("csv", b"a,b c\n1,2\n", "header: a parameter must begin with a letter"),
+        ("csv", b"a,b\n1\n", "2: must have 2 cells, as the header has, got 1"),
+        ("csv", b"a,b\n1,2,3\n", "2: must have 2 cells, as the header has, got 3"),
+        ("csv", b'a,b\n1,x"y"\n', "2: a quote is in the wrong position"),
+        ("csv", b'a,b\n1,"open\n', "2: a quote is in the wrong position"),
+        ("jsonl", b"", "must contain at least one object"),
+        ("jsonl", b'{"a": 1}\n[1]\n', "2: must be a JSON object, got [1]"),
+        ("jsonl", b'{"a": 1}\n{"a": }\n', "2: must be a JSON object"),
+        ("jsonl", b'{"a": NaN}\n', "1: must be a finite number, got 'NaN'"),
+        ("jsonl", b'{"a": 1e999}\n', "1: must be a finite number, got '1e999'"),
+        ("jsonl", b'{"a": 1, "a": 2}\n', "1: must not repeat the key 'a'"),
+        ("jsonl", b'{"a": "\\ud800"}\n', "half of a surrogate pair"),
+        ("jsonl", b'{"a b": 1}\n', "line 1: a parameter must begin with a letter"),
+        ("jsonl", b'{"a": {"b": 1}, "a.b": 2}\n', "two values are called 'a.b'"),
+        ("jsonl", b'{"a": "\xff"}\n', "1: must be UTF-8"),
+        ("jsonl", b'{"a": ' + b"[" * 100_000, "1: nests too deep"),
+        ("jsonl", b'{"a": ' + b"1" * 5_000 + b"}", "limit"),
     ],
 )  # fmt: skip
 def test_a_file_that_cannot_be_read_is_refused_with_the_reason(name: str, content: bytes, words: str) -> None:
     with pytest.raises(ForeignError) as refused:
         read(name, content)
 
-    assert words in str(refused.value)
+    assert words in f"{refused.value.line}: {refused.value}"
 
 
 def test_a_storage_with_a_view_which_may_never_end_is_refused() -> None:
@@ -101,6 +141,42 @@ def test_a_storage_with_a_view_which_may_never_end_is_refused() -> None:
 
     with pytest.raises(ForeignError, match="got a view"):
         read("optuna", database.serialize())
+
+
+RELATED = good(
+    method="grid",
+    metric={"name": "score", "goal": "maximize", "source": "stdout"},
+    parameters={"a": {"values": [1, 2]}, "b": {"values": [3, 4]}, "c": {"values": [5], "when": {"a": 1}}},
+    zip=[["a", "b"]],
+    derived={"d": "a * 2"},
+    constraints=["a < 9"],
+)
+
+
+@pytest.mark.parametrize("name", sorted(WRITERS.keys() - {"csv", "jsonl", "nvidia", "optuna"}))
+def test_relations_of_parameters_that_a_tool_lacks_are_named_in_report_and_file(name: str) -> None:
+    """The others list configurations."""
+    exported = WRITERS[name](RELATED, assignments_of(RELATED))
+
+    assert {"zip: a, b", "when of c", "constraint: a < 9", "derived: d"} <= set(whats(exported.losses))
+
+
+def test_no_macro_stays_in_the_command_of_another_tool() -> None:
+    macros = [
+        "${env}",
+        "D=${envvar:HOME}",
+        "python",
+        "t.py",
+        "${seed}",
+        "--a=${envvar:SWEEP_PARAM_A}",
+        "${args}",
+    ]
+    sweep = good(method="grid", parameters={"a": {"values": ["x", "y"]}}, command=macros)
+
+    for name in WRITERS.keys() - {"wandb"}:  # which has the same macros
+        assert not re.search(
+            r"\$\{(env|seed|args|interpreter)", WRITERS[name](sweep, assignments_of(sweep)).text
+        ), name
 
 
 def test_no_code_of_a_search_space_is_executed(tmp_path: Path) -> None:
@@ -324,6 +400,12 @@ def test_an_optimization_job_comes_back_as_the_same_space() -> None:
     assert data["spec"]["trainJobTemplate"]["spec"]["trainer"]["image"] == sweep.run.image
     assert data["spec"]["searchAlgorithm"] == {"random": {"seed": 3}}
     assert "command" in whats(exported.losses)
+
+
+def test_a_command_of_an_optimization_job_may_name_the_variables_of_its_parameters() -> None:
+    content = SEEDS["optimization-job"].replace(b"train.py]", b"train.py, --rate=$(KUBEFLOW_TRAINER_OPT_LR)]")
+
+    assert sweep_of(read("optimization-job", content)).command[-1] == "--rate=${envvar:SWEEP_PARAM_LR}"
 
 
 def test_a_grid_becomes_choices_since_an_optimization_job_has_no_other_grid() -> None:

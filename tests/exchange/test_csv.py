@@ -122,36 +122,6 @@ def test_a_table_too_large_for_a_spec_is_named_by_it() -> None:
     assert list(assignments_of(sweep)) == list(rows)
 
 
-@pytest.mark.parametrize(
-    ("text", "message", "line"),
-    [
-        ("", "must have a header", 1),
-        ("lr\n", "must have a header", 1),
-        ("a;b\n1;2\n", "cells must be separated by commas", 1),
-        ("a,a\n1,2\n", "must not repeat the column 'a'", 1),
-        ("a,b c\n1,2\n", "header: a parameter must begin with a letter", None),
-        ("a,b\n1\n", "must have 2 cells, as the header has, got 1", 2),
-        ("a,b\n1,2,3\n", "must have 2 cells, as the header has, got 3", 2),
-        ('a,b\n1,x"y"\n', "a quote is in the wrong position", 2),
-        ('a,b\n1,"open\n', "a quote is in the wrong position", 2),
-    ],
-    ids=["empty", "header", "semicolons", "twice", "name", "short", "long", "quote", "open"],
-)
-def test_what_is_no_table_is_refused_with_its_line(text: str, message: str, line: int | None) -> None:
-    with pytest.raises(ForeignError) as refused:
-        read(text)
-
-    assert message in str(refused.value)
-    assert refused.value.line == line
-
-
-def test_bytes_that_are_no_utf8_are_refused() -> None:
-    with pytest.raises(ForeignError) as refused:
-        csv.read(b"a\n\xff\n", name="table")
-
-    assert refused.value.line == 2
-
-
 def test_values_that_no_file_beside_a_spec_can_say_are_named() -> None:
     rows: list[dict[str, Value]] = [{"list": [1, "a"], "lines": "x\ny", "plain": 1}]
 

@@ -153,8 +153,8 @@ def test_a_metric_that_is_not_finite_has_diverged(header: str, number: str, stat
     ("text", "line", "reason"),
     [
         ("x,score\n1,2,3\n", 2, "as many cells"),
-        ('x,score\n"1,2\n', 3, "not closed"),
-        ('x,score\n1,a"b"\n', 2, "misplaced"),
+        ('x,score\n"1,2\n', 2, "wrong position"),
+        ('x,score\n1,a"b"\n', 2, "wrong position"),
     ],
 )
 def test_a_file_that_is_no_table_is_refused_with_the_line(text: str, line: int, reason: str) -> None:

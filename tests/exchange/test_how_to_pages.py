@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from sweepledger.stores.registry import stores
 from tests.command_line import run_sweep
 from tests.exchange.imported import READERS, WRITERS
 from tests.exchange.katib_rules import broken
@@ -88,6 +89,13 @@ def test_the_page_of_formats_lists_every_format_and_whether_it_is_written() -> N
 
     assert set(listed) == set(READERS)
     assert {name for name, export in listed.items() if export == "yes"} == set(WRITERS)
+
+
+def test_the_page_of_stores_lists_every_store_with_the_place_that_is_its_default() -> None:
+    text = (PAGES / "to-stores.md").read_text()
+    rows = re.findall(r"^\| `([a-z-]+)` \| [^|]+ \| `([^`]+)` \|", text, re.MULTILINE)
+
+    assert rows == [(name, kind.default) for name, kind in stores().items()]
 
 
 @pytest.mark.parametrize("page", ["from-katib.md", "formats.md", "from-wandb.md", "from-hydra.md"])

@@ -176,7 +176,7 @@ def test_a_sampler_is_the_method_of_its_name(sampler: str, method: str, jobs: in
     assert [imported.spec[key] for key in ("method", "seed", "run_cap")] == [method, 7, 9]
     if method not in {"sobol", "random"}:
         assert imported.spec["rounds"] == {"size": jobs or 4}
-    assert "hydra.sweeper.sampler.n_startup_trials" in loss_reasons(imported)
+    assert "hydra.sweeper.sampler.n_startup_trials: 3" in loss_reasons(imported)
     assert ("hydra.sweeper: MyOwnSampler" in loss_reasons(imported)) == (sampler == "MyOwnSampler")
 
 
@@ -264,11 +264,11 @@ hydra:
             "opt": Choice(("sgd", "adam"))}, (9, 1, "minimize"), {"rounds"}),
         (AX, {"lr": LogUniform(0.001, 1), "n": IntUniform(1, 8), "opt": Choice(("sgd", "adam")),
               "fixed": Constant(3)}, (7, 1, "maximize"),
-         {"hydra.sweeper: ax", "hydra.sweeper.ax_config.early_stop",
+         {"hydra.sweeper: ax", 'hydra.sweeper.ax_config.early_stop: {"minimize": true}',
           'hydra.sweeper.ax_config.experiment.parameter_constraints: ["a + b <= 1"]'}),
         (NEVERGRAD, {"db": Choice(("mnist", "cifar")), "lr": LogNormal(0, 0.69314718056),
                      "shift": Normal(0.5, 0.25), "n": IntUniform(4, 16)}, (100, 10, "maximize"),
-         {"hydra.sweeper: OnePlusOne", "hydra.sweeper.params.lr", "hydra.sweeper.params.n.init"}),
+         {"hydra.sweeper: OnePlusOne", "hydra.sweeper.params.lr", "hydra.sweeper.params.n.init: 8"}),
     ],
     ids=["optuna", "ax", "nevergrad"],
 )  # fmt: skip
@@ -334,14 +334,14 @@ def test_the_sweeps_of_a_command_line_are_found_where_hydra_notes_them() -> None
     ("params", "sweeper", "what"),
     [
         ({"x": "shuffle(1,2)"}, {}, "x: shuffle"),
-        ({"x": "1,1,2"}, {}, "x"),
+        ({"x": "1,1,2"}, {}, "hydra.sweeper.params.x"),
         ({"x": "null,1"}, {}, "x: null"),
         ({"x": "tag(odd,interval(0,1))"}, {}, "x: tag(odd)"),
-        ({"x": "1,2"}, {"max_batch_size": 3}, "hydra.sweeper.max_batch_size"),
-        ({"x": "1,2"}, {"study_name": "s"}, "hydra.sweeper.study_name"),
+        ({"x": "1,2"}, {"max_batch_size": 3}, "hydra.sweeper.max_batch_size: 3"),
+        ({"x": "1,2"}, {"study_name": "s"}, "hydra.sweeper.study_name: s"),
         ({"x": "1,2"}, {"n_trials": 2, "sampler": {"_target_": "a.TPESampler"}}, "hydra.sweeper: TPESampler"),
         ({"x": "interval(0,1)"}, {"n_trials": 9, "sampler": {"seed": "${seed}"}}, "seed: ${seed}"),
-        ({"x": "1,2"}, {"custom_search_space": "a.b"}, "hydra.sweeper.custom_search_space"),
+        ({"x": "1,2"}, {"custom_search_space": "a.b"}, "hydra.sweeper.custom_search_space: a.b"),
         ({"x": "1,2", "db": "glob(*)"}, {}, "db=glob(*)"),
         ({"x": "1,2"}, {"direction": ["minimize", "maximize"]}, "hydra.sweeper.direction"),
         ({"x": "1,2"}, {}, "metric"),

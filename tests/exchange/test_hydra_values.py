@@ -10,9 +10,17 @@ from hypothesis import strategies as st
 
 from sweepledger.errors import ToolError
 from sweepledger.exchange.conversion import LossList
-from sweepledger.exchange.hydra import grammar
-from sweepledger.exchange.hydra.grammar import Choices, Glob, IntervalSweep, Range, parse_value
-from sweepledger.exchange.hydra.overrides import as_argument, override_parameter, split_override
+from sweepledger.exchange.hydra.values import (
+    Choices,
+    Glob,
+    IntervalSweep,
+    Range,
+    as_argument,
+    load_parser,
+    override_parameter,
+    parse_value,
+    split_override,
+)
 from sweepledger.formats.foreign_yaml import ForeignError
 
 VALUES: dict[str, Any] = {
@@ -107,7 +115,7 @@ def test_a_sweep_inside_a_choice_is_refused() -> None:
 
 def test_a_missing_parser_is_named_with_the_extra_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "hydra.core.override_parser", None)
-    grammar.load_parser.cache_clear()
+    load_parser.cache_clear()
 
     with pytest.raises(ToolError, match="hydra-core, which is not installed") as caught:
         parse_value("1,2")

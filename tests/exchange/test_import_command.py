@@ -60,7 +60,7 @@ def test_machines_get_the_spec_and_the_losses_in_one_object(tmp_path: Path) -> N
     envelope = json.loads(done.stdout)
     assert envelope["status"] == "ok"
     assert "name: lr\n" in envelope["data"]["spec"]
-    assert "project" in [loss["part"] for loss in envelope["data"]["losses"]]
+    assert "project: peaks" in [loss["part"] for loss in envelope["data"]["losses"]]
     assert done.stderr == ""
 
 

@@ -64,32 +64,3 @@ def test_more_lines_than_a_spec_can_hold_are_refused_with_the_way_out() -> None:
         jsonl.read(jsonl_text(rows).encode(), name="lines")
 
     assert "CSV" in str(refused.value.hint)
-
-
-@pytest.mark.parametrize(
-    ("content", "message", "line"),
-    [
-        (b"", "must contain at least one object", None),
-        (b'{"a": 1}\n[1]\n', "must be a JSON object, got [1]", 2),
-        (b'{"a": 1}\n{"a": }\n', "must be a JSON object", 2),
-        (b'{"a": NaN}\n', "must be a finite number, got 'NaN'", 1),
-        (b'{"a": 1e999}\n', "must be a finite number, got '1e999'", 1),
-        (b'{"a": 1, "a": 2}\n', "must not repeat the key 'a'", 1),
-        (b'{"a": "\\ud800"}\n', "half of a surrogate pair", None),
-        (b'{"a b": 1}\n', "line 1: a parameter must begin with a letter", None),
-        (b'{"a": {"b": 1}, "a.b": 2}\n', "two values are called 'a.b'", None),
-        (b'{"a": "\xff"}\n', "must be UTF-8", 1),
-        (b'{"a": ' + b"[" * 100_000, "nests too deep", 1),
-        (b'{"a": ' + b"1" * 5_000 + b"}", "limit", 1),
-    ],
-    ids=[
-        "empty", "list", "broken", "nan", "infinite", "twice", "surrogate", "name", "flat-twice", "bytes",
-        "deep", "digits",
-    ],
-)  # fmt: skip
-def test_what_is_no_assignment_is_refused(content: bytes, message: str, line: int | None) -> None:
-    with pytest.raises(ForeignError) as refused:
-        jsonl.read(content, name="lines")
-
-    assert message in str(refused.value)
-    assert refused.value.line == line

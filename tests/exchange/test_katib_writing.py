@@ -19,12 +19,11 @@ from sweepledger.distributions.uniform import Uniform
 from sweepledger.exchange import katib
 from sweepledger.exchange.conversion import Exported
 from sweepledger.structs.domain import Domain
-from sweepledger.structs.expression import Comparison, Literal, Name
 from sweepledger.structs.methods import SAMPLERS, Sampler
 from sweepledger.structs.metric import Goal, Metric, MetricSource
 from sweepledger.structs.run_config import Resources, RunConfig
 from sweepledger.structs.search_block import GridSearch, RandomSearch
-from sweepledger.structs.space import Condition, Constraint, DerivedValue, Parameter, SearchSpace
+from sweepledger.structs.space import Parameter, SearchSpace
 from sweepledger.structs.sweep import Budget, Sweep
 from sweepledger.structs.values import Value
 from tests.exchange.imported import a_grid, a_list, assignments_of, combinations, sweep_of, whats
@@ -149,21 +148,12 @@ def test_each_macro_is_written_out(macro: str, expected: list[str]) -> None:
     assert containers[0]["command"] == ["t", *expected]
 
 
-def less_than(name: str, value: Value) -> Comparison:
-    return Comparison(Name(name, 0), (("<", Literal(value)),))
-
-
 def related(**changes: Any) -> GridSearch:
     """Give a grid of lr and n; `changes` replace parts of its space."""
     parts = {"parameters": (Parameter("lr", Choice((0.1, 0.2))), Parameter("n", Choice((1, 2)))), **changes}
     return GridSearch(SearchSpace(**parts))
 
 
-FEW = Constraint(less_than("n", 2), "n < 2")
-CONDITIONAL = (
-    Parameter("n", Choice((1, 2))),
-    Parameter("lr", Choice((0.1, 0.2)), (Condition("n", (1,)),)),
-)
 LOSSES: list[tuple[str, Sweep, str]] = [
     ("description", a_sweep(design=related()), "description"),
     ("replicates", a_sweep(design=related(), replicates=2), "replicates: 2"),
@@ -171,10 +161,6 @@ LOSSES: list[tuple[str, Sweep, str]] = [
     ("result", a_sweep(design=related()), "metric.source: result"),
     ("data", a_sweep(design=related()), "run.data: mnist"),
     ("image", a_sweep(design=related()), "run.image"),
-    ("zip", a_sweep(design=related(zips=(("lr", "n"),))), "zip: lr, n"),
-    ("constraint", a_sweep(design=related(constraints=(FEW,))), "constraint: n < 2"),
-    ("derived", a_sweep(design=related(derived=(DerivedValue("d", Name("n", 0), "n"),))), "derived: d"),
-    ("when", a_sweep(design=related(parameters=CONDITIONAL)), "when of lr"),
     ("list", a_sweep(design=a_list([{"a": 1, "b": 2}, {"a": 2}])), "method: list"),
     ("halton", a_sweep(design=a_draw(SAMPLERS["halton"], p=Uniform(0, 1))), "method: halton"),
     ("seed", a_sweep(design=a_draw(seed=2**40, p=Uniform(0, 1))), f"seed: {2**40}"),

@@ -152,27 +152,6 @@ def test_words_and_numbers_are_read_as_the_pods_read_them() -> None:
     assert "exponent: 1e-3" in whats(imported.losses)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "must be a list of `hyperparam_set:` items, got nothing"),
-        ("lr: 1\n", "must be a list of `hyperparam_set:` items, got a mapping"),
-        ("[]\n", "must contain at least one item, got none"),
-        ("- {lr: 1}\n", "item 1: must be a mapping with the one key 'hyperparam_set', got the keys 'lr'"),
-        ("- hyperparam_set: 3\n", "item 1: must be a mapping with the one key 'hyperparam_set'"),
-        ("- hyperparam_set: {a: {b: 1}}\n", "item 1: a: must be a number, text, true, false, null or a list"),
-        ("- hyperparam_set: {a: [[1]]}\n", "item 1: a: a list must contain single values"),
-        ("- hyperparam_set: {1: 2}\n", "item 1: a parameter must begin with a letter"),
-    ],
-    ids=["empty", "mapping", "no-items", "bare", "scalar", "nested", "lists-in-lists", "number-as-name"],
-)
-def test_what_is_no_such_file_is_refused_with_its_place(text: str, message: str) -> None:
-    with pytest.raises(ForeignError) as refused:
-        nvidia.read(text.encode(), name="no")
-
-    assert message in str(refused.value)
-
-
 def test_a_file_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     content = hyperparams_yaml.write([{"n": 1}]).encode()
     monkeypatch.setattr(hyperparams_yaml, "MAX_BYTES", len(content))

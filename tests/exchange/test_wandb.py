@@ -19,7 +19,6 @@ from sweepledger.distributions.quantized import Quantized
 from sweepledger.distributions.uniform import Uniform
 from sweepledger.exchange import wandb
 from sweepledger.exchange.conversion import Imported
-from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.stopping.hyperband import HyperbandStop
 from sweepledger.structs.domain import Domain
 from sweepledger.structs.metric import MetricSource
@@ -190,7 +189,7 @@ def test_a_random_sweep_asks_for_no_more_than_there_is() -> None:
 
     assert isinstance(block, RandomSearch)
     assert block.cap == 2
-    assert "run_cap" in loss_reasons(imported)
+    assert any(part.startswith("run_cap") for part in loss_reasons(imported))
 
 
 @pytest.mark.parametrize(("cap", "drawn"), [(3, True), (4, False), (9, False)])
@@ -201,7 +200,7 @@ def test_a_grid_larger_than_its_cap_is_drawn_from(cap: int, drawn: bool) -> None
     block = sweep_of(imported).design
 
     assert isinstance(block, RandomSearch if drawn else GridSearch)
-    assert block.cap == cap
+    assert block.cap == (cap if drawn else None)
     assert (f"run_cap: {cap}" in loss_reasons(imported)) == drawn
 
 
@@ -298,7 +297,7 @@ def test_the_workers_of_launch_are_the_parallelism() -> None:
     imported = read(a_file(scheduler={"num_workers": 8, "settings": {"method": "grid"}}))
 
     assert sweep_of(imported).run.parallelism == 8
-    assert loss_reasons(imported)["scheduler"].startswith("settings: ")
+    assert "scheduler.settings" in loss_reasons(imported)
     assert "scheduler" not in loss_reasons(read(a_file(scheduler={"num_workers": 8})))
 
 
@@ -318,19 +317,9 @@ def test_a_metric_is_read_from_lines_since_nobody_listens_to_wandb() -> None:
 
     assert (sweep.metric.name, sweep.metric.goal) == ("val_loss", "maximize")
     assert sweep.metric.source is MetricSource.STDOUT
-    reported = {"metric.name: val loss", "metric.impute", "metric.source", "rounds"}
+    reported = {"metric: val loss", "metric.impute", "metric.source", "rounds"}
     assert reported <= loss_reasons(imported).keys()
     assert (sweep.metric.target, sweep.static_rounds) == (1, Rounds(4))
-
-
-@pytest.mark.parametrize(
-    "key", ["project", "entity", "early_terminate", "controller", "job", "image_uri", "kind", "mine"]
-)
-def test_what_cannot_be_said_is_named(key: str) -> None:
-    imported = read(a_file(**{key: {"some": "thing"}}))
-
-    assert key in loss_reasons(imported)
-    assert key not in imported.spec
 
 
 def test_exponents_without_a_point_are_the_numbers_that_they_look_like() -> None:
@@ -390,40 +379,6 @@ def test_the_name_that_people_saw_stays_in_the_description() -> None:
 
     assert imported.spec["name"] == "lr-width-2nd-try"
     assert imported.spec["description"] == "LR & width, 2nd try: How far?"
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (b"[1, 2]", "mapping"),
-        (b"", "mapping"),
-        (b"method: grid", "no parameters"),
-        (b"{method: grid, parameters: [a]}", "parameters must be a mapping"),
-        (b"{method: grid, parameters: {}}", "at least one"),
-        (b"{method: grid, parameters: {x: 3}}", r"parameters\.x must be a mapping"),
-        (b"{method: grid, parameters: {x: {values: [1]}}, command: python}", "command must be a list"),
-        (b"method: grid\nmethod: random", "must not repeat"),
-        (b"a: b: c", "valid YAML"),
-        (b"method: random\nparameters: {a: {min: 0x" + b"f" * 2000 + b", max: 1.0}}\n", "smaller number"),
-    ],
-)
-def test_what_is_no_sweep_of_wandb_is_refused_with_words(content: bytes, words: str) -> None:
-    with pytest.raises(ForeignError, match=words):
-        wandb.read(content, name="lr")
-
-
-def test_what_wandb_cannot_say_is_named_on_the_way_out() -> None:
-    values = {"a": {"values": [1, 2]}, "b": {"values": [3, 4]}, "c": {"values": [5], "when": {"a": 1}}}
-    changes = {"zip": [["a", "b"]], "derived": {"d": "a * 2"}, "constraints": ["a < 9"], "replicates": 2}
-    command = ["python", "trainer/x.py", "${args}", "--seed", "${seed}"]
-
-    result = wandb.write(good(parameters=values, command=command, **changes), ())
-
-    whats = [loss.part for loss in result.losses]
-    named = ("zip: a, b", "when of c", "constraint: a < 9", "derived: d", "replicates: 2", "command: ${seed}")
-    for what in named:
-        assert what in whats
-        assert f"# - {what}" in result.text
 
 
 @pytest.mark.parametrize("method", ["sobol", "halton", "latin-hypercube"])

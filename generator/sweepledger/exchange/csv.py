@@ -8,11 +8,11 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from sweepledger.exchange import configuration_list
+from sweepledger.exchange import configuration_list, trials
 from sweepledger.exchange.configuration_list import MAX_FILE_BYTES
 from sweepledger.exchange.conversion import Exported, ForeignFormat, Imported, Loss
-from sweepledger.exchange.evidence import table
 from sweepledger.formats import csv_cells
+from sweepledger.formats.evidence_jsonl import MAX_EVIDENCE_BYTES, ForeignTrial
 from sweepledger.formats.foreign_yaml import ForeignError, decoded
 from sweepledger.reader import characters, safe_repr
 from sweepledger.reader.scalars import Refusal, resolve_scalar
@@ -210,11 +210,26 @@ def _cell(value: Value) -> str:
             return csv_cells.quote(json.dumps(written(value)))
 
 
+def read_trials(content: bytes, sweep: Sweep, _study: str | None) -> tuple[None, Iterator[ForeignTrial]]:
+    """Return the finished trials of a table with a header. Raises ForeignError."""
+    return None, _trials(content, sweep)
+
+
+def _trials(content: bytes, sweep: Sweep) -> Iterator[ForeignTrial]:
+    lines = _lines(decoded(content, MAX_EVIDENCE_BYTES))
+    names = [text for text, _ in next(lines, (1, []))[1]]
+    for number, cells in lines:
+        if len(cells) != len(names):
+            raise ForeignError("must have as many cells as the header", line=number)
+        values = (trials.Quoted(text) if is_quoted else text for text, is_quoted in cells)
+        yield from trials.finished_trials(dict(zip(names, values, strict=True)), sweep, line=number)
+
+
 FORMAT = ForeignFormat(
     "csv",
     "a header with names, and a configuration on each line",
     read=read,
     write=write,
-    trials=table.read_csv,
+    trials=read_trials,
     suffixes=(".csv",),
 )

@@ -27,6 +27,10 @@ class Fields:
     data: dict[str, Any]
     path: str
     taken: set[str] = field(default_factory=set)
+    children: dict[str, "Fields"] = field(default_factory=dict)
+    """The mappings in it that were read, by their paths: what is left of them is a part of the rest."""
+    is_listed: bool = False
+    """Whether the rest was listed, or is not to be."""
 
     @classmethod
     def of(cls, data: object, path: str) -> "Fields":
@@ -48,7 +52,17 @@ class Fields:
 
     def inner(self, key: str) -> "Fields":
         """Return the fields of a key's mapping."""
-        return Fields.of(self.take(key), self.at(key))
+        return self.child(self.take(key), self.at(key))
+
+    def child(self, data: object, path: str) -> "Fields":
+        """Return the fields of a mapping in this one, the same each time. Raises ForeignError."""
+        if path not in self.children:
+            self.children[path] = Fields.of(data, path)
+        return self.children[path]
+
+    def section(self, key: str) -> "Fields":
+        """Return the fields of a key's mapping; none if it has another value, which is then part of the rest."""
+        return self.inner(key) if isinstance(self.data.get(key), dict) else Fields({}, self.at(key))
 
     def items(self, key: str) -> list[Any]:
         """Return the list of a key; empty if it is absent."""
@@ -64,7 +78,7 @@ class Fields:
 
     def each(self, key: str) -> list["Fields"]:
         """Return the fields of each mapping in a key's list."""
-        return [Fields.of(item, f"{self.at(key)}[{place}]") for place, item in enumerate(self.items(key))]
+        return [self.child(item, f"{self.at(key)}[{place}]") for place, item in enumerate(self.items(key))]
 
     def text(self, key: str) -> str | None:
         """Return the text of a key, also if YAML reads another scalar; None if it is absent or empty."""
@@ -91,10 +105,15 @@ class Fields:
             yield Loss(f"{self.at(key)}: {show_value(self.data[key])}", why)
 
     def rest(self, why: str = "has no counterpart here") -> Iterator[Loss]:
-        """Yield a loss for every key that was not read."""
+        """Yield a loss for every key that was not read, here and in the mappings that were, but each once."""
+        if self.is_listed:
+            return
+        self.is_listed = True
         for key, value in self.data.items():
             if key not in self.taken and value not in (None, [], {}, ""):
                 yield Loss(f"{self.at(key)}: {show_value(value)}", why)
+        for child in self.children.values():
+            yield from child.rest(why)
 
 
 def json_text(value: object) -> str:

@@ -3,17 +3,20 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sweepledger.exchange import configuration_list
+from sweepledger.exchange import configuration_list, trials
 from sweepledger.exchange.configuration_list import MAX_FILE_BYTES
 from sweepledger.exchange.conversion import Exported, ForeignFormat, Imported, Loss
-from sweepledger.exchange.evidence import table
-from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.formats.evidence_jsonl import MAX_EVIDENCE_BYTES, ForeignTrial
+from sweepledger.formats.foreign_yaml import ForeignError, decoded
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value, written
+
+SECTIONS = ("params", "parameters", "config", "configuration", "hparams", "metrics", "summary")
+"""Objects whose members count as columns, as in W&B's and MLflow's JSON."""
 
 MAX_LINE_BYTES = 256 * 1024
 """The limit of a whole spec."""
@@ -103,11 +106,36 @@ def _flat(item: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
+def read_trials(content: bytes, sweep: Sweep, _study: str | None) -> tuple[None, Iterator[ForeignTrial]]:
+    """Return the finished trials of JSON Lines, also with objects such as `config`. Raises ForeignError."""
+    return None, _trials(content, sweep)
+
+
+def _trials(content: bytes, sweep: Sweep) -> Iterator[ForeignTrial]:
+    for number, line in enumerate(decoded(content, MAX_EVIDENCE_BYTES).split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            data = json.loads(line)
+        except (RecursionError, ValueError) as error:
+            raise ForeignError("must be a JSON object", line=number) from error
+        if not isinstance(data, dict):
+            raise ForeignError("must be a JSON object", line=number)
+        cells = {name: value for name, value in data.items() if not isinstance(value, dict)}
+        for section in SECTIONS:
+            inner = data.get(section)
+            # W&B stores {"lr": {"value": 0.1}} in its files of settings.
+            for name, value in inner.items() if isinstance(inner, dict) else ():
+                is_wrapped = isinstance(value, dict) and "value" in value
+                cells.setdefault(name, value["value"] if is_wrapped else value)
+        yield from trials.finished_trials(cells, sweep, line=number)
+
+
 FORMAT = ForeignFormat(
     "jsonl",
     "a JSON object with the values of a configuration on each line",
     read=read,
     write=write,
-    trials=table.read_jsonl,
+    trials=read_trials,
     suffixes=(".jsonl", ".ndjson"),
 )

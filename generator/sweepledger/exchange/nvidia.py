@@ -2,10 +2,10 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from sweepledger.exchange import configuration_list
-from sweepledger.exchange.conversion import Exported, ForeignFormat, Imported, Loss
+from sweepledger.exchange.conversion import Exported, ForeignFormat, Imported, Loss, LossList
+from sweepledger.exchange.spec_parts import listed_keys
 from sweepledger.formats import hyperparams_yaml
 from sweepledger.formats.foreign_yaml import EXPONENT, ForeignError
 from sweepledger.structs.sweep import Sweep
@@ -40,7 +40,9 @@ def read(content: bytes, *, name: str) -> Imported:
     order = _order(axes, kept)
     return Imported(
         configuration_list.spec_frame(
-            name, "grid", parameters={key: _domain(values) for key, values in axes.items()}
+            name,
+            "grid",
+            parameters={key: listed_keys(values, key, LossList()) for key, values in axes.items()},
         ),
         (*configuration_list.IMPORT_LOSSES, LOOKUP, *losses, order),
     )
@@ -67,10 +69,6 @@ def _axes(rows: Rows) -> dict[str, list[Value]] | None:
         return None
     slowest_first = sorted(names, key=lambda name: -changes[name])
     return {name: list(axes[name].values()) for name in slowest_first}
-
-
-def _domain(values: list[Value]) -> dict[str, Any]:
-    return {"values": values} if len(values) > 1 else {"value": values[0]}
 
 
 def _order(axes: Mapping[str, list[Value]], rows: Rows) -> Loss:

@@ -9,11 +9,16 @@ from sweepledger.errors import UsageError
 from sweepledger.exchange import conversion
 from sweepledger.exchange.conversion import Exported, ForeignFormat, Imported, Loss, LossList
 from sweepledger.exchange.fields import Fields, exact_number, no_values, show_value, spec_number
-from sweepledger.exchange.kubernetes.command import Placeholders
-from sweepledger.exchange.kubernetes.container import ImportedTrial
-from sweepledger.exchange.kubernetes.workload import read_manifest
-from sweepledger.exchange.search_frame import ForeignSearch, parameter_names, run_keys, search_spec
-from sweepledger.exchange.spec_parts import PROGRAM, range_keys
+from sweepledger.exchange.kubernetes import ImportedTrial, MacroFiller, Placeholders, read_manifest
+from sweepledger.exchange.spec_parts import (
+    PROGRAM,
+    ForeignSearch,
+    listed_keys,
+    parameter_names,
+    range_keys,
+    run_keys,
+    search_spec,
+)
 from sweepledger.formats import foreign_yaml, yaml
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.domain import Domain, NumberRange
@@ -65,7 +70,7 @@ def read(content: bytes, *, name: str) -> Imported:
     spec, more = search_spec(search, suggest_sweep_name(own) or name)
     trial = _trial(job.inner("trainJobTemplate"), names)
     spec |= _command(trial, names) | run_keys(search, trial.run)
-    return Imported(spec, (*losses, *more, *trial.losses, *job.rest(), *root.rest()))
+    return Imported(spec, (*losses, *more, *trial.losses, *root.rest()))
 
 
 def _search(job: Fields, parameters: Mapping[str, dict[str, Any]], losses: LossList) -> ForeignSearch:
@@ -76,7 +81,7 @@ def _search(job: Fields, parameters: Mapping[str, dict[str, Any]], losses: LossL
     method = "grid" if "grid" in algorithm.data else "random"
     algorithm.take("grid")
     seed = random.whole("seed")
-    search = ForeignSearch(
+    return ForeignSearch(
         TOOL,
         method,
         parameters,
@@ -86,8 +91,6 @@ def _search(job: Fields, parameters: Mapping[str, dict[str, Any]], losses: LossL
         seed,
         job.whole("parallelTrials") or 1,
     )
-    losses += [*random.rest(), *algorithm.rest(), *objective.rest()]
-    return search
 
 
 def _domain(space: Fields, losses: LossList) -> dict[str, Any]:
@@ -100,15 +103,13 @@ def _domain(space: Fields, losses: LossList) -> dict[str, Any]:
         )
     inner = space.inner(kinds[0])
     if kinds == ["categorical"]:
-        choices = list(dict.fromkeys(str(item) for item in inner.items("choices")))
-        if not choices:
+        if not inner.items("choices"):
             raise no_values(inner.at("choices"), more=f"; {DRAFT}")
-        domain: dict[str, Any] = {"values": choices} if len(choices) > 1 else {"value": choices[0]}
+        domain = listed_keys(map(str, inner.items("choices")), inner.at("choices"), losses)
     else:
         low, high = (spec_number(exact_number(inner.text(key), inner.at(key))) for key in ("min", "max"))
         is_whole = inner.text("type") == "Int"
         domain = range_keys(low, high, is_log=kinds == ["logUniform"], is_whole=is_whole)
-    losses += [*inner.rest(), *space.rest()]
     return domain
 
 
@@ -117,8 +118,7 @@ def _trial(template: Fields, names: Mapping[str, str]) -> ImportedTrial:
     metadata = template.inner("metadata")
     trial.losses += metadata.rest("belongs to the cluster")
     manifest = {"kind": "TrainJob", "spec": template.take("spec")}
-    read_manifest(Fields.of(manifest, template.path), None, Placeholders(names), trial)
-    trial.losses += template.rest()
+    read_manifest(template.child(manifest, template.path), None, Placeholders(names), trial)
     if trial.command is None:
         why = f"the command is in the image or the runtime; written as {PROGRAM}: write your command"
         trial.losses.add(f"{template.path}.spec.trainer.command", why)
@@ -127,15 +127,19 @@ def _trial(template: Fields, names: Mapping[str, str]) -> ImportedTrial:
 
 def _command(trial: ImportedTrial, names: Mapping[str, str]) -> dict[str, Any]:
     """Return the command, which receives its parameters in the variables that Kubeflow sets."""
-    given = {
-        VARIABLE + re.sub("[^A-Za-z0-9]", "_", foreign).upper(): environment_name(name)
-        for foreign, name in names.items()
-    }
-    settings = [f"{variable}=${{envvar:{own}}}" for variable, own in given.items()]
+    given = {variable(foreign): environment_name(name) for foreign, name in names.items()}
+    settings = [f"{theirs}=${{envvar:{ours}}}" for theirs, ours in given.items()]
     command = trial.command or ["${interpreter}", "${program}"]
     command = command[1:] if command[:1] == ["${env}"] else command
+    for theirs, ours in given.items():
+        command = [part.replace(f"${{envvar:{theirs}}}", f"${{envvar:{ours}}}") for part in command]
     program = {} if trial.command else {"program": PROGRAM}
     return {**program, "command": ["${env}", *settings, *command]}
+
+
+def variable(name: str) -> str:
+    """Return the variable in which a trial receives a parameter."""
+    return VARIABLE + re.sub("[^A-Za-z0-9]", "_", name).upper()
 
 
 def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
@@ -168,7 +172,8 @@ def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
     if sweep.metric.target is not None or sweep.other_metrics:
         losses.add("metric", f"an {KIND} has one objective without a target")
     count = max(1, min(count, MOST_TRIALS))
-    command = [part for part in sweep.command if not part.startswith("${args")]
+    given = {name: f"$({variable(name)})" for name in spaces}
+    filler = MacroFiller(KIND, sweep, given, {}, losses)
     losses.add("command", f"a trial receives its parameters in the variables {VARIABLE}NAME")
     losses += conversion.run_losses(sweep, KIND)
     seed = {"seed": design.seed} if isinstance(design, RandomSearch) else {}
@@ -188,7 +193,9 @@ def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
                     "trainer": {
                         "image": sweep.run.image or NO_IMAGE,
                         "numNodes": sweep.run.nodes,
-                        "command": [_plain(part, sweep) for part in command],
+                        "command": filler.arguments(
+                            [part for part in sweep.command if not part.startswith("${args")]
+                        ),
                     },
                 }
             },
@@ -213,10 +220,6 @@ def _require_small(sweep: Sweep, spaces: Mapping[str, Mapping[str, Any]]) -> Non
         raise UsageError(
             f"an {KIND} has texts of at most {LONGEST_TEXT} characters, got {text}", hint=INSTEAD
         )
-
-
-def _plain(part: str, sweep: Sweep) -> str:
-    return part.replace("${env}", "/usr/bin/env").replace("${interpreter}", sweep.run.interpreter)
 
 
 def _space(name: str, domain: Domain, losses: LossList) -> dict[str, Any]:

@@ -1,34 +1,36 @@
-"""Optuna: the storage of a study is read by Optuna, and a script that searches the same space is written."""
+"""Optuna: the storage of a study is read by Optuna itself, for its search space and for its finished trials."""
 
 import logging
 import sqlite3
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from sweepledger.errors import ToolError, UsageError
-from sweepledger.exchange import conversion
-from sweepledger.exchange.conversion import Assignments, Exported, ForeignFormat, Imported, Loss, LossList
-from sweepledger.exchange.evidence.space_values import configuration_of
-from sweepledger.exchange.fields import exact_number, json_text, no_values, show_value, spec_number
-from sweepledger.exchange.search_frame import ForeignSearch, parameter_names, run_keys, search_spec
-from sweepledger.exchange.spec_parts import CODE_DIR, DEFAULT_RUN_CAP, PROGRAM, range_keys
+from sweepledger.errors import ToolError
+from sweepledger.exchange.conversion import ForeignFormat, Imported, Loss, LossList
+from sweepledger.exchange.fields import exact_number, show_value, spec_number
+from sweepledger.exchange.optuna_script import write
+from sweepledger.exchange.spec_parts import (
+    CODE_DIR,
+    PROGRAM,
+    ForeignSearch,
+    listed_keys,
+    parameter_names,
+    range_keys,
+    run_keys,
+    search_spec,
+)
+from sweepledger.exchange.trials import configuration_of
 from sweepledger.formats.evidence_jsonl import ForeignTrial
 from sweepledger.formats.foreign_yaml import ForeignError
-from sweepledger.structs.domain import Domain, NumberRange
-from sweepledger.structs.methods import methods_with
-from sweepledger.structs.metric import MetricFormat, Reduce
-from sweepledger.structs.names import environment_name, suggest_sweep_name
-from sweepledger.structs.program import Macro, parse_element
+from sweepledger.structs.names import suggest_sweep_name
 from sweepledger.structs.record import Status
-from sweepledger.structs.search_block import AdaptiveSearch
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.values import canonical, canonical_json, is_number
 
 TOOL = "Optuna"
 SQLITE = b"SQLite format 3\0"
@@ -132,7 +134,7 @@ def read(content: bytes, *, name: str) -> Imported:
         Loss(f"direction {place}: {goal}", "one objective is written; add `other_metrics` for several")
         for place, goal in enumerate(study.directions[1:], start=2)
     ]
-    search = ForeignSearch(TOOL, "tpe", parameters, None, study.directions[0], len(study.trials))
+    search = ForeignSearch(TOOL, "tpe", parameters, goal=study.directions[0], cap=len(study.trials))
     spec, more = search_spec(search, suggest_sweep_name(study.name) or name)
     losses += [
         Loss(f"{len(study.trials)} trials", "their results stay in the storage"),
@@ -170,36 +172,15 @@ def _domain(parameter: str, used: list[Any], trials: int, losses: LossList) -> d
         losses.add(f"parameter {parameter}", why)
     distribution, where = used[-1], f"distribution of {parameter}"
     if hasattr(distribution, "choices"):
-        return _choice(distribution.choices, f"{where}.choices", losses)
+        return listed_keys(distribution.choices, f"{where}.choices", losses)
     low, high = (
         spec_number(exact_number(getattr(distribution, key), f"{where}.{key}")) for key in ("low", "high")
     )
-    if low == high:
-        return {"value": low}
-    is_whole, step = isinstance(distribution.low, int), distribution.step
-    if not distribution.log and step is not None and not (is_whole and step == 1):
-        return {"min": low, "max": high, "step": spec_number(exact_number(step, f"{where}.step"))}
-    return range_keys(low, high, is_log=distribution.log, is_whole=is_whole)
-
-
-def _choice(choices: Iterable[Any], where: str, losses: LossList) -> dict[str, Any]:
-    values: list[Any] = []
-    for item in choices:
-        if isinstance(item, dict) or (
-            isinstance(item, list | tuple) and any(isinstance(part, dict | list | tuple) for part in item)
-        ):
-            values.append(json_text(item))
-            losses.add(f"{where}: {show_value(values[-1])}", "written as JSON text")
-        else:
-            values.append(list(item) if isinstance(item, tuple) else item)
-    try:
-        # JSON tells 1 from true, which Python's equality does not.
-        values = list({canonical_json(value): value for value in values}.values())
-    except ValueError as error:  # JSON's 1e999 is infinite
-        raise ForeignError(f"{where}: {error}") from error
-    if not values:
-        raise no_values(where)
-    return {"values": values} if len(values) > 1 else {"value": values[0]}
+    step = (
+        None if distribution.step is None else spec_number(exact_number(distribution.step, f"{where}.step"))
+    )
+    is_whole = isinstance(distribution.low, int)
+    return range_keys(low, high, is_log=distribution.log, is_whole=is_whole, step=step)
 
 
 def read_trials(content: bytes, sweep: Sweep, study: str | None) -> tuple[str, Iterator[ForeignTrial]]:
@@ -242,312 +223,6 @@ def _trials(study: StoredStudy, sweep: Sweep) -> Iterator[ForeignTrial]:
         if status is Status.OK and not metrics:
             status = Status.DIVERGED
         yield ForeignTrial(configuration_of(parameters, trial.params.__getitem__), metrics, status)
-
-
-STATIC_SAMPLER = "RandomSampler"
-"""For methods whose configurations are all known: it draws none."""
-READABLE = frozenset({None, MetricFormat.JSON, MetricFormat.TEXT})
-"""Formats of metrics that the script reads."""
-
-ARGUMENTS = {
-    "args": '*(f"--{name}={value}" for name, value in values.items())',
-    "args_no_hyphens": '*(f"{name}={value}" for name, value in values.items())',
-    "args_no_boolean_flags": (
-        '*(f"--{name}" if value is True else f"--{name}={value}" for name, value in values.items()'
-        " if value is not False)"
-    ),
-}
-WORDS = {
-    "args_json": "json.dumps(values)",
-    "args_json_file": "str(values_file)",
-    "env": '"/usr/bin/env"',
-    "interpreter": "sys.executable",
-    "seed": "str(SEED)",
-}
-"""Macros of a command as expressions of the script."""
-
-SCRIPT = r"""
-STORAGE = sys.argv[1] if len(sys.argv) > 1 else "sqlite:///optuna.db"
-
-
-def suggest(trial, name):
-    distribution = SPACE[name]
-    if isinstance(distribution, CategoricalDistribution):
-        value = trial.suggest_categorical(name, distribution.choices)
-        return json.loads(value) if name in AS_JSON else value
-    step = {} if distribution.step is None else {"step": distribution.step}
-    kind = trial.suggest_int if isinstance(distribution, IntDistribution) else trial.suggest_float
-    value = kind(name, distribution.low, distribution.high, log=distribution.log, **step)
-    return int(value) if float(value).is_integer() else value
-
-
-def objective(trial):
-    names = trial.user_attrs.get("parameters", SPACE)
-    known = CONSTANTS | {name: suggest(trial, name) for name in SPACE if name in names}
-    values = {name: known[name] for name in VARIABLES if name in known}
-    with tempfile.TemporaryDirectory() as folder:
-        result_file, values_file = Path(folder, "result.json"), Path(folder, "values.json")
-        values_file.write_text(json.dumps(values))
-        variables = {"SWEEP_RESULT": str(result_file), "SWEEP_SEED": str(SEED)}
-        for name, value in values.items():
-            variables[VARIABLES[name]] = str(value) if name not in AS_JSON else json.dumps(value)
-        command = [@COMMAND@]
-        environment = os.environ | variables
-        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-        metrics = json.loads(result_file.read_text()) if result_file.exists() else {}
-    for name, number in re.findall(r"([^\s=]+)=(\S+)", done.stdout):
-        if name in METRICS:
-            metrics[name] = float(number)
-    trial.set_user_attr("metrics", metrics)
-    return [metrics[name] for name in METRICS]
-
-
-def create_study():
-    study = optuna.create_study(
-        study_name=NAME,
-        storage=STORAGE,
-        directions=list(METRICS.values()),
-        sampler=SAMPLER,
-        load_if_exists=True,
-    )
-    for configuration in CONFIGURATIONS[len(study.trials) :]:
-        study.enqueue_trial(configuration, user_attrs={"parameters": list(configuration)})
-    return study
-
-
-if __name__ == "__main__":
-    study = create_study()
-    ended = sum(trial.state.is_finished() for trial in study.trials)
-    study.optimize(objective, n_trials=max(0, TRIALS - ended), catch=Exception)
-"""
-"""The part that is the same for every sweep, but for its command."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Distribution:
-    code: str
-    """The call that makes it."""
-    is_json: bool = False
-    """Whether its categories are JSON text: Optuna has no lists, and takes 1 and True for equal."""
-
-
-def write(sweep: Sweep, assignments: Assignments) -> Exported:
-    """Return a script that runs the sweep by Optuna. Raises UsageError for what only a search with rounds has."""
-    design = sweep.design
-    is_search = isinstance(design, AdaptiveSearch)
-    trials = (
-        conversion.most_trials(design) or DEFAULT_RUN_CAP
-        if isinstance(design, AdaptiveSearch)
-        else len(assignments)
-    )
-    losses = LossList()
-    constants, space = _search_space(sweep, losses) if is_search else _known_space(sweep, assignments, losses)
-    names = _names(sweep, assignments)
-    as_json = {name for name, distribution in space.items() if distribution.is_json}
-    configurations: list[dict[str, Any]] = [
-        {
-            name: canonical_json(value) if name in as_json else canonical(value)
-            for name, value in assignment.items()
-            if name in space
-        }
-        for assignment in assignments
-    ]
-    metrics = (sweep.metric, *sweep.other_metrics) if is_search else (sweep.metric,)
-    losses += [*_losses(sweep), *conversion.run_losses(sweep, TOOL)]
-    lists = {name for name, value in constants.items() if _is_json([value])}
-    kinds = {distribution.code.partition("(")[0] for distribution in space.values()}
-    imported = sorted(kinds | {"CategoricalDistribution", "IntDistribution"})
-    lines = [
-        *(f"# {line}" for line in conversion.export_banner(sweep, TOOL, losses).splitlines()),
-        "# Start it in the root of the repository: python THIS_FILE [STORAGE]. It continues where it ended.",
-        "",
-        *(f"import {name}" for name in ("json", "os", "re", "subprocess", "sys", "tempfile")),
-        "from pathlib import Path",
-        "",
-        "import optuna",
-        f"from optuna.distributions import {', '.join(imported)}",
-        "",
-        f"NAME = {sweep.name!r}",
-        f"METRICS = { {metric.name: str(metric.goal) for metric in metrics}!r}",
-        f"SAMPLER = {_sampler(sweep)}",
-        f"TRIALS = {trials}",
-        f"SEED = {sweep.run.seed_base}",
-        f"CONSTANTS = {constants!r}",
-        *_lines("SPACE", "{}", (f"{name!r}: {distribution.code}" for name, distribution in space.items())),
-        f"AS_JSON = {sorted(as_json | lists)!r}",
-        *_lines("VARIABLES", "{}", (f"{name!r}: {environment_name(name)!r}" for name in names)),
-        *_lines("CONFIGURATIONS", "[]", map(repr, configurations)),
-    ]
-    command = ", ".join(map(_word, sweep.command))
-    return Exported("\n".join(lines) + f"\n{SCRIPT.replace('@COMMAND@', command)}", tuple(losses))
-
-
-def _lines(name: str, brackets: str, items: Iterable[str]) -> Iterator[str]:
-    yield f"{name} = {brackets[0]}"
-    yield from (f"    {item}," for item in items)
-    yield brackets[1]
-
-
-def _names(sweep: Sweep, assignments: Assignments) -> tuple[str, ...]:
-    """Return all names in the order of the table, which is that of the arguments."""
-    declared = [parameter.name for parameter in sweep.design.space.parameters]
-    return tuple(dict.fromkeys([*declared, *(name for row in assignments for name in row)]))
-
-
-def _search_space(sweep: Sweep, losses: LossList) -> tuple[Mapping[str, Any], Mapping[str, _Distribution]]:
-    """Return constants and distributions of a search. Raises UsageError for others than Optuna's."""
-    design = sweep.design
-    losses += conversion.design_losses(design, TOOL)
-    constants: dict[str, Any] = {}
-    space: dict[str, _Distribution] = {}
-    for parameter in design.space.parameters:
-        name, domain = parameter.name, parameter.domain
-        if domain.is_constant:
-            constants[name] = canonical(domain.listed[0])
-            continue
-        distribution = _distribution(domain)
-        if distribution is None:
-            raise UsageError(
-                f"parameters.{name} has a distribution that Optuna lacks",
-                hint="Optuna has uniform and log-uniform numbers, steps that divide their range, and values",
-            )
-        losses += _domain_losses(name, domain)
-        space[name] = distribution
-    return constants, space
-
-
-def _known_space(
-    sweep: Sweep, assignments: Assignments, losses: LossList
-) -> tuple[Mapping[str, Any], Mapping[str, _Distribution]]:
-    """Return what all configurations have alike, and for every other name a distribution that has its values."""
-    declared = {parameter.name: parameter.domain for parameter in sweep.design.space.parameters}
-    drawn = {name: domain for name, domain in declared.items() if not domain.is_constant}
-    constants: dict[str, Any] = {}
-    space: dict[str, _Distribution] = {}
-    for name, written_values in conversion.distinct_columns(assignments).items():
-        values: list[Any] = [canonical(value) for value in written_values]
-        domain = drawn.get(name)
-        everywhere = all(name in assignment for assignment in assignments)
-        if len(values) == 1 and everywhere and (domain is None or not domain.listed):
-            constants[name] = values[0]
-            continue
-        distribution = None if domain is None else _distribution(domain)
-        if distribution is None:
-            distribution = _listed(values)
-            if domain is not None:
-                why = "Optuna lacks this distribution; the values of the trials are in the script, between these bounds"
-                losses.add(f"parameters.{name}", why)
-        elif domain is not None:
-            losses += _domain_losses(name, domain)
-        space[name] = distribution
-    return constants, space
-
-
-def _distribution(domain: Domain) -> _Distribution | None:
-    """Return Optuna's distribution with the same values; None if it has none."""
-    if domain.listed:
-        return _categories([canonical(value) for value in domain.listed])
-    match domain.shape:
-        case NumberRange(low, high, is_integer=True):
-            return _Distribution(f"IntDistribution({low}, {high})")
-        case NumberRange(low, high, is_log, step=None):
-            return _Distribution(f"FloatDistribution({low!r}, {high!r}{', log=True' if is_log else ''})")
-        case NumberRange() as steps:
-            return _steps(steps)
-        case _:
-            return None
-
-
-def _steps(steps: NumberRange) -> _Distribution | None:
-    """Return Optuna's distribution of rounded values; None if it has none."""
-    match steps:
-        case NumberRange(low, high, False, step=float(q)) if (low / q).is_integer() and (
-            high / q
-        ).is_integer():
-            if all(float(number).is_integer() for number in (low, high, q)):
-                return _Distribution(f"IntDistribution({int(low)}, {int(high)}, step={int(q)})")
-            return _Distribution(f"FloatDistribution({low!r}, {high!r}, step={q!r})")
-        case NumberRange(low, high, True, step=1) if float(low).is_integer() and float(high).is_integer():
-            return _Distribution(f"IntDistribution({int(low)}, {int(high)}, log=True)")
-        case _:
-            return None
-
-
-def _listed(values: Sequence[Any]) -> _Distribution:
-    """Return a distribution for values that are known: between their bounds if there are many numbers."""
-    if len(values) > 1 and all(map(is_number, values)):
-        low, high = min(values), max(values)
-        if all(isinstance(value, int) for value in values):
-            return _Distribution(f"IntDistribution({low}, {high})")
-        return _Distribution(f"FloatDistribution({low!r}, {high!r})")
-    return _categories(values)
-
-
-def _categories(values: Sequence[Any]) -> _Distribution:
-    is_json = _is_json(values)
-    texts = [canonical_json(value) if is_json else value for value in values]
-    return _Distribution(f"CategoricalDistribution({texts!r})", is_json)
-
-
-def _is_json(values: Iterable[Any]) -> bool:
-    """Return whether a table has these values as JSON: lists, null, or values of several types."""
-    kinds = {"number" if is_number(value) else type(value).__name__ for value in values}
-    return len(kinds) > 1 or not kinds <= {"bool", "number", "str"}
-
-
-def _domain_losses(name: str, domain: Domain) -> Iterator[Loss]:
-    if domain.chances is not None:
-        yield Loss(f"parameters.{name}.probabilities", "Optuna's categories are equally likely at first")
-    elif domain.shape is not None and domain.shape.step is not None:
-        yield Loss(f"parameters.{name}", "the ends are as likely as the other steps in Optuna")
-
-
-def _sampler(sweep: Sweep) -> str:
-    design = sweep.design
-    if not isinstance(design, AdaptiveSearch):
-        return f"optuna.samplers.{STATIC_SAMPLER}(seed=0)"
-    if (sampler := design.method.elsewhere.get("optuna")) is None:
-        raise UsageError(
-            f"{sweep.name} has the method {design.method}, whose trials continue earlier ones",
-            hint=f"export a search by one of {', '.join(methods_with(lambda method: 'optuna' in method.elsewhere))}",
-        )
-    return f"optuna.samplers.{sampler}(seed={design.seed})"
-
-
-def _losses(sweep: Sweep) -> Iterator[Loss]:
-    metric = sweep.metric
-    if sweep.search is not None:
-        yield Loss("rounds", "Optuna proposes one trial at a time, from the trials that have ended")
-        yield Loss("seed", "Optuna draws other values for the same seed")
-    else:
-        yield from (
-            Loss(f"metrics: {other.name}", "is an attribute of the trial") for other in sweep.other_metrics
-        )
-    if metric.format not in READABLE or metric.reduce is not Reduce.LAST or metric.capture:
-        why = "the script reads $SWEEP_RESULT as JSON, and the last NAME=NUMBER of the output"
-        yield Loss("metric.format", why)
-    if metric.target is not None or sweep.early_stop is not None:
-        yield Loss("early_terminate", "every trial runs to its end")
-
-
-def _word(element: str) -> str:
-    """Return an element of the command as an expression of the script."""
-    parts = parse_element(element)
-    match parts:
-        case (Macro(name=name),) if name in ARGUMENTS:
-            return ARGUMENTS[name]
-        case _:
-            return " + ".join(_part(part) for part in parts) or "''"
-
-
-def _part(part: str | Macro) -> str:
-    match part:
-        case str():
-            return repr(part)
-        case Macro(name="envvar", argument=variable):
-            return f"(os.environ | variables)[{variable!r}]"
-        case Macro(name=name):
-            return WORDS[name]
 
 
 FORMAT = ForeignFormat(

@@ -1,7 +1,6 @@
 """A search space of Ray Tune in a Python file, which is parsed and never executed."""
 
 import ast
-import math
 import sys
 import warnings
 from collections.abc import Iterator
@@ -9,11 +8,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from sweepledger.exchange.conversion import ForeignFormat, Imported, Loss, LossList
-from sweepledger.exchange.fields import json_text, no_values, show_value
-from sweepledger.exchange.search_frame import ForeignSearch, parameter_names, run_keys, search_spec
-from sweepledger.exchange.spec_parts import CODE_DIR, PROGRAM
+from sweepledger.exchange.fields import show_value
+from sweepledger.exchange.spec_parts import (
+    CODE_DIR,
+    PROGRAM,
+    ForeignSearch,
+    listed_keys,
+    parameter_names,
+    range_keys,
+    run_keys,
+    search_spec,
+    spec_value,
+)
 from sweepledger.formats.foreign_yaml import ForeignError
-from sweepledger.structs.values import canonical_json, is_number
+from sweepledger.structs.values import is_number
 
 TOOL = "Ray Tune"
 MAX_BYTES = 1024 * 1024
@@ -273,7 +281,6 @@ KINDS = {
     "loguniform": "log_uniform_values",
     "qloguniform": "q_log_uniform_values",
     "qrandint": "q_uniform",
-    "lograndint": "q_log_uniform_values",
     "qlograndint": "q_log_uniform_values",
 }
 
@@ -281,13 +288,8 @@ KINDS = {
 def _keys(name: str, value: Any, losses: LossList) -> dict[str, Any]:
     match value:
         case RayDomain("choice" | "grid_search", (list(items),), line):
-            plain = [_plain(name, item, losses) for item in items]
-            distinct = list({canonical_json(item): item for item in plain}.values())
-            if not distinct:
-                raise no_values(name, line=line)
-            if len(distinct) < len(plain):
-                losses.add(f"parameter {name}", "repeats a value; written once")
-            return {"values": distinct}
+            values = [_plain(name, item) for item in items]
+            return listed_keys(values, f"parameter {name}", losses, line=line)
         case RayDomain("randn" | "qrandn" as function, (mean, deviation, *q), line):
             _check_numbers(name, (mean, deviation, *q), line)
             kind = "normal" if function == "randn" else "q_normal"
@@ -298,20 +300,14 @@ def _keys(name: str, value: Any, losses: LossList) -> dict[str, Any]:
         case RayDomain(function, _, line):
             raise ForeignError(f"{name}: tune.{function} must have a list", line=line)
         case _:
-            return {"value": _plain(name, value, losses)}
+            return {"value": spec_value(_plain(name, value), f"parameter {name}", losses)}
 
 
 def _range(name: str, function: str, numbers: tuple[Any, ...], losses: LossList) -> dict[str, Any]:
     low, high, *q = numbers
-    if function == "randint":
-        return (
-            {"value": low}
-            if low == high - 1
-            else {"distribution": "int_uniform", "min": low, "max": high - 1}
-        )
-    if function in {"lograndint", "qlograndint"}:
+    if function == "randint" or (function == "lograndint" and not q):
         # Their upper end is excluded, as in Python's ranges, unless q is given.
-        high, q = (high, q) if q else (high - 1, [1])
+        return range_keys(low, high - 1, is_log=function == "lograndint", is_whole=True)
     if low == high:
         return {"value": low}
     if q:
@@ -326,18 +322,12 @@ def _check_numbers(name: str, numbers: tuple[Any, ...], line: int) -> None:
             raise ForeignError(f"{name} must have finite numbers, got {number!r:.60}", line=line)
 
 
-def _plain(name: str, value: Any, losses: LossList) -> Any:
-    """Return a value for a spec; as JSON text if it is neither a scalar nor a list of scalars."""
+def _plain(name: str, value: Any) -> Any:
+    """Return a value that is no search space. Raises ForeignError."""
     if _contains_domain(value):
         raise ForeignError(
             f"{name} is a search space inside a value", hint="write it as a parameter of its own"
         )
-    items = value if isinstance(value, list) else [value]
-    if any(isinstance(item, float) and not math.isfinite(item) for item in items):
-        raise ForeignError(f"{name} must be finite")
-    if isinstance(value, dict) or any(isinstance(item, dict | list) for item in items):
-        losses.add(f"parameter {name}", "a value is a scalar or a list of scalars; written as JSON text")
-        return json_text(value)
     return value
 
 

@@ -1,25 +1,39 @@
-"""Parts of an imported spec that several formats need: names, the program, the size of the space."""
+"""Parts of an imported spec that several formats need: names, the program, values and ranges, size and metric.
+
+What a file names in its own way, such as `max`, `n_trials` or `parallelTrialCount`, is a `ForeignSearch`.
+"""
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import PurePosixPath
 from typing import Any
 
-from sweepledger.exchange.conversion import LossList
+from sweepledger.exchange.conversion import Loss, LossList
+from sweepledger.exchange.fields import json_text, no_values, show_value
+from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.structs.methods import METHODS
 from sweepledger.structs.metric import MAX_METRIC_NAME_LENGTH, METRIC_NAME
 from sweepledger.structs.names import environment_name
 from sweepledger.structs.program import REPOSITORY
+from sweepledger.structs.values import canonical_json
+
+Text = Callable[[Any], str]
+"""Writes a value as the text of a spec."""
 
 PLACEHOLDER_METRIC = "objective"
 """Metric of an imported spec whose file names no metric."""
 
 
-def metric_name(text: str) -> str:
+def metric_name(text: str, losses: LossList) -> str:
     """Return a metric's name for any text: other characters become `_`."""
     name = re.sub(r"[^A-Za-z0-9_./@-]", "_", text)[:MAX_METRIC_NAME_LENGTH]
-    return name if METRIC_NAME.fullmatch(name) else PLACEHOLDER_METRIC
+    name = name if METRIC_NAME.fullmatch(name) else PLACEHOLDER_METRIC
+    if name != text:
+        losses.add(f"metric: {text}", f"is named {name} here")
+    return name
 
 
 DEFAULT_RUN_CAP = 50
@@ -99,12 +113,49 @@ def find_script(command: Sequence[str]) -> int | None:
     return next((place for place, part in enumerate(command) if part.endswith(".py")), None)
 
 
-def range_keys(low: float, high: float, *, is_log: bool, is_whole: bool) -> dict[str, Any]:
-    """Return the keys of a parameter between two bounds, of whole numbers or of all."""
-    if not is_log:
-        return {"distribution": "int_uniform" if is_whole else "uniform", "min": low, "max": high}
-    keys = {"distribution": "log_uniform_values", "min": low, "max": high}
-    return keys | ({"distribution": "q_log_uniform_values", "q": 1} if is_whole else {})
+def range_keys(
+    low: float, high: float, *, is_log: bool, is_whole: bool, step: float | None = None
+) -> dict[str, Any]:
+    """Return the keys of a parameter between two bounds, of whole numbers or of all; one value if they are equal.
+
+    A step ends at the last value within the bounds, which are not changed if the step is none.
+    """
+    has_steps = bool(step) and not is_log and not (is_whole and step == 1)
+    high = last_step(low, high, step) if step and has_steps else high
+    if low == high:
+        return {"value": low}
+    if is_log:
+        keys = {"distribution": "log_uniform_values", "min": low, "max": high}
+        return keys | ({"distribution": "q_log_uniform_values", "q": 1} if is_whole else {})
+    if has_steps:
+        return {"min": low, "max": high, "step": step}
+    return {"distribution": "int_uniform" if is_whole else "uniform", "min": low, "max": high}
+
+
+def listed_keys(
+    items: Iterable[Any], where: str, losses: LossList, *, line: int | None = None, as_text: Text = json_text
+) -> dict[str, Any]:
+    """Return the keys of a parameter with listed values, each once. Raises ForeignError if there is none."""
+    values = [spec_value(item, where, losses, as_text=as_text) for item in items]
+    # JSON tells 1 from true, which Python's equality does not.
+    distinct = list({canonical_json(value): value for value in values}.values())
+    if not distinct:
+        raise no_values(where, line=line)
+    if len(distinct) < len(values):
+        losses.add(where, "repeats a value; written once, as equal configurations are one trial here")
+    return {"values": distinct} if len(distinct) > 1 else {"value": distinct[0]}
+
+
+def spec_value(value: Any, where: str, losses: LossList, *, as_text: Text = json_text) -> Any:
+    """Return a value for a spec; as text if it is neither a scalar nor a list of scalars. Raises ForeignError."""
+    items = list(value) if isinstance(value, list | tuple) else [value]
+    if any(isinstance(item, float) and not math.isfinite(item) for item in items):
+        raise ForeignError(f"{where}: a value must be finite, got {show_value(value)}")
+    if not any(isinstance(item, dict | list | tuple) for item in items):
+        return items if isinstance(value, tuple) else value
+    text = as_text(value)
+    losses.add(where, f"a value is a scalar or a list of scalars; written as the text {show_value(text)}")
+    return text
 
 
 def space_size(parameters: Mapping[str, Any]) -> int | None:
@@ -113,18 +164,16 @@ def space_size(parameters: Mapping[str, Any]) -> int | None:
     return None if None in sizes else math.prod(size for size in sizes if size is not None)
 
 
-def step_count(low: float, high: float, step: float) -> int:
-    """Return the number of values from low to high by a step above 0; exactly, since steps of 0.1 are no floats."""
-    start, end, stride = (Fraction(str(number)) for number in (low, high, step))
-    return int(max(Fraction(0), end - start) // stride) + 1
-
-
 def last_step(low: float, high: float, step: float) -> float:
-    """Return the last value from low by a step that does not exceed high: high itself, if the steps reach it."""
+    """Return the last value from low by a step that does not exceed high: high itself, if the steps reach it.
+
+    Exactly, since steps of 0.1 are no floats.
+    """
     if step <= 0 or high < low:
         return high
-    last = Fraction(str(low)) + (step_count(low, high, step) - 1) * Fraction(str(step))
-    if last == Fraction(str(high)):
+    start, end, stride = (Fraction(str(number)) for number in (low, high, step))
+    last = start + (end - start) // stride * stride
+    if last == end:
         return high
     return int(last) if last.denominator == 1 else float(last)
 
@@ -142,8 +191,111 @@ def _value_count(keys: Any) -> int | None:
             "max": int() | float() as high,
             "step": int() | float() as step,
         } if step > 0:
-            return step_count(low, high, step)
+            return int((Fraction(str(high)) - Fraction(str(low))) // Fraction(str(step))) + 1
         case {"min": int(low), "max": int(high)} if keys.get("distribution", "int_uniform") == "int_uniform":
             return max(0, high - low) + 1
         case _:
             return None
+
+
+USUAL_ROUND = 4
+"""Trials per round if the file does not say how many run at once."""
+GOALS = {"maximize": "maximize", "max": "maximize", "minimize": "minimize", "min": "minimize"}
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignSearch:
+    """The search of another tool's file."""
+
+    tool: str
+    method: str
+    """A method of specs."""
+    parameters: Mapping[str, dict[str, Any]]
+    """Keys of the spec's parameters, by their names in the spec."""
+    metric: str | None = None
+    goal: str | None = None
+    """In any case; `min` and `max` are accepted, too."""
+    cap: int | None = None
+    seed: int | None = None
+    at_once: int | None = None
+    """Number of trials at the same time."""
+    uses_results: bool = False
+    """Whether results end trials, or the search, whatever its method."""
+
+
+def search_spec(search: ForeignSearch, name: str) -> tuple[dict[str, Any], LossList]:
+    """Return the keys of a spec up to its parameters, and the losses."""
+    losses = LossList()
+    spec: dict[str, Any] = {"name": name, "method": search.method}
+    spec |= size_keys(search, losses)
+    spec["metric"] = _metric(search, losses)
+    spec["parameters"] = dict(search.parameters)
+    return spec, losses
+
+
+def run_keys(search: ForeignSearch, run: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the key `run` with the number of trials at the same time."""
+    return {"run": ({} if search.at_once is None else {"parallelism": search.at_once}) | dict(run)}
+
+
+def parameter_names(foreign_names: Iterable[str], losses: LossList) -> dict[str, str]:
+    """Return a name of a spec for each name of the file. Raises ForeignError.
+
+    A name that is missing or written twice is refused: the entries of a list would replace each other.
+    """
+    valid: dict[str, str] = {}
+    taken: set[str] = set()
+    for foreign in foreign_names:
+        if not foreign or foreign in valid:
+            found = f"{show_value(foreign)} twice" if foreign else "one without"
+            raise ForeignError(f"each parameter must have a name of its own, got {found}")
+        valid[foreign] = valid_name(foreign, taken)
+    separated = separate_names(valid.values())
+    names = {foreign: separated[name] for foreign, name in valid.items()}
+    losses += [
+        Loss(f"parameter {foreign}", f"is named {name} here")
+        for foreign, name in names.items()
+        if foreign != name
+    ]
+    return names
+
+
+def size_keys(search: ForeignSearch, losses: LossList) -> dict[str, Any]:
+    """Return the number of trials, the seed and the rounds; and the method, if a grid is cut."""
+    size, cap, method = space_size(search.parameters), search.cap, search.method
+    keys: dict[str, Any] = {}
+    if method in METHODS or search.uses_results:
+        rounds = search.at_once or USUAL_ROUND
+        why = f"{search.tool} uses results as trials end; here a round requests {rounds} from those of earlier rounds"
+        losses.add("rounds", why)
+        keys["rounds"] = {"size": rounds}
+    if method == "grid" and (cap is None or size is None or size <= cap):
+        return keys
+    if cap is None:
+        cap = min(DEFAULT_RUN_CAP, size or DEFAULT_RUN_CAP)
+        losses.add("run_cap", f"the file has no number of trials; written as {cap}")
+    if size is not None and 0 < size < cap:
+        losses.add(f"run_cap: {cap}", f"there are only {size} combinations, each of which is one trial here")
+        cap = size
+    if search.seed is None:
+        losses.add("seed", "the file has none; written as 0, so that the same trials are drawn every time")
+    else:
+        losses.add("seed", f"{search.tool} draws other values for the same seed")
+    if method == "grid":
+        why = f"{search.tool} runs as many of {size} combinations in an order of its own; here they are drawn"
+        losses.add(f"run_cap: {cap}", why)
+        keys["method"] = "random"
+    return {"seed": search.seed or 0, **keys, "run_cap": cap}
+
+
+def _metric(search: ForeignSearch, losses: LossList) -> dict[str, Any]:
+    if search.metric is None:
+        why = f"the file names none; write the name that the program reports instead of {PLACEHOLDER_METRIC}"
+        losses.add("metric", why)
+    name = PLACEHOLDER_METRIC if search.metric is None else metric_name(search.metric, losses)
+    if search.metric is not None:
+        losses.add("metric", f"{search.tool} reads it in its own way: print lines `{name}=NUMBER`")
+    goal = GOALS.get(str(search.goal).lower())
+    if goal is None:
+        losses.add("metric.goal", "the file names none; written as maximize")
+    return {"name": name, "goal": goal or "maximize", "source": "stdout"}

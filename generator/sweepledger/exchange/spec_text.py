@@ -36,33 +36,22 @@ def spec_text(imported: Imported, source: str) -> str:
     if imported.losses:
         header.append("Not converted exactly:")
         header += [f"- {loss.part}: {loss.reason}" for loss in imported.losses]
-    lines = [*(f"# {_one_line(text)}" for text in header), "", *_mapping({"version": 1, **imported.spec}, "")]
-    return "\n".join(lines) + "\n"
-
-
-def _one_line(text: str) -> str:
-    """Return a text for a comment: on one line, without invisible characters."""
-    folded = re.sub(r"[\t\r\n]+", " ", text)
-    return characters.INVISIBLE.sub(characters.REPLACEMENT, folded)
+    comments = (re.sub(r"[\t\r\n]+", " ", text) for text in header)
+    lines = [f"# {characters.INVISIBLE.sub(characters.REPLACEMENT, text)}" for text in comments]
+    return "\n".join([*lines, "", *_mapping({"version": 1, **imported.spec}, "")]) + "\n"
 
 
 def _mapping(mapping: Mapping[str, Any], indent: str) -> Iterator[str]:
     for key, value in mapping.items():
-        yield from _entry(f"{indent}{_text(key)}:", value, indent, spread=key in SPREAD)
-
-
-def _entry(start: str, value: Any, indent: str, *, spread: bool) -> Iterator[str]:
-    flow = _flow(value)
-    is_short = not spread and len(start) + 1 + len(flow) <= WIDTH
-    match value:
-        case dict() if value and not is_short:
-            yield start
-            yield from _mapping(value, indent + "  ")
-        case list() if value and not is_short:
-            yield start
-            yield from _items(value, indent + "  ")
-        case _:
+        start, flow = f"{indent}{_text(key)}:", _flow(value)
+        is_short = key not in SPREAD and len(start) + 1 + len(flow) <= WIDTH
+        if is_short or not value or not isinstance(value, dict | list):
             yield f"{start} {flow}"
+        else:
+            yield start
+            yield from (
+                _mapping(value, f"{indent}  ") if isinstance(value, dict) else _items(value, f"{indent}  ")
+            )
 
 
 def _items(items: list[Any], indent: str) -> Iterator[str]:

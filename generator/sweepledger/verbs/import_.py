@@ -42,6 +42,8 @@ from sweepledger.structs.values import bytes_digest
 TRIALS = "trials"
 """The format that is no spec, but what a search starts from."""
 FORMATS = (*(name for name, each in formats().items() if each.read), TRIALS)
+BY_SUFFIX = {suffix: each for each in formats().values() for suffix in each.suffixes}
+"""Formats with finished trials, by the end of a file's name."""
 
 LARGEST_IMPORT = 64 * 1024 * 1024
 """Maximum number of bytes of a file to import; each format has a smaller limit."""
@@ -55,7 +57,13 @@ UNWRITTEN_FILE = "<imported>"
 
 def import_(
     foreign: Annotated[str, format_argument(FORMATS)],
-    file: Annotated[str, typer.Argument(metavar="FILE", help="File to import; `-` reads standard input.")],
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help=f"File to import; `-` reads standard input. Of trials: {', '.join(sorted(BY_SUFFIX))}.",
+        ),
+    ],
     name: Annotated[
         str | None,
         typer.Option(
@@ -252,13 +260,12 @@ def warm_start(
 def _convert(
     file: Path, sweep: Sweep, method: AdaptiveSearch, study: str | None
 ) -> tuple[ForeignEvidence, int]:
-    by_suffix = {suffix: each for each in formats().values() for suffix in each.suffixes}
     if not file.is_file():
         raise UsageError(f"no file {file}", hint="give an export, or a storage of trials")
-    form = by_suffix.get(file.suffix.lower())
+    form = BY_SUFFIX.get(file.suffix.lower())
     if form is None or form.trials is None:
         raise UsageError(
-            f"{file.name}: unknown kind of file", hint=f"it must end in {', '.join(sorted(by_suffix))}"
+            f"{file.name}: unknown kind of file", hint=f"it must end in {', '.join(sorted(BY_SUFFIX))}"
         )
     with storage_errors(file):
         content = file.read_bytes()

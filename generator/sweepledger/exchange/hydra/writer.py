@@ -1,23 +1,94 @@
-"""A sweep as a Hydra config with `hydra.sweeper.params`, as close as Hydra's sweepers allow."""
+"""A sweep as a Hydra config with `hydra.sweeper.params`, as close as Hydra's sweepers allow; the app's command."""
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sweepledger.exchange import conversion
 from sweepledger.exchange.conversion import Exported, Loss, LossList
-from sweepledger.exchange.hydra import command as hydra_command
-from sweepledger.exchange.hydra.command import CommandOverrides
-from sweepledger.exchange.hydra.grammar import Choices, Glob, IntervalSweep, Range, parse_value
-from sweepledger.exchange.hydra.overrides import hydra_text
+from sweepledger.exchange.hydra.values import (
+    Choices,
+    Glob,
+    IntervalSweep,
+    Range,
+    hydra_text,
+    parse_value,
+    split_override,
+)
+from sweepledger.exchange.spec_parts import find_script
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.formats.yaml import dump
 from sweepledger.structs.domain import NumberRange
 from sweepledger.structs.methods import PLAIN
+from sweepledger.structs.names import environment_name
 from sweepledger.structs.search_block import Design, GridSearch, RandomSearch
 from sweepledger.structs.space import Parameter
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value, canonical_json, written
+
+RUN_ALONE = "hydra.mode=RUN"
+OUTPUTS = "hydra.run.dir=${envvar:SWEEP_ARTIFACTS}"
+ALL = "${args_no_hyphens}"
+HANDED = re.compile(r"([^-=$][^=$]*)=\$\{envvar:(\w+)\}", re.ASCII)
+"""An argument that passes one parameter under Hydra's key."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandOverrides:
+    """Hydra's overrides in a command."""
+
+    is_hydra: bool
+    """Whether the program is a Hydra app, which parses texts of the spec."""
+    keys: Mapping[str, str]
+    """Hydra's key of each environment variable, with its `+` and `@`."""
+    fixed: Mapping[str, str]
+    """Overrides that are the same in every trial: key and value."""
+    deleted: tuple[str, ...]
+    """`~key` without a value, which a sweeper's params cannot contain."""
+
+    def key(self, parameter: str) -> str:
+        """Return Hydra's key of a parameter."""
+        return self.keys.get(environment_name(parameter), parameter)
+
+
+def are_renamed(keys: Mapping[str, str]) -> bool:
+    """Return whether Hydra's keys differ from the parameters' names."""
+    return any(key != name for name, key in keys.items())
+
+
+def app_command(keys: Mapping[str, str], literal: Sequence[str], *, is_multirun: bool) -> list[str]:
+    """Return a command that starts the app once, with each parameter under Hydra's key."""
+    arguments = [ALL]
+    if are_renamed(keys):
+        arguments = [f"{key}=${{envvar:{environment_name(name)}}}" for name, key in keys.items()]
+    alone = [RUN_ALONE] if is_multirun else []
+    return ["${env}", "${interpreter}", "${program}", *alone, OUTPUTS, *literal, *arguments]
+
+
+def command_overrides(command: Sequence[str]) -> CommandOverrides:
+    """Return the overrides of a command."""
+    handed = [match for part in command if (match := HANDED.fullmatch(part))]
+    keys = {match[2]: match[1] for match in handed if match[2].startswith("SWEEP_PARAM_")}
+    is_hydra = bool(keys) or ALL in command or any(part.startswith("hydra.") for part in command)
+    pairs = tuple(_literal(command)) if is_hydra else ()
+    fixed = {key: text for key, text in pairs if text is not None}
+    return CommandOverrides(is_hydra, keys, fixed, tuple(key for key, text in pairs if text is None))
+
+
+def _literal(command: Sequence[str]) -> Iterator[tuple[str, str | None]]:
+    """Yield the app's constant overrides as key and value; None for a key that is deleted with any value."""
+    program = find_script(command)
+    for part in command if program is None else command[program + 1 :]:
+        if "${" in part or part.startswith(("-", "~/", "hydra.", "hydra/")):
+            continue
+        try:
+            override = split_override(part)
+        except ForeignError:
+            continue  # the interpreter or the program
+        yield override.key, override.text if "=" in part else None
+
 
 Assignments = Sequence[Mapping[str, Value]]
 
@@ -25,7 +96,7 @@ Assignments = Sequence[Mapping[str, Value]]
 def write(sweep: Sweep, assignments: Assignments) -> Exported:
     """Return a config with Hydra's ranges where they exist, and otherwise with the values of the trials."""
     losses = LossList()
-    overrides = hydra_command.command_overrides(sweep.command)
+    overrides = command_overrides(sweep.command)
     design = sweep.design
     is_drawn = isinstance(design, RandomSearch)
     if not isinstance(design, GridSearch | RandomSearch):

@@ -7,16 +7,15 @@ from decimal import Decimal
 from typing import Any
 
 from sweepledger.exchange.conversion import Loss, LossList
-from sweepledger.exchange.fields import Fields, exact_number, is_whole, no_values, spec_number
-from sweepledger.exchange.spec_parts import valid_name
+from sweepledger.exchange.fields import Fields, exact_number, is_whole, spec_number
+from sweepledger.exchange.kubernetes import argument_text
+from sweepledger.exchange.spec_parts import listed_keys, range_keys, valid_name
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.domain import Bell, Domain, NumberRange, StepRange
-from sweepledger.structs.values import Value, canonical
+from sweepledger.structs.values import Value
 
 SIGMAS = 6
 """Standard deviations between the bounds of Katib's normal distributions."""
-
-MOST_STEPS = 10**9
 
 STEPS_FROM_MIN = (
     "values start at min here; Katib's {algorithm} search rounds to multiples of the step and draws both ends "
@@ -69,7 +68,7 @@ def read_parameters(entries: Sequence[Fields], *, algorithm: str) -> tuple[Impor
         if name != foreign:
             losses.add(f"{fields.path}.name: {foreign}", f"is named {name} here")
         domain = _domain(fields, foreign, algorithm, losses)
-        parameters.append(ImportedParameter(foreign, name, domain, (*losses, *fields.rest())))
+        parameters.append(ImportedParameter(foreign, name, domain, tuple(losses)))
     return tuple(parameters)
 
 
@@ -77,25 +76,19 @@ def _domain(fields: Fields, foreign: str, algorithm: str, losses: LossList) -> d
     kind, space = fields.text("parameterType"), fields.inner("feasibleSpace")
     match kind:
         case "categorical" | "discrete":
-            domain = _values(space, foreign, losses, numbers=kind == "discrete")
+            domain = _values(space, losses, numbers=kind == "discrete")
         case "int" | "double":
             domain = _range(space, foreign, algorithm, losses, whole=kind == "int")
         case _:
             raise ForeignError(
                 f"{fields.at('parameterType')} must be categorical, discrete, double or int, got {kind!r}"
             )
-    losses += space.rest()
     return domain
 
 
-def _values(space: Fields, foreign: str, losses: LossList, *, numbers: bool) -> dict[str, Any]:
+def _values(space: Fields, losses: LossList, *, numbers: bool) -> dict[str, Any]:
     texts = [str(item).lower() if isinstance(item, bool) else str(item) for item in space.items("list")]
-    if not texts:
-        raise no_values(space.at("list"))
-    values: list[Any] = list(dict.fromkeys(_discrete(text) if numbers else text for text in texts))
-    if len(values) < len(texts):
-        losses.add(f"{space.at('list')}", f"values of {foreign} that are repeated are one value")
-    return {"values": values} if len(values) > 1 else {"value": values[0]}
+    return listed_keys(map(_discrete, texts) if numbers else texts, space.at("list"), losses)
 
 
 def _discrete(text: str) -> int | float | str:
@@ -133,25 +126,15 @@ def _bound(space: Fields, key: str) -> Decimal | None:
 def _uniform(
     space: Fields, bounds: Bounds, algorithm: str, losses: LossList, *, whole: bool
 ) -> dict[str, Any]:
-    low, high, step = bounds
-    if low == high:
-        return {"value": spec_number(low)}
-    ends: dict[str, Any] = {"min": spec_number(low), "max": spec_number(high)}
-    if step is None or (whole and step == 1):
-        # Two whole bounds alone would mean whole numbers.
-        plain = not whole and is_whole(low) and is_whole(high)
-        return ends | ({"distribution": "uniform"} if plain else {})
-    if note := STEP_NOTES.get(algorithm):
+    low, high, step = (None if bound is None else spec_number(bound) for bound in bounds)
+    assert low is not None
+    assert high is not None
+    keys = range_keys(low, high, is_log=False, is_whole=whole, step=step)
+    if (note := STEP_NOTES.get(algorithm)) and "step" in keys:
         losses.add(f"{space.at('step')}: {step}", note.format(algorithm=algorithm))
-    # More steps than a spec may have values are left to the rules of specs; Decimal could not divide them.
-    if step > 0 and 0 < (high - low) / step < MOST_STEPS and (high - low) % step:
-        last = low + (high - low) // step * step
-        why = f"the steps from min end at {spec_number(last)}, which is written as max"
-        losses.add(f"{space.at('max')}: {high}", why)
-        ends["max"] = spec_number(last)
-        if last == low:
-            return {"value": spec_number(low)}
-    return {**ends, "step": spec_number(step)}
+    if low != high and (last := keys.get("max", low)) != high:
+        losses.add(f"{space.at('max')}: {high}", f"the steps from min end at {last}, which is written as max")
+    return keys
 
 
 def _shaped(space: Fields, distribution: str, bounds: Bounds, losses: LossList) -> dict[str, Any]:
@@ -203,11 +186,6 @@ class FeasibleSpace:
     count: int | None
     """Number of values in a grid; None if it is infinite."""
     losses: tuple[Loss, ...] = ()
-
-
-def argument_text(value: Value) -> str:
-    """Return a value as text, as `${args}` writes it."""
-    return str(canonical(value))
 
 
 def feasible_space(name: str, domain: Domain, *, grid: bool) -> FeasibleSpace | Value:

@@ -6,19 +6,18 @@ Includes its algorithm and its early stopping.
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sweepledger.exchange.conversion import Imported, Loss, LossList
 from sweepledger.exchange.fields import Fields, show_value
 from sweepledger.exchange.katib.parameters import ImportedParameter, read_parameters
 from sweepledger.exchange.katib.trial_template import read_trial_template
-from sweepledger.exchange.spec_parts import metric_name, space_size
+from sweepledger.exchange.spec_parts import ForeignSearch, metric_name, size_keys
 from sweepledger.formats import foreign_yaml
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.reader.launcher_parts import LONGEST_MATCH
 from sweepledger.reader.metric_lines import pattern_error
-from sweepledger.structs.methods import METHODS
 from sweepledger.structs.metric import Reduce
 from sweepledger.structs.names import suggest_sweep_name
 
@@ -86,7 +85,6 @@ def read_collector(
         losses.add(f"{chosen.at('kind')}: {kind}", OTHER_COLLECTORS[kind])
     elif kind not in {"StdOut", "File"}:
         losses.add(f"{chosen.at('kind')}: {kind}", f"is not a collector of Katib; {PRINT}")
-    losses += [*chosen.rest(), *source.rest(), *collector.rest()]
     return keys, file
 
 
@@ -100,7 +98,6 @@ def _from_file(source: Fields, losses: LossList) -> tuple[dict[str, Any], str | 
     path, kind, form = place.text("path"), place.text("kind"), place.text("format") or "TEXT"
     if path is None or kind not in {None, "File"} or form not in {"TEXT", "JSON"}:
         return {}, None
-    losses += place.rest()
     if form == "JSON":
         why = "numbers must be JSON numbers here; Katib also reads them in quotes, as hypertune writes them"
         losses.add(f"{place.at('format')}: JSON", why)
@@ -160,25 +157,33 @@ def read_algorithm(algorithm: Fields) -> ImportedAlgorithm:
     return ImportedAlgorithm(name, method, seed, settings, place)
 
 
-def adaptive_keys(
-    algorithm: ImportedAlgorithm, imported: Sequence[ImportedParameter], size: int, losses: LossList
+def search_keys(
+    algorithm: ImportedAlgorithm,
+    imported: Sequence[ImportedParameter],
+    search: ForeignSearch,
+    losses: LossList,
 ) -> dict[str, Any]:
-    """Return the keys of an adaptive search; `size` is the number of trials that Katib runs at once."""
+    """Return the method, and the number of trials, seed and rounds."""
+    keys: dict[str, Any] | None = None
     method = algorithm.method
     if method == "hyperband":
-        return _hyperband(algorithm, imported, losses)
-    if method == "pbt":
-        return _population(algorithm, losses)
-    losses.add("rounds", f"Katib requests one trial whenever one ends; here a round requests {size}")
-    if method == "cma-es" and sum(parameter.is_numeric for parameter in imported) < FEWEST_NUMBERS:
+        keys = _hyperband(algorithm, imported, losses)
+    elif method == "pbt":
+        keys = _population(algorithm, losses)
+    elif method == "cma-es" and sum(parameter.is_numeric for parameter in imported) < FEWEST_NUMBERS:
         losses.add(algorithm.place, "needs two numeric parameters; written as tpe")
         method = "tpe"
-    return {"method": method, "rounds": {"size": size}}
+    if keys is not None:
+        return {"method": method, "seed": search.seed or 0, **keys} | (
+            {} if search.cap is None else {"run_cap": search.cap}
+        )
+    method = "tpe" if method == "hyperband" else method
+    return {"method": method} | size_keys(replace(search, method=method), losses)
 
 
 def _hyperband(
     algorithm: ImportedAlgorithm, imported: Sequence[ImportedParameter], losses: LossList
-) -> dict[str, Any]:
+) -> dict[str, Any] | None:
     most, eta = _whole(algorithm, "r_l"), _whole(algorithm, "eta") or USUAL_ETA
     setting = algorithm.settings.pop("resource_name", None)
     foreign = setting.text("value") if setting else None
@@ -186,12 +191,12 @@ def _hyperband(
     if most is None or name is None or most < eta or eta < 2:  # noqa: PLR2004 - eta is at least 2
         why = "needs r_l, at least eta, and the resource_name of a parameter; written as tpe"
         losses.add(algorithm.place, why)
-        return {"method": "tpe", "rounds": {"size": USUAL_ROUND}}
+        return None
     steps = int(math.log(most, eta) + 1e-9)
     resource = {"parameter": name, "min": max(1, most // eta**steps), "max": most, "eta": eta}
     why = f"is set by the method here, from {resource['min']} to {most}; its feasible space is left out"
     losses.add(f"parameters: {name}", why)
-    return {"method": "hyperband", "rounds": {"size": eta**steps}, "resource": resource}
+    return {"rounds": {"size": eta**steps}, "resource": resource}
 
 
 def _population(algorithm: ImportedAlgorithm, losses: LossList) -> dict[str, Any]:
@@ -209,7 +214,7 @@ def _population(algorithm: ImportedAlgorithm, losses: LossList) -> dict[str, Any
         if (setting := algorithm.settings.pop(name, None)) is not None
     ]
     resource = {"parameter": "epochs", "min": 1, "max": 10}
-    return {"method": "pbt", "rounds": {"size": max(2, size)}, "resource": resource}
+    return {"rounds": {"size": max(2, size)}, "resource": resource}
 
 
 def _whole(algorithm: ImportedAlgorithm, name: str) -> int | None:
@@ -246,9 +251,6 @@ def read_early_stopping(stopping: Fields, losses: LossList) -> dict[str, Any] | 
 
 
 VERSIONS = ("kubeflow.org/v1alpha3", "kubeflow.org/v1beta1")
-DEFAULT_TRIALS = 100
-"""Trials of an imported Experiment without a limit."""
-
 DEFAULT_STRATEGIES = {"maximize": "max", "minimize": "min"}
 """Katib's default strategies for the values that a trial prints."""
 REDUCE_OF_STRATEGY = {"latest": Reduce.LAST, "max": Reduce.MAX, "min": Reduce.MIN}
@@ -277,19 +279,19 @@ def read(content: bytes, *, name: str) -> Imported:
     if not imported:
         why = "neural architecture search is not supported" if fields.data.get("nasConfig") else "it has none"
         raise ForeignError(f"spec.parameters must contain at least one parameter: {why}")
-    spec: dict[str, Any] = {"name": name, "method": method.method, "metric": metric}
-    search: dict[str, Any] = {} if method.method == "grid" else {"seed": method.seed or 0}
-    at_once = fields.whole("parallelTrialCount")
-    round_size = at_once or USUAL_ROUND
-    if method.method not in METHODS and (stopping or "target" in metric):
-        search["rounds"] = {"size": round_size}
-        why = f"Katib stops at once; here the results of a round of {round_size} decide about the next"
-        losses.add("rounds", why)
-    if method.method in METHODS:
-        search |= adaptive_keys(method, imported, round_size, losses)
-        spec["method"] = search.pop("method")
-    resource = search.get("resource", {}).get("parameter")
+    search = ForeignSearch(
+        "Katib",
+        method.method,
+        {parameter.name: parameter.domain for parameter in imported},
+        cap=fields.whole("maxTrialCount"),
+        seed=method.seed,
+        at_once=fields.whole("parallelTrialCount") or USUAL_ROUND,
+        uses_results=bool(stopping) or "target" in metric,
+    )
+    keys = search_keys(method, imported, search, losses)
+    resource = keys.get("resource", {}).get("parameter")
     chosen = [parameter for parameter in imported if parameter.name != resource]
+    spec: dict[str, Any] = {"name": name, "method": keys.pop("method"), **keys, "metric": metric}
     spec["parameters"] = {parameter.name: parameter.domain for parameter in chosen}
     if method.name not in METHOD_OF_ALGORITHM:
         losses.add(method.place, "is not an algorithm of Katib; written as random")
@@ -297,13 +299,8 @@ def read(content: bytes, *, name: str) -> Imported:
         Loss(f"{setting.path}: {key}: {setting.text('value')}", "has no counterpart here")
         for key, setting in method.settings.items()
     ]
-    losses += algorithm.rest()
-    if method.seed is not None:
-        losses.add("random_state", "is used as the seed, but Katib draws other values for it")
-    elif method.method != "grid":
-        losses.add("seed", "the file has none; written as 0, so that the same trials are drawn every time")
     losses += [loss for parameter in chosen for loss in parameter.losses]
-    spec |= search | _limit(fields, space_size(spec["parameters"]), spec["method"], losses) | stopping
+    spec |= stopping
     trial = read_trial_template(fields.inner("trialTemplate"), imported, result_file=result_file)
     spec |= trial.as_spec()
     losses += trial.losses
@@ -311,7 +308,7 @@ def read(content: bytes, *, name: str) -> Imported:
         why = "is the file that Katib reads; write the metrics to the file $SWEEP_RESULT instead"
         losses.add(f"spec.metricsCollectorSpec: {result_file}", why)
     _parallelism(fields, spec, losses)
-    return Imported(spec, (*losses, *fields.rest()))
+    return Imported(spec, (*losses, *root.rest()))
 
 
 def _identity(root: Fields, name: str, losses: LossList) -> str:
@@ -323,7 +320,6 @@ def _identity(root: Fields, name: str, losses: LossList) -> str:
         losses.add(f"metadata.name: {foreign}", f"is named {name} here")
     losses += metadata.rest("belongs to the cluster")
     losses += root.lost("status", "is the state in a cluster, not part of the experiment")
-    losses += root.rest()
     return name
 
 
@@ -344,9 +340,7 @@ def _metric(fields: Fields, losses: LossList) -> tuple[dict[str, Any], str | Non
         raise ForeignError(
             "spec.objective must have an objectiveMetricName, and the type maximize or minimize"
         )
-    name = metric_name(foreign)
-    if name != foreign:
-        losses.add(f"spec.objective.objectiveMetricName: {foreign}", f"is named {name} here")
+    name = metric_name(foreign, losses)
     target = objective.data.get("goal")
     if isinstance(target, int | float) and not isinstance(target, bool):
         objective.take("goal")
@@ -355,7 +349,6 @@ def _metric(fields: Fields, losses: LossList) -> tuple[dict[str, Any], str | Non
         losses += objective.lost("goal", "is not a number; no value ends the sweep")
     losses += objective.lost("additionalMetricNames", EVERY_METRIC)
     reduce = _reduced(objective, foreign, DEFAULT_STRATEGIES[goal], losses)
-    losses += objective.rest()
     keys, file = read_collector(fields.inner("metricsCollectorSpec"), losses, is_renamed=name != foreign)
     reduction = {} if reduce is Reduce.LAST else {"reduce": str(reduce)}
     target_key = {} if target is None else {"target": target}
@@ -373,29 +366,7 @@ def _reduced(objective: Fields, foreign: str, usual: str, losses: LossList) -> R
             strategy = value
         elif value != "latest":
             losses.add(f"{entry.path}: {name}: {value}", OTHER_METRIC)
-        losses += entry.rest()
     return REDUCE_OF_STRATEGY[strategy]
-
-
-def _limit(fields: Fields, size: int | None, method: str, losses: LossList) -> dict[str, Any]:
-    """Return the limit of trials; a grid has a limit only if Katib would stop before its end."""
-    limit = fields.whole("maxTrialCount")
-    if method not in {"grid", "hyperband", "pbt"} and limit is None:
-        losses.add("spec.maxTrialCount", f"the file sets no limit; written as {DEFAULT_TRIALS}")
-        limit = DEFAULT_TRIALS
-    if method in {"hyperband", "pbt"}:
-        return {} if limit is None else {"run_cap": limit}
-    if limit is not None and size is not None and limit > size:
-        why = f"the space has only {size} combinations, each of which is one trial here"
-        losses.add(f"spec.maxTrialCount: {limit}", why)
-        limit = size
-    if method != "grid":
-        return {"run_cap": limit}
-    if limit is None or size is None or limit == size:
-        return {}
-    why = f"Katib runs {limit} of {size} combinations in a random order; here as many are drawn with seed 0"
-    losses.add(f"spec.maxTrialCount: {limit}", why)
-    return {"method": "random", "run_cap": limit, "seed": 0}
 
 
 def _parallelism(fields: Fields, spec: dict[str, Any], losses: LossList) -> None:

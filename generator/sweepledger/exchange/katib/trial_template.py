@@ -6,9 +6,7 @@ from collections.abc import Iterator, Sequence
 from sweepledger.exchange.conversion import Loss, LossList
 from sweepledger.exchange.fields import Fields
 from sweepledger.exchange.katib.parameters import ImportedParameter
-from sweepledger.exchange.kubernetes.command import ARGS, NO_HYPHENS, Placeholders
-from sweepledger.exchange.kubernetes.container import ImportedTrial
-from sweepledger.exchange.kubernetes.workload import read_manifest
+from sweepledger.exchange.kubernetes import ARGS, NO_HYPHENS, ImportedTrial, Placeholders, read_manifest
 from sweepledger.exchange.spec_parts import CODE_DIR, PROGRAM
 from sweepledger.formats import foreign_yaml
 from sweepledger.formats.foreign_yaml import ForeignError
@@ -41,7 +39,6 @@ def read_trial_template(
     for key, usual in CONDITIONS.items():
         if template.data.get(key) == usual:
             template.taken.add(key)
-    trial.losses += template.rest()
     if trial.command is None:
         why = f"the command of the trial is not in the file; used {CODE_DIR}/{PROGRAM}: write your command"
         trial.losses.add(template.path, why)
@@ -75,11 +72,10 @@ def _structured(
             trial.losses.add(f"{entry.path}: {name}", f"refers to {reference}, which is not a parameter")
         entry.taken.add("description")
     _config_map(template, "configMap", trial)
-    manifest = template.take("trialSpec")
     primary = template.text("primaryContainerName")
-    if manifest is not None:
+    if template.data.get("trialSpec") is not None:
         placeholders = Placeholders(names, result_file=result_file)
-        read_manifest(Fields.of(manifest, template.at("trialSpec")), primary, placeholders, trial)
+        read_manifest(template.inner("trialSpec"), primary, placeholders, trial)
 
 
 def _go_template(
@@ -97,8 +93,7 @@ def _go_template(
             trial.losses.add(path, f"cannot be parsed after its loop is replaced by a macro: {error}")
         else:
             placeholders = Placeholders({}, result_file=result_file)
-            read_manifest(Fields.of(manifest, path), None, placeholders, trial)
-    trial.losses += template.rest()
+            read_manifest(template.child(manifest, path), None, placeholders, trial)
 
 
 def _config_map(template: Fields, key: str, trial: ImportedTrial) -> None:
@@ -110,7 +105,6 @@ def _config_map(template: Fields, key: str, trial: ImportedTrial) -> None:
             if reference.data.get(part) is not None
         )
         trial.losses.add(f"{reference.path}: {where}", "the manifest is only in the cluster")
-        trial.losses += reference.rest()
 
 
 ACTION = re.compile(r"\{\{-?\s*(?P<action>[^}]*?)\s*-?\}\}")

@@ -1,23 +1,22 @@
 """A sweep as an Experiment of v1beta1, by the rules that Katib's own webhook checks."""
 
-import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sweepledger.exchange import conversion
 from sweepledger.exchange.conversion import Exported, Loss, LossList
 from sweepledger.exchange.katib import parameters
-from sweepledger.exchange.katib.parameters import FeasibleSpace, argument_text
+from sweepledger.exchange.katib.parameters import FeasibleSpace
 from sweepledger.exchange.katib.trial_template import CONDITIONS
+from sweepledger.exchange.kubernetes import MacroFiller
 from sweepledger.formats import yaml
 from sweepledger.structs.methods import PLAIN
 from sweepledger.structs.metric import MetricSource, Reduce
 from sweepledger.structs.names import environment_name
 from sweepledger.structs.node_pool import GPU_RESOURCE
-from sweepledger.structs.program import LIST_MACROS, LOCAL_IMAGE, Macro, parse_element
+from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.run_config import RunConfig
 from sweepledger.structs.search_block import (
     AdaptiveSearch,
@@ -26,86 +25,10 @@ from sweepledger.structs.search_block import (
     RandomSearch,
 )
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.values import Value, canonical
+from sweepledger.structs.values import Value
 
 CONTAINER = "trial"
 NO_IMAGE = "registry.example/replace-me"
-
-
-@dataclass(slots=True)
-class MacroFiller:
-    """Replaces macros, and collects a loss for each macro without a replacement."""
-
-    run: RunConfig
-    placeholders: Mapping[str, str]
-    """Placeholders `${trialParameters.name}` by parameter."""
-    constants: Mapping[str, Value]
-    order: Sequence[str]
-    """Names of the parameters in the order of the arguments."""
-    losses: LossList
-
-    @property
-    def single(self) -> dict[str, str]:
-        """Return the replacements of the macros that yield a single text."""
-        return {"env": "/usr/bin/env", "interpreter": self.run.interpreter, "seed": str(self.run.seed_base)}
-
-    def texts(self) -> dict[str, str]:
-        """Return every parameter's text, including constants."""
-        texts = {
-            **{name: argument_text(value) for name, value in self.constants.items()},
-            **self.placeholders,
-        }
-        return {name: texts[name] for name in self.order if name in texts}
-
-    def arguments(self, command: Sequence[str]) -> list[str]:
-        """Return a command for Katib, with the macros replaced."""
-        translated: list[str] = []
-        for element in command:
-            parts = parse_element(element)
-            match parts:
-                case (Macro(name),) if name in LIST_MACROS:
-                    translated += self._spread(name)
-                case _:
-                    translated.append("".join(map(self._part, parts)))
-        return translated
-
-    def _spread(self, macro: str) -> list[str]:
-        texts = self.texts()
-        if macro == "args_no_hyphens":
-            return [f"{name}={value}" for name, value in texts.items()]
-        flags = {
-            name: value
-            for name, value in self.constants.items()
-            if isinstance(value, bool) and macro == "args_no_boolean_flags"
-        }
-        if macro == "args_no_boolean_flags":
-            self.losses.add(
-                "${args_no_boolean_flags}", "booleans with several values are passed as --name=True"
-            )
-        given = [f"--{name}={value}" for name, value in texts.items() if name not in flags]
-        return given + [f"--{name}" for name, value in flags.items() if value]
-
-    def _part(self, part: str | Macro) -> str:
-        match part:
-            case str():
-                return part
-            case Macro("env" | "interpreter" | "seed"):
-                return self.single[part.name]
-            case Macro("envvar", argument):
-                named = {environment_name(name): value for name, value in self.texts().items()}
-                return named.get(str(argument), f"$({argument})")
-            case Macro("args_json"):
-                return self._json()
-            case _:
-                self.losses.add(str(part), "Katib gives trials no file of values; left out")
-                return ""
-
-    def _json(self) -> str:
-        self.losses.add(
-            "${args_json}", "values that vary are written as text, because Katib's values are text"
-        )
-        values = {**{name: canonical(value) for name, value in self.constants.items()}, **self.placeholders}
-        return json.dumps(values)
 
 
 def write_trial_template(
@@ -113,7 +36,7 @@ def write_trial_template(
 ) -> dict[str, Any]:
     """Return `trialTemplate`; `references` are the names of the parameters in `trialParameters`."""
     placeholders = {name: f"${{trialParameters.{alias}}}" for name, alias in references.items()}
-    filling = MacroFiller(sweep.run, placeholders, constants, sweep.columns, losses)
+    filling = MacroFiller(KATIB, sweep, placeholders, constants, losses)
     arguments = filling.arguments(sweep.command)
     job = _write_job(sweep.run, arguments, filling)
     losses += _run_losses(sweep.run)

@@ -1,23 +1,46 @@
-"""A W&B sweep, as `wandb sweep` reads it, as a spec."""
+"""W&B's sweep configuration, all of its distributions."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, assert_never
 
-from sweepledger.exchange import spec_parts
-from sweepledger.exchange.conversion import Imported, Loss, LossList
-from sweepledger.exchange.fields import json_text
+from sweepledger.exchange import conversion
+from sweepledger.exchange.conversion import Exported, ForeignFormat, Imported, Loss, LossList
+from sweepledger.exchange.fields import Fields
+from sweepledger.exchange.spec_parts import (
+    CODE_DIR,
+    PLACEHOLDER_METRIC,
+    PROGRAM,
+    ForeignSearch,
+    find_script,
+    locate_module,
+    locate_script,
+    metric_name,
+    separate_names,
+    size_keys,
+    spec_value,
+)
 from sweepledger.formats.foreign_yaml import ForeignError, coerce_number, load
+from sweepledger.formats.yaml import dump
 from sweepledger.reader.scalars import describe_split, rejoin_split
+from sweepledger.structs.domain import Bell
+from sweepledger.structs.methods import PLAIN, Method
 from sweepledger.structs.names import environment_name, suggest_sweep_name
 from sweepledger.structs.program import DEFAULT_COMMAND, PROGRAM_MACRO
-from sweepledger.structs.values import canonical_json
+from sweepledger.structs.search_block import (
+    AdaptiveSearch,
+    ConfigurationList,
+    Design,
+    GridSearch,
+    RandomSearch,
+)
+from sweepledger.structs.space import Parameter
+from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import Value, canonical_json, written
 
 METHODS = frozenset({"grid", "random", "bayes"})
-ROUND = 4
-"""Trials per round; W&B proposes a trial whenever one ends."""
+TOOL = "W&B"
 LOST_KEYS = {
     "project": "a project at W&B; here results are committed to this repository",
     "entity": "an account at W&B; here results are committed to this repository",
@@ -29,10 +52,6 @@ LOST_KEYS = {
     "job": "belongs to W&B Launch; `program` and `run` define what is run",
     "image_uri": "name the image by its digest in run.image",
 }
-KEPT = frozenset({"target", "impute"})
-TRANSLATED = frozenset(
-    {"program", "method", "metric", "metrics", "parameters", "command", "run_cap", "name", "description"}
-)
 
 
 def read(content: bytes, *, name: str) -> Imported:
@@ -45,58 +64,51 @@ def read(content: bytes, *, name: str) -> Imported:
             "must be a W&B sweep, but has no parameters",
             hint="is it a file of another tool? See `sweep import --help`",
         )
-    losses = LossList()
-    own = str(data["name"]) if data.get("name") is not None else ""
+    losses, root = LossList(), Fields.of(data, "")
+    own = root.text("name") or ""
     called = suggest_sweep_name(own) or name
-    spec: dict[str, Any] = {"name": called}
-    description = _description(data, own if own != called else "")
-    if description:
-        spec["description"] = description
-    method = _method(data.get("method"), losses)
-    translated = ParameterTranslator(is_grid=method == "grid", losses=losses).translate(data["parameters"])
-    names = spec_parts.separate_names(translated)
+    # The description begins with W&B's name if that cannot be the sweep's.
+    description = ": ".join(
+        filter(None, [own if own != called else "", (root.text("description") or "").strip()])
+    )
+    spec: dict[str, Any] = {"name": called} | ({"description": description} if description else {})
+    method = _known_method(root.take("method"), losses)
+    translated = ParameterTranslator(is_grid=method == "grid", losses=losses).translate(
+        root.take("parameters")
+    )
+    names = separate_names(translated)
     parameters = {names[key]: keys for key, keys in translated.items()}
     losses += [
         Loss(f"parameters.{key}", f"a value beside {key}.…; is named {name} here, and passed as {key}")
         for key, name in names.items()
         if key != name
     ]
-    spec |= {"method": method} | _size(data, method, parameters, losses)
-    spec |= {"metric": _metric(data, losses, method), "parameters": parameters}
+    metric = _read_metric(root, losses, method)
     stop = read_early_terminate(data.get("early_terminate"), losses)
-    spec |= {} if stop is None else {"early_terminate": stop}
-    if method != "bayes" and (stop is not None or "target" in spec["metric"]):
-        spec["rounds"] = {"size": ROUND}
-        why = f"written as rounds of {ROUND} trials, because results of earlier ones are used; W&B uses those of all"
-        losses.add("rounds", why)
-    spec |= _program(data, names, losses)
-    spec["run"] |= _parallelism(data, losses)
-    known = TRANSLATED | ({"early_terminate"} if stop is not None else set())
-    known |= {"scheduler"} if isinstance(data.get("scheduler"), dict) else set()
-    losses += _lost_keys(data, known=known)
+    uses_results = stop is not None or "target" in metric
+    spec |= {"method": method} | _size(
+        root.take("run_cap"), method, parameters, losses, uses_results=uses_results
+    )
+    spec |= {"metric": metric, "parameters": parameters}
+    if stop is not None:
+        root.take("early_terminate")
+        spec["early_terminate"] = stop
+    spec |= _run_keys(root, names, losses)
+    scheduler = root.section("scheduler")
+    if _is_count(scheduler.data.get("num_workers")):
+        spec["run"]["parallelism"] = scheduler.take("num_workers")
+    for key, why in LOST_KEYS.items():
+        losses += root.lost(key, f"{why}; left out") if key not in root.taken else ()
+    losses += scheduler.rest("starts runs at W&B; left out")
+    losses += root.rest("is not a key of W&B's sweeps; left out")
     return Imported(spec, tuple(losses))
 
 
-def _parallelism(data: Mapping[str, Any], losses: LossList) -> dict[str, int]:
-    """Return `parallelism` for the number of runs that Launch starts at once, and list its other keys."""
-    scheduler = data.get("scheduler")
-    if not isinstance(scheduler, dict):
-        return {}
-    workers = scheduler.get("num_workers")
-    is_number = isinstance(workers, int) and not isinstance(workers, bool) and workers > 0
-    rest = [str(key) for key in scheduler if key != "num_workers" or not is_number]
-    if rest:
-        losses.add("scheduler", f"{', '.join(rest)}: starts runs at W&B; left out")
-    return {"parallelism": workers} if is_number and isinstance(workers, int) else {}
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
-def _description(data: Mapping[str, Any], own: str) -> str:
-    """Return the description, beginning with W&B's name if that cannot be the sweep's."""
-    description = str(data["description"]).strip() if data.get("description") is not None else ""
-    return ": ".join(part for part in (own, description) if part)
-
-
-def _method(method: object, losses: LossList) -> str:
+def _known_method(method: object, losses: LossList) -> str:
     if isinstance(method, str) and method in METHODS:
         return method
     losses.add(f"method: {method}", "is not grid, random or bayes; written as random")
@@ -104,73 +116,48 @@ def _method(method: object, losses: LossList) -> str:
 
 
 def _size(
-    data: Mapping[str, Any], method: str, parameters: Mapping[str, Any], losses: LossList
+    cap: Any, method: str, parameters: Mapping[str, Any], losses: LossList, *, uses_results: bool
 ) -> dict[str, Any]:
-    cap, size = data.get("run_cap"), spec_parts.space_size(parameters)
+    is_count = isinstance(cap, int) and not isinstance(cap, bool)
+    count = cap if is_count else None
+    keys = size_keys(ForeignSearch(TOOL, method, parameters, cap=count, uses_results=uses_results), losses)
     if method == "bayes":
-        losses.add("seed", "W&B has none and proposes new values each time; written as seed: 0")
-        why = f"W&B proposes a trial whenever one ends; here a round proposes {ROUND} from earlier results"
-        losses.add("rounds", why)
         why = "its rounds are proposed with egobox: `pip install 'sweepledger[bayes]'`, or write method: tpe"
         losses.add("method: bayes", why)
-        return {"seed": 0, "rounds": {"size": ROUND}, "run_cap": _cap(cap, size, losses)}
-    if method == "random":
-        losses.add("seed", "W&B has none and draws new values each time; written as seed: 0")
-        return {"seed": 0, "run_cap": _cap(cap, size, losses)}
-    if not isinstance(cap, int) or size is None or size <= cap:
-        return {} if cap is None else {"run_cap": cap}
-    why = "the grid is larger: W&B would run its first combinations; here a seeded sample of it runs"
-    losses.add(f"run_cap: {cap}", why)
-    return {"method": "random", "seed": 0, "run_cap": cap}
+    return keys if cap is None or is_count else keys | {"run_cap": cap}
 
 
-def _cap(cap: Any, size: int | None, losses: LossList) -> Any:
-    """Return the number of trials, at most the size of the space."""
-    trials = spec_parts.DEFAULT_RUN_CAP if cap is None else cap
-    if size is not None and isinstance(trials, int) and 0 < size < trials:
-        why = f"W&B would repeat configurations; written as run_cap: {size}, which is all of them"
-        losses.add("run_cap", why)
-        return size
-    if cap is None:
-        losses.add(
-            "run_cap", f"W&B draws until the user stops it; written as run_cap: {spec_parts.DEFAULT_RUN_CAP}"
-        )
-    return trials
-
-
-def _metric(data: Mapping[str, Any], losses: LossList, method: str) -> dict[str, Any]:
-    metric = data.get("metric")
-    if metric is None and isinstance(data.get("metrics"), list) and data["metrics"]:
-        metric = data["metrics"][0]
+def _read_metric(root: Fields, losses: LossList, method: str) -> dict[str, Any]:
+    several = root.take("metrics")
+    metric = root.section("metric")
+    root.taken.add("metric")
+    if not metric.data and isinstance(several, list) and several:
+        metric = root.child(several[0], "metrics[0]") if isinstance(several[0], dict) else metric
         losses.add(
             "metrics", "a sweep has one objective; the first metric is written, the others are recorded too"
         )
-    if not isinstance(metric, dict) or not isinstance(metric.get("name"), str):
-        why = f"no metric is named; write the name that the program reports instead of {spec_parts.PLACEHOLDER_METRIC}"
+    given = metric.take("name")
+    if not isinstance(given, str):
+        why = f"no metric is named; write the name that the program reports instead of {PLACEHOLDER_METRIC}"
         losses.add("metric", why)
-        metric = {"name": spec_parts.PLACEHOLDER_METRIC}
-    own, name = metric["name"], spec_parts.metric_name(metric["name"])
-    if own != name:
-        losses.add(f"metric.name: {own}", f"written as {name}: no spaces and signs, a letter first")
-    kept = {key: metric[key] for key in KEPT & metric.keys() if method == "bayes" or key == "target"}
-    losses += [
-        Loss(f"metric.{key}", "not used: all trials run, and the value of each is recorded")
-        for key in sorted(metric.keys() - {"name", "goal"} - kept.keys())
-    ]
+        given = PLACEHOLDER_METRIC
+    name = metric_name(given, losses)
+    used = ("impute", "target") if method == "bayes" else ("target",)
+    kept = {str(key): metric.take(key) for key in used if key in metric.data}
+    goal = metric.take("goal") or "minimize"  # W&B's default
+    losses += metric.rest("not used: all trials run, and the value of each is recorded")
     why = (
         f"wandb.log calls are ignored: print a line `{name}=NUMBER`; or, for a Python program, write "
         "`format: jsonl, capture: true` instead of `source: stdout`, and they are recorded"
     )
     losses.add("metric.source", why)
-    goal = metric.get("goal", "minimize")  # W&B's default
-    return {"name": name, "goal": goal, "source": "stdout", **dict(sorted(kept.items()))}
+    return {"name": name, "goal": goal, "source": "stdout", **kept}
 
 
-def _program(data: Mapping[str, Any], renamed: Mapping[str, str], losses: LossList) -> dict[str, Any]:
+def _run_keys(root: Fields, renamed: Mapping[str, str], losses: LossList) -> dict[str, Any]:
     """Return `program`, `command` and `run`, for parameters whose names differ from W&B's."""
-    command = _command(data.get("command"))
-    program = None if data.get("program") is None else str(data["program"])
-    keys = _located(program, command, losses)
+    command = _command(root.take("command"))
+    keys = _located(root.text("program"), command, losses)
     command = _spread_renamed(command or list(DEFAULT_COMMAND), renamed, losses)
     if keys.get("program") is None or tuple(command) != DEFAULT_COMMAND:
         keys["command"] = command
@@ -185,18 +172,18 @@ def _located(program: str | None, command: list[str], losses: LossList) -> dict[
     module = command.index("-m") + 1 if "-m" in command[:-1] else None
     name = None if module is None else program if command[module] == PROGRAM_MACRO else command[module]
     if module is not None and name is not None:
-        folder, command[module] = spec_parts.locate_module(name, losses)
+        folder, command[module] = locate_module(name, losses)
         return {"run": {"code": {"path": folder}}}
-    place = spec_parts.find_script(command)
+    place = find_script(command)
     if program is None and place is not None:
         program, command[place] = command[place], PROGRAM_MACRO
     if program is None and command and PROGRAM_MACRO not in command:
         losses.add("program", "no program is named; set run.code.path to the folder that the command needs")
-        return {"run": {"code": {"path": spec_parts.CODE_DIR}}}
+        return {"run": {"code": {"path": CODE_DIR}}}
     if program is None:
-        losses.add("program", f"no program is named; written as {spec_parts.PROGRAM}")
-        program = f"{spec_parts.CODE_DIR}/{spec_parts.PROGRAM}"
-    folder, program = spec_parts.locate_script(program, losses)
+        losses.add("program", f"no program is named; written as {PROGRAM}")
+        program = f"{CODE_DIR}/{PROGRAM}"
+    folder, program = locate_script(program, losses)
     return {"program": program, "run": {"code": {"path": folder}}}
 
 
@@ -230,13 +217,6 @@ def _command(command: object) -> list[str]:
     if not isinstance(command, list) or any(isinstance(part, dict | list) for part in command):
         raise ForeignError(f"command must be a list of texts, got {command!r}")
     return [str(part) for part in command]
-
-
-def _lost_keys(data: Mapping[str, Any], *, known: AbstractSet[str]) -> Iterator[Loss]:
-    for key in data:
-        if key not in known:
-            why = LOST_KEYS.get(key, "is not a key of W&B's sweeps")
-            yield Loss(str(key) or "''", f"{why}; left out")
 
 
 NUMBERS = ("min", "max", "mu", "sigma", "q", "a", "b")
@@ -285,7 +265,7 @@ class ParameterTranslator:
             elif key == "values" and isinstance(value, list):
                 yield from self._values(value, data.get("probabilities"), place)
             elif key == "value":
-                yield key, self._value(self._numeric(value, here), here)
+                yield key, spec_value(self._numeric(value, here), here, self.losses)
             elif key in NUMBERS:
                 yield key, self._numeric(value, here)
             else:
@@ -295,7 +275,10 @@ class ParameterTranslator:
         """Yield the values, each once, and their probabilities: in W&B a repeated value is twice as likely."""
         here = f"{place}.values"
         numeric = all(coerce_number(value) is not None for value in values)
-        plain = [self._value(self._numeric(value, here) if numeric else value, here) for value in values]
+        plain = [
+            spec_value(self._numeric(value, here) if numeric else value, here, self.losses)
+            for value in values
+        ]
         divided = rejoin_split(plain)
         if divided is not None:
             self.losses.add(here, f"texts that commas divided, as W&B reads them: {describe_split(divided)}")
@@ -313,15 +296,6 @@ class ParameterTranslator:
             self.losses.add(here, why if self.is_grid else f"{why}, with its share as probability")
         if weights is not None or (len(distinct) < len(names) and not self.is_grid):
             yield "probabilities", [_tidy(math.fsum(shares[name])) for name in distinct]
-
-    def _value(self, value: Any, place: str) -> Any:
-        """Return a value; as JSON text if it is neither a scalar nor a list of scalars."""
-        items = value if isinstance(value, list) else [value]
-        if not any(isinstance(item, dict | list) for item in items):
-            return value
-        text = json_text(value)
-        self.losses.add(place, f"a value is a scalar or a list of scalars; written as the JSON text {text}")
-        return text
 
     def _numeric(self, value: Any, place: str) -> Any:
         """Return the number for texts such as `1e-3`, and other values unchanged."""
@@ -399,3 +373,106 @@ def _is_sound(rule: Mapping[str, Any]) -> bool:
         and eta > 1
         and isinstance(strict, bool)
     )
+
+
+def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
+    """Return a W&B sweep; a list becomes the grid of its values."""
+    design = sweep.design
+    losses = LossList(conversion.design_losses(design, "W&B"))
+    document: dict[str, Any] = {"name": sweep.name}
+    if sweep.description:
+        document["description"] = sweep.description
+    document |= _program(sweep, losses)
+    document |= _method(design, losses)
+    document["metric"] = _metric(sweep, losses)
+    if (stop := _early_terminate(sweep, losses)) is not None:
+        document["early_terminate"] = stop
+    document["parameters"] = (
+        _listed(assignments, losses)
+        if isinstance(design, ConfigurationList)
+        else dict(_parameters(design, losses))
+    )
+    losses.add("metric.source", f"W&B reads what the program logs: call wandb.log with {sweep.metric.name}")
+    losses += conversion.run_losses(sweep, "W&B")
+    banner = conversion.export_banner(sweep, "W&B", losses)
+    return Exported(dump(document, banner=banner), tuple(losses))
+
+
+def _program(sweep: Sweep, losses: LossList) -> dict[str, Any]:
+    """Return `program` and, unless it is W&B's default, `command`."""
+    command = list(sweep.command)
+    if any("${seed}" in part for part in command):
+        losses.add("command: ${seed}", "W&B has no such macro; return the seed another way")
+    place = find_script(command)
+    if place is None:
+        return {"command": command}
+    program, command[place] = command[place], PROGRAM_MACRO
+    return {"program": program} | ({} if tuple(command) == DEFAULT_COMMAND else {"command": command})
+
+
+def _method(design: Design, losses: LossList) -> dict[str, Any]:
+    match design:
+        case GridSearch(cap=cap):
+            return {"method": "grid"} | ({} if cap is None else {"run_cap": cap})
+        case RandomSearch(sampler=sampler, cap=cap):
+            losses.add("seed", "W&B has none: it draws other values each time")
+            if sampler is not PLAIN:
+                losses.add(f"method: {sampler}", "written as random: W&B has no other sampler")
+            return {"method": "random", "run_cap": cap}
+        case ConfigurationList():
+            return {"method": "grid"}
+        case AdaptiveSearch(method=adaptive):
+            return _bayes(adaptive, conversion.most_trials(design), losses)
+        case _:
+            assert_never(design)
+
+
+def _metric(sweep: Sweep, losses: LossList) -> dict[str, Any]:
+    losses += [Loss(f"metrics: {other.name}", "W&B has one objective") for other in sweep.other_metrics]
+    target = {} if sweep.metric.target is None else {"target": sweep.metric.target}
+    return {"name": sweep.metric.name, "goal": str(sweep.metric.goal), **target}
+
+
+def _early_terminate(sweep: Sweep, losses: LossList) -> dict[str, Any] | None:
+    policy = sweep.early_stop
+    if policy is not None and policy.wandb is None:
+        losses.add("early_terminate", "W&B has only hyperband; all trials run to their end")
+    return None if policy is None else policy.wandb
+
+
+def _bayes(method: Method, cap: int | None, losses: LossList) -> dict[str, Any]:
+    losses.add("seed", "W&B has none: it proposes other values each time")
+    losses.add("rounds", "W&B proposes one trial at a time, from the trials that have ended")
+    if "wandb" not in method.elsewhere:
+        losses.add(f"method: {method}", "written as bayes: W&B has no other adaptive method")
+    return {"method": "bayes"} | ({} if cap is None else {"run_cap": cap})
+
+
+def _listed(assignments: Sequence[Mapping[str, Value]], losses: LossList) -> dict[str, Any]:
+    columns = conversion.distinct_columns(assignments)
+    size = math.prod(map(len, columns.values()))
+    if size > len(assignments) or any(len(columns) > len(assignment) for assignment in assignments):
+        why = f"W&B cannot list configurations: it runs all {size} combinations, not these {len(assignments)}"
+        losses.add("method: list", why)
+    return {name: {"values": written(values)} for name, values in columns.items()}
+
+
+def _parameters(design: Design, losses: LossList) -> Iterator[tuple[str, dict[str, Any]]]:
+    for parameter in design.space.parameters:
+        yield parameter.name, _keys(parameter, losses)
+
+
+def _keys(parameter: Parameter, losses: LossList) -> dict[str, Any]:
+    shape = parameter.domain.shape
+    if isinstance(shape, Bell) and shape.ends:
+        losses.add(f"parameters.{parameter.name}", "written as normal: W&B does not truncate it")
+        return {"distribution": "normal", "mu": shape.mu, "sigma": shape.sigma}
+    return {
+        key: written(value) if key in {"value", "values"} else value
+        for key, value in parameter.domain.keys.items()
+    }
+
+
+FORMAT = ForeignFormat(
+    "wandb", "a sweep file of W&B: `method` and `parameters`", read=read, write=write, is_search=True
+)

@@ -1,6 +1,8 @@
-"""Values of other tools as the values of a search space that they stand for.
+"""Finished trials of other tools as those of a search: which values of its space their cells stand for, and tables.
 
-Tables have no types, an empty cell may be null, and sums of binary steps have noise: 0.30000000000000004.
+Tables have no types, an empty cell may be null, and sums of binary steps have noise: 0.30000000000000004. A column
+belongs to a parameter or a metric of the sweep if its name is that name, or that name after one of the usual prefixes.
+Everything else is ignored.
 """
 
 import ast
@@ -9,9 +11,13 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from sweepledger.formats.evidence_jsonl import ForeignTrial
+from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.reader.scalars import Refusal, resolve_scalar
 from sweepledger.structs.domain import Domain
+from sweepledger.structs.record import Status
 from sweepledger.structs.space import Parameter, parents_first
+from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import LARGEST_EXACT_INTEGER, Value, identity, is_number
 
 NOISE = 1e-9
@@ -133,3 +139,67 @@ def _without_noise(domain: Domain, number: float) -> Value:
     near = (each for each in numbers if math.isclose(each, number, rel_tol=NOISE))
     zero = (each for each in numbers if not each and abs(number) <= NOISE * least)
     return next(near, next(zero, number))
+
+
+PARAMETER_PREFIXES = ("", "params.", "params_", "param_", "config.", "hparams.")
+METRIC_PREFIXES = ("", "metrics.", "metric_", "summary.", "summary/", "user_attrs_")
+STATUS_COLUMNS = ("status", "state")
+
+STATUSES: Mapping[str, Status | None] = {
+    **dict.fromkeys(("ok", "complete", "completed", "finished", "succeeded", "terminated"), Status.OK),
+    **dict.fromkeys(("failed", "fail", "crashed", "error", "timeout", "oom"), Status.FAILED),
+    **dict.fromkeys(("pruned", "stopped", "earlystopped", "early_stopped"), Status.PRUNED),
+    "diverged": Status.DIVERGED,
+    **dict.fromkeys(("running", "waiting", "pending", "killed", "missing", "cancelled"), None),
+}
+"""Status of a trial by other tools' words, in small letters; None: the trial has not finished, and is skipped."""
+
+
+def finished_trials(cells: Mapping[str, Any], sweep: Sweep, *, line: int) -> Iterator[ForeignTrial]:
+    """Yield the trial of a row, if it has finished. Raises ForeignError."""
+    by_name = {name.casefold(): value for name, value in cells.items()}
+    word = next((str(by_name[name]) for name in STATUS_COLUMNS if name in by_name), "ok").casefold()
+    word = word.rpartition(".")[2]  # Optuna writes TrialState.COMPLETE
+    if word not in STATUSES:
+        raise ForeignError(f"has an unknown state {word!r}", line=line)
+    status = STATUSES[word]
+    if status is None:
+        return
+    numbers = {metric.name: _metric(cells, metric.name, place) for place, metric in enumerate(sweep.metrics)}
+    metrics = {name: number for name, number in numbers.items() if number is not None}
+    if status is Status.OK and len(metrics) < len(numbers):
+        missing = [(name, place) for place, name in enumerate(numbers) if name not in metrics]
+        others = [cells.get(column) for one in missing for column in _metric_columns(*one)]
+        status = Status.DIVERGED if any(cell not in (None, "") for cell in others) else None
+    if status is not None:
+        yield ForeignTrial(_configuration(cells, sweep), metrics, status)
+
+
+def _configuration(cells: Mapping[str, Any], sweep: Sweep) -> dict[str, Value]:
+    assert sweep.search is not None
+
+    def cell(name: str) -> Any:
+        columns = [prefix + name for prefix in PARAMETER_PREFIXES if prefix + name in cells]
+        full = [column for column in columns if cells[column] is not None and cells[column] != ""]
+        if not columns:
+            raise KeyError(name)
+        return cells[(full or columns)[0]]
+
+    return configuration_of(sweep.search.space.parameters, cell)
+
+
+def _metric_columns(name: str, place: int) -> list[str]:
+    """Return the columns of a metric; Optuna calls the objectives `value`, or `values_0`, `values_1` …."""
+    return [*(prefix + name for prefix in METRIC_PREFIXES), f"values_{place}", *["value"] * (place == 0)]
+
+
+def _metric(cells: Mapping[str, Any], name: str, place: int) -> float | None:
+    for column in _metric_columns(name, place):
+        value = cells.get(column)
+        try:
+            number = float(value) if isinstance(value, str) or is_number(value) else None
+        except (OverflowError, ValueError):
+            continue
+        if number is not None and math.isfinite(number):
+            return number
+    return None

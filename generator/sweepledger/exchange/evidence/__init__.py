@@ -1,1 +1,0 @@
-"""Finished trials of other tools as foreign evidence: tables (CSV, JSON Lines, W&B's exports) and Optuna's storages."""
