@@ -18,9 +18,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "generator")]
 
 from benchmarks.meter import used_by  # noqa: E402
+from sweepledger.commands.scaffold.init import FIRST_SETTINGS  # noqa: E402
 
 SCRIPT = """import argparse
 
@@ -94,7 +95,7 @@ def values(trials: int) -> list[str]:
 
 
 def repository(folder: Path, trials: int) -> None:
-    """Create a repository with the script, and the spec as `sweep new` leaves it: not committed."""
+    """Create a repository with the script, and spec and settings as `sweep new` leaves them: not committed."""
     (folder / "code").mkdir(parents=True)
     (folder / "code/score.py").write_text(SCRIPT)
     for number in range(OTHER_FILES):
@@ -107,6 +108,7 @@ def repository(folder: Path, trials: int) -> None:
         subprocess.run(["git", "config", key, value], cwd=folder, check=True)
     (folder / "sweeps").mkdir()
     (folder / "sweeps/score.yaml").write_text(SPEC.format(values=", ".join(values(trials))))
+    (folder / "sweepledger.yaml").write_bytes(FIRST_SETTINGS)
 
 
 def run_xargs(folder: Path, trials: int) -> None:
