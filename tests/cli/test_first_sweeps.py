@@ -281,3 +281,18 @@ def test_code_that_the_program_reads_is_committed_first(lab: Path, needed: str) 
     assert needed in refused.stderr
     assert accepted.returncode == 0, accepted.stderr
     assert "site" not in git(lab, "ls-files")
+
+
+def test_an_image_where_batches_have_no_manifests_is_a_warning(lab: Path) -> None:
+    run_sweep("new", "fit", "--command", "python train.py", "--param", "x=1,2", cwd=lab)
+    spec = lab / "sweeps/fit.yaml"
+    image = f"registry.example.org/train@sha256:{'a' * 64}"
+    spec.write_text(spec.read_text().replace("\nrun:\n", f"\nrun:\n  image: {image}\n"))
+
+    warned = run_sweep("validate", "fit", cwd=lab)
+    (lab / "sweepledger.yaml").write_text("version: 1\n")
+    silent = run_sweep("validate", "fit", cwd=lab)
+
+    assert "is for pods, which batches without manifests never have" in warned.stderr + warned.stdout
+    assert "[no-manifests]" in warned.stderr + warned.stdout
+    assert "no-manifests" not in silent.stderr + silent.stdout

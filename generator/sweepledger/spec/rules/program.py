@@ -270,6 +270,15 @@ def run_image(draft: Draft) -> Iterator[Problem]:
         yield draft.problem(place, message, code="image-not-listed", hint=f"listed: {', '.join(known)}")
 
 
+def image_without_manifests(draft: Draft) -> Iterator[Problem]:
+    """Warn of an image in a repository whose batches have no manifests: no pod ever has it."""
+    text = draft.get("run", "image", kind=str)
+    if text not in {None, LOCAL_IMAGE} and not draft.settings.git.manifests:
+        message = f"is for pods, which batches without manifests never have, got {safe_repr(text)}"
+        hint = "delete `manifests: false` from sweepledger.yaml"
+        yield draft.warning(("run", "image"), message, code="no-manifests", hint=hint)
+
+
 def default_image(draft: Draft) -> Iterator[Problem]:
     """The default image has a digest or a name."""
     yield from _image(draft, ("defaults", "image"), draft.names("images"))
