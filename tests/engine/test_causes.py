@@ -234,7 +234,7 @@ HELD_BACK = {
         | {"admissionChecks": [PENDING | {"message": "no nodes yet"}]},
         "with its quota reserved: admission check capacity is Pending: no nodes yet",
     ),
-    "Kueue does not know it": (None, "Kueue says nothing"),
+    "Kueue does not know it": (None, "Kueue reports nothing"),
 }
 
 
