@@ -73,8 +73,7 @@ class ParameterKeys:
         tuple[AnyValue, ...],
         Meta(min_length=1, max_length=MAX_TRIALS, examples=[[0.01, 0.04, 0.1], ["adam", "sgd"]]),
     ] = ()
-    """The values to try, all different: numbers, text, true, false, null, or lists of those. In a `zip` group a value
-    may be repeated."""
+    """The values to try, all different: numbers, text, true, false, null, or lists of those."""
     probabilities: Annotated[
         tuple[Annotated[float, Meta(ge=0, le=1, description="From 0 to 1.", examples=[0.7])], ...],
         Meta(min_length=1, max_length=MAX_TRIALS, examples=[[0.7, 0.2, 0.1]]),
@@ -152,8 +151,8 @@ class ParameterKeys:
             examples=[{"optimizer": "sgd"}, {"optimizer": ["adam", "adamw"]}],
         ),
     ] = field(default_factory=empty_mapping)
-    """The parameter exists only if every other parameter named here exists and has this value, or one of these values.
-    Full names with dots. On a group, it applies to all parameters in it."""
+    """The parameter exists only if every parameter named here, in full, has this value, or one of these. On a
+    group, it applies to all parameters in it."""
 
 
 ParameterMapping = Annotated[
@@ -260,7 +259,7 @@ class Spec:
 
     name: Annotated[str, Meta(pattern=f"^{SWEEP_NAME.pattern}$", examples=["mnist-grid"])]
     """Name of the sweep, equal to the file's name without `.yaml`: lower-case letters, digits and inner hyphens,
-    beginning with a letter. Every Kubernetes object of the sweep begins with it."""
+    beginning with a letter."""
     description: Annotated[
         str,
         Meta(
@@ -314,8 +313,7 @@ class Spec:
         ],
         Meta(min_length=1, max_length=MOST_NAMES),
     ] = ()
-    """Groups of parameters that move together: the first values of all, then the second values, and so on. All of a
-    group have equally many `values`."""
+    """Groups of parameters that move together: the first values of all, then the second values, and so on."""
     constraints: Annotated[
         tuple[
             Annotated[
@@ -362,8 +360,8 @@ class Spec:
     """Seed of all random draws: the same seed always gives the same trials. Required for sampling methods and adaptive
     searches."""
     run_cap: Annotated[int, Meta(ge=1, le=MAX_TRIALS, examples=[64])] | None = None
-    """Largest number of configurations, after constraints and the removal of duplicates, before replicates. Required
-    for sampling methods. A grid must not be larger. For an adaptive search: of all rounds together."""
+    """Largest number of configurations, before replicates; of an adaptive search, in all rounds together.
+    Required for sampling methods."""
     assignments: Annotated[
         tuple[
             Annotated[
@@ -387,8 +385,7 @@ class Spec:
     """For `method: list`: the configurations, each a mapping from names to values, or a CSV file next to the spec with
     a header of names. `parameters` (constants only) apply if a configuration does not contain them."""
     replicates: Annotated[int, Meta(ge=1, le=1000, examples=[3])] = 1
-    """Number of times that each configuration runs, with different seeds: `run.seed_base`, the next one, and so on.
-    Raising it keeps the existing trials."""
+    """Number of times that each configuration runs, with the seeds `run.seed_base`, the next one, and so on."""
     rounds: Annotated[Rounds, Meta(examples=[{"size": 8, "max": 12}])] | None = None
     """Size and end of the rounds of a sweep. Without the key, a static sweep requests all trials at once."""
     start: Annotated[
@@ -408,8 +405,8 @@ class Spec:
         ],
         Meta(min_length=1, max_length=16),
     ] = ()
-    """Other sweeps, or foreign evidence (sweep import trials), whose results are used from the first round on: those of
-    trials whose values are in this space and which have the metric."""
+    """Other sweeps, or foreign evidence (sweep import trials), whose results in this space are used from the
+    first round on."""
     resource: (
         Annotated[Resource, Meta(examples=[{"parameter": "epochs", "min": 1, "max": 27, "eta": 3}])] | None
     ) = None
@@ -419,8 +416,7 @@ class Spec:
     early_terminate: (
         Annotated[EarlyTerminate, Meta(examples=[{"type": "hyperband", "min_iter": 3}])] | None
     ) = None
-    """Stops trials with bad intermediate values, by comparing them with recorded learning curves, or by `patience` or
-    `target` alone."""
+    """Stops trials with bad intermediate values."""
     program: Annotated[str, Meta(examples=["train.py"])] | None = None
     """The script, relative to the folder of the code. ${program} is its path including this folder; without a
     `command`, it runs as `${env} ${interpreter} ${program} ${args}`."""
@@ -433,9 +429,8 @@ class Spec:
             examples=[["python", "-m", "trainer", "mnist", "${args}"]],
         ),
     ] = DEFAULT_COMMAND
-    """The program and its arguments, one per list item, run without a shell in the parent folder of the code, so paths
-    begin with the code's folder: `trainer/train.py`. Macros such as ${args} and ${param:lr} stand for the
-    trial's values. Optional if `program` is given."""
+    """The program and its arguments, one per list item, run without a shell in the parent folder of the code:
+    `trainer/train.py`. Macros such as ${args} stand for the trial's values. Optional if `program` is given."""
     run: Annotated[RunConfig, Meta(examples=[{"parallelism": 4, "timeout": "10m"}])] = field(
         default_factory=RunConfig
     )

@@ -146,9 +146,7 @@ class Metric:
     """Where a trial writes its metrics: `result` is the file $SWEEP_RESULT, `stdout` is standard output,
     `output` is standard output and standard error."""
     format: Annotated[MetricFormat, Meta(examples=["jsonl"])] | None = None
-    """Format of the metrics: `json` is one object in the file, `jsonl` one object per line with its step, `text` lines
-    with `name=value`, `log` lines `key,value`, `csv` a table with a header, `regex` lines that `patterns` match,
-    `tensorboard` event files below `path`. Default: json for result, text for stdout."""
+    """Format of the metrics. Default: json for result, text for stdout."""
     reduce: Annotated[Reduce, Meta(examples=["max"])] = Reduce.LAST
     """Which number of the metric counts if a trial reports several, in all formats but json and log."""
     target: Annotated[float, Meta(examples=[0.99])] | None = None

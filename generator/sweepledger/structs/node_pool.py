@@ -136,8 +136,7 @@ class PodSettings:
     """Tokens of the pool's service account for services outside of Kubernetes, by the name of the file in
     /sweep/tokens. Needs service_account."""
     grace_seconds: Annotated[int | None, seconds_between("30s", "1h"), Meta(examples=["2m"])] = None
-    """Time from SIGTERM to SIGKILL of a pod, 30s to 1h; a checkpoint must fit in it. The program has ten seconds less.
-    Default: 30s."""
+    """Time from SIGTERM to SIGKILL of a pod, 30s to 1h; the program has ten seconds less. Default: 30s."""
 
     @property
     def token_volume(self) -> dict[str, Any] | None:
@@ -241,8 +240,7 @@ class Pool:
     gpu_resource: Annotated[forms.GpuResource, Meta(examples=["nvidia.com/mig-1g.5gb"])] = GPU_RESOURCE
     """Resource name of a GPU of this pool; MIG slices have other names."""
     gpu_shares: GpuShares | None = None
-    """How several pods share one GPU of this pool. Then `node.gpu` counts shares, as the nodes offer them, and so does
-    `run.resources.gpu`."""
+    """How several pods share one GPU of this pool. `node.gpu` and `run.resources.gpu` then count shares."""
     gpu_type: Annotated[forms.LabelValue | None, Meta(examples=["NVIDIA-A100-SXM4-80GB"])] = None
     """Value of the node label `nvidia.com/gpu.product`."""
     max_nodes: Annotated[int | None, Meta(ge=1, le=100_000, examples=[100])] = None
@@ -250,8 +248,7 @@ class Pool:
     price: Annotated[float | None, Meta(gt=0, examples=[2.48])] = None
     """Price of one node per hour, in `currency`."""
     startup_seconds: Annotated[Seconds, Meta(examples=["10m"])] = 300
-    """Time to start a new node, including the image pull: a whole number and s, m, h or d. The deadline of a pod
-    allows for it, or for 15 minutes if it is shorter."""
+    """Time to start a new node, including the image pull: a whole number and s, m, h or d."""
     spot: Annotated[bool, Meta(examples=[True])] = False
     """Whether nodes may be taken away at any time."""
     pod: Annotated[PodSettings, Meta(min_length=1, examples=[{"runtime_class": "nvidia", "grace": "2m"}])] = (

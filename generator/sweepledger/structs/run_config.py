@@ -75,8 +75,7 @@ class Pack:
     trials: Annotated[int, Meta(ge=1, le=1000, examples=[20])]
     """Number of trials of a pod."""
     at_once: Annotated[int, Meta(ge=1, le=128, examples=[4])] = 1
-    """How many of them run at the same time. The pod has that many times the CPU, memory and scratch of `resources`;
-    they share its GPUs."""
+    """How many of them run at once. The pod has that many times the `resources`; they share its GPUs."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.at_once <= self.trials:
@@ -220,8 +219,7 @@ class RunConfig:
         ),
         Meta(examples=["python3", "/opt/conda/bin/python"]),
     ] = "python3"
-    """The Python 3.8 or newer inside the image that starts the launcher, and the value of ${interpreter}. A cluster's
-    admission policies accept a name or an absolute path."""
+    """The Python 3.8 or newer inside the image that starts the launcher, and the value of ${interpreter}."""
     code_path: Annotated[
         str,
         OneOf(
@@ -241,8 +239,8 @@ class RunConfig:
     """The files of the code; None: everything in the folder."""
     code_mode: Annotated[CodeMode, UNWRITTEN] = CodeMode.IMAGE
     workdir: Annotated[str, Meta(max_length=200, examples=["mnist"])] | None = None
-    """Folder of the code that trials start in, relative to the repository: `program`, and paths in `command`, are
-    relative to it. Default: trials start beside the folder of the code."""
+    """Folder of the code that trials start in, relative to the repository. Default: trials start beside the
+    folder of the code."""
     keep: Annotated[
         tuple[
             Annotated[
@@ -257,8 +255,7 @@ class RunConfig:
         ],
         Meta(min_length=1, max_length=100, examples=[["out/**", "*.pt"]]),
     ] = ()
-    """Patterns of files below the folder that trials start in: what the command writes there becomes artifacts. All
-    else that it writes there is deleted."""
+    """Patterns of files that the command writes below the folder that it starts in, and that become artifacts."""
     data: (
         Annotated[
             str,
@@ -300,8 +297,7 @@ class RunConfig:
     """Number of times a trial is started again after an eviction, a preemption or a lost node, in addition to
     `retries`. For shapes `jobs` and `indexed`."""
     infrastructure: Annotated[Infrastructure, Meta(examples=[{"retries": 2}])] | None = None
-    """After a failure of infrastructure, such as a node that refuses the pod, trials are requested again in further
-    batches, which use up none of `retries`."""
+    """Requests trials again after a failure of infrastructure, in further batches, which use up none of `retries`."""
     timeout_seconds: Annotated[Seconds, Meta(examples=["10m"])] = 3600
     """Longest time one attempt of a trial may take: a whole number and s, m, h or d. Default: the settings'."""
     expected_minutes: Annotated[float, Meta(gt=0, le=100_000, examples=[2.5])] | None = None
@@ -350,15 +346,13 @@ class RunConfig:
     """Environment variables of the command. They do not create new trials, so do not write hyperparameters or secrets
     here."""
     environment_lock: Annotated[str, Meta(examples=["uv.lock"])] | None = None
-    """File of the code that pins what trials run with: uv.lock, pylock.toml, conda-lock.yml, or requirements*.txt with
-    hashes. It becomes part of the program.
+    """File of the code that pins what trials run with: uv.lock, pylock.toml, conda-lock.yml, or requirements*.txt
+    with hashes.
     """
     pack: Annotated[Pack, Meta(examples=[{"trials": 20, "at_once": 4}])] | None = None
-    """Several trials in one pod, for trials of seconds or minutes: consecutive rows of the table, each with a process,
-    a folder, a timeout and a record. `sweep plan` proposes the numbers."""
+    """Several trials in one pod, for trials of seconds or minutes. `sweep plan` proposes the numbers."""
     hyperparams_file: Annotated[bool, Meta(examples=[True])] = False
-    """Whether the working directory has a file `hyperparams.yml`: a list whose item JOB_ID has the trial's values, as
-    scripts written for NVIDIA's example read it."""
+    """Whether the working directory has a file `hyperparams.yml`, as scripts written for NVIDIA's example read it."""
 
     @property
     def program_folder(self) -> str:
@@ -454,5 +448,4 @@ class RunningState:
     parallelism: Annotated[int, Meta(ge=1, le=MAX_TRIALS, examples=[4])] | None = None
     """How many trials of the batch run at once, in shape `indexed`. Default: as many as it was made for."""
     resumes: Annotated[int, Meta(ge=0, le=1000, examples=[1])] = 0
-    """How often the batch was resumed after a pause, or had fewer trials at once; budgets charge each as a further
-    timeout of every trial. It only grows."""
+    """How often the batch was resumed, or had fewer trials at once; budgets charge each. It only grows."""

@@ -172,8 +172,7 @@ class TeamSettings:
         MANY,
         keys.EntryName("team-vision"),
     ] = field(default_factory=keys.empty_mapping)
-    """What the sweeps of a team may use in a month, by team: `sweep check` refuses a change that exceeds it, and `sweep
-    cluster budget` shows what remains."""
+    """What the sweeps of a team may use in a month, by team: `sweep check` refuses a change that exceeds it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -220,8 +220,7 @@ class PlatformSettings:
     monitoring: Annotated[
         MonitoringSettings, Meta(examples=[{"labels": {"release": "kube-prometheus-stack"}}])
     ] = MonitoringSettings(enabled=False)
-    """Alerts, a dashboard and messages: with this key, also with an empty mapping, `sweep cluster bootstrap` writes
-    clusters/monitoring/."""
+    """Alerts, a dashboard and messages, which `sweep cluster bootstrap` then writes to clusters/monitoring/."""
     logs: LogLink = LogsSettings()
     """Address at which a log system shows the output of a pod or trial, with {namespace}, {pod}, {sweep}, {batch} and
     {trial} where they belong."""

@@ -220,8 +220,8 @@ class ResultsSettings:
     """How often partial results of running batches are published on a branch progress/SWEEP: whole minutes that divide
     an hour, at most 30m. Default: never."""
     keep_days: Annotated[Days | None, Meta(examples=["30d"])] = None
-    """Days for which a batch's folders stay on the volumes after its results are on the branch, at most 3650d. Default:
-    they are never deleted."""
+    """Days for which a batch's folders stay on the volumes after it was recorded, at most 3650d. Default: never
+    deleted."""
     from_pull_request: Annotated[PullRequestResults, Meta(examples=["marked"])] = PullRequestResults.SIGNED
     """Which results a pull request may bring: of commits that a listed key signed, also those of new batches that are
     marked as made on a laptop, or none."""
@@ -231,8 +231,7 @@ class ResultsSettings:
     )
     """Servers that get the recorded results, by their kind. A CronJob beside the collector writes what they lack."""
     store: Annotated[ResultsStore, Meta(examples=["api"])] = ResultsStore.VOLUME
-    """Through what records travel from trials to the collector: the API server, a bucket, a claim that one node
-    mounts, or a volume that every node can mount."""
+    """Through what records travel from trials to the collector."""
     bucket: BucketSettings | None = None
     """The bucket of `store: bucket`, and how its clients are let in."""
 
