@@ -30,6 +30,8 @@ LEFT = {
         "f1",
         0.5,
     ),
+    "held-out data": ("print('Training accuracy: 0.9'); print('Test accuracy: 0.5')", "accuracy", 0.5),
+    "a name in parentheses": ("print('Test accuracy: 0.5  F1 (macro): 0.25')", "score", 0.5),
     "a table": (
         f"{WRITE}put('logs/version_3/metrics.csv', b'step,val_acc\\n1,0.25\\n2,0.5\\n')",
         "score",
@@ -75,6 +77,16 @@ def test_without_write_the_block_is_shown_and_the_spec_stays(tmp_path: Path) -> 
     assert tried.returncode == 1
     assert "  stdout: test loss: 0.25\nproposed: metric: {name: loss, goal: minimize," in tried.stdout
     assert (lab / "sweeps/fit.yaml").read_bytes() == before
+
+
+@pytest.mark.parametrize("head", ["2026-11-30 07:18:02,277 INFO train: ", "INFO:root:", "INFO - ", ""])
+def test_level_and_logger_of_a_log_are_no_part_of_the_name(tmp_path: Path, head: str) -> None:
+    lab = lab_with(tmp_path, f"print('{head}Test accuracy: 0.5')")
+    run_sweep("new", "fit", "--command", "python train.py", "--param", "x=1,2", cwd=lab)
+
+    assert (
+        "proposed: metric: {name: test_accuracy, goal: maximize," in run_sweep("try", "fit", cwd=lab).stdout
+    )
 
 
 def test_a_file_of_the_code_is_no_result_and_a_failed_program_has_no_proposal(tmp_path: Path) -> None:
