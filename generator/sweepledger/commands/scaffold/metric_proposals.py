@@ -131,7 +131,7 @@ def _labels(line: str) -> Iterator[tuple[str, str]]:
     for number in NUMBER.finditer(line):
         before = line[start : number.start()]
         start = number.end()
-        words = LABEL.search(before)[0].strip()
+        words = next(LABEL.finditer(before))[0].strip()
         if re.search(r"[A-Za-z]{2}", words):
             label, gap = words, r"\s*"
         elif "," in before or ";" in before or "|" in before:
