@@ -101,6 +101,19 @@ def test_a_file_of_the_code_is_no_result_and_a_failed_program_has_no_proposal(tm
     assert "proposed" not in run_sweep("try", "fit", cwd=lab).stdout
 
 
+def test_a_file_that_git_ignores_is_named_as_none_of_the_code(tmp_path: Path) -> None:
+    lab = lab_with(tmp_path, "print('score=%d' % len(open('data/a.csv').read()))")
+    (lab / ".gitignore").write_text("data/\n")
+    (lab / "data").mkdir()
+    (lab / "data/a.csv").write_text("1\n")
+    run_sweep("new", "fit", "--command", "python train.py", "--param", "x=1,2", cwd=lab)
+    hint = "hint: data/a.csv: here, but not in the committed code, which trials run in a copy: commit it"
+    assert hint in run_sweep("try", "fit", cwd=lab).stdout
+
+    git(lab, "add", "--force", "data")
+    assert "hint" not in run_sweep("try", "fit", cwd=lab).stdout
+
+
 def test_refused_arguments_are_answered_with_the_names_and_the_macro_of_the_program(tmp_path: Path) -> None:
     options = "p.add_argument('--batch-size'); p.add_argument('--flip', action='store_true')"
     lab = lab_with(tmp_path, f"import argparse\np = argparse.ArgumentParser()\n{options}\np.parse_args()")
