@@ -230,6 +230,26 @@ def test_a_parameter_is_called_as_the_program_calls_it_and_an_unknown_one_is_a_w
     assert "did you mean 'depth'?" in done.stderr
 
 
+def test_a_short_name_becomes_the_long_name_of_the_option(lab: Path) -> None:
+    (lab / "train.py").write_text(
+        "p.add_argument('-b', '--batch-size')\np.add_argument('-x', '--xs')\np.add_argument('--x')\n"
+    )
+
+    run_sweep("new", "fit", "--command", "python train.py", "--param", "b=1,2", "--param", "x=1", cwd=lab)
+
+    assert [*yaml.safe_load((lab / "sweeps/fit.yaml").read_text())["parameters"]] == ["batch-size", "x"]
+
+
+def test_make_gets_the_parameters_as_its_variables(lab: Path) -> None:
+    run_sweep("new", "fit", "--command", "make run", "--param", "N=1,2", cwd=lab)
+
+    assert yaml.safe_load((lab / "sweeps/fit.yaml").read_text())["command"] == [
+        "make",
+        "run",
+        "${args_no_hyphens}",
+    ]
+
+
 def test_a_program_with_options_of_another_module_has_no_warning(lab: Path) -> None:
     (lab / "train.py").write_text("from .options import add\np.add_argument('--depth')\n")
 

@@ -30,6 +30,8 @@ LEFT = {
         "f1",
         0.5,
     ),
+    "held-out data": ("print('Training accuracy: 0.9'); print('Test accuracy: 0.5')", "accuracy", 0.5),
+    "a name in parentheses": ("print('Test accuracy: 0.5  F1 (macro): 0.25')", "score", 0.5),
     "a table": (
         f"{WRITE}put('logs/version_3/metrics.csv', b'step,val_acc\\n1,0.25\\n2,0.5\\n')",
         "score",
@@ -77,6 +79,16 @@ def test_without_write_the_block_is_shown_and_the_spec_stays(tmp_path: Path) -> 
     assert (lab / "sweeps/fit.yaml").read_bytes() == before
 
 
+@pytest.mark.parametrize("head", ["2026-11-30 07:18:02,277 INFO train: ", "INFO:root:", "INFO - ", ""])
+def test_level_and_logger_of_a_log_are_no_part_of_the_name(tmp_path: Path, head: str) -> None:
+    lab = lab_with(tmp_path, f"print('{head}Test accuracy: 0.5')")
+    run_sweep("new", "fit", "--command", "python train.py", "--param", "x=1,2", cwd=lab)
+
+    assert (
+        "proposed: metric: {name: test_accuracy, goal: maximize," in run_sweep("try", "fit", cwd=lab).stdout
+    )
+
+
 def test_a_file_of_the_code_is_no_result_and_a_failed_program_has_no_proposal(tmp_path: Path) -> None:
     lab = lab_with(tmp_path, "print('no result')")
     (lab / "old.csv").write_text("step,loss\n1,0.5\n")
@@ -87,6 +99,19 @@ def test_a_file_of_the_code_is_no_result_and_a_failed_program_has_no_proposal(tm
 
     (lab / "train.py").write_text("print('loss: 0.5'); raise SystemExit(1)\n")
     assert "proposed" not in run_sweep("try", "fit", cwd=lab).stdout
+
+
+def test_a_file_that_git_ignores_is_named_as_none_of_the_code(tmp_path: Path) -> None:
+    lab = lab_with(tmp_path, "print('score=%d' % len(open('data/a.csv').read()))")
+    (lab / ".gitignore").write_text("data/\n")
+    (lab / "data").mkdir()
+    (lab / "data/a.csv").write_text("1\n")
+    run_sweep("new", "fit", "--command", "python train.py", "--param", "x=1,2", cwd=lab)
+    hint = "hint: data/a.csv: here, but not in the committed code, which trials run in a copy: commit it"
+    assert hint in run_sweep("try", "fit", cwd=lab).stdout
+
+    git(lab, "add", "--force", "data")
+    assert "hint" not in run_sweep("try", "fit", cwd=lab).stdout
 
 
 def test_refused_arguments_are_answered_with_the_names_and_the_macro_of_the_program(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import ast
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 
 
@@ -31,9 +31,13 @@ class ProgramOptions:
     """False for programs that read `name=value`."""
     is_single: bool = False
     """Whether its options begin with one hyphen."""
+    short_names: Mapping[str, str] = field(default_factory=dict)
+    """Long names by the short ones, which two hyphens do not introduce."""
 
     def spelling(self, name: str) -> str | None:
         """Return the program's name of an option, whose words may be joined differently; None if it has none."""
+        if name in self.short_names:
+            return self.short_names[name]
         spellings = (name, name.replace("_", "-"), name.replace("-", "_"))
         return next((spelling for spelling in spellings if spelling in self.kinds), None)
 
@@ -65,12 +69,21 @@ def read_options(source: str | bytes) -> ProgramOptions:
     if "hydra.main" in names | {_name(node) for node in _decorators(tree)}:
         return ProgramOptions({}, is_complete=False, has_hyphens=False)
     kinds: dict[str, OptionKind] = {}
+    short_names: dict[str, str] = {}
+    long_names = set[str]()
     hyphens = set[str]()
     for call in calls:
         if _called(call).rpartition(".")[2] in {"add_argument", "option", "Option"}:
-            for text, kind in _declared(call):
-                kinds[text.lstrip("-")] = kind
-                hyphens.add(text[: len(text) - len(text.lstrip("-"))])
+            declared = [*_declared(call)]
+            long = next((text[2:] for text, _ in declared if text.startswith("--")), None)
+            for text, kind in declared:
+                name = text.lstrip("-")
+                kinds[name] = kind
+                hyphens.add(text[: len(text) - len(name)])
+                if long is not None and not text.startswith("--"):
+                    short_names[name] = long
+                elif long is not None:
+                    long_names.add(name)
     functions = _functions_of_typer(tree, calls)
     classes = _read_by_tyro(tree, calls)
     for node in (*functions, *classes):
@@ -79,7 +92,9 @@ def read_options(source: str | bytes) -> ProgramOptions:
     opened = {name.rpartition(".")[2] for name in names} & OPEN_CALLS
     imported = any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(tree))
     is_single = hyphens == {"-"} and any(len(name) > 1 for name in kinds)
-    return ProgramOptions(kinds, bool(kinds) and not opened and not imported, is_single=is_single)
+    short_names = {short: long for short, long in short_names.items() if short not in long_names}
+    is_complete = bool(kinds) and not opened and not imported
+    return ProgramOptions(kinds, is_complete, is_single=is_single, short_names=short_names)
 
 
 def _called(call: ast.Call) -> str:

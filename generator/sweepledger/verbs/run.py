@@ -20,7 +20,7 @@ from sweepledger.cli.text.progress import show_events
 from sweepledger.cli.text.rounds import results_commit_text
 from sweepledger.cli.text.values import count_text
 from sweepledger.commands.reports.results import RankedTrials, rank_trials
-from sweepledger.commands.repository.programs import left_out_files
+from sweepledger.commands.repository.programs import LEFT_OUT, left_out_files
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.run import RunEvent, RunOptions, SweepRun
 from sweepledger.errors import GeneratorError, IdleError, PausedError, UsageError
@@ -182,10 +182,7 @@ def _failure_lines(run: SweepRun, rows: Sequence[SummaryRow], failed: int) -> It
     yield f"after a change of the code: `sweep run {name} --commit-code --update` runs all trials with it"
     yield f"after a change of `metric`, or as is: `sweep retry {name}`, then `sweep run {name}` repeats them"
     if left_out := left_out_files(run.workspace, errors):
-        yield (
-            f"{', '.join(map(response.escape_control_characters, left_out))}: here, but not in the committed code, "
-            "which trials run in a copy: commit it, or pass its absolute path"
-        )
+        yield LEFT_OUT.format(", ".join(map(response.escape_control_characters, left_out)))
 
 
 def _recorded(workspace: Workspace, names: Iterable[str], state: Path) -> Iterator[RankedTrials]:

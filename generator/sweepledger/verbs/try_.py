@@ -98,7 +98,7 @@ class Tried:
     folder: Path | None = None
     """Where it started, with what it has written; None: deleted."""
     advice: tuple[str, ...] = ()
-    """What to change if the program refused its arguments."""
+    """What to change if the program refused its arguments, or lacks a file of the work tree."""
     proposal: MetricProposal | None = None
     """A metric block that reads what the trial left, if it did not report its metric."""
 
@@ -176,6 +176,8 @@ def try_trial(workspace: Workspace, name: str, number: int, *, quiet: bool, keep
     warnings = (*programs.misread_booleans(workspace.root, parsed), *missing)
     error = (record.error_line if record else None) or ""
     advice = tuple(programs.argument_advice(workspace.root, sweep, error))
+    if left_out := programs.left_out_files(workspace, (error,)):
+        advice += (programs.LEFT_OUT.format(", ".join(map(response.escape_control_characters, left_out))),)
     start = start if keep else None
     return Tried(batch.trials[0], number, of, record, exit_code, warnings, start, advice, proposal)
 

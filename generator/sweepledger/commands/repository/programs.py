@@ -276,6 +276,8 @@ def left_out_files(workspace: Workspace, errors: Iterable[str]) -> tuple[str, ..
     return tuple(sorted(path for path in relative if os.path.exists(workspace.root / path)))  # noqa: PTH110
 
 
+LEFT_OUT = "{}: here, but not in the committed code, which trials run in a copy: commit it, or pass its absolute path"
+"""What is said of such files."""
 MISSING_SCRIPT_CODE = "program-missing"
 START_FILE = "__main__.py"
 """A folder with it can be started as if it were a file."""

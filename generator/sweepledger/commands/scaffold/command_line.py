@@ -53,7 +53,8 @@ def split(line: str) -> tuple[str, ...]:
     if (variable := VARIABLE.search(line)) and not _is_shell(words):
         raise UsageError(
             f"--command must have no {variable[0]!r}, which only a shell replaces",
-            hint=f"write its value, or ${{envvar:{variable['name']}}} for a variable of the trial",
+            hint=f"write its value, ${{param:{variable['name']}}} for that of a parameter, "
+            f"or ${{envvar:{variable['name']}}} for a variable of the trial",
         )
     return _with_shell_arguments(words)
 

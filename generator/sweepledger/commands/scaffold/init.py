@@ -5,7 +5,7 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from sweepledger import __version__, storage
 from sweepledger.commands.repository import base_files
@@ -225,6 +225,10 @@ manifests: false   # laptops run the batches; for a cluster, delete this line an
 """
 
 
+MAKES = frozenset({"make", "gmake"})
+"""Programs that read variables as `NAME=value`."""
+
+
 @dataclass(frozen=True)
 class NewSpec:
     """What `sweep new` wrote."""
@@ -283,6 +287,8 @@ def _spec_of_command(workspace: Workspace, name: str, starter: Starter) -> tuple
     options = UNKNOWN
     if program is not None and program.endswith(".py"):
         options = read_options(files.read_input(workspace.root / program))
+    elif PurePath(first).name in MAKES:
+        options = replace(UNKNOWN, has_hyphens=False)
     try:
         text = starter.spec(
             name, code=code, search=_search_here(starter), options=options, memory=_memory_of_a_trial()

@@ -13,7 +13,12 @@ from sweepledger.repo.files import read_input
 from sweepledger.structs.metric import METRIC_NAME, Metric, usual_goal, words_of
 
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
-LABEL_END = re.compile(r"[,;|()\[\]{}\t%]")
+LABEL = re.compile(r"[^,;|()\[\]{}\t%]*(?:\([^()]*\)[\s:=]*)?\Z")
+"""The words before a number, such as `F1 (macro):`."""
+LOG_PREFIX = re.compile(
+    r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\b\W+(?:[\w.]+(?:\s*[:\]]\s*|\s+-\s+)(?=.*[A-Za-z]{2}))?"
+)
+"""Level and logger before the message of a log line."""
 VALUE_GROUP = r"(?P<value>[-+.\w]+)"
 MOST_FILES = 5000
 MOST_LINES = 5
@@ -89,7 +94,7 @@ def _rank(name: str, wanted: str) -> int:
     if words == own:
         return 2 * NAMED
     if own and {*own} <= {*words}:
-        return NAMED + 10 - len(words)
+        return NAMED + 10 * bool(HELD_OUT & {*words}) + 10 - len(words)
     likely = next((len(LIKELY) - at for at, word in enumerate(LIKELY) if word in words), 0)
     if not likely and UNLIKELY & {*words}:
         return 0
@@ -116,7 +121,7 @@ def _printed(stdout: str, stderr: str) -> Iterator[Found]:
                     continue
                 source = "stdout" if place == "stdout" else "output"
                 keys = {"source": source, "format": "regex", "patterns": [pattern]}
-                last[label] = Found(label, place, line.strip(), keys)
+                last[label] = Found(LOG_PREFIX.sub("", label), place, line.strip(), keys)
         yield from last.values()
 
 
@@ -126,7 +131,7 @@ def _labels(line: str) -> Iterator[tuple[str, str]]:
     for number in NUMBER.finditer(line):
         before = line[start : number.start()]
         start = number.end()
-        words = LABEL_END.split(before)[-1].strip()
+        words = next(LABEL.finditer(before))[0].strip()
         if re.search(r"[A-Za-z]{2}", words):
             label, gap = words, r"\s*"
         elif "," in before or ";" in before or "|" in before:
