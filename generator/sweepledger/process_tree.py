@@ -120,6 +120,13 @@ def own_mounts() -> bool:
     return not (library.unshare(CLONE_NEWNS) or library.mount(None, b"/", None, MS_REC | MS_SLAVE, None))
 
 
+def mounts() -> bytes:
+    """Return the mounts that this process sees, as the system describes them; nothing if it does not say."""
+    with contextlib.suppress(OSError), open(f"{PROC}/self/mountinfo", "rb") as file:
+        return file.read()
+    return b""
+
+
 def mount_overlay(folder: str, options: str) -> None:
     """Mount an overlay over a folder. Raises OSError."""
     if system_library().mount(b"overlay", os.fsencode(folder), b"overlay", 0, os.fsencode(options)):

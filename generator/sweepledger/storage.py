@@ -261,6 +261,31 @@ BY_CONTENT = "content-"
 """Begins the state of folders whose files were read."""
 
 
+def walk(folder: Path, *, follows: bool) -> Iterator[tuple[str, os.stat_result, os.DirEntry[str] | None]]:
+    """Yield name and state of all folders below a folder, itself included, and of all else, which has an entry.
+
+    If it `follows` links, also of what lies in folders to which they lead. Raises OSError.
+    """
+    waiting: list[tuple[str, tuple[tuple[int, int], ...]]] = [("", ())]
+    while waiting:
+        place, around = waiting.pop()
+        state = (folder / place).stat()
+        if (state.st_dev, state.st_ino) in around:  # a link to a folder around it
+            continue
+        around = (*around, (state.st_dev, state.st_ino))
+        yield place, state, None
+        with os.scandir(folder / place) as entries:
+            for entry in entries:
+                name = f"{place}/{entry.name}" if place else entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append((name, around))
+                    continue
+                yield name, entry.stat(follow_symlinks=False), entry
+                with suppress(OSError):
+                    if follows and entry.is_dir():
+                        waiting.append((name, around))
+
+
 def folder_state(folder: Path, *, by_content: bool | None = None, follows: bool = False) -> str:
     """Return a digest of what a write to a folder changes: sizes, times and numbers of all files.
 
@@ -269,25 +294,19 @@ def folder_state(folder: Path, *, by_content: bool | None = None, follows: bool 
     (`state_of`).
     """
     by_content = not notes_writes(folder) if by_content is None else by_content
-    lines, waiting = list[str](), [""]
-    while waiting:
-        place = waiting.pop()
-        lines.append(_state_line(place, (folder / place).stat()))
-        with os.scandir(folder / place) as entries:
-            for entry in entries:
-                name = f"{place}/{entry.name}" if place else entry.name
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(name)
-                    continue
-                lines.append(_state_line(name, entry.stat(follow_symlinks=False)))
-                if follows and entry.is_symlink():
-                    with suppress(OSError):  # it leads nowhere
-                        lines.append(_state_line(name, entry.stat()))
-                if by_content and entry.is_file(follow_symlinks=follows):
-                    with Path(entry.path).open("rb") as file:
-                        lines.append(f"{name}\0{hashlib.file_digest(file, 'sha256').hexdigest()}")
-    state = hashlib.sha256("\n".join(sorted(lines)).encode("utf-8", "surrogateescape")).hexdigest()
-    return f"{BY_CONTENT}{state}" if by_content else state
+    lines = list[str]()
+    for name, state, entry in walk(folder, follows=follows):
+        lines.append(_state_line(name, state))
+        if entry is None:
+            continue
+        if follows and entry.is_symlink():
+            with suppress(OSError):  # it leads nowhere
+                lines.append(_state_line(name, entry.stat()))
+        if by_content and entry.is_file(follow_symlinks=follows):
+            with Path(entry.path).open("rb") as file:
+                lines.append(f"{name}\0{hashlib.file_digest(file, 'sha256').hexdigest()}")
+    digest = hashlib.sha256("\n".join(sorted(lines)).encode("utf-8", "surrogateescape")).hexdigest()
+    return f"{BY_CONTENT}{digest}" if by_content else digest
 
 
 def notes_writes(folder: Path) -> bool:

@@ -1,12 +1,15 @@
 """On one machine, nothing that a trial or another clone does changes a trial's number."""
 
 import csv
+import os
 import shutil
 import sys
 from uuid import uuid4
 
+import pytest
+
 from sweepledger.commands.run import RunOptions, SweepRun
-from sweepledger.engine.local import volumes
+from sweepledger.engine.local import pods, volumes
 from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.repo.state import create_state
 from tests.repository import Sandbox
@@ -57,6 +60,57 @@ def test_a_forged_note_on_a_copy_gives_no_other_trial_an_edited_file(
         "end the launcher": ("failed", ""),
         "honest too": ("ok", "1"),
     }
+
+
+MOUNTING = '''"""Reports the number in a folder outside of its own, over which it may then mount another."""
+import argparse, os, pathlib, subprocess
+parser = argparse.ArgumentParser()
+parser.add_argument("--attempt")
+attempt = parser.parse_args().attempt
+folder = pathlib.Path("FOLDER")
+print(f"score={(folder / 'number').read_text()} worker={os.getppid()}", flush=True)
+if attempt == "mount":
+    subprocess.run(["mount", "-t", "tmpfs", "none", folder])
+    (folder / "number").write_text("9")
+elif attempt == "stack":  # what lies in the scratch for the launcher is then a folder of somebody
+    for _ in range(2):
+        subprocess.run(["mount", "--bind", folder, os.path.realpath("../../..")])
+elif attempt == "mount in its folder":
+    os.mkdir("mounted")
+    subprocess.run(["mount", "--bind", folder, "mounted"])
+'''
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or any(map(os.path.exists, pods.DAEMONS)), reason="trials have no namespace of mounts"
+)
+@pytest.mark.parametrize("mounting", ["mount", "stack", "mount in its folder", "nothing"])
+def test_no_trial_sees_what_another_has_mounted(
+    mounting: str, sandbox: Sandbox, needs_kustomize: None
+) -> None:
+    folder = sandbox.root.parent / "shared"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "number").write_text("1")
+    (folder / "deep/kept").touch()
+    sandbox.push()
+    sandbox.use_as_laptop()
+    sandbox.write("code/harm.py", MOUNTING.replace("FOLDER", f"{folder}"))
+    sandbox.commit("Write the program")
+    attempts = f"[{mounting}, honest, honest too]"
+    sandbox.write("sweeps/harm.yaml", SPEC.replace("[forge, honest, end the launcher, honest too]", attempts))
+
+    state = create_state(sandbox.workspace.repository)
+    list(SweepRun.prepare(sandbox.workspace, ("harm",)).run(RunOptions(state, parallel=1)))
+
+    with (sandbox.root / "results/harm/summary.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["status"], row["metrics.score"]) for row in rows] == [("ok", "1")] * 3
+    assert (folder / "deep/kept").exists()
+    outputs = [path.read_text() for n in range(3) for path in state.glob(f"results/*/{n}/*.out")]
+    workers = [output.split("worker=")[1] for output in outputs]
+    assert workers[1] == workers[2]
+    if mounting in {"mount in its folder", "nothing"}:  # its overlay ends with what is mounted in it
+        assert workers[0] == workers[1]
 
 
 def test_an_engine_touches_no_trial_of_another_clone_that_has_its_path(sandbox: Sandbox) -> None:

@@ -559,7 +559,8 @@ def a_dataset(folder: TrialFolder, *parts: str) -> dict[str, str]:
         put(folder.root / part, train__x_csv="1", test_csv="2")
         link_to(f"../{part}", data / part)
     put(data, **({} if parts else {"train__x_csv": "1", "test_csv": "2"}))
-    put(folder.root / "linked", file_csv="3", folder__file_csv="3")
+    put(folder.root / "linked", file_csv="3", folder__file_csv="3", folder__deep__file_csv="3")
+    link_to("..", folder.root / "linked/folder/around")
     for name, target in {"linked.csv": "file.csv", "linked": "folder", "nowhere": "missing"}.items():
         link_to(str(folder.root / "linked" / target), (data / parts[0] if parts else data) / "deep" / name)
     return {"SWEEP_DATA": str(data), "SWEEP_DATA_STATE": data_state(data)}
@@ -572,7 +573,7 @@ def test_data_that_nobody_changes_is_no_matter(parts: tuple[str, ...], trial_fol
 
     assert trial_folder.try_once(**variables)["status"] == "ok"
     state = variables["SWEEP_DATA_STATE"]
-    assert launch.state_of_data(variables["SWEEP_DATA"], state) == state
+    assert launch.state_of(variables["SWEEP_DATA"], state, follows=True) == state
 
 
 @pytest.mark.parametrize(
@@ -584,8 +585,10 @@ def test_data_that_nobody_changes_is_no_matter(parts: tuple[str, ...], trial_fol
         ((), "rm -r $SWEEP_DATA"),
         ((), "echo 3 >> $SWEEP_DATA/deep/linked.csv"),
         ((), "touch $SWEEP_DATA/deep/linked/new"),
+        ((), "echo 3 >> $SWEEP_DATA/deep/linked/deep/file.csv"),
         ((), "touch $HERE/linked/missing"),
         (("mnist", "cifar"), "echo 3 >> $SWEEP_DATA/mnist/deep/linked.csv"),
+        (("mnist", "cifar"), "echo 3 >> $SWEEP_DATA/mnist/deep/linked/file.csv"),
         (("mnist", "cifar"), "echo 3 >> $SWEEP_DATA/cifar/train/x.csv"),
         (("mnist", "cifar"), "touch $SWEEP_DATA/new"),
         (("mnist", "cifar"), "rm $SWEEP_DATA/mnist"),

@@ -96,9 +96,20 @@ def test_data_that_another_version_has_used_is_refused_until_it_changes(tmp_path
     datasets.verified_data(first, tmp_path, code=tmp_path)
 
 
-@pytest.mark.parametrize("change", ["echo 2 > digits/content", "touch digits/more", "rm digits/content"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        "echo 2 > digits/content",
+        "touch digits/more",
+        "rm digits/content",
+        "echo 2 >> digits/linked/deep/content",
+    ],
+)
 def test_data_that_changed_since_they_were_used_need_another_version(tmp_path: Path, change: str) -> None:
-    first = dataset("echo 1 > $SWEEP_DATA/content")
+    (tmp_path / "elsewhere/deep").mkdir(parents=True)
+    (tmp_path / "elsewhere/deep/content").write_text("1")
+    (tmp_path / "elsewhere/deep/around").symlink_to("..")
+    first = dataset(f"echo 1 > $SWEEP_DATA/content; ln -s {tmp_path}/elsewhere $SWEEP_DATA/linked")
     for _ in range(2):
         datasets.verified_data(first, tmp_path, code=tmp_path)
         # As with another mount, no file has its number any more.

@@ -1258,43 +1258,41 @@ BY_CONTENT = "content-"
 def state_of(folder: str, expected: str = "", *, follows: bool = False) -> str:
     """Return the state of all files below a folder, by which a change is noticed, of the expected kind.
 
-    If it follows links, also that of files elsewhere to which they lead.
+    If it follows links, also that of files elsewhere to which they lead, directly or in a folder.
     """
     kind = BY_CONTENT if expected.startswith(BY_CONTENT) else ""
-    states, waiting = [], [""]
+    states: list[str] = []
+    waiting: list[tuple[str, tuple[tuple[int, int], ...]]] = [("", ())]
     while waiting:
-        parent = waiting.pop()
-        states.append(state_line(parent, os.stat(os.path.join(folder, parent))))
+        parent, around = waiting.pop()
+        state = os.stat(os.path.join(folder, parent))
+        if (state.st_dev, state.st_ino) in around:  # a link to a folder around it
+            continue
+        around = (*around, (state.st_dev, state.st_ino))
+        states.append(state_line(parent, state))
         prefix = parent + os.sep if parent else ""
         with os.scandir(os.path.join(folder, parent)) as entries:
             for entry in entries:
                 name = prefix + entry.name
                 if entry.is_dir(follow_symlinks=False):
-                    waiting.append(name)
+                    waiting.append((name, around))
                     continue
                 states.append(state_line(name, entry.stat(follow_symlinks=False)))
                 if follows and entry.is_symlink():
                     with contextlib.suppress(OSError):  # it leads nowhere
                         states.append(state_line(name, entry.stat()))
+                        if entry.is_dir():
+                            waiting.append((name, around))
                 if kind and entry.is_file(follow_symlinks=follows):
                     states.append(f"{name}\0{describe(entry.path, name)['sha256']}")
     return kind + digest_of_states(states)
-
-
-def state_of_data(folder: str, expected: str = "") -> str:
-    """Return the state of a folder, and of those that links in it name: one for each of several datasets."""
-    paths = (os.path.join(folder, name) for name in sorted(os.listdir(folder)))
-    parts = [path for path in paths if os.path.islink(path) and os.path.isdir(path)]
-    kind = BY_CONTENT if expected.startswith(BY_CONTENT) else ""
-    states = (state_of(part, expected, follows=True) for part in [folder, *parts])
-    return kind + sha256("".join(states).encode("ascii"))
 
 
 def has_data_changed() -> bool:
     """Return whether the data is no longer what it was when the trial began, if somebody said what it was."""
     expected = os.environ.get("SWEEP_DATA_STATE", "")
     try:
-        return bool(expected) and state_of_data(need("SWEEP_DATA"), expected) != expected
+        return bool(expected) and state_of(need("SWEEP_DATA"), expected, follows=True) != expected
     except OSError:  # some of it is gone
         return True
 

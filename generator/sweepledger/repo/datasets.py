@@ -69,8 +69,8 @@ def _refuse_other_data(dataset: Dataset, folder: Path) -> None:
     note = _version_note(folder)
     with storage.storage_errors(folder):
         # Numbers of files, which a file system may give anew with each mount, say nothing from one run to the next.
-        files = [path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()]
-        states = ((path.relative_to(folder), path.stat(follow_symlinks=path.exists())) for path in files)
+        entries = ((name, entry) for name, _, entry in storage.walk(folder, follows=True) if entry)
+        states = ((name, entry.stat(follow_symlinks=Path(entry.path).exists())) for name, entry in entries)
         lines = sorted(f"{name}\0{state.st_size} {state.st_mtime_ns}" for name, state in states)
     state = hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
     with storage.storage_errors(note):
@@ -144,13 +144,9 @@ def _folder_of_links(data: SeveralDatasets, cache: Path) -> Path:
 def data_state(folder: Path) -> str:
     """Return what a write to the data changes, as the launcher computes it. Raises StorageError."""
     with storage.storage_errors(folder):
-        parts = sorted(path for path in folder.iterdir() if path.is_symlink() and path.is_dir())
+        parts = [path for path in folder.iterdir() if path.is_symlink() and path.is_dir()]
         by_content = not all(map(storage.notes_writes, (folder, *parts)))
-        states = "".join(
-            storage.folder_state(part, by_content=by_content, follows=True) for part in (folder, *parts)
-        )
-    state = hashlib.sha256(states.encode("ascii")).hexdigest()
-    return f"{storage.BY_CONTENT}{state}" if by_content else state
+        return storage.folder_state(folder, by_content=by_content, follows=True)
 
 
 def _prepare(dataset: Dataset, folder: Path, code: Path) -> None:

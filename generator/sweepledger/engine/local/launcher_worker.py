@@ -3,7 +3,7 @@
 A fork for each pod would copy every page of memory that the launcher writes to, a third of what a short trial costs.
 Between two pods nothing is left of the first: its files are closed, its signals, environment and folder are those of
 a new process, and the names of the launcher have their first values again. What cannot be taken back ends the worker:
-a thread, a process, or the forks of a pod of several rows. Then the next pod has another.
+a thread, a process, a mount, or the forks of a pod of several rows. Then the next pod has another.
 """
 
 # pathlib would add to the time that every pod takes to start:
@@ -159,6 +159,8 @@ class _Overlays:
     def __init__(self) -> None:
         self._can_mount: bool | None = None
         """None: nobody has tried."""
+        self._mounts: bytes | None = None
+        """All mounts of the namespace between two pods; None: the worker has none of its own."""
 
     def mount(self, variables: MutableMapping[str, str]) -> str | None:
         """Mount one over the scratch folder of a pod, and return its path; None if the launcher has to copy the code.
@@ -170,6 +172,7 @@ class _Overlays:
         upper, spare, trial = f"{scratch}/{UPPER}", f"{scratch}/{SPARE}", f"trial-{os.urandom(8).hex()}"
         if self._can_mount is None:
             self._can_mount = process_tree.own_mounts()
+            self._mounts = process_tree.mounts() if self._can_mount else None
         # Options have no way to say these; and a trial may write to each file that the code has.
         if not self._can_mount or set(",:\\") & set(lower + scratch) or not os.access(code, os.W_OK):
             return None
@@ -189,10 +192,19 @@ class _Overlays:
         variables[OVERLAY] = f"{scratch}/{trial}"
         return scratch
 
-    def unmount(self, scratch: str) -> None:
-        """Unmount one, and delete what the trial wrote."""
-        process_tree.unmount(scratch)
-        self._empty(scratch)
+    def end(self, scratch: str | None) -> bool:
+        """Unmount the overlay of a pod, if it had one, and delete what the trial wrote; return whether that is all.
+
+        Else a trial has mounted or unmounted something, which the next one would see and nobody else; and what lies
+        in the scratch then may be somebody's files.
+        """
+        if scratch:
+            process_tree.unmount(scratch)
+        if self._mounts is not None and not self._mounts == process_tree.mounts() != b"":
+            return False
+        if scratch:
+            self._empty(scratch)
+        return True
 
     def _empty(self, scratch: str) -> None:
         with contextlib.suppress(OSError):  # most trials leave no files, and to look for them takes longer
@@ -265,9 +277,7 @@ def _work(
             if not launcher.is_repeatable:
                 os.closerange(KEPT[0], KEPT[-1] + 1)
             code = launcher.run() & 0xFF
-            if overlay:
-                overlays.unmount(overlay)
-            if not launcher.forget_run():
+            if not overlays.end(overlay) or not launcher.forget_run():
                 return code
             signal.set_wakeup_fd(-1)
             _reset_signals()
