@@ -1,7 +1,7 @@
 """How a Python program reads its arguments, by its source: the options that it has, and how each takes a value."""
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
@@ -41,7 +41,17 @@ class ProgramOptions:
         spellings = (name, name.replace("_", "-"), name.replace("-", "_"))
         return next((spelling for spelling in spellings if spelling in self.kinds), None)
 
+    def macro(self, switches: Iterable[str]) -> str:
+        """Return the macro by which the program gets its parameters, of which some are true or false."""
+        if not self.has_hyphens:
+            return "${args_no_hyphens}"
+        if self.is_single:
+            return "${args_single_hyphen}"
+        kinds = {self.kinds.get(self.spelling(name) or name) for name in switches}
+        return next((macro for kind, macro in SWITCH_MACROS.items() if kind in kinds), "${args}")
 
+
+SWITCH_MACROS = {OptionKind.ON_OFF: "${args_switches}", OptionKind.SWITCH: "${args_no_boolean_flags}"}
 UNKNOWN = ProgramOptions({}, is_complete=False)
 OPEN_CALLS = frozenset(
     {

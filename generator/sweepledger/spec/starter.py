@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from sweepledger.reader.scalars import describe_split, rejoin_split, resolve_scalar
 from sweepledger.reader.yaml_edit import format_scalar
-from sweepledger.spec.program_options import UNKNOWN, OptionKind, ProgramOptions
+from sweepledger.spec.program_options import UNKNOWN, ProgramOptions
 from sweepledger.structs import methods
 from sweepledger.structs.domain import is_ordered
 from sweepledger.structs.metric import Goal
@@ -158,7 +158,8 @@ class Starter:
         parameters = {options.spelling(key) or key: domain for key, domain in given}
         words = self.command
         if not any("${" in word or "$SWEEP_" in word for word in words):
-            words = (*words, _macro(parameters, options))
+            switches = [key for key, domain in parameters.items() if domain.is_boolean]
+            words = (*words, options.macro(switches))
         return OF_COMMAND.format(
             name=_yaml_scalar(name),
             method=self._method_lines(search),
@@ -235,18 +236,6 @@ FIRST_GROUP = re.compile(r"((?:^|[^\\])(?:\\\\)*)\((?!\?)")
 def with_value_group(pattern: str) -> str:
     """Return a regular expression whose first group is called `value`."""
     return pattern if "(?P<value>" in pattern else FIRST_GROUP.sub(r"\1(?P<value>", pattern, count=1)
-
-
-def _macro(parameters: "Mapping[str, _Values | _Range]", options: ProgramOptions) -> str:
-    """Return the macro that passes parameters as the program reads them."""
-    if not options.has_hyphens:
-        return "${args_no_hyphens}"
-    if options.is_single:
-        return "${args_single_hyphen}"
-    kinds = {options.kinds.get(name) for name, domain in parameters.items() if domain.is_boolean}
-    if OptionKind.ON_OFF in kinds:
-        return "${args_switches}"
-    return "${args_no_boolean_flags}" if OptionKind.SWITCH in kinds else "${args}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ The locked program is kept if it satisfies the spec; otherwise the current one i
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from posixpath import join, normpath
@@ -21,7 +22,7 @@ from sweepledger.reader import safe_repr
 from sweepledger.repo import git
 from sweepledger.repo.files import read_input
 from sweepledger.spec import ParsedSpec
-from sweepledger.spec.program_options import OptionKind, read_options
+from sweepledger.spec.program_options import SWITCH_MACROS, OptionKind, ProgramOptions, read_options
 from sweepledger.spec.rules.program import DATA_PLACE, WORKDIR
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs.batch import BatchLock
@@ -524,11 +525,7 @@ def argument_advice(root: Path, sweep: Sweep, error: str) -> Iterator[str]:
     """Yield what to change if the program refused its arguments: names and the macro, by the options in its source."""
     if not ARGUMENT_ERROR.search(error):
         return
-    for script in sweep.scripts:
-        try:
-            options = read_options(read_input(root / sweep.run.program_folder / script.path))
-        except (GeneratorError, OSError):
-            continue
+    for _, script, options in _script_options(root, sweep):
         names = [parameter.name for parameter in sweep.design.space.parameters]
         for name in names:
             spelling = options.spelling(name)
@@ -537,20 +534,23 @@ def argument_advice(root: Path, sweep: Sweep, error: str) -> Iterator[str]:
             elif options.is_complete and spelling is None:
                 meant = did_you_mean(name, options.kinds) or "remove the parameter"
                 yield f"{script.path} has no option --{name}: {meant}"
-        kinds = {options.kinds.get(options.spelling(name) or name) for name in names}
-        macro = next((macro for kind, macro in MACROS_OF_SWITCHES.items() if kind in kinds), None)
-        if not options.has_hyphens:
-            macro = "${args_no_hyphens}"
-        if macro is not None and macro not in sweep.command:
+        macro = options.macro(names)
+        if macro != ARGS and macro not in sweep.command:
             yield f'write "{macro}" in place of "${{args}}"'
 
 
-MACROS_OF_SWITCHES = {OptionKind.ON_OFF: "${args_switches}", OptionKind.SWITCH: "${args_no_boolean_flags}"}
+def _script_options(root: Path, sweep: Sweep) -> Iterator[tuple[int, Script, ProgramOptions]]:
+    """Yield each script of the work tree that can be read, with its number and what it says about its arguments."""
+    for number, script in enumerate(sweep.scripts):
+        with suppress(GeneratorError, OSError):
+            yield number, script, read_options(read_input(root / sweep.run.program_folder / script.path))
+
+
+ARGS = str(Macro("args"))
 MISREAD_BOOLEAN_CODE = "boolean-argument"
 BOOLEAN_HINTS = {
     OptionKind.TRUTH: ("takes the text False for true, by type=bool", "type=lambda text: text == 'True'"),
-    OptionKind.SWITCH: ("takes no value", '"${args_no_boolean_flags}" in place of "${args}"'),
-    OptionKind.ON_OFF: ("takes no value", '"${args_switches}" in place of "${args}"'),
+    **{kind: ("takes no value", f'"{macro}" in place of "{ARGS}"') for kind, macro in SWITCH_MACROS.items()},
 }
 
 
@@ -563,13 +563,9 @@ def misread_booleans(root: Path, parsed: ParsedSpec) -> Iterator[Problem]:
         if not parameter.domain.is_constant
         and any(isinstance(each, bool) for each in parameter.domain.listed)
     }
-    if not booleans or str(Macro("args")) not in sweep.command:
+    if not booleans or ARGS not in sweep.command:
         return
-    for number, script in enumerate(sweep.scripts):
-        try:
-            options = read_options(read_input(root / sweep.run.program_folder / script.path))
-        except (GeneratorError, OSError):
-            continue
+    for number, script, options in _script_options(root, sweep):
         for name, kind in options.kinds.items():
             if name not in booleans or kind not in BOOLEAN_HINTS:
                 continue

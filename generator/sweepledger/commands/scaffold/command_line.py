@@ -10,10 +10,10 @@ from posixpath import join, normpath
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.local.python_environment import inspect, installed_program
 from sweepledger.errors import UsageError
+from sweepledger.spec.rules.command import ASSIGNMENT
 
 SHELLS = frozenset({"sh", "bash", "dash", "zsh"})
 PYTHON = re.compile(r"python(?:3(?:\.\d+)?)?")
-ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 VARIABLE = re.compile(r"\$(?P<name>[A-Za-z_][A-Za-z0-9_]*)")
 SCRIPT = re.compile(r"[^=:,\s]*\.(?:py|ipynb|sh|bash|r|R|jl|rb|pl|lua|js|mjs|ts|jar|m)")
 """Names of files that an interpreter starts."""
