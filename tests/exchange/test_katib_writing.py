@@ -133,6 +133,10 @@ def test_the_trial_is_a_job_with_the_sweeps_command_resources_and_limits() -> No
     [
         ("${args_no_hyphens}", ["lr=${trialParameters.lr}", "on=True"]),
         ("${args_no_boolean_flags}", ["--lr=${trialParameters.lr}", "--on"]),
+        ("${args_switches}", ["--lr=${trialParameters.lr}", "--on"]),
+        ("${args_spaced}", ["--lr", "${trialParameters.lr}", "--on", "True"]),
+        ("${args_single_hyphen}", ["-lr", "${trialParameters.lr}", "-on", "True"]),
+        ("${param:lr}", ["${trialParameters.lr}"]),
         ("${args_json}", ['{"on": true, "lr": "${trialParameters.lr}"}']),
         ("x${args_json_file}", ["x"]),
         ("${envvar:HOME}", ["$(HOME)"]),

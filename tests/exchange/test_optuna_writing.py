@@ -13,6 +13,8 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
 from sweepledger.errors import UsageError
+from sweepledger.reader.launcher_parts import SPREAD
+from sweepledger.structs.program import LIST_MACROS
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import canonical_json
 from tests.command_line import run_program
@@ -155,6 +157,30 @@ def test_the_script_runs_the_command_and_continues_where_it_ended(tmp_path: Path
     ran = [json.loads(line) for line in (tmp_path / "ran").read_text().splitlines()]
     assert ran[0] == ["--lr=0.5", "--n=1", "--seed=0", '{"lr": 0.5, "n": 1}']
     assert len(ran) == 2, "no trial runs twice"
+
+
+@pytest.mark.parametrize("macro", sorted(LIST_MACROS))
+def test_the_script_passes_values_as_the_launcher_does(tmp_path: Path, macro: str) -> None:
+    values = {
+        "on": {"value": True},
+        "off": {"value": False},
+        "sizes": {"value": [1, 2]},
+        "n": {"values": [1]},
+    }
+    metric = {"name": "accuracy", "goal": "maximize", "source": "stdout"}
+    command = ["${interpreter}", "train.py", f"${{{macro}}}"]
+    sweep = good(method="grid", parameters=values, metric=metric, command=command)
+    (tmp_path / "train.py").write_text(
+        "import json, sys\nopen('ran', 'w').write(json.dumps(sys.argv[1:]))\nprint('accuracy=1')\n"
+    )
+    (tmp_path / "study.py").write_text(WRITERS["optuna"](sweep, assignments_of(sweep)).text)
+
+    done = run_program(sys.executable, "study.py", cwd=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    passed = {"on": True, "off": False, "sizes": [1, 2], "n": 1}
+    expected = [word for name, value in passed.items() for word in SPREAD[macro](name, value)]
+    assert json.loads((tmp_path / "ran").read_text()) == expected
 
 
 HALVED = {

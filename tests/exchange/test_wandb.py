@@ -391,6 +391,15 @@ def test_other_ways_to_draw_become_random_and_are_named(method: str) -> None:
     assert {"seed", f"method: {method}"} <= {loss.part for loss in result.losses}
 
 
+@pytest.mark.parametrize(
+    "part", ["${args_switches}", "${args_spaced}", "${args_single_hyphen}", "--x=${param:x}"]
+)
+def test_a_macro_that_wandb_lacks_is_a_loss(part: str) -> None:
+    sweep = good(method="grid", parameters={"x": {"values": [1, 2]}}, command=["python", "t.py", part])
+
+    assert f"command: {part}" in {loss.part for loss in wandb.write(sweep, ()).losses}
+
+
 def test_a_list_goes_out_as_the_grid_of_its_values() -> None:
     sweep = good(method="list", parameters=..., assignments=[{"a": 1, "b": 2}, {"a": 3, "b": 4}])
 

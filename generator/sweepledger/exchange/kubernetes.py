@@ -9,6 +9,7 @@ from typing import Any
 from sweepledger.exchange.conversion import LossList
 from sweepledger.exchange.fields import Fields, exact_number, scalar_text, show_value, spec_number
 from sweepledger.exchange.spec_parts import CODE_DIR, PROGRAM
+from sweepledger.reader.launcher_parts import SPREAD
 from sweepledger.structs.names import environment_name
 from sweepledger.structs.node_pool import GPU_RESOURCE
 from sweepledger.structs.program import LIST_MACROS, Macro, parse_element
@@ -392,6 +393,10 @@ def argument_text(value: Value) -> str:
     return str(canonical(value))
 
 
+SWITCH_MACROS = frozenset({"args_no_boolean_flags", "args_switches"})
+"""Macros that write true and false as options without a value."""
+
+
 @dataclass(slots=True)
 class MacroFiller:
     """Replaces macros, and collects a loss for each macro without a replacement."""
@@ -424,20 +429,12 @@ class MacroFiller:
         return translated
 
     def _spread(self, macro: str) -> list[str]:
-        texts = self.texts()
-        if macro == "args_no_hyphens":
-            return [f"{name}={value}" for name, value in texts.items()]
-        flags = {
-            name: value
-            for name, value in self.constants.items()
-            if isinstance(value, bool) and macro == "args_no_boolean_flags"
-        }
-        if macro == "args_no_boolean_flags":
-            self.losses.add(
-                "${args_no_boolean_flags}", "booleans with several values are passed as --name=True"
-            )
-        given = [f"--{name}={value}" for name, value in texts.items() if name not in flags]
-        return given + [f"--{name}" for name, value in flags.items() if value]
+        given: dict[str, Any] = {name: canonical(value) for name, value in self.constants.items()}
+        given |= self.placeholders
+        if macro in SWITCH_MACROS:
+            self.losses.add(f"${{{macro}}}", "booleans with several values are passed as --name=True")
+        named = (name for name in self.sweep.columns if name in given)
+        return [argument for name in named for argument in SPREAD[macro](name, given[name])]
 
     def _part(self, part: str | Macro) -> str:
         match part:

@@ -30,6 +30,12 @@ ARGUMENTS = {
         '*(f"--{name}" if value is True else f"--{name}={value}" for name, value in values.items()'
         " if value is not False)"
     ),
+    "args_single_hyphen": '*(word for name, value in values.items() for word in (f"-{name}", *words(value)))',
+    "args_spaced": '*(word for name, value in values.items() for word in (f"--{name}", *words(value)))',
+    "args_switches": (
+        '*(f"--{name}" if value is True else f"--no-{name}" if value is False else f"--{name}={value}"'
+        " for name, value in values.items())"
+    ),
 }
 WORDS = {
     "args_json": "json.dumps(values)",
@@ -42,6 +48,10 @@ WORDS = {
 
 SCRIPT = r"""
 STORAGE = sys.argv[1] if len(sys.argv) > 1 else "sqlite:///optuna.db"
+
+
+def words(value):
+    return [str(entry) for entry in (value if isinstance(value, list) else [value])]
 
 
 def suggest(trial, name):

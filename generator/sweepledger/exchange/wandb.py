@@ -187,6 +187,8 @@ def _located(program: str | None, command: list[str], losses: LossList) -> dict[
     return {"program": program, "run": {"code": {"path": folder}}}
 
 
+FOREIGN_MACROS = frozenset({"${args_single_hyphen}", "${args_spaced}", "${args_switches}"})
+"""Macros that W&B does not have."""
 SPREAD_OPTIONS = {"${args}": "--{key}=", "${args_no_hyphens}": "{key}="}
 
 
@@ -403,6 +405,9 @@ def _program(sweep: Sweep, losses: LossList) -> dict[str, Any]:
     command = list(sweep.command)
     if any("${seed}" in part for part in command):
         losses.add("command: ${seed}", "W&B has no such macro; return the seed another way")
+    for part in command:
+        if part in FOREIGN_MACROS or "${param:" in part:
+            losses.add(f"command: {part}", "W&B has no such macro; pass the values another way")
     place = find_script(command)
     if place is None:
         return {"command": command}

@@ -1,4 +1,4 @@
-"""How the launcher reads metrics: copied from its source by `python -m tools.launcher_parts`. Do not edit."""
+"""What the launcher and the package do alike, copied from the former by `python -m tools.launcher_parts`."""
 
 from __future__ import annotations
 
@@ -175,6 +175,24 @@ def characters(name: str, argument: Any) -> frozenset[int]:
         found = frozenset().union(*(characters(*part) for part in parts if part[0] != "NEGATE"))
         return (ALL - found) | {OTHERS} if parts[0][0] == "NEGATE" else found
     return ALL  # ANY, NOT_LITERAL
+SPREAD: Mapping[str, Callable[[str, Any], list[str]]] = {
+    "args": lambda name, value: [f"--{name}={value}"],
+    "args_no_hyphens": lambda name, value: [f"{name}={value}"],
+    "args_no_boolean_flags": lambda name, value: switch(name, value, []),
+    "args_single_hyphen": lambda name, value: [f"-{name}", *words_of(value)],
+    "args_spaced": lambda name, value: [f"--{name}", *words_of(value)],
+    "args_switches": lambda name, value: switch(name, value, [f"--no-{name}"]),
+}
+
+
+def switch(name: str, value: Any, off: list[str]) -> list[str]:
+    """Return the arguments of a value; those of false are `off`."""
+    return [f"--{name}={value}"] if not isinstance(value, bool) else [f"--{name}"] if value else off
+
+
+def words_of(value: Any) -> list[str]:
+    """Return a value as arguments: each entry of a list is one."""
+    return list(map(str, value if isinstance(value, list) else [value]))
 
 
 class Report(NamedTuple):

@@ -5,35 +5,17 @@ The launcher derives the same values from the table.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sweepledger.formats.hyperparams_csv import Column, environment_text
+from sweepledger.reader.launcher_parts import SPREAD
 from sweepledger.render.manifest import Manifest
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.names import environment_name
 from sweepledger.structs.program import Macro, parse_element
 from sweepledger.structs.trial import Trial
 from sweepledger.structs.values import Value, written
-
-ARGUMENT_MACROS: Mapping[str, Callable[[str, Any], list[str]]] = {
-    "args": lambda name, value: [f"--{name}={value}"],
-    "args_no_hyphens": lambda name, value: [f"{name}={value}"],
-    "args_no_boolean_flags": lambda name, value: _switch(name, value, []),
-    "args_single_hyphen": lambda name, value: [f"-{name}", *_words(value)],
-    "args_spaced": lambda name, value: [f"--{name}", *_words(value)],
-    "args_switches": lambda name, value: _switch(name, value, [f"--no-{name}"]),
-}
-"""Python's `str()` of a value, as Weights & Biases does it. The launcher has the same lines."""
-
-
-def _switch(name: str, value: Any, off: list[str]) -> list[str]:
-    return [f"--{name}={value}"] if not isinstance(value, bool) else [f"--{name}"] if value else off
-
-
-def _words(value: Any) -> list[str]:
-    return [str(entry) for entry in (value if isinstance(value, list | tuple) else [value])]
-
 
 VARIABLE_REFERENCE = re.compile(r"\$(?=[$(])")
 
@@ -85,9 +67,9 @@ def expand_command(
     for element in command:
         parts = parse_element(element)
         match parts:
-            case (Macro(name=name),) if name in ARGUMENT_MACROS:
+            case (Macro(name=name),) if name in SPREAD:
                 for parameter, value in values.items():
-                    shown += ARGUMENT_MACROS[name](parameter, value)
+                    shown += SPREAD[name](parameter, value)
             case _:
                 shown.append("".join(_text(part, macro_values) for part in parts))
     return shown
