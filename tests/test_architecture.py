@@ -38,7 +38,7 @@ LAYERS = (
         "search",
         "plan",
         "render",
-        "policy",
+        "contract",
         "results",
         "repo",
         "engine",
@@ -56,7 +56,8 @@ LAYERS = (
 OWNERS = {
     "ruamel": {"reader"},
     "jsonschema": {"spec"},
-    "jsonschema_rs": {"policy"},
+    "cel_expr_python": {"contract"},
+    "jsonschema_rs": {"contract"},
     "yaml": {"formats"},
     "jinja2": {"results", "site"},
     "git": {"repo"},

@@ -25,7 +25,6 @@ from tests.render.platforms import (
     PLATFORM_SETTINGS,
     THREE_POOLS,
     a_platform,
-    a_source,
     the,
     trial_policy,
 )
@@ -494,7 +493,7 @@ def test_the_policy_has_the_constants_of_the_package(constant: str) -> None:
 
 def test_every_list_of_a_policy_has_a_value_or_a_default_that_allows_nothing() -> None:
     """Whoever adds a list to a file and forgets its value would refuse all; whoever forgets the file is told."""
-    lists = admission_lists.of_trials(IN_A_BUCKET, a_source(shapes=DISTRIBUTED), real_bases().files)
+    lists = admission_lists.of_trials(IN_A_BUCKET, DISTRIBUTED, real_bases().files)
     policy = yaml.load((ADMISSION / "trials.yaml").read_bytes())
     empty = {one["name"] for one in policy["spec"]["variables"] if one["expression"] in {"[]", "0"}}
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sweepledger import policy
+from sweepledger import contract
 from sweepledger.commands.checks import context as checked
-from sweepledger.commands.repository import base_files, batch_builder, rendered_manifests
-from sweepledger.errors import RepositoryError, SpecError, ToolError, UnreadableError
+from sweepledger.commands.repository import base_files, rendered_manifests
+from sweepledger.errors import SpecError, ToolError, UnreadableError
 from sweepledger.problems import Problem
 from sweepledger.render.overlay import Overlay
 from sweepledger.repo import batches, kustomize
@@ -68,14 +68,15 @@ def _is_as_merged(
         return True
     content = original.contents.read(checked.KUSTOMIZATION)
     return not any(
-        policy.may_build_on(content, version.removeprefix(checked.BASE)) for version in context.added_versions
+        contract.may_build_on(content, version.removeprefix(checked.BASE))
+        for version in context.added_versions
     )
 
 
 def _build(
     context: checked.CheckContext, batch: StoredBatch
 ) -> tuple[tuple[Problem, ...], tuple[Manifest, ...]]:
-    unsafe = policy.check_kustomization(batch.tree.files, context.bases.files, place=batch.folder)
+    unsafe = contract.check_kustomization(batch.tree.files, context.bases.files, place=batch.folder)
     if unsafe:
         return tuple(unsafe), ()
     try:
@@ -86,12 +87,8 @@ def _build(
         manifests = kustomize.build(context.workspace.root / batch.folder)
     except ToolError as error:
         return (Problem(batch.folder, 0, 0, "", str(error), "build-failed", error.hint),), ()
-    image, settings = _image(batch), context.settings_of(batch)
-    folders = batch_builder.parent_folders_of(batch, context.present)
-    problems = policy.check_batch(
-        batch.name, settings, manifests, file=batch.folder, image=image, parent_folders=folders
-    )
-    return problems, manifests
+    bases, settings = context.bases.files, context.settings_of(batch)
+    return rendered_manifests.check_built(batch, manifests, bases, settings, context.present), manifests
 
 
 def check_unwritten(context: checked.CheckContext, spec: str, overlay: Overlay) -> Iterator[Problem]:
@@ -107,20 +104,12 @@ def check_unwritten(context: checked.CheckContext, spec: str, overlay: Overlay) 
             yield replace(problem, file=spec, line=0, column=0)
 
 
-def _image(batch: StoredBatch) -> str | None:
-    """Return the image in the lock; None for an unreadable lock, which is reported with hand edits."""
-    try:
-        return batch.lock.program.container_image
-    except RepositoryError:
-        return None
-
-
 def duplicate_objects(
     rendered: Mapping[str, tuple[Manifest, ...]], active: Sequence[str]
 ) -> Iterator[Problem]:
     """Yield a problem for each object that two active overlays render: each would prune or refuse the other's.
 
-    Policy ensures that the names of a batch's objects begin with the batch's name. Therefore, an overlay that
+    The contract ensures that the names of a batch's objects begin with the batch's name. Therefore, an overlay that
     was not built can share an object only if the object's name begins with the overlay's.
     """
     makers: dict[tuple[str, str], str] = {}

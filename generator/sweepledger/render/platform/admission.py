@@ -1,7 +1,7 @@
 """Admission policies: the files of `base/platform/admission` for one team, with what its settings say."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from sweepledger.formats import yaml
@@ -11,6 +11,7 @@ from sweepledger.render.platform.flux import active_folder
 from sweepledger.render.platform.objects import NAMESPACE_LABEL, Names, labels, manifest
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT
+from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Settings
 
 ADMISSION = "platform/admission/v1"
@@ -18,11 +19,21 @@ ADMISSION = "platform/admission/v1"
 REGISTRATION = "admissionregistration.k8s.io/v1"
 
 
+def batch_policies(
+    settings: Settings, shapes: Collection[Shape], bases: Mapping[str, bytes]
+) -> tuple[Manifest, Manifest]:
+    """Return the policies for Jobs and pods, and for distributed trials, of a team whose cluster runs some shapes."""
+    lists = admission_lists.of_trials(settings, shapes, bases)
+    return (
+        _policy("trials", settings, bases, lists),
+        _policy("workloads", settings, bases, admission_lists.of_workloads(settings)),
+    )
+
+
 def trial_policies(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> list[Manifest]:
     """Return the policies for Jobs and pods, and for distributed trials where the cluster runs any."""
     space = Names.of(settings).trials
-    lists = admission_lists.of_trials(settings, source, bases)
-    trials = _policy("trials", settings, bases, lists)
+    trials, workloads = batch_policies(settings, source.shapes, bases)
     if settings.results.keep_days is not None:
         job, pod = (
             cron_jobs.expiry_expression(settings, source, bases, is_pod=is_pod) for is_pod in (False, True)
@@ -31,7 +42,6 @@ def trial_policies(settings: Settings, source: GitSource, bases: Mapping[str, by
         trials["spec"]["matchConditions"].append({"name": "is-a-trials", "expression": expiry})
     made = [trials, _binding(trials, settings, space)]
     if source.shapes:
-        workloads = _policy("workloads", settings, bases, admission_lists.of_workloads(settings))
         made += [workloads, _binding(workloads, settings, space)]
     return made
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from sweepledger.formats import yaml
 from sweepledger.render.base_files import Bases, clone_command
-from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.kubernetes import (
     ANYWHERE,
@@ -37,14 +36,14 @@ OWNERS: Mapping[Shape, str] = {
 Values = dict[str, Any]
 
 
-def of_trials(settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> Values:
-    """Return the values of `trials.yaml`, by variable."""
+def of_trials(settings: Settings, shapes: Iterable[Shape], bases: Mapping[str, bytes]) -> Values:
+    """Return the values of `trials.yaml`, by variable, where the cluster runs some distributed shapes."""
     finalizers = [RECORD_FINALIZER] if settings.results.store.holds_pods else []
     opened = [*sorted(settings.egress.keys() - {API_SERVER_EGRESS}), PEERS_EGRESS]
     return {
         "maxTrials": settings.limits.max_trials or MAX_TRIALS,
         "finalizers": finalizers,
-        "owners": sorted({OWNERS[shape] for shape in source.shapes}),
+        "owners": sorted({OWNERS[shape] for shape in shapes}),
         "egress": [f"{EGRESS_LABEL}{name}" for name in opened],
         **_images(settings),
         **_queues(settings),
