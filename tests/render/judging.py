@@ -34,7 +34,7 @@ def refusals(
     """Return the messages of the rules that do not hold, without their codes."""
     judge = Policy(policy)
     broken = judge.broken(_with_kind(manifest), operation, old)
-    return {judge.rules[number].rpartition(" [")[0] for number in broken}
+    return {judge.rules[number] for number in broken}
 
 
 def _with_kind(manifest: Manifest) -> Manifest:

@@ -6,7 +6,7 @@ time, and an error in a variable is an error of the rules that read it: they are
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -29,8 +29,11 @@ class Policy:
     def __init__(self, manifest: Manifest) -> None:
         """Raise LookupError or TypeError if a part is missing, ValueError if an expression is not CEL."""
         spec = manifest["spec"]
-        self.rules: tuple[str, ...] = tuple(rule["message"] for rule in spec["validations"])
+        parts = [str(rule["message"]).rpartition(" [") for rule in spec["validations"]]
+        self.rules = tuple(message for message, _, _ in parts)
         """The message of each rule."""
+        self.codes = tuple(code.removesuffix("]") for _, _, code in parts)
+        """The code at its end."""
         self.resources = frozenset(
             (group, resource)
             for rule in spec["matchConstraints"]["resourceRules"]
@@ -100,22 +103,31 @@ class Policy:
         return (*path, *read) if len(read) == 1 else path
 
 
-def findings(policies: Sequence[Policy], objects: Sequence[Object]) -> Iterator[tuple[Object, Finding]]:
-    """Yield the rules that objects break: each by itself, and the pods that a controller makes of them."""
+def findings(
+    policies: Sequence[Policy], objects: Sequence[Object], *, excused: Collection[str] = ()
+) -> Iterator[tuple[Object, Finding]]:
+    """Yield the rules that objects break, each by itself, and the pods that a controller makes of them.
+
+    Rules with an excused code do not count.
+    """
     places: dict[tuple[str, tuple[int, ...]], dict[int, DocumentPath]] = {}
     for obj in objects:
         for path, judged in _judged(obj):
             group = obj.api.rpartition("/")[0] if judged["kind"] != "Pod" else ""
             resource = (group, f"{judged['kind'].lower()}s")
             for policy in policies:
-                if resource not in policy.resources or not (broken := policy.broken(judged)):
+                if resource not in policy.resources:
+                    continue
+                broken = [number for number in policy.broken(judged) if policy.codes[number] not in excused]
+                if not broken:
                     continue
                 # Objects of a batch differ little: searching the first of them is enough.
                 same = (policy.rules[0], tuple(broken))
                 if same not in places:
                     places[same] = policy.located(judged, broken)
                 for number in broken:
-                    yield obj, _finding(policy.rules[number], obj, path, places[same][number])
+                    message, below = policy.rules[number], places[same][number]
+                    yield obj, _finding(obj, path, below, message=message, code=policy.codes[number])
 
 
 def _judged(obj: Object) -> Iterator[tuple[DocumentPath, Manifest]]:
@@ -126,14 +138,13 @@ def _judged(obj: Object) -> Iterator[tuple[DocumentPath, Manifest]]:
             yield pod.path, {"kind": "Pod", "metadata": {}, **pod.template}
 
 
-def _finding(message: str, obj: Object, path: DocumentPath, below: DocumentPath) -> Finding:
-    rule, _, code = message.rpartition(" [")
+def _finding(obj: Object, path: DocumentPath, below: DocumentPath, *, message: str, code: str) -> Finding:
     try:
         value = value_at(obj.data, (*path, *below))
     except LookupError:  # of the object that was searched, but not of this one
         below, value = (), {}
     shown = "" if isinstance(value, Mapping) else f", got {safe_json(value)}"
-    return Finding((*path, *below), f"{rule}{shown}", code.removesuffix("]"))
+    return Finding((*path, *below), f"{message}{shown}", code)
 
 
 def _values(expressions: Mapping[Any, str], given: Mapping[str, Any]) -> dict[Any, Any]:

@@ -107,7 +107,7 @@ def check_batch(
             results += [(obj, finding) for check in OBJECT_RULES for finding in check(rest, trials)]
     results += _same_trials(usable)
     excused = OF_IMAGES if image == NO_IMAGE else frozenset()
-    results += (each for each in admission.findings(policies, usable) if each[1].code not in excused)
+    results += admission.findings(policies, usable, excused=excused)
     return tuple(dict.fromkeys(to_problem(obj, finding, file) for obj, finding in results))
 
 

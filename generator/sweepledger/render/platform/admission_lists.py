@@ -176,7 +176,7 @@ def _variables(settings: Settings, bases: Mapping[str, bytes]) -> Values:
     fixed = {
         (variable, container, value)
         for path, content in bases.items()
-        if path.endswith(".yaml")
+        if path.endswith(".yaml") and b"env:" in content
         for variable, container, value in _file_variables(content)
         if container == CODE_CONTAINER or value.startswith("/")
     }
