@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from sweepledger.commands.repository.rendered_manifests import team_policies
+from sweepledger.render.platform.admission import ADMISSION
 from sweepledger.structs.run_config import Shape
 from tests.policy import building
 from tests.policy.building import Rendered, container, context, job, mount, of_kind, pod, volume
 from tests.render.judging import check_batch
-from tests.sweeps import SETTINGS, a_sweep
+from tests.sweeps import SETTINGS, a_sweep, real_bases
 
 SINGLE = (Shape.JOBS, Shape.INDEXED)
 SHAPES = pytest.mark.parametrize("shape", SINGLE, ids=lambda shape: str(shape.value))
@@ -277,3 +279,12 @@ def test_nothing_at_all_anywhere_brings_no_rule_down(shape: Shape, rendered: Ren
         at(changed, tuple(above))[last] = None
 
         assert check_batch(name, SETTINGS, (changed,), file="x")
+
+
+def test_a_change_brings_no_policies_of_its_own() -> None:
+    bases = real_bases().files
+    own = {**bases, f"{ADMISSION}/trials.yaml": b"spec: {validations: []}"}
+
+    assert [each.rules for each in team_policies(SETTINGS, own)] == [
+        each.rules for each in team_policies(SETTINGS, bases)
+    ]

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from sweepledger.commands.checks import builds
-from sweepledger.commands.checks.context import BASE, CheckContext, load_references, referenced_bases
+from sweepledger.commands.checks.context import CheckContext, load_references, referenced_bases
 from sweepledger.commands.generation import next_batch
 from sweepledger.commands.repository import batch_records, costs, programs
 from sweepledger.commands.repository.stored_batches import StoredBatches
@@ -13,7 +13,6 @@ from sweepledger.errors import RepositoryError, UnreadableError
 from sweepledger.plan import Balance, Charge, counts_towards
 from sweepledger.problems import Problem, Severity
 from sweepledger.reader import safe_repr
-from sweepledger.render.platform.admission import ADMISSION
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.files import read_input
@@ -41,15 +40,15 @@ def check_settings_unchanged(context: CheckContext) -> Iterator[Problem]:
 
 
 def check_bases_apart(context: CheckContext) -> Iterator[Problem]:
-    """Refuse new batches together with changes of what makes or judges them, unless they are the generator's."""
+    """Refuse new batches together with changes of a base that they use, unless it is the generator's own."""
     if not context.added or not context.edited_bases:
         return
     load_references(context.added)
     for batch in context.added:
-        for folder in (*referenced_bases(batch), f"{BASE}{ADMISSION}"):
+        for folder in referenced_bases(batch):
             for path in context.edited_bases:
                 if path.startswith(f"{folder}/"):
-                    message = f"must not change together with {batch.name}, which is made or judged by it"
+                    message = f"must not change together with {batch.name}, which is made from it"
                     hint = "merge the base first, then generate the batch"
                     yield Problem(path, 0, 0, "", message, "base-with-batch", hint)
 

@@ -65,7 +65,7 @@ def check_built(
     settings: Settings,
     older: Iterable[StoredBatch],
 ) -> tuple[Problem, ...]:
-    """Return the problems of what a batch renders, by the admission policies that its team has below `base/`."""
+    """Return the problems of what a batch renders, by the admission policies of its team."""
     try:
         image = batch.lock.program.container_image
     except RepositoryError:  # an unreadable lock, which is reported with hand edits
@@ -73,8 +73,8 @@ def check_built(
     try:
         policies = team_policies(settings, bases)
     except (LookupError, TypeError, ValueError) as error:
-        message = f"must have the policies of this release, got {error!r}"
-        return (Problem(f"base/{ADMISSION}", 0, 0, "", message, "base-changed", "restore them from git"),)
+        message = f"must be files of which the lists of admission policies can be made, got {error!r}"
+        return (Problem("base", 0, 0, "", message, "base-changed", "restore them from git"),)
     return contract.check_batch(
         batch.name,
         settings,
@@ -87,12 +87,13 @@ def check_built(
 
 
 def team_policies(settings: Settings, bases: Mapping[str, bytes]) -> tuple[contract.Policy, ...]:
-    """Return the policies that judge the batches of a team, from the files below `base/` and, in their absence, ours.
+    """Return the policies that judge the batches of a team: those of this release, with lists from files below `base/`.
 
-    Raises LookupError, TypeError or ValueError for files that are none.
+    A change cannot bring policies of its own. Raises LookupError, TypeError or ValueError for files that are none.
     """
-    own = {**files.read_sources(base_folder()).files, **bases}
-    return tuple(map(contract.Policy, batch_policies(settings, DISTRIBUTED, own)))
+    packaged = files.read_sources(base_folder()).files
+    rules = {path: content for path, content in packaged.items() if path.startswith(ADMISSION)}
+    return tuple(map(contract.Policy, batch_policies(settings, DISTRIBUTED, {**packaged, **bases, **rules})))
 
 
 def refuse_forged(batch: StoredBatch) -> None:
