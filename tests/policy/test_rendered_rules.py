@@ -10,7 +10,7 @@ from sweepledger.commands.repository.rendered_manifests import team_policies
 from sweepledger.render.platform.admission import ADMISSION
 from sweepledger.structs.run_config import Shape
 from tests.policy import building
-from tests.policy.building import Rendered, container, context, job, mount, of_kind, pod, volume
+from tests.policy.building import Rendered, container, job, mount, of_kind, pod, volume
 from tests.render.judging import check_batch
 from tests.sweeps import SETTINGS, a_sweep, real_bases
 
@@ -27,13 +27,9 @@ def rendered(tmp_path_factory: pytest.TempPathFactory) -> Rendered:
 FAULTS: dict[str, dict[str, Callable[[list[Any]], object]]] = {
     "secret-exposed": {
         "variables of a secret": lambda all_: container(all_).update(envFrom=[{"secretRef": {"name": "s"}}]),
-        "a variable of a secret": lambda all_: container(all_)["env"].append(
-            {"name": "X", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}
-        ),
     },
     "host-namespaces": {
         "the host's network": lambda all_: pod(all_).update(hostNetwork=True),
-        "a host port": lambda all_: container(all_).update(ports=[{"containerPort": 1, "hostPort": 1}]),
     },
     "batch-manifest": {
         "another kind": lambda all_: all_.append({"apiVersion": "v1", "kind": "Secret"}),
@@ -58,28 +54,11 @@ FAULTS: dict[str, dict[str, Callable[[list[Any]], object]]] = {
         "a token": lambda all_: pod(all_).pop("automountServiceAccountToken"),
     },
     "pod-not-restricted": {
-        "root": lambda all_: pod(all_)["securityContext"].update(runAsNonRoot=False),
-        "no seccomp": lambda all_: pod(all_)["securityContext"].pop("seccompProfile"),
-        "no context": lambda all_: container(all_).pop("securityContext"),
         "privilege": lambda all_: container(all_)["securityContext"].update(privileged=True),
-        "a capability": lambda all_: container(all_)["securityContext"]["capabilities"].update(
-            add=["SYS_ADMIN"]
-        ),
-        "no seccomp in the container": lambda all_: context(all_).update(
-            seccompProfile={"type": "Unconfined"}
-        ),
-        "root in the container": lambda all_: context(all_).update(runAsUser=0),
-        "root in the pod": lambda all_: pod(all_)["securityContext"].update(runAsUser=0),
-        "a capability kept": lambda all_: context(all_).update(capabilities={"drop": []}),
-        "a hook": lambda all_: container(all_).update(lifecycle={"postStart": {"exec": {"command": ["id"]}}}),
     },
     "volume-not-allowed": {
         "a volume of nothing": lambda all_: volume(all_, "scratch").pop("emptyDir"),
-        "a host path": lambda all_: pod(all_)["volumes"].append({"name": "root", "hostPath": {"path": "/"}}),
         "a secret": lambda all_: pod(all_)["volumes"].append({"name": "s", "secret": {}}),
-        "a projected secret": lambda all_: volume(all_, "table")["projected"]["sources"].append(
-            {"secret": {"name": "s"}}
-        ),
         "another batch's launcher": lambda all_: volume(all_, "launcher")["configMap"].update(
             name="other-launcher"
         ),
@@ -91,9 +70,6 @@ FAULTS: dict[str, dict[str, Callable[[list[Any]], object]]] = {
     },
     "resources-missing": {
         "no limits": lambda all_: container(all_).pop("resources"),
-        "no memory": lambda all_: [
-            amounts.pop("memory") for amounts in container(all_)["resources"].values()
-        ],
     },
     "gitops-unsafe": {
         "a life after the end": lambda all_: job(all_)["spec"].update(ttlSecondsAfterFinished=1)

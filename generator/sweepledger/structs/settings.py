@@ -932,10 +932,6 @@ class Settings:
         """The folders of the bucket that contain datasets, sorted."""
         return tuple(sorted({dataset.bucket for dataset in self.datasets.values() if dataset.bucket}))
 
-    def may_copy(self, folders: str) -> bool:
-        """Return whether a sidecar may copy these folders: of a dataset, or of several."""
-        return folders in self.dataset_folders or {*folders.split(" ")} <= {*self.named_dataset_folders}
-
     @property
     def named_dataset_folders(self) -> tuple[str, ...]:
         """These folders after the names of their datasets, as `SeveralDatasets` names them, sorted."""
@@ -946,13 +942,6 @@ class Settings:
         """The service accounts of trials: the one without rights, and those that pools name."""
         accounts = {pool.pod.service_account for pool in self.pools.values()} - {None, TRIAL_ACCOUNT}
         return (TRIAL_ACCOUNT, *sorted(filter(None, accounts)))
-
-    @property
-    def named_objects(self) -> frozenset[tuple[str, str]]:
-        """Kind and name of the objects that pods name and no batch brings along."""
-        accounts = {("ServiceAccount", name) for name in self.trial_accounts}
-        trusted = {("ConfigMap", self.authorities.config_map)} if self.authorities is not None else set()
-        return frozenset(accounts | trusted)
 
     @property
     def mountable_secrets(self) -> frozenset[str]:
