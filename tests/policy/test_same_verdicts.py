@@ -7,7 +7,7 @@ import json
 import random
 import re
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -24,9 +24,12 @@ from tests.manifests import manifest
 from tests.render.building import built
 from tests.render.platforms import DISTRIBUTED, PLATFORM_SETTINGS, a_platform, a_source, the
 from tests.render.pod_faults import LABEL_FAULTS, POD_FAULTS, Change
+from tests.render.test_bucket_store import FAULTS as STORE_FAULTS
+from tests.render.test_bucket_store import SETTINGS as IN_A_BUCKET
 from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep
 
 Manifest = dict[str, Any]
+Seeds = tuple[Manifest, ...]
 IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
 RECORDED, ALL = 300, 2000
 VERDICTS = Path(__file__).parent / "judged_mutants.json"
@@ -46,36 +49,50 @@ VALUES: tuple[Any, ...] = ("", "x", "other/0", 0, 1, True, False, [], {}, ["sh"]
 
 
 @pytest.fixture(scope="module")
-def seed(tmp_path_factory: pytest.TempPathFactory) -> Manifest:
-    """A Job with every option."""
-    batch = a_batch(sweep=a_full_sweep(), image=IMAGE)
-    made = built(batch, tmp_path_factory.mktemp("built"), FULL_SETTINGS)
-    return next(item for item in made if item["kind"] == "Job")
+def seeds(tmp_path_factory: pytest.TempPathFactory) -> Seeds:
+    """A Job with every option, and one with the sidecar of a bucket."""
+    jobs = []
+    for pool, settings in (("queued", FULL_SETTINGS), ("chosen", IN_A_BUCKET)):
+        batch = a_batch(sweep=a_full_sweep(pool), image=IMAGE)
+        made = built(batch, tmp_path_factory.mktemp(pool), settings)
+        jobs.append(next(item for item in made if item["kind"] == "Job"))
+    return tuple(jobs)
 
 
-def policy(namespace: str = PLATFORM_SETTINGS.namespace, kind: str = "ValidatingAdmissionPolicy") -> Manifest:
-    settings = replace(PLATFORM_SETTINGS, namespace=namespace)
-    return the(kind, f"{namespace}-trials", a_platform(settings, a_source(shapes=DISTRIBUTED)))
+def policies(kind: str = "ValidatingAdmissionPolicy", start: str = "mutants") -> list[Manifest]:
+    """Return the policy for each seed, or its binding."""
+    made = []
+    for number, settings in enumerate((PLATFORM_SETTINGS, IN_A_BUCKET)):
+        name = f"{start}-{number}"
+        tree = a_platform(replace(settings, namespace=name), a_source(shapes=DISTRIBUTED))
+        made.append(the(kind, f"{name}-trials", tree))
+    return made
 
 
-def mutants(seed: Manifest, count: int) -> Iterator[Manifest]:
+def seed_of(number: int) -> int:
+    """Return the seed of a mutant."""
+    return int(number % 4 == 0)
+
+
+def mutants(seeds: Seeds, count: int, start: str = "mutants") -> Iterator[Manifest]:
     """Yield Jobs and pods with one to three changes, each by its number alone."""
     for number in range(count):
         chance = random.Random(number)  # noqa: S311 - a test
-        made = deepcopy(seed)
+        made, faults = deepcopy(seeds[seed_of(number)]), [*POD_FAULTS.values()]
+        faults = [*STORE_FAULTS.values()] if seed_of(number) else faults
         for _ in range(chance.choice((1, 1, 2, 3))):
-            made = mutated(chance, made)
+            made = mutated(chance, made, faults)
         if chance.random() < 0.5 and isinstance(template := made["spec"].get("template"), dict):
             made = {"apiVersion": "v1", "kind": "Pod", **template}
         made["metadata"] = {
             **(made.get("metadata") or {}),
             "name": f"mutant-{number}",
-            "namespace": "mutants",
+            "namespace": f"{start}-{seed_of(number)}",
         }
         yield made
 
 
-def mutated(chance: random.Random, job: Manifest) -> Manifest:
+def mutated(chance: random.Random, job: Manifest, faults: list[tuple[str, Change]]) -> Manifest:
     """Return a Job with a known fault, without a key, with a key of another place, or with another value."""
     made = deepcopy(job)
     template = made["spec"].get("template") or {}
@@ -85,7 +102,7 @@ def mutated(chance: random.Random, job: Manifest) -> Manifest:
             chance.choice(JOB_FAULTS)(made)
             return made
         if choice < 0.35:
-            chance.choice([*POD_FAULTS.values()])[1](template["spec"])
+            chance.choice(faults)[1](template["spec"])
             return made
         if choice < 0.45:
             template["metadata"]["labels"] |= chance.choice([*LABEL_FAULTS.values()])[1]
@@ -112,6 +129,11 @@ def paths(value: Any, path: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
     for key, below in pairs:
         yield (*path, key)
         yield from paths(below, (*path, key))
+
+
+def verdicts_offline(seeds: Seeds, count: int) -> list[str]:
+    judges = [*map(Policy, policies())]
+    return [offline(judges[seed_of(number)], mutant) for number, mutant in enumerate(mutants(seeds, count))]
 
 
 def offline(judge: Policy, mutant: Manifest) -> str:
@@ -141,51 +163,53 @@ def agree(said: str, server: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-def verdicts(
-    seed: Manifest, apiserver: Server, tmp_path_factory: pytest.TempPathFactory
-) -> Mapping[int, str]:
-    """What a server with the policy says of all mutants."""
-    name = f"mutants-{uuid.uuid4().hex[:8]}"
-    apiserver.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    accounts = ("default", "sweep-trial", "trainer")
-    apiserver.apply(*(manifest("ServiceAccount", each, name) for each in accounts))
-    objects = [policy(name), policy(name, "ValidatingAdmissionPolicyBinding")]
-    label = objects[1]["spec"]["matchResources"]["namespaceSelector"]["matchLabels"]
-    apiserver.apply(
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": label}}, *objects
-    )
+def verdicts(seeds: Seeds, apiserver: Server, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What a server with the policies says of all mutants."""
+    start = f"mutants-{uuid.uuid4().hex[:8]}"
+    bindings = policies("ValidatingAdmissionPolicyBinding", start)
+    objects = [*policies(start=start), *bindings]
+    for number, binding in enumerate(bindings):
+        labels = binding["spec"]["matchResources"]["namespaceSelector"]["matchLabels"]
+        metadata = {"name": f"{start}-{number}", "labels": labels}
+        apiserver.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+        accounts = ("default", "sweep-trial", "trainer")
+        apiserver.apply(*(manifest("ServiceAccount", each, f"{start}-{number}") for each in accounts))
+    apiserver.apply(*objects)
     apiserver.until_in_force()
     folder = tmp_path_factory.mktemp("mutants")
-    for number, mutant in enumerate(mutants(seed, ALL)):
-        mutant["metadata"]["namespace"] = name
+    for number, mutant in enumerate(mutants(seeds, ALL, start)):
         (folder / f"{number}.json").write_text(json.dumps(mutant))
     messages = judged(apiserver, folder).messages
     apiserver.kubectl("delete", "--wait=false", "-f", "-", given=objects)
-    results = {}
+    results = []
     for number in range(ALL):
         message = messages.get(str(number))
         denied = DENIED.search(" ".join((message or "").split()))
-        results[number] = denied["rule"] if denied else ADMITTED if message is None else INVALID
+        results.append(denied["rule"] if denied else ADMITTED if message is None else INVALID)
     return results
 
 
 def test_a_server_says_the_same_of_every_mutant(
-    seed: Manifest, verdicts: Mapping[int, str], request: pytest.FixtureRequest
+    seeds: Seeds, verdicts: list[str], request: pytest.FixtureRequest
 ) -> None:
-    judge = Policy(policy())
-    said = {number: offline(judge, mutant) for number, mutant in enumerate(mutants(seed, ALL))}
+    said = verdicts_offline(seeds, ALL)
     if request.config.getoption("--update-golden"):
-        VERDICTS.write_text(json.dumps([verdicts[number] for number in range(RECORDED)], indent=0) + "\n")
+        VERDICTS.write_text(json.dumps(verdicts[:RECORDED], indent=0) + "\n")
 
-    assert {n: (said[n], verdicts[n]) for n in said if not agree(said[n], verdicts[n])} == {}
-    assert [*said.values()].count(INVALID) <= 0.6 * ALL, "at least 40 % pass the schema"
-    unheard = set(judge.rules) - set(said.values())
-    assert all("store" in rule or "sidecar" in rule for rule in unheard), "of other settings"
+    different = [(*pair, n) for n, pair in enumerate(zip(said, verdicts, strict=True)) if not agree(*pair)]
+    assert different == []
+    assert said.count(INVALID) <= 0.6 * ALL, "at least 40 % pass the schema"
 
 
-def test_the_check_says_what_a_server_said(seed: Manifest) -> None:
-    judge, recorded = Policy(policy()), json.loads(VERDICTS.read_text())
-    said = [offline(judge, mutant) for mutant in mutants(seed, RECORDED)]
+def test_each_rule_refuses_a_mutant(seeds: Seeds) -> None:
+    heard = {*verdicts_offline(seeds, ALL)}
+    unheard = {*Policy(policies()[1]).rules} - heard
+
+    assert all("that the cluster adds" in rule or "identity" in rule for rule in unheard), "of other settings"
+
+
+def test_the_check_says_what_a_server_said(seeds: Seeds) -> None:
+    said, recorded = verdicts_offline(seeds, RECORDED), json.loads(VERDICTS.read_text())
 
     assert [pair for pair in zip(said, recorded, strict=True) if not agree(*pair)] == []
     assert said.count(INVALID) <= 0.6 * RECORDED
