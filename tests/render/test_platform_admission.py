@@ -476,8 +476,6 @@ CONSTANTS = (
     *(kubernetes.QUEUE_LABEL, kubernetes.BATCH_LABEL, kubernetes.SWEEP_LABEL, kubernetes.EGRESS_LABEL),
     *(kubernetes.DOCTOR_POD.component, *kubernetes.DOCTOR_POD.command, *kubernetes.DOCTOR_STORE_COMMAND),
     *(kubernetes.READER_POD.component, *kubernetes.READER_POD.command, kubernetes.COMPONENT_LABEL),
-    *(kubernetes.STORE_COMMAND + kubernetes.STORE_READY_COMMAND),
-    *(word for words in kubernetes.MPI_WORKER_COMMAND for word in words),
     *(kubernetes.POD_SET_ANNOTATIONS, kubernetes.GPU_PRODUCT_LABEL, *LAUNCHER_PATHS),
 )
 
