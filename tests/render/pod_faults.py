@@ -290,6 +290,16 @@ POD_FAULTS: dict[str, tuple[str, Change]] = {
     ),
     "another batch's checkpoints": ("begins with the label", a_mount("checkpoints", subPathExpr="other/0")),
     "the results as artifacts": ("begins with the label", a_mount("artifacts", subPathExpr=None)),
+    "an image to write": ("can only be read", a_context(readOnlyRootFilesystem=False)),
+    "an image to write by default": (
+        "can only be read",
+        lambda pod: container(pod)["securityContext"].pop("readOnlyRootFilesystem"),
+    ),
+    "services": ("variables of the services", the_pod(enableServiceLinks=True)),
+    "services by default": ("variables of the services", lambda pod: pod.pop("enableServiceLinks")),
+    "a user of the node": ("user id", a_context(runAsUser=999)),
+    "a user of the node in the pod": ("user id", lambda pod: pod["securityContext"].update(runAsUser=999)),
+    "no user": ("user id", lambda pod: pod["securityContext"].pop("runAsUser")),
 }
 """In the pod's own words."""
 
