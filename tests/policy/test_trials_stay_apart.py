@@ -19,6 +19,7 @@ from tests.render.judging import check_batch
 from tests.sweeps import FULL_SETTINGS, POD_POOL_SETTINGS, POOLS, SETTINGS, a_full_sweep, a_sweep, with_keys
 
 IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
+OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "x", "uid": "x", "controller": True}
 SINGLE = (Shape.JOBS, Shape.INDEXED)
 SHAPES = pytest.mark.parametrize("shape", SINGLE, ids=lambda shape: str(shape.value))
 INDEX = "sweepledger.dev/index"
@@ -119,6 +120,8 @@ FAULTS: dict[str, dict[str, Change]] = {
         "another sweep": lambda all_: labels(all_).update({"sweepledger.dev/sweep": "other"}),
         "another manager": lambda all_: labels(all_).update({"app.kubernetes.io/managed-by": "Helm"}),
         "another image": lambda all_: container(all_).update(image=IMAGE),
+        "an owner": lambda all_: job(all_)["metadata"].update(ownerReferences=[OWNER]),
+        "an owner of pods": lambda all_: metadata(all_).update(ownerReferences=[OWNER]),
     },
     "pod-not-restricted": {
         "peers": lambda all_: pod_labels(all_).update({"sweepledger.dev/egress-peers": "true"}),

@@ -136,6 +136,10 @@ def _check_metadata(obj: Object, trials: BatchContext) -> Iterator[Finding]:
         yield Finding(("metadata", "namespace"), message, BATCH_MANIFEST)
     if obj.kind == "ConfigMap" and obj.data.get("immutable") is not True:
         yield Finding(("immutable",), "must be true: a running Job reads it", BATCH_MANIFEST)
+    for path, metadata in [((), obj.metadata), *((pod.path, pod.metadata) for pod in obj.pods)]:
+        if "ownerReferences" in metadata:
+            message = "must be absent: the policies ask less of what a controller makes"
+            yield Finding((*path, "metadata", "ownerReferences"), message, BATCH_MANIFEST)
     for key, value in (obj.metadata.get("annotations") or {}).items():
         rewrites = key == OPTIONS and any(option in str(value) for option in REWRITING)
         if rewrites or (key.startswith(HOOKS) and (obj.kind, key, value) != FIRST):

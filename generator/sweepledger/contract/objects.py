@@ -59,9 +59,15 @@ class Pod:
     containers: tuple[Container, ...]
 
     @property
+    def metadata(self) -> Manifest:
+        """Its labels, annotations and finalizers; empty if there are none."""
+        metadata: Manifest = self.template.get("metadata") or {}
+        return metadata
+
+    @property
     def labels(self) -> Manifest:
         """Its labels."""
-        labels: Manifest = (self.template.get("metadata") or {}).get("labels") or {}
+        labels: Manifest = self.metadata.get("labels") or {}
         return labels
 
     @property
