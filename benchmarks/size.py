@@ -61,7 +61,7 @@ DERIVED = (
     ),
     Derived("tests/golden/cases/*/expected/*", f"{GOLDEN} tests/golden", "golden/test_golden.py"),
     Derived("tests/cluster/judged.json", f"{GOLDEN} {TWINS}", "cluster/test_invalid_twins.py"),
-    Derived(f"{GENERATOR}/policy/schemas/*.json", "make schemas", "policy/test_schemas.py"),
+    Derived(f"{GENERATOR}/contract/schemas/*.json", "make schemas", "policy/test_schemas.py"),
     Derived("locks/*.lock", "make locks", "contract/test_size.py"),
     Derived("overlays/*/*/*", "sweep generate", "contract/test_own_sweeps.py"),
     Derived("results/*", "sweep cluster collect", "contract/test_own_sweeps.py"),

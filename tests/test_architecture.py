@@ -41,7 +41,7 @@ LAYERS = (
         "search",
         "plan",
         "render",
-        "policy",
+        "contract",
         "results",
         "repo",
         "engine",
@@ -59,7 +59,8 @@ LAYERS = (
 OWNERS = {
     "ruamel": {"reader"},
     "jsonschema": {"spec"},
-    "jsonschema_rs": {"policy"},
+    "cel_expr_python": {"contract"},
+    "jsonschema_rs": {"contract"},
     "yaml": {"formats"},
     "jinja2": {"commands", "results", "site"},  # each has templates of its own
     "git": {"repo"},
@@ -85,9 +86,7 @@ VERBS = Path("generator/sweepledger/verbs")
 WITH_ALL_SETTINGS = {
     "commands/repository/rendered_manifests.py",  # hands them to the rules for pods
     "commands/scaffold/bootstrap.py",  # hands them to the tree of the platform
-    "policy/batch_check.py",
-    "policy/batch_rules/allowed_keys.py",
-    "policy/batch_rules/placement.py",
+    "contract/batch.py",
     "render/platform/tree.py",  # divides them among the files of the platform
     "spec/parser.py",  # hands them to the rules for specs
 }

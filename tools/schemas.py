@@ -20,7 +20,7 @@ import yaml
 
 from sweepledger.structs import kubernetes as structs_kubernetes
 
-TARGET = Path(__file__).parent.parent / "generator/sweepledger/policy/schemas"
+TARGET = Path(__file__).parent.parent / "generator/sweepledger/contract/schemas"
 
 WHEEL = "kubernetes-validate==1.37.0"
 WHEEL_DIGEST = "85136d018a27b50ec7fc049d902bfa5193f5976807e6c0f408e3ab6fe078cad9"

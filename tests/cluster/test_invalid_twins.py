@@ -28,7 +28,6 @@ JUDGED = Path(__file__).parent / "judged.json"
 POLICY = ROOT / "docs/policy.md"
 
 NAMESPACE = re.compile(r"^ +namespace: *([a-z0-9-]+)", re.MULTILINE)
-STANDING_FOR = {"HALF_MEBIBYTE": "x" * 2**19, "ONE_MEBIBYTE": "x" * 2**20}
 OF_THE_TEXT = frozenset({"alias", "tag", "duplicate-key", "ambiguous-scalar"})
 """Codes of what a client has resolved before any server sees it."""
 
@@ -55,10 +54,7 @@ def _verdicts(server: Server, folder: Path, side: str) -> dict[str, str]:
     whole.mkdir()
     parts.mkdir()
     for row in ROWS:
-        text = (MANIFESTS / side / f"{row}.yaml").read_text()
-        for mark, letters in STANDING_FOR.items():
-            text = text.replace(mark, letters)
-        (whole / f"{row}.yaml").write_text(text)
+        (whole / f"{row}.yaml").write_bytes((MANIFESTS / side / f"{row}.yaml").read_bytes())
     at_once = judged(server, whole)
     for row in (row for row in ROWS if at_once.why(row) is None):
         documents = _read_all((whole / f"{row}.yaml").read_bytes())

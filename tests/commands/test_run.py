@@ -113,7 +113,7 @@ def test_manifests_that_break_a_rule_are_refused_before_the_commit(laptop: Sandb
     laptop.spec(xs="7, 8, 9")
     head = laptop.head()
 
-    with pytest.raises(SpecError, match="privileged"):
+    with pytest.raises(SpecError, match="without privileges"):
         list(laptop.run("peak"))
 
     assert laptop.head() == head

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from sweepledger import policy
 from sweepledger.repo import kustomize
 from sweepledger.structs.run_config import Shape
 from tests.builders import present
+from tests.render.judging import check_batch
 from tests.repository import Sandbox
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +31,7 @@ def made(sandbox: Sandbox, spec: str) -> tuple[Any, ...]:
     assert generated.warnings == ()
     manifests = kustomize.build(sandbox.root / "overlays/active" / present(generated.batch).name)
     settings = sandbox.workspace.settings
-    assert policy.check_batch(present(generated.batch).name, settings, manifests, file=spec) == ()
+    assert check_batch(present(generated.batch).name, settings, manifests, file=spec) == ()
     return tuple(manifest for manifest in manifests if manifest["kind"] != "ConfigMap")
 
 

@@ -77,7 +77,7 @@ def test_derived_files_are_not_counted_as_written_by_hand(tmp_path: Path) -> Non
         "generator/sweepledger/part/module.py": "def one() -> int:\n    return 1\n",
         "generator/sweepledger/schemas/sweep.schema.json": '{"properties": {"name": {}}}\n',
         "generator/sweepledger/schemas/settings.schema.json": "{}\n",
-        "generator/sweepledger/policy/schemas/custom.json": "{}\n",
+        "generator/sweepledger/contract/schemas/custom.json": "{}\n",
         "base/launcher/v1/launch.py": "A = 1\n",
         "base/collector/v1/hook.sh": "exit 0\n",
         "docs/commands.md": "### `sweep cluster data PATH`\n\n### `sweep cluster pin NAME`\n\n### `sweep run NAME`\n",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import yaml
 
-from sweepledger.policy import schema
+from sweepledger.contract import schema
 from sweepledger.spec import parse_settings
 from sweepledger.structs.settings import Settings
 

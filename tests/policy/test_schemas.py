@@ -5,8 +5,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from sweepledger.policy import schema
-from sweepledger.policy.schema import FOLDER
+from sweepledger.contract import schema
+from sweepledger.contract.schema import FOLDER
 
 ROOT = Path(__file__).parent.parent.parent
 LARGEST_TOGETHER = 400_000

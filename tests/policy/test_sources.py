@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
+from sweepledger.contract import check_kustomization
 from sweepledger.formats import yaml
-from sweepledger.policy import check_kustomization
 
 PLACE = "overlays/active/lr-b1-00000000"
 KUSTOMIZATION: Mapping[str, object] = {

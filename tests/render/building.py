@@ -4,12 +4,11 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from sweepledger import policy
 from sweepledger.render.overlay import Overlay
 from sweepledger.repo import files, kustomize
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.settings import Settings
-from tests.render.judging import refusals
+from tests.render.judging import check_batch, refusals
 from tests.render.platforms import trial_policy
 from tests.sweeps import BASE, SETTINGS, overlay_of, some_bases
 
@@ -26,7 +25,7 @@ def accepted(batch: Batch, folder: Path, settings: Settings = SETTINGS) -> tuple
     """Render and build a batch, once, and see that the check accepts it and admission its Jobs and their pods."""
     made = rendered(batch, settings)
     manifests = _build(made, folder)
-    assert policy.check_batch(made.name, settings, manifests, file="x") == ()
+    assert check_batch(made.name, settings, manifests, file="x") == ()
     for job in (manifest for manifest in manifests if manifest["kind"] == "Job"):
         for judged in (job, job["spec"]["template"]):
             assert refusals(trial_policy(settings), judged) == set()
@@ -36,7 +35,7 @@ def accepted(batch: Batch, folder: Path, settings: Settings = SETTINGS) -> tuple
 def codes(manifests: tuple[Any, ...], settings: Settings, image: str) -> set[str]:
     """Return the codes of what the check says of a built batch."""
     (name,) = {one["metadata"]["labels"]["sweepledger.dev/batch"] for one in manifests}
-    return {one.code for one in policy.check_batch(name, settings, manifests, file="overlay", image=image)}
+    return {one.code for one in check_batch(name, settings, manifests, file="overlay", image=image)}
 
 
 def _build(made: Overlay, folder: Path) -> tuple[Any, ...]:

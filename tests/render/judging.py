@@ -1,36 +1,39 @@
-"""Admission policies, evaluated by Google's own CEL without a server."""
+"""Admission policies, evaluated as `sweep check` does, and the check of a batch's manifests."""
 
-from functools import cache
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cel_expr_python import cel  # type: ignore[import-untyped]
+from sweepledger import contract
+from sweepledger.commands.repository.rendered_manifests import team_policies
+from sweepledger.contract import Policy
+from sweepledger.problems import Problem
+from sweepledger.structs.program import NO_IMAGE
+from sweepledger.structs.settings import Settings
+from tests.render.platforms import TRAINER
+from tests.sweeps import real_bases, with_keys
 
 Manifest = dict[str, Any]
+
+
+def check_batch(
+    batch: str, settings: Settings, manifests: Sequence[Mapping[str, Any]], **options: Any
+) -> tuple[Problem, ...]:
+    """Check manifests by the policies of the settings; those that run no image as a batch without one."""
+    if settings.trials.images:  # of tests, which name an image of their own
+        settings = with_keys(settings, images={**settings.trials.images, "trainer": TRAINER})
+    if options.get("image") is None and NO_IMAGE in str(manifests):
+        options["image"] = NO_IMAGE
+    policies = team_policies(settings, real_bases().files)
+    return contract.check_batch(batch, settings, manifests, policies, **{"file": "x", **options})
 
 
 def refusals(
     policy: Manifest, manifest: Manifest, operation: str = "CREATE", *, old: Manifest | None = None
 ) -> set[str]:
     """Return the messages of the rules that do not hold, without their codes."""
-    given: dict[str, Any] = {
-        "object": _with_kind(manifest),
-        "request": {"operation": operation},
-        "variables": {},
-    }
-    if old is not None:
-        given["oldObject"] = old
-    for variable in policy["spec"].get("variables", ()):
-        given["variables"][variable["name"]] = evaluated(variable["expression"], given)
-    rules = policy["spec"]["validations"]
-    # All rules at once: each evaluation copies what is given to it, which takes longer than most rules.
-    held = evaluated(f"[{', '.join(rule['expression'] for rule in rules)}]", given)
-    if not isinstance(held, list):  # the error of one of them
-        held = [evaluated(rule["expression"], given) for rule in rules]
-    return {
-        rule["message"].rpartition(" [")[0]
-        for rule, holds in zip(rules, held, strict=True)
-        if holds is not True
-    }
+    judge = Policy(policy)
+    broken = judge.broken(_with_kind(manifest), operation, old)
+    return {judge.rules[number] for number in broken}
 
 
 def _with_kind(manifest: Manifest) -> Manifest:
@@ -38,35 +41,8 @@ def _with_kind(manifest: Manifest) -> Manifest:
     return {"kind": "Job" if "template" in manifest.get("spec", {}) else "Pod", **manifest}
 
 
-def evaluated(expression: str, given: dict[str, Any]) -> Any:
-    return _plain(_compiled(expression).eval(data=given).value())
-
-
-@cache
-def _environment() -> Any:
-    """Return what knows the names; making it takes longer than compiling most rules."""
-    return cel.NewEnv(variables=dict.fromkeys(("object", "oldObject", "request", "variables"), cel.Type.DYN))
-
-
-@cache
-def _compiled(expression: str) -> Any:
-    return _environment().compile(expression)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_plain(getattr(item, "value", lambda item=item: item)()) for item in value]
-    if isinstance(value, dict):
-        return {
-            str(_plain(getattr(key, "value", lambda key=key: key)())): _plain(
-                getattr(item, "value", lambda item=item: item)()
-            )
-            for key, item in value.items()
-        }
-    return value
-
-
 def is_judged(policy: Manifest, manifest: Manifest, old: Manifest) -> bool:
     """Tell whether the rules look at an update at all."""
-    given = {"object": _with_kind(manifest), "oldObject": old, "request": {"operation": "UPDATE"}}
-    return all(evaluated(condition["expression"], given) for condition in policy["spec"]["matchConditions"])
+    conditions = [{"message": "", **condition} for condition in policy["spec"]["matchConditions"]]
+    judge = Policy({"spec": {**policy["spec"], "variables": [], "validations": conditions}})
+    return not judge.broken(_with_kind(manifest), "UPDATE", old)

@@ -62,6 +62,10 @@ def the_container(**changes: Any) -> Change:
     return lambda pod: container(pod).update(changes)
 
 
+def a_context(**changes: Any) -> Change:
+    return lambda pod: container(pod)["securityContext"].update(changes)
+
+
 def an_init_container(**changes: Any) -> Change:
     return lambda pod: pod["initContainers"][0].update(changes)
 
@@ -117,6 +121,30 @@ RATHER = {"nodeAffinity": {PREFERRED: [{"weight": 1, "preference": a_term("pool"
 POD_FAULTS: dict[str, tuple[str, Change]] = {
     "another account": ("service account sweep-trial", the_pod(serviceAccountName="default")),
     "no account": ("service account sweep-trial", lambda pod: pod.pop("serviceAccountName")),
+    **{
+        f"the node's {key}": ("with its node", the_pod(**{key: True}))
+        for key in ("hostIPC", "hostNetwork", "hostPID")
+    },
+    "a port of the node": ("with its node", the_container(ports=[{"containerPort": 1, "hostPort": 1}])),
+    **{
+        f"the context {key}={value}": ("Pod Security", a_context(**{key: value}))
+        for key, value in (
+            *(("privileged", True), ("allowPrivilegeEscalation", True), ("runAsNonRoot", False)),
+            *(("runAsUser", 0), ("procMount", "Unmasked"), ("seLinuxOptions", {"type": "spc_t"})),
+            *(
+                ("capabilities", {"drop": ["ALL"], "add": ["SYS_ADMIN"]}),
+                ("capabilities", {"drop": ["KILL"]}),
+            ),
+            *(("seccompProfile", {"type": "Unconfined"}), ("appArmorProfile", {"type": "Unconfined"})),
+            ("windowsOptions", {"hostProcess": True}),
+        )
+    },
+    "no context": ("Pod Security", lambda pod: container(pod).pop("securityContext")),
+    "no seccomp": ("Pod Security", lambda pod: pod["securityContext"].pop("seccompProfile")),
+    "kernel parameters": (
+        "Pod Security",
+        lambda pod: pod["securityContext"].update(sysctls=[{"name": "kernel.msgmax", "value": "1"}]),
+    ),
     "a token": ("token", the_pod(automountServiceAccountToken=True)),
     "a token by default": ("token", lambda pod: pod.pop("automountServiceAccountToken")),
     "a projected token": ("token", a_projection(serviceAccountToken={"path": "token"})),
@@ -262,6 +290,16 @@ POD_FAULTS: dict[str, tuple[str, Change]] = {
     ),
     "another batch's checkpoints": ("begins with the label", a_mount("checkpoints", subPathExpr="other/0")),
     "the results as artifacts": ("begins with the label", a_mount("artifacts", subPathExpr=None)),
+    "an image to write": ("can only be read", a_context(readOnlyRootFilesystem=False)),
+    "an image to write by default": (
+        "can only be read",
+        lambda pod: container(pod)["securityContext"].pop("readOnlyRootFilesystem"),
+    ),
+    "services": ("variables of the services", the_pod(enableServiceLinks=True)),
+    "services by default": ("variables of the services", lambda pod: pod.pop("enableServiceLinks")),
+    "a user of the node": ("user id", a_context(runAsUser=999)),
+    "a user of the node in the pod": ("user id", lambda pod: pod["securityContext"].update(runAsUser=999)),
+    "no user": ("user id", lambda pod: pod["securityContext"].pop("runAsUser")),
 }
 """In the pod's own words."""
 

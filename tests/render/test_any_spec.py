@@ -10,7 +10,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from sweepledger import policy
 from sweepledger.search import expansion
 from sweepledger.search.limits import MAX_DISTRIBUTED
 from sweepledger.structs.batch import Batch
@@ -25,6 +24,7 @@ from sweepledger.structs.names import (
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.sweep import Sweep
 from tests.render.building import built, rendered
+from tests.render.judging import check_batch
 from tests.sweeps import FULL_SETTINGS, a_batch, a_program, a_sweep
 from tests.written_specs import a_spec, parse_sweep, spec_bytes
 
@@ -143,7 +143,7 @@ def test_any_accepted_spec_builds_passes_the_policy_and_has_names_that_fit(
     manifests = built(batch, tmp_path_factory.mktemp("any"), FULL_SETTINGS)
 
     name = rendered(batch, FULL_SETTINGS).name
-    assert policy.check_batch(name, FULL_SETTINGS, manifests, file="x") == ()
+    assert check_batch(name, FULL_SETTINGS, manifests, file="x") == ()
     names = Counter((manifest["kind"], manifest["metadata"]["name"]) for manifest in manifests)
     assert set(names.values()) == {1}
     assert all(len(item) <= MAX_LABEL_LENGTH for _, item in names)

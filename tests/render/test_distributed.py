@@ -77,7 +77,7 @@ def containers(batch: Batch) -> Iterator[dict[str, Any]]:
 
 @cache
 def schemas() -> Any:
-    folder = ROOT / "generator/sweepledger/policy/schemas"
+    folder = ROOT / "generator/sweepledger/contract/schemas"
     core, custom = (
         json.loads((folder / name).read_bytes()) for name in ("kubernetes-1.30.json", "custom.json")
     )

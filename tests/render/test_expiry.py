@@ -13,7 +13,8 @@ from sweepledger.formats import yaml
 from sweepledger.structs.node_pool import NodeCapacity, Pool, Toleration
 from sweepledger.structs.settings import Egress, Settings
 from tests.cluster.templates import pods
-from tests.render.judging import evaluated, refusals
+from tests.render import judging
+from tests.render.judging import refusals
 from tests.render.platforms import (
     PLATFORM_SETTINGS,
     THREE_POOLS,
@@ -59,14 +60,10 @@ def the_pod(job: Manifest) -> Manifest:
 def is_judged(manifest: Manifest, settings: Settings = KEEPING, **source: Any) -> bool:
     """Tell whether the policy for trials looks at it at all."""
     policy = the("ValidatingAdmissionPolicy", "research-trials", a_platform(settings, a_source(**source)))
-    (condition,) = [
-        match_condition
-        for match_condition in policy["spec"]["matchConditions"]
-        if match_condition["name"] == "is-a-trials"
+    policy["spec"]["matchConditions"] = [
+        condition for condition in policy["spec"]["matchConditions"] if condition["name"] == "is-a-trials"
     ]
-    judged = evaluated(condition["expression"], {"object": manifest, "variables": {}})
-    assert isinstance(judged, bool)
-    return judged
+    return judging.is_judged(policy, manifest, {})
 
 
 def test_without_a_time_there_is_nothing_that_deletes() -> None:

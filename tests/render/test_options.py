@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from sweepledger import policy
 from sweepledger.formats import hyperparams_csv, yaml
 from sweepledger.render import base_files
 from sweepledger.render.manifest import merge_all
@@ -22,6 +21,7 @@ from sweepledger.structs.settings import (
     Settings,
 )
 from tests.render.building import built, job_of, named, pod_of, pod_templates, rendered, unordered
+from tests.render.judging import check_batch
 from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, a_sweep, pods_of, some_bases, with_keys
 
 SHAPES = pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOBS], ids=str)
@@ -47,7 +47,7 @@ def test_without_a_volume_pods_of_every_shape_are_held(shape: Shape, tmp_path: P
     made = rendered(batch, WITHOUT_FILES)
     manifests = built(batch, tmp_path, WITHOUT_FILES)
 
-    assert policy.check_batch(made.name, WITHOUT_FILES, manifests, file="x") == ()
+    assert check_batch(made.name, WITHOUT_FILES, manifests, file="x") == ()
     assert made.lock.store is ResultsStore.API
     templates = pod_templates(manifests)
     assert templates
@@ -80,10 +80,10 @@ def test_a_finalizer_fits_the_store(shape: Shape, tmp_path: Path) -> None:
     for template in pod_templates(manifests):
         template["metadata"]["finalizers"] = ["example.org/never"]
 
-    problems = policy.check_batch(name, WITHOUT_FILES, manifests, file="x")
+    problems = check_batch(name, WITHOUT_FILES, manifests, file="x")
 
     assert {problem.code for problem in problems} == {"batch-manifest"}
-    assert all('must be ["sweepledger.dev/record"]' in problem.message for problem in problems)
+    assert all("have the finalizer sweepledger.dev/record alone" in problem.message for problem in problems)
 
 
 def full(shape: Shape, folder: Path, pool: str = "queued", **run: Any) -> tuple[Any, ...]:
@@ -97,7 +97,7 @@ def test_all_options_together_pass_the_policy(shape: Shape, pool: str, tmp_path:
     batch = a_batch(shape, sweep=a_full_sweep(pool, nodes=2 if shape.is_distributed else 1))
     name = rendered(batch, FULL_SETTINGS).name
 
-    assert policy.check_batch(name, FULL_SETTINGS, built(batch, tmp_path, FULL_SETTINGS), file="x") == ()
+    assert check_batch(name, FULL_SETTINGS, built(batch, tmp_path, FULL_SETTINGS), file="x") == ()
 
 
 @POOLS

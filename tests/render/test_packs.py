@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from sweepledger import policy
 from sweepledger.formats import batch_json
 from sweepledger.formats.launch_json import PACK_PATH
 from sweepledger.render import jobs
@@ -17,7 +16,7 @@ from sweepledger.structs.batch import Batch
 from sweepledger.structs.quantities import format_bytes
 from sweepledger.structs.run_config import Pack, Resources
 from tests.render.building import built, job_of, named, pod_of, rendered
-from tests.render.judging import refusals
+from tests.render.judging import check_batch, refusals
 from tests.render.platforms import PLATFORM_SETTINGS, a_platform, a_source, the
 from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, a_sweep, pods_of
 
@@ -131,7 +130,7 @@ def test_a_packed_batch_passes_the_policy(tmp_path: Path) -> None:
     batch = packed()
     name = rendered(batch, FULL_SETTINGS).name
 
-    assert policy.check_batch(name, FULL_SETTINGS, built(batch, tmp_path, FULL_SETTINGS), file="x") == ()
+    assert check_batch(name, FULL_SETTINGS, built(batch, tmp_path, FULL_SETTINGS), file="x") == ()
 
 
 @pytest.mark.parametrize("kind", ["jobs", "pods"])

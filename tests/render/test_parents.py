@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from sweepledger import policy
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Settings
 from tests.render.building import built
-from tests.render.judging import refusals
+from tests.render.judging import check_batch, refusals
 from tests.render.platforms import a_platform, the
 from tests.sweeps import FULL_SETTINGS, SETTINGS, a_batch, a_full_sweep
 
@@ -80,7 +79,7 @@ def test_policy_and_admission_let_exactly_that_mount_through(
 ) -> None:
     name, made = plain if settings is SETTINGS else full
 
-    problems = policy.check_batch(name, settings, tuple(made), file="x", parent_folders={0: PARENT})
+    problems = check_batch(name, settings, tuple(made), file="x", parent_folders={0: PARENT})
 
     assert problems == ()
     if settings is FULL_SETTINGS:
@@ -107,7 +106,7 @@ def test_nothing_like_it_is_let_through(fault: str, full: tuple[str, list[Any]])
     name, made = full[0], copy.deepcopy(full[1])
 
     FAULTS[fault](parents(first_of(made))[0])
-    problems = policy.check_batch(name, FULL_SETTINGS, tuple(made), file="x", parent_folders={0: PARENT})
+    problems = check_batch(name, FULL_SETTINGS, tuple(made), file="x", parent_folders={0: PARENT})
 
     assert {problem.code for problem in problems} == {"volume-not-allowed"}
     if fault != "another trial's":  # which of its sweep's trials, admission cannot know
@@ -118,7 +117,7 @@ def test_nothing_like_it_is_let_through(fault: str, full: tuple[str, list[Any]])
 def test_a_trial_without_a_parent_may_read_no_ones(plain: tuple[str, list[Any]]) -> None:
     name, made = plain
 
-    problems = policy.check_batch(name, SETTINGS, tuple(made), file="x", parent_folders={1: PARENT})
+    problems = check_batch(name, SETTINGS, tuple(made), file="x", parent_folders={1: PARENT})
 
     assert {problem.code for problem in problems} == {"volume-not-allowed"}
 

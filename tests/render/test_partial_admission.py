@@ -120,11 +120,6 @@ def test_a_job_of_one_trial_does_not_say_it(tmp_path: Path) -> None:
     assert {*least_of(manifests(tmp_path, 1, Shape.JOBS))} == {None}
 
 
-@pytest.mark.parametrize("other", [None, 2])
-def test_what_the_pool_does_not_say_is_refused(other: int | None, tmp_path: Path) -> None:
-    assert codes(manifests(tmp_path, 1), with_least(other), IMAGE) == {"batch-manifest"}
-
-
 def test_queues_of_a_cohort_lend_and_take_back() -> None:
     heavy = replace(THREE_POOLS["gpu-heavy"], cohort="gpus")
     pools = {**THREE_POOLS, "gpu-heavy": heavy, "nightly": replace(heavy, name="nightly", queue="nightly")}

@@ -85,6 +85,17 @@ def test_any_program_of_the_image_starts_the_launcher(program: str, job: Manifes
     assert not refusals(trial_policy(), other["spec"]["template"])
 
 
+def test_the_user_of_an_mpi_image_runs_in_no_job_of_git(job: Manifest) -> None:
+    policy = trial_policy(shapes=DISTRIBUTED)
+    faulty = changed(job, lambda pod: pod["securityContext"].update(runAsUser=1000))
+    owned = deepcopy(faulty)
+    owned["metadata"]["ownerReferences"] = [{"kind": "MPIJob", "controller": True}]
+
+    (message,) = refusals(policy, faulty)
+    assert "user id" in message
+    assert refusals(policy, owned) == refusals(policy, owned["spec"]["template"]) == set()
+
+
 @pytest.mark.parametrize("fault", LABEL_FAULTS)
 def test_a_single_label_is_refused_in_the_job_and_in_the_pod(fault: str, job: Manifest) -> None:
     says, labels = LABEL_FAULTS[fault]
@@ -476,8 +487,6 @@ CONSTANTS = (
     *(kubernetes.QUEUE_LABEL, kubernetes.BATCH_LABEL, kubernetes.SWEEP_LABEL, kubernetes.EGRESS_LABEL),
     *(kubernetes.DOCTOR_POD.component, *kubernetes.DOCTOR_POD.command, *kubernetes.DOCTOR_STORE_COMMAND),
     *(kubernetes.READER_POD.component, *kubernetes.READER_POD.command, kubernetes.COMPONENT_LABEL),
-    *(kubernetes.STORE_COMMAND + kubernetes.STORE_READY_COMMAND),
-    *(word for words in kubernetes.MPI_WORKER_COMMAND for word in words),
     *(kubernetes.POD_SET_ANNOTATIONS, kubernetes.GPU_PRODUCT_LABEL, *LAUNCHER_PATHS),
 )
 

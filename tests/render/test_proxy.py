@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from sweepledger import policy
 from sweepledger.structs.run_config import CodeMode, Shape
 from sweepledger.structs.settings import Authorities, Egress, ProxySettings, Settings
 from tests.render.building import built, codes, job_of
-from tests.render.judging import refusals
+from tests.render.judging import check_batch, refusals
 from tests.render.platforms import PLATFORM_SETTINGS, a_platform, a_source, cron_pod, the
 from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, with_keys
 
@@ -85,7 +84,7 @@ def test_every_shape_trusts_them_and_passes_the_check(shape: Shape, tmp_path: Pa
     made = built(batch, tmp_path, BEHIND)
 
     (name,) = {one["metadata"]["labels"]["sweepledger.dev/batch"] for one in made}
-    assert policy.check_batch(name, BEHIND, made, file="x") == ()
+    assert check_batch(name, BEHIND, made, file="x") == ()
     assert "company-ca" in repr(made)
 
 

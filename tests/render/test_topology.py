@@ -1,6 +1,5 @@
 """What a pool says of the nodes behind its queue: their topology, and that an autoscaler provides them."""
 
-from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -75,20 +74,12 @@ def test_a_trial_of_one_pod_has_no_group_of_two(tmp_path: Path) -> None:
 )
 def test_a_topology_that_the_pool_does_not_have_is_refused(topology: Topology | None, tmp_path: Path) -> None:
     assert codes(manifests(Shape.JOB_SET, tmp_path, REQUIRED), with_topology(topology), IMAGE) == {
-        "batch-manifest"
+        "placement-not-allowed"
     }
 
 
 def test_a_batch_may_be_older_than_the_topology_of_its_pool(tmp_path: Path) -> None:
     assert codes(manifests(Shape.JOB_SET, tmp_path, None), with_topology(REQUIRED), IMAGE) == set()
-
-
-def test_an_independent_trial_must_not_ask_for_a_place(tmp_path: Path) -> None:
-    objects = deepcopy(manifests(Shape.INDEXED, tmp_path, REQUIRED))
-    for template in pod_templates(objects):
-        template["metadata"].setdefault("annotations", {})[REQUIRED_TOPOLOGY] = RACK
-
-    assert codes(objects, with_topology(REQUIRED), IMAGE) == {"batch-manifest", "pod-not-restricted"}
 
 
 def platform(**pools: Any) -> dict[tuple[str, str], Any]:

@@ -26,7 +26,7 @@ CODE_POSITION = 5
 """Of `code` among the fields of Problem, for calls that name no field."""
 
 
-RULES = (GENERATOR / "policy", GENERATOR / "commands/checks")
+RULES = (GENERATOR / "contract", GENERATOR / "commands/checks")
 """Where a code is any text of its form, as rules there pass theirs on as an argument or in a tuple."""
 
 NO_CODES = {
@@ -155,7 +155,7 @@ def test_every_code_of_specs_and_settings_has_an_example_with_its_message() -> N
     assert missing == []
 
 
-@pytest.mark.parametrize("code", ["batch-moved", "pod-not-restricted", "base-changed", "needs-cluster"])
+@pytest.mark.parametrize("code", ["batch-moved", "gitops-unsafe", "base-changed", "needs-cluster"])
 def test_codes_are_found_however_they_are_passed_on(code: str) -> None:
     assert code in codes(GENERATOR)
 

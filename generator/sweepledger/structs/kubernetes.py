@@ -103,9 +103,6 @@ CODE_VARIABLES = ("CODE_BRANCH", "CODE_PATH", "CODE_TREE", "CODE_URL")
 """Variables of this container that the batch decides."""
 STORE_CONTAINER = "store"
 """The sidecar that moves files between a pod and a bucket: no trial's code runs in it."""
-STORE_COMMAND = ("python3", "-m", "sweepledger.bucket.sidecar")
-STORE_READY_COMMAND = ("sh", "-c", "until [ -e /sweep/store/ready ]; do sleep 0.05; done")
-"""Its hook after the start, which the pod's other containers wait for."""
 STORE_VOLUME, PARENT_VOLUME = "store", "parent"
 """Volumes with its own state, and with the checkpoints of the parent trial that it restores."""
 STORE_CREDENTIALS, STORE_SEALS = "store-credentials", "store-seals"
@@ -145,11 +142,6 @@ STORE_VARIABLES = (
     "SWEEP_STORE_URL",
 )
 """Variables of the sidecar, beside those of its library."""
-MPI_WORKER_COMMAND: tuple[tuple[str, ...], tuple[str, ...]] = (
-    ("/usr/sbin/sshd",),
-    ("-De", "-f", "/home/mpiuser/.sshd_config"),
-)
-"""Command and arguments of an MPI worker until rank 0 starts its processes there."""
 
 
 RECORD_FINALIZER = f"{DOMAIN}/record"

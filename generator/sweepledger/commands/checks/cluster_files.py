@@ -11,7 +11,6 @@ from sweepledger.commands.scaffold import bootstrap
 from sweepledger.errors import RepositoryError
 from sweepledger.formats import bootstrap_yaml, yaml
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE, Bootstrap
-from sweepledger.policy.rules.containers import SECRET_CODE
 from sweepledger.problems import Problem, Severity, TextError
 from sweepledger.render.platform import CLUSTERS, flux
 from sweepledger.repo import batches, files
@@ -87,7 +86,7 @@ def check_secrets(context: CheckContext) -> Iterator[Problem]:
             if isinstance(document, dict) and document.get("kind") == "Secret" and not is_sealed(document):
                 message = "must not contain a Secret in plain text: everyone who can read the repository can read it"
                 hint = "make it in the cluster, or let SOPS seal all of its values"
-                yield Problem(path, 0, 0, "", message, SECRET_CODE, hint)
+                yield Problem(path, 0, 0, "", message, "secret-exposed", hint)
 
 
 _LETTERS = r"[A-Za-z0-9+/]*={0,2}"

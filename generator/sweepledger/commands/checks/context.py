@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from sweepledger import policy
+from sweepledger import contract
 from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.base_files import own_bases
 from sweepledger.commands.repository.stored_batches import is_content_of, settled_specs
@@ -253,7 +253,7 @@ def referenced_bases(batch: batches.StoredBatch) -> tuple[str, ...]:
         names, shapes = set(), list(Shape)
     names |= {LAUNCHER, *(SHAPE_FOLDERS[shape] for shape in shapes)}
     if KUSTOMIZATION in (*batch.contents.paths(), *batch.omitted):
-        names.update(policy.base_folders(batch.read(KUSTOMIZATION)))
+        names.update(contract.base_folders(batch.read(KUSTOMIZATION)))
     return tuple(f"{BASE}{name}" for name in sorted(names))
 
 

@@ -6,14 +6,13 @@ Every overlay builds, passes policy, and renders no object of another overlay.
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sweepledger import policy
+from sweepledger import contract
 from sweepledger.commands.checks import context as checked
 from sweepledger.commands.checks.context import CheckContext, load_references, referenced_bases
 from sweepledger.commands.generation import next_batch
 from sweepledger.commands.repository import (
     at_commit,
     base_files,
-    batch_builder,
     batch_records,
     costs,
     programs,
@@ -97,14 +96,15 @@ def _is_as_merged(
         return True
     content = original.contents.read(checked.KUSTOMIZATION)
     return not any(
-        policy.may_build_on(content, version.removeprefix(checked.BASE)) for version in context.added_versions
+        contract.may_build_on(content, version.removeprefix(checked.BASE))
+        for version in context.added_versions
     )
 
 
 def _build(
     context: checked.CheckContext, batch: StoredBatch
 ) -> tuple[tuple[Problem, ...], tuple[Manifest, ...]]:
-    unsafe = policy.check_kustomization(batch.tree.files, context.bases.files, place=batch.folder)
+    unsafe = contract.check_kustomization(batch.tree.files, context.bases.files, place=batch.folder)
     if unsafe:
         return tuple(unsafe), ()
     try:
@@ -115,12 +115,8 @@ def _build(
         manifests = kustomize.build(context.workspace.root / batch.folder)
     except ToolError as error:
         return (Problem(batch.folder, 0, 0, "", str(error), "build-failed", error.hint),), ()
-    image, settings = _image(batch), context.settings_of(batch)
-    folders = batch_builder.parent_folders_of(batch, context.present)
-    problems = policy.check_batch(
-        batch.name, settings, manifests, file=batch.folder, image=image, parent_folders=folders
-    )
-    return problems, manifests
+    bases, settings = context.bases.files, context.settings_of(batch)
+    return rendered_manifests.check_built(batch, manifests, bases, settings, context.present), manifests
 
 
 def check_unwritten(context: checked.CheckContext, spec: str, overlay: Overlay) -> Iterator[Problem]:
@@ -138,20 +134,12 @@ def check_unwritten(context: checked.CheckContext, spec: str, overlay: Overlay) 
             yield replace(problem, file=spec, line=0, column=0)
 
 
-def _image(batch: StoredBatch) -> str | None:
-    """Return the image in the lock; None for an unreadable lock, which is reported with hand edits."""
-    try:
-        return batch.lock.program.container_image
-    except RepositoryError:
-        return None
-
-
 def duplicate_objects(
     rendered: Mapping[str, tuple[Manifest, ...]], active: Sequence[str]
 ) -> Iterator[Problem]:
     """Yield a problem for each object that two active overlays render: each would prune or refuse the other's.
 
-    Policy ensures that the names of a batch's objects begin with the batch's name. Therefore, an overlay that
+    The contract ensures that the names of a batch's objects begin with the batch's name. Therefore, an overlay that
     was not built can share an object only if the object's name begins with the overlay's.
     """
     makers: dict[tuple[str, str], str] = {}

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
-from sweepledger import policy
+from sweepledger import contract
 from sweepledger.commands.repository import batch_builder
 from sweepledger.commands.repository.base_files import packaged_file
 from sweepledger.engine.local.local_batch import LocalBatch, Parent, local_batch
@@ -13,6 +13,9 @@ from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.problems import Problem
 from sweepledger.render.base_files import LAUNCHER, LAUNCHER_FILE, PACK, PACK_FILE
 from sweepledger.render.overlay import batch_digest
+from sweepledger.render.platform.admission import ADMISSION, batch_policies
+from sweepledger.render.platform.objects import Names
+from sweepledger.render.platform.tree import batch_lists
 from sweepledger.repo import batches, datasets, files, kustomize
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
@@ -27,6 +30,7 @@ from sweepledger.structs.settings import ProxySettings, Settings, TrialSettings
 PROBLEM_CODE = "needs-cluster"
 EDITED = "batch-edited"
 Manifests = tuple[Mapping[str, Any], ...]
+DISTRIBUTED = tuple(shape for shape in Shape if shape.is_distributed)
 
 
 def render_at(repository: Repository, commit: str, batch: StoredBatch, settings: Settings) -> Manifests:
@@ -43,24 +47,58 @@ def render(
     Raises SpecError with every problem, also if the overlay renders nothing, and ToolError.
     """
     bases = {path.removeprefix("base/"): content for path, content in base.items()}
-    unsafe = policy.check_kustomization(batch.tree.files, bases, place=batch.folder)
+    unsafe = contract.check_kustomization(batch.tree.files, bases, place=batch.folder)
     if unsafe:
         raise SpecError(unsafe)
     with tempfile.TemporaryDirectory(prefix="sweep-build-") as scratch:
         files.write_folder(Path(scratch) / batch.folder, batch.tree)
         files.write_folder(Path(scratch) / "base", FileTree(bases))
         built = kustomize.build(Path(scratch) / batch.folder)
-    problems = policy.check_batch(
-        batch.name,
-        settings,
-        built,
-        file=batch.folder,
-        image=batch.lock.program.container_image,
-        parent_folders=batch_builder.parent_folders_of(batch, older),
-    )
+    problems = check_built(batch, built, bases, settings, older)
     if problems:
         raise SpecError(problems)
     return built
+
+
+def check_built(
+    batch: StoredBatch,
+    built: Manifests,
+    bases: Mapping[str, bytes],
+    settings: Settings,
+    older: Iterable[StoredBatch],
+) -> tuple[Problem, ...]:
+    """Return the problems of what a batch renders, by the admission policies of its team."""
+    try:
+        image = batch.lock.program.container_image
+    except RepositoryError:  # an unreadable lock, which is reported with hand edits
+        image = None
+    try:
+        policies = team_policies(settings, bases)
+    except (LookupError, TypeError, ValueError) as error:
+        message = f"must be files of which the lists of admission policies can be made, got {error!r}"
+        return (Problem("base", 0, 0, "", message, "base-changed", "restore them from git"),)
+    return contract.check_batch(
+        batch.name,
+        settings,
+        built,
+        policies,
+        file=batch.folder,
+        image=image,
+        parent_folders=batch_builder.parent_folders_of(batch, older),
+    )
+
+
+def team_policies(settings: Settings, bases: Mapping[str, bytes]) -> tuple[contract.Policy, ...]:
+    """Return the policies that judge the batches of a team: those of this release, with lists from files below `base/`.
+
+    A change cannot bring policies of its own. Raises LookupError, TypeError or ValueError for files that are none.
+    """
+    packaged = files.read_sources(files.base_folder()).files
+    rules = {path: content for path, content in packaged.items() if path.startswith(ADMISSION)}
+    all_files = {**packaged, **bases, **rules}
+    names = Names.of(settings.trials, settings.fleet)
+    lists = batch_lists(settings, DISTRIBUTED, all_files)
+    return tuple(map(contract.Policy, batch_policies(names, *lists, all_files)))
 
 
 def refuse_forged(batch: StoredBatch) -> None:

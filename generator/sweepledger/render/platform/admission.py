@@ -17,6 +17,14 @@ ADMISSION = "platform/admission/v1"
 REGISTRATION = "admissionregistration.k8s.io/v1"
 
 
+def batch_policies(
+    names: Names, lists: Mapping[str, Any], of_workloads: Mapping[str, Any] | None, bases: Mapping[str, bytes]
+) -> list[Manifest]:
+    """Return the policies for Jobs and pods, and for distributed trials where the cluster runs any."""
+    made = [_policy("trials", names, bases, lists)]
+    return made if of_workloads is None else [*made, _policy("workloads", names, bases, of_workloads)]
+
+
 def trial_policies(
     names: Names,
     lists: Mapping[str, Any],
@@ -24,21 +32,16 @@ def trial_policies(
     expiry: Sequence[Manifest],
     bases: Mapping[str, bytes],
 ) -> list[Manifest]:
-    """Return the policies for Jobs and pods, and for distributed trials where the cluster runs any.
+    """Return these policies with their bindings.
 
     `expiry` has the CronJob that deletes old results, if there is any: its Jobs are no trials.
     """
-    space = names.trials
-    trials = _policy("trials", names, bases, lists)
+    policies = batch_policies(names, lists, of_workloads, bases)
     for cron_job in expiry:
         job, pod = (cron_jobs.expiry_expression(cron_job, is_pod=is_pod) for is_pod in (False, True))
         is_trial = f"!(object.kind == 'Pod' ? ({pod}) : ({job}))"
-        trials["spec"]["matchConditions"].append({"name": "is-a-trials", "expression": is_trial})
-    made = [trials, _binding(trials, names, space)]
-    if of_workloads is not None:
-        workloads = _policy("workloads", names, bases, of_workloads)
-        made += [workloads, _binding(workloads, names, space)]
-    return made
+        policies[0]["spec"]["matchConditions"].append({"name": "is-a-trials", "expression": is_trial})
+    return [made for policy in policies for made in (policy, _binding(policy, names, names.trials))]
 
 
 def release_policies(names: Names, store: ResultsStore, bases: Mapping[str, bytes]) -> list[Manifest]:

@@ -48,7 +48,7 @@ def of_trials(
     shapes: Iterable[Shape],
     bases: Mapping[str, bytes],
 ) -> Values:
-    """Return the values of `trials.yaml`, by variable."""
+    """Return the values of `trials.yaml`, by variable, where the cluster runs some distributed shapes."""
     finalizers = [RECORD_FINALIZER] if results.store.holds_pods else []
     opened = [*sorted(network.egress.keys() - {API_SERVER_EGRESS}), PEERS_EGRESS]
     return {
@@ -196,7 +196,7 @@ def _variables(network: NetworkSettings, code: CodeSource | None, bases: Mapping
     fixed = {
         (variable, container, value)
         for path, content in bases.items()
-        if path.endswith(".yaml")
+        if path.endswith(".yaml") and b"env:" in content
         for variable, container, value in _file_variables(content)
         if container == CODE_CONTAINER or value.startswith("/")
     }

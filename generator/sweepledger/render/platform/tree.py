@@ -1,6 +1,6 @@
 """All of `clusters/` as files, and the kustomizations that hold them together."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 
 from sweepledger.formats import yaml
@@ -20,11 +20,13 @@ from sweepledger.render.platform import (
     readme,
     volumes,
 )
+from sweepledger.render.platform.admission_lists import Values
 from sweepledger.render.platform.cron_jobs import CronJobs
 from sweepledger.render.platform.objects import BANNER, CLUSTERS, FILES, Names, dump_objects, platform_folder
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.kubernetes import OWNER_ANNOTATION
+from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller, DnsSettings, Settings
 
 REMOTE = "remote"
@@ -123,6 +125,24 @@ def _cluster_files(
     return files
 
 
+def batch_lists(
+    settings: Settings, shapes: Collection[Shape], bases: Mapping[str, bytes]
+) -> tuple[Values, Values | None]:
+    """Return the values of the policies for batches, where the cluster runs some distributed shapes."""
+    trials, results = settings.trials, settings.results
+    of_trials = admission_lists.of_trials(
+        trials,
+        settings.network,
+        results,
+        settings.admission,
+        settings.git.code,
+        settings.teams.limits.max_trials,
+        shapes,
+        bases,
+    )
+    return of_trials, admission_lists.of_workloads(trials.pools, results.bucket) if shapes else None
+
+
 def _with_owner(made: Manifest, source: GitSource) -> Manifest:
     metadata = made["metadata"]
     annotations = {**metadata.get("annotations", {}), OWNER_ANNOTATION: source.url}
@@ -138,17 +158,6 @@ def _platform(names: Names, settings: Settings, source: GitSource, bases: Mappin
     )
     cron_jobs = CronJobs(names, trials, opened, results, collector, source, bases)
     expiry = cron_jobs.of_expiry()
-    of_trials = admission_lists.of_trials(
-        trials,
-        opened,
-        results,
-        settings.admission,
-        settings.git.code,
-        settings.teams.limits.max_trials,
-        source.shapes,
-        bases,
-    )
-    of_workloads = admission_lists.of_workloads(trials.pools, results.bucket) if source.shapes else None
     exports = [dataset for _, dataset in sorted(trials.datasets.items())]
     return {
         "namespaces.yaml": [
@@ -173,7 +182,7 @@ def _platform(names: Names, settings: Settings, source: GitSource, bases: Mappin
         ],
         "volumes.yaml": [*volumes.results(names, results), *volumes.datasets(names, exports)],
         "admission.yaml": [
-            *admission.trial_policies(names, of_trials, of_workloads, expiry, bases),
+            *admission.trial_policies(names, *batch_lists(settings, source.shapes, bases), expiry, bases),
             *admission.release_policies(names, results.store, bases),
         ],
         "collector.yaml": [cron_jobs.of_collector()],

@@ -1,0 +1,188 @@
+"""Admission policies, evaluated without a server: the same files by which the API server judges Jobs and pods.
+
+The server evaluates a variable when a rule reads it. Here, variables are evaluated in the order of the file, many at a
+time, and an error in a variable is an error of the rules that read it: they are broken, there as here.
+"""
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from sweepledger.contract.objects import Finding, Object, value_at, without_path
+from sweepledger.reader.document import DocumentPath
+from sweepledger.reader.messages import safe_json
+from sweepledger.structs.kubernetes import Manifest
+
+NAMES = ("object", "oldObject", "request", "variables")
+"""What an expression may read."""
+_KEYS = re.compile(r"\b(?:variables\.pod|[a-z])\.(\w+)")
+"""Keys of the pod, or of what a macro runs over, in an expression."""
+FRAME = frozenset({"apiVersion", "kind", "spec", "template"})
+"""Keys without which nothing is judged."""
+
+
+class Policy:
+    """A ValidatingAdmissionPolicy."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        """Raise LookupError or TypeError if a part is missing, ValueError if an expression is not CEL."""
+        spec = manifest["spec"]
+        parts = [str(rule["message"]).rpartition(" [") for rule in spec["validations"]]
+        self.rules = tuple(message for message, _, _ in parts)
+        """The message of each rule."""
+        self.codes = tuple(code.removesuffix("]") for _, _, code in parts)
+        """The code at its end."""
+        self.resources = frozenset(
+            (group, resource)
+            for rule in spec["matchConstraints"]["resourceRules"]
+            for group in rule["apiGroups"]
+            for resource in rule["resources"]
+        )
+        """Group and plural of the kinds that it judges."""
+        self._expressions = [str(rule["expression"]) for rule in spec["validations"]]
+        self._lists: dict[str, Any] = {}
+        self._groups: list[dict[str, str]] = [{}]
+        for variable in spec["variables"]:
+            name, expression = variable["name"], str(variable["expression"])
+            try:
+                self._lists[name] = json.loads(expression)
+            except ValueError:
+                if _read_names((expression,)) & self._groups[-1].keys():
+                    self._groups.append({})
+                self._groups[-1][name] = expression
+        for expressions in ([*group.values()] for group in self._groups):
+            _together(tuple(expressions))
+        _together(tuple(self._expressions))
+
+    def broken(self, judged: Manifest, operation: str = "CREATE", old: Manifest | None = None) -> list[int]:
+        """Return the numbers of the rules that do not hold for an object with its kind."""
+        variables = dict(self._lists)
+        given = {"object": judged, "request": {"operation": operation}, "variables": variables}
+        if old is not None:
+            given["oldObject"] = old
+        for group in self._groups:
+            variables |= _values(group, given)
+        held = _values(dict(enumerate(self._expressions)), given)
+        return [number for number in range(len(self.rules)) if held.get(number) is not True]
+
+    def located(self, judged: Manifest, broken: Sequence[int]) -> dict[int, DocumentPath]:
+        """Return where each broken rule is broken: the deepest key without which it would hold, or which it reads."""
+        paths: dict[int, DocumentPath] = dict.fromkeys(broken, ())
+
+        def search(value: Any, path: DocumentPath, rules: frozenset[int]) -> frozenset[int]:
+            """Return those of some rules that a key below a path breaks, and keep the key."""
+            keys = (
+                value if isinstance(value, Mapping) else range(len(value)) if isinstance(value, list) else ()
+            )
+            rest = rules
+            for key in keys if rules else ():
+                below = (*path, key)
+                if key in FRAME:
+                    rest -= search(value[key], below, rest)
+                elif mended := rest.difference(self.broken(without_path(judged, below))):
+                    paths.update(dict.fromkeys(mended, below))
+                    search(value[key], below, mended)
+                    rest -= mended
+            return rules - rest
+
+        search(judged, (), frozenset(broken))
+        return {rule: self._narrowed(judged, rule, path) for rule, path in paths.items()}
+
+    def _narrowed(self, judged: Manifest, rule: int, path: DocumentPath) -> DocumentPath:
+        """Return a path, or that of the only key below it that the rule reads."""
+        expression = self._expressions[rule]
+        labels = (judged.get("metadata") or {}).get("labels") or {}
+        if not path and len(named := [key for key in labels if f"'{key}'" in expression]) == 1:
+            return ("metadata", "labels", *named)
+        if not path and "variables.pod." in expression:
+            path = ("spec",) if judged["kind"] == "Pod" else ("spec", "template", "spec")
+        value = value_at(judged, path)
+        read = {key for key in _KEYS.findall(expression) if isinstance(value, Mapping) and key in value}
+        return (*path, *read) if len(read) == 1 else path
+
+
+def findings(
+    policies: Sequence[Policy], objects: Sequence[Object], *, excused: Collection[str] = ()
+) -> Iterator[tuple[Object, Finding]]:
+    """Yield the rules that objects break, each by itself, and the pods that a controller makes of them.
+
+    Rules with an excused code do not count.
+    """
+    places: dict[tuple[str, tuple[int, ...]], dict[int, DocumentPath]] = {}
+    for obj in objects:
+        for path, judged in _judged(obj):
+            group = obj.api.rpartition("/")[0] if judged["kind"] != "Pod" else ""
+            resource = (group, f"{judged['kind'].lower()}s")
+            for policy in policies:
+                if resource not in policy.resources:
+                    continue
+                broken = [number for number in policy.broken(judged) if policy.codes[number] not in excused]
+                if not broken:
+                    continue
+                # Objects of a batch differ little: searching the first of them is enough.
+                same = (policy.rules[0], tuple(broken))
+                if same not in places:
+                    places[same] = policy.located(judged, broken)
+                for number in broken:
+                    message, below = policy.rules[number], places[same][number]
+                    yield obj, _finding(obj, path, below, message=message, code=policy.codes[number])
+
+
+def _judged(obj: Object) -> Iterator[tuple[DocumentPath, Manifest]]:
+    """Yield an object, and each pod template of one that is no Job, as a pod."""
+    yield (), obj.data
+    if obj.kind != "Job":
+        for pod in obj.pods:
+            yield pod.path, {"kind": "Pod", "metadata": {}, **pod.template}
+
+
+def _finding(obj: Object, path: DocumentPath, below: DocumentPath, *, message: str, code: str) -> Finding:
+    try:
+        value = value_at(obj.data, (*path, *below))
+    except LookupError:  # of the object that was searched, but not of this one
+        below, value = (), {}
+    shown = "" if isinstance(value, Mapping) else f", got {safe_json(value)}"
+    return Finding((*path, *below), f"{message}{shown}", code)
+
+
+def _values(expressions: Mapping[Any, str], given: Mapping[str, Any]) -> dict[Any, Any]:
+    """Return the values of those expressions that have one."""
+    texts = tuple(expressions.values())
+    together = _together(texts).eval(data=_read(texts, given)).plain_value()
+    if isinstance(together, list):
+        return dict(zip(expressions, together, strict=True))
+    alone = {key: _together((text,)).eval(data=given).plain_value() for key, text in expressions.items()}
+    return {key: value[0] for key, value in alone.items() if isinstance(value, list)}
+
+
+def _read(texts: tuple[str, ...], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what some expressions read: each evaluation copies all that it is given."""
+    return {
+        **given,
+        "variables": {
+            name: given["variables"][name] for name in _read_names(texts) & given["variables"].keys()
+        },
+    }
+
+
+@cache
+def _read_names(texts: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(re.findall(r"variables\.(\w+)", " ".join(texts)))
+
+
+@cache
+def _together(expressions: tuple[str, ...]) -> Any:
+    """Return one list of several expressions, compiled: reading what is given takes longer than most of them."""
+    try:
+        return _environment().compile(f"[{', '.join(f'({text})' for text in expressions)}]")
+    except RuntimeError as error:
+        raise ValueError(str(error)) from error
+
+
+@cache
+def _environment() -> Any:
+    from cel_expr_python import cel  # noqa: PLC0415 - only where manifests are judged
+
+    return cel.NewEnv(variables=dict.fromkeys(NAMES, cel.Type.DYN))
