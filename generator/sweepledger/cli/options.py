@@ -162,3 +162,21 @@ def format_argument(formats: Collection[str]) -> Any:
         callback=checked,
         autocompletion=lambda: list(formats),
     )
+
+
+def flag(name: str, text: str) -> Any:
+    """Return an option that is false unless it is given."""
+    return typer.Option(False, name, help=text)
+
+
+def option(usage: str, text: str, *, default: Any = None, **more: Any) -> Any:
+    """Return an option that takes a value: `--jobs -j N` is its usage, and `more` has bounds or completion."""
+    names = [word for word in usage.split() if word.startswith("-")]
+    metavar = usage.split()[len(names) :]
+    return typer.Option(default, *names, metavar=" ".join(metavar) or None, help=text, **more)
+
+
+def argument(metavar: str, text: str, *, default: Any = None, **more: Any) -> Any:
+    """Return an argument, which must be given unless its metavar has brackets."""
+    required = default is None and not metavar.startswith("[")
+    return typer.Argument(... if required else default, metavar=metavar, help=text, **more)

@@ -9,13 +9,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path, PurePosixPath
-from typing import Annotated
-
-import typer
 
 from sweepledger import search
-from sweepledger.cli.options import FormatOption, OutputOption, SweepArgument, format_argument
-from sweepledger.cli.response import Format, Response, current_folder, print_conversion
+from sweepledger.cli.options import FormatOption, OutputOption, SweepArgument, format_argument, option
+from sweepledger.cli.response import Format, Response, print_conversion
 from sweepledger.commands.local import DesiredState, RefusedBatch
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.local.environment import PathTranslation, program_path
@@ -44,18 +41,14 @@ SCRIPTS = Path(__file__).with_name("scripts")
 
 
 def export(
-    foreign: Annotated[str, format_argument(FORMATS)],
+    *,
+    workspace: Workspace,
+    foreign: str = format_argument(FORMATS),
     name: SweepArgument,
-    batch: Annotated[
-        str | None,
-        typer.Option(
-            "--batch", metavar="BATCH", help="For slurm and shell: the batch; default: the active one."
-        ),
-    ] = None,
+    batch: str | None = option("--batch BATCH", "For slurm and shell: the batch; default: the active one."),
     output: OutputOption = None,
     form: FormatOption = Format.TEXT,
 ) -> Response:
-    workspace = Workspace.find(current_folder())
     if foreign in BATCH_FORMATS:
         exported = export_batch(workspace, foreign, name, batch=batch, output=output)
     elif batch is not None:

@@ -9,13 +9,11 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from sweepledger import search, spec
 from sweepledger.cli import response
-from sweepledger.cli.options import FormatOption, OutputOption, format_argument
+from sweepledger.cli.options import FormatOption, OutputOption, argument, format_argument, option
 from sweepledger.commands.repository.spec_edit import automatic_edit
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import evidence_file
@@ -56,31 +54,17 @@ UNWRITTEN_FILE = "<imported>"
 
 
 def import_(
-    foreign: Annotated[str, format_argument(FORMATS)],
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE",
-            help=f"File to import; `-` reads standard input. Of trials: {', '.join(sorted(BY_SUFFIX))}.",
-        ),
-    ],
-    name: Annotated[
-        str | None,
-        typer.Option(
-            "--name",
-            metavar="NAME",
-            help="Name the sweep; default: the name in the file. Of trials: the search that starts from them.",
-        ),
-    ] = None,
+    foreign: str = format_argument(FORMATS),
+    file: str = argument(
+        "FILE", f"File to import; `-` reads standard input. Of trials: {', '.join(sorted(BY_SUFFIX))}."
+    ),
+    name: str | None = option(
+        "--name NAME",
+        "Name the sweep; default: the name in the file. Of trials: the search that starts from them.",
+    ),
     output: OutputOption = None,
-    evidence: Annotated[
-        str | None,
-        typer.Option("--as", metavar="EVIDENCE", help="Of trials: name them; default: the name of the file."),
-    ] = None,
-    study: Annotated[
-        str | None,
-        typer.Option("--study", metavar="STUDY", help="Of trials: the study, if the file has several."),
-    ] = None,
+    evidence: str | None = option("--as EVIDENCE", "Of trials: name them; default: the name of the file."),
+    study: str | None = option("--study STUDY", "Of trials: the study, if the file has several."),
     form: FormatOption = response.Format.TEXT,
 ) -> response.Response:
     if foreign == TRIALS:

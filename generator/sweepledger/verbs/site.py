@@ -25,14 +25,13 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
-import typer
 from rich.text import Text
 
 from sweepledger import __version__, storage
-from sweepledger.cli.options import ContextOption, StateOption
+from sweepledger.cli.options import ContextOption, StateOption, argument, flag, option
 from sweepledger.cli.response import Response, current_folder
 from sweepledger.commands.collection.attempts import evaluate_here
 from sweepledger.commands.reports.history import HistoryReader
@@ -76,30 +75,16 @@ Points = tuple[tuple[int, float], ...]
 
 
 def site(
-    revision: Annotated[
-        str, typer.Argument(metavar="[COMMIT]", help="Commit, branch or tag that is shown.")
-    ] = "HEAD",
-    out: Annotated[
-        Path,
-        typer.Option("--out", metavar="DIR", help="Folder of the site: new, empty, or of an earlier site."),
-    ] = Path("site"),
-    serve: Annotated[
-        bool,
-        typer.Option(
-            "--serve", help="Show it in a browser of this machine: follow the branch, and what runs."
-        ),
-    ] = False,
-    port: Annotated[
-        int,
-        typer.Option(
-            "--port", min=0, max=65535, metavar="N", help="Port of --serve on 127.0.0.1; 0: a free one."
-        ),
-    ] = 8571,
+    revision: str = argument("[COMMIT]", "Commit, branch or tag that is shown.", default="HEAD"),
+    out: Path = option(
+        "--out DIR", "Folder of the site: new, empty, or of an earlier site.", default=Path("site")
+    ),
+    serve: bool = flag("--serve", "Show it in a browser of this machine: follow the branch, and what runs."),
+    port: int = option(
+        "--port N", "Port of --serve on 127.0.0.1; 0: a free one.", default=8571, min=0, max=65535
+    ),
     state: StateOption = None,
-    cluster: Annotated[
-        bool,
-        typer.Option("--cluster", help="With --serve, read running trials from the cluster, with kubectl."),
-    ] = False,
+    cluster: bool = flag("--cluster", "With --serve, read running trials from the cluster, with kubectl."),
     context: ContextOption = None,
 ) -> Response:
     workspace = Workspace.find(current_folder())

@@ -13,14 +13,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from sweepledger.cli.options import OptionalSweepArgument
-from sweepledger.cli.response import EXIT_DRIFT, SHORT_COMMIT, Response, current_folder
+from sweepledger.cli.options import OptionalSweepArgument, option
+from sweepledger.cli.response import EXIT_DRIFT, SHORT_COMMIT, Response
 from sweepledger.cli.text.style import new_table, untrusted_text
 from sweepledger.commands.checks import new_batches
 from sweepledger.commands.checks.context import BRANCHES, CheckContext, PushedRef, checked_out, specs_to_read
@@ -44,31 +43,20 @@ PARTS = 3
 
 
 def verify(
+    workspace: Workspace,
     name: OptionalSweepArgument = None,
-    at: Annotated[
-        str | None,
-        typer.Option(
-            "--at", metavar="REV", help="Verify the results at this commit; default: HEAD and the work tree."
-        ),
-    ] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(
-            "--since",
-            metavar="REV",
-            help="Verify only what changed after this commit, and that results commits changed nothing else.",
-        ),
-    ] = None,
-    signers: Annotated[
-        Path | None,
-        typer.Option(
-            "--signers",
-            metavar="FILE",
-            help="Check signatures against this file of allowed signers; default: `signers` at the commit.",
-        ),
-    ] = None,
+    at: str | None = option(
+        "--at REV", "Verify the results at this commit; default: HEAD and the work tree."
+    ),
+    since: str | None = option(
+        "--since REV",
+        "Verify only what changed after this commit, and that results commits changed nothing else.",
+    ),
+    signers: Path | None = option(
+        "--signers FILE",
+        "Check signatures against this file of allowed signers; default: `signers` at the commit.",
+    ),
 ) -> Response:
-    workspace = Workspace.find(current_folder())
     if since is None:
         verdict = verify_results(workspace, name, revision=at, signers=signers)
     elif name is not None:

@@ -15,13 +15,12 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
 from rich.text import Text
 
-from sweepledger.cli.options import RemoteOption
-from sweepledger.cli.response import EXIT_DRIFT, EXIT_STORAGE, Response, current_folder
+from sweepledger.cli.options import RemoteOption, flag, option
+from sweepledger.cli.response import EXIT_DRIFT, EXIT_STORAGE, Response
 from sweepledger.cli.text.style import untrusted_text
 from sweepledger.commands.collection.attempts import TrialReader
 from sweepledger.commands.collection.record_store import bucket_results
@@ -48,28 +47,15 @@ RESULTS_VOLUME = "results"
 
 
 def expire(
-    results: Annotated[
-        Path | None,
-        typer.Option(
-            "--results",
-            metavar="DIR",
-            help="Folder of the results volume; needed unless results are in a bucket.",
-        ),
-    ] = None,
-    checkpoints: Annotated[
-        Path | None,
-        typer.Option("--checkpoints", metavar="DIR", help="Folder of the checkpoint volume, if separate."),
-    ] = None,
-    artifacts: Annotated[
-        Path | None,
-        typer.Option("--artifacts", metavar="DIR", help="Folder of the artifact volume, if separate."),
-    ] = None,
+    workspace: Workspace,
+    results: Path | None = option(
+        "--results DIR", "Folder of the results volume; needed unless results are in a bucket."
+    ),
+    checkpoints: Path | None = option("--checkpoints DIR", "Folder of the checkpoint volume, if separate."),
+    artifacts: Path | None = option("--artifacts DIR", "Folder of the artifact volume, if separate."),
     remote: RemoteOption = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print what would be deleted, and delete nothing.")
-    ] = False,
+    dry_run: bool = flag("--dry-run", "Print what would be deleted, and delete nothing."),
 ) -> Response:
-    workspace = Workspace.find(current_folder())
     name = remote or workspace.remote
     workspace.remote_url(name)
     folders = {RESULTS_VOLUME: results, "checkpoints": checkpoints, "artifacts": artifacts}

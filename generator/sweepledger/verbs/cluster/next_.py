@@ -6,14 +6,13 @@ It is computed from the spec, the records in git, and the seed. Exits with 6 if 
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.text import Text
 
 from sweepledger.cli import completion
-from sweepledger.cli.options import BaseOption
-from sweepledger.cli.response import EXIT_DRIFT, EXIT_SEARCH_ENDED, SHORT_COMMIT, Response, current_folder
+from sweepledger.cli.options import BaseOption, argument, flag
+from sweepledger.cli.response import EXIT_DRIFT, EXIT_SEARCH_ENDED, SHORT_COMMIT, Response
 from sweepledger.cli.text.rounds import blocked_text
 from sweepledger.cli.text.style import untrusted_text
 from sweepledger.commands.generation import next_batch
@@ -29,27 +28,15 @@ from sweepledger.structs.sweep import Sweep
 
 
 def next_(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[NAME]...",
-            help="Names of searches; default: all of sweeps/.",
-            autocompletion=completion.sweeps,
-        ),
-    ] = None,
-    check_only: Annotated[
-        bool, typer.Option("--check", help="Write nothing; exit with 5 if a due round is missing.")
-    ] = False,
-    push: Annotated[
-        bool,
-        typer.Option("--push", help="Commit on the remote's branch instead of writing to the work tree."),
-    ] = False,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="List the results that the round is computed from.")
-    ] = False,
+    workspace: Workspace,
+    names: list[str] | None = argument(
+        "[NAME]...", "Names of searches; default: all of sweeps/.", autocompletion=completion.sweeps
+    ),
+    check_only: bool = flag("--check", "Write nothing; exit with 5 if a due round is missing."),
+    push: bool = flag("--push", "Commit on the remote's branch instead of writing to the work tree."),
+    explain: bool = flag("--explain", "List the results that the round is computed from."),
     base: BaseOption = None,
 ) -> Response:
-    workspace = Workspace.find(current_folder())
     if push and (check_only or base is not None):
         raise UsageError("--push cannot be combined with --check or --base")
     if push:
