@@ -11,7 +11,8 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from sweepledger.cli.options import BaseOption, SweepsArgument, flag
+from sweepledger.cli import completion
+from sweepledger.cli.options import BaseOption, argument, flag
 from sweepledger.cli.response import EXIT_DRIFT, EXIT_PROBLEMS, Response
 from sweepledger.cli.text.plan import search_space_table
 from sweepledger.cli.text.values import count_text
@@ -35,7 +36,9 @@ FEW = 5
 
 def generate(
     workspace: Workspace,
-    names: SweepsArgument = None,
+    names: list[str] | None = argument(
+        "[NAME]...", "Names of sweeps; default: all of sweeps/.", autocompletion=completion.sweeps
+    ),
     check_only: bool = flag("--check", "Write nothing; exit with 5 if a batch is missing."),
     exit_code: bool = flag("--exit-code", "Exit with 5 if anything was written, for hooks."),
     update: bool = flag(

@@ -14,8 +14,8 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from sweepledger import storage
-from sweepledger.cli import response
-from sweepledger.cli.options import StateOption, SweepOrSpecArgument, flag, option
+from sweepledger.cli import completion, response
+from sweepledger.cli.options import StateOption, argument, flag, option
 from sweepledger.cli.response import escape_control_characters
 from sweepledger.cli.text.style import new_table, styled_status
 from sweepledger.cli.text.values import count_text, number_text, value_text
@@ -33,7 +33,7 @@ from sweepledger.structs.values import Value
 
 def results(
     workspace: Workspace,
-    name: SweepOrSpecArgument,
+    name: str = argument("NAME", "Name or spec of the sweep.", autocompletion=completion.sweeps),
     sort: str | None = option("--sort METRIC", "Sort by this metric, or by seconds; default: the objective."),
     top: int | None = option("--top K", "Show the first K trials only.", min=1),
     where: list[str] | None = option(

@@ -15,8 +15,8 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from sweepledger.cli import options
-from sweepledger.cli.options import flag, option
+from sweepledger.cli import completion, options
+from sweepledger.cli.options import argument, flag, option
 from sweepledger.cli.response import EXIT_PROBLEMS, SHORT_COMMIT, Response
 from sweepledger.cli.text import style
 from sweepledger.cli.text.values import configuration_text, number_text
@@ -41,7 +41,9 @@ from sweepledger.structs.values import Value, as_data, bytes_digest
 
 def show(
     workspace: Workspace,
-    trial: options.TrialArgument,
+    trial: str = argument(
+        "TRIAL", "Trial id or the beginning of one, or SWEEP/TRIAL.", autocompletion=completion.trials
+    ),
     reproduce: bool = flag(
         "--reproduce", "Show the code, image, data, values and seed, and the commands that run it again."
     ),

@@ -36,7 +36,7 @@ from sweepledger.structs.settings import Controller
 
 def collect(
     workspace: Workspace,
-    push: options.PushOption = False,
+    push: bool = flag("--push", "Commit on the remote's branch instead of the local one."),
     remote: options.RemoteOption = None,
     branch: options.BranchOption = None,
     state: options.StateOption = None,
