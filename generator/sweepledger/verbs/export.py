@@ -58,16 +58,16 @@ def export(
     if form is Format.TEXT:
         print_conversion(exported.losses, exported.text, f"wrote {exported.path}" if exported.path else None)
     data = {"text": exported.text, "path": exported.path, "losses": exported.losses}
-    return Response(data, problems=exported.warnings)
+    return Response(data, problems=exported.problems)
 
 
 @dataclass(frozen=True, slots=True)
-class ExportedSweep:
-    """A file of another tool."""
+class Conversion:
+    """A file of one tool as that of another."""
 
     text: str
     losses: tuple[Loss, ...]
-    warnings: tuple[Problem, ...]
+    problems: tuple[Problem, ...]
     path: str | None
     """The path to which it was written; None if it was printed."""
 
@@ -86,7 +86,7 @@ class PreparedBatch:
 
 def export_sweep(
     workspace: Workspace, format_name: str, name: str, *, output: Path | None = None
-) -> ExportedSweep:
+) -> Conversion:
     """Convert a sweep to the format of another tool. Raises SpecError, UsageError."""
     refuse_existing(output)
     (parsed,) = workspace.specs([name])
@@ -108,12 +108,12 @@ def export_sweep(
     if output is not None:
         write_file(output, exported.text.encode())
     warnings = tuple(sorted([*parsed.warnings, *expansion.warnings]))
-    return ExportedSweep(exported.text, exported.losses, warnings, output.as_posix() if output else None)
+    return Conversion(exported.text, exported.losses, warnings, output.as_posix() if output else None)
 
 
 def export_batch(
     workspace: Workspace, format_name: str, name: str, *, batch: str | None = None, output: Path | None = None
-) -> ExportedSweep:
+) -> Conversion:
     """Convert the committed, active batch of a sweep to a script and its files in the state folder.
 
     The script runs the trials that the batch's own Jobs would run: the same launcher, rows and ids. Raises SpecError
@@ -131,7 +131,7 @@ def export_batch(
     if output is not None:
         write_file(output, text.encode())
     path = output.as_posix() if output else None
-    return ExportedSweep(text, tuple(_losses(stored, prepared)), (), path)
+    return Conversion(text, tuple(_losses(stored, prepared)), (), path)
 
 
 def _active_batch(workspace: Workspace, name: str, batch: str | None) -> batches.StoredBatch:
