@@ -19,7 +19,7 @@ from sweepledger.formats.hyperparams_csv import REPLICATE_COLUMN
 from sweepledger.formats.summary_csv import parameter_names
 from sweepledger.results import display
 from sweepledger.results.figures import catalog
-from sweepledger.results.figures.intermediate_values import trial_curves
+from sweepledger.results.figures.lines import trial_curves
 from sweepledger.results.importance import Importance, ParameterImportance, ValueGroup
 from sweepledger.results.rounds import early_stopping, rounds, rungs
 from sweepledger.results.summary import TOP, Summary, count_statuses, pareto_front
