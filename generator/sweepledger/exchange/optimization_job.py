@@ -69,7 +69,14 @@ def read(content: bytes, *, name: str) -> Imported:
     search = _search(job, parameters, losses)
     spec, more = search_spec(search, suggest_sweep_name(own) or name)
     trial = _trial(job.inner("trainJobTemplate"), names)
-    spec |= _command(trial, names) | run_keys(search, trial.run)
+    given = {variable(foreign): environment_name(name) for foreign, name in names.items()}
+    settings = [f"{theirs}=${{envvar:{ours}}}" for theirs, ours in given.items()]
+    command = trial.command or ["${interpreter}", "${program}"]
+    command = command[1:] if command[:1] == ["${env}"] else command
+    for theirs, ours in given.items():
+        command = [part.replace(f"${{envvar:{theirs}}}", f"${{envvar:{ours}}}") for part in command]
+    program = {} if trial.command else {"program": PROGRAM}
+    spec |= {**program, "command": ["${env}", *settings, *command]} | run_keys(search, trial.run)
     return Imported(spec, (*losses, *more, *trial.losses, *root.rest()))
 
 
@@ -123,18 +130,6 @@ def _trial(template: Fields, names: Mapping[str, str]) -> ImportedTrial:
         why = f"the command is in the image or the runtime; written as {PROGRAM}: write your command"
         trial.losses.add(f"{template.path}.spec.trainer.command", why)
     return trial
-
-
-def _command(trial: ImportedTrial, names: Mapping[str, str]) -> dict[str, Any]:
-    """Return the command, which receives its parameters in the variables that Kubeflow sets."""
-    given = {variable(foreign): environment_name(name) for foreign, name in names.items()}
-    settings = [f"{theirs}=${{envvar:{ours}}}" for theirs, ours in given.items()]
-    command = trial.command or ["${interpreter}", "${program}"]
-    command = command[1:] if command[:1] == ["${env}"] else command
-    for theirs, ours in given.items():
-        command = [part.replace(f"${{envvar:{theirs}}}", f"${{envvar:{ours}}}") for part in command]
-    program = {} if trial.command else {"program": PROGRAM}
-    return {**program, "command": ["${env}", *settings, *command]}
 
 
 def variable(name: str) -> str:

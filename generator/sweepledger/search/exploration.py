@@ -81,7 +81,9 @@ class Exploration:
 
 def explore_design(design: Design, key: KeyFunction, limits: ExplorationLimits) -> Exploration:
     """Examine a design's candidates until it has enough or too many configurations, or no candidates are left."""
-    explored = Exploration(design, never_present=_optional_names(design))
+    space = design.space
+    conditional = {parameter.name for parameter in space.parameters if parameter.when}
+    explored = Exploration(design, never_present=conditional | {derived.name for derived in space.derived})
     wanted = _wanted(design)
     enough = limits.configurations + 1 if wanted is None else min(limits.configurations + 1, wanted)
     build = configuration_builder(
@@ -130,12 +132,6 @@ def _is_hopeless(explored: Exploration, wanted: int, limits: ExplorationLimits) 
     return limits.candidates is not None and (
         2 * len(explored.distinct) * limits.candidates < wanted * explored.candidates
     )
-
-
-def _optional_names(design: Design) -> set[str]:
-    space = design.space
-    conditional = {parameter.name for parameter in space.parameters if parameter.when}
-    return conditional | {derived.name for derived in space.derived}
 
 
 def _wanted(design: Design) -> int | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sweepledger.exchange.conversion import Imported, Loss, LossList
-from sweepledger.exchange.fields import Fields, exact_number, no_values, show_value, spec_number
+from sweepledger.exchange.fields import Fields, exact_number, is_count, no_values, show_value, spec_number
 from sweepledger.exchange.hydra.values import (
     Override,
     as_texts,
@@ -140,7 +140,7 @@ def find_sweeper(config: _Config) -> Sweeper:
     trials = _first((sweeper, "n_trials"), (ax, "max_trials"), (optim, "budget"))
     seed = _first((config.sampler, "seed"), (config.client, "random_seed"), (optim, "seed"))
     jobs = _first((sweeper, "n_jobs"), (optim, "num_workers"))
-    is_number, is_seed = _is_count(trials), _is_count(seed) or seed == 0
+    is_number, is_seed = is_count(trials), is_count(seed) or seed == 0
     usual = str(optim.take("optimizer") or "")
     usual = "TPESampler" if "optuna" in name.lower() else usual
     return Sweeper(
@@ -149,7 +149,7 @@ def find_sweeper(config: _Config) -> Sweeper:
         trials if is_number else None,
         seed if is_seed else None,
         "" if trials is None or is_number else str(trials),
-        jobs if _is_count(jobs) else None,
+        jobs if is_count(jobs) else None,
         "" if seed is None or is_seed else str(seed),
     )
 
@@ -157,10 +157,6 @@ def find_sweeper(config: _Config) -> Sweeper:
 def _first(*places: tuple[Fields, str]) -> Any:
     """Return the first value that is given of some keys."""
     return next((value for value in [fields.take(key) for fields, key in places] if value is not None), None)
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
 def _other_space(name: str) -> ForeignError:
@@ -286,7 +282,13 @@ def _domain(written: Fields, losses: LossList) -> dict[str, Any] | str:
         case "float" | "int":
             return _range(written, ("low", "high"), whole=kind == "int")
         case "range":
-            return _ax_range(written)
+            bounds = written.take("bounds")
+            if not isinstance(bounds, list) or len(bounds) != 2:  # noqa: PLR2004 - both ends
+                raise ForeignError(f"{written.at('bounds')} must be [low, high], got {show_value(bounds)}")
+            integers = all(isinstance(bound, int) and not isinstance(bound, bool) for bound in bounds)
+            whole = (written.take("value_type") or ("int" if integers else "float")) == "int"
+            written.data |= {"low": bounds[0], "high": bounds[1]}
+            return _range(written, ("low", "high"), whole=whole)
         case None:
             return _scalar(written, losses)
         case _:
@@ -312,17 +314,6 @@ def _range(written: Fields, ends: tuple[str, str], *, whole: bool) -> dict[str, 
     is_log = True in (written.take("log"), written.take("log_scale"))
     # Optuna, too, ends at the last step that does not exceed the range.
     return range_keys(low, high, is_log=is_log, is_whole=whole, step=step)
-
-
-def _ax_range(written: Fields) -> dict[str, Any]:
-    """Return a range of Ax, whose values are integers if both bounds are."""
-    bounds = written.take("bounds")
-    if not isinstance(bounds, list) or len(bounds) != 2:  # noqa: PLR2004 - both ends
-        raise ForeignError(f"{written.at('bounds')} must be [low, high], got {show_value(bounds)}")
-    integers = all(isinstance(bound, int) and not isinstance(bound, bool) for bound in bounds)
-    whole = (written.take("value_type") or ("int" if integers else "float")) == "int"
-    written.data |= {"low": bounds[0], "high": bounds[1]}
-    return _range(written, ("low", "high"), whole=whole)
 
 
 def _scalar(written: Fields, losses: LossList) -> dict[str, Any]:

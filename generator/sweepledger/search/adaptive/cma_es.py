@@ -73,7 +73,9 @@ class CmaEsProposer:
         """Propose the candidate's coordinate in a dimension."""
         at = self.indices.get(dimension.name)
         if self.point is None or at is None:
-            return self._random_coordinate(dimension)
+            if isinstance(dimension.kind, UnitInterval):
+                return float(self.random.random_sample())
+            return int(self.random.randint(dimension.kind.count))
         return _to_coordinate(float(self.point[at]), self.counts[at])
 
     def end(self, *, accepted: bool) -> None:
@@ -81,11 +83,6 @@ class CmaEsProposer:
 
     def add_pending(self, coordinates: encoding.Coordinates) -> None:
         """Ignore the configuration: the draws of a generation are independent."""
-
-    def _random_coordinate(self, dimension: encoding.EncodedDimension) -> encoding.Coordinate:
-        if isinstance(dimension.kind, UnitInterval):
-            return float(self.random.random_sample())
-        return int(self.random.randint(dimension.kind.count))
 
     def _generations(
         self, metric: Metric, evidence: Sequence[EncodedEvidence], population: int
