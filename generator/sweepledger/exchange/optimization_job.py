@@ -9,7 +9,7 @@ from sweepledger.errors import UsageError
 from sweepledger.exchange import conversion
 from sweepledger.exchange.conversion import Exported, ForeignFormat, Imported, Loss, LossList
 from sweepledger.exchange.fields import Fields, exact_number, no_values, show_value, spec_number
-from sweepledger.exchange.kubernetes import ImportedTrial, MacroFiller, Placeholders, read_manifest
+from sweepledger.exchange.kubernetes import ImportedTrial, MacroFiller
 from sweepledger.exchange.spec_parts import (
     PROGRAM,
     ForeignSearch,
@@ -121,11 +121,11 @@ def _domain(space: Fields, losses: LossList) -> dict[str, Any]:
 
 
 def _trial(template: Fields, names: Mapping[str, str]) -> ImportedTrial:
-    trial = ImportedTrial()
+    trial = ImportedTrial(names)
     metadata = template.inner("metadata")
     trial.losses += metadata.rest("belongs to the cluster")
     manifest = {"kind": "TrainJob", "spec": template.take("spec")}
-    read_manifest(template.child(manifest, template.path), None, Placeholders(names), trial)
+    trial.read_manifest(template.child(manifest, template.path))
     if trial.command is None:
         why = f"the command is in the image or the runtime; written as {PROGRAM}: write your command"
         trial.losses.add(f"{template.path}.spec.trainer.command", why)

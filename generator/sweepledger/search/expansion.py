@@ -65,8 +65,8 @@ def explore(sweep: Sweep, source: SourceMap | None = None) -> Expansion | tuple[
         if not isinstance(expansion, Expansion):
             return expansion
         round_problems = limits.round_problems(sweep, source, sweep.search.largest_round * sweep.replicates)
-        problems = {*expansion.warnings, *round_problems}
-        return _errors(problems) or Expansion((), CandidateCount(0, 0, 0), tuple(sorted(problems)))
+        distinct = {*expansion.warnings, *round_problems}
+        return _errors(distinct) or Expansion((), CandidateCount(0, 0, 0), tuple(sorted(distinct)))
     errors = tuple(limits.problems_before(sweep, source))
     if errors:
         return errors

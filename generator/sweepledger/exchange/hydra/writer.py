@@ -151,8 +151,8 @@ def _parameters(
         if text is None:
             if parameter.domain.chances is not None:
                 losses.add(f"parameters.{parameter.name}", "in Hydra, all values are equally likely")
-            values = parameter.domain.listed or None
-            if values is None:
+            values: Sequence[Value] = parameter.domain.listed
+            if not values:
                 values = columns.get(name, [])
                 if isinstance(design, RandomSearch):
                     why = "the sweeper does not have this distribution; written as the values that were drawn here"
