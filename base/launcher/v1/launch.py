@@ -398,6 +398,7 @@ LAUNCH: Mapping[str, tuple[type, ...]] = {
 OPTIONS: Mapping[str, tuple[type, ...]] = {
     "secrets": (dict,),
     "hyperparams_file": (bool,),
+    "config": (dict,),
     "workdir": TEXT,
     "data_at": (dict,),
     "keep": (list,),
@@ -409,6 +410,7 @@ OPTIONS: Mapping[str, tuple[type, ...]] = {
     "capture": (bool,),
 }
 COLUMN = {"name": TEXT, "type": TEXT}
+CONFIG = {"format": TEXT, "text": TEXT}
 SHARD = {"file": TEXT, "first": (int,), "count": (int,), "digest": TEXT}
 METRIC = {"name": TEXT, "source": TEXT}
 METRIC_OPTIONS = {"curve": TEXT, "path": TEXT, "patterns": (list,), "others": (list,)}
@@ -475,6 +477,8 @@ def read_launch(path: str) -> dict[str, Any]:
         check_lock(launch["environment"])
     if "pack" in launch:
         check_pack(launch["pack"])
+    if "config" in launch:
+        check(launch["config"], CONFIG, "config")
     metric = complete_metric(launch["metric"])
     if launch.get("capture") and (metric["source"], metric["format"], "path" in metric) != (
         "result",
@@ -842,7 +846,7 @@ def placeholder_of(part: Any) -> str:
     macro = macro_of(part)
     if macro == "envvar":
         return f"<envvar:{part.get('argument')}>"
-    return "<args_json_file>" if macro == "args_json_file" else ""
+    return f"<{macro}>" if macro in ("args_json_file", "config") else ""
 
 
 def with_placeholders(command: list[Any]) -> list[Any]:
@@ -901,9 +905,12 @@ def yaml_scalar(value: Any) -> str:
         return text.replace("e", ".0e", 1) if "e" in text and "." not in text else text
     if isinstance(value, list):
         return "[" + ", ".join(map(yaml_scalar, value)) + "]"
-    if isinstance(value, str):  # JSON writes a letter beyond 16 bits as two, and YAML reads two
-        return '"' + re.sub(r"[^ !#-\[\]-~]", lambda letter: f"\\U{ord(letter[0]):08X}", value) + '"'
-    return json.dumps(value)
+    return yaml_text(value) if isinstance(value, str) else json.dumps(value)
+
+
+def yaml_text(text: str) -> str:
+    """Write a text in quotes: JSON writes a letter beyond 16 bits as two, and YAML reads two."""
+    return '"' + re.sub(r"[^ !#-\[\]-~]", lambda letter: f"\\U{ord(letter[0]):08X}", text) + '"'
 
 
 def yaml_item(values: Mapping[str, Any]) -> str:
@@ -930,6 +937,37 @@ def hyperparams(launch: Mapping[str, Any], row: Row) -> str:
     return "".join(
         yaml_item({name: value for name, value in values.items() if name != "replicate"}) for values in sets
     )
+
+
+# ------------------------------------------------------- the configuration file
+
+
+def config_value(value: Any, sign: str) -> str:
+    """Write a value on one line, as YAML 1.1, YAML 1.2 and TOML read it if this sign follows names."""
+    if isinstance(value, dict):
+        pairs = (yaml_text(name) + sign + config_value(inner, sign) for name, inner in value.items())
+        return "{" + ", ".join(pairs) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(config_value(item, sign) for item in value) + "]"
+    return yaml_text(value) if isinstance(value, str) else yaml_scalar(value)
+
+
+def config_text(config: Mapping[str, Any], values: Mapping[str, Any]) -> str:
+    """Return the base file of `run.config`, given as JSON, with a trial's values at their dotted names."""
+    data, form = parse_object(config["text"].encode()), config["format"]
+    for name, value in values.items():
+        *above, last = name.split(".")
+        place = data
+        for part in above:
+            place = place.setdefault(part, {})
+            if type(place) is not dict:
+                raise Refused(f"run.config: {name} would be inside of {part}, which is no mapping")
+        place[last] = value
+    if form == "json":
+        return json.dumps(data, indent=2) + "\n"
+    sign = " = " if form == "toml" else ": "
+    lines = (f"{yaml_text(name)}{sign}{config_value(value, sign)}\n" for name, value in data.items())
+    return "".join(lines)
 
 
 # ------------------------------------------------------- the working directory
@@ -3175,6 +3213,9 @@ def prepare(attempt: Attempt, scratch: str) -> Prepared:
         "interpreter": launch["interpreter"],
         "seed": seed,
     }
+    if "config" in launch:
+        single["config"] = os.path.join(scratch, f"config.{launch['config']['format']}")
+        write_new(single["config"], config_text(launch["config"], row.values).encode())
     if attempt.shown is not None:
         compare(attempt.shown, expand(with_placeholders(launch["command"]), row.values, single, {}))
     arguments = expand(launch["command"], row.values, single, variables)
@@ -3396,6 +3437,9 @@ def own_details(attempt: Attempt, outcome: Outcome) -> dict[str, Any]:
         own["peak_memory"] = outcome.peak_memory
         is_pod = "@" in os.environ.get("SWEEP_RAN", "") and not attempt.slot
         own["wall"] = "pod" if is_pod else "namespace" if OVERLAY in os.environ else "directory"
+        if "config" in attempt.launch:
+            written = config_text(attempt.launch["config"], attempt.row.values)
+            own["config"] = "sha256:" + sha256(written.encode())
     if outcome.earlier:
         own["read_again"] = outcome.earlier
     return own
