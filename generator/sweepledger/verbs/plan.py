@@ -208,7 +208,9 @@ class _PlanContext:
     def proposals(
         self, sweep: Sweep, expansion: Expansion, new: Sequence[Trial], program: Program
     ) -> Iterator[planning.Note]:
-        """Yield what the spec could say to take less time or fewer pods, as a block to paste, with the figures."""
+        """Yield what changes in the configuration file, and what the spec could say to take less time or fewer pods."""
+        if changes := programs.config_changes(sweep, program):
+            yield planning.Note("config", changes)
         settings = self.workspace.settings
         follows = (
             settings.git.next is not NextRoundMode.REVIEW or settings.platform.controller is Controller.NONE

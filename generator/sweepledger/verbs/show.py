@@ -237,6 +237,8 @@ def _identified_parts(details: TrialDetails) -> Iterator[tuple[str, str]]:
     program, recorded = details.batch.lock.program, details.environment
     if program.workdir is not None:
         yield "workdir", program.workdir
+    if program.config is not None:
+        yield "config", program.config.base
     if program.data:
         yield "data", " ".join([program.data.name, program.data.digest, *program.data.place_texts])
     if program.environment:
@@ -272,6 +274,8 @@ def _recipe_text(recipe: Recipe) -> tuple[RenderableType, ...]:
     }
     if program.workdir is not None:
         facts["workdir"] = program.workdir
+    if program.config is not None:
+        facts["config"] = program.config.base
     if program.environment is not None:
         facts["environment"] = f"{program.environment.path} {program.environment.digest}"
     command = Text(f"  sweep show {recipe.lock.sweep}/{recipe.trial} --reproduce --run")
