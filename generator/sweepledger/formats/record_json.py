@@ -207,7 +207,6 @@ def split_curves(line: str) -> tuple[str, Mapping[str, str]]:
 _CURVES = re.compile(r'"attempt":[0-9]+(?P<curves>,"curves":\{)?')
 _CURVE = re.compile(r'"([^"]*)":\[\[([^"]*)\]\]')
 
-
 MEMBERS = frozenset(Record.__slots__) - {"artifact_list", "observed", "others", "thresholds"}
 """Members of a record that a launcher writes, beside its version."""
 _MISSING = re.compile("Object missing required field `([a-z0-9_]+)`")

@@ -185,7 +185,6 @@ Parameters = Annotated[
     ),
 ]
 
-
 DEFINITIONS: Mapping[str, Any] = MappingProxyType(
     {"scalar": Scalar, "value": ParameterValue, "parameter": ParameterMapping, "parameters": Parameters}
 )

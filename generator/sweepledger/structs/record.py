@@ -74,7 +74,6 @@ RAN_PROCESS = "process"
 RAN_NOTHING = "nothing"
 """Value of `ran` for a pod whose container never started."""
 
-
 LARGEST_TRIAL_FILE = 1 << 20
 """Bytes of a record or of a trial's output; the launcher writes none that is larger, and larger ones are ignored."""
 MAX_ARTIFACTS = 1000
@@ -218,7 +217,6 @@ NOT_FINITE = ("nan", "inf", "-inf")
 
 ERROR_DETAILS = ("error", "said")
 """Details with a message on how the attempt ended, from the launcher or from the engine."""
-
 
 NO_CURVES: Mapping[str, Sequence[CurvePoint]] = MappingProxyType({})
 

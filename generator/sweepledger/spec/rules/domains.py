@@ -28,7 +28,6 @@ BOUND_KEYS = frozenset({"min", "max"})
 MODIFIER_KEYS = frozenset({"when", "q", "mu", "sigma", "a", "b", "step", "count", "probabilities"})
 """Keys that modify a form."""
 
-
 TRUNCATED = "truncated_"
 """Begins the name of a distribution that has bounds, unlike the distribution of the rest of the name."""
 

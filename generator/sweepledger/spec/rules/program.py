@@ -34,7 +34,6 @@ ENVIRONMENT_LOCK = "environment-lock"
 WORKDIR, DATA_PLACE = "workdir", "data-place"
 """Codes of problems that are also found in the code that is locked."""
 
-
 GENERATED_FOLDERS = frozenset({".git", "overlays", "results"})
 """Folders that change with every batch: as code, they would make every trial new."""
 
