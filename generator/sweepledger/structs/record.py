@@ -297,18 +297,12 @@ class Record:
         return next((line.strip() for line in reversed((self.error or "").split("\n")) if line.strip()), "")
 
     @property
-    def observed_seconds(self) -> float | None:
-        """How long its container ran, as far as it was observed."""
+    def charged_seconds(self) -> float:
+        """How long the attempt took: as its container was observed, else as its launcher reported it."""
         if self.observed is None:
-            return None
+            return self.seconds
         start, end = map(datetime.fromisoformat, self.observed)
         return max(0.0, (end - start).total_seconds())
-
-    @property
-    def charged_seconds(self) -> float:
-        """How long the attempt took: as observed, else as its launcher reported it."""
-        observed = self.observed_seconds
-        return self.seconds if observed is None else observed
 
     @property
     def ran_image(self) -> bool:
