@@ -61,6 +61,7 @@ def write(
         "capture": reported.pop("capture", False),
         "environment": program.environment and {"lock": program.environment.path},
         "workdir": program.workdir,
+        "config": program.config and {"format": program.config.format, "text": program.config.text},
         # By their paths below `$SWEEP_DATA`, which is that of a single dataset.
         "data_at": data and {"" if len(data.names) == 1 else name: path for name, path in data.at.items()},
         "keep": _kept(run.keep, program.workdir),

@@ -14,7 +14,7 @@ from sweepledger.spec.draft import Draft, RawMapping
 from sweepledger.spec.keys import SEARCH_KEYS, Spec
 from sweepledger.spec.sections import build_space, search_section
 from sweepledger.structs import methods, search_block
-from sweepledger.structs.program import PROGRAM_MACRO, REPOSITORY, CodeSelection, data_name
+from sweepledger.structs.program import PROGRAM_MACRO, REPOSITORY, CodeSelection, ConfigFormat, data_name
 from sweepledger.structs.run_config import CodeKeys, RunConfig
 from sweepledger.structs.settings import Defaults
 from sweepledger.structs.sweep import Script, Sweep
@@ -51,6 +51,10 @@ def build_run(data: RawMapping, usual: Defaults) -> RunConfig:
         code_mode=code.mode,
         workdir=None if run.workdir is None else run.workdir.removesuffix("/"),
         keep=tuple(dict.fromkeys(run.keep)),
+        config=run.config
+        and replace(
+            run.config, format=run.config.format or CONFIG_FORMATS[run.config.base.rpartition(".")[2]]
+        ),
         data=named if named is None or isinstance(named, str) else data_name(named),
         # In their shortest form, so that `./data` and `data` are the same program.
         data_places=MappingProxyType(
@@ -64,6 +68,8 @@ def build_run(data: RawMapping, usual: Defaults) -> RunConfig:
     )
 
 
+CONFIG_FORMATS = {"yml": ConfigFormat.YAML, **{str(form): form for form in ConfigFormat}}
+"""By the end of a file's name."""
 SCRIPT_PATH = re.compile(r"(?:\w[\w.-]*/)*\w[\w.-]*\.[A-Za-z]\w*", re.ASCII)
 """Elements of a command that look like the path of a file."""
 PROGRAM_SUFFIXES = frozenset({"R", "bash", "jl", "js", "lua", "pl", "py", "r", "rb", "sh"})
@@ -182,7 +188,7 @@ def _frozen_values(written: Mapping[str, Any]) -> Mapping[str, Value]:
 def _positions(draft: Draft) -> Iterator[tuple[SourcePath, SourcePosition]]:
     """Yield the positions of what is checked after the spec was read."""
     budget = [("budget", key) for key in ("max_trials", "max_gpu_hours")]
-    for path in (*budget, ("method",), ("run", "shape"), ("run", "workdir")):
+    for path in (*budget, ("method",), ("run", "shape"), ("run", "workdir"), ("run", "config")):
         if draft.has(*path):
             yield path, draft.place(path, at_key=path in budget)
     # Each of these decides how many nodes are needed at once.

@@ -31,7 +31,7 @@ from sweepledger.structs.run_config import INTERPRETER_FORM, CodeMode, RunConfig
 from sweepledger.structs.settings import Controller
 
 ENVIRONMENT_LOCK = "environment-lock"
-WORKDIR, DATA_PLACE = "workdir", "data-place"
+WORKDIR, DATA_PLACE, CONFIG_BASE = "workdir", "data-place", "config-base"
 """Codes of problems that are also found in the code that is locked."""
 
 GENERATED_FOLDERS = frozenset({".git", "overlays", "results"})
@@ -131,6 +131,24 @@ def environment_lock(draft: Draft) -> Iterator[Problem]:
             )
             hint = f"add it to the code: `run: {{code: {{path: [{folder}, {path}]}}}}`"
             yield draft.problem(place, message, code=ENVIRONMENT_LOCK, hint=hint)
+
+
+def config_base(draft: Draft) -> Iterator[Problem]:
+    """The base of the configuration file is a file of the code, in a format that the launcher writes."""
+    place: DocumentPath = ("run", "config", "base")
+    path = draft.get(*place, kind=str)
+    if path is None:
+        return
+    folder = REPOSITORY if _is_selection(draft) else _code_folder(draft)
+    if not is_inside(path) or not (folder == REPOSITORY or path.startswith(f"{folder}/")):
+        message = f"must be a file of the code, relative to the repository, got {safe_repr(path)}"
+        hint = f"for example {'' if folder == REPOSITORY else f'{folder}/'}config/train.yaml"
+        yield draft.problem(place, message, code=CONFIG_BASE, hint=hint)
+    elif "format" not in draft.names("run", "config") and not path.endswith(
+        (".yaml", ".yml", ".toml", ".json")
+    ):
+        message = f"must end with .yaml, .yml, .toml or .json without format, got {safe_repr(path)}"
+        yield draft.problem(place, message, code=CONFIG_BASE, hint="add format: yaml, toml or json")
 
 
 def _code_folder(draft: Draft) -> str:
@@ -478,6 +496,25 @@ def program_macro(draft: Draft) -> Iterator[Problem]:
             message = "the macro ${program} needs the key program"
             hint = "for example program: train.py, the script's path in the code's folder"
             yield draft.problem(place, message, code="command-macro", hint=hint)
+
+
+def config_macro(draft: Draft) -> Iterator[Problem]:
+    """The macro ${config} and the key run.config need each other."""
+    places = [place for place, text in draft.texts("command") if Macro("config") in _parts(text)]
+    if places and not draft.has("run", "config"):
+        message, hint = (
+            "the macro ${config} needs the key run.config",
+            "for example {base: config/train.yaml}",
+        )
+        yield draft.problem(places[0], message, code="config-macro", hint=hint)
+    elif (
+        draft.has("run", "config")
+        and not places
+        and not any(each[:1] == ("command",) for each in draft.broken)
+    ):
+        message = "must be passed to the program, and the command has no ${config}"
+        hint = 'for example "--config=${config}" in command: the path of the file with the trial\'s values'
+        yield draft.problem(("run", "config"), message, code="config-macro", hint=hint, at_key=True)
 
 
 def secret_macros(draft: Draft) -> Iterator[Problem]:
