@@ -241,7 +241,16 @@ def run_write_test(
     try:
         found = _await_job(kubectl, namespace, patience)
         if found.state is HealthStatus.OK and "initContainers" in manifest["spec"]["template"]["spec"]:
-            found = _saved(kubectl, namespace)
+            # Its sidecar must have saved a file in the bucket.
+            said = [
+                text_at(named_object(pod, STORE_CONTAINER, "status", "initContainerStatuses"), *MESSAGE)
+                for pod in _test_pods(kubectl, namespace)
+            ]
+            if any('"complete":true' in text for text in said):
+                found = _finding(HealthStatus.OK, "a sidecar saved a file in the bucket")
+            else:
+                hint = "see its Secrets above, the addresses of its egress, and whether its role may list and write"
+                found = _finding(HealthStatus.WRONG, "a sidecar could not save a file in the bucket", hint)
         return _released(kubectl, namespace, found) if is_held else found
     except ToolError as error:
         return _finding(HealthStatus.NOT_CHECKED, str(error), error.hint)
@@ -250,18 +259,6 @@ def run_write_test(
             if is_held:
                 pods.release(kubectl, namespace, map(_name, _test_pods(kubectl, namespace)))
             kubectl.delete("jobs.batch", WRITE_TEST_NAME, namespace)
-
-
-def _saved(kubectl: Kubectl, namespace: str) -> HealthFinding:
-    """Return the finding of a test whose sidecar must have saved a file in the bucket."""
-    said = [
-        text_at(named_object(pod, STORE_CONTAINER, "status", "initContainerStatuses"), *MESSAGE)
-        for pod in _test_pods(kubectl, namespace)
-    ]
-    if any('"complete":true' in text for text in said):
-        return _finding(HealthStatus.OK, "a sidecar saved a file in the bucket")
-    hint = "see its Secrets above, the addresses of its egress, and whether its role may list and write"
-    return _finding(HealthStatus.WRONG, "a sidecar could not save a file in the bucket", hint)
 
 
 MESSAGE = ("state", "terminated", "message")

@@ -38,9 +38,11 @@ CONTEXT_HINT = (
 )
 LOGIN_HINT = "log in to the cluster again, as its administrators describe"
 HINTS = (
-    (re.compile(r"context was not found|does not exist|no configuration has been provided"), CONTEXT_HINT),
     (
-        re.compile(r"was refused|[Uu]nable to connect|no such host|timed? ?out|deadline exceeded"),
+        re.compile(
+            r"context was not found|does not exist|no configuration has been provided|was refused|"
+            r"[Uu]nable to connect|no such host|timed? ?out|deadline exceeded"
+        ),
         CONTEXT_HINT,
     ),
     (re.compile(r"Unauthorized|must be logged in|getting credentials"), LOGIN_HINT),
@@ -151,8 +153,9 @@ class Kubectl:
                     yield stream
                 finally:
                     # kubectl's own error comes before any error about the output that it printed.
-                    if stream.is_over:
-                        _require_success(call, *stream.wait())
+                    code, stderr = stream.wait() if stream.is_over else (0, b"")
+                    if code:
+                        raise _failure(call, stderr.decode(errors="replace"))
         except LimitExceededError as error:
             raise ClusterError(f"`{call}` {error}") from error
 
@@ -318,11 +321,8 @@ def _namespace_option(namespace: str | None) -> tuple[str, ...]:
     return () if namespace is None else (f"--namespace={namespace}",)
 
 
-def _require_success(call: str, code: int, stderr: bytes) -> None:
-    if not code:
-        return
-    text = stderr.decode(errors="replace")
+def _failure(call: str, text: str) -> ClusterError:
     message, hint = error_message(text)
     error = ClusterError(f"`{call}`: {message}", hint=hint)
     error.reason = next((reason for pattern, reason in REASONS if pattern.search(text)), "")
-    raise error
+    return error

@@ -189,11 +189,14 @@ def read_termination(pod: TrialPod) -> Termination:
         or time_at(condition(pod.manifest, "Ready"), "lastTransitionTime")
         or started
     )
+    code = int_at(state, "terminated", "exitCode")
+    if code is None or not 0 <= code <= LARGEST_CODE:
+        code = 0 if text_at(pod.manifest, "status", "phase") == "Succeeded" else 1
     ran = IMAGE_ID.fullmatch(text_at(pod.status, "imageID"))
     return Termination(
         uid=pod.uid,
         attempt=0 if pod.failures is None else pod.failures + 1,
-        code=_code(pod, state),
+        code=code,
         reason=reason,
         started=started,
         finished=max(started, finished),
@@ -208,13 +211,6 @@ def substitute_record(expected: ExpectedRecord, ending: Termination) -> Record |
     """Return the record of a pod that left none; None if the API's values make no valid record."""
     record = record_format.from_line(record_format.to_line(termination.substitute_record(expected, ending)))
     return record if isinstance(record, Record) else None
-
-
-def _code(pod: TrialPod, state: object) -> int:
-    code = int_at(state, "terminated", "exitCode")
-    if code is None or not 0 <= code <= LARGEST_CODE:
-        return 0 if text_at(pod.manifest, "status", "phase") == "Succeeded" else 1
-    return code
 
 
 def _reason(pod: TrialPod, state: object) -> tuple[str | None, str]:

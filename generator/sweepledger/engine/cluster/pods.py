@@ -195,11 +195,11 @@ def parse_pod(manifest: Manifest) -> TrialPod | None:
     uid = text_at(manifest, "metadata", "uid")
     if container is None or not uid or _variable(manifest, container, RANK_VARIABLE) not in {"", "0"}:
         return None
-    index = _variable(manifest, container, INDEX_VARIABLE) or _annotation(
-        manifest, COMPLETION_INDEX_ANNOTATION
+    annotated, failures, disruptions = (
+        text_at(manifest, "metadata", "annotations", name)
+        for name in (COMPLETION_INDEX_ANNOTATION, INDEX_FAILURE_ANNOTATION, INDEX_DISRUPTION_ANNOTATION)
     )
-    failures = _annotation(manifest, INDEX_FAILURE_ANNOTATION)
-    disruptions = _annotation(manifest, INDEX_DISRUPTION_ANNOTATION)
+    index = _variable(manifest, container, INDEX_VARIABLE) or annotated
     if not NUMBER.fullmatch(index):
         return None
     return TrialPod(
@@ -223,10 +223,6 @@ def _variable(manifest: Manifest, container: Manifest, name: str) -> str:
     if field := FIELD.fullmatch(text_at(variable, "valueFrom", "fieldRef", "fieldPath")):
         return text_at(manifest, "metadata", field[1], field[2])
     return text_at(variable, "value")
-
-
-def _annotation(manifest: Manifest, name: str) -> str:
-    return text_at(manifest, "metadata", "annotations", name)
 
 
 def _is_lost(manifest: Manifest, now: float) -> bool:
