@@ -18,14 +18,6 @@ from typing import TYPE_CHECKING, Any
 from sweepledger.bucket import layout, transfer
 from sweepledger.bucket.layout import ObjectKind, ObjectName
 from sweepledger.bucket.objects import Bucket
-from sweepledger.bucket.transfer import (
-    DamagedFileError,
-    FileChangedError,
-    FoundFile,
-    FoundFiles,
-    InterruptedUploadError,
-    Uploader,
-)
 from sweepledger.errors import StorageError
 from sweepledger.safe_open import read_regular
 from sweepledger.storage import remove_folder, write_file
@@ -202,13 +194,13 @@ class Sidecar:
     """Files that were not saved: links, devices, odd names, too many or too large."""
     saved: set[str] = field(default_factory=set)
     """Names of the steps that are done."""
-    checkpoint: FoundFiles | None = None
+    checkpoint: transfer.FoundFiles | None = None
     """The files of the newest checkpoint that this sidecar has saved."""
 
     def __post_init__(self) -> None:
         options = self.options
         self.bucket = self.opened or Bucket(options.url, secrets=options.secrets)
-        self.uploader = Uploader(self.bucket, options.batch, options.index, options.uid, options.key)
+        self.uploader = transfer.Uploader(self.bucket, options.batch, options.index, options.uid, options.key)
         self._pause = FIRST_PAUSE
 
     # -------------------------------------------------------------------------------------------------- restore
@@ -299,7 +291,7 @@ class Sidecar:
             try:
                 if transfer.restore(self.bucket, name, into, most_bytes=self.options.most_bytes):
                     return True
-            except DamagedFileError as error:
+            except transfer.DamagedFileError as error:
                 self.say(f"an older checkpoint is taken: {error}")
         _empty(into)
         return False
@@ -356,9 +348,9 @@ class Sidecar:
         """Perform a step; wait a little if it failed, longer each time."""
         try:
             step()
-        except InterruptedUploadError:
+        except transfer.InterruptedUploadError:
             return False
-        except FileChangedError as error:
+        except transfer.FileChangedError as error:
             self.say(f"{name}: {error} changes while it is read")
         except (StorageError, OSError) as error:
             self.say(f"{name}: {error}")
@@ -437,7 +429,7 @@ class Sidecar:
 
     def _save_files(self) -> None:
         options = self.options
-        files, left_out = list[FoundFile](), 0
+        files, left_out = list[transfer.FoundFile](), 0
         own = transfer.find_files(options.results, "", is_flat=True)
         names = {f"{options.uid}.{kind}" for kind in ("out", "err", "artifacts")}
         files += [file for file in own.files if file.path in names]
@@ -445,12 +437,12 @@ class Sidecar:
             found = transfer.find_files(options.results, folder)
             files += [replace(file, path=f"{folder}/{file.path}") for file in found.files]
             left_out += found.left_out
-        bounded = self._within_bounds(FoundFiles(tuple(files), left_out))
+        bounded = self._within_bounds(transfer.FoundFiles(tuple(files), left_out))
         self.left_out = bounded.left_out
         if bounded.files:
             self.uploader.files(options.results, [file.path for file in bounded.files])
 
-    def _within_bounds(self, found: FoundFiles) -> FoundFiles:
+    def _within_bounds(self, found: transfer.FoundFiles) -> transfer.FoundFiles:
         """Return the files that fit the bytes of a trial, the smallest first."""
         kept, room = list[str](), self.options.most_bytes
         for file in sorted(found.files, key=lambda file: file.bytes):
@@ -460,7 +452,7 @@ class Sidecar:
             kept.append(file.path)
         chosen = set(kept)
         files = tuple(file for file in found.files if file.path in chosen)
-        return FoundFiles(files, found.left_out + len(found.files) - len(files))
+        return transfer.FoundFiles(files, found.left_out + len(found.files) - len(files))
 
     def _delete_checkpoints(self) -> None:
         """Delete the checkpoints of a trial that is done, as the launcher does."""

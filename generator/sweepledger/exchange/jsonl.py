@@ -29,11 +29,20 @@ def read(content: bytes, *, name: str) -> Imported:
     if len(content) > MAX_FILE_BYTES or content.count(b"\n") > MAX_TRIALS:
         raise ForeignError(f"must have at most {MAX_FILE_BYTES} bytes and {MAX_TRIALS} lines, got more")
     lines = enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1)
-    rows = [_row(line, number) for number, line in lines if line.strip()]
+    rows, nested = [], False
+    for number, line in lines:
+        if not line.strip():
+            continue
+        item = _object(line, number)
+        try:
+            flat = _flat(item)
+        except RecursionError as error:  # some versions of Python decode more levels than they can traverse
+            raise ForeignError("nests too deep", line=number) from error
+        nested = nested or any(isinstance(value, dict) for value in item.values())
+        rows.append(configuration_list.checked_configuration(flat, f"line {number}"))
     if not rows:
         raise ForeignError("must contain at least one object, got none")
-    kept, repeated = configuration_list.distinct_configurations(values for values, _ in rows)
-    nested = any(is_nested for _, is_nested in rows)
+    kept, repeated = configuration_list.distinct_configurations(rows)
     return Imported(
         configuration_list.spec_frame(
             name, "list", assignments=configuration_list.inline_configurations(kept)
@@ -83,17 +92,6 @@ def _finite(text: str) -> float:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_distinct, parse_float=_finite, parse_constant=_finite)
-
-
-def _row(line: bytes, number: int) -> tuple[dict[str, Value], bool]:
-    """Return the configuration of a line, and whether it has nested objects."""
-    item = _object(line, number)
-    try:
-        flat = _flat(item)
-    except RecursionError as error:  # some versions of Python decode more levels than they can traverse
-        raise ForeignError("nests too deep", line=number) from error
-    nested = any(isinstance(value, dict) for value in item.values())
-    return configuration_list.checked_configuration(flat, f"line {number}"), nested
 
 
 def _flat(item: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

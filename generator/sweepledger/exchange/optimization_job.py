@@ -6,19 +6,10 @@ from math import prod
 from typing import Any
 
 from sweepledger.errors import UsageError
-from sweepledger.exchange import conversion
+from sweepledger.exchange import conversion, spec_parts
 from sweepledger.exchange.conversion import Exported, ForeignFormat, Imported, Loss, LossList
 from sweepledger.exchange.fields import Fields, exact_number, no_values, show_value, spec_number
 from sweepledger.exchange.kubernetes import ImportedTrial, MacroFiller
-from sweepledger.exchange.spec_parts import (
-    PROGRAM,
-    ForeignSearch,
-    listed_keys,
-    parameter_names,
-    range_keys,
-    run_keys,
-    search_spec,
-)
 from sweepledger.formats import foreign_yaml, yaml
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.domain import Domain, NumberRange
@@ -62,12 +53,12 @@ def read(content: bytes, *, name: str) -> Imported:
     entries = job.each("parameters")
     if not entries:
         raise ForeignError("spec.parameters must contain at least one parameter, got none")
-    names = parameter_names([str(entry.text("name") or "") for entry in entries], losses)
+    names = spec_parts.parameter_names([str(entry.text("name") or "") for entry in entries], losses)
     parameters = {
         names[str(entry.text("name") or "")]: _domain(entry.inner("searchSpace"), losses) for entry in entries
     }
     search = _search(job, parameters, losses)
-    spec, more = search_spec(search, suggest_sweep_name(own) or name)
+    spec, more = spec_parts.search_spec(search, suggest_sweep_name(own) or name)
     trial = _trial(job.inner("trainJobTemplate"), names)
     given = {variable(foreign): environment_name(name) for foreign, name in names.items()}
     settings = [f"{theirs}=${{envvar:{ours}}}" for theirs, ours in given.items()]
@@ -75,12 +66,14 @@ def read(content: bytes, *, name: str) -> Imported:
     command = command[1:] if command[:1] == ["${env}"] else command
     for theirs, ours in given.items():
         command = [part.replace(f"${{envvar:{theirs}}}", f"${{envvar:{ours}}}") for part in command]
-    program = {} if trial.command else {"program": PROGRAM}
-    spec |= {**program, "command": ["${env}", *settings, *command]} | run_keys(search, trial.run)
+    program = {} if trial.command else {"program": spec_parts.PROGRAM}
+    spec |= {**program, "command": ["${env}", *settings, *command]} | spec_parts.run_keys(search, trial.run)
     return Imported(spec, (*losses, *more, *trial.losses, *root.rest()))
 
 
-def _search(job: Fields, parameters: Mapping[str, dict[str, Any]], losses: LossList) -> ForeignSearch:
+def _search(
+    job: Fields, parameters: Mapping[str, dict[str, Any]], losses: LossList
+) -> spec_parts.ForeignSearch:
     objectives, algorithm = job.each("objectives"), job.inner("searchAlgorithm")
     objective = objectives[0] if objectives else Fields({}, job.at("objectives"))
     losses += [Loss(f"{other.path}", "a sweep has one objective") for other in objectives[1:]]
@@ -88,7 +81,7 @@ def _search(job: Fields, parameters: Mapping[str, dict[str, Any]], losses: LossL
     method = "grid" if "grid" in algorithm.data else "random"
     algorithm.take("grid")
     seed = random.whole("seed")
-    return ForeignSearch(
+    return spec_parts.ForeignSearch(
         TOOL,
         method,
         parameters,
@@ -112,11 +105,11 @@ def _domain(space: Fields, losses: LossList) -> dict[str, Any]:
     if kinds == ["categorical"]:
         if not inner.items("choices"):
             raise no_values(inner.at("choices"), more=f"; {DRAFT}")
-        domain = listed_keys(map(str, inner.items("choices")), inner.at("choices"), losses)
+        domain = spec_parts.listed_keys(map(str, inner.items("choices")), inner.at("choices"), losses)
     else:
         low, high = (spec_number(exact_number(inner.text(key), inner.at(key))) for key in ("min", "max"))
         is_whole = inner.text("type") == "Int"
-        domain = range_keys(low, high, is_log=kinds == ["logUniform"], is_whole=is_whole)
+        domain = spec_parts.range_keys(low, high, is_log=kinds == ["logUniform"], is_whole=is_whole)
     return domain
 
 
@@ -127,7 +120,9 @@ def _trial(template: Fields, names: Mapping[str, str]) -> ImportedTrial:
     manifest = {"kind": "TrainJob", "spec": template.take("spec")}
     trial.read_manifest(template.child(manifest, template.path))
     if trial.command is None:
-        why = f"the command is in the image or the runtime; written as {PROGRAM}: write your command"
+        why = (
+            f"the command is in the image or the runtime; written as {spec_parts.PROGRAM}: write your command"
+        )
         trial.losses.add(f"{template.path}.spec.trainer.command", why)
     return trial
 

@@ -7,19 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from sweepledger.exchange import spec_parts
 from sweepledger.exchange.conversion import ForeignFormat, Imported, Loss, LossList
 from sweepledger.exchange.fields import is_count, show_value
-from sweepledger.exchange.spec_parts import (
-    CODE_DIR,
-    PROGRAM,
-    ForeignSearch,
-    listed_keys,
-    parameter_names,
-    range_keys,
-    run_keys,
-    search_spec,
-    spec_value,
-)
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.values import is_number
 
@@ -66,17 +56,19 @@ def read(content: bytes, *, name: str) -> Imported:
     space = _space(tree)
     values = dict(_leaves(space, ()))
     losses = LossList(_outside(tree, space))
-    names = parameter_names(values, losses)
+    names = spec_parts.parameter_names(values, losses)
     parameters = {names[foreign]: _keys(foreign, value, losses) for foreign, value in values.items()}
     search, replicates = _search(tree, values, parameters, losses)
-    spec, more = search_spec(search, name)
+    spec, more = spec_parts.search_spec(search, name)
     losses, more = _once(losses, more)
     if replicates > 1:
         spec["replicates"] = replicates
         losses.add(f"num_samples: {replicates}", "repeats the grid; written as replicates")
-    why = f"is in the Python file itself; written as {CODE_DIR}/{PROGRAM}"
+    why = f"is in the Python file itself; written as {spec_parts.CODE_DIR}/{spec_parts.PROGRAM}"
     losses.add("program", f"{why}: read the values from arguments there")
-    spec |= {"program": PROGRAM} | run_keys(search, {"code": {"path": CODE_DIR}})
+    spec |= {"program": spec_parts.PROGRAM} | spec_parts.run_keys(
+        search, {"code": {"path": spec_parts.CODE_DIR}}
+    )
     return Imported(spec, (*losses, *more))
 
 
@@ -285,7 +277,7 @@ def _keys(name: str, value: Any, losses: LossList) -> dict[str, Any]:
     match value:
         case RayDomain("choice" | "grid_search", (list(items),), line):
             values = [_plain(name, item) for item in items]
-            return listed_keys(values, f"parameter {name}", losses, line=line)
+            return spec_parts.listed_keys(values, f"parameter {name}", losses, line=line)
         case RayDomain("randn" | "qrandn" as function, (mean, deviation, *q), line):
             _check_numbers(name, (mean, deviation, *q), line)
             kind = "normal" if function == "randn" else "q_normal"
@@ -296,14 +288,14 @@ def _keys(name: str, value: Any, losses: LossList) -> dict[str, Any]:
         case RayDomain(function, _, line):
             raise ForeignError(f"{name}: tune.{function} must have a list", line=line)
         case _:
-            return {"value": spec_value(_plain(name, value), f"parameter {name}", losses)}
+            return {"value": spec_parts.spec_value(_plain(name, value), f"parameter {name}", losses)}
 
 
 def _range(name: str, function: str, numbers: tuple[Any, ...], losses: LossList) -> dict[str, Any]:
     low, high, *q = numbers
     if function == "randint" or (function == "lograndint" and not q):
         # Their upper end is excluded, as in Python's ranges, unless q is given.
-        return range_keys(low, high - 1, is_log=function == "lograndint", is_whole=True)
+        return spec_parts.range_keys(low, high - 1, is_log=function == "lograndint", is_whole=True)
     if low == high:
         return {"value": low}
     if q:
@@ -341,7 +333,7 @@ def _contains_domain(value: Any) -> bool:
 
 def _search(
     tree: ast.Module, values: dict[str, Any], parameters: dict[str, Any], losses: LossList
-) -> tuple[ForeignSearch, int]:
+) -> tuple[spec_parts.ForeignSearch, int]:
     """Return the search, and how often a grid is repeated."""
     config: dict[str, Any] = {}
     for key, value in _tune_config(tree, losses):
@@ -374,7 +366,9 @@ def _search(
         metric = beside.get("metric") if metric is None else metric
         mode = beside.get("mode") if mode is None else mode
     if crossed and not drawn:
-        search = ForeignSearch(TOOL, "grid", parameters, _text(metric), _text(mode), at_once=at_once)
+        search = spec_parts.ForeignSearch(
+            TOOL, "grid", parameters, _text(metric), _text(mode), at_once=at_once
+        )
         return search, samples or 1
     # A file that runs nothing, but only has the space, leaves the number to the one that does.
     cap = samples or (1 if runs else None)
@@ -384,7 +378,9 @@ def _search(
         for domain in crossed:
             cap *= max(1, len(domain.arguments[0]) if isinstance(domain.arguments[0], list) else 1)
         losses.add("grid_search", f"is crossed with {samples or 1} draws in Ray; here all {cap} are drawn")
-    search = ForeignSearch(TOOL, method, parameters, _text(metric), _text(mode), cap, None, at_once)
+    search = spec_parts.ForeignSearch(
+        TOOL, method, parameters, _text(metric), _text(mode), cap, None, at_once
+    )
     return search, 1
 
 

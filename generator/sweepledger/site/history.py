@@ -251,9 +251,16 @@ def explained_moves(history: SweepHistory, summary: Summary) -> Mapping[str, Exp
     commits = list(dict.fromkeys(history.recorded.values()))
     runs = {id(one): run for one in summary.outcomes if (run := _run(summary, one)) is not None}
     for before, after in list(pairwise(commits))[-MOST_MOVES:]:
-        sides = [
-            _runs_at(history, summary, commits[: commits.index(end) + 1], runs) for end in (before, after)
-        ]
+        sides: list[list[Run]] = []
+        for end in (before, after):
+            until = commits[: commits.index(end) + 1]
+            locks = [
+                batch.lock for batch in summary.batches if history.recorded.get(batch.lock.name) in until
+            ]
+            names, program = {lock.name for lock in locks}, locks[-1].program.digest if locks else ""
+            # The trials of the newest program.
+            mine = (one for one in summary.outcomes if one.batch in names and one.program == program)
+            sides.append([runs[id(one)] for one in mine if id(one) in runs])
         if all(sides):
             explanation = explain(sides[0], sides[1], summary.metric.goal, others=runs.values())
             moves[after] = ExplainedMove(before, after, explanation)
@@ -271,18 +278,3 @@ def _run(summary: Summary, one: TrialResult) -> Run | None:
         program, pool=one.node_class, in_container=one.record.ran != RAN_PROCESS, environment=environment
     )
     return Run(f"{one.batch}/{one.index}", canonical_json(dict(one.assignment)), parts, value)
-
-
-def _runs_at(
-    history: SweepHistory, summary: Summary, commits: Sequence[str], runs: Mapping[int, Run]
-) -> list[Run]:
-    """Return the trials of the newest program that was recorded after some commits."""
-    known = [batch.lock for batch in summary.batches if history.recorded.get(batch.lock.name) in commits]
-    if not known:
-        return []
-    names, program = {lock.name for lock in known}, known[-1].program.digest
-    return [
-        runs[id(one)]
-        for one in summary.outcomes
-        if one.batch in names and one.program == program and id(one) in runs
-    ]

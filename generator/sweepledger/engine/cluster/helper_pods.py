@@ -170,9 +170,9 @@ def hardened_pod_spec(
     }
 
 
-def container_resources(cpu: str, memory: str) -> dict[str, dict[str, str]]:
+def container_resources(memory: str) -> dict[str, dict[str, str]]:
     """Return requests that equal their limits."""
-    amounts = {"cpu": cpu, "memory": memory, "ephemeral-storage": "64Mi"}
+    amounts = {"cpu": "100m", "memory": memory, "ephemeral-storage": "64Mi"}
     return {"requests": amounts, "limits": dict(amounts)}
 
 
@@ -201,7 +201,7 @@ def write_test_job(
         "name": "trial",
         "image": image,
         "command": [*(DOCTOR_STORE_COMMAND if store else DOCTOR_POD.command)],
-        "resources": container_resources("100m", "64Mi"),
+        "resources": container_resources("64Mi"),
         "volumeMounts": [{"name": "results", "mountPath": RESULTS_PATH, "subPath": f"{WRITE_TEST_NAME}/0"}],
     }
     source = {"emptyDir": {}} if claim is None else {"persistentVolumeClaim": {"claimName": claim}}
@@ -225,12 +225,7 @@ def write_test_job(
     }
 
 
-def run_write_test(
-    kubectl: Kubectl,
-    manifest: dict[str, Any],
-    *,
-    patience: float,
-) -> HealthFinding:
+def run_write_test(kubectl: Kubectl, manifest: dict[str, Any], *, patience: float) -> HealthFinding:
     """Run the Job and return its result; the Job is deleted in all cases."""
     namespace = manifest["metadata"]["namespace"]
     try:
@@ -344,7 +339,7 @@ def reader_pod_manifest(
         "name": "reader",
         "image": image,
         "command": [*READER_POD.command],
-        "resources": container_resources("100m", "128Mi"),
+        "resources": container_resources("128Mi"),
         "volumeMounts": [{"name": "results", "mountPath": RESULTS_PATH, "readOnly": True}],
     }
     volumes = [{"name": "results", "persistentVolumeClaim": {"claimName": claim, "readOnly": True}}]

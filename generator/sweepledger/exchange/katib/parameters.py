@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -74,32 +75,27 @@ def read_parameters(entries: Sequence[Fields], *, algorithm: str) -> tuple[Impor
 
 def _domain(fields: Fields, foreign: str, algorithm: str, losses: LossList) -> dict[str, Any]:
     kind, space = fields.text("parameterType"), fields.inner("feasibleSpace")
-    match kind:
-        case "categorical" | "discrete":
-            domain = _values(space, losses, numbers=kind == "discrete")
-        case "int" | "double":
-            domain = _range(space, foreign, algorithm, losses, whole=kind == "int")
-        case _:
-            raise ForeignError(
-                f"{fields.at('parameterType')} must be categorical, discrete, double or int, got {kind!r}"
-            )
-    return domain
-
-
-def _values(space: Fields, losses: LossList, *, numbers: bool) -> dict[str, Any]:
-    texts = [str(item).lower() if isinstance(item, bool) else str(item) for item in space.items("list")]
-    return listed_keys(map(_discrete, texts) if numbers else texts, space.at("list"), losses)
-
-
-def _discrete(text: str) -> int | float | str:
-    try:
-        return spec_number(exact_number(text))
-    except ForeignError:
-        return text
+    if kind in {"int", "double"}:
+        return _range(space, foreign, algorithm, losses, whole=kind == "int")
+    if kind not in {"categorical", "discrete"}:
+        raise ForeignError(
+            f"{fields.at('parameterType')} must be categorical, discrete, double or int, got {kind!r}"
+        )
+    values: list[int | float | str] = []
+    for item in space.items("list"):
+        text = str(item).lower() if isinstance(item, bool) else str(item)
+        values.append(text)
+        if kind == "discrete":
+            with suppress(ForeignError):
+                values[-1] = spec_number(exact_number(text))
+    return listed_keys(values, space.at("list"), losses)
 
 
 def _range(space: Fields, foreign: str, algorithm: str, losses: LossList, *, whole: bool) -> dict[str, Any]:
-    low, high, step = (_bound(space, key) for key in ("min", "max", "step"))
+    low, high, step = (
+        None if (text := space.text(key)) is None else exact_number(text, space.at(key))
+        for key in ("min", "max", "step")
+    )
     if low is None or high is None:
         raise ForeignError(f"{space.path} must have min and max, for {foreign}")
     if whole and any(bound is not None and not is_whole(bound) for bound in (low, high, step)):
@@ -116,11 +112,6 @@ def _range(space: Fields, foreign: str, algorithm: str, losses: LossList, *, who
             space.path, "Katib searches it on a logarithmic scale with this algorithm; written as uniform"
         )
     return domain
-
-
-def _bound(space: Fields, key: str) -> Decimal | None:
-    text = space.text(key)
-    return None if text is None else exact_number(text, space.at(key))
 
 
 def _uniform(
@@ -149,23 +140,19 @@ def _shaped(space: Fields, distribution: str, bounds: Bounds, losses: LossList) 
             f"{space.at('distribution')} must be one of logNormal, logUniform, normal, uniform, "
             f"got {distribution!r}"
         )
-    mu, sigma = _middle(space, low, high, logarithms=distribution == "logNormal")
+    is_log = distribution == "logNormal"
+    if not low < high or (is_log and low <= 0):
+        raise ForeignError(
+            f"{space.path} must have {'0 < ' if is_log else ''}min < max, got {low} and {high}"
+        )
+    if is_log:
+        mu, sigma = _short(float((low * high).ln()) / 2), _short(float((high / low).ln()) / SIGMAS)
+    else:
+        mu, sigma = spec_number((low + high) / 2), _short(float((high - low) / SIGMAS))
     why = "in Katib, min and max are not bounds but three standard deviations from the mean; written as mu and sigma"
-    kind = "log_normal" if distribution == "logNormal" else "normal"
+    kind = "log_normal" if is_log else "normal"
     losses.add(f"{space.at('distribution')}: {distribution}", why)
     return {"distribution": f"{q}{kind}", "mu": mu, "sigma": sigma, **rounding}
-
-
-def _middle(
-    space: Fields, low: Decimal, high: Decimal, *, logarithms: bool
-) -> tuple[int | float, int | float]:
-    if not low < high or (logarithms and low <= 0):
-        raise ForeignError(
-            f"{space.path} must have {'0 < ' if logarithms else ''}min < max, got {low} and {high}"
-        )
-    if logarithms:
-        return _short(float((low * high).ln()) / 2), _short(float((high / low).ln()) / SIGMAS)
-    return spec_number((low + high) / 2), _short(float((high - low) / SIGMAS))
 
 
 def _short(number: float) -> float:

@@ -10,7 +10,7 @@ from sweepledger.errors import GeneratorError, ToolError
 from sweepledger.search.adaptive import termination
 from sweepledger.search.adaptive.observations import KnownTrials, Observation, Round, SearchEnd, Suggestion
 from sweepledger.search.adaptive.proposer import (
-    EncodedEvidence,
+    Evidence,
     ModelError,
     Proposer,
     ProposerFactory,
@@ -126,10 +126,10 @@ def _spare(search: AdaptiveSearch, number: int) -> Iterator[Configuration]:
 
 
 def _pending_coordinates(
-    space: EncodedSpace, evidence: Iterable[EncodedEvidence], pending: Iterable[Observation]
+    space: EncodedSpace, evidence: Iterable[Evidence], pending: Iterable[Observation]
 ) -> Iterator[Coordinates]:
     """Yield the coordinates of pending configurations, each once; some replicates may be recorded already."""
-    known = {canonical_json(one.evidence.configuration) for one in evidence if one.evidence.round is not None}
+    known = {canonical_json(one.configuration) for one in evidence if one.round is not None}
     for trial in pending:
         key, coordinates = canonical_json(trial.configuration), space.encode(trial.configuration)
         if key not in known and coordinates is not None:
@@ -138,7 +138,7 @@ def _pending_coordinates(
 
 
 def _create_proposer(
-    sweep: Sweep, space: EncodedSpace, evidence: Sequence[EncodedEvidence], number: int
+    sweep: Sweep, space: EncodedSpace, evidence: Sequence[Evidence], number: int
 ) -> Proposer:
     """Create the model of the method, which knows all evidence. Raises ToolError if its library is missing.
 

@@ -6,7 +6,7 @@ It overrides a private hook of Optuna, so pyproject.toml limits Optuna's version
 from collections.abc import Sequence
 
 from sweepledger.search.adaptive.optuna_samplers import optuna_proposer, without_warnings
-from sweepledger.search.adaptive.proposer import EncodedEvidence, Proposer
+from sweepledger.search.adaptive.proposer import Evidence, Proposer
 from sweepledger.search.encoding import EncodedSpace
 from sweepledger.structs.record import Status
 from sweepledger.structs.search_block import AdaptiveSearch
@@ -71,10 +71,10 @@ def number_generations(rounds: Sequence[int | None], population: int) -> list[in
 
 
 def create_proposer(
-    sweep: Sweep, search: AdaptiveSearch, space: EncodedSpace, evidence: Sequence[EncodedEvidence], seed: int
+    sweep: Sweep, search: AdaptiveSearch, space: EncodedSpace, evidence: Sequence[Evidence], seed: int
 ) -> Proposer:
     """Create the model of a round."""
-    rounds = [entry.evidence.round for entry in evidence if entry.evidence.state is Status.OK]
+    rounds = [entry.round for entry in evidence if entry.state is Status.OK]
     with without_warnings():
         sampler = RoundwiseNSGAII(search.rounds.size, rounds, seed)
     return optuna_proposer(sweep, sampler, space, evidence)

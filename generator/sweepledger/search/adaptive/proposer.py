@@ -4,7 +4,7 @@ Evidence has one entry per configuration, in an order that does not depend on th
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from statistics import fmean, mean
 from typing import Protocol
 
@@ -37,6 +37,8 @@ class Evidence:
     trial: str
     """The full digest of its first replicate."""
     parent: str | None = None
+    coordinates: Coordinates = field(default_factory=dict)
+    """Where it is in an encoded space; empty until it is encoded."""
 
 
 def gather_evidence(observations: Iterable[Observation], metrics: Sequence[Metric]) -> list[Evidence]:
@@ -131,23 +133,15 @@ class Proposer(Protocol):
         """Take note of a configuration without results that it did not just propose, so that later ones avoid it."""
 
 
-@dataclass(frozen=True, slots=True)
-class EncodedEvidence:
-    """Evidence with its coordinates in an encoded space."""
-
-    coordinates: Coordinates
-    evidence: Evidence
-
-
 def encode_evidence(
     sweep: Sweep, space: EncodedSpace, observations: Sequence[Observation]
-) -> Iterator[EncodedEvidence]:
+) -> Iterator[Evidence]:
     """Yield the evidence that lies in the space."""
     for evidence in gather_evidence(observations, sweep.metrics):
         coordinates = space.encode(evidence.configuration)
         if coordinates is not None:
-            yield EncodedEvidence(coordinates, evidence)
+            yield replace(evidence, coordinates=coordinates)
 
 
-ProposerFactory = Callable[[Sweep, AdaptiveSearch, EncodedSpace, Sequence[EncodedEvidence], int], Proposer]
+ProposerFactory = Callable[[Sweep, AdaptiveSearch, EncodedSpace, Sequence[Evidence], int], Proposer]
 """The function `create_proposer` of a method's module; the last argument is the seed."""
