@@ -44,7 +44,10 @@ STATES = {"COMPLETE": Status.OK, "PRUNED": Status.PRUNED, "FAIL": Status.FAILED}
 
 
 def _load(content: bytes, choose: Callable[[list[str]], str]) -> tuple[str, tuple[str, ...], Sequence[Any]]:
-    """Return the name of the study that is chosen of a storage's, its directions and its trials. Raises ForeignError, ToolError without Optuna."""
+    """Return the name of the study that is chosen of a storage's, its directions and its trials.
+
+    Raises ForeignError, ToolError without Optuna.
+    """
     if len(content) > MAX_BYTES:
         raise ForeignError(f"must be at most {MAX_BYTES} bytes, got {len(content)}")
     try:
