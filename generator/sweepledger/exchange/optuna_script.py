@@ -294,6 +294,9 @@ def _word(element: str) -> str:
                 words.append(repr(part))
             case Macro(name="envvar", argument=variable):
                 words.append(f"(os.environ | variables)[{variable!r}]")
+            case Macro(name="config"):
+                message = "run.config has no counterpart: the script gives trials no configuration file"
+                raise UsageError(message, hint='pass the values as arguments, "${args}"')
             case Macro(name=name):
                 words.append((ARGUMENTS | WORDS)[name])
     return " + ".join(words) or "''"

@@ -156,7 +156,7 @@ def _located(program: str | None, command: list[str], losses: LossList) -> dict[
     return {"program": program, "run": {"code": {"path": folder}}}
 
 
-FOREIGN_MACROS = frozenset({"${args_single_hyphen}", "${args_spaced}", "${args_switches}"})
+FOREIGN_MACROS = ("${args_single_hyphen}", "${args_spaced}", "${args_switches}", "${config}", "${param:")
 """Macros that W&B does not have."""
 SPREAD_OPTIONS = {"${args}": "--{key}=", "${args_no_hyphens}": "{key}="}
 
@@ -364,7 +364,7 @@ def _program(sweep: Sweep, losses: LossList) -> dict[str, Any]:
     if any("${seed}" in part for part in command):
         losses.add("command: ${seed}", "W&B has no such macro; return the seed another way")
     for part in command:
-        if part in FOREIGN_MACROS or "${param:" in part:
+        if any(macro in part for macro in FOREIGN_MACROS):
             losses.add(f"command: {part}", "W&B has no such macro; pass the values another way")
     place = spec_parts.find_script(command)
     if place is None:
