@@ -189,16 +189,14 @@ class BucketResults:
         outputs: dict[str, tuple[str, str]] = {}
         for uid in sorted(uids):
             files = self.files(batch, index, uid)
-            out, err = (self._text(batch, index, files.get(f"{uid}.{kind}")) for kind in ("out", "err"))
-            if out is not None or err is not None:
-                outputs[uid] = (out or "", err or "")
+            named = {kind: files.get(f"{uid}.{kind}") for kind in ("out", "err")}
+            shown = {kind: file for kind, file in named.items() if file and file.bytes <= LARGEST_TRIAL_FILE}
+            stored = transfer.contents(self.bucket, batch, index, shown.values())
+            texts = [b"".join(chunks).decode(errors="replace") for _, chunks in stored]
+            if shown:
+                read = dict(zip(shown, texts, strict=True))
+                outputs[uid] = (read.get("out", ""), read.get("err", ""))
         return outputs
-
-    def _text(self, batch: str, index: int, file: StoredFile | None) -> str | None:
-        if file is None or file.bytes > LARGEST_TRIAL_FILE:
-            return None
-        ((_, chunks),) = transfer.contents(self.bucket, batch, index, [file])
-        return b"".join(chunks).decode(errors="replace")
 
     # ------------------------------------------------------------------------------- what `sweep cluster expire` calls
 

@@ -6,11 +6,11 @@ Reading is lenient, because other tools quote and spell differently, and reports
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from sweepledger.exchange import configuration_list, trials
 from sweepledger.exchange.configuration_list import MAX_FILE_BYTES
-from sweepledger.exchange.conversion import Exported, ForeignFormat, Imported, Loss
+from sweepledger.exchange.conversion import Assignments, Exported, ForeignFormat, Imported, Loss
 from sweepledger.formats import csv_cells
 from sweepledger.formats.evidence_jsonl import MAX_EVIDENCE_BYTES, ForeignTrial
 from sweepledger.formats.foreign_yaml import ForeignError, decoded
@@ -154,7 +154,7 @@ class _Reading:
         return value
 
 
-def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
+def write(sweep: Sweep, assignments: Assignments) -> Exported:
     """Write the assignments so that `assignments:` in a spec reads the same values back."""
     used = {name for values in assignments for name in values}
     columns = [name for name in sweep.columns if name in used]

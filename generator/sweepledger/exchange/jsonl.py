@@ -3,17 +3,17 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sweepledger.exchange import configuration_list, trials
 from sweepledger.exchange.configuration_list import MAX_FILE_BYTES
-from sweepledger.exchange.conversion import Exported, ForeignFormat, Imported, Loss
+from sweepledger.exchange.conversion import Assignments, Exported, ForeignFormat, Imported, Loss
 from sweepledger.formats.evidence_jsonl import MAX_EVIDENCE_BYTES, ForeignTrial
 from sweepledger.formats.foreign_yaml import ForeignError, decoded
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.values import Value, written
+from sweepledger.structs.values import written
 
 SECTIONS = ("params", "parameters", "config", "configuration", "hparams", "metrics", "summary")
 """Objects whose members count as columns, as in W&B's and MLflow's JSON."""
@@ -51,7 +51,7 @@ def read(content: bytes, *, name: str) -> Imported:
     )
 
 
-def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
+def write(sweep: Sweep, assignments: Assignments) -> Exported:
     """Return the configurations in order, with exactly the values that trials receive."""
     lines = [json.dumps(written(values), allow_nan=False) + "\n" for values in assignments]
     return Exported("".join(lines), configuration_list.export_losses(sweep))

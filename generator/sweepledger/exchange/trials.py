@@ -70,7 +70,15 @@ def _value_in(domain: Domain, value: Any) -> Value:
             if _key(reading) in values:
                 return values[_key(reading)]
     number = next((reading for reading in readings if is_number(reading)), None)
-    return readings[0] if number is None else _without_noise(domain, number)
+    if number is None:
+        return readings[0]
+    # A listed value, or a bound, next to which the number is.
+    ends = () if domain.shape is None else domain.shape.ends
+    numbers = [each for each in (*(() if domain.is_constant else domain.listed), *ends) if is_number(each)]
+    least = min((abs(each) for each in numbers if each), default=0.0)
+    near = (each for each in numbers if math.isclose(each, number, rel_tol=NOISE))
+    zero = (each for each in numbers if not each and abs(number) <= NOISE * least)
+    return next(near, next(zero, number))
 
 
 def _key(value: Value) -> Any:
@@ -121,16 +129,6 @@ def _is_value(value: Any) -> bool:
             return abs(value) <= LARGEST_EXACT_INTEGER
         case _:
             return value is None or isinstance(value, str)
-
-
-def _without_noise(domain: Domain, number: float) -> Value:
-    """Return the listed value or the bound of a domain next to which a number is, or the number itself."""
-    ends = () if domain.shape is None else domain.shape.ends
-    numbers = [each for each in (*(() if domain.is_constant else domain.listed), *ends) if is_number(each)]
-    least = min((abs(each) for each in numbers if each), default=0.0)
-    near = (each for each in numbers if math.isclose(each, number, rel_tol=NOISE))
-    zero = (each for each in numbers if not each and abs(number) <= NOISE * least)
-    return next(near, next(zero, number))
 
 
 PARAMETER_PREFIXES = ("", "params.", "params_", "param_", "config.", "hparams.")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, assert_never
 
 from sweepledger.exchange import conversion, spec_parts
-from sweepledger.exchange.conversion import Exported, ForeignFormat, Imported, Loss, LossList
+from sweepledger.exchange.conversion import Assignments, Exported, ForeignFormat, Imported, Loss, LossList
 from sweepledger.exchange.fields import Fields, is_count
 from sweepledger.formats.foreign_yaml import ForeignError, coerce_number, load
 from sweepledger.formats.yaml import dump
@@ -18,7 +18,7 @@ from sweepledger.structs.names import environment_name, suggest_sweep_name
 from sweepledger.structs.program import DEFAULT_COMMAND, PROGRAM_MACRO
 from sweepledger.structs.space import Parameter
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.values import Value, canonical_json, written
+from sweepledger.structs.values import canonical_json, written
 
 METHODS = frozenset({"grid", "random", "bayes"})
 TOOL = "W&B"
@@ -330,7 +330,7 @@ def _is_sound(rule: Mapping[str, Any]) -> bool:
     )
 
 
-def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
+def write(sweep: Sweep, assignments: Assignments) -> Exported:
     """Return a W&B sweep; a list becomes the grid of its values."""
     design = sweep.design
     losses = LossList(conversion.design_losses(design, "W&B"))
@@ -395,7 +395,7 @@ def _method(design: search_block.Design, losses: LossList) -> dict[str, Any]:
             assert_never(design)
 
 
-def _listed(assignments: Sequence[Mapping[str, Value]], losses: LossList) -> dict[str, Any]:
+def _listed(assignments: Assignments, losses: LossList) -> dict[str, Any]:
     columns = conversion.distinct_columns(assignments)
     size = math.prod(map(len, columns.values()))
     if size > len(assignments) or any(len(columns) > len(assignment) for assignment in assignments):

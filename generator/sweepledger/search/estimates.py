@@ -108,51 +108,27 @@ class WorkEstimate:
 
 def estimate_work(design: search_block.Design) -> WorkEstimate:
     """Estimate the work of a design without examining candidates."""
-    return WorkEstimate(
-        _min_candidates(design), CANDIDATE_STEPS + _candidate_steps(design) + _configuration_steps(design)
-    )
+    domains = [parameter.domain for parameter in design.space.parameters]
+    match design:
+        case search_block.RandomSearch(cap=cap):
+            candidates, steps = cap, sum(domain.draw_steps for domain in domains)
+        case search_block.GridSearch(space):
+            candidates, steps = count_combinations(space), 0
+        case search_block.ConfigurationList(_, assignments):
+            candidates, steps = len(assignments), len(domains)
+        case search_block.AdaptiveSearch():
+            candidates, steps = 0, sum(domain.draw_steps for domain in domains)
+        case _:
+            assert_never(design)
+    return WorkEstimate(candidates, CANDIDATE_STEPS + steps + _configuration_steps(design))
 
 
 def max_candidates(design: search_block.Design) -> int | None:
     """Return the largest number of candidates to examine, even if they give few configurations; None: all."""
-    match design:
-        case search_block.RandomSearch(cap=cap):
-            return (
-                cap
-                if design.sampler.has_fixed_count
-                else min(max(MIN_CANDIDATES, CANDIDATES_EACH * cap), MAX_CANDIDATES)
-            )
-        case search_block.GridSearch() | search_block.ConfigurationList() | search_block.AdaptiveSearch():
-            return None
-        case _:
-            assert_never(design)
-
-
-def _min_candidates(design: search_block.Design) -> int:
-    match design:
-        case search_block.RandomSearch(cap=cap):
-            return cap
-        case search_block.GridSearch(space):
-            return count_combinations(space)
-        case search_block.ConfigurationList(_, assignments):
-            return len(assignments)
-        case search_block.AdaptiveSearch():
-            return 0
-        case _:
-            assert_never(design)
-
-
-def _candidate_steps(design: search_block.Design) -> int:
-    drawn = [parameter.domain for parameter in design.space.parameters]
-    match design:
-        case search_block.RandomSearch() | search_block.AdaptiveSearch():
-            return sum(domain.draw_steps for domain in drawn)
-        case search_block.GridSearch():
-            return 0
-        case search_block.ConfigurationList():
-            return len(drawn)
-        case _:
-            assert_never(design)
+    if not isinstance(design, search_block.RandomSearch):
+        return None
+    most = min(max(MIN_CANDIDATES, CANDIDATES_EACH * design.cap), MAX_CANDIDATES)
+    return design.cap if design.sampler.has_fixed_count else most
 
 
 def _configuration_steps(design: search_block.Design) -> int:

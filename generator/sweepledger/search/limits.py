@@ -37,7 +37,13 @@ def problems_before(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
         yield from _too_many_trials(sweep, source, trials // sweep.replicates)
     elif not sizes and not over_budget:
         tables = tuple(_table_problems(sweep, source))
-        yield from tables or _work_problems(sweep, source)
+        yield from tables
+        estimate = estimates.estimate_work(sweep.design)
+        if not tables and estimate.work > estimates.MAX_WORK:
+            work = f"{estimate.work} = {estimate.candidates} candidates * {estimate.steps} steps"
+            message = f"must take at most {estimates.MAX_WORK} steps to expand, got {work}"
+            hint = "try fewer values or a smaller run_cap, fewer or shorter expressions, or several sweeps"
+            yield source.problem(message, "search", code="too-much-work", hint=hint)
 
 
 def problems_after(
@@ -135,15 +141,6 @@ def _too_many_trials(sweep: Sweep, source: SourceMap, configurations: int) -> It
     message = f"must make at most {MAX_TRIALS} trials, got {factors}"
     hint = "try fewer values, set run_cap, or split the sweep"
     yield source.problem(message, "search", code="too-many-trials", hint=hint)
-
-
-def _work_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
-    estimate = estimates.estimate_work(sweep.design)
-    if estimate.work > estimates.MAX_WORK:
-        work = f"{estimate.work} = {estimate.candidates} candidates * {estimate.steps} steps"
-        message = f"must take at most {estimates.MAX_WORK} steps to expand, got {work}"
-        hint = "try fewer values or a smaller run_cap, fewer or shorter expressions, or several sweeps"
-        yield source.problem(message, "search", code="too-much-work", hint=hint)
 
 
 def _table_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:

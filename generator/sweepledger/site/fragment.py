@@ -122,7 +122,7 @@ def sweep_pages(history: SweepHistory, commit: str) -> SweepPages:
         "details": [_details(one, compared_curve) for one in summary.outcomes],
         "commits": commits,
         "recorded": history.recorded,
-        "versions": [version.as_data(with_patch=True) for version in versions],
+        "versions": versions,
     }
     best = _best(summary)
     compared = {
@@ -134,7 +134,9 @@ def sweep_pages(history: SweepHistory, commit: str) -> SweepPages:
             "trials": str(len(summary.outcomes)),
             **program_texts(summary.lock.program),
         },
-        "versions": [version.as_data(with_patch=False) for version in versions],
+        "versions": [
+            {key: value for key, value in version.items() if key != "patch"} for version in versions
+        ],
         # Oldest first: id, day, and the batches that each recorded first.
         "results": [(recorder, days.get(recorder, ""), listed) for recorder, listed in batches.items()],
         "moves": [move.as_data() for move in moves.values()],

@@ -172,28 +172,6 @@ MOST_MOVES = 10
 """Moves of the best value that are explained, the newest: each tests every factor."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramVersion:
-    """A program of a sweep, and the batches that ran it."""
-
-    program: Program
-    batches: tuple[str, ...]
-    change: CodeRevision | None
-    """What its code changed of that of the version before; None if nothing."""
-
-    def as_data(self, *, with_patch: bool) -> dict[str, Any]:
-        """Return the JSON data."""
-        program = self.program
-        shown: dict[str, Any] = {"batches": self.batches, **program_texts(program)}
-        if program.environment is not None:
-            shown["environment lock"] = program.environment.digest[:19]
-        if self.change is not None:
-            shown["files"] = [(display.one_line(path), *lines) for path, *lines in self.change.files]
-            if with_patch:
-                shown["patch"] = self.change.patch
-        return shown
-
-
 def program_texts(program: Program) -> dict[str, str]:
     """Return a program as the pages name it."""
     data = program.data
@@ -205,18 +183,30 @@ def program_texts(program: Program) -> dict[str, str]:
     }
 
 
-def program_versions(history: SweepHistory, summary: Summary) -> tuple[ProgramVersion, ...]:
-    """Return the programs of a sweep, in the order of their batches; one that returns is a version again."""
-    versions: list[ProgramVersion] = []
+def program_versions(history: SweepHistory, summary: Summary) -> list[dict[str, Any]]:
+    """Return the programs of a sweep as JSON data, in the order of their batches; one that returns is a version again.
+
+    Each has what its code changed of that of the version before.
+    """
+    versions: list[tuple[Program, list[str]]] = []
     for batch in summary.batches:
         program, name = batch.lock.program, batch.lock.name
-        last = versions[-1] if versions else None
-        if last is not None and last.program.digest == program.digest:
-            versions[-1] = ProgramVersion(program, (*last.batches, name), last.change)
-            continue
-        trees = (last.program.code.tree, program.code.tree) if last else ("", "")
-        versions.append(ProgramVersion(program, (name,), history.code_changes.get(trees)))
-    return tuple(versions)
+        if versions and versions[-1][0].digest == program.digest:
+            versions[-1][1].append(name)
+        else:
+            versions.append((program, [name]))
+    shown: list[dict[str, Any]] = []
+    tree = ""
+    for program, batches in versions:
+        data: dict[str, Any] = {"batches": batches, **program_texts(program)}
+        if program.environment is not None:
+            data["environment lock"] = program.environment.digest[:19]
+        if (change := history.code_changes.get((tree, program.code.tree))) is not None:
+            data["files"] = [(display.one_line(path), *lines) for path, *lines in change.files]
+            data["patch"] = change.patch
+        tree = program.code.tree
+        shown.append(data)
+    return shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -271,7 +271,7 @@ def _released(kubectl: Kubectl, namespace: str, found: HealthFinding) -> HealthF
     """Return the finding of a test whose pod must be there, although deleted, until it is released."""
     if found.state is not HealthStatus.OK:
         return found
-    names = [_name(pod) for pod in _test_pods(kubectl, namespace)]
+    names = map(_name, _test_pods(kubectl, namespace))
     kubectl.run("delete", "pods", *names, f"--namespace={namespace}", "--wait=false")
     kept = [pod for pod in _test_pods(kubectl, namespace) if pods.is_held(pod)]
     pods.release(kubectl, namespace, map(_name, kept))

@@ -2,12 +2,12 @@
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sweepledger.exchange import conversion
-from sweepledger.exchange.conversion import Exported, Loss, LossList
+from sweepledger.exchange.conversion import Assignments, Exported, LossList
 from sweepledger.exchange.hydra.values import (
     Choices,
     Glob,
@@ -90,9 +90,6 @@ def _literal(command: Sequence[str]) -> Iterator[tuple[str, str | None]]:
         yield override.key, override.text if "=" in part else None
 
 
-Assignments = Sequence[Mapping[str, Value]]
-
-
 def write(sweep: Sweep, assignments: Assignments) -> Exported:
     """Return a config with Hydra's ranges where they exist, and otherwise with the values of the trials."""
     losses = LossList()
@@ -105,22 +102,22 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
         texts = dict(_parameters(design, assignments, overrides, losses))
         losses += conversion.design_losses(design, "Hydra")
     if not is_drawn:
-        losses += _combination_losses(texts.values(), len(assignments))
+        size = math.prod(map(_count, texts.values()))
+        if size != len(assignments):
+            combinations = f"all {size} combinations" if size > 1 else "the only combination"
+            losses.add("trials", f"Hydra runs {combinations}, not these {len(assignments)}")
     params = {**overrides.fixed, **{overrides.key(name): text for name, text in texts.items()}}
     document: dict[str, Any] = {"hydra": {"mode": "MULTIRUN", "sweeper": {"params": params}}}
     if isinstance(design, RandomSearch):
         document = _optuna_document(sweep, design, document, losses)
-    losses += _sweep_losses(sweep, overrides)
+    why = "Hydra uses the function's return value; return this metric"
+    losses.add(f"metric: {sweep.metric.name}", why)
+    losses.add("command", "Hydra starts the app itself: python APP.py --multirun")
+    for key in overrides.deleted:
+        losses.add(f"command: {key}", f"params cannot delete a key: python APP.py --multirun '{key}'")
+    losses += conversion.run_losses(sweep, "Hydra")
     banner = conversion.export_banner(sweep, "Hydra", losses)
     return Exported(dump(document, banner=banner), tuple(losses))
-
-
-def _sweep_losses(sweep: Sweep, overrides: CommandOverrides) -> Iterator[Loss]:
-    yield Loss(f"metric: {sweep.metric.name}", "Hydra uses the function's return value; return this metric")
-    yield Loss("command", "Hydra starts the app itself: python APP.py --multirun")
-    for key in overrides.deleted:
-        yield Loss(f"command: {key}", f"params cannot delete a key: python APP.py --multirun '{key}'")
-    yield from conversion.run_losses(sweep, "Hydra")
 
 
 def _optuna_document(
@@ -195,14 +192,6 @@ def _distribution(parameter: Parameter, design: Design) -> str | None:
             return None
 
 
-def _combination_losses(texts: Iterable[str], trials: int) -> Iterator[Loss]:
-    """Yield a loss if Hydra's sweeper would run another number of combinations."""
-    size = math.prod(map(_count, texts))
-    if size != trials:
-        combinations = f"all {size} combinations" if size > 1 else "the only combination"
-        yield Loss("trials", f"Hydra runs {combinations}, not these {trials}")
-
-
 def _count(text: str) -> int:
     match parse_value(text):
         case Choices(values):
@@ -225,18 +214,17 @@ def choice_text(name: str, values: Sequence[Value], losses: LossList, *, is_hydr
     if not values:
         losses.add(f"parameters.{name}", "no trial has this parameter; left out")
         return None
-    are_overrides = is_hydra and any(isinstance(each, str) and _is_override(each) for each in values)
+    # Texts for Hydra to parse, such as `null` or `'1'`, as imports write.
+    read = [(each, _read(each)) for each in values if is_hydra and isinstance(each, str)]
+    are_overrides = any(
+        value is None or isinstance(value, dict | list) or (text.startswith(QUOTES) and value != text)
+        for text, value in read
+    )
     texts = [_bare(each) if are_overrides else hydra_text(written(each)) for each in values]
     kept = list(dict.fromkeys(texts))
     if len({canonical_json(each) for each in values}) > len(kept):
         losses.add(f"parameters.{name}", "Hydra reads several of its values as one")
     return ",".join(kept)
-
-
-def _is_override(text: str) -> bool:
-    """Return whether a text is written for Hydra to parse, such as `null` or `'1'`, as imports write."""
-    value = _read(text)
-    return value is None or isinstance(value, dict | list) or (text.startswith(QUOTES) and value != text)
 
 
 def _bare(given: Value) -> str:

@@ -2,11 +2,11 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sweepledger.exchange import conversion
-from sweepledger.exchange.conversion import Exported, Loss, LossList
+from sweepledger.exchange.conversion import Assignments, Exported, Loss, LossList
 from sweepledger.exchange.katib import parameters
 from sweepledger.exchange.katib.parameters import FeasibleSpace
 from sweepledger.exchange.katib.trial_template import CONDITIONS
@@ -98,7 +98,7 @@ LARGEST_STATE = 2**32 - 1
 """Largest seed of NumPy's generator, which Katib's random search uses."""
 
 
-def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
+def write(sweep: Sweep, assignments: Assignments) -> Exported:
     """Return the sweep as an Experiment."""
     losses = LossList()
     algorithm, dimensions, constants, trials = _search(sweep, assignments, losses)
@@ -147,7 +147,7 @@ def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
 
 
 def _search(
-    sweep: Sweep, assignments: Sequence[Mapping[str, Value]], losses: LossList
+    sweep: Sweep, assignments: Assignments, losses: LossList
 ) -> tuple[dict[str, Any], Mapping[str, FeasibleSpace], Mapping[str, Value], int]:
     """Return algorithm, dimensions, constants and number of trials."""
     design = sweep.design

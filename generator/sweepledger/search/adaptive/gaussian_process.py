@@ -166,10 +166,15 @@ class GaussianProcessProposer:
         rows = np.array([self.rows[at] for at in learned])
         losses = np.array([self.losses[at] for at in learned])
         seed = (self.seed + self.proposals) % SEED_LIMIT
+        config = egobox.GpConfig(corr_spec=egobox.CorrelationSpec.MATERN52, theta_bounds=[INVERSE_LENGTHS])
+        options: dict[str, Any] = {"gp_config": config, "seed": self.seed}
+        metrics = losses.shape[1]
         try:
-            return [
-                float(number) for number in self._model(losses.shape[1]).suggest(rows, losses, seed=seed)[0]
-            ]
+            if metrics == 1:
+                model = egobox.Egor(self.specs, **options)
+            else:
+                model = egobox.Belfegor(self.specs, n_obj=metrics, **options)
+            return [float(number) for number in model.suggest(rows, losses, seed=seed)[0]]
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # a panic of egobox is no Exception
@@ -188,12 +193,6 @@ class GaussianProcessProposer:
                 ranks[at] += rank
         best = sorted(range(self.results), key=lambda at: (ranks[at], at))[: most - len(others)]
         return [*sorted(best), *others]
-
-    def _model(self, metrics: int) -> Any:
-        config = egobox.GpConfig(corr_spec=egobox.CorrelationSpec.MATERN52, theta_bounds=[INVERSE_LENGTHS])
-        if metrics == 1:
-            return egobox.Egor(self.specs, gp_config=config, seed=self.seed)
-        return egobox.Belfegor(self.specs, gp_config=config, n_obj=metrics, seed=self.seed)
 
     def _random_coordinate(self, dimension: encoding.EncodedDimension) -> encoding.Coordinate:
         if isinstance(dimension.kind, UnitInterval):

@@ -1,7 +1,7 @@
 """Rounds of methods with a model: the model's proposals, restricted to legal and new configurations."""
 
 import importlib.util
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import islice
@@ -107,7 +107,10 @@ def _proposed(
         raise ModelError(excess)
     space, build = encode_space(search.space), configuration_builder(search.space)
     evidence = tuple(encode_evidence(sweep, space, trials.recorded))
-    proposer = _create_proposer(sweep, space, evidence, number)
+    seed = derive_seed(search.seed, number, "engine") % SEED_LIMIT
+    # Each method imports only its own library, which takes longer to load than most commands run.
+    create: ProposerFactory = import_module(search.method.module).create_proposer
+    proposer = create(sweep, search, space, evidence, seed)
     for coordinates in _pending_coordinates(space, evidence, trials.pending):
         proposer.add_pending(coordinates)
     spare = _spare(search, number)
@@ -135,20 +138,6 @@ def _pending_coordinates(
         if key not in known and coordinates is not None:
             known.add(key)
             yield coordinates
-
-
-def _create_proposer(
-    sweep: Sweep, space: EncodedSpace, evidence: Sequence[Evidence], number: int
-) -> Proposer:
-    """Create the model of the method, which knows all evidence. Raises ToolError if its library is missing.
-
-    Each method imports only its own library, which takes longer to load than most commands run.
-    """
-    search = sweep.search
-    assert search is not None
-    seed = derive_seed(search.seed, number, "engine") % SEED_LIMIT
-    create: ProposerFactory = import_module(search.method.module).create_proposer
-    return create(sweep, search, space, evidence, seed)
 
 
 def _add_proposal(

@@ -70,7 +70,9 @@ class _OptunaProposer:
     def __init__(self, study: optuna.Study, space: EncodedSpace, evidence: Sequence[Evidence]) -> None:
         self.study = study
         self.distributions = {dimension.name: _distribution(dimension) for dimension in space.dimensions}
-        self.study.add_trials([self._recorded(entry) for entry in evidence])
+        self.study.add_trials(
+            [self._trial(entry.coordinates, STATES[entry.state], entry.values) for entry in evidence]
+        )
         self.trial: Trial | None = None
 
     def begin(self) -> None:
@@ -93,9 +95,6 @@ class _OptunaProposer:
     def add_pending(self, coordinates: Coordinates) -> None:
         """Add a configuration without results as a running trial."""
         self.study.add_trial(self._trial(coordinates, TrialState.RUNNING))
-
-    def _recorded(self, entry: Evidence) -> FrozenTrial:
-        return self._trial(entry.coordinates, STATES[entry.state], entry.values)
 
     def _trial(
         self, coordinates: Coordinates, state: TrialState, values: Sequence[float] | None = None

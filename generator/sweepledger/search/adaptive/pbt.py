@@ -6,6 +6,7 @@ fifth, or one without a checkpoint, copies a member of the best fifth and pertur
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from math import ceil
 
 from sweepledger.search import configurations, encoding
@@ -73,9 +74,8 @@ def next_round(sweep: Sweep, search: AdaptiveSearch, trials: KnownTrials, number
     if parents:
         members = [*_next_generation(Rungs.of(sweep, resource, own), variation, parents)]
     else:
-        members = [
-            (configuration, None) for configuration in _first_generation(variation, search.rounds.size)
-        ]
+        new = filter(variation.reserve, variation.spare)
+        members = [(configuration, None) for configuration in islice(new, search.rounds.size)]
     amount = amounts[reached + 1]
     suggestions = [
         Suggestion({**configuration, resource.parameter: amount}, parent) for configuration, parent in members
@@ -88,14 +88,6 @@ def next_round(sweep: Sweep, search: AdaptiveSearch, trials: KnownTrials, number
 
 def _has_amount(trial: Observation, resource: Resource, amount: int) -> bool:
     return trial.configuration.get(resource.parameter) == amount
-
-
-def _first_generation(variation: _Variation, size: int) -> Iterator[configurations.Configuration]:
-    for configuration in variation.spare:
-        if len(variation.used) == size:
-            return
-        if variation.reserve(configuration):
-            yield configuration
 
 
 def _next_generation(
