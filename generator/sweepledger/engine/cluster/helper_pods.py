@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -238,7 +239,12 @@ def run_write_test(kubectl: Kubectl, manifest: dict[str, Any], *, patience: floa
         if found.state is HealthStatus.OK and "initContainers" in manifest["spec"]["template"]["spec"]:
             # Its sidecar must have saved a file in the bucket.
             said = [
-                text_at(named_object(pod, STORE_CONTAINER, "status", "initContainerStatuses"), *MESSAGE)
+                text_at(
+                    named_object(pod, STORE_CONTAINER, "status", "initContainerStatuses"),
+                    "state",
+                    "terminated",
+                    "message",
+                )
                 for pod in _test_pods(kubectl, namespace)
             ]
             if any('"complete":true' in text for text in said):
@@ -254,9 +260,6 @@ def run_write_test(kubectl: Kubectl, manifest: dict[str, Any], *, patience: floa
             if is_held:
                 pods.release(kubectl, namespace, map(_name, _test_pods(kubectl, namespace)))
             kubectl.delete("jobs.batch", WRITE_TEST_NAME, namespace)
-
-
-MESSAGE = ("state", "terminated", "message")
 
 
 def _test_pods(kubectl: Kubectl, namespace: str) -> tuple[Mapping[str, Any], ...]:
@@ -282,8 +285,7 @@ def _released(kubectl: Kubectl, namespace: str, found: HealthFinding) -> HealthF
     return _finding(HealthStatus.WRONG, text, hint)
 
 
-def _finding(state: HealthStatus, message: str, hint: str | None = None) -> HealthFinding:
-    return HealthFinding("storage", WRITE_TEST_TITLE, state, message, hint)
+_finding = partial(HealthFinding, "storage", WRITE_TEST_TITLE)
 
 
 def _await_job(kubectl: Kubectl, namespace: str, patience: float) -> HealthFinding:
@@ -380,14 +382,12 @@ class ReaderPod:
                 raise storage_error(into, error) from error
             folder.rename(into / batch)
 
-    @contextmanager
-    def opened(self, path: str, size: int) -> Iterator[ProcessStream]:
-        """Yield the content of a file of the volume; at most one byte more than `size` is read.
+    def opened(self, path: str, size: int) -> AbstractContextManager[ProcessStream]:
+        """Return the content of a file of the volume; at most one byte more than `size` is read.
 
         The caller must verify its checksum: `cat` follows links, which a trial can create in its folder.
         """
-        with self._reading("cat", "--", f"{RESULTS_PATH}/{path}", limit=size + 1) as source:
-            yield source
+        return self._reading("cat", "--", f"{RESULTS_PATH}/{path}", limit=size + 1)
 
     def _reading(self, *words: str, limit: int) -> AbstractContextManager[ProcessStream]:
         call = ("exec", self.name, f"--namespace={self.namespace}", "--container=reader", "--", *words)
@@ -400,26 +400,23 @@ def running_reader_pod(kubectl: Kubectl, pod: dict[str, Any], *, patience: float
     name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
     kubectl.create(pod)
     try:
-        _await_pod(kubectl, name, namespace, patience)
+        phase = ""
+        for found in _poll(lambda: kubectl.get("pods", name, namespace), patience):
+            phase = "deleted" if found is None else str((found.get("status") or {}).get("phase"))
+            if phase == "Running":
+                break
+            if phase in {"Failed", "Succeeded", "deleted"}:
+                raise ClusterError(
+                    f"the reader pod {name} did not keep running ({phase})",
+                    hint=f"`kubectl get events --namespace {namespace}` shows why",
+                )
+        else:
+            raise ClusterError(
+                f"the reader pod {name} is still {phase}: no node has run it in time",
+                hint=f"`kubectl describe pod {name} --namespace {namespace}` shows why while it waits",
+            )
         yield ReaderPod(kubectl, name, namespace)
     finally:
         # The pod also ends by itself, and only the first error is reported.
         with suppress(ToolError):
             kubectl.delete("pods", name, namespace)
-
-
-def _await_pod(kubectl: Kubectl, name: str, namespace: str, patience: float) -> None:
-    phase = ""
-    for pod in _poll(lambda: kubectl.get("pods", name, namespace), patience):
-        phase = "deleted" if pod is None else str((pod.get("status") or {}).get("phase"))
-        if phase == "Running":
-            return
-        if phase in {"Failed", "Succeeded", "deleted"}:
-            raise ClusterError(
-                f"the reader pod {name} did not keep running ({phase})",
-                hint=f"`kubectl get events --namespace {namespace}` shows why",
-            )
-    raise ClusterError(
-        f"the reader pod {name} is still {phase}: no node has run it in time",
-        hint=f"`kubectl describe pod {name} --namespace {namespace}` shows why while it waits",
-    )

@@ -9,7 +9,7 @@ from sweepledger.exchange import conversion
 from sweepledger.exchange.conversion import Assignments, Exported, Loss, LossList
 from sweepledger.exchange.katib import parameters
 from sweepledger.exchange.katib.parameters import FeasibleSpace
-from sweepledger.exchange.katib.trial_template import CONDITIONS
+from sweepledger.exchange.katib.reader import CONDITIONS
 from sweepledger.exchange.kubernetes import MacroFiller
 from sweepledger.formats import yaml
 from sweepledger.structs.methods import PLAIN
