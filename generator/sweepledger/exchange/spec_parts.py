@@ -225,7 +225,17 @@ def search_spec(search: ForeignSearch, name: str) -> tuple[dict[str, Any], LossL
     losses = LossList()
     spec: dict[str, Any] = {"name": name, "method": search.method}
     spec |= size_keys(search, losses)
-    spec["metric"] = _metric(search, losses)
+    name = PLACEHOLDER_METRIC
+    if search.metric is None:
+        why = f"the file names none; write the name that the program reports instead of {PLACEHOLDER_METRIC}"
+        losses.add("metric", why)
+    else:
+        name = metric_name(search.metric, losses)
+        losses.add("metric", f"{search.tool} reads it in its own way: print lines `{name}=NUMBER`")
+    goal = GOALS.get(str(search.goal).lower())
+    if goal is None:
+        losses.add("metric.goal", "the file names none; written as maximize")
+    spec["metric"] = {"name": name, "goal": goal or "maximize", "source": "stdout"}
     spec["parameters"] = dict(search.parameters)
     return spec, losses
 
@@ -283,16 +293,3 @@ def size_keys(search: ForeignSearch, losses: LossList) -> dict[str, Any]:
         losses.add(f"run_cap: {cap}", why)
         keys["method"] = "random"
     return {"seed": search.seed or 0, **keys, "run_cap": cap}
-
-
-def _metric(search: ForeignSearch, losses: LossList) -> dict[str, Any]:
-    if search.metric is None:
-        why = f"the file names none; write the name that the program reports instead of {PLACEHOLDER_METRIC}"
-        losses.add("metric", why)
-    name = PLACEHOLDER_METRIC if search.metric is None else metric_name(search.metric, losses)
-    if search.metric is not None:
-        losses.add("metric", f"{search.tool} reads it in its own way: print lines `{name}=NUMBER`")
-    goal = GOALS.get(str(search.goal).lower())
-    if goal is None:
-        losses.add("metric.goal", "the file names none; written as maximize")
-    return {"name": name, "goal": goal or "maximize", "source": "stdout"}

@@ -170,7 +170,9 @@ class Kubectl:
 
     def get(self, kind: str, name: str, namespace: str | None = None) -> Manifest | None:
         """Return an object; None if it does not exist. `kind` is the plural, with its API group."""
-        return self._object_or_none("get", f"{kind}/{name}", *_namespace_option(namespace))
+        return self._object_or_none(
+            "get", f"{kind}/{name}", *([f"--namespace={namespace}"] if namespace else [])
+        )
 
     def find(self, manifest: Manifest) -> Manifest | None:
         """Return the object with a manifest's kind, name and namespace; None if it does not exist."""
@@ -182,7 +184,7 @@ class Kubectl:
 
     def list(self, kind: str, namespace: str, selector: str) -> tuple[Manifest, ...]:
         """Return the objects with some labels."""
-        arguments = ("get", kind, *_namespace_option(namespace), f"--selector={selector}", "--output=json")
+        arguments = ("get", kind, f"--namespace={namespace}", f"--selector={selector}", "--output=json")
         with self.parsed(*arguments) as response:
             return api_objects.require_list(response)
 
@@ -204,7 +206,7 @@ class Kubectl:
     def secret_keys(self, name: str, namespace: str) -> tuple[str, ...] | None:
         """Return the keys of a Secret, never its values; None if it does not exist."""
         try:
-            options = (*_namespace_option(namespace), f"--output=go-template={KEYS_TEMPLATE}")
+            options = (f"--namespace={namespace}", f"--output=go-template={KEYS_TEMPLATE}")
             output = self.run("get", "secret", name, *options)
         except ClusterError as error:
             if error.reason == "NotFound":
@@ -259,7 +261,7 @@ class Kubectl:
 
     def delete(self, kind: str, name: str, namespace: str) -> None:
         """Delete an object if it exists, and wait until it is deleted."""
-        self.run("delete", kind, name, *_namespace_option(namespace), "--ignore-not-found", "--wait", "--now")
+        self.run("delete", kind, name, f"--namespace={namespace}", "--ignore-not-found", "--wait", "--now")
 
     def _object_or_none(self, *arguments: str, stdin: bytes = b"") -> Manifest | None:
         try:
@@ -315,10 +317,6 @@ def _patch(connection: "HTTPConnection", path: str, patch: bytes) -> None:
         said = text  # the proxy's own words
     message, hint = error_message(said)
     raise ClusterError(f"`kubectl proxy`: PATCH {path}: {response.status}: {message}", hint=hint)
-
-
-def _namespace_option(namespace: str | None) -> tuple[str, ...]:
-    return () if namespace is None else (f"--namespace={namespace}",)
 
 
 def _failure(call: str, text: str) -> ClusterError:

@@ -150,17 +150,16 @@ def _search(
     sweep: Sweep, assignments: Assignments, losses: LossList
 ) -> tuple[dict[str, Any], Mapping[str, FeasibleSpace], Mapping[str, Value], int]:
     """Return algorithm, dimensions, constants and number of trials."""
-    design = sweep.design
-    size = len(assignments)
+    design, size, space_losses = sweep.design, len(assignments), LossList()
     if isinstance(design, ConfigurationList):
         derived = {value.name for value in design.space.derived}
         used = {name for assignment in assignments for name in assignment} - derived
         names = [name for name in sweep.columns if name in used]
-        spaces = {name: parameters.observed_space(name, assignments) for name in names}
+        spaces = {name: parameters.observed_space(name, assignments, space_losses) for name in names}
     else:
         spaces = {
             parameter.name: parameters.feasible_space(
-                parameter.name, parameter.domain, grid=isinstance(design, GridSearch)
+                parameter.name, parameter.domain, space_losses, grid=isinstance(design, GridSearch)
             )
             for parameter in design.space.parameters
         }
@@ -168,13 +167,15 @@ def _search(
     # Constants become part of the command, as Katib has no parameters with one value.
     constants = {name: space for name, space in spaces.items() if not isinstance(space, FeasibleSpace)}
     if not dimensions:  # but an Experiment needs at least one parameter
-        dimensions = {name: parameters.listed_space(name, [value]) for name, value in constants.items()}
+        dimensions = {
+            name: parameters.listed_space(name, [value], space_losses) for name, value in constants.items()
+        }
         constants = {}
     combinations = math.prod(space.count or 1 for space in dimensions.values())
     if isinstance(design, ConfigurationList):
         why = f"it runs all {combinations} combinations of the values, not {size} configurations"
         losses.add("method: list", f"Katib has none: {why}")
-    losses += [loss for space in dimensions.values() for loss in space.losses]
+    losses += space_losses
     losses += conversion.design_losses(design, KATIB)
     match design:
         case AdaptiveSearch():

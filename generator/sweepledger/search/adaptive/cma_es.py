@@ -29,15 +29,6 @@ MIN_DIMENSIONS = 2
 """With fewer dimensions there is no covariance to adapt."""
 
 
-def numeric_dimensions(space: encoding.EncodedSpace) -> tuple[encoding.EncodedDimension, ...]:
-    """Return the ordered dimensions that every configuration has."""
-    return tuple(
-        dimension
-        for dimension in space.dimensions
-        if isinstance(dimension.kind, UnitInterval | Ordinal) and not any(dimension.conditions)
-    )
-
-
 class CmaEsProposer:
     """An evolution strategy that has learned from all recorded generations."""
 
@@ -51,7 +42,12 @@ class CmaEsProposer:
         evidence: Sequence[Evidence],
         seed: int,
     ) -> None:
-        dimensions = numeric_dimensions(space)
+        # The ordered dimensions that every configuration has.
+        dimensions = [
+            dimension
+            for dimension in space.dimensions
+            if isinstance(dimension.kind, UnitInterval | Ordinal) and not any(dimension.conditions)
+        ]
         self.indices = {dimension.name: at for at, dimension in enumerate(dimensions)}
         self.counts = [
             dimension.kind.count if isinstance(dimension.kind, Ordinal) else 0 for dimension in dimensions

@@ -62,9 +62,9 @@ def is_installed(method: Method) -> bool:
 
 def missing_library(search: AdaptiveSearch) -> ToolError | None:
     """Return an error if the library of a method is not installed, without importing it."""
-    if is_installed(search.method):
-        return None
     method = search.method
+    if is_installed(method):
+        return None
     return ToolError.missing_library(f"method: {method} requires {method.library}", extra=method.extra)
 
 
