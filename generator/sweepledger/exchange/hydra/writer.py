@@ -72,22 +72,21 @@ def command_overrides(command: Sequence[str]) -> CommandOverrides:
     handed = [match for part in command if (match := HANDED.fullmatch(part))]
     keys = {match[2]: match[1] for match in handed if match[2].startswith("SWEEP_PARAM_")}
     is_hydra = bool(keys) or ALL in command or any(part.startswith("hydra.") for part in command)
-    pairs = tuple(_literal(command)) if is_hydra else ()
-    fixed = {key: text for key, text in pairs if text is not None}
-    return CommandOverrides(is_hydra, keys, fixed, tuple(key for key, text in pairs if text is None))
-
-
-def _literal(command: Sequence[str]) -> Iterator[tuple[str, str | None]]:
-    """Yield the app's constant overrides as key and value; None for a key that is deleted with any value."""
+    fixed: dict[str, str] = {}
+    deleted: list[str] = []
     program = find_script(command)
     for part in command if program is None else command[program + 1 :]:
-        if "${" in part or part.startswith(("-", "~/", "hydra.", "hydra/")):
+        if not is_hydra or "${" in part or part.startswith(("-", "~/", "hydra.", "hydra/")):
             continue
         try:
             override = split_override(part)
         except ForeignError:
             continue  # the interpreter or the program
-        yield override.key, override.text if "=" in part else None
+        if "=" in part:
+            fixed[override.key] = override.text
+        else:
+            deleted.append(override.key)
+    return CommandOverrides(is_hydra, keys, fixed, tuple(deleted))
 
 
 def write(sweep: Sweep, assignments: Assignments) -> Exported:
