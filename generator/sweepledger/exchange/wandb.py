@@ -214,7 +214,9 @@ class ParameterTranslator:
             why = "W&B passes a mapping; a trial receives each value under its full name, as in --a.b=1"
             self.losses.add(place, why)
         bounds = [keys.get("min"), keys.get("max")]
-        is_integral = all(isinstance(bound, int | float) and bound == int(bound) for bound in bounds)
+        is_integral = all(
+            isinstance(bound, int) or (isinstance(bound, float) and bound.is_integer()) for bound in bounds
+        )
         if "distribution" not in keys and is_integral and any(isinstance(bound, float) for bound in bounds):
             # As W&B reads integral bounds with a decimal point, which specs normalize.
             keys["distribution"] = "uniform"
@@ -305,7 +307,11 @@ def read_early_terminate(written: object, losses: LossList) -> dict[str, Any] | 
             losses.add("early_terminate.min_iter", "W&B uses max_iter and s if both are given")
     elif "min_iter" in rule:
         rule = {key: rule[key] for key in rule if key not in {"max_iter", "s"}}
-    if not _is_sound(rule):
+    whole = [rule[key] for key in ("min_iter", "max_iter", "s") if key in rule]
+    eta, strict = rule.get("eta", 3), rule.get("strict", False)
+    has_steps = "min_iter" in rule or {"max_iter", "s"} <= rule.keys()
+    is_factor = isinstance(eta, int | float) and not isinstance(eta, bool) and eta > 1
+    if not (has_steps and all(map(is_count, whole)) and is_factor and isinstance(strict, bool)):
         return None
     losses += [
         Loss(f"early_terminate.{key}", "is not a key of W&B's rule")
@@ -314,20 +320,6 @@ def read_early_terminate(written: object, losses: LossList) -> dict[str, Any] | 
     why = "W&B compares with running trials; here trials are compared with learning curves recorded before the batch"
     losses.add("early_terminate", why)
     return rule
-
-
-def _is_sound(rule: Mapping[str, Any]) -> bool:
-    whole = [rule[key] for key in ("min_iter", "max_iter", "s") if key in rule]
-    eta, strict = rule.get("eta", 3), rule.get("strict", False)
-    return (
-        bool(whole)
-        and ("min_iter" in rule or {"max_iter", "s"} <= rule.keys())
-        and all(isinstance(number, int) and not isinstance(number, bool) and number >= 1 for number in whole)
-        and isinstance(eta, int | float)
-        and not isinstance(eta, bool)
-        and eta > 1
-        and isinstance(strict, bool)
-    )
 
 
 def write(sweep: Sweep, assignments: Assignments) -> Exported:

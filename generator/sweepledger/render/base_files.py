@@ -5,7 +5,6 @@ A component is a Kustomize component that adds the structure of one option to po
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from sweepledger.formats import yaml
 from sweepledger.render.manifest import Manifest
@@ -36,9 +35,10 @@ class Bases:
         return self.files[f"{LAUNCHER}/{LAUNCHER_FILE}"]
 
 
-SHAPE_FOLDERS: Mapping[Shape, str] = MappingProxyType(
-    {shape: f"{shape}/v1" for shape in Shape} | {Shape.INDEXED: "trial/v1"}
-)
+SHAPE_FOLDERS: Mapping[Shape, str] = {
+    **{shape: f"{shape}/v1" for shape in Shape},
+    Shape.INDEXED: "trial/v1",
+}
 """The folder below `base/` that batches of each shape build on."""
 
 CLONE = "components/clone/v1"

@@ -8,7 +8,6 @@ an entry.
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -65,7 +64,7 @@ class FieldPaths:
     others: tuple[WorkerPaths, ...] = ()
     processes: tuple[str, ...] = ()
     retries: tuple[str, ...] = ()
-    names: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    names: Mapping[str, str] = field(default_factory=dict)
     """Texts with the name `{batch}` or `{trial}`, by path."""
 
 

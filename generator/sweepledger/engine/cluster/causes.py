@@ -306,7 +306,7 @@ class _Explainer:
                 waiting = waiting_reason(pod.manifest, self.objects.mount_failures.get(pod.pod_uid, ""))
                 if waiting is None:
                     return WaitCause(CauseKind.STARTING, "its pod was created and starts")
-                kind, message = CauseKind(waiting.obstacle.value), shorten(waiting.text)
+                kind, message = CauseKind(waiting[0]), shorten(waiting[1])
         rows = (row for row in REMEDIES if row[0] is kind and re.search(row[1], message))
         return WaitCause(kind, message, next(rows)[2])
 

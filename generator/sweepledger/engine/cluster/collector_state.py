@@ -120,7 +120,7 @@ def parse_collector(
         created=time_at(cron_job, "metadata", "creationTimestamp"),
         last_success=max((*successes, *([reported] if reported else ())), default=None),
         failure=_failure(newest, pods),
-        obstacle=next((reason.text for reason in waiting if reason is not None), ""),
+        obstacle=next((reason[1] for reason in waiting if reason is not None), ""),
     )
 
 

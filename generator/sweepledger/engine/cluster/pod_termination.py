@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from sweepledger.engine import termination
@@ -23,42 +22,36 @@ from sweepledger.structs.record import RAN_NOTHING, Record
 MAX_MESSAGE_LENGTH = 300
 """Characters of a message, so that ten thousand records stay small."""
 
-DISRUPTIONS: Mapping[str, str] = MappingProxyType(
-    {
-        "PreemptionByScheduler": "preempted",
-        "DeletionByTaintManager": "node-lost",
-        "DeletionByPodGC": "node-lost",
-        "EvictionByEvictionAPI": "evicted",
-        "TerminationByKubelet": "evicted",
-    }
-)
+DISRUPTIONS: Mapping[str, str] = {
+    "PreemptionByScheduler": "preempted",
+    "DeletionByTaintManager": "node-lost",
+    "DeletionByPodGC": "node-lost",
+    "EvictionByEvictionAPI": "evicted",
+    "TerminationByKubelet": "evicted",
+}
 """Reasons of the condition DisruptionTarget, which others than the trial caused."""
-POD_REASONS: Mapping[str, str] = MappingProxyType(
-    {
-        "DeadlineExceeded": "timeout",
-        "Evicted": "evicted",
-        "NodeLost": "node-lost",
-        "NodeShutdown": "evicted",
-        "Preempting": "preempted",
-        "Shutdown": "evicted",
-        "Terminated": "evicted",
-        "NodeAffinity": "refused-by-node",
-        "NodePorts": "refused-by-node",
-        "UnexpectedAdmissionError": "refused-by-node",
-    }
-)
+POD_REASONS: Mapping[str, str] = {
+    "DeadlineExceeded": "timeout",
+    "Evicted": "evicted",
+    "NodeLost": "node-lost",
+    "NodeShutdown": "evicted",
+    "Preempting": "preempted",
+    "Shutdown": "evicted",
+    "Terminated": "evicted",
+    "NodeAffinity": "refused-by-node",
+    "NodePorts": "refused-by-node",
+    "UnexpectedAdmissionError": "refused-by-node",
+}
 """Reasons of the kubelet for pods that it ended or refused; further ones begin with `OutOf`."""
-CONTAINER_REASONS: Mapping[str, str] = MappingProxyType(
-    {
-        "OOMKilled": "oom",
-        "StartError": "start-failed",
-        "RunContainerError": "start-failed",
-        "ContainerCannotRun": "start-failed",
-        "CreateContainerError": "start-failed",
-        "CreateContainerConfigError": "start-failed",
-        **dict.fromkeys(IMAGE_REASONS, "image-not-pulled"),
-    }
-)
+CONTAINER_REASONS: Mapping[str, str] = {
+    "OOMKilled": "oom",
+    "StartError": "start-failed",
+    "RunContainerError": "start-failed",
+    "ContainerCannotRun": "start-failed",
+    "CreateContainerError": "start-failed",
+    "CreateContainerConfigError": "start-failed",
+    **dict.fromkeys(IMAGE_REASONS, "image-not-pulled"),
+}
 
 NEVER_STARTED = frozenset({"image-not-pulled", "refused-by-node", "start-failed"})
 """Reasons of a kubelet for a container that it did not start."""

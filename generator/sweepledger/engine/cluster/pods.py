@@ -243,29 +243,6 @@ def _is_lost(manifest: Manifest, now: float) -> bool:
     return not is_started and scheduled_at is not None and now > scheduled_at + SILENCE_SECONDS
 
 
-class Obstacle(Enum):
-    """What a pod waits for, called as the cause for its trial (`causes.CauseKind`)."""
-
-    NODE = "unschedulable"
-    IMAGE = "image"
-    VOLUME = "volume"
-    OTHER = "starting"
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingReason:
-    """What a pod waits for, with the API's reason and message."""
-
-    obstacle: Obstacle
-    reason: str
-    message: str
-
-    @property
-    def text(self) -> str:
-        """Return reason and message."""
-        return f"{self.reason}: {self.message}" if self.message else self.reason
-
-
 IMAGE_REASONS = frozenset(
     {"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError"}
     | {"RegistryUnavailable", "SignatureValidationFailed"}
@@ -281,21 +258,24 @@ CLAIM = re.compile(r"persistentvolumeclaim|PersistentVolumeClaim|volume node aff
 """In a scheduler's message: no node would help."""
 
 
-def waiting_reason(pod: Manifest, mount_failure: str = "") -> WaitingReason | None:
-    """Return why a pod does not start; None while it starts as every pod does."""
+def waiting_reason(pod: Manifest, mount_failure: str = "") -> tuple[str, str] | None:
+    """Return why a pod does not start, as a kind of `causes.CauseKind` and in words; None while it starts as every pod.
+
+    The words are the API's reason and message.
+    """
     scheduled = condition(pod, "PodScheduled")
     if scheduled.get("status") == "False":
         reason, message = (text_at(scheduled, key) for key in ("reason", "message"))
         is_claim = CLAIM.search(message) is not None
-        return WaitingReason(Obstacle.VOLUME if is_claim else Obstacle.NODE, reason, message)
+        return "volume" if is_claim else "unschedulable", f"{reason}: {message}".removesuffix(": ")
     for name in ("initContainerStatuses", "containerStatuses"):
         for status in objects_at(pod, "status", name):
             reason, message = (text_at(status, "state", "waiting", key) for key in ("reason", "message"))
             if reason not in STARTUP_REASONS:
-                is_volume = reason in CONFIGURATION_REASONS
-                obstacle = Obstacle.VOLUME if is_volume else Obstacle.OTHER
-                return WaitingReason(Obstacle.IMAGE if reason in IMAGE_REASONS else obstacle, reason, message)
+                kind = "volume" if reason in CONFIGURATION_REASONS else "starting"
+                kind = "image" if reason in IMAGE_REASONS else kind
+                return kind, f"{reason}: {message}".removesuffix(": ")
     sidecar = named_object(pod, STORE_CONTAINER, "status", "initContainerStatuses")
     if value_at(sidecar, "state", "running") is not None:
-        return WaitingReason(Obstacle.OTHER, "PodInitializing", RESTORES)
-    return WaitingReason(Obstacle.VOLUME, "FailedMount", mount_failure) if mount_failure else None
+        return "starting", f"PodInitializing: {RESTORES}"
+    return ("volume", f"FailedMount: {mount_failure}") if mount_failure else None
