@@ -1,11 +1,13 @@
 """Admission policies: the files of `base/platform/admission` for one team, with what its settings say."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from sweepledger.formats import yaml
 from sweepledger.render.manifest import Manifest
+from sweepledger.render.platform import admission_lists
 from sweepledger.render.platform.flux import active_folder
 from sweepledger.render.platform.objects import NAMESPACE_LABEL, Names, labels, manifest
 from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT
@@ -31,15 +33,9 @@ def trial_policies(
     expiry: Sequence[Manifest],
     bases: Mapping[str, bytes],
 ) -> list[Manifest]:
-    """Return these policies with their bindings.
-
-    `expiry` has the CronJob that deletes old results, if there is any: its Jobs are no trials.
-    """
+    """Return these policies, and that for the CronJob that deletes old results if there is any, with their bindings."""
     policies = batch_policies(names, lists, of_workloads, bases)
-    for cron_job in expiry:
-        job, pod = (expiry_expression(cron_job, is_pod=is_pod) for is_pod in (False, True))
-        is_trial = f"!(object.kind == 'Pod' ? ({pod}) : ({job}))"
-        policies[0]["spec"]["matchConditions"].append({"name": "is-a-trials", "expression": is_trial})
+    policies.append(_policy("expiry", names, bases, *map(admission_lists.of_expiry, expiry)))
     return [made for policy in policies for made in (policy, _binding(policy, names, names.trials))]
 
 
@@ -86,7 +82,7 @@ def _plural(kind: str) -> str:
     return f"{name.removesuffix('y')}ies" if name.endswith("y") else f"{name}s"
 
 
-def _policy(name: str, names: Names, bases: Mapping[str, bytes], values: Mapping[str, Any]) -> Manifest:
+def _policy(name: str, names: Names, bases: Mapping[str, bytes], *values: Mapping[str, Any]) -> Manifest:
     """Return the policy of a file for one team: its name, its labels, and values for its first variables.
 
     A JSON value is a literal of CEL. Raises LookupError for a value that the file has no variable for.
@@ -94,7 +90,7 @@ def _policy(name: str, names: Names, bases: Mapping[str, bytes], values: Mapping
     policy: Manifest = yaml.load(bases[f"{ADMISSION}/{name}.yaml"])
     policy["metadata"] = {"name": f"{names.trials}-{name}", "labels": labels(names)}
     variables = {variable["name"]: variable for variable in policy["spec"]["variables"]}
-    for variable, value in values.items():
+    for variable, value in chain.from_iterable(given.items() for given in values):
         variables[variable]["expression"] = json.dumps(value)
     return policy
 
@@ -106,52 +102,3 @@ def _binding(policy: Manifest, names: Names, namespace: str | None = None) -> Ma
     if namespace is not None:
         spec["matchResources"] = {"namespaceSelector": {"matchLabels": {NAMESPACE_LABEL: namespace}}}
     return manifest(f"{REGISTRATION}/ValidatingAdmissionPolicyBinding", name, names, spec=spec)
-
-
-ABSENT_FROM_CONTAINERS = ("args", "envFrom", "lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
-"""Fields that none of its containers has."""
-ABSENT_FROM_JOB = ("nodeSelector", "tolerations", "priorityClassName", "affinity")
-"""What its Job says only where the settings place it; to its pod the API server may add some."""
-UNTYPED = frozenset({"resources", "emptyDir"})
-"""Of these only the presence is compared: they hold quantities, which have many notations."""
-
-
-def expiry_expression(made: Manifest, *, is_pod: bool) -> str:
-    """Write in CEL that a Job, or a pod, is what the CronJob of expiry makes, to the last mount: no trial.
-
-    Who made it is not enough, and what it is called even less: it may read a Secret, and write all results.
-    """
-    spec = made["spec"]["jobTemplate"]["spec"]["template"]["spec"]
-    at = "object.spec" if is_pod else "object.spec.template.spec"
-    absent = [f"{at}.{key}" for key in ("hostAliases", "dnsConfig", "ephemeralContainers")]
-    absent += [] if is_pod else [f"{at}.{key}" for key in ABSENT_FROM_JOB if key not in spec]
-    if is_pod:  # the API server adds tolerations of nodes that are lost
-        spec = {key: value for key, value in spec.items() if key != "tolerations"}
-    owner = "Job" if is_pod else "CronJob"
-    # Git cannot name an owner: its identifier is the cluster's, and what names a wrong one is deleted.
-    owned = (
-        "has(object.metadata.ownerReferences) && object.metadata.ownerReferences.exists(o,"
-        f" o.kind == '{owner}' && has(o.controller) && o.controller)"
-    )
-    holds = [owned, *_equal(at, spec)]
-    for sort in ("initContainers", "containers"):
-        absent += [f"{at}.{sort}[0].{key}" for key in ABSENT_FROM_CONTAINERS]
-    return " && ".join([*holds, *(f"!has({path})" for path in absent)])
-
-
-def _equal(path: str, value: Any) -> Iterator[str]:
-    """Compare field by field: the API server adds its defaults, and types are no maps to it."""
-    match value:
-        case dict() if not path.endswith(".nodeSelector"):  # a map, whose keys are no fields
-            for key, inner in value.items():
-                yield f"has({path}.{key})"
-                if key not in UNTYPED:
-                    yield from _equal(f"{path}.{key}", inner)
-            if "mountPath" in value:
-                yield f"!has({path}.subPath) && !has({path}.subPathExpr)"
-        case [] | [dict(), *_]:
-            yield f"{path}.size() == {len(value)}"
-            for number, inner in enumerate(value):
-                yield from _equal(f"{path}[{number}]", inner)
-        case _:
-            yield f"{path} == {json.dumps(value)}"
