@@ -312,5 +312,8 @@ def _part(part: str | Macro) -> str:
             return repr(part)
         case Macro(name="envvar", argument=variable):
             return f"(os.environ | variables)[{variable!r}]"
+        case Macro(name="config"):
+            message = "run.config has no counterpart: the script gives trials no configuration file"
+            raise UsageError(message, hint='pass the values as arguments, "${args}"')
         case Macro(name=name):
             return WORDS[name]

@@ -84,6 +84,11 @@ def write(
             },
             **({"environment": {"lock": program.environment.path}} if program.environment else {}),
             **({} if program.workdir is None else {"workdir": program.workdir}),
+            **(
+                {"config": {"format": program.config.format, "text": program.config.text}}
+                if program.config
+                else {}
+            ),
             **({"data_at": _data_places(program.data)} if program.data and program.data.at else {}),
             **({"keep": _kept(run.keep, program.workdir)} if run.keep else {}),
             **({"stop": write_stop_rules(batch.stop, metric.goal)} if batch.stop else {}),

@@ -15,7 +15,14 @@ from sweepledger.spec.keys import SEARCH_KEYS, Spec
 from sweepledger.spec.sections import search_section
 from sweepledger.spec.space_builder import build_space
 from sweepledger.structs import methods, search_block
-from sweepledger.structs.program import PROGRAM_MACRO, REPOSITORY, CodeSelection, DataPlaces, data_name
+from sweepledger.structs.program import (
+    PROGRAM_MACRO,
+    REPOSITORY,
+    CodeSelection,
+    ConfigFormat,
+    DataPlaces,
+    data_name,
+)
 from sweepledger.structs.run_config import CodeKeys, RunConfig
 from sweepledger.structs.settings import Defaults
 from sweepledger.structs.sweep import Script, Sweep
@@ -45,6 +52,10 @@ def build_run(data: RawMapping, usual: Defaults) -> RunConfig:
         code_mode=code.mode,
         workdir=None if run.workdir is None else run.workdir.removesuffix("/"),
         keep=tuple(dict.fromkeys(run.keep)),
+        config=run.config
+        and replace(
+            run.config, format=run.config.format or CONFIG_FORMATS[run.config.base.rpartition(".")[2]]
+        ),
         data=named if named is None or isinstance(named, str) else data_name(named),
         data_places=_data_places(named),
         infrastructure=infrastructure,
@@ -53,6 +64,10 @@ def build_run(data: RawMapping, usual: Defaults) -> RunConfig:
         egress=tuple(dict.fromkeys(run.egress)),
         **{key: value for key, value in absent.items() if key not in data},
     )
+
+
+CONFIG_FORMATS = {"yml": ConfigFormat.YAML, **{str(form): form for form in ConfigFormat}}
+"""By the end of a file's name."""
 
 
 def _data_places(named: Any) -> DataPlaces:
@@ -223,8 +238,9 @@ def _run_positions(draft: Draft) -> Iterator[tuple[SourcePath, SourcePosition]]:
     has_path = "path" in draft.names("run", "code")
     code = ("run", "code", "path") if has_path else ("program" if "program" in draft.names() else "command",)
     yield ("run", "code_path"), draft.place(code, at_key=not has_path)
-    if "workdir" in draft.names("run"):
-        yield ("run", "workdir"), draft.place(("run", "workdir"))
+    for key in ("workdir", "config"):
+        if key in draft.names("run"):
+            yield ("run", key), draft.place(("run", key))
     for name in draft.names("run", "data"):
         yield ("run", "data", name), draft.place(("run", "data", name), at_key=True)
 

@@ -9,15 +9,13 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from rich.console import RenderableType
 from rich.text import Text
 
 from sweepledger import storage
-from sweepledger.cli import response
-from sweepledger.cli.options import StateOption, SweepOrSpecArgument
+from sweepledger.cli import completion, response
+from sweepledger.cli.options import StateOption, argument, flag, option
 from sweepledger.cli.response import escape_control_characters
 from sweepledger.cli.text.style import new_table, styled_status
 from sweepledger.cli.text.values import count_text, number_text, value_text
@@ -34,52 +32,27 @@ from sweepledger.structs.values import Value
 
 
 def results(
-    name: SweepOrSpecArgument,
-    sort: Annotated[
-        str | None,
-        typer.Option(
-            "--sort", metavar="METRIC", help="Sort by this metric, or by seconds; default: the objective."
-        ),
-    ] = None,
-    top: Annotated[
-        int | None, typer.Option("--top", min=1, metavar="K", help="Show the first K trials only.")
-    ] = None,
-    where: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--where",
-            metavar="CONDITION",
-            help="Show trials that meet it only, such as \"rate < 0.1 and status == 'ok'\"; can be repeated.",
-        ),
-    ] = None,
-    columns: Annotated[
-        str | None,
-        typer.Option("--columns", metavar="A,B", help="Show these columns: parameters, metrics, status …"),
-    ] = None,
-    digits: Annotated[
-        int,
-        typer.Option("--digits", min=1, max=17, help="Round numbers of --columns to N significant digits."),
-    ] = 6,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output", metavar="csv|json|parquet", help="Print all columns in a format for other programs."
-        ),
-    ] = None,
-    to: Annotated[
-        Path | None,
-        typer.Option("--to", metavar="FILE", help="With --output: write to this file instead of stdout."),
-    ] = None,
-    all_programs: Annotated[
-        bool,
-        typer.Option(
-            "--all-programs",
-            help="Rank the trials of all programs together, not those of HEAD's before others.",
-        ),
-    ] = False,
+    workspace: Workspace,
+    name: str = argument("NAME", "Name or spec of the sweep.", autocompletion=completion.sweeps),
+    sort: str | None = option("--sort METRIC", "Sort by this metric, or by seconds; default: the objective."),
+    top: int | None = option("--top K", "Show the first K trials only.", min=1),
+    where: list[str] | None = option(
+        "--where CONDITION",
+        "Show trials that meet it only, such as \"rate < 0.1 and status == 'ok'\"; can be repeated.",
+    ),
+    columns: str | None = option("--columns A,B", "Show these columns: parameters, metrics, status …"),
+    digits: int = option(
+        "--digits", "Round numbers of --columns to N significant digits.", default=6, min=1, max=17
+    ),
+    output: str | None = option(
+        "--output csv|json|parquet", "Print all columns in a format for other programs."
+    ),
+    to: Path | None = option("--to FILE", "With --output: write to this file instead of stdout."),
+    all_programs: bool = flag(
+        "--all-programs", "Rank the trials of all programs together, not those of HEAD's before others."
+    ),
     state: StateOption = None,
 ) -> response.Response:
-    workspace = Workspace.find(response.current_folder())
     try:
         ranked = ranking.rank_trials(
             workspace,

@@ -10,14 +10,14 @@ With --fetch, artifacts are read from the state folder of `sweep cluster local`,
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from sweepledger.cli import options
-from sweepledger.cli.response import EXIT_PROBLEMS, SHORT_COMMIT, Response, current_folder
+from sweepledger.cli import completion, options
+from sweepledger.cli.options import argument, flag, option
+from sweepledger.cli.response import EXIT_PROBLEMS, SHORT_COMMIT, Response
 from sweepledger.cli.text import style
 from sweepledger.cli.text.values import configuration_text, number_text
 from sweepledger.commands.reports.outputs import FetchedArtifacts, fetch_artifacts, log_link
@@ -40,28 +40,19 @@ from sweepledger.structs.values import Value, as_data, bytes_digest
 
 
 def show(
-    trial: options.TrialArgument,
-    reproduce: Annotated[
-        bool,
-        typer.Option(
-            "--reproduce",
-            help="Show the code, image, data, values and seed, and the commands that run it again.",
-        ),
-    ] = False,
-    run: Annotated[
-        bool,
-        typer.Option(
-            "--run", help="With --reproduce: run it here with its locked code, and compare every metric."
-        ),
-    ] = False,
-    fetch: Annotated[
-        Path | None,
-        typer.Option(
-            "--fetch",
-            metavar="DIR",
-            help="Copy its artifacts to this folder, and verify the checksums of the record.",
-        ),
-    ] = None,
+    workspace: Workspace,
+    trial: str = argument(
+        "TRIAL", "Trial id or the beginning of one, or SWEEP/TRIAL.", autocompletion=completion.trials
+    ),
+    reproduce: bool = flag(
+        "--reproduce", "Show the code, image, data, values and seed, and the commands that run it again."
+    ),
+    run: bool = flag(
+        "--run", "With --reproduce: run it here with its locked code, and compare every metric."
+    ),
+    fetch: Path | None = option(
+        "--fetch DIR", "Copy its artifacts to this folder, and verify the checksums of the record."
+    ),
     state: options.StateOption = None,
     by_pod: options.ByPodOption = False,
     context: options.ContextOption = None,
@@ -72,7 +63,6 @@ def show(
         raise UsageError("--run needs --reproduce" if run and not reproduce else "--by-pod needs --fetch DIR")
     if reproduce and fetch is not None:
         raise UsageError("--fetch cannot be combined with --reproduce")
-    workspace = Workspace.find(current_folder())
     if run:
         reproduction = run_again(workspace, trial)
         code = 0 if reproduction.is_equal else EXIT_PROBLEMS
@@ -255,6 +245,8 @@ def _identified_parts(details: TrialDetails) -> Iterator[tuple[str, str]]:
     program, recorded = details.batch.lock.program, details.environment
     if program.workdir is not None:
         yield "workdir", program.workdir
+    if program.config is not None:
+        yield "config", program.config.base
     if program.data:
         yield "data", " ".join([program.data.name, program.data.digest, *program.data.place_texts])
     if program.environment:
@@ -290,6 +282,8 @@ def _recipe_text(recipe: Recipe) -> tuple[RenderableType, ...]:
     }
     if program.workdir is not None:
         facts["workdir"] = program.workdir
+    if program.config is not None:
+        facts["config"] = program.config.base
     if program.environment is not None:
         facts["environment"] = f"{program.environment.path} {program.environment.digest}"
     command = Text(f"  sweep show {recipe.lock.sweep}/{recipe.trial} --reproduce --run")

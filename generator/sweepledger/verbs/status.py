@@ -7,15 +7,14 @@ are committed and pulled. With --cluster, the current state of trials in the clu
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from sweepledger.cli import response
-from sweepledger.cli.options import ContextOption, InOption, OptionalSweepArgument, StateOption
+from sweepledger.cli.options import ContextOption, InOption, OptionalSweepArgument, StateOption, flag
 from sweepledger.cli.text.style import FirstFittingTable, batch_line, new_table, untrusted_text
 from sweepledger.cli.text.values import count_text, number_text
 from sweepledger.commands.collection.collector import branch_name
@@ -48,18 +47,14 @@ MEBIBYTE = 1 << 20
 
 
 def status(
+    workspace: Workspace,
     name: OptionalSweepArgument = None,
     state: StateOption = None,
-    cluster: Annotated[
-        bool, typer.Option("--cluster", help="Also read the state of trials from the cluster, with kubectl.")
-    ] = False,
+    cluster: bool = flag("--cluster", "Also read the state of trials from the cluster, with kubectl."),
     context: ContextOption = None,
     cluster_name: InOption = None,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Show it again every two seconds until no batch is active.")
-    ] = False,
+    watch: bool = flag("--watch", "Show it again every two seconds until no batch is active."),
 ) -> response.Response:
-    workspace = Workspace.find(response.current_folder())
     if cluster_name is not None:
         workspace = workspace.in_cluster(cluster_name)
     kubectl = Kubectl(context) if cluster or context or cluster_name else None

@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Annotated
 from urllib.parse import urlsplit
 
-import typer
 from rich.text import Text
 
 from sweepledger.cli import completion, response
+from sweepledger.cli.options import argument, option
 from sweepledger.cli.text.values import count_text
 from sweepledger.commands.reports.recorded import CurveColumns, RecordedResults, recorded_results
 from sweepledger.commands.repository.at_commit import SpecAtCommit, commit_of_version
@@ -38,39 +37,25 @@ VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 def sync(
-    store: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[STORE]",
-            help=f"One of {', '.join(all_stores())}; default: the servers of results.sync.",
-            show_default=False,
-            autocompletion=lambda: list(all_stores()),
-        ),
-    ] = None,
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[NAME]", help="Name of the sweep.", show_default=False, autocompletion=completion.sweeps
-        ),
-    ] = None,
-    to: Annotated[
-        str | None,
-        typer.Option(
-            "--to",
-            metavar="PLACE",
-            help="Write there: a URI of MLflow, a URL of Optuna's storage or the file of its journal, else a folder.",
-        ),
-    ] = None,
-    credentials: Annotated[
-        Path | None,
-        typer.Option(
-            "--credentials",
-            metavar="DIR",
-            help="Without arguments: the files of DIR/STORE are environment variables for the store's client.",
-        ),
-    ] = None,
+    workspace: Workspace,
+    store: str | None = argument(
+        "[STORE]",
+        f"One of {', '.join(all_stores())}; default: the servers of results.sync.",
+        show_default=False,
+        autocompletion=lambda: list(all_stores()),
+    ),
+    name: str | None = argument(
+        "[NAME]", "Name of the sweep.", show_default=False, autocompletion=completion.sweeps
+    ),
+    to: str | None = option(
+        "--to PLACE",
+        "Write there: a URI of MLflow, a URL of Optuna's storage or the file of its journal, else a folder.",
+    ),
+    credentials: Path | None = option(
+        "--credentials DIR",
+        "Without arguments: the files of DIR/STORE are environment variables for the store's client.",
+    ),
 ) -> response.Response:
-    workspace = Workspace.find(response.current_folder())
     if store is not None and name is not None:
         synced = sync_sweep(workspace, store, name, place=to)
         return response.Response(synced, synced.lines)

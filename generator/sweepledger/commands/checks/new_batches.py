@@ -32,7 +32,7 @@ from sweepledger.repo.git import code_tree, commit_with_code, reachable_trees
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.kubernetes import Manifest
 from sweepledger.structs.names import LOCK_FILE, SETTINGS_FILE, SPECS, SUFFIX
-from sweepledger.structs.program import Data, EnvironmentLock
+from sweepledger.structs.program import ConfigFile, Data, EnvironmentLock
 from sweepledger.structs.settings import GenerateMode
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import as_data
@@ -438,16 +438,18 @@ def _unknown_parts(
     if program.code.disk not in sizes:
         message = f"must be what the code takes, {' or '.join(map(str, sizes))}, got {program.code.disk}"
         yield _program_problem(batch, "code.disk", message, "program-not-shown")
-    for part in ("image", "data", "environment", "workdir"):
+    for part in ("image", "data", "environment", "workdir", "config"):
         wanted, got = getattr(given, part), getattr(program, part)
         if got != wanted:
             message = f"must be what settings and spec give, {_shown(wanted)}, got {_shown(got)}"
             yield _program_problem(batch, part, message, "program-not-shown")
 
 
-def _shown(part: str | Data | EnvironmentLock | None) -> str:
+def _shown(part: str | ConfigFile | Data | EnvironmentLock | None) -> str:
     if isinstance(part, Data) and part.at:
         return safe_repr(f"{part.digest} at {', '.join(path for path in part.at.values())}")
+    if isinstance(part, ConfigFile):
+        return safe_repr(f"{part.base} with {part.text}")
     return safe_repr(part if part is None or isinstance(part, str) else part.digest)
 
 

@@ -87,6 +87,10 @@ def _run_losses(run: RunConfig) -> Iterator[Loss]:
         yield Loss(f"run.data: {run.data}", "add the volume to the trialSpec")
     if run.workdir is not None:
         yield Loss(f"run.workdir: {run.workdir}", "set workingDir of the container")
+    if run.config is not None:
+        yield Loss(
+            f"run.config: {run.config.base}", "Katib writes no configuration file; give trials arguments"
+        )
     if run.keep:
         yield Loss(f"run.keep: {', '.join(run.keep)}", "Katib keeps no files of a trial")
     if run.shape is not None:

@@ -152,6 +152,22 @@ def program_macro(draft: Draft) -> Iterator[Problem]:
             yield draft.problem(place, message, code="command-macro", hint=hint)
 
 
+def config_macro(draft: Draft) -> Iterator[Problem]:
+    """The macro ${config} and the key run.config need each other."""
+    has_key = "config" in draft.names("run")
+    places = [place for place, text in draft.texts("command") if Macro("config") in _parts(text)]
+    if places and not has_key:
+        message, hint = (
+            "the macro ${config} needs the key run.config",
+            "for example {base: config/train.yaml}",
+        )
+        yield draft.problem(places[0], message, code="config-macro", hint=hint)
+    elif has_key and not places and not any(place[:1] == ("command",) for place in draft.broken):
+        message = "must be passed to the program, and the command has no ${config}"
+        hint = 'for example "--config=${config}" in command: the path of the file with the trial\'s values'
+        yield draft.problem(("run", "config"), message, code="config-macro", hint=hint, at_key=True)
+
+
 def secret_macros(draft: Draft) -> Iterator[Problem]:
     """A command contains no secrets, because it is shown, recorded and listed by `ps`."""
     known = draft.settings.trials.secrets

@@ -19,7 +19,7 @@ from sweepledger.structs.run_config import INTERPRETER_FORM, CodeMode, RunConfig
 from sweepledger.structs.settings import Controller
 
 ENVIRONMENT_LOCK = "environment-lock"
-WORKDIR, DATA_PLACE = "workdir", "data-place"
+WORKDIR, DATA_PLACE, CONFIG_BASE = "workdir", "data-place", "config-base"
 """Codes of problems that are also found in the code that is locked."""
 
 
@@ -120,6 +120,24 @@ def environment_lock(draft: Draft) -> Iterator[Problem]:
             )
             hint = f"add it to the code: `run: {{code: {{path: [{folder}, {path}]}}}}`"
             yield draft.problem(place, message, code=ENVIRONMENT_LOCK, hint=hint)
+
+
+def config_base(draft: Draft) -> Iterator[Problem]:
+    """The base of the configuration file is a file of the code, in a format that the launcher writes."""
+    place: DocumentPath = ("run", "config", "base")
+    path = draft.get(*place, kind=str)
+    if path is None:
+        return
+    folder = REPOSITORY if _is_selection(draft) else _code_folder(draft)
+    if not is_inside(path) or not (folder == REPOSITORY or path.startswith(f"{folder}/")):
+        message = f"must be a file of the code, relative to the repository, got {safe_repr(path)}"
+        hint = f"for example {'' if folder == REPOSITORY else f'{folder}/'}config/train.yaml"
+        yield draft.problem(place, message, code=CONFIG_BASE, hint=hint)
+    elif "format" not in draft.names("run", "config") and not path.endswith(
+        (".yaml", ".yml", ".toml", ".json")
+    ):
+        message = f"must end with .yaml, .yml, .toml or .json without format, got {safe_repr(path)}"
+        yield draft.problem(place, message, code=CONFIG_BASE, hint="add format: yaml, toml or json")
 
 
 def _code_folder(draft: Draft) -> str:
