@@ -476,10 +476,18 @@ def test_a_plain_trial_is_not_let_among_the_pods_of_distributed_ones(tmp_path: P
     owned["metadata"]["ownerReferences"] = [{"kind": "JobSet", "name": "x", "controller": True}]
 
     refused = "only pods of distributed trials reach each other"
-    assert refused in refusals(policy, labelled)
-    assert refused not in refusals(policy, job) | refusals(policy, owned)
+    assert refused in str(refusals(policy, labelled))
+    assert refused not in str(refusals(policy, job) | refusals(policy, owned))
 
 
+def test_a_team_has_at_most_40_rules() -> None:
+    policies = [yaml.load(path.read_bytes()) for path in ADMISSION.iterdir()]
+
+    assert sum(len(policy["spec"]["validations"]) for policy in policies) <= MOST_RULES
+
+
+MOST_RULES = 40
+"""The server evaluates each for every object that a policy is for."""
 ADMISSION = Path(__file__).parents[2] / "base/platform/admission/v1"
 CONSTANTS = (
     *(names.HOOKS, names.INTERPRETER, str(names.LONGEST_INTERPRETER), *names.WRITABLE_FOLDERS),
