@@ -481,7 +481,7 @@ def test_a_plain_trial_is_not_let_among_the_pods_of_distributed_ones(tmp_path: P
 
 
 def test_a_team_has_at_most_40_rules() -> None:
-    policies = [yaml.load(path.read_bytes()) for path in ADMISSION.iterdir()]
+    policies = [yaml.load_all(path.read_bytes())[0] for path in ADMISSION.iterdir()]
 
     assert sum(len(policy["spec"]["validations"]) for policy in policies) <= MOST_RULES
 
@@ -501,7 +501,7 @@ CONSTANTS = (
 
 @pytest.mark.parametrize("constant", CONSTANTS)
 def test_the_policy_has_the_constants_of_the_package(constant: str) -> None:
-    policy = yaml.load((ADMISSION / "trials.yaml").read_bytes())
+    policy = yaml.load_all((ADMISSION / "trials.yaml").read_bytes())[0]
     rules = [*policy["spec"]["variables"], *policy["spec"]["validations"]]
 
     assert any(constant in rule["expression"].replace("\\\\", "\\") for rule in rules)
@@ -513,7 +513,7 @@ def test_every_list_of_a_policy_has_a_value_or_a_default_that_allows_nothing() -
     code, admission = IN_A_BUCKET.git.code, IN_A_BUCKET.admission
     bases = real_bases().files
     lists = admission_lists.of_trials(trials, network, results, admission, code, None, DISTRIBUTED, bases)
-    policy = yaml.load((ADMISSION / "trials.yaml").read_bytes())
+    policy = yaml.load_all((ADMISSION / "trials.yaml").read_bytes())[0]
     empty = {one["name"] for one in policy["spec"]["variables"] if one["expression"] in {"[]", "0"}}
 
     assert empty == set(lists)
