@@ -157,7 +157,14 @@ def trial_details(workspace: Workspace, trial: str) -> TrialDetails:
     """Return a trial by its id or the beginning of it. Raises UsageError, RepositoryError."""
     listed = catalog.find_trial(workspace.root, trial)
     values, result = listed.batch.rows[listed.index].values, catalog.summary_row(workspace.root, listed)
-    generated_by, last = tuple(_batch_commits(workspace, listed.batch.lock)), _last_attempt(workspace, listed)
+    lock, generated_by = listed.batch.lock, tuple(_batch_commits(workspace, listed.batch.lock))
+    contents = read_records_files(workspace.root, listed.batch)
+    records = [record for content in contents for record in records_jsonl.records(content)]
+    attempts = [record for record in records if isinstance(record, Record) and record.trial == listed.id]
+    last = max(attempts, key=lambda record: record.attempt, default=None)
+    # Foreign evidence is shown as it was in the commit that generated the batch.
+    commit = dict(generated_by).get("generated") if lock.round is not None else None
+    sweep = at_commit.read_sweep(workspace.repository, commit.id, lock.spec.path) if commit else None
     return TrialDetails(
         listed.id,
         listed.index,
@@ -169,24 +176,9 @@ def trial_details(workspace: Workspace, trial: str) -> TrialDetails:
         log_link(workspace, listed),
         last.environment if last else None,
         listed.batch.name in catalog.laptop_batches_here(workspace.root, listed.batch.sweep),
-        _foreign_evidence(workspace, listed.batch.lock, dict(generated_by).get("generated")),
+        foreign_labels(workspace.repository, commit.id, sweep) if commit and sweep else (),
         last.curves if last else NO_CURVES,
     )
-
-
-def _foreign_evidence(workspace: Workspace, lock: BatchLock, commit: Commit | None) -> tuple[str, ...]:
-    """Return the foreign evidence of a round, as it was in the commit that generated the batch."""
-    if lock.round is None or commit is None:
-        return ()
-    sweep = at_commit.read_sweep(workspace.repository, commit.id, lock.spec.path)
-    return foreign_labels(workspace.repository, commit.id, sweep) if sweep else ()
-
-
-def _last_attempt(workspace: Workspace, trial: catalog.ListedTrial) -> Record | None:
-    contents = read_records_files(workspace.root, trial.batch)
-    records = [record for content in contents for record in records_jsonl.records(content)]
-    attempts = [record for record in records if isinstance(record, Record) and record.trial == trial.id]
-    return max(attempts, key=lambda record: record.attempt, default=None)
 
 
 def _batch_commits(workspace: Workspace, batch_lock: BatchLock) -> Iterator[tuple[str, Commit]]:
@@ -342,8 +334,7 @@ def _exact_number(value: float | None) -> str:
 
 
 def _difference_text(metric: MetricComparison) -> str:
-    recorded, measured = _exact_number(metric.recorded), _exact_number(metric.rerun)
-    text = f"{metric.name} must be {recorded}, got {measured}"
+    text = f"{metric.name} must be {_exact_number(metric.recorded)}, got {_exact_number(metric.rerun)}"
     if metric.recorded is None or metric.rerun is None:
         return text
     return f"{text} ({metric.rerun - metric.recorded:+.3g})"

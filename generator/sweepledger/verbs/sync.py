@@ -141,16 +141,24 @@ def sync_stores(workspace: Workspace, *, credentials: Path | None = None) -> Syn
             "results.sync of sweepledger.yaml names no server",
             hint="name a store and a sweep, for example `sweep sync parquet NAME`",
         )
-    commit = workspace.repository.commit("HEAD")
+    repository, commit = workspace.repository, workspace.repository.commit("HEAD")
+    if commit is None:
+        return SyncedStores((), (), ())
+    versions = {
+        name: version
+        for folder in repository.folders(commit, RESULTS)
+        if is_sweep_name(name := folder.rpartition("/")[2])
+        and (version := repository.tree_id(commit, folder))
+    }
     synced: list[Synced] = []
     unchanged: list[tuple[str, str]] = []
     failures: list[GeneratorError] = []
     for store, target in sorted(targets.items()):
         try:
             if urlsplit(target.to).netloc:
-                workspace.repository.require_trusted(target.to)
+                repository.require_trusted(target.to)
             with _variables(credentials / store if credentials else None):
-                for name, version in _recorded_versions(workspace, commit):
+                for name, version in versions.items():
                     if all_stores()[store].version(name, target.to) == version:
                         unchanged.append((store, name))
                         continue
@@ -180,15 +188,6 @@ def _variables(folder: Path | None) -> Iterator[None]:
     finally:
         os.environ.clear()
         os.environ.update(before)
-
-
-def _recorded_versions(workspace: Workspace, commit: str | None) -> Iterator[tuple[str, str]]:
-    """Yield the sweeps with results at a commit, each with the version of its results."""
-    for folder in workspace.repository.folders(commit, RESULTS):
-        name = folder.rpartition("/")[2]
-        version = None if commit is None else workspace.repository.tree_id(commit, folder)
-        if is_sweep_name(name) and version is not None:
-            yield name, version
 
 
 def contents_of(recorded: RecordedResults) -> SweepContents:
