@@ -51,11 +51,11 @@ def owner_policy_name(namespace: str) -> str:
 def owner_policy(names: Names, objects: Sequence[Manifest], bases: Mapping[str, bytes]) -> list[Manifest]:
     """Return the policy that no object of a platform changes its owner, with its binding."""
     own = (names.trials, names.collector, names.flux)
-    judged = [made for made in objects if made["apiVersion"] != REGISTRATION]
+    judged = [one for one in objects if one["apiVersion"] != REGISTRATION]
     kinds: dict[str, set[str]] = {}
-    for made in judged:
-        kinds.setdefault(made["apiVersion"].rpartition("/")[0], set()).add(_plural(made["kind"]))
-    spaces = [(made["metadata"].get("namespace", ""), made["metadata"]["name"]) for made in judged]
+    for one in judged:
+        kinds.setdefault(one["apiVersion"].rpartition("/")[0], set()).add(_plural(one["kind"]))
+    spaces = [(one["metadata"].get("namespace", ""), one["metadata"]["name"]) for one in judged]
     outside = sorted({f"{space}/{name}" for space, name in spaces if space not in own})
     made = _policy("owner", names, bases, {"namespaces": own, "outside": outside})
     made[0]["spec"]["matchConstraints"]["resourceRules"] = [
