@@ -11,15 +11,9 @@ from itertools import islice
 from math import prod
 from operator import attrgetter, itemgetter
 
-from sweepledger.search.configurations import (
-    Candidate,
-    Configuration,
-    ExpressionFailure,
-    Rejected,
-    configuration_builder,
-)
+from sweepledger.search import configurations
 from sweepledger.search.rng import permutation
-from sweepledger.search.unit_cube import axes
+from sweepledger.search.unit_cube import axes, axis_columns
 from sweepledger.structs.combinations import (
     ABSENT,
     MAX_COMBINATIONS,
@@ -30,11 +24,11 @@ from sweepledger.structs.combinations import (
 )
 from sweepledger.structs.methods import PLAIN
 from sweepledger.structs.search_block import RandomSearch
-from sweepledger.structs.space import SearchSpace, may_exist, parent_conditions, parents_first
+from sweepledger.structs.space import SearchSpace, group_name, may_exist, parent_conditions, parents_first
 from sweepledger.structs.values import Value, identity
 
 
-def grid_candidates(space: SearchSpace) -> Iterator[Candidate]:
+def grid_candidates(space: SearchSpace) -> Iterator[configurations.Candidate]:
     """Yield candidates that differ in what exists; some may still be equal after conditions apply."""
     dimensions = list_dimensions(space)
     names = [name for dimension in dimensions for name in dimension.names]
@@ -107,7 +101,7 @@ SHUFFLE = "grid_order"
 """Purpose of the stream; another word would change the rounds of recorded searches."""
 
 
-def shuffled_grid_candidates(space: SearchSpace, seed: int) -> Iterator[Candidate]:
+def shuffled_grid_candidates(space: SearchSpace, seed: int) -> Iterator[configurations.Candidate]:
     """Yield the full product in random order; some candidates may be equal after conditions apply."""
     dimensions = list_dimensions(space)
     total = prod(dimension.size for dimension in dimensions)
@@ -137,9 +131,9 @@ def draw_candidates(design: RandomSearch) -> Iterator[dict[str, Value]]:
     if not design_axes:
         yield constants
         return
-    column_functions = [axis.columns() for axis in design_axes]
+    column_functions = [axis_columns(axis) for axis in design_axes]
     for chunk in import_module(design.sampler.module).points(
-        design.seed, [axis.name for axis in design_axes], design.cap
+        design.seed, [group_name(axis) for axis in design_axes], design.cap
     ):
         columns: dict[str, Sequence[Value]] = {
             name: [value] * len(chunk[0]) for name, value in constants.items()
@@ -154,9 +148,9 @@ MAX_DRAWS = 20_000
 """Candidates examined for a round; if they contain nothing new, the space counts as exhausted."""
 
 
-def feasible_configurations(space: SearchSpace, seed: int) -> Iterator[Configuration]:
+def feasible_configurations(space: SearchSpace, seed: int) -> Iterator[configurations.Configuration]:
     """Draw configurations that satisfy all constraints; in a small space, each once."""
-    build = configuration_builder(space)
+    build = configurations.configuration_builder(space)
     distinct = count_distinct(space)
     if distinct is not None and distinct <= MAX_DRAWS:
         candidates = islice(shuffled_grid_candidates(space, seed), MAX_COMBINATIONS)
@@ -164,5 +158,5 @@ def feasible_configurations(space: SearchSpace, seed: int) -> Iterator[Configura
         candidates = islice(draw_candidates(RandomSearch(PLAIN, space, seed, cap=1)), MAX_DRAWS)
     for candidate in candidates:
         configuration = build(candidate)
-        if not isinstance(configuration, Rejected | ExpressionFailure):
+        if not isinstance(configuration, configurations.Rejected | configurations.ExpressionFailure):
             yield configuration
