@@ -20,7 +20,7 @@ from sweepledger.commands.repository import (
 )
 from sweepledger.commands.repository.stored_batches import StoredBatches
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue, SearchEnded, Step
-from sweepledger.errors import RepositoryError, SpecError, ToolError, UnreadableError
+from sweepledger.errors import RepositoryError, SpecError, ToolError, UnreadableError, UsageError
 from sweepledger.plan import Balance, Charge, counts_towards
 from sweepledger.problems import Problem, Severity
 from sweepledger.reader import safe_repr
@@ -265,6 +265,22 @@ def unreadable_batches(context: CheckContext) -> Iterator[Problem]:
             yield Problem(f"{batch.folder}/{LOCK_FILE}", 0, 0, "", str(error), "batch-forged", hint)
 
 
+def _edits(
+    context: CheckContext, specs: Sequence[ParsedSpec], commit: str, stored: StoredBatches
+) -> Iterator[Problem]:
+    """Yield a problem for each edited file of each sweep's batches: a plan of several sweeps stops at the first."""
+    edited = dict[str, str | None]()
+    for parsed in specs:
+        try:
+            next_batch.plan_batches(context.workspace, [parsed], base=commit, stored=stored)
+        except next_batch.EditedError as error:
+            edited.update(dict.fromkeys(error.paths, error.hint))
+        except (RepositoryError, SpecError, UsageError):
+            continue  # reported once the edits are gone
+    for path, hint in edited.items():
+        yield Problem(path, 0, 0, "", "is not what the generator writes", "batch-forged", hint)
+
+
 def check_new_batches(context: CheckContext, specs: Sequence[ParsedSpec]) -> Iterator[Problem]:
     """Compare the work tree's new batches with the specs. Raises as `plan_batches` does.
 
@@ -284,9 +300,8 @@ def check_new_batches(context: CheckContext, specs: Sequence[ParsedSpec]) -> Ite
     readable = [parsed for parsed in specs if parsed.sweep.name not in unreadable]
     try:
         planned = next_batch.plan_batches(context.workspace, readable, base=commit, stored=stored)
-    except next_batch.EditedError as error:
-        for path in error.paths:
-            yield Problem(path, 0, 0, "", "is not what the generator writes", "batch-forged", error.hint)
+    except next_batch.EditedError:
+        yield from _edits(context, readable, commit, stored)
         return
     for generated in planned:
         yield from _plan_problems(context, generated)

@@ -240,7 +240,7 @@ def _unedited_files(
 
 PLATFORM_BASES = (
     *("platform/admission/v1", "platform/argocd/v1", "platform/flux/v1", "platform/monitoring/v1"),
-    "platform/team/v1",
+    *("platform/kueue/v1", "platform/team/v1"),
 )
 """Bases of the platform's files: the repository keeps its own, so that no newer version changes them."""
 

@@ -101,8 +101,8 @@ def _cluster_files(
         for path, content in _folder(place, name, listed, source)
     }
     optional = {
-        "kueue.yaml": kueue.objects(names, settings.trials.pools, platform.collector.pool),
-        "priority-class.yaml": kueue.priority_class(names, settings.trials.priority_class),
+        "kueue.yaml": kueue.objects(names, settings.trials.pools, platform.collector.pool, bases),
+        "priority-class.yaml": kueue.priority_class(names, settings.trials.priority_class, bases),
     }
     files |= {f"{place}/{path}": content for path, content in _dumped("optional", optional)}
     files |= dict(
@@ -161,9 +161,6 @@ def _folders(
     def namespace(name: str) -> list[Manifest]:
         return made("team/v1/namespace", namespace=name)
 
-    policies = admission.trial_policies(
-        names, *batch_lists(settings, source.shapes, bases), made("team/v1/expiry"), bases
-    )
     exports = [dataset for _, dataset in sorted(trials.datasets.items())]
     lease = {"lease.yaml": made("team/v1/lease")}
     return {
@@ -176,7 +173,11 @@ def _folders(
             ],
             "access.yaml": made("team/v1/access"),
             "volumes.yaml": team.volumes(names, results, exports, bases),
-            "admission.yaml": [*policies, *admission.release_policies(names, results.store, bases)],
+            "admission.yaml": [
+                *admission.batch_policies(names, *batch_lists(settings, source.shapes, bases), bases),
+                *admission.expiry_policies(names, made("team/v1/expiry"), bases),
+                *admission.release_policies(names, results.store, bases),
+            ],
             **{f"{name}.yaml": made(f"team/v1/{name}") for name in ("collector", "sync", "expiry")},
         },
         "argocd": {f"{name}.yaml": made(f"argocd/v1/{name}") for name in ("projects", "batches", "root")}
