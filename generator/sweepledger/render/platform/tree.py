@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 
-from sweepledger.formats import yaml
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform import (
@@ -20,9 +19,9 @@ from sweepledger.render.platform import (
 )
 from sweepledger.render.platform.admission_lists import Values
 from sweepledger.render.platform.objects import (
-    BANNER,
     CLUSTERS,
     FILES,
+    KUSTOMIZATION,
     Names,
     dump_objects,
     from_base,
@@ -201,7 +200,7 @@ def _folder(place: str, folder: str, files: Files, source: GitSource) -> Iterabl
         "kind": "Kustomization",
         "resources": [*owned],
     }
-    yield f"{place}/{folder}/kustomization.yaml", yaml.dump(kustomization, banner=BANNER).encode()
+    yield f"{place}/{folder}/kustomization.yaml", dump_objects(kustomization, purpose=KUSTOMIZATION)
 
 
 def _dumped(folder: str, files: Files) -> Iterable[tuple[str, bytes]]:
