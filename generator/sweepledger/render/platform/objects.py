@@ -35,6 +35,11 @@ def platform_folder(cluster: str | None) -> str:
     return CLUSTERS if cluster is None else f"{CLUSTERS}/{cluster}"
 
 
+def patches_folder(cluster: str | None) -> str:
+    """Return the folder of the Kustomize component by which a team changes the platform of a cluster."""
+    return f"{CLUSTERS}/extra/platform" if cluster is None else f"{CLUSTERS}/extra/{cluster}/platform"
+
+
 PART_OF = "app.kubernetes.io/part-of"
 PLATFORM = "sweepledger-platform"
 """Label of every object of a platform."""
