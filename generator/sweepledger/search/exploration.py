@@ -37,18 +37,6 @@ SIGNIFICANT_DRAWS = 1_000
 KeyFunction = Callable[[Configuration], Hashable]
 
 
-@dataclass(frozen=True, slots=True)
-class ExplorationLimits:
-    """When the exploration of a design ends, if not before."""
-
-    configurations: int
-    """One more is built, to know that the design has too many."""
-    candidates: int | None = None
-    """None: no limit."""
-    bytes: int | None = None
-    """Size of the configurations in the table; None: they cannot reach the limit."""
-
-
 @dataclass(slots=True)
 class Exploration:
     """Counts and configurations of a design; the value changes while candidates are examined."""
@@ -91,26 +79,30 @@ class Exploration:
         return f"{self.candidates} {self.noun}"
 
 
-def explore_design(design: Design, key: KeyFunction, limits: ExplorationLimits) -> Exploration:
-    """Examine a design's candidates until it has enough or too many configurations, or no candidates are left."""
+def explore_design(
+    design: Design, key: KeyFunction, most: int, *, candidates: int | None, table_bytes: int | None
+) -> Exploration:
+    """Examine a design's candidates until it has enough or too many configurations, or no candidates are left.
+
+    One more than `most` configurations is built, to know that the design has too many. `table_bytes`: the size that
+    they may have in the table. None: no limit.
+    """
     space = design.space
     conditional = {parameter.name for parameter in space.parameters if parameter.when}
     explored = Exploration(design, never_present=conditional | {derived.name for derived in space.derived})
     wanted = design.cap if isinstance(design, RandomSearch) else None
-    enough = limits.configurations + 1 if wanted is None else min(limits.configurations + 1, wanted)
+    enough = most + 1 if wanted is None else min(most + 1, wanted)
     build = configuration_builder(
         design.space, design.names if isinstance(design, ConfigurationList) else (), explored.unevaluated
     )
-    checkpoint = max(EARLY_CHECK, (limits.candidates or 0) // 10)
+    checkpoint = max(EARLY_CHECK, (candidates or 0) // 10)
     # With fewer by then, all candidates are unlikely to give even half of the configurations wanted.
-    hopeless = (wanted or 0) * checkpoint / (2 * limits.candidates) if limits.candidates else 0
+    hopeless = (wanted or 0) * checkpoint / (2 * candidates) if candidates else 0
     try:
-        for candidate in islice(_candidates(design), limits.candidates):
+        for candidate in islice(_candidates(design), candidates):
             explored.candidates += 1
-            _count(explored, build(candidate), key, limits)
-            explored.is_too_large = len(explored.distinct) > limits.configurations or explored.bytes > (
-                limits.bytes or 0
-            )
+            _count(explored, build(candidate), key, has_bytes=table_bytes is not None)
+            explored.is_too_large = len(explored.distinct) > most or explored.bytes > (table_bytes or 0)
             if len(explored.distinct) == enough or explored.failure or explored.is_too_large:
                 return explored
             if explored.candidates == checkpoint and len(explored.distinct) < hopeless:
@@ -124,7 +116,8 @@ def _count(
     explored: Exploration,
     built: Configuration | Rejected | ExpressionFailure,
     key: KeyFunction,
-    limits: ExplorationLimits,
+    *,
+    has_bytes: bool,
 ) -> None:
     match built:
         case Rejected(constraints):
@@ -135,7 +128,7 @@ def _count(
         case _:
             before = len(explored.distinct)
             explored.distinct.setdefault(key(built), built)
-            if limits.bytes is not None and len(explored.distinct) > before:
+            if has_bytes and len(explored.distinct) > before:
                 explored.bytes += sum(map(value_bytes, built.values()))
             if explored.never_present:
                 explored.never_present -= built.keys()

@@ -284,9 +284,10 @@ def check_new_batches(context: CheckContext, specs: Sequence[ParsedSpec]) -> Ite
     readable = [parsed for parsed in specs if parsed.sweep.name not in unreadable]
     try:
         planned = next_batch.plan_batches(context.workspace, readable, base=commit, stored=stored)
-    except next_batch.EditedError as error:
-        for path in error.paths:
-            yield Problem(path, 0, 0, "", "is not what the generator writes", "batch-forged", error.hint)
+    except next_batch.EditedError as first:
+        for error in tuple(next_batch.edits(stored.merged, stored.present)) or (first,):
+            for path in error.paths:
+                yield Problem(path, 0, 0, "", "is not what the generator writes", "batch-forged", error.hint)
         return
     for generated in planned:
         yield from _plan_problems(context, generated)
