@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from sweepledger.exchange import configuration_list
-from sweepledger.exchange.conversion import Exported, ForeignFormat, Imported, Loss, LossList
+from sweepledger.exchange.conversion import Assignments, Exported, ForeignFormat, Imported, Loss, LossList
 from sweepledger.exchange.spec_parts import listed_keys
 from sweepledger.formats import hyperparams_yaml
 from sweepledger.formats.foreign_yaml import EXPONENT, ForeignError
@@ -93,7 +93,7 @@ def _exponents(rows: Rows) -> tuple[Loss, ...]:
     )
 
 
-def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
+def write(sweep: Sweep, assignments: Assignments) -> Exported:
     """Return the file as the examples' generators write it: item N - 1 is trial N of the first replicate."""
     return Exported(hyperparams_yaml.write(assignments), configuration_list.export_losses(sweep))
 

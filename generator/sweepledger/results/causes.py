@@ -16,7 +16,7 @@ from sweepledger.results.inference import Interval, mean, pooled, student, stude
 from sweepledger.results.sweep_statistics import RESAMPLES, SEED, TOP
 from sweepledger.structs.metric import Goal
 from sweepledger.structs.program import Program
-from sweepledger.structs.values import digest
+from sweepledger.structs.values import as_data, digest
 
 ALPHA = 0.05
 MOST_ENUMERATED = 5000
@@ -58,8 +58,9 @@ def program_parts(
 ) -> tuple[str, str, str]:
     """Return what identifies code, data and environment of a trial; `environment` is the digest of its record."""
     locked = None if program.environment is None else program.environment.digest
+    code, config = program.code, as_data(program.config)
     return (
-        digest([list(program.command), program.code.path, program.code.tree, program.workdir]),
+        digest([list(program.command), code.path, code.tree, program.workdir, config]),
         "" if program.data is None else digest([program.data.digest, program.data.as_written()]),
         digest([program.image, locked, pool, in_container, environment]),
     )

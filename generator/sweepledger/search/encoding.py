@@ -107,9 +107,7 @@ def _dimension(members: tuple[Parameter, ...]) -> EncodedDimension:
 
 
 ConfigurationCodec = tuple[
-    Axis,
-    Callable[[Coordinate], tuple[Value, ...]],
-    Callable[[Mapping[str, Value]], Coordinate | None],
+    Axis, Callable[[Coordinate], tuple[Value, ...]], Callable[[Mapping[str, Value]], Coordinate | None]
 ]
 
 

@@ -11,7 +11,7 @@ from msgspec import Meta
 from sweepledger.model.forms import DIGEST_EXAMPLE, DNS_LABEL
 from sweepledger.model.keys import UNWRITTEN, EntryName, OneOf, empty_mapping, like
 from sweepledger.structs.combinations import MAX_TRIALS
-from sweepledger.structs.program import CodeSelection, DataPlaces
+from sweepledger.structs.program import CodeSelection, ConfigFile, DataPlaces
 from sweepledger.structs.quantities import Cores, Memory, Seconds, format_bytes, format_cpus, whole_quantity
 
 
@@ -256,6 +256,8 @@ class RunConfig:
         Meta(min_length=1, max_length=100, examples=[["out/**", "*.pt"]]),
     ] = ()
     """Patterns of files that the command writes below the folder that it starts in, and that become artifacts."""
+    config: Annotated[ConfigFile, Meta(examples=[{"base": "config/train.yaml"}])] | None = None
+    """Configuration file that the command gets by ${config}, with the trial's values at their dotted names."""
     data: (
         Annotated[
             str,

@@ -138,7 +138,8 @@ def check_platform(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iterat
         yield Problem(BOOTSTRAP_FILE, 0, 0, "", message, "drift", other_hint)
     yield from _source_problems(context, recorded)
     try:
-        compared = bootstrap.compare_platform(context.workspace.root, settings, source, recorded)
+        active = batches.readable(batch for batch in context.present if batch.is_active)
+        compared = bootstrap.compare_platform(context.workspace.root, settings, source, recorded, active)
     except RepositoryError as error:
         yield Problem("base", 0, 0, "", str(error), "base-changed", error.hint)
         return
@@ -150,7 +151,7 @@ def check_platform(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iterat
     yield from _file_problems(compared, way_out, severity)
     yield from _shape_problems(context, specs, recorded, way_out)
     # No controller applies these: their Jobs would be deleted, or never made.
-    for batch, cluster in bootstrap.unapplied_batches(context.present, settings.fleet):
+    for batch, cluster in bootstrap.unapplied_batches(active, settings.fleet):
         message, hint = bootstrap.unapplied_text(batch, cluster, settings.fleet.lost_clusters)
         yield Problem(batch.folder, 0, 0, "", message, "batch-cluster", hint)
 

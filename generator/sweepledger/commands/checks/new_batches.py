@@ -32,7 +32,7 @@ from sweepledger.repo.git import code_tree, commit_with_code, reachable_trees
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.kubernetes import Manifest
 from sweepledger.structs.names import LOCK_FILE, SETTINGS_FILE, SPECS, SUFFIX
-from sweepledger.structs.program import Data, EnvironmentLock
+from sweepledger.structs.program import ConfigFile, Data, EnvironmentLock
 from sweepledger.structs.settings import GenerateMode
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import as_data
@@ -281,9 +281,10 @@ def check_new_batches(context: CheckContext, specs: Sequence[ParsedSpec]) -> Ite
     readable = [parsed for parsed in specs if parsed.sweep.name not in unreadable]
     try:
         planned = next_batch.plan_batches(context.workspace, readable, base=commit, stored=stored)
-    except next_batch.EditedError as error:
-        for path in error.paths:
-            yield Problem(path, 0, 0, "", "is not what the generator writes", "batch-forged", error.hint)
+    except next_batch.EditedError as first:
+        for error in tuple(next_batch.edits(stored.merged, stored.present)) or (first,):
+            for path in error.paths:
+                yield Problem(path, 0, 0, "", "is not what the generator writes", "batch-forged", error.hint)
         return
     for generated in planned:
         yield from _plan_problems(context, generated)
@@ -424,16 +425,18 @@ def _unknown_parts(
     if program.code.disk not in sizes:
         message = f"must be what the code takes, {' or '.join(map(str, sizes))}, got {program.code.disk}"
         yield _program_problem(batch, "code.disk", message, "program-not-shown")
-    for part in ("image", "data", "environment", "workdir"):
+    for part in ("image", "data", "environment", "workdir", "config"):
         wanted, got = getattr(given, part), getattr(program, part)
         if got != wanted:
             message = f"must be what settings and spec give, {_shown(wanted)}, got {_shown(got)}"
             yield _program_problem(batch, part, message, "program-not-shown")
 
 
-def _shown(part: str | Data | EnvironmentLock | None) -> str:
+def _shown(part: str | ConfigFile | Data | EnvironmentLock | None) -> str:
     if isinstance(part, Data) and part.at:
         return safe_repr(f"{part.digest} at {', '.join(path for path in part.at.values())}")
+    if isinstance(part, ConfigFile):
+        return safe_repr(f"{part.base} with {part.text}")
     return safe_repr(part if part is None or isinstance(part, str) else part.digest)
 
 

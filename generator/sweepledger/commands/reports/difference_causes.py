@@ -251,6 +251,8 @@ def _code_differences(workspace: Workspace, before: Program, after: Program) -> 
         yield from _changed("command", " ".join(before.command), " ".join(after.command))
     yield from _changed("code path", before.code.path, after.code.path)
     yield from _changed("workdir", before.workdir or "none", after.workdir or "none")
+    configs = (each.config.base if each.config else "none" for each in (before, after))
+    yield from _changed("config", *configs)
     if before.code.tree == after.code.tree:
         return
     changes = file_changes(workspace.repository, before.code, after.code)

@@ -54,7 +54,12 @@ class Range:
         self._require_finite()
         if self._is_whole():
             return tuple(range(int(self.start), int(self.stop), int(self.step)))
-        return tuple(self._sums())
+        sums: list[float] = []
+        number, stop, step = map(Decimal, (self.start, self.stop, self.step))
+        while number < stop if step > 0 else number > stop:
+            sums.append(float(number))
+            number += step
+        return tuple(sums)
 
     def values_to_end(self) -> tuple[Number, ...]:
         """Return the numbers as Optuna's sweeper lists them: exact decimals, including a stop that a step meets."""
@@ -81,12 +86,6 @@ class Range:
 
     def _is_whole(self) -> bool:
         return all(isinstance(number, int) for number in (self.start, self.stop, self.step))
-
-    def _sums(self) -> Iterator[float]:
-        number, stop, step = map(Decimal, (self.start, self.stop, self.step))
-        while number < stop if step > 0 else number > stop:
-            yield float(number)
-            number += step
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +254,10 @@ def override_parameter(
         case Range():
             numbers = swept.values_to_end() if has_ends else swept.values()
             keys = _choice(override, list(numbers), losses, is_shuffled=swept.is_shuffled)
-            return _abridged(numbers, keys)
+            if len(numbers) <= MANY or not all(isinstance(number, int) for number in numbers):
+                return keys
+            first, last = sorted((numbers[0], numbers[-1]))
+            return {"min": first, "max": last, "step": abs(numbers[1] - numbers[0])}
         case Choices(values):
             return _choice(override, list(values), losses, is_shuffled=swept.is_shuffled)
         case _:
@@ -268,13 +270,6 @@ def _choice(override: Override, values: list[Any], losses: LossList, *, is_shuff
     if is_shuffled:
         losses.add(f"{override.key}: shuffle", "the order of trials does not matter here; kept as written")
     return keys
-
-
-def _abridged(numbers: tuple[int | float, ...], keys: dict[str, Any]) -> dict[str, Any]:
-    if len(numbers) <= MANY or not all(isinstance(number, int) for number in numbers):
-        return keys
-    first, last = sorted((numbers[0], numbers[-1]))
-    return {"min": first, "max": last, "step": abs(numbers[1] - numbers[0])}
 
 
 def _argument(given: Any, key: str, losses: LossList) -> Value:

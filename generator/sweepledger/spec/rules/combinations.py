@@ -10,8 +10,7 @@ from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr, truncate
 from sweepledger.reader.configurations import MAX_LIST_COLUMNS
 from sweepledger.spec.draft import Draft
-from sweepledger.spec.rules.bounds import is_spacing
-from sweepledger.spec.rules.domains import distribution_of, is_sound_value
+from sweepledger.spec.rules.domains import distribution_of, is_sound_value, is_spacing
 from sweepledger.spec.sections import Leaf, Section, search_section, sound_keys
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs.combinations import MAX_COMBINATIONS, MAX_TRIALS

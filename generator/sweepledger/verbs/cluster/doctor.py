@@ -371,7 +371,7 @@ def _collector_findings(settings: Settings, kubectl: Kubectl, now: float) -> Ite
         return  # the finding of the CronJob says so
     trouble = state.trouble(now)
     if trouble is not None:
-        yield HealthFinding("cluster", name, HealthStatus.WRONG, trouble.text, trouble.remedy)
+        yield HealthFinding("cluster", name, HealthStatus.WRONG, *trouble)
     elif state.last_success is None:
         yield HealthFinding("cluster", name, HealthStatus.NOT_CHECKED, "it has not run yet")
     else:
