@@ -12,7 +12,7 @@ from typing import Any
 from jsonschema_rs import Draft202012Validator, ValidationError, ValidationErrorKind
 
 from sweepledger.contract.objects import Finding, Object, without_path
-from sweepledger.reader.document import DocumentPath as Place
+from sweepledger.problems import DocumentPath as Place
 from sweepledger.reader.messages import safe_repr
 from sweepledger.structs import kubernetes
 from sweepledger.structs.kubernetes import NEWEST_VERSION, OLDEST_VERSION

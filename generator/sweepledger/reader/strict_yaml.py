@@ -10,18 +10,17 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from sweepledger.problems import Problem, TextError
+from sweepledger.problems import DocumentPath, Problem, TextError, format_path, limit_problems
 from sweepledger.reader import characters
 from sweepledger.reader.document import (
+    DOCUMENT_START,
     AliasNode,
     Document,
-    DocumentPath,
     MappingNode,
     Mark,
     Node,
     ScalarNode,
     SequenceNode,
-    format_path,
 )
 from sweepledger.reader.messages import safe_repr, truncate
 from sweepledger.reader.scalars import Refusal, resolve_scalar
@@ -159,9 +158,12 @@ class Constructor:
     problems: list[Problem] = field(default_factory=list)
     unread: set[DocumentPath] = field(default_factory=set)
     """Paths whose values were rejected; their data is None."""
+    marks: dict[DocumentPath, tuple[Mark, Mark]] = field(default_factory=dict)
+    plain: set[DocumentPath] = field(default_factory=set)
 
-    def data(self, node: Node, path: DocumentPath) -> Any:
+    def data(self, node: Node, path: DocumentPath, key: Mark | None = None) -> Any:
         """Make plain data of a node, noting every problem on the way."""
+        self.marks[path] = (node.mark, key or node.mark)
         match node:
             case AliasNode(name, mark):
                 message = f"must be written out, got the alias *{name}"
@@ -190,7 +192,7 @@ class Constructor:
                 self._report(key.mark, (*path, name), message, code="duplicate-key", hint="keep one of them")
                 continue
             seen[name] = key.mark
-            data[name] = self.data(value, (*path, name))
+            data[name] = self.data(value, (*path, name), key.mark)
         return data
 
     def _key(self, key: Node, path: DocumentPath) -> str | None:
@@ -221,6 +223,7 @@ class Constructor:
     def _scalar(self, node: ScalarNode, path: DocumentPath) -> Any:
         tagged = self._properties(node, path)
         unclear = self._invisible(node, path)
+        self.plain |= {path} if node.plain else set()
         meaning = resolve_scalar(node.text) if node.plain else node.text
         if isinstance(meaning, Refusal) and not tagged:
             key = str(path[-1]) if path and not node.text else ""
@@ -261,9 +264,6 @@ END_OF_TUPLE = re.compile(r"[^()\[\]{}]*[)\]}]+")
 """What a comma leaves of `{x: (3, 5)}` as a key without a value."""
 TUPLE_HINT = "a comma ended the value before, as YAML has no tuples: write a list, [3, 5], or text in quotes"
 MAX_BYTES = 256 * 1024
-
-MAX_PROBLEMS = 50
-"""More are of no use, and an untrusted file could have 10,000."""
 
 REMEMBERED_CHARACTERS = 32 * 1024
 REMEMBERED_FILES = 8
@@ -311,21 +311,12 @@ def _read_text(text: str, file: str) -> DocumentReading:
     if isinstance(root, ScalarNode) and root.plain and not root.text and not root.properties:
         root = None
     walk = Constructor(file, problems)
-    data = None if root is None else walk.data(root, ())
-    return DocumentReading(
-        Document(file, text, root, data, frozenset(walk.unread)), limit_problems(walk.problems)
-    )
+    data = None if root is None else walk.data(root, (), DOCUMENT_START)
+    unread = frozenset(walk.unread)
+    is_empty = data is None and not unread
+    document = Document(file, text, data, unread, walk.marks, frozenset(walk.plain), is_empty)
+    return DocumentReading(document, limit_problems(walk.problems))
 
 
 _remember_text = lru_cache(maxsize=REMEMBERED_FILES)(_read_text)
 """A command reads the same spec several times: from the work tree, and from the commits that it makes."""
-
-
-def limit_problems(problems: list[Problem]) -> tuple[Problem, ...]:
-    """Return the first problems by location, and one that counts the others."""
-    first = sorted(problems)[:MAX_PROBLEMS]
-    if len(problems) > MAX_PROBLEMS:
-        last = first[-1]
-        message = f"at least {len(problems) - MAX_PROBLEMS} more problems are not shown"
-        first.append(Problem(last.file, last.line, last.column, "", message, code="too-many-problems"))
-    return tuple(first)

@@ -184,7 +184,7 @@ def _divided(draft: Draft, place: DocumentPath, items: list[Any]) -> tuple[str, 
     if rejoin_split(items) is None:
         return None
     texts = [at for at, item in enumerate(items) if isinstance(item, str)]
-    return rejoin_split(items, [at for at in texts if not draft.document.is_plain((*place, at))])
+    return rejoin_split(items, [at for at in texts if (*place, at) not in draft.document.plain])
 
 
 def _lists(draft: Draft) -> Iterator[tuple[DocumentPath, list[Any]]]:
