@@ -71,8 +71,8 @@ class Document:
     """Paths whose values were rejected, so that no further check applies to them."""
     marks: Mapping[DocumentPath, tuple[Mark, Mark]]
     """Where each value starts, and its key; the item of a list starts both."""
-    plain: frozenset[DocumentPath]
-    """Paths of scalars without quotes."""
+    divided: Mapping[DocumentPath, tuple[str, ...]]
+    """For each list whose commas divide texts that bring brackets of their own: these texts as they were meant."""
     is_empty: bool
     """Whether the document contains no value."""
 

@@ -23,7 +23,7 @@ from sweepledger.reader.document import (
     SequenceNode,
 )
 from sweepledger.reader.messages import safe_repr, truncate
-from sweepledger.reader.scalars import Refusal, resolve_scalar
+from sweepledger.reader.scalars import Refusal, rejoin_split, resolve_scalar
 
 MAX_DEPTH = 32
 MAX_NODES = 10_000
@@ -159,7 +159,7 @@ class Constructor:
     unread: set[DocumentPath] = field(default_factory=set)
     """Paths whose values were rejected; their data is None."""
     marks: dict[DocumentPath, tuple[Mark, Mark]] = field(default_factory=dict)
-    plain: set[DocumentPath] = field(default_factory=set)
+    divided: dict[DocumentPath, tuple[str, ...]] = field(default_factory=dict)
 
     def data(self, node: Node, path: DocumentPath, key: Mark | None = None) -> Any:
         """Make plain data of a node, noting every problem on the way."""
@@ -174,7 +174,13 @@ class Constructor:
                 return self._scalar(node, path)
             case SequenceNode(items):
                 self._properties(node, path)
-                return [self.data(item, (*path, index)) for index, item in enumerate(items)]
+                data = [self.data(item, (*path, index)) for index, item in enumerate(items)]
+                quoted = [
+                    at for at, item in enumerate(items) if isinstance(item, ScalarNode) and not item.plain
+                ]
+                if (joined := rejoin_split(data, quoted)) is not None:
+                    self.divided[path] = joined
+                return data
             case MappingNode(entries):
                 self._properties(node, path)
                 return self._mapping(entries, path)
@@ -223,7 +229,6 @@ class Constructor:
     def _scalar(self, node: ScalarNode, path: DocumentPath) -> Any:
         tagged = self._properties(node, path)
         unclear = self._invisible(node, path)
-        self.plain |= {path} if node.plain else set()
         meaning = resolve_scalar(node.text) if node.plain else node.text
         if isinstance(meaning, Refusal) and not tagged:
             key = str(path[-1]) if path and not node.text else ""
@@ -314,7 +319,7 @@ def _read_text(text: str, file: str) -> DocumentReading:
     data = None if root is None else walk.data(root, (), DOCUMENT_START)
     unread = frozenset(walk.unread)
     is_empty = data is None and not unread
-    document = Document(file, text, data, unread, walk.marks, frozenset(walk.plain), is_empty)
+    document = Document(file, text, data, unread, walk.marks, walk.divided, is_empty)
     return DocumentReading(document, limit_problems(walk.problems))
 
 
