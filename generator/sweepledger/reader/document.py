@@ -1,4 +1,4 @@
-"""YAML documents: nodes with positions, paths, and plain data."""
+"""YAML documents: plain data, and the positions of paths."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,48 +14,15 @@ class Mark(NamedTuple):
     column: int
 
 
-@dataclass(frozen=True, slots=True)
-class ScalarNode:
-    """A scalar; the meaning of a plain one is not resolved yet."""
+class Place(NamedTuple):
+    """Where a value stands, and its key; for the item of a list, the item."""
 
-    text: str
-    plain: bool
-    """Whether it is neither quoted nor a block."""
-    mark: Mark
-    properties: tuple[str, ...] = ()
-    """Anchor and tag as written; no file may have them."""
-
-
-@dataclass(frozen=True, slots=True)
-class SequenceNode:
-    """A list."""
-
-    items: tuple["Node", ...]
-    mark: Mark
-    properties: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class MappingNode:
-    """Keys and values in their order, including repeated keys."""
-
-    entries: tuple[tuple["Node", "Node"], ...]
-    mark: Mark
-    properties: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class AliasNode:
-    """A reference to an anchor, which is never followed."""
-
-    name: str
-    mark: Mark
-
-
-Node = ScalarNode | SequenceNode | MappingNode | AliasNode
+    value: Mark
+    key: Mark
 
 
 DOCUMENT_START = Mark(1, 1)
+NOWHERE = Place(DOCUMENT_START, DOCUMENT_START)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +36,8 @@ class Document:
     """Plain dicts, lists and scalars; None at the paths in `unread`, and for an empty file."""
     unread: frozenset[DocumentPath]
     """Paths whose values were rejected, so that no further check applies to them."""
-    marks: Mapping[DocumentPath, tuple[Mark, Mark]]
-    """Where each value starts, and its key; the item of a list starts both."""
+    places: Mapping[DocumentPath, Place]
+
     divided: Mapping[DocumentPath, tuple[str, ...]]
     """For each list whose commas divide texts that bring brackets of their own: these texts as they were meant."""
     is_empty: bool
@@ -78,20 +45,20 @@ class Document:
 
     def mark(self, path: DocumentPath) -> Mark:
         """Return where the value at a path starts; the nearest parent if the value is missing."""
-        return self._nearest(path)[0]
+        return self._place(path).value
 
     def key_mark(self, path: DocumentPath) -> Mark:
         """Return where the last key of a path starts; for the item of a list, the item."""
-        return self._nearest(path)[1]
+        return self._place(path).key
 
     def problem(
         self, path: DocumentPath, message: str, *, code: str, hint: str | None = None, at_key: bool = False
     ) -> Problem:
         """Return a problem at a path."""
-        mark = self._nearest(path)[at_key]
+        mark = self.key_mark(path) if at_key else self.mark(path)
         return Problem(self.file, mark.line, mark.column, format_path(path), message, code, hint)
 
-    def _nearest(self, path: DocumentPath) -> tuple[Mark, Mark]:
-        while path and path not in self.marks:
-            path = path[:-1]
-        return self.marks.get(path, (DOCUMENT_START, DOCUMENT_START))
+    def _place(self, path: DocumentPath) -> Place:
+        """Return the place of a path; that of the nearest parent if the value is missing."""
+        above = (path[:end] for end in range(len(path), -1, -1))
+        return next((self.places[each] for each in above if each in self.places), NOWHERE)
