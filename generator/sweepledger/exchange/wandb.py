@@ -339,11 +339,15 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
         losses.add("early_terminate", "W&B has only hyperband; all trials run to their end")
     if (stop := (None if policy is None else policy.wandb)) is not None:
         document["early_terminate"] = stop
-    document["parameters"] = (
-        _listed(assignments, losses)
-        if isinstance(design, search_block.ConfigurationList)
-        else {parameter.name: _keys(parameter, losses) for parameter in design.space.parameters}
-    )
+    if isinstance(design, search_block.ConfigurationList):
+        columns = conversion.distinct_columns(assignments)
+        size = math.prod(map(len, columns.values()))
+        if size > len(assignments) or any(len(columns) > len(row) for row in assignments):
+            why = "W&B cannot list configurations: it runs"
+            losses.add("method: list", f"{why} all {size} combinations, not these {len(assignments)}")
+        document["parameters"] = {name: {"values": written(values)} for name, values in columns.items()}
+    else:
+        document["parameters"] = {each.name: _keys(each, losses) for each in design.space.parameters}
     losses.add("metric.source", f"W&B reads what the program logs: call wandb.log with {sweep.metric.name}")
     losses += conversion.run_losses(sweep, "W&B")
     banner = conversion.export_banner(sweep, "W&B", losses)
@@ -385,15 +389,6 @@ def _method(design: search_block.Design, losses: LossList) -> dict[str, Any]:
             return {"method": "bayes"} | ({} if cap is None else {"run_cap": cap})
         case _:
             assert_never(design)
-
-
-def _listed(assignments: Assignments, losses: LossList) -> dict[str, Any]:
-    columns = conversion.distinct_columns(assignments)
-    size = math.prod(map(len, columns.values()))
-    if size > len(assignments) or any(len(columns) > len(assignment) for assignment in assignments):
-        why = f"W&B cannot list configurations: it runs all {size} combinations, not these {len(assignments)}"
-        losses.add("method: list", why)
-    return {name: {"values": written(values)} for name, values in columns.items()}
 
 
 def _keys(parameter: Parameter, losses: LossList) -> dict[str, Any]:

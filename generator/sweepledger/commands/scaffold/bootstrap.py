@@ -41,7 +41,7 @@ from sweepledger.structs.values import bytes_digest
 OBJECT_WORD = re.compile(r"[A-Za-z0-9.:-]{0,253}", re.ASCII)
 """A kind, a name or a namespace."""
 EXTRA_FOLDER = f"{CLUSTERS}/extra/"
-"""A team's own files: nothing here writes, compares or applies them."""
+"""A team's own files: nothing here writes or compares them, or applies them but the component of a platform."""
 
 
 @dataclass(frozen=True, order=True)
@@ -170,8 +170,13 @@ def compare_platform(
     """
     clusters = {batch.name: batch.lock.cluster for batch in active}
     bases = base_files.read_bases(root).files
+    patched = [
+        own.fleet.cluster
+        for own in settings.in_clusters
+        if (root / platform.patches_folder(own.fleet.cluster) / "kustomization.yaml").is_file()
+    ]
     try:
-        rendered = platform.platform_tree(settings, source, bases, clusters)
+        rendered = platform.platform_tree(settings, source, bases, clusters, patched)
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         # An edited base can lack anything that the rendering relies on, down to being YAML at all.
         raise RepositoryError(
