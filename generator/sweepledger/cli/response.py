@@ -235,7 +235,7 @@ def open_console(*, stderr: bool = False) -> "Console":
             """Raise BrokenPipeError: Rich would exit at once with its own exit code."""
             raise BrokenPipeError
 
-    console = Terminal(stderr=stderr, highlight=False, soft_wrap=True)
+    console = Terminal(stderr=stderr, highlight=False, soft_wrap=True, emoji=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = PIPE_WIDTH
     return console

@@ -80,8 +80,6 @@ class StoredRecords:
     """Attempts and the SHA-256 of their records: its own, and earlier ones that its sidecar found."""
     is_complete: bool = True
     """Whether the sidecar saved everything, as far as it said so; a pod without one has nothing to save."""
-    unsealed: int = 0
-    """Records of the trial in the bucket that no sidecar wrote."""
 
 
 def stored_records(pod: TrialPod) -> StoredRecords:
@@ -102,9 +100,7 @@ def stored_records(pod: TrialPod) -> StoredRecords:
     records = said.get("records")
     for uid, sha256 in records.items() if isinstance(records, dict) else ():
         digests |= {(uid, match[1]) for match in [SHA256.fullmatch(str(sha256))] if match}
-    unsealed = said.get("unsealed")
-    count = unsealed if type(unsealed) is int else 0
-    return StoredRecords(frozenset(digests), said.get("complete") is True, count)
+    return StoredRecords(frozenset(digests), said.get("complete") is True)
 
 
 def vouched_rows(pod: TrialPod, known: Mapping[str, Mapping[int, str]]) -> Iterator[tuple[str, int]]:
