@@ -198,10 +198,8 @@ class _Experiment:
         spec["parameters"] = {parameter.name: parameter.domain for parameter in chosen}
         if self.algorithm not in METHOD_OF_ALGORITHM:
             losses.add(self.place, "is not an algorithm of Katib; written as random")
-        losses += [
-            Loss(f"{setting.path}: {key}: {setting.text('value')}", "has no counterpart here")
-            for key, setting in self.settings.items()
-        ]
+        for key, setting in self.settings.items():
+            losses.add(f"{setting.path}: {key}: {setting.text('value')}", "has no counterpart here")
         losses += [loss for parameter in chosen for loss in parameter.losses]
         spec |= self.stopping
         trial = read_trial_template(
@@ -381,11 +379,10 @@ def read_trial_template(
         trial.losses.add(template.path, why)
     elif ARGS not in trial.command and NO_HYPHENS not in trial.command:
         variables = {parameter.name: environment_name(parameter.name) for parameter in parameters}
-        trial.losses += [
-            Loss(f"parameters: {name}", f"the command does not pass it; the program can read ${variable}")
-            for name, variable in variables.items()
-            if f"${{envvar:{variable}}}" not in " ".join(trial.command)
-        ]
+        for name, variable in variables.items():
+            if f"${{envvar:{variable}}}" not in " ".join(trial.command):
+                why = f"the command does not pass it; the program can read ${variable}"
+                trial.losses.add(f"parameters: {name}", why)
     trial.losses.append(CODE_LOSS)
     return trial
 

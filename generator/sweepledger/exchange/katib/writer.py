@@ -100,9 +100,8 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
     """Return the sweep as an Experiment."""
     losses = LossList()
     algorithm, dimensions, constants, trials = _search(sweep, assignments, losses)
-    losses += [
-        Loss(f"parameters.{name}", "has one value, so the command has it instead") for name in constants
-    ]
+    for name in constants:
+        losses.add(f"parameters.{name}", "has one value, so the command has it instead")
     losses += _sweep_losses(sweep)
     # Names of placeholders: those of the parameters without dots and dashes, numbered if they collide.
     references: dict[str, str] = {}
