@@ -353,7 +353,6 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
 
 
 def _program(sweep: Sweep, losses: LossList) -> dict[str, Any]:
-    """Return `program` and, unless it is W&B's default, `command`."""
     command = list(sweep.command)
     if any("${seed}" in part for part in command):
         losses.add("command: ${seed}", "W&B has no such macro; return the seed another way")

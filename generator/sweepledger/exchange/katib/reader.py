@@ -224,7 +224,6 @@ class _Experiment:
         return Imported(spec, (*losses, *self.root.rest()))
 
     def _search(self) -> dict[str, Any]:
-        """Return the method, and the number of trials, seed and rounds."""
         keys: dict[str, Any] | None = None
         cap, method = self.fields.whole("maxTrialCount"), self.method
         numeric = sum(parameter.is_numeric for parameter in self.parameters)
@@ -312,7 +311,6 @@ class _Experiment:
         return rule
 
     def _metric(self) -> tuple[dict[str, Any], str | None]:
-        """Return the key `metric`, and the file that the program writes."""
         objective = self.fields.inner("objective")
         foreign, goal = objective.text("objectiveMetricName"), objective.text("type")
         if foreign is None or goal not in {"maximize", "minimize"}:
