@@ -48,7 +48,37 @@ def _conditional_product(dimensions: tuple[Dimension, ...]) -> Iterator[tuple[tu
     """Yield the product without the branches that cannot exist."""
     ordered = parents_first(dimensions, attrgetter("members"))
     values = [dimension.values() for dimension in dimensions]
-    indices = _ProductWalk(ordered).below(0, ())
+    conditions = [tuple(map(parent_conditions, dimension.members)) for dimension in ordered]
+    parents = {parent for members in conditions for member in members for parent, _ in member}
+    # The values that later conditions mention.
+    parent_values = [
+        [
+            {
+                name: identity(value)
+                for name, value in zip(dimension.names, row, strict=True)
+                if name in parents
+            }
+            for row in dimension.values()
+        ]
+        for dimension in ordered
+    ]
+    known: dict[str, Hashable] = {}
+
+    def below(depth: int, chosen: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+        """Yield all index tuples that begin with the chosen ones; an absent dimension has index 0."""
+        if depth == len(ordered):
+            yield chosen
+            return
+        dimension = ordered[depth]
+        existing = [may_exist(members, known) for members in conditions[depth]]
+        absent = {name: ABSENT for name, exists in zip(dimension.names, existing, strict=True) if not exists}
+        for index in range(dimension.size if any(existing) else 1):
+            known.update(parent_values[depth][index] | absent)
+            yield from below(depth + 1, (*chosen, index))
+        for name in dimension.names:
+            known.pop(name, None)
+
+    indices = below(0, ())
     if ordered != list(dimensions):
         # Children written before their parents vary more slowly, which a walk from parents to children
         # cannot produce.
@@ -56,45 +86,6 @@ def _conditional_product(dimensions: tuple[Dimension, ...]) -> Iterator[tuple[tu
         indices = iter(sorted(map(itemgetter(*depths), indices)))
     for row in indices:
         yield tuple(column[at] for column, at in zip(values, row, strict=True))
-
-
-class _ProductWalk:
-    """A depth-first walk through dimensions: chosen indices, and the values that later conditions mention."""
-
-    def __init__(self, ordered: list[Dimension]) -> None:
-        self.ordered = ordered
-        self.conditions = [
-            tuple(parent_conditions(member) for member in dimension.members) for dimension in ordered
-        ]
-        parents = {
-            parent for members in self.conditions for conditions in members for parent, _ in conditions
-        }
-        self.parent_values = [
-            [
-                {
-                    name: identity(value)
-                    for name, value in zip(dimension.names, values, strict=True)
-                    if name in parents
-                }
-                for values in dimension.values()
-            ]
-            for dimension in ordered
-        ]
-        self.known: dict[str, Hashable] = {}
-
-    def below(self, depth: int, chosen: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-        """Yield all index tuples that begin with the chosen ones; an absent dimension has index 0."""
-        if depth == len(self.ordered):
-            yield chosen
-            return
-        dimension = self.ordered[depth]
-        existing = [may_exist(conditions, self.known) for conditions in self.conditions[depth]]
-        absent = {name: ABSENT for name, exists in zip(dimension.names, existing, strict=True) if not exists}
-        for index in range(dimension.size if any(existing) else 1):
-            self.known |= self.parent_values[depth][index] | absent
-            yield from self.below(depth + 1, (*chosen, index))
-        for name in dimension.names:
-            self.known.pop(name, None)
 
 
 SHUFFLE = "grid_order"

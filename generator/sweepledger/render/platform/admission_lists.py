@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from sweepledger.formats import yaml
 from sweepledger.render.base_files import Bases, clone_command
 from sweepledger.render.manifest import Manifest
+from sweepledger.render.platform.objects import documents
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.kubernetes import (
     ANYWHERE,
@@ -242,7 +242,7 @@ def _variables(network: NetworkSettings, code: CodeSource | None, bases: Mapping
 def _file_variables(content: bytes) -> tuple[tuple[str, str, str], ...]:
     return tuple(
         (str(variable["name"]), str(container.get("name")), variable["value"])
-        for container in _containers(yaml.load_all(content))
+        for container in _containers(documents(content))
         for variable in container["env"]
         if variable.get("value") is not None
     )
