@@ -45,8 +45,14 @@ class _Row(trial_sidecar.Sidecar):
         """Whether this pod has anything of it."""
         return Path(self.options.results).is_dir()
 
-    def make_room(self, root: str) -> None:
-        """Delete the files that are in the bucket, as the trials that follow need the space; say that it is saved."""
+    def finish(self) -> None:
+        """Save it; delete the files that are in the bucket, as the trials that follow need the space, and say so."""
+        self.save()
+        if not (self.is_complete and self.has_record()):
+            return
+        own, root = self.records.get(self.options.uid, ""), str(Path(self.options.results).parent)
+        write_file(Path(self.options.state, str(self.options.index)), f"{own} {self.left_out}".encode())
+        self.is_over = True
         with suppress(OSError):  # the trials of the pod can write here, too
             folder = open_below(root, [str(self.options.index)], FOLDER_FLAGS)
             try:
@@ -123,7 +129,11 @@ class PackSidecar(trial_sidecar.Sidecar):
             if ended:
                 self.save_rows(ended)
             if time.monotonic() >= next_look:
-                self.save_checkpoints()
+                for row in self.rows.values():
+                    if not row.is_over and row.has_begun and not self.stop.is_requested:
+                        row.uploader.is_interrupted = lambda: self.stop.is_requested
+                        row.attempt("checkpoint", row.save_checkpoint)
+                        row.uploader.is_interrupted = bool
                 next_look = time.monotonic() + self.options.interval
         self.look_at_journal(is_last=True)
         left = [row for row in self.rows.values() if not row.is_over and row.has_begun]
@@ -139,26 +149,10 @@ class PackSidecar(trial_sidecar.Sidecar):
         for start in range(0, len(rows), AT_ONCE):
             some = rows[start : start + AT_ONCE]
             with ThreadPoolExecutor(AT_ONCE) as pool:
-                list(pool.map(self._save_row, some))
+                list(pool.map(_Row.finish, some))
             self._note(some)
             self.write_message()
             self.look_at_journal()
-
-    def _save_row(self, row: _Row) -> None:
-        row.save()
-        if row.is_complete and row.has_record():
-            own = row.records.get(row.options.uid, "")
-            write_file(Path(self.options.state, str(row.options.index)), f"{own} {row.left_out}".encode())
-            row.is_over = True
-            row.make_room(self.options.results)
-
-    def save_checkpoints(self) -> None:
-        """Save the newest checkpoints of the rows that run."""
-        for row in self.rows.values():
-            if not row.is_over and row.has_begun and not self.stop.is_requested:
-                row.uploader.is_interrupted = lambda: self.stop.is_requested
-                row.attempt("checkpoint", row.save_checkpoint)
-                row.uploader.is_interrupted = bool
 
     # -------------------------------------------------------------------------------------------------- journal
 

@@ -97,16 +97,12 @@ class RecordObjects:
             unread = len(self._listed[index]) - (len(wanted) - before)
             self._ahead[index] = [record_json.UNREAD] * unread
         for name, content in zip(wanted, self.bucket.get_all(name.key for name in wanted), strict=True):
-            self._ahead[name.index].append(self._verified(name, content))
-
-    def _verified(self, name: ObjectName, content: bytes | None) -> bytes | None:
-        """Return a record that has the digest in its key."""
-        if content is None or layout.digest(content) != name.sha256:
-            return None
-        self.digests[name.index, name.uid] = name.sha256
-        if self._has_seal(name):
-            self.sealed.add((name.index, name.uid))
-        return content
+            if content is not None and layout.digest(content) != name.sha256:
+                content = None  # noqa: PLW2901 - it is not what its key says
+            if content is not None:
+                self.digests[name.index, name.uid] = name.sha256
+                self.sealed |= {(name.index, name.uid)} if self._has_seal(name) else set()
+            self._ahead[name.index].append(content)
 
 
 @dataclass

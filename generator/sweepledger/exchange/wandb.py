@@ -313,10 +313,8 @@ def read_early_terminate(written: object, losses: LossList) -> dict[str, Any] | 
     is_factor = isinstance(eta, int | float) and not isinstance(eta, bool) and eta > 1
     if not (has_steps and all(map(is_count, whole)) and is_factor and isinstance(strict, bool)):
         return None
-    losses += [
-        Loss(f"early_terminate.{key}", "is not a key of W&B's rule")
-        for key in sorted(written.keys() - HYPERBAND_KEYS)
-    ]
+    for key in sorted(written.keys() - HYPERBAND_KEYS):
+        losses.add(f"early_terminate.{key}", "is not a key of W&B's rule")
     why = "W&B compares with running trials; here trials are compared with learning curves recorded before the batch"
     losses.add("early_terminate", why)
     return rule
@@ -339,11 +337,15 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
         losses.add("early_terminate", "W&B has only hyperband; all trials run to their end")
     if (stop := (None if policy is None else policy.wandb)) is not None:
         document["early_terminate"] = stop
-    document["parameters"] = (
-        _listed(assignments, losses)
-        if isinstance(design, search_block.ConfigurationList)
-        else {parameter.name: _keys(parameter, losses) for parameter in design.space.parameters}
-    )
+    if isinstance(design, search_block.ConfigurationList):
+        columns = conversion.distinct_columns(assignments)
+        size = math.prod(map(len, columns.values()))
+        if size > len(assignments) or any(len(columns) > len(row) for row in assignments):
+            why = "W&B cannot list configurations: it runs"
+            losses.add("method: list", f"{why} all {size} combinations, not these {len(assignments)}")
+        document["parameters"] = {name: {"values": written(values)} for name, values in columns.items()}
+    else:
+        document["parameters"] = {each.name: _keys(each, losses) for each in design.space.parameters}
     losses.add("metric.source", f"W&B reads what the program logs: call wandb.log with {sweep.metric.name}")
     losses += conversion.run_losses(sweep, "W&B")
     banner = conversion.export_banner(sweep, "W&B", losses)
@@ -351,7 +353,6 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
 
 
 def _program(sweep: Sweep, losses: LossList) -> dict[str, Any]:
-    """Return `program` and, unless it is W&B's default, `command`."""
     command = list(sweep.command)
     if any("${seed}" in part for part in command):
         losses.add("command: ${seed}", "W&B has no such macro; return the seed another way")
@@ -385,15 +386,6 @@ def _method(design: search_block.Design, losses: LossList) -> dict[str, Any]:
             return {"method": "bayes"} | ({} if cap is None else {"run_cap": cap})
         case _:
             assert_never(design)
-
-
-def _listed(assignments: Assignments, losses: LossList) -> dict[str, Any]:
-    columns = conversion.distinct_columns(assignments)
-    size = math.prod(map(len, columns.values()))
-    if size > len(assignments) or any(len(columns) > len(assignment) for assignment in assignments):
-        why = f"W&B cannot list configurations: it runs all {size} combinations, not these {len(assignments)}"
-        losses.add("method: list", why)
-    return {name: {"values": written(values)} for name, values in columns.items()}
 
 
 def _keys(parameter: Parameter, losses: LossList) -> dict[str, Any]:

@@ -30,7 +30,11 @@ def problems_before(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
     """Yield the problems of spaces that are too large or too small, computed without examining candidates."""
     sizes = tuple(_size_problems(sweep, source))
     yield from sizes
-    trials = _grid_size(sweep.design) * sweep.replicates
+    design, trials = sweep.design, 0
+    if isinstance(design, search_block.GridSearch) and design.cap is None and not design.space.constraints:
+        is_conditional = any(parameter.when for parameter in design.space.parameters)
+        # Each combination is a configuration.
+        trials = 0 if is_conditional else count_combinations(design.space) * sweep.replicates
     over_budget = tuple(budget_problems(sweep, source, trials, is_all=True))
     yield from over_budget
     if not sizes and trials > MAX_TRIALS:
@@ -90,17 +94,6 @@ def max_table_bytes(sweep: Sweep) -> int | None:
     if estimates.max_row_bytes(sweep.design) * MAX_TRIALS <= estimates.MAX_BYTES:
         return None
     return estimates.MAX_BYTES // sweep.replicates
-
-
-def _grid_size(design: search_block.Design) -> int:
-    """Count the configurations of a grid if each combination is one; 0 if the number is unknown."""
-    match design:
-        case search_block.GridSearch(space, None) if not space.constraints and not any(
-            parameter.when for parameter in space.parameters
-        ):
-            return count_combinations(space)
-        case _:
-            return 0
 
 
 def _size_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:

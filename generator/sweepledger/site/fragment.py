@@ -13,7 +13,7 @@ from sweepledger.results.objective_scale import ObjectiveScale
 from sweepledger.results.paths import LAPTOP_WARNING
 from sweepledger.results.rounds import early_stopping, rounds
 from sweepledger.results.summary import Summary, pareto_front
-from sweepledger.site.charts import ChartMark, SweepChart, TrialColumn, sweep_charts, trial_columns
+from sweepledger.site.charts import ChartMark, SweepChart, sweep_charts, trial_columns
 from sweepledger.site.history import (
     EventKind,
     SweepHistory,
@@ -95,7 +95,17 @@ def sweep_pages(history: SweepHistory, commit: str) -> SweepPages:
     curves = {line.outcome.trial: line.points for line in trial_curves(summary)}
     charts = tuple(sweep_charts(summary, columns, shares, len(curves)))
     card = _card(history, summary)
-    base = _shared_data(summary, columns, commit)
+    base = {
+        "sweep": summary.sweep,
+        "commit": commit,
+        "metric": summary.metric.name,
+        "goal": str(summary.metric.goal),
+        "trials": [one.trial for one in summary.outcomes],
+        "columns": [column.as_data() for column in columns],
+        "eligible": [int(summary.is_eligible(one)) for one in summary.outcomes],
+        "laptop": _laptop_batches(summary),
+        "best": None if summary.winner is None else _places(summary, [summary.winner])[0],
+    }
     places = {one.trial: place for place, one in enumerate(summary.outcomes)}
     parents = [places.get(one.parent or "") for one in summary.outcomes]
     done = {EventKind.SPEC: "requested", EventKind.BATCH: "generated", EventKind.RESULTS: "recorded"}
@@ -154,20 +164,6 @@ def sweep_pages(history: SweepHistory, commit: str) -> SweepPages:
     )
 
 
-def _shared_data(summary: Summary, columns: Sequence[TrialColumn], commit: str) -> dict[str, Any]:
-    return {
-        "sweep": summary.sweep,
-        "commit": commit,
-        "metric": summary.metric.name,
-        "goal": str(summary.metric.goal),
-        "trials": [one.trial for one in summary.outcomes],
-        "columns": [column.as_data() for column in columns],
-        "eligible": [int(summary.is_eligible(one)) for one in summary.outcomes],
-        "laptop": _laptop_batches(summary),
-        "best": None if summary.winner is None else _places(summary, [summary.winner])[0],
-    }
-
-
 def _laptop_batches(summary: Summary) -> list[str]:
     return [batch.lock.name for batch in summary.batches if batch.is_marked]
 
@@ -180,7 +176,6 @@ def _places(summary: Summary, trials: Sequence[TrialResult]) -> list[int]:
 def _curve_data(
     summary: Summary, curves: Mapping[str, Sequence[tuple[int, float]]]
 ) -> list[tuple[int, list[int], list[float]]]:
-    """Return the curves, each with the place of its trial, its steps and its values."""
     return [
         (
             place,

@@ -40,17 +40,16 @@ def stop_rules(
     if sweep.early_stop is None:
         return ()
     current = (batch for batch in own if batch.lock.program.digest == program)
-    curves = [curve for batch in (*current, *warm_start) for curve in _curves(sweep, batch)]
-    return sweep.early_stop.compile(sweep.metric, curves)
-
-
-def _curves(sweep: Sweep, batch: BatchRecords) -> Iterator[LearningCurve]:
-    metric = batch.lock.metric
-    if (metric.name, metric.goal) == (sweep.metric.name, sweep.metric.goal):
+    curves: list[LearningCurve] = []
+    for batch in (*current, *warm_start):
+        metric = batch.lock.metric
+        if (metric.name, metric.goal) != (sweep.metric.name, sweep.metric.goal):
+            continue
         for outcome in evaluate(batch).outcomes:
             curve = outcome.record.curve(sweep.metric.of_curve) if outcome.record is not None else ()
             if curve and outcome.status.is_final:
-                yield LearningCurve(tuple(curve), outcome.status is Status.OK)
+                curves.append(LearningCurve(tuple(curve), outcome.status is Status.OK))
+    return sweep.early_stop.compile(sweep.metric, curves)
 
 
 @dataclass(frozen=True)

@@ -247,6 +247,14 @@ class Kubectl:
     @contextmanager
     def _patches(self, path: str) -> Iterator["HTTPConnection"]:
         """Yield a connection that patches the objects below a path, and does nothing else. Raises ClusterError."""
+        from http.client import HTTPConnection  # noqa: PLC0415 - with SSL and email, a tenth of what commands import
+
+        class UnixConnection(HTTPConnection):
+            def connect(self) -> None:
+                self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                self.sock.settimeout(self.timeout)
+                self.sock.connect(socket_path)
+
         with tempfile.TemporaryDirectory(prefix="sweep-") as folder:  # only this user can enter it
             socket_path = f"{folder}/api"
             allowed = f"--accept-paths=^{re.escape(path)}/[a-z0-9.-]+$"
@@ -256,7 +264,7 @@ class Kubectl:
                 # It says where it serves; if it has failed, the block ends with its words.
                 if not stream.read(1):
                     raise ClusterError("`kubectl proxy` serves nothing")
-                with closing(_connect(socket_path)) as connection:
+                with closing(UnixConnection("localhost", timeout=REQUEST_SECONDS)) as connection:
                     yield connection
 
     def delete(self, kind: str, name: str, namespace: str) -> None:
@@ -283,19 +291,6 @@ class Kubectl:
             yield api_objects.parse_object(output)
         except api_objects.UnexpectedResponseError as error:
             raise ClusterError(f"kubectl {arguments[0]} printed {error}", hint=CONTEXT_HINT) from error
-
-
-def _connect(path: str) -> "HTTPConnection":
-    """Return a connection to a server on a socket of this machine."""
-    from http.client import HTTPConnection  # noqa: PLC0415 - with SSL and email, a tenth of what most commands import
-
-    class UnixConnection(HTTPConnection):
-        def connect(self) -> None:
-            self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            self.sock.settimeout(self.timeout)
-            self.sock.connect(path)
-
-    return UnixConnection("localhost", timeout=REQUEST_SECONDS)
 
 
 def _patch(connection: "HTTPConnection", path: str, patch: bytes) -> None:

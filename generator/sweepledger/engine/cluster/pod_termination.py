@@ -80,24 +80,27 @@ class StoredRecords:
     """Attempts and the SHA-256 of their records: its own, and earlier ones that its sidecar found."""
     is_complete: bool = True
     """Whether the sidecar saved everything, as far as it said so; a pod without one has nothing to save."""
-    unsealed: int = 0
-    """Records of the trial in the bucket that no sidecar wrote."""
 
 
 def stored_records(pod: TrialPod) -> StoredRecords:
     """Return which records in a bucket an ended pod confirms: by its launcher, and by its sidecar."""
-    own = api_objects.text_at(pod.status, "state", "terminated", "message")
-    digests = {(pod.uid, sha256) for sha256 in _record_digests(own)}
+    own, digests = _message_data(pod.status), set[tuple[str, str]]()
+    if "sha256" in own:
+        # The digest that the launcher's message has, or that of the record that it is.
+        digests |= {(pod.uid, match[1]) for match in [SHA256.fullmatch(str(own["sha256"]))] if match}
+    elif own:
+        text = api_objects.text_at(pod.status, "state", "terminated", "message").encode(errors="replace")
+        # The record ends in a line end, which the API may have cut off.
+        lines = (text, text.rstrip(b"\n") + b"\n")
+        digests = {(pod.uid, hashlib.sha256(line).hexdigest()) for line in lines}
     sidecar = api_objects.named_object(pod.manifest, STORE_CONTAINER, "status", "initContainerStatuses")
     if not sidecar:
         return StoredRecords(frozenset(digests))
-    said = _message_data(api_objects.text_at(sidecar, "state", "terminated", "message"))
+    said = _message_data(sidecar)
     records = said.get("records")
     for uid, sha256 in records.items() if isinstance(records, dict) else ():
         digests |= {(uid, match[1]) for match in [SHA256.fullmatch(str(sha256))] if match}
-    unsealed = said.get("unsealed")
-    count = unsealed if type(unsealed) is int else 0
-    return StoredRecords(frozenset(digests), said.get("complete") is True, count)
+    return StoredRecords(frozenset(digests), said.get("complete") is True)
 
 
 def vouched_rows(pod: TrialPod, known: Mapping[str, Mapping[int, str]]) -> Iterator[tuple[str, int]]:
@@ -106,33 +109,21 @@ def vouched_rows(pod: TrialPod, known: Mapping[str, Mapping[int, str]]) -> Itera
     `known` has the SHA-256 of records in a bucket, by pod and row. Its launcher confirms its own, its sidecar also
     those of earlier pods.
     """
-    own = _message_data(api_objects.text_at(pod.status, "state", "terminated", "message"))
+    own = _message_data(pod.status)
     of_pod = known.get(pod.pod_uid, {})
     yield from ((pod.pod_uid, row) for row in pack_message.vouched_by_launcher(own, pod.rows, of_pod))
     sidecar = api_objects.named_object(pod.manifest, STORE_CONTAINER, "status", "initContainerStatuses")
-    packs = _message_data(api_objects.text_at(sidecar, "state", "terminated", "message")).get("packs")
+    packs = _message_data(sidecar).get("packs")
     for uid, text in packs.items() if isinstance(packs, dict) else ():
         for row in pack_message.vouched(str(text), known.get(uid, {})):
             if row in pod.rows:
                 yield uid, row
 
 
-def _record_digests(message: str) -> set[str]:
-    """Return the digest that a launcher's message has, or that of the record that it is."""
-    data = _message_data(message)
-    if not data:
-        return set()
-    if "sha256" in data:
-        match = SHA256.fullmatch(str(data["sha256"]))
-        return {match[1]} if match else set()
-    text = message.encode(errors="replace")
-    # The record ends in a line end, which the API may have cut off.
-    return {hashlib.sha256(line).hexdigest() for line in (text, text.rstrip(b"\n") + b"\n")}
-
-
-def _message_data(message: str) -> dict[str, Any]:
+def _message_data(container: object) -> dict[str, Any]:
+    """Return the object in a container's termination message; empty if it is none."""
     try:
-        data = json.loads(message)
+        data = json.loads(api_objects.text_at(container, "state", "terminated", "message"))
     except (ValueError, RecursionError):
         return {}
     return data if isinstance(data, dict) else {}

@@ -58,15 +58,6 @@ def are_renamed(keys: Mapping[str, str]) -> bool:
     return any(key != name for name, key in keys.items())
 
 
-def app_command(keys: Mapping[str, str], literal: Sequence[str], *, is_multirun: bool) -> list[str]:
-    """Return a command that starts the app once, with each parameter under Hydra's key."""
-    arguments = [ALL]
-    if are_renamed(keys):
-        arguments = [f"{key}=${{envvar:{environment_name(name)}}}" for name, key in keys.items()]
-    alone = [RUN_ALONE] if is_multirun else []
-    return ["${env}", "${interpreter}", "${program}", *alone, OUTPUTS, *literal, *arguments]
-
-
 def command_overrides(command: Sequence[str]) -> CommandOverrides:
     """Return the overrides of a command."""
     handed = [match for part in command if (match := HANDED.fullmatch(part))]

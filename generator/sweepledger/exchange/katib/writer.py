@@ -26,15 +26,28 @@ CONTAINER = "trial"
 NO_IMAGE = "registry.example/replace-me"
 
 
-def write_trial_template(
+def _trial_template(
     sweep: Sweep, references: Mapping[str, str], constants: Mapping[str, Value], losses: LossList
 ) -> dict[str, Any]:
     """Return `trialTemplate`; `references` are the names of the parameters in `trialParameters`."""
     placeholders = {name: f"${{trialParameters.{alias}}}" for name, alias in references.items()}
     filling = MacroFiller(KATIB, sweep, placeholders, constants, losses)
-    arguments = filling.arguments(sweep.command)
-    job = _write_job(sweep.run, arguments, filling)
-    losses += _run_losses(sweep.run)
+    arguments, run = filling.arguments(sweep.command), sweep.run
+    losses += _run_losses(run)
+    amounts = {"cpu": run.resources.cpu, "memory": run.resources.memory}
+    if run.resources.gpu:
+        amounts[GPU_RESOURCE] = str(run.resources.gpu)
+    variables = {environment_name(name): value for name, value in filling.texts().items()}
+    container = {
+        "name": CONTAINER,
+        "image": NO_IMAGE if run.image in {None, LOCAL_IMAGE} else run.image,
+        "command": arguments,
+        "env": [
+            {"name": name, "value": value}
+            for name, value in (*variables.items(), ("SWEEP_SEED", str(run.seed_base)))
+        ],
+        "resources": {"limits": amounts, "requests": dict(amounts)},
+    }
     return {
         "primaryContainerName": CONTAINER,
         **CONDITIONS,
@@ -42,29 +55,14 @@ def write_trial_template(
             {"name": alias, "description": f"{name} of the sweep", "reference": name}
             for name, alias in references.items()
         ],
-        "trialSpec": job,
-    }
-
-
-def _write_job(run: RunConfig, arguments: list[str], filling: MacroFiller) -> dict[str, Any]:
-    amounts = {"cpu": run.resources.cpu, "memory": run.resources.memory}
-    if run.resources.gpu:
-        amounts[GPU_RESOURCE] = str(run.resources.gpu)
-    container = {
-        "name": CONTAINER,
-        "image": NO_IMAGE if run.image in {None, LOCAL_IMAGE} else run.image,
-        "command": arguments,
-        "env": [{"name": environment_name(name), "value": value} for name, value in filling.texts().items()]
-        + [{"name": "SWEEP_SEED", "value": str(run.seed_base)}],
-        "resources": {"limits": amounts, "requests": dict(amounts)},
-    }
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "spec": {
-            "backoffLimit": run.retries,
-            "activeDeadlineSeconds": run.timeout_seconds,
-            "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
+        "trialSpec": {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "spec": {
+                "backoffLimit": run.retries,
+                "activeDeadlineSeconds": run.timeout_seconds,
+                "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
+            },
         },
     }
 
@@ -102,9 +100,8 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
     """Return the sweep as an Experiment."""
     losses = LossList()
     algorithm, dimensions, constants, trials = _search(sweep, assignments, losses)
-    losses += [
-        Loss(f"parameters.{name}", "has one value, so the command has it instead") for name in constants
-    ]
+    for name in constants:
+        losses.add(f"parameters.{name}", "has one value, so the command has it instead")
     losses += _sweep_losses(sweep)
     # Names of placeholders: those of the parameters without dots and dashes, numbered if they collide.
     references: dict[str, str] = {}
@@ -114,7 +111,7 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
         while alias in references.values():
             alias, number = f"{plain}_{number}", number + 1
         references[name] = alias
-    template = write_trial_template(sweep, references, constants, losses)
+    template = _trial_template(sweep, references, constants, losses)
     metric = sweep.metric
     count = min(trials, LARGEST_COUNT)
     experiment = {
@@ -149,7 +146,6 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
 def _search(
     sweep: Sweep, assignments: Assignments, losses: LossList
 ) -> tuple[dict[str, Any], Mapping[str, FeasibleSpace], Mapping[str, Value], int]:
-    """Return algorithm, dimensions, constants and number of trials."""
     design, size, space_losses = sweep.design, len(assignments), LossList()
     if isinstance(design, ConfigurationList):
         derived = {value.name for value in design.space.derived}
@@ -191,7 +187,6 @@ def _search(
 
 
 def _adaptive(search: AdaptiveSearch, losses: LossList) -> tuple[dict[str, Any], int]:
-    """Return the nearest algorithm of Katib, and the number of trials."""
     losses.add("rounds", "Katib requests one trial whenever one ends, from the trials that have ended")
     name = search.method.elsewhere.get("katib")
     if name is None:

@@ -96,14 +96,12 @@ class CmaEsProposer:
             values = entry.values
             is_ok = entry.state is Status.OK and values is not None
             value = sign * values[0] if values is not None and is_ok else worst
-            generation.append((np.array(self._point(entry.coordinates)), value))
+            numbers = [(entry.coordinates[name], self.counts[at]) for name, at in self.indices.items()]
+            point = [(number + 0.5) / count if count else float(number) for number, count in numbers]
+            generation.append((np.array(point), value))
             if len(generation) == population:
                 yield generation
                 generation = []
-
-    def _point(self, coordinates: encoding.Coordinates) -> list[float]:
-        numbers = [(coordinates[name], self.counts[at]) for name, at in self.indices.items()]
-        return [(number + 0.5) / count if count else float(number) for number, count in numbers]
 
 
 def _create_optimizer(dimensions: int, size: int, seed: int) -> "cmaes.CMA":

@@ -1,16 +1,15 @@
 """Rounds of methods with a model: the model's proposals, restricted to legal and new configurations."""
 
 import importlib.util
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import islice
 
 from sweepledger.errors import GeneratorError, ToolError
 from sweepledger.search.adaptive import termination
-from sweepledger.search.adaptive.observations import KnownTrials, Observation, Round, SearchEnd, Suggestion
+from sweepledger.search.adaptive.observations import KnownTrials, Round, SearchEnd, Suggestion
 from sweepledger.search.adaptive.proposer import (
-    Evidence,
     ModelError,
     Proposer,
     ProposerFactory,
@@ -24,7 +23,7 @@ from sweepledger.search.configurations import (
     Rejected,
     configuration_builder,
 )
-from sweepledger.search.encoding import Coordinates, EncodedSpace, encode_space
+from sweepledger.search.encoding import EncodedSpace, encode_space
 from sweepledger.search.rng import derive_seed
 from sweepledger.structs.combinations import count_columns
 from sweepledger.structs.methods import Method
@@ -111,8 +110,13 @@ def _proposed(
     # Each method imports only its own library, which takes longer to load than most commands run.
     create: ProposerFactory = import_module(search.method.module).create_proposer
     proposer = create(sweep, search, space, evidence, seed)
-    for coordinates in _pending_coordinates(space, evidence, trials.pending):
-        proposer.add_pending(coordinates)
+    # Each pending configuration once; some replicates may be recorded already.
+    known = {canonical_json(one.configuration) for one in evidence if one.round is not None}
+    for trial in trials.pending:
+        key, coordinates = canonical_json(trial.configuration), space.encode(trial.configuration)
+        if key not in known and coordinates is not None:
+            known.add(key)
+            proposer.add_pending(coordinates)
     spare = _spare(search, number)
     for _ in range(size):
         if not _add_proposal(proposer, draft, space, build, redraws=search.method.redraws):
@@ -126,18 +130,6 @@ def _proposed(
 
 def _spare(search: AdaptiveSearch, number: int) -> Iterator[Configuration]:
     return feasible_configurations(search.space, derive_seed(search.seed, number, "replaced"))
-
-
-def _pending_coordinates(
-    space: EncodedSpace, evidence: Iterable[Evidence], pending: Iterable[Observation]
-) -> Iterator[Coordinates]:
-    """Yield the coordinates of pending configurations, each once; some replicates may be recorded already."""
-    known = {canonical_json(one.configuration) for one in evidence if one.round is not None}
-    for trial in pending:
-        key, coordinates = canonical_json(trial.configuration), space.encode(trial.configuration)
-        if key not in known and coordinates is not None:
-            known.add(key)
-            yield coordinates
 
 
 def _add_proposal(

@@ -31,7 +31,9 @@ def parents(draft: Draft) -> Iterator[Problem]:
             yield draft.problem(place, message, code="unknown-parameter", hint=hint, at_key=True)
         elif section.is_whole and name not in section.parameters:
             message = f"must be the name of a parameter, got {safe_repr(name)}"
-            nearest = _parent_hint(name, section)
+            ends = [leaf for leaf in section.leaves if leaf.endswith(f".{name}")]
+            whole = f"nested names are written in full: {ends[0]}" if len(ends) == 1 else None
+            nearest = whole or did_you_mean(name, section.parameters)
             yield draft.problem(place, message, code="unknown-parameter", hint=nearest, at_key=True)
 
 
@@ -185,13 +187,6 @@ def _at(draft: Draft, places: list[DocumentPath]) -> list[Any] | None:
         place not in draft.broken and is_sound_value(draft, place, value) for place, value in pairs
     )
     return values if is_whole else None
-
-
-def _parent_hint(name: str, section: Section) -> str | None:
-    ends = [known for known in section.leaves if known.endswith(f".{name}")]
-    if len(ends) == 1:
-        return f"nested names are written in full: {ends[0]}"
-    return did_you_mean(name, section.parameters)
 
 
 def _values_hint(draft: Draft, section: Section, name: str, value: Any) -> str | None:

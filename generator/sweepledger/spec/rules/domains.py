@@ -18,7 +18,7 @@ from sweepledger.distributions import (
 from sweepledger.distributions.form import PROBABILITY_SLACK, BoundKind, Form
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, format_path, safe_repr, truncate
-from sweepledger.reader.scalars import describe_split, rejoin_split
+from sweepledger.reader.scalars import describe_split
 from sweepledger.spec.draft import Draft
 from sweepledger.spec.sections import Leaf, all_leaves, search_section, sound_keys
 from sweepledger.spec.suggestions import quoted_names
@@ -164,8 +164,7 @@ def duplicate_values(draft: Draft) -> Iterator[Problem]:
     zipped = {name for _, name in draft.texts("zip")}
     for leaf in (leaf for leaf in search_section(draft).leaves.values() if leaf.name not in zipped):
         first: dict[str, tuple[DocumentPath, Any]] = {}
-        items = draft.get(*leaf.path, "values", kind=list) or []
-        is_divided = _divided(draft, (*leaf.path, "values"), items) is not None
+        is_divided = (*leaf.path, "values") in draft.document.divided
         for place, value in draft.items(*leaf.path, "values"):
             if not is_sound_value(draft, place, value) or is_divided:
                 continue
@@ -180,18 +179,10 @@ def duplicate_values(draft: Draft) -> Iterator[Problem]:
 def split_values(draft: Draft) -> Iterator[Problem]:
     """No comma divides a value in brackets: YAML has neither tuples nor calls."""
     for place, items in _lists(draft):
-        joined = _divided(draft, place, items)
-        if joined is not None:
+        joined = draft.document.divided.get(place)
+        if items and joined is not None:
             message = f"must not be parts of a value that commas divide, got {quote(items)}"
             yield draft.problem(place, message, code="value-divided", hint=describe_split(joined))
-
-
-def _divided(draft: Draft, place: DocumentPath, items: list[Any]) -> tuple[str, ...] | None:
-    """Return the texts that commas divided into these items; None if all are whole, or in quotes."""
-    if rejoin_split(items) is None:
-        return None
-    texts = [at for at, item in enumerate(items) if isinstance(item, str)]
-    return rejoin_split(items, [at for at in texts if not draft.document.is_plain((*place, at))])
 
 
 def _lists(draft: Draft) -> Iterator[tuple[DocumentPath, list[Any]]]:
@@ -223,10 +214,10 @@ def probabilities(draft: Draft) -> Iterator[Problem]:
     """Each value has a probability, and they sum to 1."""
     for leaf in all_leaves(draft):
         keys = sound_keys(draft, leaf)
-        values, chances = keys.get("values"), _numbers(draft, leaf)
+        place, values = (*leaf.path, "probabilities"), keys.get("values")
+        chances = None if _broken_inside(draft, place) else draft.get(*place, kind=list)
         if not isinstance(values, list) or chances is None:
             continue
-        place = (*leaf.path, "probabilities")
         if len(chances) != len(values):
             message = f"must have as many entries as values ({len(values)}), got {len(chances)}"
             yield draft.problem(place, message, code="probabilities")
@@ -234,7 +225,9 @@ def probabilities(draft: Draft) -> Iterator[Problem]:
         total = math.fsum(chances)
         if abs(total - 1) > PROBABILITY_SLACK:
             message = f"must sum to 1, got {safe_repr(float(f'{total:.10g}'))}"
-            yield draft.problem(place, message, code="probabilities", hint=_proportions_hint(chances, total))
+            shares = [float(f"{chance / total:.10g}") for chance in chances] if total > 0 else []
+            hint = f"in the same proportions: {truncate(repr(shares))}" if shares else None
+            yield draft.problem(place, message, code="probabilities", hint=hint)
 
 
 def value_lengths(draft: Draft) -> Iterator[Problem]:
@@ -267,21 +260,8 @@ def _values(draft: Draft) -> Iterator[tuple[DocumentPath, Any]]:
         yield from ((place, draft.get(*place, kind=object)) for place in places)
 
 
-def _numbers(draft: Draft, leaf: Leaf) -> list[float] | None:
-    place = (*leaf.path, "probabilities")
-    items = draft.get(*place, kind=list)
-    return None if _broken_inside(draft, place) else items
-
-
 def _broken_inside(draft: Draft, place: DocumentPath) -> bool:
     return any(broken[: len(place)] == place for broken in draft.broken)
-
-
-def _proportions_hint(chances: list[float], total: float) -> str | None:
-    if total <= 0:
-        return None
-    shares = [float(f"{chance / total:.10g}") for chance in chances]
-    return f"in the same proportions: {truncate(repr(shares))}"
 
 
 FEWEST_POINTS = 2
@@ -493,15 +473,10 @@ def _fractions_between_integers(
         if scale is BoundKind.LOG:
             hint += "list them in values"
         else:
-            hint += f"{_whole_counts(high - low, len(points))}, or list them in values"
+            counts = [*range(len(points) - 1, 1, -1)], range(len(points) + 1, ranges.MAX_VALUES + 1)
+            near = (next((count for count in each if (high - low) % (count - 1) == 0), 0) for each in counts)
+            hint += f"count: {' or '.join(str(count) for count in near if count)}, or list them in values"
         yield draft.problem((*leaf.path, "count"), message, code="range-count", hint=hint)
-
-
-def _whole_counts(width: int, count: int) -> str:
-    """Return the counts next to a count whose points are integers."""
-    below = next(less for less in range(count - 1, 1, -1) if width % (less - 1) == 0)
-    above = next((more for more in range(count + 1, ranges.MAX_VALUES + 1) if width % (more - 1) == 0), None)
-    return f"count: {below}" if above is None else f"count: {below} or {above}"
 
 
 COUNTED_FORMS = frozenset({"count", *ranges.Spacing})
