@@ -286,7 +286,6 @@ def _losses(sweep: Sweep) -> Iterator[Loss]:
 
 
 def _word(element: str) -> str:
-    """Return an element of the command as an expression of the script."""
     words: list[str] = []
     for part in parse_element(element):
         match part:

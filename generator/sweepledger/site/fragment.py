@@ -176,7 +176,6 @@ def _places(summary: Summary, trials: Sequence[TrialResult]) -> list[int]:
 def _curve_data(
     summary: Summary, curves: Mapping[str, Sequence[tuple[int, float]]]
 ) -> list[tuple[int, list[int], list[float]]]:
-    """Return the curves, each with the place of its trial, its steps and its values."""
     return [
         (
             place,

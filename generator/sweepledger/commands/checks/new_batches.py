@@ -248,6 +248,10 @@ def unreadable_batches(context: CheckContext) -> Iterator[Problem]:
             yield Problem(f"{batch.folder}/{LOCK_FILE}", 0, 0, "", str(error), "batch-forged", hint)
 
 
+def _forged(path: str, hint: str | None) -> Problem:
+    return Problem(path, 0, 0, "", "is not what the generator writes", "batch-forged", hint)
+
+
 def check_new_batches(context: CheckContext, specs: Sequence[ParsedSpec]) -> Iterator[Problem]:
     """Compare the work tree's new batches with the specs. Raises as `plan_batches` does.
 
@@ -267,9 +271,8 @@ def check_new_batches(context: CheckContext, specs: Sequence[ParsedSpec]) -> Ite
     try:
         planned = next_batch.plan_batches(context.workspace, readable, base=commit, stored=stored)
     except next_batch.EditedError as first:
-        for error in tuple(next_batch.edits(stored.merged, stored.present)) or (first,):
-            for path in error.paths:
-                yield Problem(path, 0, 0, "", "is not what the generator writes", "batch-forged", error.hint)
+        edits = tuple(next_batch.edits(stored.merged, stored.present)) or (first,)
+        yield from (_forged(path, error.hint) for error in edits for path in error.paths)
         return
     for generated in planned:
         yield from _plan_problems(context, generated)

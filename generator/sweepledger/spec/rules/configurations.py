@@ -6,10 +6,9 @@ from itertools import islice
 from pathlib import PurePosixPath
 
 from sweepledger.distributions import FORMS
-from sweepledger.problems import Problem
+from sweepledger.problems import MAX_PROBLEMS, Problem
 from sweepledger.reader import DocumentPath, format_path, safe_repr
 from sweepledger.reader.configurations import ConfigurationTable, read_configurations
-from sweepledger.reader.strict_yaml import MAX_PROBLEMS
 from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.domains import LONGEST_VALUE, is_sound_value
 from sweepledger.spec.rules.names import parameter_name_error
