@@ -43,7 +43,7 @@ def test_a_domain_that_holds_nothing_cannot_be_made(make: Callable[[], Domain], 
 
 
 def test_thirds_sum_to_one() -> None:
-    assert Choice((1, 2, 3), (0.3333333333, 0.3333333333, 0.3333333334)).values == (1, 2, 3)
+    assert Choice((1, 2, 3), (0.3333333333, 0.3333333333, 0.3333333334)).listed == (1, 2, 3)
 
 
 def test_a_normal_may_be_bounded_on_one_side() -> None:

@@ -106,7 +106,6 @@ class ImportedTrial:
                 self.losses += container.lost("name", "only one container runs here")
 
     def _container(self, container: Fields, resources: Fields) -> None:
-        """Read command, variables, image and resources."""
         container.text("name")
         variables: dict[str, str] = {}
         for entry in container.each("env"):
@@ -171,7 +170,6 @@ class ImportedTrial:
         ]
 
     def _text(self, text: str, where: str) -> str:
-        """Return an element of the command with macros for Katib's placeholders."""
 
         def shell(match: re.Match[str]) -> str:
             why = "replaced before the command starts, because `${` begins a macro here"
@@ -350,12 +348,10 @@ class MacroFiller:
                 named = {environment_name(name): value for name, value in self.texts().items()}
                 return named.get(str(argument), f"$({argument})")
             case Macro("args_json"):
-                return self._json()
+                why = f"values that vary are written as text, as {self.tool} has them"
+                self.losses.add("${args_json}", why)
+                fixed = {name: canonical(value) for name, value in self.constants.items()}
+                return json.dumps(fixed | dict(self.placeholders))
             case _:
                 self.losses.add(str(part), f"{self.tool} gives trials no file of values; left out")
                 return ""
-
-    def _json(self) -> str:
-        self.losses.add("${args_json}", f"values that vary are written as text, as {self.tool} has them")
-        values = {**{name: canonical(value) for name, value in self.constants.items()}, **self.placeholders}
-        return json.dumps(values)

@@ -58,7 +58,6 @@ YAML_1_2_INTEGERS = (
     (re.compile(r"0x[0-9a-fA-F]+", re.ASCII), 16),
 )
 
-
 OPENING, CLOSING = "([{", ")]}"
 
 
@@ -73,7 +72,10 @@ def rejoin_split(items: Iterable[object], quoted: Collection[int] = ()) -> tuple
     for place, item in enumerate(items):
         text = item if isinstance(item, str) else json.dumps(item)
         was_divided = was_divided or depth > 0
-        joined = [*joined[:-1], f"{joined[-1]}, {text}"] if depth > 0 else [*joined, text]
+        if depth > 0:
+            joined[-1] += f", {text}"
+        else:
+            joined.append(text)
         if isinstance(item, str) and place not in quoted:
             depth += sum((letter in OPENING) - (letter in CLOSING) for letter in text)
     return tuple(joined) if was_divided or depth else None

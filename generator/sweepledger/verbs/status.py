@@ -220,6 +220,6 @@ def _collector_lines(collector: CollectorState | None) -> Iterator[RenderableTyp
         return
     trouble = collector.trouble(time.time())
     if trouble is not None:
-        yield f"{trouble.text}\n  hint: {trouble.remedy}"
+        yield f"{trouble[0]}\n  hint: {trouble[1]}"
     elif collector.last_success is not None:
         yield f"the collector last succeeded at {format_time(collector.last_success)}"
