@@ -68,7 +68,7 @@ def test_clusters_with_similar_names_have_projects_of_their_own() -> None:
             own.platform.argocd,
             (),
             GitSource(URL, "main", ()),
-            real_bases().files,
+            real_bases(),
         )
     ]
 

@@ -54,9 +54,7 @@ def a_platform(
 ) -> FileTree:
     key = repr((settings, source, active))
     if key not in _platforms:
-        _platforms[key] = platform_tree(
-            settings, source or a_source(), real_bases().files, dict.fromkeys(active)
-        )
+        _platforms[key] = platform_tree(settings, source or a_source(), real_bases(), dict.fromkeys(active))
     return _platforms[key]
 
 

@@ -121,7 +121,7 @@ class _Parts:
 def manifests(pods: Pods) -> list[Manifest]:
     """Return the object that the trials share, if any, then one object per trial in the order of the table."""
     name, bases, folder = pods.name, pods.bases, SHAPE_FOLDERS[pods.batch.shape]
-    where: Mapping[str, Any] = yaml.load(bases.files[f"{folder}/places.yaml"])
+    where: Mapping[str, Any] = yaml.load(bases[f"{folder}/places.yaml"])
     shared, made = pods.shared_template({}), []
     if "batch" in where:
         read = msgspec.convert(where["batch"], FieldPaths)
@@ -144,7 +144,7 @@ def trial_name(name: str, index: int) -> str:
 
 
 def _prepared(bases: Bases, file: str, run: RunConfig, where: FieldPaths) -> Manifest:
-    made: Manifest = yaml.load(bases.files[file])
+    made: Manifest = yaml.load(bases[file])
     for others in where.others:
         if run.nodes > 1:
             set_field(made, others.count, run.nodes - 1)

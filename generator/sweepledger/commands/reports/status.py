@@ -31,9 +31,8 @@ from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import Checkout, Repository, addition_subjects, present_since
 from sweepledger.results.doubts import identical_metrics, may_be_identical
 from sweepledger.results.outcomes import EvaluatedBatch, evaluate, one_per_trial
-from sweepledger.results.paths import RESULTS, results_folder
 from sweepledger.structs.batch import BatchLock
-from sweepledger.structs.names import LOCK_FILE, SPECS, SUFFIX
+from sweepledger.structs.names import LOCK_FILE, RESULTS, SPECS, SUFFIX, results_folder
 from sweepledger.structs.record import TrialResult
 
 
@@ -565,9 +564,7 @@ class _TrialCounter:
         if batch.is_active:
             live = self.live.get(batch.name)
             return self._local_states(batch) if live is None else live.states.items()
-        if not (
-            self.root / batch_records.records_file(batch)
-        ).is_file():  # it was cancelled, and is not recorded yet
+        if not (self.root / batch.records_file()).is_file():  # it was cancelled, and is not recorded yet
             return ((row.trial, TrialState.CANCELLED) for row in batch.rows)
         return ((row.trial, TrialState.MISSING) for row in batch.rows if listed < batch.lock.trials)
 

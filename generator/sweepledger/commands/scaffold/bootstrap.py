@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sweepledger import storage
-from sweepledger.commands.repository import base_files
 from sweepledger.commands.repository.spec_edit import edit_settings, read_settings_text
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError, UsageError
@@ -17,7 +16,7 @@ from sweepledger.formats import bootstrap_yaml as file
 from sweepledger.formats import yaml
 from sweepledger.render import platform
 from sweepledger.render.platform import CLUSTERS, GitSource, Names, RequiredObject, RequiredSecret, flux
-from sweepledger.repo import batches, files
+from sweepledger.repo import base_files, batches, files
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.names import SETTINGS_FILE
@@ -166,7 +165,7 @@ def compare_platform(
     """
     active = batches.readable(batch for batch in batches.in_work_tree(root) if batch.is_active)
     clusters = {batch.name: batch.lock.cluster for batch in active}
-    bases = base_files.read_bases(root).files
+    bases = base_files.read_bases(root)
     try:
         rendered = platform.platform_tree(settings, source, bases, clusters)
     except (AttributeError, LookupError, TypeError, ValueError) as error:

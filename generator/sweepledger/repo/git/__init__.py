@@ -29,7 +29,14 @@ from sweepledger.repo.git.history import (
     tree_patch,
 )
 from sweepledger.repo.git.mirror import REMOTE, Mirror
-from sweepledger.repo.git.remote import fetch, followed_remote, last_update, publish, tracking_ref
+from sweepledger.repo.git.remote import (
+    base_commit,
+    fetch,
+    followed_remote,
+    last_update,
+    publish,
+    tracking_ref,
+)
 from sweepledger.repo.git.repository import (
     ALL_SCOPES,
     EXECUTABLE_MODE,
