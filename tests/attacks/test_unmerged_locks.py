@@ -7,7 +7,7 @@ from unittest import mock
 import pytest
 
 from sweepledger.commands.repository import programs
-from sweepledger.structs.program import Data, EnvironmentLock, Program
+from sweepledger.structs.program import ConfigFile, Data, EnvironmentLock, Program
 from tests.repository import Sandbox, append_to
 
 SETTINGS = """version: 1
@@ -60,6 +60,9 @@ FORGERIES = {
         "environment",
         f"environment_lock: {LOCK_FILE}",
         lambda program: replace(program, environment=EnvironmentLock(LOCK_FILE, OTHER)),
+    ),
+    "another configuration file": Forgery(
+        "config", "retries: 0", lambda program: replace(program, config=ConfigFile(LOCK_FILE, text="{}"))
     ),
 }
 

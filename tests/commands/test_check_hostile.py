@@ -100,6 +100,19 @@ def test_a_new_batch_that_was_edited_is_refused_file_by_file_with_the_way_out(sa
         assert f"`rm -r {folder}`, then `sweep generate peak`" in (problem.hint or "")
 
 
+def test_edited_batches_of_several_sweeps_are_all_named(sandbox: Sandbox) -> None:
+    for name in ("one", "peak", "two"):
+        sandbox.spec(name)
+    sandbox.commit_batches("Ask for three")
+    for batch in sandbox.active():
+        append_to(sandbox.root / "overlays/active" / batch / "job.yaml", "# mine\n")
+    sandbox.commit("Edit all")
+
+    forged = files_of(sandbox.check(), "batch-forged")
+
+    assert {path.split("/")[2].partition("-b")[0] for path in forged} == {"one", "peak", "two"}
+
+
 def test_a_name_that_is_not_the_digest_of_its_files_is_refused(sandbox: Sandbox) -> None:
     sandbox.propose()
     (name,) = sandbox.active()
@@ -149,10 +162,9 @@ def test_a_base_that_only_the_kustomization_names_is_frozen(sandbox: Sandbox) ->
 
 def test_what_the_platform_is_made_from_is_frozen_once_it_is_written(sandbox: Sandbox) -> None:
     sandbox.merged()
-    for name in ("collector/v1", "namespace/v1"):
-        shutil.copytree(base_folder() / name, sandbox.root / "base" / name, dirs_exist_ok=True)
+    shutil.copytree(base_folder() / "platform/team/v1", sandbox.root / "base/platform/team/v1")
     sandbox.commit("Platform")
-    path = sandbox.root / "base/namespace/v1/namespace.yaml"
+    path = sandbox.root / "base/platform/team/v1/namespace.yaml"
     append_to(path, "# mine\n")
     sandbox.push()
     assert "base-changed" not in sandbox.codes()
@@ -161,7 +173,7 @@ def test_what_the_platform_is_made_from_is_frozen_once_it_is_written(sandbox: Sa
     sandbox.publish("Bootstrap", {"clusters/bootstrap.yaml": "version: 1\n"})
     append_to(path, "# mine\n")
 
-    assert files_of(sandbox.check(), "base-changed") == {"base/namespace/v1/namespace.yaml"}
+    assert files_of(sandbox.check(), "base-changed") == {"base/platform/team/v1/namespace.yaml"}
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from unittest.mock import ANY
 from uuid import uuid4
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.engine.local import node as local_node
 from sweepledger.engine.local import pod_server, pod_supervisor

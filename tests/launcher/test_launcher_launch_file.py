@@ -15,7 +15,7 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "int or float": {"timeout_seconds": "1", "grace_seconds": True},
 }
 OPTIONAL: dict[str, dict[str, Any]] = {
-    "dict": {"secrets": [], "data_at": [], "environment": [], "pack": []},
+    "dict": {"secrets": [], "data_at": [], "environment": [], "pack": [], "config": []},
     "bool": {"hyperparams_file": 1, "keep_checkpoints": 0, "capture": "yes"},
     "str": {"workdir": None, "thresholds_file": 1},
     "list": {"keep": "*.pt", "stop": {}},

@@ -10,21 +10,12 @@ from typing import Any
 from sweepledger.distributions.form import PROBABILITY_SLACK, Form, Keys
 from sweepledger.distributions.ranges import Spacing, spaced
 from sweepledger.distributions.rounding import DRAWN_INDEX_STEPS, index_at
-from sweepledger.structs.domain import (
-    Axis,
-    Categorical,
-    Codec,
-    CoordinateOf,
-    Domain,
-    Ordinal,
-    Quantile,
-    is_ordered,
-)
+from sweepledger.structs import domain
 from sweepledger.structs.values import Value, frozen_value, identity
 
 
 @dataclass(frozen=True, slots=True)
-class Choice(Domain):
+class Choice(domain.Domain):
     """One of several values. A range with a step or a count is expanded to one."""
 
     listed: tuple[Value, ...]
@@ -45,9 +36,9 @@ class Choice(Domain):
             raise ValueError(f"probabilities must be 0 or more and sum to 1, but got {self.chances!r}")
 
     @property
-    def axis(self) -> Axis:
-        has_order = self.chances is None and is_ordered(self.listed)
-        return Ordinal(len(self.listed)) if has_order else Categorical(len(self.listed))
+    def axis(self) -> domain.Axis:
+        has_order = self.chances is None and domain.is_ordered(self.listed)
+        return domain.Ordinal(len(self.listed)) if has_order else domain.Categorical(len(self.listed))
 
     @property
     def draw_steps(self) -> int:
@@ -58,7 +49,7 @@ class Choice(Domain):
         listed = {"values": list(self.listed)}
         return listed if self.chances is None else listed | {"probabilities": list(self.chances)}
 
-    def quantile(self) -> Quantile:
+    def quantile(self) -> domain.Quantile:
         """Divide the interval among the values, by their probabilities."""
         values = self.listed
         if self.chances is None:
@@ -68,7 +59,7 @@ class Choice(Domain):
         inner = list(accumulate(part for _, part in possible))[:-1]
         return lambda u: possible[bisect_right(inner, u)][0]
 
-    def coordinate(self) -> CoordinateOf:
+    def coordinate(self) -> domain.CoordinateOf:
         """Return the middle of the part of each value."""
         parts = self.chances or [1 / len(self.listed)] * len(self.listed)
         middles: dict[Hashable, float] = {}
@@ -76,7 +67,7 @@ class Choice(Domain):
             middles.setdefault(identity(value), math.fsum(parts[:index]) + parts[index] / 2)
         return lambda value: middles.get(identity(value))
 
-    def codec(self) -> Codec:
+    def codec(self) -> domain.Codec:
         """Number the values."""
         values, indices = self.listed, {identity(value): at for at, value in enumerate(self.listed)}
         return lambda index: values[int(index)], lambda value: indices.get(identity(value))

@@ -5,39 +5,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
-from sweepledger.exchange import conversion
-from sweepledger.exchange.conversion import Exported, ForeignFormat, Imported, Loss, LossList
-from sweepledger.exchange.fields import Fields
-from sweepledger.exchange.spec_parts import (
-    CODE_DIR,
-    PLACEHOLDER_METRIC,
-    PROGRAM,
-    ForeignSearch,
-    find_script,
-    locate_module,
-    locate_script,
-    metric_name,
-    separate_names,
-    size_keys,
-    spec_value,
-)
+from sweepledger.exchange import conversion, spec_parts
+from sweepledger.exchange.conversion import Assignments, Exported, ForeignFormat, Imported, Loss, LossList
+from sweepledger.exchange.fields import Fields, is_count
 from sweepledger.formats.foreign_yaml import ForeignError, coerce_number, load
 from sweepledger.formats.yaml import dump
 from sweepledger.reader.scalars import describe_split, rejoin_split
+from sweepledger.structs import search_block
 from sweepledger.structs.domain import Bell
-from sweepledger.structs.methods import PLAIN, Method
+from sweepledger.structs.methods import PLAIN
 from sweepledger.structs.names import environment_name, suggest_sweep_name
 from sweepledger.structs.program import DEFAULT_COMMAND, PROGRAM_MACRO
-from sweepledger.structs.search_block import (
-    AdaptiveSearch,
-    ConfigurationList,
-    Design,
-    GridSearch,
-    RandomSearch,
-)
 from sweepledger.structs.space import Parameter
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.values import Value, canonical_json, written
+from sweepledger.structs.values import canonical_json, written
 
 METHODS = frozenset({"grid", "random", "bayes"})
 TOOL = "W&B"
@@ -72,11 +53,13 @@ def read(content: bytes, *, name: str) -> Imported:
         filter(None, [own if own != called else "", (root.text("description") or "").strip()])
     )
     spec: dict[str, Any] = {"name": called} | ({"description": description} if description else {})
-    method = _known_method(root.take("method"), losses)
-    translated = ParameterTranslator(is_grid=method == "grid", losses=losses).translate(
-        root.take("parameters")
-    )
-    names = separate_names(translated)
+    method = str(root.take("method"))
+    if method not in METHODS:
+        losses.add(f"method: {method}", "is not grid, random or bayes; written as random")
+        method = "random"
+    translator = ParameterTranslator(is_grid=method == "grid", losses=losses)
+    translated = translator.translate(root.take("parameters"))
+    names = spec_parts.separate_names(translated)
     parameters = {names[key]: keys for key, keys in translated.items()}
     losses += [
         Loss(f"parameters.{key}", f"a value beside {key}.…; is named {name} here, and passed as {key}")
@@ -85,46 +68,29 @@ def read(content: bytes, *, name: str) -> Imported:
     ]
     metric = _read_metric(root, losses, method)
     stop = read_early_terminate(data.get("early_terminate"), losses)
+    cap = root.take("run_cap")
+    count = cap if isinstance(cap, int) and not isinstance(cap, bool) else None
     uses_results = stop is not None or "target" in metric
-    spec |= {"method": method} | _size(
-        root.take("run_cap"), method, parameters, losses, uses_results=uses_results
-    )
+    search = spec_parts.ForeignSearch(TOOL, method, parameters, cap=count, uses_results=uses_results)
+    spec |= {"method": method} | spec_parts.size_keys(search, losses)
+    if method == "bayes":
+        why = "its rounds are proposed with egobox: `pip install 'sweepledger[bayes]'`, or write method: tpe"
+        losses.add("method: bayes", why)
+    if cap is not None and count is None:
+        spec["run_cap"] = cap
     spec |= {"metric": metric, "parameters": parameters}
     if stop is not None:
         root.take("early_terminate")
         spec["early_terminate"] = stop
     spec |= _run_keys(root, names, losses)
     scheduler = root.section("scheduler")
-    if _is_count(scheduler.data.get("num_workers")):
+    if is_count(scheduler.data.get("num_workers")):
         spec["run"]["parallelism"] = scheduler.take("num_workers")
     for key, why in LOST_KEYS.items():
         losses += root.lost(key, f"{why}; left out") if key not in root.taken else ()
     losses += scheduler.rest("starts runs at W&B; left out")
     losses += root.rest("is not a key of W&B's sweeps; left out")
     return Imported(spec, tuple(losses))
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
-
-
-def _known_method(method: object, losses: LossList) -> str:
-    if isinstance(method, str) and method in METHODS:
-        return method
-    losses.add(f"method: {method}", "is not grid, random or bayes; written as random")
-    return "random"
-
-
-def _size(
-    cap: Any, method: str, parameters: Mapping[str, Any], losses: LossList, *, uses_results: bool
-) -> dict[str, Any]:
-    is_count = isinstance(cap, int) and not isinstance(cap, bool)
-    count = cap if is_count else None
-    keys = size_keys(ForeignSearch(TOOL, method, parameters, cap=count, uses_results=uses_results), losses)
-    if method == "bayes":
-        why = "its rounds are proposed with egobox: `pip install 'sweepledger[bayes]'`, or write method: tpe"
-        losses.add("method: bayes", why)
-    return keys if cap is None or is_count else keys | {"run_cap": cap}
 
 
 def _read_metric(root: Fields, losses: LossList, method: str) -> dict[str, Any]:
@@ -138,10 +104,10 @@ def _read_metric(root: Fields, losses: LossList, method: str) -> dict[str, Any]:
         )
     given = metric.take("name")
     if not isinstance(given, str):
-        why = f"no metric is named; write the name that the program reports instead of {PLACEHOLDER_METRIC}"
+        why = f"no metric is named; write the name that the program reports instead of {spec_parts.PLACEHOLDER_METRIC}"
         losses.add("metric", why)
-        given = PLACEHOLDER_METRIC
-    name = metric_name(given, losses)
+        given = spec_parts.PLACEHOLDER_METRIC
+    name = spec_parts.metric_name(given, losses)
     used = ("impute", "target") if method == "bayes" else ("target",)
     kept = {str(key): metric.take(key) for key in used if key in metric.data}
     goal = metric.take("goal") or "minimize"  # W&B's default
@@ -156,7 +122,10 @@ def _read_metric(root: Fields, losses: LossList, method: str) -> dict[str, Any]:
 
 def _run_keys(root: Fields, renamed: Mapping[str, str], losses: LossList) -> dict[str, Any]:
     """Return `program`, `command` and `run`, for parameters whose names differ from W&B's."""
-    command = _command(root.take("command"))
+    given = root.take("command") or []
+    if not isinstance(given, list) or any(isinstance(part, dict | list) for part in given):
+        raise ForeignError(f"command must be a list of texts, got {given!r}")
+    command = [str(part) for part in given]
     keys = _located(root.text("program"), command, losses)
     command = _spread_renamed(command or list(DEFAULT_COMMAND), renamed, losses)
     if keys.get("program") is None or tuple(command) != DEFAULT_COMMAND:
@@ -172,22 +141,22 @@ def _located(program: str | None, command: list[str], losses: LossList) -> dict[
     module = command.index("-m") + 1 if "-m" in command[:-1] else None
     name = None if module is None else program if command[module] == PROGRAM_MACRO else command[module]
     if module is not None and name is not None:
-        folder, command[module] = locate_module(name, losses)
+        folder, command[module] = spec_parts.locate_module(name, losses)
         return {"run": {"code": {"path": folder}}}
-    place = find_script(command)
+    place = spec_parts.find_script(command)
     if program is None and place is not None:
         program, command[place] = command[place], PROGRAM_MACRO
     if program is None and command and PROGRAM_MACRO not in command:
         losses.add("program", "no program is named; set run.code.path to the folder that the command needs")
-        return {"run": {"code": {"path": CODE_DIR}}}
+        return {"run": {"code": {"path": spec_parts.CODE_DIR}}}
     if program is None:
-        losses.add("program", f"no program is named; written as {PROGRAM}")
-        program = f"{CODE_DIR}/{PROGRAM}"
-    folder, program = locate_script(program, losses)
+        losses.add("program", f"no program is named; written as {spec_parts.PROGRAM}")
+        program = f"{spec_parts.CODE_DIR}/{spec_parts.PROGRAM}"
+    folder, program = spec_parts.locate_script(program, losses)
     return {"program": program, "run": {"code": {"path": folder}}}
 
 
-FOREIGN_MACROS = frozenset({"${args_single_hyphen}", "${args_spaced}", "${args_switches}"})
+FOREIGN_MACROS = ("${args_single_hyphen}", "${args_spaced}", "${args_switches}", "${config}", "${param:")
 """Macros that W&B does not have."""
 SPREAD_OPTIONS = {"${args}": "--{key}=", "${args_no_hyphens}": "{key}="}
 
@@ -211,14 +180,6 @@ def _spread_renamed(command: list[str], renamed: Mapping[str, str], losses: Loss
                 for key, name in renamed.items()
             ]
     return spread
-
-
-def _command(command: object) -> list[str]:
-    if command is None:
-        return []
-    if not isinstance(command, list) or any(isinstance(part, dict | list) for part in command):
-        raise ForeignError(f"command must be a list of texts, got {command!r}")
-    return [str(part) for part in command]
 
 
 NUMBERS = ("min", "max", "mu", "sigma", "q", "a", "b")
@@ -252,7 +213,13 @@ class ParameterTranslator:
         if "parameters" in keys:
             why = "W&B passes a mapping; a trial receives each value under its full name, as in --a.b=1"
             self.losses.add(place, why)
-        _set_uniform(keys)
+        bounds = [keys.get("min"), keys.get("max")]
+        is_integral = all(
+            isinstance(bound, int) or (isinstance(bound, float) and bound.is_integer()) for bound in bounds
+        )
+        if "distribution" not in keys and is_integral and any(isinstance(bound, float) for bound in bounds):
+            # As W&B reads integral bounds with a decimal point, which specs normalize.
+            keys["distribution"] = "uniform"
         if not self.is_grid and keys.get("distribution") in QUANTIZED:
             self.losses.add(place, "rounding to q can leave [min, max] in W&B; here the value stays inside")
         return keys
@@ -267,7 +234,7 @@ class ParameterTranslator:
             elif key == "values" and isinstance(value, list):
                 yield from self._values(value, data.get("probabilities"), place)
             elif key == "value":
-                yield key, spec_value(self._numeric(value, here), here, self.losses)
+                yield key, spec_parts.spec_value(self._numeric(value, here), here, self.losses)
             elif key in NUMBERS:
                 yield key, self._numeric(value, here)
             else:
@@ -278,7 +245,7 @@ class ParameterTranslator:
         here = f"{place}.values"
         numeric = all(coerce_number(value) is not None for value in values)
         plain = [
-            spec_value(self._numeric(value, here) if numeric else value, here, self.losses)
+            spec_parts.spec_value(self._numeric(value, here) if numeric else value, here, self.losses)
             for value in values
         ]
         divided = rejoin_split(plain)
@@ -297,7 +264,9 @@ class ParameterTranslator:
             why = "repeats a value, which makes it more likely; written once"
             self.losses.add(here, why if self.is_grid else f"{why}, with its share as probability")
         if weights is not None or (len(distinct) < len(names) and not self.is_grid):
-            yield "probabilities", [_tidy(math.fsum(shares[name])) for name in distinct]
+            # Without the noise of sums of decimals.
+            sums = [float(f"{math.fsum(shares[name]):.15g}") for name in distinct]
+            yield "probabilities", [int(share) if share.is_integer() else share for share in sums]
 
     def _numeric(self, value: Any, place: str) -> Any:
         """Return the number for texts such as `1e-3`, and other values unchanged."""
@@ -308,15 +277,6 @@ class ParameterTranslator:
             f"{place}: {value}", f"is text to W&B, whose YAML needs a decimal point; written as {number!r}"
         )
         return number
-
-
-def _set_uniform(keys: dict[str, Any]) -> None:
-    """Set `uniform` for integral bounds with a decimal point, as W&B reads them: specs normalize such numbers."""
-    bounds = [keys.get("min"), keys.get("max")]
-    if "distribution" in keys or not any(isinstance(bound, float) for bound in bounds):
-        return
-    if all(isinstance(bound, int | float) and bound == int(bound) for bound in bounds):
-        keys["distribution"] = "uniform"
 
 
 def _shares(weights: object, names: Sequence[str]) -> dict[str, list[float]] | None:
@@ -334,11 +294,6 @@ def _shares(weights: object, names: Sequence[str]) -> dict[str, list[float]] | N
     return shares
 
 
-def _tidy(share: float) -> float | int:
-    """Return a sum of decimals without floating-point noise."""
-    return int(share) if share.is_integer() else float(f"{share:.15g}")
-
-
 HYPERBAND_KEYS = frozenset({"type", "min_iter", "max_iter", "s", "eta", "strict"})
 
 
@@ -352,32 +307,20 @@ def read_early_terminate(written: object, losses: LossList) -> dict[str, Any] | 
             losses.add("early_terminate.min_iter", "W&B uses max_iter and s if both are given")
     elif "min_iter" in rule:
         rule = {key: rule[key] for key in rule if key not in {"max_iter", "s"}}
-    if not _is_sound(rule):
+    whole = [rule[key] for key in ("min_iter", "max_iter", "s") if key in rule]
+    eta, strict = rule.get("eta", 3), rule.get("strict", False)
+    has_steps = "min_iter" in rule or {"max_iter", "s"} <= rule.keys()
+    is_factor = isinstance(eta, int | float) and not isinstance(eta, bool) and eta > 1
+    if not (has_steps and all(map(is_count, whole)) and is_factor and isinstance(strict, bool)):
         return None
-    losses += [
-        Loss(f"early_terminate.{key}", "is not a key of W&B's rule")
-        for key in sorted(written.keys() - HYPERBAND_KEYS)
-    ]
+    for key in sorted(written.keys() - HYPERBAND_KEYS):
+        losses.add(f"early_terminate.{key}", "is not a key of W&B's rule")
     why = "W&B compares with running trials; here trials are compared with learning curves recorded before the batch"
     losses.add("early_terminate", why)
     return rule
 
 
-def _is_sound(rule: Mapping[str, Any]) -> bool:
-    whole = [rule[key] for key in ("min_iter", "max_iter", "s") if key in rule]
-    eta, strict = rule.get("eta", 3), rule.get("strict", False)
-    return (
-        bool(whole)
-        and ("min_iter" in rule or {"max_iter", "s"} <= rule.keys())
-        and all(isinstance(number, int) and not isinstance(number, bool) and number >= 1 for number in whole)
-        and isinstance(eta, int | float)
-        and not isinstance(eta, bool)
-        and eta > 1
-        and isinstance(strict, bool)
-    )
-
-
-def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
+def write(sweep: Sweep, assignments: Assignments) -> Exported:
     """Return a W&B sweep; a list becomes the grid of its values."""
     design = sweep.design
     losses = LossList(conversion.design_losses(design, "W&B"))
@@ -386,14 +329,23 @@ def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
         document["description"] = sweep.description
     document |= _program(sweep, losses)
     document |= _method(design, losses)
-    document["metric"] = _metric(sweep, losses)
-    if (stop := _early_terminate(sweep, losses)) is not None:
+    losses += [Loss(f"metrics: {other.name}", "W&B has one objective") for other in sweep.other_metrics]
+    target = {} if sweep.metric.target is None else {"target": sweep.metric.target}
+    document["metric"] = {"name": sweep.metric.name, "goal": str(sweep.metric.goal), **target}
+    policy = sweep.early_stop
+    if policy is not None and policy.wandb is None:
+        losses.add("early_terminate", "W&B has only hyperband; all trials run to their end")
+    if (stop := (None if policy is None else policy.wandb)) is not None:
         document["early_terminate"] = stop
-    document["parameters"] = (
-        _listed(assignments, losses)
-        if isinstance(design, ConfigurationList)
-        else dict(_parameters(design, losses))
-    )
+    if isinstance(design, search_block.ConfigurationList):
+        columns = conversion.distinct_columns(assignments)
+        size = math.prod(map(len, columns.values()))
+        if size > len(assignments) or any(len(columns) > len(row) for row in assignments):
+            why = "W&B cannot list configurations: it runs"
+            losses.add("method: list", f"{why} all {size} combinations, not these {len(assignments)}")
+        document["parameters"] = {name: {"values": written(values)} for name, values in columns.items()}
+    else:
+        document["parameters"] = {each.name: _keys(each, losses) for each in design.space.parameters}
     losses.add("metric.source", f"W&B reads what the program logs: call wandb.log with {sweep.metric.name}")
     losses += conversion.run_losses(sweep, "W&B")
     banner = conversion.export_banner(sweep, "W&B", losses)
@@ -401,70 +353,39 @@ def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
 
 
 def _program(sweep: Sweep, losses: LossList) -> dict[str, Any]:
-    """Return `program` and, unless it is W&B's default, `command`."""
     command = list(sweep.command)
     if any("${seed}" in part for part in command):
         losses.add("command: ${seed}", "W&B has no such macro; return the seed another way")
     for part in command:
-        if part in FOREIGN_MACROS or "${param:" in part:
+        if any(macro in part for macro in FOREIGN_MACROS):
             losses.add(f"command: {part}", "W&B has no such macro; pass the values another way")
-    place = find_script(command)
+    place = spec_parts.find_script(command)
     if place is None:
         return {"command": command}
     program, command[place] = command[place], PROGRAM_MACRO
     return {"program": program} | ({} if tuple(command) == DEFAULT_COMMAND else {"command": command})
 
 
-def _method(design: Design, losses: LossList) -> dict[str, Any]:
+def _method(design: search_block.Design, losses: LossList) -> dict[str, Any]:
     match design:
-        case GridSearch(cap=cap):
+        case search_block.GridSearch(cap=cap):
             return {"method": "grid"} | ({} if cap is None else {"run_cap": cap})
-        case RandomSearch(sampler=sampler, cap=cap):
+        case search_block.RandomSearch(sampler=sampler, cap=cap):
             losses.add("seed", "W&B has none: it draws other values each time")
             if sampler is not PLAIN:
                 losses.add(f"method: {sampler}", "written as random: W&B has no other sampler")
             return {"method": "random", "run_cap": cap}
-        case ConfigurationList():
+        case search_block.ConfigurationList():
             return {"method": "grid"}
-        case AdaptiveSearch(method=adaptive):
-            return _bayes(adaptive, conversion.most_trials(design), losses)
+        case search_block.AdaptiveSearch(method=adaptive):
+            losses.add("seed", "W&B has none: it proposes other values each time")
+            losses.add("rounds", "W&B proposes one trial at a time, from the trials that have ended")
+            if "wandb" not in adaptive.elsewhere:
+                losses.add(f"method: {adaptive}", "written as bayes: W&B has no other adaptive method")
+            cap = conversion.most_trials(design)
+            return {"method": "bayes"} | ({} if cap is None else {"run_cap": cap})
         case _:
             assert_never(design)
-
-
-def _metric(sweep: Sweep, losses: LossList) -> dict[str, Any]:
-    losses += [Loss(f"metrics: {other.name}", "W&B has one objective") for other in sweep.other_metrics]
-    target = {} if sweep.metric.target is None else {"target": sweep.metric.target}
-    return {"name": sweep.metric.name, "goal": str(sweep.metric.goal), **target}
-
-
-def _early_terminate(sweep: Sweep, losses: LossList) -> dict[str, Any] | None:
-    policy = sweep.early_stop
-    if policy is not None and policy.wandb is None:
-        losses.add("early_terminate", "W&B has only hyperband; all trials run to their end")
-    return None if policy is None else policy.wandb
-
-
-def _bayes(method: Method, cap: int | None, losses: LossList) -> dict[str, Any]:
-    losses.add("seed", "W&B has none: it proposes other values each time")
-    losses.add("rounds", "W&B proposes one trial at a time, from the trials that have ended")
-    if "wandb" not in method.elsewhere:
-        losses.add(f"method: {method}", "written as bayes: W&B has no other adaptive method")
-    return {"method": "bayes"} | ({} if cap is None else {"run_cap": cap})
-
-
-def _listed(assignments: Sequence[Mapping[str, Value]], losses: LossList) -> dict[str, Any]:
-    columns = conversion.distinct_columns(assignments)
-    size = math.prod(map(len, columns.values()))
-    if size > len(assignments) or any(len(columns) > len(assignment) for assignment in assignments):
-        why = f"W&B cannot list configurations: it runs all {size} combinations, not these {len(assignments)}"
-        losses.add("method: list", why)
-    return {name: {"values": written(values)} for name, values in columns.items()}
-
-
-def _parameters(design: Design, losses: LossList) -> Iterator[tuple[str, dict[str, Any]]]:
-    for parameter in design.space.parameters:
-        yield parameter.name, _keys(parameter, losses)
 
 
 def _keys(parameter: Parameter, losses: LossList) -> dict[str, Any]:

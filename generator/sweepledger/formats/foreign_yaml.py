@@ -133,21 +133,18 @@ GO_BOOLEANS = {
 }
 LARGEST_EXACT_FLOAT = 2**53
 
-_GoLoader.add_implicit_resolver(
-    TAG_PREFIX + "null", re.compile(r"(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""]
-)
-_GoLoader.add_implicit_resolver(TAG_PREFIX + "merge", re.compile(r"<<$"), ["<"])
-_GoLoader.add_implicit_resolver(
-    TAG_PREFIX + "bool",
-    re.compile(r"(?:yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)$"),
-    list("yYnNtTfFoO"),
-)
-_GoLoader.add_implicit_resolver(
-    TAG_PREFIX + "float", re.compile(r"[-+]?\.(?:inf|Inf|INF)$|\.(?:nan|NaN|NAN)$"), list("-+.")
-)
-_GoLoader.add_implicit_resolver(
-    GO_NUMBER, re.compile(r"[-+]?\.?[0-9_][0-9a-fA-F_oOxX.+-]*$", re.ASCII), list("-+.0123456789")
-)
+for _tag, _pattern, _first in (
+    (TAG_PREFIX + "null", "~|null|Null|NULL|", ["~", "n", "N", ""]),
+    (TAG_PREFIX + "merge", "<<", ["<"]),
+    (
+        TAG_PREFIX + "bool",
+        "yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF",
+        [*"yYnNtTfFoO"],
+    ),
+    (TAG_PREFIX + "float", r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", [*"-+."]),
+    (GO_NUMBER, r"[-+]?\.?[0-9_][0-9a-fA-F_oOxX.+-]*", [*"-+.0123456789"]),
+):
+    _GoLoader.add_implicit_resolver(_tag, re.compile(f"(?:{_pattern})$", re.ASCII), _first)
 
 
 def _go_number(text: str) -> int | float | None:

@@ -59,6 +59,7 @@ def expand_command(
     macro_values = {
         "args_json": json.dumps(values),
         "args_json_file": "<args_json_file>",
+        "config": "<config>",
         "env": "/usr/bin/env",
         "interpreter": interpreter,
         "seed": str(seed),

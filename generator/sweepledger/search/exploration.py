@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import assert_never
 
 from sweepledger.problems import Problem, Severity, SourceMap, SourcePath
 from sweepledger.reader.messages import truncate
@@ -19,7 +18,6 @@ from sweepledger.search.configurations import (
 from sweepledger.search.estimates import max_candidates, value_bytes
 from sweepledger.search.unit_cube import UndrawableError
 from sweepledger.structs.search_block import (
-    AdaptiveSearch,
     ConfigurationList,
     Design,
     GridSearch,
@@ -35,18 +33,6 @@ SIGNIFICANT_DRAWS = 1_000
 """A constraint that rejects none of fewer draws may still have an effect."""
 
 KeyFunction = Callable[[Configuration], Hashable]
-
-
-@dataclass(frozen=True, slots=True)
-class ExplorationLimits:
-    """When the exploration of a design ends, if not before."""
-
-    configurations: int
-    """One more is built, to know that the design has too many."""
-    candidates: int | None = None
-    """None: no limit."""
-    bytes: int | None = None
-    """Size of the configurations in the table; None: they cannot reach the limit."""
 
 
 @dataclass(slots=True)
@@ -78,26 +64,56 @@ class Exploration:
         """Candidates equal to an earlier one."""
         return self.candidates - self.rejected - len(self.distinct) - (self.failure is not None)
 
+    @property
+    def noun(self) -> str:
+        """What its candidates are called."""
+        nouns = {GridSearch: "combination", ConfigurationList: "configuration"}
+        noun = nouns.get(type(self.design), "draw")
+        return f"{noun}s" if self.candidates > 1 else noun
 
-def explore_design(design: Design, key: KeyFunction, limits: ExplorationLimits) -> Exploration:
-    """Examine a design's candidates until it has enough or too many configurations, or no candidates are left."""
-    explored = Exploration(design, never_present=_optional_names(design))
-    wanted = _wanted(design)
-    enough = limits.configurations + 1 if wanted is None else min(limits.configurations + 1, wanted)
+    @property
+    def examined(self) -> str:
+        """How many candidates were examined."""
+        return f"{self.candidates} {self.noun}"
+
+
+def explore_design(
+    design: Design, key: KeyFunction, most: int, *, candidates: int | None, table_bytes: int | None
+) -> Exploration:
+    """Examine a design's candidates until it has enough or too many configurations, or no candidates are left.
+
+    One more than `most` configurations is built, to know that the design has too many. `table_bytes`: the size that
+    they may have in the table. None: no limit.
+    """
+    space = design.space
+    conditional = {parameter.name for parameter in space.parameters if parameter.when}
+    examined: Iterator[Candidate]
+    explored = Exploration(design, never_present=conditional | {derived.name for derived in space.derived})
+    wanted = design.cap if isinstance(design, RandomSearch) else None
+    enough = most + 1 if wanted is None else min(most + 1, wanted)
     build = configuration_builder(
         design.space, design.names if isinstance(design, ConfigurationList) else (), explored.unevaluated
     )
-    checkpoint = max(EARLY_CHECK, (limits.candidates or 0) // 10)
+    checkpoint = max(EARLY_CHECK, (candidates or 0) // 10)
+    # With fewer by then, all candidates are unlikely to give even half of the configurations wanted.
+    hopeless = (wanted or 0) * checkpoint / (2 * candidates) if candidates else 0
+    match design:
+        case GridSearch(space):
+            examined = grid_candidates(space)
+        case RandomSearch():
+            examined = draw_candidates(design)
+        case ConfigurationList():
+            examined = ({**space.constants, **configuration} for configuration in design.assignments)
+        case _:
+            examined = iter(())
     try:
-        for candidate in islice(_candidates(design), limits.candidates):
+        for candidate in islice(examined, candidates):
             explored.candidates += 1
-            _count(explored, build(candidate), key, limits)
-            explored.is_too_large = len(explored.distinct) > limits.configurations or explored.bytes > (
-                limits.bytes or 0
-            )
+            _count(explored, build(candidate), key, has_bytes=table_bytes is not None)
+            explored.is_too_large = len(explored.distinct) > most or explored.bytes > (table_bytes or 0)
             if len(explored.distinct) == enough or explored.failure or explored.is_too_large:
                 return explored
-            if explored.candidates == checkpoint and wanted and _is_hopeless(explored, wanted, limits):
+            if explored.candidates == checkpoint and len(explored.distinct) < hopeless:
                 return explored
     except UndrawableError as error:
         explored.undrawable = str(error)
@@ -108,7 +124,8 @@ def _count(
     explored: Exploration,
     built: Configuration | Rejected | ExpressionFailure,
     key: KeyFunction,
-    limits: ExplorationLimits,
+    *,
+    has_bytes: bool,
 ) -> None:
     match built:
         case Rejected(constraints):
@@ -119,46 +136,10 @@ def _count(
         case _:
             before = len(explored.distinct)
             explored.distinct.setdefault(key(built), built)
-            if limits.bytes is not None and len(explored.distinct) > before:
+            if has_bytes and len(explored.distinct) > before:
                 explored.bytes += sum(map(value_bytes, built.values()))
             if explored.never_present:
                 explored.never_present -= built.keys()
-
-
-def _is_hopeless(explored: Exploration, wanted: int, limits: ExplorationLimits) -> bool:
-    """Return whether all candidates together are unlikely to give even half of the configurations wanted."""
-    return limits.candidates is not None and (
-        2 * len(explored.distinct) * limits.candidates < wanted * explored.candidates
-    )
-
-
-def _optional_names(design: Design) -> set[str]:
-    space = design.space
-    conditional = {parameter.name for parameter in space.parameters if parameter.when}
-    return conditional | {derived.name for derived in space.derived}
-
-
-def _wanted(design: Design) -> int | None:
-    """Return the number of configurations after which exploration may stop; None: all of them."""
-    match design:
-        case RandomSearch(cap=cap):
-            return cap
-        case _:
-            return None
-
-
-def _candidates(design: Design) -> Iterator[Candidate]:
-    match design:
-        case GridSearch(space):
-            return grid_candidates(space)
-        case RandomSearch():
-            return draw_candidates(design)
-        case ConfigurationList():
-            return ({**design.space.constants, **configuration} for configuration in design.assignments)
-        case AdaptiveSearch():
-            return iter(())
-        case _:
-            assert_never(design)
 
 
 def design_problems(explored: Exploration, source: SourceMap) -> Iterator[Problem]:
@@ -173,7 +154,13 @@ def design_problems(explored: Exploration, source: SourceMap) -> Iterator[Proble
         yield from _all_rejected(explored, source)
     else:
         yield from _cap_problems(explored, source)
-        yield from _unbalanced_count(explored, source)
+        match explored.design:
+            case RandomSearch(sampler, cap=cap) if sampler.needs_power_of_two and cap.bit_count() != 1:
+                lower = 1 << (cap.bit_length() - 1)
+                examples = f"such as {lower} or {2 * lower}"
+                message = f"must be a power of two, {examples}, for balanced {sampler} points, got {cap}"
+                hint = "other counts work, but cover the space less evenly"
+                yield _warning(source, message, code="unbalanced-count", hint=hint)
         yield from _useless_constraints(explored, source)
         yield from _absent_names(explored, source)
 
@@ -187,30 +174,19 @@ def _expression_failed(explored: Exploration, failure: ExpressionFailure, source
         f"{name}={truncate(canonical_json(value))}" for name, value in failure.configuration.items()
     )
     message = f"cannot be computed: {failure.reason}, for {written}"
-    failed = failure.expression
-    hint = _type_hint(failed) if failure.is_type_error else _exclusion_hint(failed)
-    match failed:
+    match failure.expression:
         case DerivedValue(name):
             part: SourcePath = ("derived", name)
-        case Constraint():
+            form = "a * 2 if a != null else 0"
+            # Derived values are computed before any constraint.
+            hint = "add a value for this case, as in `a / b if b != 0 else 0`; constraints apply later"
+        case Constraint() as failed:
             part = ("constraints", explored.design.space.constraints.index(failed))
+            form = "a != null and a > 0"
+            hint = "exclude the case, as in `b != 0 and a / b < 1`, or with a constraint before this one"
+    if failure.is_type_error:
+        hint = f"give the parameter values of one type, or test for null first, as in `{form}`"
     return source.problem(message, *part, code="expression-failed", hint=hint)
-
-
-def _type_hint(source: Constraint | DerivedValue) -> str:
-    form = "a * 2 if a != null else 0" if isinstance(source, DerivedValue) else "a != null and a > 0"
-    return f"give the parameter values of one type, or test for null first, as in `{form}`"
-
-
-def _exclusion_hint(source: Constraint | DerivedValue) -> str:
-    """Describe how to exclude a case without a result: derived values are computed before any constraint."""
-    match source:
-        case DerivedValue():
-            return "add a value for this case, as in `a / b if b != 0 else 0`; constraints apply later"
-        case Constraint():
-            return "exclude the case, as in `b != 0 and a / b < 1`, or with a constraint before this one"
-        case _:
-            assert_never(source)
 
 
 _LOOSEN = "widen the domains, or loosen the constraint"
@@ -218,7 +194,7 @@ _LOOSEN = "widen the domains, or loosen the constraint"
 
 def _all_rejected(explored: Exploration, source: SourceMap) -> Iterator[Problem]:
     constraints = explored.design.space.constraints
-    examined = _examined(explored)
+    examined = explored.examined
     alone = [number for number, count in explored.rejections.items() if count == explored.candidates]
     for number in sorted(alone):
         message = (
@@ -237,21 +213,6 @@ def _all_rejected(explored: Exploration, source: SourceMap) -> Iterator[Problem]
         yield source.problem(message, code="constraint-nothing", hint=_LOOSEN)
 
 
-def _examined(explored: Exploration) -> str:
-    return f"{explored.candidates} {_candidate_noun(explored)}"
-
-
-def _candidate_noun(explored: Exploration) -> str:
-    match explored.design:
-        case GridSearch():
-            noun = "combination"
-        case RandomSearch() | AdaptiveSearch():
-            noun = "draw"
-        case ConfigurationList():
-            noun = "configuration"
-    return f"{noun}s" if explored.candidates > 1 else noun
-
-
 def _cap_problems(explored: Exploration, source: SourceMap) -> Iterator[Problem]:
     design, kept = explored.design, len(explored.distinct)
     match design:
@@ -266,50 +227,28 @@ def _cap_problems(explored: Exploration, source: SourceMap) -> Iterator[Problem]
             hint = "a Latin hypercube draws no replacements; raise run_cap, or use random or sobol"
             yield _warning(source, message, code="run-cap-short", hint=hint)
         case RandomSearch(cap=cap) if kept < cap:
-            yield _unreached_cap(explored, source, cap)
-        case _:
-            pass
-
-
-def _unreached_cap(explored: Exploration, source: SourceMap, cap: int) -> Problem:
-    message = (
-        f"run_cap requests {cap} configurations, {_examined(explored)} gave only {len(explored.distinct)} "
-        f"different ones: {_losses(explored)}"
-    )
-    return source.problem(message, code="run-cap-unreached", hint="; ".join(_cap_hints(explored, cap)))
-
-
-def _cap_hints(explored: Exploration, cap: int) -> Iterator[str]:
-    """Suggest no smaller run_cap: fewer draws are examined for it, which need not give as many."""
-    space, most = explored.design.space, max_candidates(explored.design)
-    yield "loosen the constraints or widen the domains" if space.constraints else "widen the domains"
-    if explored.duplicates and any(parameter.domain.is_continuous for parameter in space.parameters):
-        yield "drawn numbers are rounded to 10 significant digits"
-    yield f"at most {most} {_candidate_noun(explored)} are examined for a run_cap of {cap}"
+            message = (
+                f"run_cap requests {cap} configurations, {explored.examined} gave only {kept} different ones: "
+                f"{_losses(explored)}"
+            )
+            # No smaller run_cap: fewer draws are examined for it, which need not give as many.
+            hint = "widen the domains"
+            hint = f"loosen the constraints or {hint}" if design.space.constraints else hint
+            if explored.duplicates and any(each.domain.is_continuous for each in design.space.parameters):
+                hint += "; drawn numbers are rounded to 10 significant digits"
+            most = max_candidates(design)
+            hint += f"; at most {most} {explored.noun} are examined for a run_cap of {cap}"
+            yield source.problem(message, code="run-cap-unreached", hint=hint)
 
 
 def _losses(explored: Exploration) -> str:
     return f"constraints rejected {explored.rejected}, {explored.duplicates} were duplicates"
 
 
-def _unbalanced_count(explored: Exploration, source: SourceMap) -> Iterator[Problem]:
-    match explored.design:
-        case RandomSearch(sampler, cap=cap) if sampler.needs_power_of_two and cap.bit_count() != 1:
-            lower = 1 << (cap.bit_length() - 1)
-            message = (
-                f"must be a power of two, such as {lower} or {2 * lower}, for balanced {sampler} points, "
-            )
-            message += f"got {cap}"
-            hint = "other counts work, but cover the space less evenly"
-            yield _warning(source, message, code="unbalanced-count", hint=hint)
-        case _:
-            pass
-
-
 def _useless_constraints(explored: Exploration, source: SourceMap) -> Iterator[Problem]:
     if isinstance(explored.design, ConfigurationList) or not _is_significant(explored):
         return  # constraints guard the author's own lines
-    examined = _examined(explored)
+    examined = explored.examined
     for number, constraint in enumerate(explored.design.space.constraints):
         if explored.unevaluated[number] == explored.candidates:
             message = (
@@ -327,17 +266,11 @@ def _useless_constraints(explored: Exploration, source: SourceMap) -> Iterator[P
 
 def _is_significant(explored: Exploration) -> bool:
     """Return whether a case that no candidate shows is unlikely to exist at all."""
-    match explored.design:
-        case ConfigurationList() | GridSearch():
-            return True
-        case RandomSearch() | AdaptiveSearch():
-            return explored.candidates >= SIGNIFICANT_DRAWS
-        case _:
-            assert_never(explored.design)
+    is_complete = isinstance(explored.design, ConfigurationList | GridSearch)
+    return is_complete or explored.candidates >= SIGNIFICANT_DRAWS
 
 
 def _absent_names(explored: Exploration, source: SourceMap) -> Iterator[Problem]:
-    """Yield a warning for each name that no configuration has."""
     if not explored.distinct or not _is_significant(explored):
         return
     space, count = explored.design.space, len(explored.distinct)

@@ -9,19 +9,11 @@ from typing import assert_never
 from sweepledger.problems import Problem, Severity, SourceMap, SourcePath
 from sweepledger.search import estimates
 from sweepledger.search.configurations import Configuration
-from sweepledger.structs import node_pool
+from sweepledger.structs import node_pool, search_block
 from sweepledger.structs.combinations import MAX_COMBINATIONS, MAX_TRIALS, count_combinations, count_distinct
 from sweepledger.structs.names import MAX_DISTRIBUTED_NAME_LENGTH
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.search_block import (
-    AdaptiveSearch,
-    ConfigurationList,
-    Design,
-    GridSearch,
-    RandomSearch,
-)
 from sweepledger.structs.settings import SweepLimits
-from sweepledger.structs.space import SearchSpace
 from sweepledger.structs.sweep import Budget, Sweep
 from sweepledger.structs.values import SECONDS_PER_HOUR
 
@@ -31,19 +23,31 @@ MAX_JOBS = 100
 MAX_DISTRIBUTED = 50
 """The same for objects with several pods."""
 
+MOST_MEBIBYTES = f"{estimates.MAX_BYTES // 2**20} MiB"
+
 
 def problems_before(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
     """Yield the problems of spaces that are too large or too small, computed without examining candidates."""
     sizes = tuple(_size_problems(sweep, source))
     yield from sizes
-    trials = _grid_size(sweep.design) * sweep.replicates
+    design, trials = sweep.design, 0
+    if isinstance(design, search_block.GridSearch) and design.cap is None and not design.space.constraints:
+        is_conditional = any(parameter.when for parameter in design.space.parameters)
+        # Each combination is a configuration.
+        trials = 0 if is_conditional else count_combinations(design.space) * sweep.replicates
     over_budget = tuple(budget_problems(sweep, source, trials, is_all=True))
     yield from over_budget
     if not sizes and trials > MAX_TRIALS:
         yield from _too_many_trials(sweep, source, trials // sweep.replicates)
     elif not sizes and not over_budget:
         tables = tuple(_table_problems(sweep, source))
-        yield from tables or _work_problems(sweep, source)
+        yield from tables
+        estimate = estimates.estimate_work(sweep.design)
+        if not tables and estimate.work > estimates.MAX_WORK:
+            work = f"{estimate.work} = {estimate.candidates} candidates * {estimate.steps} steps"
+            message = f"must take at most {estimates.MAX_WORK} steps to expand, got {work}"
+            hint = "try fewer values or a smaller run_cap, fewer or shorter expressions, or several sweeps"
+            yield source.problem(message, "search", code="too-much-work", hint=hint)
 
 
 def problems_after(
@@ -56,13 +60,14 @@ def problems_after(
         yield from budget_problems(sweep, source, trials, is_all=False)
         return
     if trials * len(sweep.columns) > estimates.MAX_CELLS:
-        yield _too_many_cells(sweep, search, f"{trials} trials or more")
+        cells = f"{trials} trials or more * {len(sweep.columns)} columns"
+        yield _too_large(search, f"{estimates.MAX_CELLS} values, got {cells}")
         return
     if max_table_bytes(sweep) is not None:
         rows = (map(estimates.value_bytes, row.values()) for row in configurations)
         total = sum(map(sum, rows)) * sweep.replicates
         if total > estimates.MAX_BYTES:
-            yield _too_many_bytes(search, f"{total // 2**20} MiB or more")
+            yield _too_large(search, f"{MOST_MEBIBYTES}, got {total // 2**20} MiB or more")
             return
     yield from budget_problems(sweep, source, trials, is_all=True)
     yield from shape_problems(sweep, source, trials)
@@ -91,77 +96,44 @@ def max_table_bytes(sweep: Sweep) -> int | None:
     return estimates.MAX_BYTES // sweep.replicates
 
 
-def _grid_size(design: Design) -> int:
-    """Count the configurations of a grid if each combination is one; 0 if the number is unknown."""
-    match design:
-        case GridSearch(space, None) if not space.constraints and not any(
-            parameter.when for parameter in space.parameters
-        ):
-            return count_combinations(space)
-        case _:
-            return 0
-
-
 def _size_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
     design, search = sweep.design, source.part("search")
-    if not isinstance(design, GridSearch):
-        yield from _narrow_domains(design.space, search)
+    if not isinstance(design, search_block.GridSearch):
+        for parameter in design.space.parameters:
+            # Draws that are equal because of their few digits.
+            if (narrow := parameter.domain.narrowness()) is not None:
+                message, hint = f"{parameter.name} must have {narrow[0]}", narrow[1]
+                yield search.problem(message, "parameters", parameter.name, code="single-value", hint=hint)
     match design:
-        case GridSearch(space):
+        case search_block.GridSearch(space):
             total = count_combinations(space)
             if total > MAX_COMBINATIONS:
                 message = f"must have at most {MAX_COMBINATIONS} combinations, got {total}"
-                yield _too_many(
-                    search, message, "try fewer values, or method: random with a seed and run_cap"
-                )
-        case RandomSearch(sampler, space, _, cap) if not sampler.has_fixed_count:
+                hint = "try fewer values, or method: random with a seed and run_cap"
+                yield search.problem(message, code="too-many-trials", hint=hint)
+        case search_block.RandomSearch(sampler, space, _, cap) if not sampler.has_fixed_count:
             distinct = count_distinct(space)
             if distinct is not None and distinct < cap:
-                yield _too_few(search, design, distinct, cap)
-        case _:
-            pass
-
-
-def _too_many(source: SourceMap, message: str, hint: str) -> Problem:
-    return source.problem(message, code="too-many-trials", hint=hint)
-
-
-def _narrow_domains(space: SearchSpace, source: SourceMap) -> Iterator[Problem]:
-    """Yield a problem for each domain in which draws are equal because of their few digits."""
-    for parameter in space.parameters:
-        if (narrow := parameter.domain.narrowness()) is not None:
-            needed, hint = narrow
-            message = f"{parameter.name} must have {needed}"
-            yield source.problem(message, "parameters", parameter.name, code="single-value", hint=hint)
-
-
-def _too_few(source: SourceMap, design: Design, distinct: int, cap: int) -> Problem:
-    message = f"run_cap requests {cap} configurations, the space has only {distinct} different ones"
-    parameters = design.space.parameters
-    if any(parameter.domain.chances is not None for parameter in parameters):
-        hint = "lower run_cap, or widen the domains"
-    elif design.space.constraints or any(parameter.when for parameter in parameters):
-        hint = "use method: grid, which needs no run_cap, or widen the domains"
-    else:
-        hint = f"set run_cap: {distinct}, use method: grid, or widen the domains"
-    return source.problem(message, code="run-cap-unreached", hint=hint)
+                message = (
+                    f"run_cap requests {cap} configurations, the space has only {distinct} different ones"
+                )
+                hint = "widen the domains"
+                if any(parameter.domain.chances is not None for parameter in space.parameters):
+                    hint = f"lower run_cap, or {hint}"
+                elif space.constraints or any(parameter.when for parameter in space.parameters):
+                    hint = f"use method: grid, which needs no run_cap, or {hint}"
+                else:
+                    hint = f"set run_cap: {distinct}, use method: grid, or {hint}"
+                yield search.problem(message, code="run-cap-unreached", hint=hint)
 
 
 def _too_many_trials(sweep: Sweep, source: SourceMap, configurations: int) -> Iterator[Problem]:
     factors = (
         f"{configurations} configurations * {sweep.replicates} replicates" if sweep.replicates > 1 else "more"
     )
+    message = f"must make at most {MAX_TRIALS} trials, got {factors}"
     hint = "try fewer values, set run_cap, or split the sweep"
-    yield _too_many(source.part("search"), f"must make at most {MAX_TRIALS} trials, got {factors}", hint)
-
-
-def _work_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
-    estimate = estimates.estimate_work(sweep.design)
-    if estimate.work > estimates.MAX_WORK:
-        work = f"{estimate.work} = {estimate.candidates} candidates * {estimate.steps} steps"
-        message = f"must take at most {estimates.MAX_WORK} steps to expand, got {work}"
-        hint = "try fewer values or a smaller run_cap, fewer or shorter expressions, or several sweeps"
-        yield source.problem(message, "search", code="too-much-work", hint=hint)
+    yield source.problem(message, "search", code="too-many-trials", hint=hint)
 
 
 def _table_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
@@ -170,38 +142,31 @@ def _table_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
     if trials > MAX_TRIALS:
         return  # the problem about the number of trials is enough
     if trials * columns > estimates.MAX_CELLS:
-        yield _too_many_cells(sweep, search, f"{trials} trials")
+        yield _too_large(search, f"{estimates.MAX_CELLS} values, got {trials} trials * {columns} columns")
     elif (row := estimates.min_row_bytes(sweep.design)) * trials > estimates.MAX_BYTES:
-        yield _too_many_bytes(search, f"{row * trials // 2**20} MiB = {trials} trials * {row} bytes or more")
+        size = f"{row * trials // 2**20} MiB = {trials} trials * {row} bytes or more"
+        yield _too_large(search, f"{MOST_MEBIBYTES}, got {size}")
 
 
-def _min_configurations(design: Design) -> int:
+def _min_configurations(design: search_block.Design) -> int:
     """Count the configurations that a design has unless another rule rejects it."""
     match design:
-        case RandomSearch(sampler, space, cap=cap):
+        case search_block.RandomSearch(sampler, space, cap=cap):
             return 0 if sampler.has_fixed_count and space.constraints else cap
-        case GridSearch(space, None) if not space.constraints:
+        case search_block.GridSearch(space, None) if not space.constraints:
             return count_combinations(space)
-        case GridSearch():
+        case search_block.GridSearch():
             return 0
-        case ConfigurationList(space, assignments):
+        case search_block.ConfigurationList(space, assignments):
             return 0 if space.constraints else len(assignments)
-        case AdaptiveSearch():
+        case search_block.AdaptiveSearch():
             return 0
         case _:
             assert_never(design)
 
 
-def _too_many_cells(sweep: Sweep, source: SourceMap, trials: str) -> Problem:
-    message = f"must make a table of at most {estimates.MAX_CELLS} values, got {trials} * {len(sweep.columns)} columns"
-    return _too_large(source, message)
-
-
-def _too_many_bytes(source: SourceMap, size: str) -> Problem:
-    return _too_large(source, f"must make a table of at most {estimates.MAX_BYTES // 2**20} MiB, got {size}")
-
-
-def _too_large(source: SourceMap, message: str) -> Problem:
+def _too_large(source: SourceMap, size: str) -> Problem:
+    message = f"must make a table of at most {size}"
     hint = "try fewer trials, or move constants and derived values into the program"
     return source.problem(message, code="too-large-table", hint=hint)
 
@@ -258,13 +223,15 @@ def shape_problems(sweep: Sweep, source: SourceMap, trials: int) -> Iterator[Pro
     elif shape is Shape.JOBS:
         limit = _jobs_limit(sweep, trials)
     else:
-        limit = _early_stopping_limit(sweep) or _distributed_limit(sweep, trials)
+        limit = _distributed_limit(sweep, trials)
     if limit:
         message, hint = limit
         yield source.problem(message, "run", "shape", code="shape-limit", hint=hint)
 
 
-def _continuation_limit(sweep: Sweep, search: AdaptiveSearch, trials: int) -> tuple[str, str] | None:
+def _continuation_limit(
+    sweep: Sweep, search: search_block.AdaptiveSearch, trials: int
+) -> tuple[str, str] | None:
     """Check a search whose trials continue others: each trial mounts another folder, so it needs its own Job."""
     shape = str(sweep.run.shape or Shape.INDEXED)
     if sweep.run.shape not in {None, Shape.JOBS} or sweep.run.max_failed is not None:
@@ -276,7 +243,10 @@ def _continuation_limit(sweep: Sweep, search: AdaptiveSearch, trials: int) -> tu
         message = (
             f"must have rounds of at most {MAX_JOBS} trials if these continue from checkpoints of others"
         )
-        return f"{message}, got {trials}", f"set rounds: {{size: {_max_round_size(search)}}} or less"
+        sizes = range(MAX_JOBS, 1, -1)
+        smaller = (replace(search, rounds=replace(search.rounds, size=size)) for size in sizes)
+        most = next((each.rounds.size for each in smaller if each.largest_round <= MAX_JOBS), 1)
+        return f"{message}, got {trials}", f"set rounds: {{size: {most}}} or less"
     if sweep.run.parallelism < trials:
         rule = (
             f"must have rounds of at most {sweep.run.parallelism} trials (its parallelism), one Job per trial"
@@ -285,21 +255,12 @@ def _continuation_limit(sweep: Sweep, search: AdaptiveSearch, trials: int) -> tu
     return None
 
 
-def _max_round_size(search: AdaptiveSearch) -> int:
-    searches = (replace(search, rounds=replace(search.rounds, size=size)) for size in range(MAX_JOBS, 1, -1))
-    return next((smaller.rounds.size for smaller in searches if smaller.largest_round <= MAX_JOBS), 1)
-
-
-def _early_stopping_limit(sweep: Sweep) -> tuple[str, str] | None:
-    """Only one of several pods sees the reported values, and ending it does not end the others."""
-    if sweep.early_stop is None:
-        return None
-    message = f"must be 'jobs' or 'indexed' if trials may be stopped early, got {str(sweep.run.shape)!r}"
-    return message, "delete the key, or early_terminate"
-
-
 def _distributed_limit(sweep: Sweep, trials: int) -> tuple[str, str] | None:
     """Check a distributed shape: it has more objects to review, and longer names."""
+    if sweep.early_stop is not None:
+        # Only one of several pods sees the reported values, and ending it does not end the others.
+        message = f"must be 'jobs' or 'indexed' if trials may be stopped early, got {str(sweep.run.shape)!r}"
+        return message, "delete the key, or early_terminate"
     shape, length = f"shape {str(sweep.run.shape)!r}", len(sweep.name)
     if trials > MAX_DISTRIBUTED:
         message = f"must have at most {MAX_DISTRIBUTED} trials in {shape}, got {trials}"

@@ -19,7 +19,6 @@ from sweepledger.stores.contents import (
     plain_text,
 )
 from sweepledger.structs.record import Status
-from sweepledger.structs.values import Value
 
 EXTRA = "tensorboard"
 FILE = "events.out.tfevents.{seconds:010d}.sweepledger"
@@ -45,14 +44,19 @@ def write(contents: SweepContents, place: str) -> StoreChange:
 
 
 def _events(trial: FinishedTrial) -> Iterator[Any]:
-    """Yield the events of a trial: its hyperparameters, its curves, its results, its end."""
     proto: Any = _module("compat.proto.event_pb2")
     hparams: Any = _module("plugins.hparams.plugin_data_pb2")
     states: Any = _module("plugins.hparams.api_pb2").Status
     yield proto.Event(wall_time=trial.started_seconds, file_version="brain.Event:2")
     start = hparams.SessionStartInfo(group_name=trial.id, start_time_secs=trial.started_seconds)
     for name, value in trial.parameters.items():
-        _set(start.hparams[name], value)
+        field = start.hparams[name]
+        if isinstance(value, bool):
+            field.bool_value = value
+        elif isinstance(value, int | float):
+            field.number_value = value
+        else:
+            field.string_value = plain_text(value)
     begun = hparams.HParamsPluginData(version=0, session_start_info=start)
     yield _plugin_event(proto, "session_start_info", begun, trial.started_seconds)
     for name, points in trial.curves.items():
@@ -84,16 +88,6 @@ def _scalar(proto: Any, tag: str, value: float, step: int, trial: FinishedTrial)
     summaries: Any = _module("compat.proto.summary_pb2")
     summary = summaries.Summary(value=[summaries.Summary.Value(tag=tag, simple_value=value)])
     return proto.Event(wall_time=trial.finished_seconds, step=step, summary=summary)
-
-
-def _set(field: Any, value: Value) -> None:
-    """Set a value of protobuf: numbers are fractional there."""
-    if isinstance(value, bool):
-        field.bool_value = value
-    elif isinstance(value, int | float):
-        field.number_value = value
-    else:
-        field.string_value = plain_text(value)
 
 
 STORE = StoreKind("tensorboard", "runs", write)

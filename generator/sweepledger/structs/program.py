@@ -3,20 +3,23 @@
 import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from fnmatch import fnmatchcase
 from types import MappingProxyType
+from typing import Annotated
 
+from msgspec import Meta
+
+from sweepledger.model.keys import UNWRITTEN
 from sweepledger.structs.names import PARAMETER_NAME, environment_name
 from sweepledger.structs.values import as_data, digest
 
 LOCAL_IMAGE = "local"
 """Image of a program that runs as processes from the locked code."""
 
-
 NO_IMAGE = "sweepledger.invalid/local"
 """Image in the frozen bases, which a program without an image keeps."""
-
 
 SWEEP_NAMES = frozenset(
     {
@@ -223,6 +226,28 @@ class EnvironmentLock:
     digest: str
 
 
+class ConfigFormat(StrEnum):
+    """How a program's configuration file is written."""
+
+    JSON = "json"
+    TOML = "toml"
+    YAML = "yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFile:
+    """A file of the code that each trial gets with its values at dotted names, by the macro `${config}`."""
+
+    base: Annotated[str, Meta(max_length=200, examples=["config/train.yaml"])]
+    """File of the code, relative to the repository."""
+    format: Annotated[ConfigFormat, Meta(examples=["yaml"])] | None = None
+    """How it is written. Default: by the end of its name."""
+    add: Annotated[bool, Meta(examples=[True])] = False
+    """Whether parameters may have names that the file lacks."""
+    text: Annotated[str, UNWRITTEN] = ""
+    """Its content as JSON, in the order of the file."""
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """Image, command, code and data of a trial. Equal programs with equal configurations make equal trials."""
@@ -237,6 +262,8 @@ class Program:
     """None if the spec does not lock it; then it is not part of the program's identity."""
     workdir: str | None = None
     """The folder of the code that it starts in; None, which changes no digest: beside the code."""
+    config: ConfigFile | None = None
+    """The configuration file that `${config}` stands for; None changes no digest."""
 
     @property
     def digest(self) -> str:
@@ -261,6 +288,7 @@ class Program:
             and self.command == wanted.command
             and (self.code.path, self.code.selection) == (wanted.code.path, wanted.code.selection)
             and self.workdir == wanted.workdir
+            and (self.config and replace(self.config, text="")) == wanted.config
             and (self.data and (self.data.name, self.data.at))
             == (wanted.data and (wanted.data.name, wanted.data.at))
             and (self.environment and self.environment.path)
@@ -276,6 +304,7 @@ LIST_MACROS = frozenset(
 MACROS = LIST_MACROS | {
     "args_json",
     "args_json_file",
+    "config",
     "env",
     "envvar",
     "interpreter",

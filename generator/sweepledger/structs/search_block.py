@@ -88,9 +88,7 @@ class StartMapping:
     sweep: Annotated[str, Meta(examples=["lr-coarse"])]
     """The name of the sweep or of the foreign evidence."""
     renamed: Annotated[
-        Mapping[str, Annotated[str, Meta(description="The name here.", examples=["learning_rate"])]],
-        Key("rename"),
-        Meta(max_length=100, examples=[{"lr": "learning_rate"}]),
+        Mapping[str, str], Key("rename"), Meta(max_length=100, examples=[{"lr": "learning_rate"}])
     ] = field(default_factory=empty_mapping)
     """Names of parameters there, and their names here."""
     values: Annotated[
@@ -98,11 +96,7 @@ class StartMapping:
         Meta(max_length=100, examples=[{"dropout": 0.0}]),
     ] = field(default_factory=empty_mapping)
     """What trials there ran with, of the parameters that only this search has."""
-    ignored: Annotated[
-        tuple[Annotated[str, Meta(description="Name of a parameter there.", examples=["width"])], ...],
-        Key("ignore"),
-        Meta(max_length=100),
-    ] = ()
+    ignored: Annotated[tuple[str, ...], Key("ignore"), Meta(max_length=100, examples=[["width"]])] = ()
     """Parameters there that this search does not have."""
 
     def apply(self, configuration: Mapping[str, Value]) -> dict[str, Value]:

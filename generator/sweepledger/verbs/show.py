@@ -7,17 +7,17 @@ With --fetch, artifacts are read from the state folder of `sweep cluster local`,
 --by-pod, from the cluster's volume through a short-lived pod.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from sweepledger.cli import options
-from sweepledger.cli.response import EXIT_PROBLEMS, SHORT_COMMIT, Response, current_folder
+from sweepledger.cli import completion, options
+from sweepledger.cli.options import argument, flag, option
+from sweepledger.cli.response import EXIT_PROBLEMS, SHORT_COMMIT, Response
 from sweepledger.cli.text import style
 from sweepledger.cli.text.values import configuration_text, number_text
 from sweepledger.commands.reports.outputs import FetchedArtifacts, fetch_artifacts, log_link
@@ -29,38 +29,29 @@ from sweepledger.commands.rounds.evidence import foreign_labels
 from sweepledger.errors import UsageError
 from sweepledger.formats import record_json, records_jsonl
 from sweepledger.formats.summary_csv import SummaryRow
-from sweepledger.repo.batches import ACTIVE, StoredBatch
+from sweepledger.repo.batches import ACTIVE
 from sweepledger.repo.git import Commit, commits
 from sweepledger.repo.state import state_folder
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.names import LAPTOP_WARNING, LOCK_FILE, records_path, results_folder
-from sweepledger.structs.record import NO_CURVES, CurvePoint, Environment, Record
-from sweepledger.structs.values import Value, as_data, bytes_digest
+from sweepledger.structs.record import NO_CURVES, Record
+from sweepledger.structs.values import as_data, bytes_digest
 
 
 def show(
-    trial: options.TrialArgument,
-    reproduce: Annotated[
-        bool,
-        typer.Option(
-            "--reproduce",
-            help="Show the code, image, data, values and seed, and the commands that run it again.",
-        ),
-    ] = False,
-    run: Annotated[
-        bool,
-        typer.Option(
-            "--run", help="With --reproduce: run it here with its locked code, and compare every metric."
-        ),
-    ] = False,
-    fetch: Annotated[
-        Path | None,
-        typer.Option(
-            "--fetch",
-            metavar="DIR",
-            help="Copy its artifacts to this folder, and verify the checksums of the record.",
-        ),
-    ] = None,
+    workspace: Workspace,
+    trial: str = argument(
+        "TRIAL", "Trial id or the beginning of one, or SWEEP/TRIAL.", autocompletion=completion.trials
+    ),
+    reproduce: bool = flag(
+        "--reproduce", "Show the code, image, data, values and seed, and the commands that run it again."
+    ),
+    run: bool = flag(
+        "--run", "With --reproduce: run it here with its locked code, and compare every metric."
+    ),
+    fetch: Path | None = option(
+        "--fetch DIR", "Copy its artifacts to this folder, and verify the checksums of the record."
+    ),
     state: options.StateOption = None,
     by_pod: options.ByPodOption = False,
     context: options.ContextOption = None,
@@ -71,7 +62,6 @@ def show(
         raise UsageError("--run needs --reproduce" if run and not reproduce else "--by-pod needs --fetch DIR")
     if reproduce and fetch is not None:
         raise UsageError("--fetch cannot be combined with --reproduce")
-    workspace = Workspace.find(current_folder())
     if run:
         reproduction = run_again(workspace, trial)
         code = 0 if reproduction.is_equal else EXIT_PROBLEMS
@@ -93,41 +83,40 @@ def show(
 class TrialDetails:
     """A trial with its result and its commits, from git."""
 
-    trial: str
-    index: int
-    batch: StoredBatch
-    assignment: Mapping[str, Value]
+    listed: catalog.ListedTrial
     result: SummaryRow | None
     """None while it is not recorded."""
     commits: tuple[tuple[str, Commit], ...]
     """What each commit did: requested, generated, recorded."""
-    message: str | None = None
-    """Why its last attempt did not succeed, as launcher or engine report it."""
-    logs: str | None = None
+    last: Record | None
+    """Its last recorded attempt."""
+    logs: str | None
     """Where a log system shows its output."""
-    environment: Environment | None = None
-    """The environment of its last recorded attempt; None if no record has one."""
-    is_laptop: bool = False
+    is_laptop: bool
     """Whether its batch is marked as made on a laptop."""
-    foreign: tuple[str, ...] = ()
+    foreign: tuple[str, ...]
     """Foreign evidence that the round of its batch had, in words."""
-    curves: Mapping[str, Sequence[CurvePoint]] = field(default_factory=lambda: NO_CURVES)
-    """The learning curves of its last recorded attempt."""
+
+    @property
+    def message(self) -> str | None:
+        """Why its last attempt did not succeed, as launcher or engine report it."""
+        return self.last.error if self.last and not self.last.status.is_success else None
 
     @property
     def parent(self) -> str | None:
         """The parent trial."""
-        return self.batch.lock.parents.get(self.index)
+        return self.listed.batch.lock.parents.get(self.listed.index)
 
     def as_data(self) -> dict[str, Any]:
         """Return the JSON data."""
-        lock, result = self.batch.lock, self.result
+        listed, result, last = self.listed, self.result, self.last
+        lock, curves = listed.batch.lock, last.curves if last else NO_CURVES
         return {
-            "trial": self.trial,
+            "trial": listed.id,
             "sweep": lock.sweep,
             "batch": lock.name,
-            "index": self.index,
-            "configuration": dict(self.assignment),
+            "index": listed.index,
+            "configuration": dict(listed.batch.rows[listed.index].values),
             "round": lock.round,
             "parent": self.parent,
             "status": result.status if result else "missing",
@@ -136,7 +125,7 @@ class TrialDetails:
             "logs": self.logs,
             "attempts": result.attempts if result else 0,
             "metrics": dict(result.metrics) if result else {},
-            "curves": {name: [list(point) for point in points] for name, points in self.curves.items()},
+            "curves": {name: [list(point) for point in points] for name, points in curves.items()},
             "provenance": {
                 "spec": {"path": lock.spec.path, "digest": lock.spec.digest},
                 "program": as_data(lock.program) | {"digest": lock.program.digest},
@@ -145,18 +134,13 @@ class TrialDetails:
                 "ran": result.ran if result else None,
                 "made_on": "laptop" if self.is_laptop else None,
                 "foreign": list(self.foreign),
-                "environment": record_json.as_object(self.environment),
+                "environment": record_json.as_object(last.environment if last else None),
                 "started": result.started if result else None,
                 "finished": result.finished if result else None,
             },
             "commits": [
-                {
-                    "action": did,
-                    "commit": commit.id,
-                    "author": commit.author,
-                    "date": commit.date,
-                    "subject": commit.subject,
-                }
+                {"action": did, "commit": commit.id}
+                | {name: getattr(commit, name) for name in ("author", "date", "subject")}
                 for did, commit in self.commits
             ],
         }
@@ -165,37 +149,23 @@ class TrialDetails:
 def trial_details(workspace: Workspace, trial: str) -> TrialDetails:
     """Return a trial by its id or the beginning of it. Raises UsageError, RepositoryError."""
     listed = catalog.find_trial(workspace.root, trial)
-    values, result = listed.batch.rows[listed.index].values, catalog.summary_row(workspace.root, listed)
-    generated_by, last = tuple(_batch_commits(workspace, listed.batch.lock)), _last_attempt(workspace, listed)
-    return TrialDetails(
-        listed.id,
-        listed.index,
-        listed.batch,
-        values,
-        result,
-        generated_by,
-        last.error if last and not last.status.is_success else None,
-        log_link(workspace, listed),
-        last.environment if last else None,
-        listed.batch.name in catalog.laptop_batches_here(workspace.root, listed.batch.sweep),
-        _foreign_evidence(workspace, listed.batch.lock, dict(generated_by).get("generated")),
-        last.curves if last else NO_CURVES,
-    )
-
-
-def _foreign_evidence(workspace: Workspace, lock: BatchLock, commit: Commit | None) -> tuple[str, ...]:
-    """Return the foreign evidence of a round, as it was in the commit that generated the batch."""
-    if lock.round is None or commit is None:
-        return ()
-    sweep = at_commit.read_sweep(workspace.repository, commit.id, lock.spec.path)
-    return foreign_labels(workspace.repository, commit.id, sweep) if sweep else ()
-
-
-def _last_attempt(workspace: Workspace, trial: catalog.ListedTrial) -> Record | None:
-    contents = read_records_files(workspace.root, trial.batch)
+    lock, generated_by = listed.batch.lock, tuple(_batch_commits(workspace, listed.batch.lock))
+    contents = read_records_files(workspace.root, listed.batch)
     records = [record for content in contents for record in records_jsonl.records(content)]
-    attempts = [record for record in records if isinstance(record, Record) and record.trial == trial.id]
-    return max(attempts, key=lambda record: record.attempt, default=None)
+    attempts = [record for record in records if isinstance(record, Record) and record.trial == listed.id]
+    last = max(attempts, key=lambda record: record.attempt, default=None)
+    # Foreign evidence is shown as it was in the commit that generated the batch.
+    commit = dict(generated_by).get("generated") if lock.round is not None else None
+    sweep = at_commit.read_sweep(workspace.repository, commit.id, lock.spec.path) if commit else None
+    return TrialDetails(
+        listed,
+        catalog.summary_row(workspace.root, listed),
+        generated_by,
+        last,
+        log_link(workspace, listed),
+        listed.batch.name in catalog.laptop_batches_here(workspace.root, listed.batch.sweep),
+        foreign_labels(workspace.repository, commit.id, sweep) if commit and sweep else (),
+    )
 
 
 def _batch_commits(workspace: Workspace, batch_lock: BatchLock) -> Iterator[tuple[str, Commit]]:
@@ -223,9 +193,9 @@ def _batch_commits(workspace: Workspace, batch_lock: BatchLock) -> Iterator[tupl
 
 
 def _trial_facts(details: TrialDetails) -> Iterator[tuple[str, object]]:
-    lock, result = details.batch.lock, details.result
-    yield "trial", f"{details.trial}, row {details.index} of {lock.name}"
-    yield "values", configuration_text(details.assignment)
+    listed, lock, result = details.listed, details.listed.batch.lock, details.result
+    yield "trial", f"{listed.id}, row {listed.index} of {lock.name}"
+    yield "values", configuration_text(listed.batch.rows[listed.index].values)
     if lock.round is not None:
         yield "round", f"{lock.round}, by {lock.method} ({lock.engine})"
     if details.parent:
@@ -251,9 +221,11 @@ def _trial_facts(details: TrialDetails) -> Iterator[tuple[str, object]]:
 
 def _identified_parts(details: TrialDetails) -> Iterator[tuple[str, str]]:
     """Yield what else a trial ran with: dataset, locked or else recorded environment, output, and a laptop."""
-    program, recorded = details.batch.lock.program, details.environment
+    program, recorded = details.listed.batch.lock.program, details.last and details.last.environment
     if program.workdir is not None:
         yield "workdir", program.workdir
+    if program.config is not None:
+        yield "config", program.config.base
     if program.data:
         yield "data", " ".join([program.data.name, program.data.digest, *program.data.place_texts])
     if program.environment:
@@ -289,6 +261,8 @@ def _recipe_text(recipe: Recipe) -> tuple[RenderableType, ...]:
     }
     if program.workdir is not None:
         facts["workdir"] = program.workdir
+    if program.config is not None:
+        facts["config"] = program.config.base
     if program.environment is not None:
         facts["environment"] = f"{program.environment.path} {program.environment.digest}"
     command = Text(f"  sweep show {recipe.lock.sweep}/{recipe.trial} --reproduce --run")
@@ -347,8 +321,7 @@ def _exact_number(value: float | None) -> str:
 
 
 def _difference_text(metric: MetricComparison) -> str:
-    recorded, measured = _exact_number(metric.recorded), _exact_number(metric.rerun)
-    text = f"{metric.name} must be {recorded}, got {measured}"
+    text = f"{metric.name} must be {_exact_number(metric.recorded)}, got {_exact_number(metric.rerun)}"
     if metric.recorded is None or metric.rerun is None:
         return text
     return f"{text} ({metric.rerun - metric.recorded:+.3g})"

@@ -26,7 +26,7 @@ from sweepledger.engine.local.local_batch import ResourceAmounts, local_batch
 from sweepledger.engine.local.node import Launch
 from sweepledger.engine.local.pods import DesiredBatch, LocalPod, prepare_launch
 from sweepledger.engine.local.volumes import StateFolders, write_files
-from sweepledger.errors import RepositoryError, UsageError
+from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.formats import record_json as records
 from sweepledger.formats.launch_json import GRACE_SECONDS, LAUNCH_FILE, read_table_layout
 from sweepledger.problems import Problem, Severity
@@ -39,6 +39,7 @@ from sweepledger.repo.state import DATA, state_folder
 from sweepledger.search import expansion
 from sweepledger.search.adaptive import SearchEnd
 from sweepledger.search.adaptive.rounds import next_round
+from sweepledger.spec import ParsedSpec
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.names import LAUNCHER, LAUNCHER_FILE, SPECS
 from sweepledger.structs.record import Record, Status
@@ -150,6 +151,7 @@ def try_trial(workspace: Workspace, name: str, number: int, *, quiet: bool, keep
     folder, start, proposal, is_done = None, None, None, False
     try:
         code = _code(workspace, sweep, scratch / "code")
+        batch = _with_config(parsed, batch, code)
         started = started_program(program, sweep.run, code)
         imports = check_imports(started, workspace.repository, sweep.path)
         launch = _launch(workspace, batch, StateFolders(scratch), code, imports)
@@ -179,6 +181,18 @@ def try_trial(workspace: Workspace, name: str, number: int, *, quiet: bool, keep
         advice += (programs.LEFT_OUT.format(", ".join(map(response.escape_control_characters, left_out))),)
     start = start if keep else None
     return Tried(batch.trials[0], number, of, record, exit_code, warnings, start, advice, proposal)
+
+
+def _with_config(parsed: ParsedSpec, batch: Batch, code: Path) -> Batch:
+    """Return the batch with the configuration file of the work tree. Raises RepositoryError, SpecError."""
+    if (config := batch.program.config) is None:
+        return batch
+    path = code / config.base
+    content = files.read_input(path) if path.is_file() else None
+    config = programs.read_config(batch.sweep, content, "the work tree")
+    if problems := [*programs.unfit_parameters(parsed, config)]:
+        raise SpecError(problems)
+    return replace(batch, program=replace(batch.program, config=config))
 
 
 UNREAD_METRIC = frozenset({"metric-missing", "result-invalid"})

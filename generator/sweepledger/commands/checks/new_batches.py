@@ -3,8 +3,9 @@
 Every overlay builds, passes policy, and renders no object of another overlay.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from sweepledger import contract
 from sweepledger.commands.checks import context as checked
@@ -19,7 +20,7 @@ from sweepledger.commands.repository import (
 )
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue, SearchEnded, Step
 from sweepledger.errors import RepositoryError, SpecError, ToolError, UnreadableError
-from sweepledger.plan import Balance, Charge, counts_towards
+from sweepledger.plan import counts_towards
 from sweepledger.problems import Problem, Severity
 from sweepledger.reader import safe_repr
 from sweepledger.render.overlay import Overlay
@@ -31,7 +32,7 @@ from sweepledger.repo.stored_batches import StoredBatches
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.kubernetes import Manifest
 from sweepledger.structs.names import LOCK_FILE, SETTINGS_FILE, SPECS, SUFFIX
-from sweepledger.structs.program import Data, EnvironmentLock
+from sweepledger.structs.program import ConfigFile, Data, EnvironmentLock
 from sweepledger.structs.settings import GenerateMode
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import as_data
@@ -144,7 +145,9 @@ def duplicate_objects(
     makers: dict[tuple[str, str], str] = {}
     for batch, manifests in rendered.items():
         for manifest in manifests:
-            kind, name = str(manifest.get("kind")), _name(manifest)
+            metadata = manifest.get("metadata")
+            kind = str(manifest.get("kind"))
+            name = str(metadata.get("name")) if isinstance(metadata, Mapping) else ""
             other = makers.setdefault((kind, name), batch)
             longer = [
                 batch_name
@@ -156,11 +159,6 @@ def duplicate_objects(
                 yield Problem(
                     f"{ACTIVE}/{batch}", 0, 0, "", message, "object-twice", "rename one of the sweeps"
                 )
-
-
-def _name(manifest: Manifest) -> str:
-    metadata = manifest.get("metadata")
-    return str(metadata.get("name")) if isinstance(metadata, Mapping) else ""
 
 
 def check_settings_unchanged(context: CheckContext) -> Iterator[Problem]:
@@ -219,39 +217,24 @@ def check_budgets(context: CheckContext, planned: Sequence[next_batch.Generated]
     month = costs.month_of(repository, context.base, context.month)
     asking = [(generated.sweep.name, "run") for generated in new]
     asking += [(charge.sweep, "running") for charge in repeated]
-    for balance in _balances(context, specs, new, repeated, month):
+    budgets, pools = specs.settings.teams.budgets, specs.settings.trials.pools
+    active = {batch.name for batch in context.present if batch.is_active}
+    leaving = {
+        batch.name: costs.usage_in(b"".join(contents))
+        for batch in context.merged
+        if batch.is_active and batch.name not in active
+        # One that is cancelled may have used all that it reserves, until its records say otherwise.
+        if (contents := batch_records.read_records_files(context.workspace.root, batch))
+    }
+    ledger = costs.month_ledger(
+        specs, context.base, budgets, pools, month, merged=context.merged, leaving=leaving
+    )
+    requests = [(generated.sweep, generated.batch.lock.trials) for generated in new if generated.batch]
+    for balance in costs.requested_balances(ledger, budgets, requests, repeated):
         if balance.is_exceeded:
             team = settings.teams.budgets[balance.team]
             name, key = next(item for item in asking if counts_towards(team, item[0]))
             yield costs.overdrawn(f"{SPECS}/{name}{SUFFIX}", key, balance, month, settings.teams.currency)
-
-
-def _balances(
-    context: CheckContext,
-    specs: at_commit.SpecReader,
-    new: Sequence[next_batch.Generated],
-    repeated: Sequence[Charge],
-    month: str,
-) -> tuple[Balance, ...]:
-    budgets, pools = specs.settings.teams.budgets, specs.settings.trials.pools
-    active = {batch.name for batch in context.present if batch.is_active}
-    ledger = costs.month_ledger(
-        specs,
-        context.base,
-        budgets,
-        pools,
-        month,
-        merged=context.merged,
-        leaving={
-            batch.name: costs.usage_in(b"".join(contents))
-            for batch in context.merged
-            if batch.is_active and batch.name not in active
-            # One that is cancelled may have used all that it reserves, until its records say otherwise.
-            if (contents := batch_records.read_records_files(context.workspace.root, batch))
-        },
-    )
-    requests = [(generated.sweep, generated.batch.lock.trials) for generated in new if generated.batch]
-    return costs.requested_balances(ledger, budgets, requests, repeated)
 
 
 def unreadable_batches(context: CheckContext) -> Iterator[Problem]:
@@ -262,6 +245,10 @@ def unreadable_batches(context: CheckContext) -> Iterator[Problem]:
         except RepositoryError as error:
             hint = "remove the folder and run `sweep generate`"
             yield Problem(f"{batch.folder}/{LOCK_FILE}", 0, 0, "", str(error), "batch-forged", hint)
+
+
+def _forged(path: str, hint: str | None) -> Problem:
+    return Problem(path, 0, 0, "", "is not what the generator writes", "batch-forged", hint)
 
 
 def check_new_batches(context: CheckContext, specs: Sequence[ParsedSpec]) -> Iterator[Problem]:
@@ -279,22 +266,28 @@ def check_new_batches(context: CheckContext, specs: Sequence[ParsedSpec]) -> Ite
         for parsed in specs
         if (problems := tuple(_unreadable_merged(context, parsed.sweep)))
     }
-    for problems in unreadable.values():
-        yield from problems
+    yield from chain.from_iterable(unreadable.values())
     readable = [parsed for parsed in specs if parsed.sweep.name not in unreadable]
     try:
-        planned = next_batch.plan_batches(context.workspace, readable, stored=stored)
-    except next_batch.EditedError as error:
-        for path in error.paths:
-            yield Problem(path, 0, 0, "", "is not what the generator writes", "batch-forged", error.hint)
+        planned = next_batch.plan_batches(context.workspace, readable, base=commit, stored=stored)
+    except next_batch.EditedError as first:
+        edits = tuple(next_batch.edits(stored.merged, stored.present)) or (first,)
+        yield from (_forged(path, error.hint) for error in edits for path in error.paths)
         return
     for generated in planned:
         yield from _plan_problems(context, generated)
     yield from check_budgets(context, planned)
-    yield from _orphans(context, planned)
     wanted = {generated.batch.name for generated in planned if generated.batch}
     wanted |= {batch.name for generated in planned for batch in generated.kept}
-    yield from _duplicate_trials(context, wanted)
+    stale = {batch.name for generated in planned for batch in generated.stale}
+    for batch in context.added:
+        if batch.name not in wanted | stale and batch not in context.laptop:
+            message = f"belongs to no spec: {SPECS}/{batch.sweep}{SUFFIX} is missing"
+            yield Problem(batch.folder, 0, 0, "", message, "drift", "add the spec, or remove the folder")
+    for batch in context.added:
+        if batch.name not in wanted and (known := context.known_trial(batch)):
+            message = f"{known[0]} is in {known[1]} already"
+            yield Problem(batch.folder, 0, 0, "", message, "trial-repeated", "run `sweep generate`")
     yield from _program_problems(context, {parsed.sweep.name: parsed.sweep for parsed in specs})
 
 
@@ -365,24 +358,6 @@ def _why_not(step: Step) -> str:
             return f"the search is over ({reason}): {text}"
 
 
-def _orphans(context: CheckContext, planned: Iterable[next_batch.Generated]) -> Iterator[Problem]:
-    """Yield a problem for each new batch that is not planned by a spec, regardless of its lock."""
-    names = {generated.batch.name for generated in planned if generated.batch}
-    names |= {batch.name for generated in planned for batch in (*generated.stale, *generated.kept)}
-    for batch in context.added:
-        if batch.name not in names and batch not in context.laptop:
-            message = f"belongs to no spec: {SPECS}/{batch.sweep}{SUFFIX} is missing"
-            yield Problem(batch.folder, 0, 0, "", message, "drift", "add the spec, or remove the folder")
-
-
-def _duplicate_trials(context: CheckContext, planned: Collection[str]) -> Iterator[Problem]:
-    """Yield a problem for each new batch with a known trial that its spec does not request again."""
-    for batch in context.added:
-        if batch.name not in planned and (known := context.known_trial(batch)):
-            message = f"{known[0]} is in {known[1]} already"
-            yield Problem(batch.folder, 0, 0, "", message, "trial-repeated", "run `sweep generate`")
-
-
 def _program_problems(context: CheckContext, sweeps: Mapping[str, Sweep]) -> Iterator[Problem]:
     """Yield a problem for each new batch whose program is not what the change shows.
 
@@ -438,16 +413,18 @@ def _unknown_parts(
     if program.code.disk not in sizes:
         message = f"must be what the code takes, {' or '.join(map(str, sizes))}, got {program.code.disk}"
         yield _program_problem(batch, "code.disk", message, "program-not-shown")
-    for part in ("image", "data", "environment", "workdir"):
+    for part in ("image", "data", "environment", "workdir", "config"):
         wanted, got = getattr(given, part), getattr(program, part)
         if got != wanted:
             message = f"must be what settings and spec give, {_shown(wanted)}, got {_shown(got)}"
             yield _program_problem(batch, part, message, "program-not-shown")
 
 
-def _shown(part: str | Data | EnvironmentLock | None) -> str:
+def _shown(part: str | ConfigFile | Data | EnvironmentLock | None) -> str:
     if isinstance(part, Data) and part.at:
         return safe_repr(f"{part.digest} at {', '.join(path for path in part.at.values())}")
+    if isinstance(part, ConfigFile):
+        return safe_repr(f"{part.base} with {part.text}")
     return safe_repr(part if part is None or isinstance(part, str) else part.digest)
 
 

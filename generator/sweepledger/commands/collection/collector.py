@@ -215,8 +215,22 @@ def collect_from_cluster(
     Raises ClusterError, and as `commit_results` and `collector_lease` do.
     """
     with collector_lease(kubectl, namespace, target) as remarks:
-        collection = _collect_under_lease(target, results, kubectl, namespace, clock)
-    return replace(collection, remarks=(*remarks, *collection.remarks))
+        repository, tip = target.repository, target.tip()
+        stored, is_own = batches.in_commit(repository, tip), results_commit.recorded_by(target, tip)
+        active = [batch for batch in stored if batch.is_active and is_own(batch)]
+        cancelled = filter(is_own, batch_records.unrecorded_batches(repository, tip, stored))
+        # Observed before the volume is read: a batch that ends in between is recorded next time, never too early.
+        cluster = find_cluster_batches(kubectl, namespace, active, cancelled)
+        store = PodStore(kubectl, namespace, clock(), None if isinstance(results, Path) else results)
+        collection = record_ended(target, results, ClusterObserver(cluster, store), tip=tip)
+        store.release(target)
+        # Last: ended batches are recorded first, and errors here are reported in addition.
+        return replace(
+            collection,
+            rounds=tuple(push_due(target)),
+            remarks=(*remarks, *store.remarks),
+            failures=(*collection.failures, *update_progress_branches(target, results, now=clock())),
+        )
 
 
 POLL_SECONDS = 5
@@ -259,27 +273,6 @@ def watch_cluster(
             sleep(POLL_SECONDS)
         # One that is not recorded by then, such as one whose pods are awaited, is left to the next scheduled run.
         tried |= ended
-
-
-def _collect_under_lease(
-    target: Target, results: Path | RecordStore, kubectl: Kubectl, namespace: str, clock: Callable[[], float]
-) -> Collection:
-    repository, tip = target.repository, target.tip()
-    stored, is_own = batches.in_commit(repository, tip), results_commit.recorded_by(target, tip)
-    active = [batch for batch in stored if batch.is_active and is_own(batch)]
-    cancelled = filter(is_own, batch_records.unrecorded_batches(repository, tip, stored))
-    # Observed before the volume is read: a batch that ends in between is recorded next time, never too early.
-    cluster = find_cluster_batches(kubectl, namespace, active, cancelled)
-    store = PodStore(kubectl, namespace, clock(), None if isinstance(results, Path) else results)
-    collection = record_ended(target, results, ClusterObserver(cluster, store), tip=tip)
-    store.release(target)
-    # Last: ended batches are recorded first, and errors here are reported in addition.
-    return replace(
-        collection,
-        rounds=tuple(push_due(target)),
-        remarks=tuple(store.remarks),
-        failures=(*collection.failures, *update_progress_branches(target, results, now=clock())),
-    )
 
 
 def record_ended(

@@ -349,7 +349,11 @@ class _Recording:
             for batch in stored
             if batch not in unfinished
         ]
-        summary = self._summary(base, records, recorded, pending)
+        newest = batches.newest(recorded)
+        assert newest is not None
+        spec = at_commit.SpecAtCommit.at(self.repository, base, newest.lock.spec.path)
+        cancelled = {*spec.cancelled, *(batch.name for batch in pending)}
+        summary = spec.summarised(replace(each, is_cancelled=each.lock.name in cancelled) for each in records)
         names = tuple(batch.name for batch in recorded)
         corrupt = tuple(reason for name in names for reason in self.attempts[name].corrupt)
         foreign = sum(judged.foreign for judged in summary.batches if judged.lock.name in names)
@@ -365,22 +369,6 @@ class _Recording:
             removes=removes | left | {flux.batch_file(batch.name, batch.lock.cluster) for batch in recorded},
         )
         return change, ResultsCommit(names, summary, corrupt + (FOREIGN,) * foreign, step=step)
-
-    def _summary(
-        self,
-        base: str,
-        records: Iterable[BatchRecords],
-        recorded: Collection[StoredBatch],
-        pending: Iterable[StoredBatch],
-    ) -> Summary:
-        newest = batches.newest(recorded)
-        assert newest is not None
-        spec = at_commit.SpecAtCommit.at(self.repository, base, newest.lock.spec.path)
-        cancelled = {*spec.cancelled, *(batch.name for batch in pending)}
-        return spec.summarised(
-            replace(recorded_batch, is_cancelled=recorded_batch.lock.name in cancelled)
-            for recorded_batch in records
-        )
 
     def _late_records(
         self, stored: Iterable[StoredBatch], files: Mapping[str, bytes]

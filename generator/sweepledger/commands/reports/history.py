@@ -42,21 +42,20 @@ LONGEST_REASON = 200
 def history(repository: Repository, revision: str = "HEAD", *, last: int | None = None) -> tuple[Event, ...]:
     """Return the changes of all sweeps up to a commit, oldest first; with `last` those of its last commits."""
     changes = commits(repository, SPECS, ACTIVE, RESULTS, revision=revision, last=last)
-    changes = changes if last is None else _with_last_entries(changes, last)
+    if last is not None:
+        entries = 0
+        # A commit may have thousands of entries: the newest commits that have so many suffice.
+        for place, commit in reversed([*enumerate(changes)]):
+            entries += sum(
+                bool(_spec_at(path) or _batch_at(path) or _summary_at(path)) for path in commit.files
+            )
+            if entries >= last:
+                changes = changes[place:]
+                break
     reader = _LogReader(repository, changes)
     if last is not None:
         reader.read_earlier(repository, changes)
     return tuple(entry for commit in changes for entry in reader.entries(commit))
-
-
-def _with_last_entries(changes: tuple[Commit, ...], last: int) -> tuple[Commit, ...]:
-    """Return the newest commits that have so many entries: a commit may have thousands."""
-    entries = 0
-    for place, commit in reversed([*enumerate(changes)]):
-        entries += sum(bool(_spec_at(path) or _batch_at(path) or _summary_at(path)) for path in commit.files)
-        if entries >= last:
-            return changes[place:]
-    return changes
 
 
 class _LogReader:
@@ -109,20 +108,15 @@ class _LogReader:
         sweep = (split_batch_name(name) or (name,))[0]
         try:
             content = self._contents[blob]
-            return (
-                self._batch(commit, sweep, name, content)
-                if kind is EventKind.BATCH
-                else self._results(commit, sweep, content)
-            )
+            if kind is EventKind.RESULTS:
+                return self._results(commit, sweep, content)
+            lock = self._locks[sweep] = batch_json.read(content)
+            suffix = "" if lock.round is None else f", round {lock.round}, {lock.method}"
+            return _event(sweep, kind, commit, f"{name}: {lock.trials} trials{suffix}")
         except ValueError as error:
             file = f"{name}: {LOCK_FILE}" if kind is EventKind.BATCH else SUMMARY_FILE
             reason = " ".join(str(error).split())[:LONGEST_REASON]
             return _event(sweep, kind, commit, f"{file} cannot be read: {reason}")
-
-    def _batch(self, commit: Commit, sweep: str, name: str, content: bytes) -> Event:
-        lock = self._locks[sweep] = batch_json.read(content)
-        suffix = "" if lock.round is None else f", round {lock.round}, {lock.method}"
-        return _event(sweep, EventKind.BATCH, commit, f"{name}: {lock.trials} trials{suffix}")
 
     def _results(self, commit: Commit, sweep: str, content: bytes) -> Event:
         lock = self._locks.get(sweep)
@@ -198,6 +192,13 @@ class HistoryReader:
             except GeneratorError as error:
                 problem = str(error)
         content = self._repository.read(self._commit, spec).get(spec)
+        changes = [entry for entry in self.entries[sweep] if entry.kind == EventKind.SPEC]
+        texts = self._repository.blobs(entry.files[spec] for entry in changes)
+        versions = tuple(
+            SpecVersion(*(entry.commit, entry.author, entry.date, entry.text), text.decode(errors="replace"))
+            for entry in changes
+            for text in [texts[entry.files[spec]]]
+        )
         read = None
         if summary is None or self.evidence:
             read = self.specs.sweep(self._commit, spec)
@@ -205,7 +206,7 @@ class HistoryReader:
             name=sweep,
             summary=summary,
             spec=None if content is None else content.decode(errors="replace"),
-            versions=tuple(self._spec_versions(sweep, spec)),
+            versions=versions,
             events=tuple(self.entries[sweep]),
             active={one.name: one.lock.trials for one in batches.readable(stored) if one.is_active},
             description=read.description if read and summary is None else "",
@@ -232,13 +233,6 @@ class HistoryReader:
     def evidence(self) -> Mapping[str, str]:
         """The evidence of other systems, which specs may start from: path and blob id."""
         return {path: entry.id for path, entry in self.listing.items() if path.endswith(EVIDENCE_SUFFIX)}
-
-    def _spec_versions(self, sweep: str, spec: str) -> Iterator[SpecVersion]:
-        changes = [entry for entry in self.entries[sweep] if entry.kind == EventKind.SPEC]
-        texts = self._repository.blobs(entry.files[spec] for entry in changes)
-        for entry in changes:
-            text = texts[entry.files[spec]].decode(errors="replace")
-            yield SpecVersion(entry.commit, entry.author, entry.date, entry.text, text)
 
     def _recorded(self, sweep: str) -> dict[str, str]:
         recorded: dict[str, str] = {}

@@ -5,9 +5,11 @@ import shlex
 import struct
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from sweepledger.commands.repository import at_commit, outside_imports
 from sweepledger.commands.repository.catalog import CountedTrial, counted_trial
@@ -77,7 +79,12 @@ def _desired_state(
 ) -> tuple[DesiredBatch, tuple[str, ...]]:
     """Return what to run, and how the environment here differs from the locked one."""
     repository, program = workspace.repository, batch.lock.program
-    commit = _batch_commit(workspace, batch)
+    paths = (f"{place}/{batch.name}/{LOCK_FILE}" for place in (ACTIVE, ARCHIVE))
+    commits = [commit for commit, _ in at_commit.file_versions(repository, "HEAD", *paths)]
+    if not commits:
+        hint = "commit it, and run it by `sweep cluster local`"
+        raise RepositoryError(f"{batch.folder} is in no commit", hint=hint)
+    commit = commits[-1]  # which added the batch, so it has the settings and bases of the batch
     settings = at_commit.read_settings(repository, commit)
     if not isinstance(settings, Settings):
         raise SpecError(settings)
@@ -99,17 +106,6 @@ def _desired_state(
         data_state="" if data is None else data.state,
     )
     return desired, outside_imports.environment_differences(batch, started)
-
-
-def _batch_commit(workspace: Workspace, batch: StoredBatch) -> str:
-    """Return the commit that added a batch, which has the settings and bases of the batch."""
-    paths = (f"{place}/{batch.name}/{LOCK_FILE}" for place in (ACTIVE, ARCHIVE))
-    commits = [commit for commit, _ in at_commit.file_versions(workspace.repository, "HEAD", *paths)]
-    if not commits:
-        raise RepositoryError(
-            f"{batch.folder} is in no commit", hint="commit it, and run it by `sweep cluster local`"
-        )
-    return commits[-1]
 
 
 TIMING_NAME = re.compile(
@@ -260,7 +256,7 @@ def run_again(workspace: Workspace, trial: str) -> Reproduction:
             hint=f"`sweep show {counted.trial.id}` shows its state; `sweep try` runs a trial of the current spec",
         )
     again, output, differences = rerun(workspace, batch, counted.trial.index)
-    metrics = tuple(_metric_comparisons(batch, record, row, again))
+    metrics = tuple(_metric_comparisons(batch, record, row, again.metrics if again else {}))
     status = str(row.status) if row else str(record.status)
     return Reproduction(
         *(_recipe(workspace, counted), again, output, status, metrics, record.environment, differences)
@@ -287,10 +283,9 @@ def _recipe(workspace: Workspace, counted: CountedTrial) -> Recipe:
 
 
 def _metric_comparisons(
-    batch: StoredBatch, record: Record, row: SummaryRow | None, rerun_record: Record | None
+    batch: StoredBatch, record: Record, row: SummaryRow | None, metrics: Mapping[str, float | None]
 ) -> Iterator[MetricComparison]:
     """Compare with the record, and with the summary if it has other values."""
-    metrics = rerun_record.metrics if rerun_record else {}
     for name in dict.fromkeys((*record.metrics, *metrics)):
         is_timing = name != batch.lock.metric.name and TIMING_NAME.search(name) is not None
         values = record.metrics.get(name), metrics.get(name)

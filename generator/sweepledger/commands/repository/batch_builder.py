@@ -17,7 +17,6 @@ from sweepledger.repo.git import Repository
 from sweepledger.structs.batch import Batch, BatchLock
 from sweepledger.structs.early_stopping import StopRule
 from sweepledger.structs.names import MAX_BATCH_NUMBER
-from sweepledger.structs.placement import choose_cluster
 from sweepledger.structs.program import Program
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import (
@@ -191,7 +190,7 @@ def build_overlay(request: BatchRequest, merged: Sequence[StoredBatch], inputs: 
 def _cluster(request: BatchRequest, last: StoredBatch | None, fleet: FleetSettings) -> str | None:
     """Return the cluster of the batch after the last one; None if there is one. Raises RepositoryError."""
     sweep, former = request.sweep, last.lock.cluster if last else None
-    cluster = choose_cluster(fleet, sweep.name, sweep.run, last=former)
+    cluster = fleet.choose_cluster(sweep.name, sweep.run, last=former)
     if fleet.clusters and cluster is None:
         raise RepositoryError(
             f"no cluster can run the next batch of {sweep.name}",

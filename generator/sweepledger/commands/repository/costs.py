@@ -18,7 +18,6 @@ from sweepledger.repo.git import Repository, addition_times, commit_time
 from sweepledger.results.outcomes import BatchRecords, evaluate
 from sweepledger.structs.names import LOCK_FILE, RESULTS, SPECS, SUFFIX, batch_of_records, split_batch_name
 from sweepledger.structs.node_pool import Pool
-from sweepledger.structs.placement import choose_cluster
 from sweepledger.structs.program import Program
 from sweepledger.structs.record import Record, Status
 from sweepledger.structs.run_config import RunConfig, RunningState
@@ -55,7 +54,7 @@ class Timing:
             return None
         newest = batches.newest(batches.readable(batches.of_sweep(self.merged, sweep.name)))
         former = newest.lock.cluster if newest else None
-        return choose_cluster(self.fleet, sweep.name, sweep.run, last=former)
+        return self.fleet.choose_cluster(sweep.name, sweep.run, last=former)
 
     def ahead(self, sweep: Sweep) -> tuple[plan.PlannedTrials, ...]:
         """Return the active workloads of the pool in which a sweep's next batch would run, in the same cluster."""

@@ -3,6 +3,7 @@
 The locked program is kept if it satisfies the spec; otherwise the current one is locked.
 """
 
+import json
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.outside_imports import program_files
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import GeneratorError, RepositoryError, SpecError
-from sweepledger.formats import environment_lock
+from sweepledger.formats import config_file, environment_lock
 from sweepledger.plan import FileChange
 from sweepledger.problems import Problem, Severity, list_names
 from sweepledger.reader import safe_repr
@@ -23,14 +24,24 @@ from sweepledger.repo import git
 from sweepledger.repo.files import read_input
 from sweepledger.spec import ParsedSpec
 from sweepledger.spec.program_options import SWITCH_MACROS, OptionKind, ProgramOptions, read_options
-from sweepledger.spec.rules.program import DATA_PLACE, WORKDIR
+from sweepledger.spec.rules.program import CONFIG_BASE, DATA_PLACE, WORKDIR
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs.batch import BatchLock
-from sweepledger.structs.program import LOCAL_IMAGE, REPOSITORY, Code, Data, EnvironmentLock, Macro, Program
+from sweepledger.structs.program import (
+    LOCAL_IMAGE,
+    REPOSITORY,
+    Code,
+    ConfigFile,
+    ConfigFormat,
+    Data,
+    EnvironmentLock,
+    Macro,
+    Program,
+)
 from sweepledger.structs.quantities import format_bytes
 from sweepledger.structs.settings import TrialSettings
 from sweepledger.structs.sweep import Script, Sweep
-from sweepledger.structs.values import bytes_digest
+from sweepledger.structs.values import bytes_digest, canonical_json
 
 UNKNOWN_TREE = ""
 """A placeholder for the code tree if only the rest of a program matters."""
@@ -48,6 +59,7 @@ def requested_program(trials: TrialSettings, sweep: Sweep, *, tree: str = UNKNOW
         data=None if dataset is None else Data(dataset.name, dataset.identity, run.data_places),
         environment=None if run.environment_lock is None else EnvironmentLock(run.environment_lock, ""),
         workdir=run.workdir,
+        config=run.config,
     )
 
 
@@ -157,7 +169,10 @@ def _program_at(
         # A power of two, so that few edits change a manifest.
         code = replace(program.code, disk=max(LEAST_DISK, 1 << (taken - 1).bit_length()))
         lock = _environment_lock(repository, commit, sweep, described)
-        return replace(program, code=code, environment=lock)
+        config = sweep.run.config
+        if config is not None:
+            config = read_config(sweep, repository.read(commit, config.base).get(config.base), described)
+        return replace(program, code=code, environment=lock, config=config)
     if sweep.run.code_selection is None:
         raise RepositoryError(
             f"{sweep.run.code_path}/ is not a folder in {described}, so no code can be locked",
@@ -211,6 +226,65 @@ def _environment_lock(
             f"{path} {error}", hint=f"run.environment_lock in {sweep.path} takes {environment_lock.FORMATS}"
         ) from error
     return EnvironmentLock(path, bytes_digest(content))
+
+
+def read_config(sweep: Sweep, content: bytes | None, described: str) -> ConfigFile:
+    """Return the configuration file of a sweep with its content. Raises RepositoryError if it cannot be read."""
+    config, selection = sweep.run.config, sweep.run.code_selection
+    assert config is not None
+    if content is None or (selection is not None and not selection.selector()(config.base)):
+        raise RepositoryError(
+            f"run.config.base must name a file of the code in {described}, got {safe_repr(config.base)}",
+            hint=f"commit it, and select it by run.code in {sweep.path}",
+        )
+    try:
+        return replace(config, text=config_file.read(content, config.format))
+    except ValueError as error:
+        raise RepositoryError(
+            f"{config.base}: {error}", hint=f"it is run.config.base of {sweep.path}"
+        ) from error
+
+
+def unfit_parameters(parsed: ParsedSpec, config: ConfigFile | None) -> Iterator[Problem]:
+    """Yield a problem for each parameter that has no place in the configuration file that trials get."""
+    if config is None or not config.text:
+        return
+    data, space = json.loads(config.text), parsed.sweep.design.space
+    listed = {parameter.name: parameter.domain.listed for parameter in space.parameters}
+    for name in parsed.sweep.columns:
+        message, hint = "", "write `add: true` beside base if the program reads it"
+        try:
+            config_file.value_at(data, name)
+        except KeyError:
+            if not config.add:
+                message = f"must be a name in {config.base}, got {name!r}"
+                hint = did_you_mean(name, config_file.names_in(data)) or hint
+        except TypeError as error:
+            message, hint = f"must be a name in {config.base}, and {error}", f"change {config.base}"
+        if any(other.startswith(f"{name}.") for other in parsed.sweep.columns):
+            message, hint = f"must not contain another parameter in {config.base}, got {name!r}", "rename it"
+        elif config.format is ConfigFormat.TOML and None in listed.get(name, ()):
+            message, hint = f"must not be null in {config.base}, because TOML has none", "remove the value"
+        if message:
+            place = ("search", "parameters", name) if name in listed else ("run", "config")
+            yield parsed.source.problem(message, *place, code=CONFIG_BASE, hint=hint)
+
+
+def config_changes(sweep: Sweep, program: Program) -> str:
+    """Return how trials differ from the configuration file that they get; an empty text if they get none."""
+    config = program.config
+    if config is None or not config.text:
+        return ""
+    data, changes = json.loads(config.text), []
+    for parameter in sweep.design.space.parameters:
+        with suppress(TypeError):
+            try:
+                before = json.dumps(config_file.value_at(data, parameter.name))
+            except KeyError:
+                before = "nothing"
+            values = ", ".join(map(canonical_json, parameter.domain.listed)) or parameter.domain.text
+            changes.append(f"{parameter.name} {before} → {values}")
+    return f"{config.base}: {'; '.join(changes)}"
 
 
 def locked_program(workspace: Workspace, sweep: Sweep, newest: Program | None) -> Program:
@@ -299,6 +373,7 @@ def missing_scripts(repository: git.Repository, parsed: ParsedSpec, program: Pro
         yield from _rewritten_code(repository, parsed, files)
         yield from _escaping_links(repository, parsed, files, program)
         yield from _too_large(repository, parsed, files, program)
+    yield from unfit_parameters(parsed, program.config)
     if not (parsed.sweep.scripts or run.workdir or run.data_places):
         return
     list_folder: ListFolder = lambda _folder: None  # noqa: E731 - a clone may lack the code
@@ -492,6 +567,10 @@ def _taken_places(parsed: ParsedSpec, paths: Collection[str]) -> Iterator[Proble
 def missing_scripts_here(repository: git.Repository, parsed: ParsedSpec) -> Iterator[Problem]:
     """Yield a warning for each script that the work tree lacks: it may still be written; and for changed bytes."""
     root, head = repository.folder, repository.commit("HEAD")
+    if (config := parsed.sweep.run.config) is not None:
+        with suppress(GeneratorError, OSError):
+            config = read_config(parsed.sweep, read_input(root / config.base), "the work tree")
+            yield from unfit_parameters(parsed, config)
     run, code_path = parsed.sweep.run, parsed.sweep.run.code_path
     if head is not None and (tree := code_tree_at(repository, head, parsed.sweep)) is not None:
         code = _committed_files(repository, requested_code(parsed.sweep, tree=tree)) or {}

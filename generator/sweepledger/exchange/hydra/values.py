@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
@@ -54,7 +54,12 @@ class Range:
         self._require_finite()
         if self._is_whole():
             return tuple(range(int(self.start), int(self.stop), int(self.step)))
-        return tuple(self._sums())
+        sums: list[float] = []
+        number, stop, step = map(Decimal, (self.start, self.stop, self.step))
+        while number < stop if step > 0 else number > stop:
+            sums.append(float(number))
+            number += step
+        return tuple(sums)
 
     def values_to_end(self) -> tuple[Number, ...]:
         """Return the numbers as Optuna's sweeper lists them: exact decimals, including a stop that a step meets."""
@@ -81,12 +86,6 @@ class Range:
 
     def _is_whole(self) -> bool:
         return all(isinstance(number, int) for number in (self.start, self.stop, self.step))
-
-    def _sums(self) -> Iterator[float]:
-        number, stop, step = map(Decimal, (self.start, self.stop, self.step))
-        while number < stop if step > 0 else number > stop:
-            yield float(number)
-            number += step
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +254,10 @@ def override_parameter(
         case Range():
             numbers = swept.values_to_end() if has_ends else swept.values()
             keys = _choice(override, list(numbers), losses, is_shuffled=swept.is_shuffled)
-            return _abridged(numbers, keys)
+            if len(numbers) <= MANY or not all(isinstance(number, int) for number in numbers):
+                return keys
+            first, last = sorted((numbers[0], numbers[-1]))
+            return {"min": first, "max": last, "step": abs(numbers[1] - numbers[0])}
         case Choices(values):
             return _choice(override, list(values), losses, is_shuffled=swept.is_shuffled)
         case _:
@@ -270,16 +272,13 @@ def _choice(override: Override, values: list[Any], losses: LossList, *, is_shuff
     return keys
 
 
-def _abridged(numbers: tuple[int | float, ...], keys: dict[str, Any]) -> dict[str, Any]:
-    if len(numbers) <= MANY or not all(isinstance(number, int) for number in numbers):
-        return keys
-    first, last = sorted((numbers[0], numbers[-1]))
-    return {"min": first, "max": last, "step": abs(numbers[1] - numbers[0])}
-
-
 def _argument(given: Any, key: str, losses: LossList) -> Value:
     """Return a value for a spec that Hydra reads from the command line as the given value. Raises ForeignError."""
-    if any(isinstance(each, float) and not math.isfinite(each) for each in _scalars(given)):
+    parts = [given]
+    for part in parts:  # grows meanwhile
+        inner = [*part, *part.values()] if isinstance(part, dict) else part
+        parts += inner if isinstance(part, list | dict) else ()
+    if any(isinstance(each, float) and not math.isfinite(each) for each in parts):
         raise ForeignError(f"hydra.sweeper.params.{key} must be finite, got {hydra_text(given)[:60]}")
     if given is None:
         losses.add(f"{key}: null", "written as the text null, which Hydra reads as null")
@@ -299,18 +298,6 @@ def _argument(given: Any, key: str, losses: LossList) -> Value:
     if not all(isinstance(item, bool | int | float | str) for item in items):
         raise ForeignError(f"hydra.sweeper.params.{key} must not have a sweep inside a choice")
     return given  # type: ignore[no-any-return] # a scalar or a list of scalars
-
-
-def _scalars(given: Any) -> Iterator[Any]:
-    match given:
-        case dict():
-            for key, value in given.items():
-                yield from (*_scalars(key), *_scalars(value))
-        case list():
-            for item in given:
-                yield from _scalars(item)
-        case _:
-            yield given
 
 
 def as_texts(keys: dict[str, Any]) -> dict[str, Any]:

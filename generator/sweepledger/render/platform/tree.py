@@ -1,13 +1,12 @@
 """All of `clusters/` as files, and the kustomizations that hold them together."""
 
+import posixpath
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 
-from sweepledger.formats import yaml
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform import (
-    access,
     admission,
     admission_lists,
     argocd,
@@ -15,19 +14,26 @@ from sweepledger.render.platform import (
     kueue,
     manual_setup,
     monitoring,
-    namespaces,
     network,
     readme,
-    volumes,
+    team,
 )
 from sweepledger.render.platform.admission_lists import Values
-from sweepledger.render.platform.cron_jobs import CronJobs
-from sweepledger.render.platform.objects import BANNER, CLUSTERS, FILES, Names, dump_objects, platform_folder
+from sweepledger.render.platform.objects import (
+    CLUSTERS,
+    FILES,
+    KUSTOMIZATION,
+    Names,
+    dump_objects,
+    from_base,
+    patches_folder,
+    platform_folder,
+)
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.kubernetes import OWNER_ANNOTATION
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import Controller, DnsSettings, Settings
+from sweepledger.structs.settings import Controller, Settings
 
 REMOTE = "remote"
 """Folder of what a person applies in the cluster of the trials, if Argo CD runs in another."""
@@ -41,15 +47,17 @@ def platform_tree(
     source: GitSource,
     bases: Mapping[str, bytes],
     active: Mapping[str, str | None] = MappingProxyType({}),
+    patched: Collection[str | None] = (),
 ) -> FileTree:
     """Write what the clusters need, below `clusters/`, for the controller that the settings name.
 
-    `active` names the batches that stand, with their clusters: Flux needs a Kustomization for each.
+    `active` names the batches that stand, with their clusters: Flux needs a Kustomization for each. The platforms of
+    `patched` clusters have a component of the team's.
     """
     files: dict[str, bytes] = {}
     for own in settings.in_clusters:
         batches = [name for name, cluster in active.items() if cluster == own.fleet.cluster]
-        files |= _cluster_files(own, source, bases, batches)
+        files |= _cluster_files(own, source, bases, batches, is_patched=own.fleet.cluster in patched)
     if settings.platform.controller is Controller.FLUX:
         # If a cluster comes back, its Flux deletes the Jobs there only if it finds the folder empty: without the
         # folder, it applies and prunes nothing.
@@ -74,22 +82,16 @@ def platform_tree(
 
 
 def _cluster_files(
-    settings: Settings, source: GitSource, bases: Mapping[str, bytes], active: Iterable[str]
+    settings: Settings,
+    source: GitSource,
+    bases: Mapping[str, bytes],
+    active: Iterable[str],
+    *,
+    is_patched: bool,
 ) -> dict[str, bytes]:
     names, platform = Names.of(settings.trials, settings.fleet), settings.platform
     place = platform_folder(names.cluster)
-    folders = {
-        "platform": _platform(names, settings, source, bases),
-        "argocd": {
-            "projects.yaml": argocd.projects(
-                names, platform.argocd, settings.network.egress.values(), source, bases
-            ),
-            "batches.yaml": [argocd.application_set(names, platform, source, bases)],
-            "root.yaml": [argocd.root(names, platform, source, bases)],
-            "lease.yaml": [access.lease(names)],
-        },
-        "flux": _flux(names, settings.network.dns, source, bases),
-    }
+    folders = _folders(names, settings, source, bases)
     owned = [made for listed in folders.values() for objects in listed.values() for made in objects]
     folders["platform"]["owner.yaml"] = admission.owner_policy(names, owned, bases)
     match platform.controller:
@@ -101,14 +103,17 @@ def _cluster_files(
             del folders["argocd"]
         case _:
             raise ValueError(f"no controller to write files for, but got {platform.controller!r}")
+    component = posixpath.relpath(patches_folder(names.cluster), f"{place}/platform")
     files = {
         path: content
         for name, listed in folders.items()
-        for path, content in _folder(place, name, listed, source)
+        for path, content in _folder(
+            place, name, listed, source, components=[component] if is_patched and name == "platform" else []
+        )
     }
     optional = {
-        "kueue.yaml": kueue.objects(names, settings.trials.pools, platform.collector.pool),
-        "priority-class.yaml": kueue.priority_class(names, settings.trials.priority_class),
+        "kueue.yaml": kueue.objects(names, settings.trials.pools, platform.collector.pool, bases),
+        "priority-class.yaml": kueue.priority_class(names, settings.trials.priority_class, bases),
     }
     files |= {f"{place}/{path}": content for path, content in _dumped("optional", optional)}
     files |= dict(
@@ -149,62 +154,58 @@ def _with_owner(made: Manifest, source: GitSource) -> Manifest:
     return {**made, "metadata": {**metadata, "annotations": annotations}}
 
 
-def _platform(names: Names, settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> Files:
-    trials, opened, results, collector = (
-        settings.trials,
-        settings.network,
-        settings.results,
-        settings.platform.collector,
-    )
-    cron_jobs = CronJobs(names, trials, opened, results, collector, source, bases)
-    expiry = cron_jobs.of_expiry()
+def _folders(
+    names: Names, settings: Settings, source: GitSource, bases: Mapping[str, bytes]
+) -> dict[str, Files]:
+    """Return the objects of all folders by file: the files of `base/platform` with a team's words."""
+    trials, opened, results, platform = settings.trials, settings.network, settings.results, settings.platform
+    words = {
+        **team.words(names, trials, opened, results, platform.collector, source),
+        **network.dns_words(opened.dns),
+        **argocd.words(names, platform, opened.egress.values(), source),
+        **flux.words(names, source),
+    }
+
+    def made(file: str, **more: str) -> list[Manifest]:
+        return from_base(bases[f"platform/{file}.yaml"], names, {**words, **more})
+
+    def namespace(name: str) -> list[Manifest]:
+        return made("team/v1/namespace", namespace=name)
+
     exports = [dataset for _, dataset in sorted(trials.datasets.items())]
+    lease = {"lease.yaml": made("team/v1/lease")}
     return {
-        "namespaces.yaml": [
-            made
-            for name in (names.trials, names.collector)
-            for made in namespaces.namespace(name, names, opened.dns, bases)
-        ],
-        "bounds.yaml": [
-            *namespaces.trials_bounds(names, trials.pools.values(), expires=bool(expiry)),
-            *namespaces.collector_bounds(names, collector.memory, syncs=bool(results.sync)),
-        ],
-        "network.yaml": [
-            *network.trials_egress(names, opened, results, source),
-            *network.collector_egress(names, opened, results, source),
-            *network.sync_egress(names, opened, results, source),
-        ],
-        "access.yaml": [
-            *access.trial(names, results),
-            *access.expiry(names, results),
-            *access.collector(names, results, source),
-            *access.sync(names, results),
-        ],
-        "volumes.yaml": [*volumes.results(names, results), *volumes.datasets(names, exports)],
-        "admission.yaml": [
-            *admission.trial_policies(names, *batch_lists(settings, source.shapes, bases), expiry, bases),
-            *admission.release_policies(names, results.store, bases),
-        ],
-        "collector.yaml": [cron_jobs.of_collector()],
-        "sync.yaml": cron_jobs.of_sync(),
-        "expiry.yaml": expiry,
+        "platform": {
+            "namespaces.yaml": [*namespace(names.trials), *namespace(names.collector)],
+            "bounds.yaml": made("team/v1/bounds"),
+            "network.yaml": [
+                *network.policies(names, opened, results, source, bases),
+                *made("team/v1/network"),
+            ],
+            "access.yaml": made("team/v1/access"),
+            "volumes.yaml": team.volumes(names, results, exports, bases),
+            "admission.yaml": [
+                *admission.batch_policies(names, *batch_lists(settings, source.shapes, bases), bases),
+                *admission.expiry_policies(names, made("team/v1/expiry"), bases),
+                *admission.release_policies(names, results.store, bases),
+            ],
+            **{f"{name}.yaml": made(f"team/v1/{name}") for name in ("collector", "sync", "expiry")},
+        },
+        "argocd": {f"{name}.yaml": made(f"argocd/v1/{name}") for name in ("projects", "batches", "root")}
+        | lease,
+        "flux": {
+            "namespace.yaml": namespace(names.flux),
+            "access.yaml": made("flux/v1/access"),
+            "admission.yaml": admission.kustomization_policies(names, bases),
+            **{f"{name}.yaml": made(f"flux/v1/{name}") for name in ("source", "root", "receiver")},
+            **lease,
+        },
     }
 
 
-def _flux(names: Names, dns: DnsSettings | None, source: GitSource, bases: Mapping[str, bytes]) -> Files:
-    repository, root, receiver = flux.objects(names, source, bases)
-    return {
-        "namespace.yaml": namespaces.namespace(names.flux, names, dns, bases),
-        "access.yaml": access.flux(names, source),
-        "admission.yaml": admission.kustomization_policies(names, bases),
-        "source.yaml": [repository],
-        "root.yaml": [root],
-        "receiver.yaml": [receiver],
-        "lease.yaml": [access.lease(names)],
-    }
-
-
-def _folder(place: str, folder: str, files: Files, source: GitSource) -> Iterable[tuple[str, bytes]]:
+def _folder(
+    place: str, folder: str, files: Files, source: GitSource, *, components: list[str]
+) -> Iterable[tuple[str, bytes]]:
     owned = {file: [_with_owner(one, source) for one in made] for file, made in files.items() if made}
     for path, content in _dumped(folder, owned):
         yield f"{place}/{path}", content
@@ -212,8 +213,9 @@ def _folder(place: str, folder: str, files: Files, source: GitSource) -> Iterabl
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
         "resources": [*owned],
+        **({"components": components} if components else {}),
     }
-    yield f"{place}/{folder}/kustomization.yaml", yaml.dump(kustomization, banner=BANNER).encode()
+    yield f"{place}/{folder}/kustomization.yaml", dump_objects(kustomization, purpose=KUSTOMIZATION)
 
 
 def _dumped(folder: str, files: Files) -> Iterable[tuple[str, bytes]]:

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 from xml.etree.ElementTree import Element
 
 from sweepledger.results import display
@@ -157,7 +156,14 @@ class Plot:
                 if item[1].ranked is ranked:
                     mark(self.part, kind, self._point(item), self._story(item[1]))
         for kind, ranked in (("old", False), ("tile", True)):
-            self._tiles(kind, marks.cells[ranked], steps)
+            for darkness in range(CLASSES):
+                drawn = (
+                    f"M{svg.pixels(self.frame.left + column * TILE)} {svg.pixels(self.frame.top + row * TILE)}"
+                    f"h{TILE}v{TILE}h-{TILE}z"
+                    for (column, row), count in sorted(marks.cells[ranked].items())
+                    if sum(count >= step for step in steps) == darkness + 1
+                )
+                svg.draw(self.part, f"{kind} d{darkness}", "".join(drawn))
         goal = self.summary.metric.goal
         y = self.frame.top + 6 if goal is Goal.MINIMIZE else self.frame.bottom - 6
         for x in apart(marks.beyond):
@@ -172,16 +178,6 @@ class Plot:
         """Draw the best trial, if it is one of these; with replicates all trials of its configuration."""
         for item in marks.best:
             mark(self.part, "best", self._point(item), self._story(item[1]))
-
-    def _tiles(self, kind: str, cells: Counter[tuple[int, int]], steps: Sequence[int]) -> None:
-        for darkness in range(CLASSES):
-            drawn = (
-                f"M{svg.pixels(self.frame.left + column * TILE)} {svg.pixels(self.frame.top + row * TILE)}"
-                f"h{TILE}v{TILE}h-{TILE}z"
-                for (column, row), count in sorted(cells.items())
-                if sum(count >= step for step in steps) == darkness + 1
-            )
-            svg.draw(self.part, f"{kind} d{darkness}", "".join(drawn))
 
     def _point(self, placed: Placed) -> svg.Point:
         return placed[0], self.axis.at(placed[1].objective)
@@ -264,41 +260,3 @@ def remarks(
         yield "Trials of an earlier program are not ranked."
     if any(trial.outcome.in_spec is False for trial in drawn):
         yield "Trials that the spec no longer contains are not ranked."
-
-
-MOST_LINES = 160
-BEST_LINES = 20
-"""Lines that are always drawn."""
-MOST_BOLD = 60
-LEGEND = ((f"c{CLASSES - 1}", "best fifth"), ("c2", "middle"), ("c0", "worst fifth"))
-
-Line = TypeVar("Line")
-
-
-def thin_lines(ranked: Sequence[Line]) -> list[Line]:
-    """Return the best lines, and every n-th of the others by rank, so that they are spread like all lines."""
-    if len(ranked) <= MOST_LINES:
-        return list(ranked)
-    stride = _stride(len(ranked))
-    return [*ranked[:BEST_LINES], *ranked[BEST_LINES + stride - 1 :: stride]]
-
-
-def thinning_notes(drawn: int, total: int) -> Iterator[str]:
-    """Yield which lines are drawn, if not all are."""
-    if drawn < total:
-        yield f"{drawn} of {total} trials are drawn: the best {BEST_LINES},"
-        yield f"and one in {_stride(total)} of the others by rank."
-
-
-def line_class(rank: int, total: int) -> str:
-    """Return the style of a line by its rank among all lines, drawn or not: a fifth of them each."""
-    return f"line c{CLASSES - 1 - rank * CLASSES // total}"
-
-
-def group_class(drawn: int) -> str:
-    """Return the style of the element that contains so many lines."""
-    return "fine" if drawn > MOST_BOLD else ""
-
-
-def _stride(total: int) -> int:
-    return -(-(total - BEST_LINES) // (MOST_LINES - BEST_LINES))

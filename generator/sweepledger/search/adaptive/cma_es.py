@@ -9,7 +9,7 @@ from typing import Any
 
 from sweepledger.errors import ToolError
 from sweepledger.search import encoding
-from sweepledger.search.adaptive.proposer import EncodedEvidence, Proposer
+from sweepledger.search.adaptive.proposer import Evidence, ProposerFactory
 from sweepledger.structs.domain import Ordinal, UnitInterval
 from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.record import Status
@@ -29,15 +29,6 @@ MIN_DIMENSIONS = 2
 """With fewer dimensions there is no covariance to adapt."""
 
 
-def numeric_dimensions(space: encoding.EncodedSpace) -> tuple[encoding.EncodedDimension, ...]:
-    """Return the ordered dimensions that every configuration has."""
-    return tuple(
-        dimension
-        for dimension in space.dimensions
-        if isinstance(dimension.kind, UnitInterval | Ordinal) and not any(dimension.conditions)
-    )
-
-
 class CmaEsProposer:
     """An evolution strategy that has learned from all recorded generations."""
 
@@ -45,13 +36,18 @@ class CmaEsProposer:
 
     def __init__(
         self,
-        metric: Metric,
+        sweep: Sweep,
         search: AdaptiveSearch,
         space: encoding.EncodedSpace,
-        evidence: Sequence[EncodedEvidence],
+        evidence: Sequence[Evidence],
         seed: int,
     ) -> None:
-        dimensions = numeric_dimensions(space)
+        # The ordered dimensions that every configuration has.
+        dimensions = [
+            dimension
+            for dimension in space.dimensions
+            if isinstance(dimension.kind, UnitInterval | Ordinal) and not any(dimension.conditions)
+        ]
         self.indices = {dimension.name: at for at, dimension in enumerate(dimensions)}
         self.counts = [
             dimension.kind.count if isinstance(dimension.kind, Ordinal) else 0 for dimension in dimensions
@@ -60,7 +56,7 @@ class CmaEsProposer:
         self.optimizer = None
         if len(self.indices) >= MIN_DIMENSIONS:
             self.optimizer = _create_optimizer(len(self.indices), search.rounds.size, seed)
-            for generation in self._generations(metric, evidence, self.optimizer.population_size):
+            for generation in self._generations(sweep.metric, evidence, self.optimizer.population_size):
                 self.optimizer.tell(generation)
             self.optimizer._rng.seed(seed % SEED_LIMIT)  # noqa: SLF001 - each round has its own seed
         self.point: Any = None
@@ -73,8 +69,12 @@ class CmaEsProposer:
         """Propose the candidate's coordinate in a dimension."""
         at = self.indices.get(dimension.name)
         if self.point is None or at is None:
-            return self._random_coordinate(dimension)
-        return _to_coordinate(float(self.point[at]), self.counts[at])
+            if isinstance(dimension.kind, UnitInterval):
+                return float(self.random.random_sample())
+            return int(self.random.randint(dimension.kind.count))
+        number, count = float(self.point[at]), self.counts[at]
+        # The indexes of an ordinal share the unit interval evenly.
+        return min(int(number * count), count - 1) if count else round(number, encoding.DECIMALS)
 
     def end(self, *, accepted: bool) -> None:
         """End the proposal: the draws of a generation are independent, so nothing changes."""
@@ -82,32 +82,26 @@ class CmaEsProposer:
     def add_pending(self, coordinates: encoding.Coordinates) -> None:
         """Ignore the configuration: the draws of a generation are independent."""
 
-    def _random_coordinate(self, dimension: encoding.EncodedDimension) -> encoding.Coordinate:
-        if isinstance(dimension.kind, UnitInterval):
-            return float(self.random.random_sample())
-        return int(self.random.randint(dimension.kind.count))
-
     def _generations(
-        self, metric: Metric, evidence: Sequence[EncodedEvidence], population: int
+        self, metric: Metric, evidence: Sequence[Evidence], population: int
     ) -> Iterator[list[tuple[Any, float]]]:
         """Divide the evidence into generations; failed configurations count as the worst ok value."""
         sign = -1.0 if metric.goal is Goal.MAXIMIZE else 1.0
-        known = [sign * entry.evidence.values[0] for entry in evidence if entry.evidence.values is not None]
+        known = [sign * entry.values[0] for entry in evidence if entry.values is not None]
         if not known:
             return
         worst = max(known)
         generation: list[tuple[Any, float]] = []
         for entry in evidence:
-            values = entry.evidence.values
-            is_ok = entry.evidence.state is Status.OK and values is not None
+            values = entry.values
+            is_ok = entry.state is Status.OK and values is not None
             value = sign * values[0] if values is not None and is_ok else worst
-            generation.append((np.array(self._point(entry.coordinates)), value))
+            numbers = [(entry.coordinates[name], self.counts[at]) for name, at in self.indices.items()]
+            point = [(number + 0.5) / count if count else float(number) for number, count in numbers]
+            generation.append((np.array(point), value))
             if len(generation) == population:
                 yield generation
                 generation = []
-
-    def _point(self, coordinates: encoding.Coordinates) -> list[float]:
-        return [_to_optimizer(coordinates[name], self.counts[at]) for name, at in self.indices.items()]
 
 
 def _create_optimizer(dimensions: int, size: int, seed: int) -> "cmaes.CMA":
@@ -123,21 +117,4 @@ def _create_optimizer(dimensions: int, size: int, seed: int) -> "cmaes.CMA":
     )
 
 
-def _to_coordinate(number: float, count: int) -> encoding.Coordinate:
-    """Convert the optimizer's number: the indexes of an ordinal share the unit interval evenly."""
-    return min(int(number * count), count - 1) if count else round(number, encoding.DECIMALS)
-
-
-def _to_optimizer(coordinate: encoding.Coordinate, count: int) -> float:
-    return (coordinate + 0.5) / count if count else float(coordinate)
-
-
-def create_proposer(
-    sweep: Sweep,
-    search: AdaptiveSearch,
-    space: encoding.EncodedSpace,
-    evidence: Sequence[EncodedEvidence],
-    seed: int,
-) -> Proposer:
-    """Create the model of a round."""
-    return CmaEsProposer(sweep.metric, search, space, evidence, seed)
+create_proposer: ProposerFactory = CmaEsProposer

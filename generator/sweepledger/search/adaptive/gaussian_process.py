@@ -10,12 +10,12 @@ from typing import Any, assert_never
 
 from sweepledger.errors import ToolError
 from sweepledger.search import encoding
-from sweepledger.search.adaptive.proposer import EncodedEvidence, ModelError, Proposer
+from sweepledger.search.adaptive.proposer import Evidence, ModelError, ProposerFactory
 from sweepledger.search.rng import RandomSequence
 from sweepledger.structs.domain import Categorical, Ordinal, UnitInterval
 from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.record import Status
-from sweepledger.structs.search_block import DEFAULT_STARTUP, AdaptiveSearch
+from sweepledger.structs.search_block import AdaptiveSearch
 from sweepledger.structs.sweep import Sweep
 
 try:
@@ -59,16 +59,23 @@ class GaussianProcessProposer:
 
     def __init__(
         self,
-        metrics: Sequence[Metric],
+        sweep: Sweep,
+        search: AdaptiveSearch,
         space: encoding.EncodedSpace,
-        evidence: Sequence[EncodedEvidence],
+        evidence: Sequence[Evidence],
         seed: int,
-        startup: int = DEFAULT_STARTUP,
     ) -> None:
+        metrics = sweep.metrics
         self.dimensions = space.dimensions
         self.random = RandomSequence(seed)
         self.seed = seed % SEED_LIMIT
-        self.startup = startup
+        self.startup = search.rounds.startup
+        last = [0 if isinstance(each.kind, UnitInterval) else each.kind.count - 1 for each in self.dimensions]
+        self.spans = [max(1, end) for end in last]
+        self.middles = {
+            each.name: 0.5 if isinstance(each.kind, UnitInterval) else end // 2
+            for each, end in zip(self.dimensions, last, strict=True)
+        }
         self.specs = [_spec(dimension) for dimension in self.dimensions]
         self.columns = space.columns
         self.rows: list[Row] = []
@@ -95,7 +102,11 @@ class GaussianProcessProposer:
             coordinate = self._random_coordinate(dimension)
         else:
             at = next(at for at, one in enumerate(self.dimensions) if one.name == dimension.name)
-            coordinate = _to_coordinate(dimension, self.point[at])
+            number, kind = self.point[at], dimension.kind
+            if isinstance(kind, UnitInterval):
+                coordinate = round(min(max(number, 0.0), 1.0), encoding.DECIMALS)
+            else:
+                coordinate = min(max(round(number), 0), kind.count - 1)
         self.proposed[dimension.name] = coordinate
         return coordinate
 
@@ -120,12 +131,12 @@ class GaussianProcessProposer:
 
     def _distance(self, left: Row, right: Row) -> float:
         return sum(
-            float(a != b) if isinstance(dimension.kind, Categorical) else ((a - b) / _span(dimension)) ** 2
-            for dimension, a, b in zip(self.dimensions, left, right, strict=True)
+            float(a != b) if isinstance(dimension.kind, Categorical) else ((a - b) / span) ** 2
+            for dimension, span, a, b in zip(self.dimensions, self.spans, left, right, strict=True)
         )
 
     def _results(
-        self, metrics: Sequence[Metric], evidence: Sequence[EncodedEvidence]
+        self, metrics: Sequence[Metric], evidence: Sequence[Evidence]
     ) -> Iterator[tuple[Row, Losses]]:
         """Yield what the model learns from; a trial that was stopped early is not better than any that was not."""
         signs = [-1.0 if metric.goal is Goal.MAXIMIZE else 1.0 for metric in metrics]
@@ -138,16 +149,16 @@ class GaussianProcessProposer:
                 ],
             )
             for entry in evidence
-            if (values := entry.evidence.values) is not None
+            if (values := entry.values) is not None
         ]
-        ok = [losses for entry, losses in known if entry.evidence.state is Status.OK]
+        ok = [losses for entry, losses in known if entry.state is Status.OK]
         worst = [max(column) for column in zip(*ok, strict=True)]
         for entry, losses in known if ok else ():
-            is_stopped = entry.evidence.state is Status.PRUNED
+            is_stopped = entry.state is Status.PRUNED
             yield self._row(entry.coordinates), list(map(max, losses, worst)) if is_stopped else losses
 
     def _row(self, coordinates: encoding.Coordinates) -> Row:
-        return [float(coordinates.get(dimension.name, _middle(dimension))) for dimension in self.dimensions]
+        return [float(coordinates.get(name, middle)) for name, middle in self.middles.items()]
 
     def _suggest(self) -> Row:
         """Let the model suggest a point. Raises ModelError if it cannot be fitted."""
@@ -155,10 +166,15 @@ class GaussianProcessProposer:
         rows = np.array([self.rows[at] for at in learned])
         losses = np.array([self.losses[at] for at in learned])
         seed = (self.seed + self.proposals) % SEED_LIMIT
+        config = egobox.GpConfig(corr_spec=egobox.CorrelationSpec.MATERN52, theta_bounds=[INVERSE_LENGTHS])
+        options: dict[str, Any] = {"gp_config": config, "seed": self.seed}
+        metrics = losses.shape[1]
         try:
-            return [
-                float(number) for number in self._model(losses.shape[1]).suggest(rows, losses, seed=seed)[0]
-            ]
+            if metrics == 1:
+                model = egobox.Egor(self.specs, **options)
+            else:
+                model = egobox.Belfegor(self.specs, n_obj=metrics, **options)
+            return [float(number) for number in model.suggest(rows, losses, seed=seed)[0]]
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # a panic of egobox is no Exception
@@ -178,12 +194,6 @@ class GaussianProcessProposer:
         best = sorted(range(self.results), key=lambda at: (ranks[at], at))[: most - len(others)]
         return [*sorted(best), *others]
 
-    def _model(self, metrics: int) -> Any:
-        config = egobox.GpConfig(corr_spec=egobox.CorrelationSpec.MATERN52, theta_bounds=[INVERSE_LENGTHS])
-        if metrics == 1:
-            return egobox.Egor(self.specs, gp_config=config, seed=self.seed)
-        return egobox.Belfegor(self.specs, gp_config=config, n_obj=metrics, seed=self.seed)
-
     def _random_coordinate(self, dimension: encoding.EncodedDimension) -> encoding.Coordinate:
         if isinstance(dimension.kind, UnitInterval):
             return round(self.random.fraction(), encoding.DECIMALS)
@@ -202,28 +212,4 @@ def _spec(dimension: encoding.EncodedDimension) -> Any:
             assert_never(dimension.kind)
 
 
-def _span(dimension: encoding.EncodedDimension) -> float:
-    """Return the distance between the ends of a dimension."""
-    return 1.0 if isinstance(dimension.kind, UnitInterval) else max(1.0, dimension.kind.count - 1.0)
-
-
-def _middle(dimension: encoding.EncodedDimension) -> encoding.Coordinate:
-    """Return where a configuration without this dimension is."""
-    return 0.5 if isinstance(dimension.kind, UnitInterval) else (dimension.kind.count - 1) // 2
-
-
-def _to_coordinate(dimension: encoding.EncodedDimension, number: float) -> encoding.Coordinate:
-    if isinstance(dimension.kind, UnitInterval):
-        return round(min(max(number, 0.0), 1.0), encoding.DECIMALS)
-    return min(max(round(number), 0), dimension.kind.count - 1)
-
-
-def create_proposer(
-    sweep: Sweep,
-    search: AdaptiveSearch,
-    space: encoding.EncodedSpace,
-    evidence: Sequence[EncodedEvidence],
-    seed: int,
-) -> Proposer:
-    """Create the model of a round."""
-    return GaussianProcessProposer(sweep.metrics, space, evidence, seed, search.rounds.startup)
+create_proposer: ProposerFactory = GaussianProcessProposer

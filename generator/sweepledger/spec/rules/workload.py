@@ -21,7 +21,6 @@ from sweepledger.structs.kubernetes import (
     WORKLOAD_KINDS,
 )
 from sweepledger.structs.node_pool import Pool
-from sweepledger.structs.placement import eligible_clusters
 from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.quantities import is_memory
 from sweepledger.structs.run_config import Resources, RunConfig, Shape
@@ -330,11 +329,11 @@ RUN_CLUSTER: DocumentPath = ("run", "cluster")
 def run_cluster(draft: Draft) -> Iterator[Problem]:
     """`run.cluster` names a cluster that has the pool and was not given up; without it, one can be chosen."""
     settings, name, pool = draft.settings, draft.get(*RUN_CLUSTER, kind=str), chosen_pool(draft)
-    having = eligible_clusters(settings.fleet, pool.name if pool else None)
-    listed = ", ".join(cluster.name for cluster in having)
+    having = settings.fleet.eligible_clusters(pool.name if pool else None)
+    listed = ", ".join(having)
     if name is None:
         # It is no error: a sweep that has run goes on where it ran.
-        if having and not any(cluster.weight for cluster in having):
+        if having and not any(cluster.weight for cluster in having.values()):
             message = f"should be one of the clusters that could run it, which have weight 0: {listed}"
             hint = "with weight 0, a cluster runs only sweeps that name it or ran there"
             yield draft.warning(RUN_CLUSTER, message, code="not-in-settings", hint=hint, at_key=True)

@@ -8,18 +8,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from sweepledger import __version__, storage
-from sweepledger.cli.response import EXIT_DRIFT, Response, current_folder
+from sweepledger.cli.options import flag
+from sweepledger.cli.response import EXIT_DRIFT, Response
 from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold import bootstrap
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.render.platform import CLUSTERS, manual_setup, platform_folder
-from sweepledger.repo import base_files, files, git
+from sweepledger.repo import base_files, batches, files, git
 from sweepledger.structs.settings import Controller
 
 PIN_FILE, GITLAB_PIN_FILE = ".github/sweep.in", ".gitlab/sweep.in"
@@ -30,19 +28,12 @@ BRANCH = f"sweepledger/upgrade-{__version__}"
 
 
 def upgrade(
-    check: Annotated[
-        bool, typer.Option("--check", help="Write nothing; exit with 5 if anything is due.")
-    ] = False,
-    push: Annotated[
-        bool,
-        typer.Option(
-            "--push", help="Push what is due as a new branch, for a pull request; write nothing here."
-        ),
-    ] = False,
+    workspace: Workspace,
+    check: bool = flag("--check", "Write nothing; exit with 5 if anything is due."),
+    push: bool = flag("--push", "Push what is due as a new branch, for a pull request; write nothing here."),
 ) -> Response:
     if check and push:
         raise UsageError("--push cannot be combined with --check")
-    workspace = Workspace.find(current_folder())
     result = propose_upgrade(workspace) if push else upgrade_files(workspace, check=check)
     verb = "due" if check else "committed" if push else "wrote"
     lines = [f"{verb}: {path}" for path in result.written]
@@ -135,7 +126,9 @@ def _platform(workspace: Workspace, *, check: bool) -> tuple[tuple[str, ...], tu
         return tuple(sorted((*made.written, *made.removed))), made.kept
     bases = base_files.missing_bases(workspace.root, bootstrap.PLATFORM_BASES)
     source = bootstrap.recorded_source(recorded)
-    compared = bootstrap.compare_platform(workspace.root, settings, source, recorded)
+    stored = batches.in_work_tree(workspace.root)
+    active = batches.readable(batch for batch in stored if batch.is_active)
+    compared = bootstrap.compare_platform(workspace.root, settings, source, recorded, active)
     return tuple(sorted((*bases, *compared.missing, *compared.changed, *compared.stale))), compared.edited
 
 
