@@ -10,7 +10,6 @@ from sweepledger.results.figures.lines import trial_curves
 from sweepledger.results.importance import Importance, importance
 from sweepledger.results.inference import Interval
 from sweepledger.results.objective_scale import ObjectiveScale
-from sweepledger.results.paths import LAPTOP_WARNING
 from sweepledger.results.rounds import early_stopping, rounds
 from sweepledger.results.summary import Summary, pareto_front
 from sweepledger.site.charts import ChartMark, SweepChart, sweep_charts, trial_columns
@@ -23,6 +22,7 @@ from sweepledger.site.history import (
     spec_changes,
 )
 from sweepledger.site.pages import render, to_json
+from sweepledger.structs.names import LAPTOP_WARNING
 from sweepledger.structs.record import ERROR_DETAILS, Record, Status, TrialResult
 
 SPARK_POINTS = 60

@@ -25,8 +25,7 @@ from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import IdleError, UsageError
 from sweepledger.formats.summary_csv import METRIC_PREFIX, PARAMETER_PREFIX, SummaryRow
 from sweepledger.repo.state import state_folder
-from sweepledger.results.paths import LAPTOP_WARNING
-from sweepledger.structs.names import split_batch_name
+from sweepledger.structs.names import LAPTOP_WARNING, split_batch_name
 from sweepledger.structs.record import Status
 from sweepledger.structs.values import Value
 

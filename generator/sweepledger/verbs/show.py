@@ -32,9 +32,8 @@ from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.repo.batches import ACTIVE
 from sweepledger.repo.git import Commit, commits
 from sweepledger.repo.state import state_folder
-from sweepledger.results.paths import LAPTOP_WARNING, records_path, results_folder
 from sweepledger.structs.batch import BatchLock
-from sweepledger.structs.names import LOCK_FILE
+from sweepledger.structs.names import LAPTOP_WARNING, LOCK_FILE, records_path, results_folder
 from sweepledger.structs.record import NO_CURVES, Record
 from sweepledger.structs.values import as_data, bytes_digest
 

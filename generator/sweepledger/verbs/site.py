@@ -51,12 +51,11 @@ from sweepledger.repo import batches, files, volume
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import Entry, commit_time
 from sweepledger.repo.state import create_state, state_folder
-from sweepledger.results.paths import RESULTS
 from sweepledger.site import pages as site_pages
 from sweepledger.site.fragment import sweep_pages
 from sweepledger.site.history import MonthlyCost, monthly_times
 from sweepledger.structs.file_tree import FileTree
-from sweepledger.structs.names import SETTINGS_FILE, SPECS, SUFFIX, is_sweep_name
+from sweepledger.structs.names import RESULTS, SETTINGS_FILE, SPECS, SUFFIX, is_sweep_name
 from sweepledger.structs.record import CurvePoint
 from sweepledger.structs.values import bytes_digest, digest
 

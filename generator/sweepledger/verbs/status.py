@@ -28,7 +28,7 @@ from sweepledger.engine.local.volumes import StateFolders
 from sweepledger.errors import UnreadableError
 from sweepledger.formats.record_json import format_time
 from sweepledger.repo.state import disk_used, state_folder
-from sweepledger.results.paths import LAPTOP_WARNING
+from sweepledger.structs.names import LAPTOP_WARNING
 from sweepledger.verbs.results import NOT_RECORDED
 
 CLUSTER_COUNTS = ("queued", "retrying", "node lost", "ended", "stalled")

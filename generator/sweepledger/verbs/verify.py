@@ -31,8 +31,17 @@ from sweepledger.problems import Problem, Severity
 from sweepledger.render.platform import flux
 from sweepledger.repo import batches, files, git
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
-from sweepledger.results.paths import LAPTOP_WARNING, RECORDS, RESULTS, batch_of_records, results_folder
-from sweepledger.structs.names import LOCK_FILE, SPECS, is_sweep_name, split_batch_name
+from sweepledger.structs.names import (
+    LAPTOP_WARNING,
+    LOCK_FILE,
+    RECORDS,
+    RESULTS,
+    SPECS,
+    batch_of_records,
+    is_sweep_name,
+    results_folder,
+    split_batch_name,
+)
 from sweepledger.structs.settings import Settings
 
 LOCK = re.compile(rf"{ACTIVE}/[^/]+/{LOCK_FILE}")

@@ -9,18 +9,17 @@ import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from sweepledger.commands.checks.context import FOLDERS, CheckContext
-from sweepledger.commands.repository.base_files import ATTRIBUTE_LINES
 from sweepledger.commands.repository.programs import REWRITES
 from sweepledger.commands.repository.workspace import SPEC_LIKE
 from sweepledger.problems import Problem
 from sweepledger.reader import safe_repr
 from sweepledger.repo import batches
+from sweepledger.repo.base_files import ATTRIBUTE_LINES
 from sweepledger.repo.files import PYTHON_CACHE, base_folder
 from sweepledger.repo.git import EXECUTABLE_MODE, FILE_MODE, FILE_MODES, LINK_MODE, SUBMODULE_MODE, Entry
 from sweepledger.repo.state import STATE, leads_into_state, may_lead_into_state
-from sweepledger.results.paths import RESULTS
 from sweepledger.spec import ParsedSpec
-from sweepledger.structs.names import SPECS, SUFFIX, file_system_name
+from sweepledger.structs.names import RESULTS, SPECS, SUFFIX, file_system_name
 from sweepledger.structs.program import SWEEP_NAMES, CodeSelection
 
 GENERATED_FOLDERS = tuple(f"{folder}/" for folder in FOLDERS)

@@ -16,9 +16,9 @@ from sweepledger.formats import json, parquet, summary_csv
 from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow, SummaryTable
 from sweepledger.repo import batches, files
 from sweepledger.repo.state import state_folder
-from sweepledger.results.paths import results_folder
 from sweepledger.structs.expression import names_in
 from sweepledger.structs.metric import Goal, Metric
+from sweepledger.structs.names import results_folder
 from sweepledger.structs.program import Program
 from sweepledger.structs.record import Status
 from sweepledger.structs.values import Value

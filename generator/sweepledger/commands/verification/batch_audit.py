@@ -20,12 +20,20 @@ from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import FILE_MODE, Entry, Repository
 from sweepledger.results.outcomes import BatchRecords, Losses
-from sweepledger.results.paths import RECORDS, RESULTS, batch_of_records, laptop_path, results_folder
 from sweepledger.results.summary import Summary
 from sweepledger.results.tree import PROVENANCE_FILE, parse_provenance, result_files
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.metric import Goal
-from sweepledger.structs.names import LOCK_FILE, SPECS, SUFFIX
+from sweepledger.structs.names import (
+    LOCK_FILE,
+    RECORDS,
+    RESULTS,
+    SPECS,
+    SUFFIX,
+    batch_of_records,
+    laptop_path,
+    results_folder,
+)
 from sweepledger.structs.record import ExpectedTrial, Record
 from sweepledger.structs.trial import Trial
 from sweepledger.structs.values import bytes_digest
@@ -322,7 +330,7 @@ def _provenance_differences(
         }
     except (KeyError, TypeError, AttributeError):
         return  # the rebuild reports an unreadable provenance
-    path, known = batch_records.records_file(batch), set[str]()
+    path, known = batch.records_file(), set[str]()
     for part in batch_records.records_files(batch, contents):
         for number, line in _record_lines(contents[part]):
             digest = bytes_digest(line)
@@ -431,9 +439,7 @@ def recorded_batches(
 ) -> tuple[StoredBatch, ...]:
     """Return the archived batches of a sweep that have records among some files, by number."""
     stored = batches.of_sweep_in_commit(repository, commit, sweep)
-    return tuple(
-        batch for batch in stored if not batch.is_active and batch_records.records_file(batch) in paths
-    )
+    return tuple(batch for batch in stored if not batch.is_active and batch.records_file() in paths)
 
 
 def _summarised_spec(

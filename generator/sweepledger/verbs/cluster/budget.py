@@ -15,8 +15,7 @@ from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.plan import Balance, BudgetUnit, Charge, balance_as_data, balances, counts_towards
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches
-from sweepledger.results.paths import records_path, results_folder
-from sweepledger.structs.names import split_batch_name
+from sweepledger.structs.names import records_path, results_folder, split_batch_name
 from sweepledger.structs.settings import Settings
 
 

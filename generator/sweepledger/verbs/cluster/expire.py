@@ -32,8 +32,7 @@ from sweepledger.repo.git import Repository, fetch, present_since
 from sweepledger.repo.volume import VolumeRoot
 from sweepledger.results import bounds
 from sweepledger.results.outcomes import BatchRecords, evaluate
-from sweepledger.results.paths import RESULTS
-from sweepledger.structs.names import DELETING_PREFIX, split_batch_name
+from sweepledger.structs.names import DELETING_PREFIX, RESULTS, split_batch_name
 from sweepledger.structs.record import Record
 from sweepledger.structs.settings import Settings
 
@@ -161,7 +160,7 @@ class ExpiryCase:
     @property
     def records(self) -> str:
         """The path of an archived batch's records in the repository."""
-        return batch_records.records_file(self.branch.archived[self.batch])
+        return self.branch.archived[self.batch].records_file()
 
     def holding(self, name: str) -> "tuple[Shelf, ...]":
         """Return the volumes that have a folder with this name."""
