@@ -54,9 +54,7 @@ def a_platform(
 ) -> FileTree:
     key = repr((settings, source, active))
     if key not in _platforms:
-        _platforms[key] = platform_tree(
-            settings, source or a_source(), real_bases().files, dict.fromkeys(active)
-        )
+        _platforms[key] = platform_tree(settings, source or a_source(), real_bases(), dict.fromkeys(active))
     return _platforms[key]
 
 
@@ -68,7 +66,7 @@ def secrets_of(settings: Settings, source: GitSource | None = None) -> tuple[Req
 
 def kueue_objects(settings: Settings) -> list[Manifest]:
     trials, collector = settings.trials, settings.platform.collector
-    return kueue.objects(Names.of(trials, settings.fleet), trials.pools, collector.pool, real_bases().files)
+    return kueue.objects(Names.of(trials, settings.fleet), trials.pools, collector.pool, real_bases())
 
 
 _platforms: dict[str, FileTree] = {}

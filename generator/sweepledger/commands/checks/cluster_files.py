@@ -6,7 +6,6 @@ from typing import Any
 
 from sweepledger.commands.checks.context import CheckContext
 from sweepledger.commands.repository import batch_builder
-from sweepledger.commands.repository.base_files import KEEP_FILE
 from sweepledger.commands.scaffold import bootstrap
 from sweepledger.errors import RepositoryError
 from sweepledger.formats import bootstrap_yaml, yaml
@@ -14,6 +13,7 @@ from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE, Bootstrap
 from sweepledger.problems import Problem, Severity, TextError
 from sweepledger.render.platform import CLUSTERS, flux
 from sweepledger.repo import batches, files
+from sweepledger.repo.base_files import KEEP_FILE
 from sweepledger.safe_open import read_regular
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.names import SETTINGS_FILE

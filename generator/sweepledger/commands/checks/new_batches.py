@@ -13,23 +13,22 @@ from sweepledger.commands.checks.context import CheckContext, load_references, r
 from sweepledger.commands.generation import next_batch
 from sweepledger.commands.repository import (
     at_commit,
-    base_files,
     batch_records,
     costs,
     programs,
     rendered_manifests,
 )
-from sweepledger.commands.repository.stored_batches import StoredBatches
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue, SearchEnded, Step
 from sweepledger.errors import RepositoryError, SpecError, ToolError, UnreadableError
 from sweepledger.plan import counts_towards
 from sweepledger.problems import Problem, Severity
 from sweepledger.reader import safe_repr
 from sweepledger.render.overlay import Overlay
-from sweepledger.repo import batches, kustomize
+from sweepledger.repo import base_files, batches, kustomize
 from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.files import read_input
 from sweepledger.repo.git import code_tree, commit_with_code, reachable_trees
+from sweepledger.repo.stored_batches import StoredBatches
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.kubernetes import Manifest
 from sweepledger.structs.names import LOCK_FILE, SETTINGS_FILE, SPECS, SUFFIX
@@ -124,7 +123,7 @@ def check_unwritten(context: checked.CheckContext, spec: str, overlay: Overlay) 
     """Build the batch that is written after a spec's merge, and report its problems at the spec."""
     if not overlay.lock.has_manifests:
         return
-    bases = base_files.read_bases(context.workspace.root).files
+    bases = base_files.read_bases(context.workspace.root)
     batch = StoredBatch(f"{ACTIVE}/{overlay.name}", overlay.tree)
     try:
         rendered_manifests.render(batch, bases, context.workspace.settings, context.present)
@@ -261,6 +260,7 @@ def check_new_batches(context: CheckContext, specs: Sequence[ParsedSpec]) -> Ite
     if context.laptop:  # what follows them, such as the next round, follows from their results
         commit, merged = context.workspace.repository.commit("HEAD"), (*merged, *context.laptop)
     stored = StoredBatches(commit, merged, context.present)
+    stored.prefetch(parsed.sweep.name for parsed in specs)
     unreadable = {
         parsed.sweep.name: problems
         for parsed in specs

@@ -44,8 +44,8 @@ from sweepledger.formats.record_json import format_time
 from sweepledger.problems import Problem
 from sweepledger.render.platform import Names
 from sweepledger.repo import batches, git
-from sweepledger.results.paths import results_folder
 from sweepledger.results.tree import changed_files
+from sweepledger.structs.names import results_folder
 from sweepledger.structs.record import Status
 
 
@@ -403,7 +403,7 @@ def _update_branch(
         if last is not None and last > now - target.progress_minutes * MINUTE:
             return
     files = repository.read(tip, results_folder(sweep))
-    listed = [one for one in running if one.is_active or batch_records.records_file(one) in files]
+    listed = [one for one in running if one.is_active or one.records_file() in files]
     newest = batches.newest(listed)
     assert newest is not None
     summary = SpecAtCommit.at(repository, tip, newest.lock.spec.path).summarised(

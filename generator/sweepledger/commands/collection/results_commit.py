@@ -20,10 +20,9 @@ from sweepledger.repo import batches, volume
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Change, Repository, delete_branches, proposals, superseded_proposals
 from sweepledger.results.outcomes import BatchRecords
-from sweepledger.results.paths import RESULTS, results_folder
 from sweepledger.results.summary import Summary, commit_message
 from sweepledger.results.tree import changed_files
-from sweepledger.structs.names import SETTINGS_FILE
+from sweepledger.structs.names import RESULTS, SETTINGS_FILE, results_folder
 from sweepledger.structs.settings import PullRequestResults
 
 
@@ -316,11 +315,7 @@ class _Recording:
     def fresh(self, base: str | None) -> Mapping[str, BatchAttempts]:
         """Return the attempts of batches without records at a commit."""
         files = self.repository.files(base, results_folder(self.sweep))
-        return {
-            name: read
-            for name, read in self.attempts.items()
-            if batch_records.records_file(read.batch) not in files
-        }
+        return {name: read for name, read in self.attempts.items() if read.batch.records_file() not in files}
 
     def adds_round(self, base: str | None) -> bool:
         """Return whether the commit on top of `base` adds a round of a search."""
@@ -380,7 +375,7 @@ class _Recording:
     ) -> dict[str, BatchRecords]:
         late: dict[str, BatchRecords] = {}
         for batch in stored:
-            if batch.name in self.attempts and batch_records.records_file(batch) in files:
+            if batch.name in self.attempts and batch.records_file() in files:
                 completed = with_late_records(
                     batch_records.batch_results(batch, files), self.attempts[batch.name].records
                 )

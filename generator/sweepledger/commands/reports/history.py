@@ -20,11 +20,20 @@ from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE
 from sweepledger.repo.git import Commit, Repository, commits, tree_patch
 from sweepledger.results.display import format_duration
-from sweepledger.results.paths import RESULTS, batch_of_records, laptop_path, results_folder
 from sweepledger.results.summary import Summary
 from sweepledger.site.history import CodeRevision, Event, EventKind, SpecVersion, SweepHistory
 from sweepledger.structs.batch import BatchLock
-from sweepledger.structs.names import LOCK_FILE, SPECS, SUFFIX, is_sweep_name, split_batch_name
+from sweepledger.structs.names import (
+    LOCK_FILE,
+    RESULTS,
+    SPECS,
+    SUFFIX,
+    batch_of_records,
+    is_sweep_name,
+    laptop_path,
+    results_folder,
+    split_batch_name,
+)
 
 LONGEST_REASON = 200
 """Limit of characters of an error message, which quotes untrusted input."""

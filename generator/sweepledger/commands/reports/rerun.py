@@ -11,8 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from sweepledger.commands.repository import at_commit, batch_records, outside_imports
-from sweepledger.commands.repository.base_files import packaged_launcher
+from sweepledger.commands.repository import at_commit, outside_imports
 from sweepledger.commands.repository.catalog import CountedTrial, counted_trial
 from sweepledger.commands.repository.rendered_manifests import local_batch_at, locked_data
 from sweepledger.commands.repository.workspace import Workspace
@@ -24,12 +23,12 @@ from sweepledger.formats import json, launch_json, record_json
 from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.render.command import expand_command
 from sweepledger.repo import volume
+from sweepledger.repo.base_files import packaged_launcher
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import Mirror, commit_with_code, store_code
 from sweepledger.repo.state import DATA, state_folder
-from sweepledger.results.paths import results_folder
 from sweepledger.structs.batch import BatchLock
-from sweepledger.structs.names import LOCK_FILE
+from sweepledger.structs.names import LOCK_FILE, results_folder
 from sweepledger.structs.record import Environment, Record
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.values import Value, as_data
@@ -290,7 +289,7 @@ def _metric_comparisons(
     for name in dict.fromkeys((*record.metrics, *metrics)):
         is_timing = name != batch.lock.metric.name and TIMING_NAME.search(name) is not None
         values = record.metrics.get(name), metrics.get(name)
-        yield MetricComparison(name, *values, batch_records.records_file(batch), is_timing)
+        yield MetricComparison(name, *values, batch.records_file(), is_timing)
     for name, value in (row.metrics if row else {}).items():
         if _bits(value) != _bits(record.metrics.get(name)):
             where = f"{results_folder(batch.lock.sweep)}/summary.csv"

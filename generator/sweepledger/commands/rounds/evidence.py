@@ -13,11 +13,10 @@ from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
 from sweepledger.results.outcomes import BatchRecords, Losses, evaluate, one_per_trial
-from sweepledger.results.paths import results_folder
 from sweepledger.search.adaptive import Observation
 from sweepledger.search.membership import membership
 from sweepledger.structs.early_stopping import LearningCurve, StopRule
-from sweepledger.structs.names import SPECS
+from sweepledger.structs.names import SPECS, results_folder
 from sweepledger.structs.record import Status, TrialResult
 from sweepledger.structs.run_config import Infrastructure
 from sweepledger.structs.sweep import Sweep
@@ -149,8 +148,7 @@ class EvidenceSource:
         waiting = tuple(
             batch
             for batch in counted
-            if batch.name not in self.fresh
-            and (batch.is_active or batch_records.records_file(batch) not in files)
+            if batch.name not in self.fresh and (batch.is_active or batch.records_file() not in files)
         )
         results = [
             self.fresh.get(batch.name)
@@ -201,11 +199,7 @@ class EvidenceSource:
             files = self.repository.read(self.commit, results_folder(name))
             of_start = batches.of_sweep(stored, name)
             batches.prefetch(of_start)
-            recorded = [
-                batch
-                for batch in of_start
-                if not batch.is_active and batch_records.records_file(batch) in files
-            ]
+            recorded = [batch for batch in of_start if not batch.is_active and batch.records_file() in files]
             yield name, (batch_records.batch_results(batch, files) for batch in recorded)
 
 
