@@ -11,13 +11,13 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from posixpath import join, normpath
+from typing import TYPE_CHECKING
 
 from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.outside_imports import program_files
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import GeneratorError, RepositoryError, SpecError
 from sweepledger.formats import config_file, environment_lock
-from sweepledger.plan import FileChange
 from sweepledger.problems import Problem, Severity, list_names
 from sweepledger.reader import safe_repr
 from sweepledger.repo import git
@@ -42,6 +42,9 @@ from sweepledger.structs.quantities import format_bytes
 from sweepledger.structs.settings import TrialSettings
 from sweepledger.structs.sweep import Script, Sweep
 from sweepledger.structs.values import bytes_digest, canonical_json
+
+if TYPE_CHECKING:
+    from sweepledger.plan import FileChange
 
 UNKNOWN_TREE = ""
 """A placeholder for the code tree if only the rest of a program matters."""
@@ -78,8 +81,10 @@ LISTED_FILES = 5
 """Files that a warning names; `sweep plan` lists more."""
 
 
-def file_changes(repository: git.Repository, old: Code, new: Code) -> tuple[FileChange, ...] | None:
+def file_changes(repository: git.Repository, old: Code, new: Code) -> "tuple[FileChange, ...] | None":
     """Return what differs between two versions of the code at one path; None if this clone lacks one of them."""
+    from sweepledger.plan import FileChange  # noqa: PLC0415 - most commands compare no code, and plan nothing
+
     try:
         for code in (old, new):
             git.store_code(repository, code, ["HEAD"])
