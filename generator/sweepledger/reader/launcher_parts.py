@@ -185,6 +185,12 @@ SPREAD: Mapping[str, Callable[[str, Any], list[str]]] = {
 }
 
 
+def spread(macro: str, names: str | None, values: Mapping[str, Any], named: list[str | None]) -> list[str]:
+    """Return the arguments of a macro: of the parameters that it names, else of all that no macro names."""
+    chosen = names.split(",") if names else values.keys() - set(",".join(filter(None, named)).split(","))
+    return [word for name in values if name in chosen for word in SPREAD[macro](name, values[name])]
+
+
 def switch(name: str, value: Any, off: list[str]) -> list[str]:
     """Return the arguments of a value; those of false are `off`."""
     return [f"--{name}={value}"] if not isinstance(value, bool) else [f"--{name}"] if value else off

@@ -19,7 +19,7 @@ from sweepledger.repo.files import base_folder, workflows_folder
 from sweepledger.repo.git import Repository, create_repository
 from sweepledger.search.adaptive.model_based import is_installed
 from sweepledger.spec.parser import parse
-from sweepledger.spec.program_options import UNKNOWN, read_options
+from sweepledger.spec.program_options import UNKNOWN, read_help, read_options
 from sweepledger.spec.schemas import schema_text
 from sweepledger.spec.starter import (
     MNIST,
@@ -284,14 +284,22 @@ def _spec_of_command(workspace: Workspace, name: str, starter: Starter) -> tuple
     starter = replace(starter, command=(first, *starter.command[1:]))
     is_module = command_line.module_name(starter.command) is not None
     code = command_line.code_folder(workspace, program, is_module=is_module)
-    options = UNKNOWN
     if program is not None and program.endswith(".py"):
         options = read_options(files.read_input(workspace.root / program))
     elif PurePath(first).name in MAKES:
         options = replace(UNKNOWN, has_hyphens=False)
+    else:
+        options = read_help(command_line.ask_for_help(workspace, starter.command, program))
     try:
-        text = starter.spec(
-            name, code=code, search=_search_here(starter), options=options, memory=_memory_of_a_trial()
+        words, written = command_line.take_options(starter.command, starter.names)
+        text = replace(starter, command=words).spec(
+            name,
+            code=code,
+            search=_search_here(starter),
+            options=options,
+            memory=_memory_of_a_trial(),
+            # A Python program takes what follows a space behind an equals sign, too.
+            written={} if program is not None and program.endswith(".py") else written,
         )
     except ValueError as error:
         raise UsageError(f"--param {error}", hint="--param learning_rate=0.1,0.01") from error
@@ -302,7 +310,7 @@ def _spec_of_command(workspace: Workspace, name: str, starter: Starter) -> tuple
     return text, tuple(
         replace(
             parsed.source.problem(
-                f"must be an option of {program}, got {parameter!r}",
+                f"must be an option of {program or PurePath(first).name}, got {parameter!r}",
                 *("parameters", parameter),
                 code="program-option",
                 hint=did_you_mean(parameter, options.kinds),
